@@ -1,0 +1,66 @@
+# Every target makes its own .venv, once, and again when pyproject.toml changes.
+# Needed on the machine: make and Python 3.11 or newer (another one: `make test PYTHON=python3.12`).
+
+PYTHON  ?= python3
+WORKERS ?= 2
+VENV    := .venv
+BIN     := $(VENV)/bin
+CORE    := $(VENV)/.core
+DEV     := $(VENV)/.dev
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tour test lint types docs bench fuzz clean
+
+help:
+	@echo "make setup   the development environment in .venv"
+	@echo "make tour    a guided tour in the terminal (core install only)"
+	@echo "make test    all tests"
+	@echo "make lint    style, spelling, types, import layers"
+	@echo "make docs    the documentation, in docs/_build/html"
+	@echo "make bench   measurements, written to benchmarks/results"
+	@echo "make fuzz    a long run of the model-file fuzzer"
+	@echo "make clean   remove .venv and everything built"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Linkwise needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make setup PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(DEV): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(CORE) $@
+
+setup: $(DEV)
+
+tour: $(CORE)
+	@$(BIN)/linkwise tour
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/typos
+	$(MAKE) --no-print-directory types
+	$(BIN)/lint-imports
+
+types: $(DEV)
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+docs: $(DEV)
+	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
+
+bench: $(DEV)
+	$(BIN)/python benchmarks/model.py
+
+fuzz: $(DEV)
+	$(BIN)/python tests/fuzz_models.py --cases 20000
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
