@@ -1,0 +1,1 @@
+"""How do URDF and MJCF files become a mechanism, and back?"""

@@ -1,0 +1,66 @@
+"""What was used approximately, or not at all, while a file was read or written?"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, Literal
+
+from linkwise.errors import ModelError, ParseError
+from linkwise.io.xml import Element
+from linkwise.model.report import LoadItem, LoadReport
+
+Effect = Literal["approximate", "ignored"]
+Affects = Literal["motion", "control", "contact", "appearance", "other"]
+Strict = bool | Literal["motion"]
+SaveReport = LoadReport
+"""Saving reports in the same form as loading."""
+
+MAX_ITEMS: Final = 10_000
+"""Items kept in one report; a longer list is cut with a last item that says so."""
+
+
+class Reporter:
+    """Collects report items, and raises on the first one that `strict` does not tolerate.
+
+    Args:
+        source: The file that is read or written.
+        strict: False collects all; True raises on the first item; "motion" raises on the first
+            item that affects motion.
+    """
+
+    def __init__(self, source: str | os.PathLike[str], strict: Strict = False) -> None:
+        if strict not in (True, False, "motion"):
+            raise ModelError(f"strict={strict!r} was asked; allowed are False, True and 'motion'")
+        self.source = os.fspath(source)
+        self.strict: Strict = strict
+        self._items: list[LoadItem] = []
+
+    def note(
+        self, element: Element | str, effect: Effect, reason: str, affects: Affects = "other"
+    ) -> None:
+        """Add an item about an element (or about a thing named by text, when writing).
+
+        Raises:
+            ParseError: `strict` does not tolerate such an item.
+        """
+        if isinstance(element, Element):
+            file, line, label = element.file, element.line, element.label
+        else:
+            file, line, label = self.source, 0, element
+        if self.strict is True or (self.strict == "motion" and affects == "motion"):
+            raise ParseError(
+                f"{label} is {'only approximated' if effect == 'approximate' else 'ignored'} "
+                f"(affects {affects}): {reason}; strict={self.strict!r} refuses this",
+                file=file,
+                line=line or None,
+            )
+        if len(self._items) < MAX_ITEMS:
+            self._items.append(LoadItem(file, line, label, effect, reason, affects))
+        elif len(self._items) == MAX_ITEMS:
+            self._items.append(
+                LoadItem(file, line, label, "ignored", "the report is cut here", "other")
+            )
+
+    def report(self) -> LoadReport:
+        """Everything noted so far."""
+        return LoadReport(self.source, tuple(self._items))
