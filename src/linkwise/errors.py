@@ -1,0 +1,88 @@
+"""The errors Linkwise raises, as one tree.
+
+A message says, in this order: what was asked, what was found, what is allowed, what to do. Things
+are called by name; an unknown name is answered with the near ones.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LinkwiseError(Exception):
+    """Root of every error raised on purpose by Linkwise."""
+
+
+class ModelError(LinkwiseError, ValueError):
+    """A mechanism that cannot exist, or a question it has no answer to."""
+
+
+class UnknownNameError(ModelError, KeyError):
+    """A body, hinge, node or loop that the mechanism does not have."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0])
+
+
+class ShapeError(LinkwiseError, ValueError):
+    """An array whose shape does not fit what it is meant to hold."""
+
+
+class FrameError(LinkwiseError, ValueError):
+    """Quantities of different frames, points or layouts that were mixed."""
+
+
+class ParseError(LinkwiseError, ValueError):
+    """A model file that cannot be read.
+
+    Attributes:
+        file: The file, as it was named by the caller or by the file that includes it.
+        line: Line in that file, counted from 1; None where no line can be told.
+        reason: The message without the place.
+    """
+
+    def __init__(self, reason: str, *, file: str = "<string>", line: int | None = None) -> None:
+        self.file = file
+        self.line = line
+        self.reason = reason
+        place = file if line is None else f"{file}:{line}"
+        super().__init__(f"{place}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:  # keyword arguments survive pickling between workers
+        return (_parse_error, (self.reason, self.file, self.line))
+
+
+def _parse_error(reason: str, file: str, line: int | None) -> ParseError:
+    return ParseError(reason, file=file, line=line)
+
+
+class MissingExtraError(LinkwiseError, ImportError):
+    """A function that needs an optional dependency which is not installed."""
+
+    def __init__(self, asked: str, *, package: str, extra: str) -> None:
+        super().__init__(
+            f"{asked} needs the package '{package}', which is not installed. "
+            f"Install it with: pip install 'linkwise[{extra}]'"
+        )
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str], *, owner: str) -> UnknownNameError:
+    """The error for a name that does not exist, with the near ones (or a few of all).
+
+    Args:
+        kind: What was looked for: "body", "hinge", "node" ...
+        name: What the caller gave.
+        known: All names that would have been right.
+        owner: Where it was looked up, for instance "mechanism 'puma560'".
+    """
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, n=4, cutoff=0.5) if len(names) < 5000 else []
+    if near:
+        hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
+    elif not names:
+        hint = f"it has no {kind}."
+    else:
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        hint = f"known: {', '.join(repr(n) for n in names[:8])}{more}."
+    return UnknownNameError(f"no {kind} called {name!r} in {owner}; {hint}")

@@ -1,0 +1,11 @@
+"""Six-vectors, rotations, poses, rigid shifts and spatial inertias. Knows no tree.
+
+Everything is vectorised over leading axes: a function of a 3-vector takes `(..., 3)`.
+"""
+
+from linkwise.spatial import quaternion, rotation, vector
+from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose
+
+__all__ = ["Array", "Pose", "SpatialInertia", "quaternion", "rotation", "vector"]

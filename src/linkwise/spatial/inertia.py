@@ -1,0 +1,231 @@
+"""Spatial inertia of a rigid body, kept as mass, first moment and second moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.spatial.array import Array, ArrayLike, constant, frozen
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks, cross
+
+TRIANGLE_SLACK = 1e-6
+"""Relative slack of the triangle inequality: files often print moments with six digits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpatialInertia:
+    """M = [[J, h~], [-h~, m 1]] about a frame's origin, in its axes.
+
+    Attributes:
+        mass: m [kg], shape (...).
+        h: First moment m c, with c the centre of mass [kg m], shape (..., 3).
+        J: Rotational inertia about the origin [kg m²], shape (..., 3, 3).
+    """
+
+    mass: Array
+    h: Array
+    J: Array
+
+    @staticmethod
+    def zero() -> SpatialInertia:
+        """No mass at all. Always the same object."""
+        return _ZERO
+
+    @staticmethod
+    def from_com(
+        mass: float,
+        com: ArrayLike = (0.0, 0.0, 0.0),
+        J_com: ArrayLike = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+        rot: ArrayLike | None = None,
+    ) -> SpatialInertia:
+        """From values about the centre of mass, by the parallel-axis theorem.
+
+        Args:
+            mass: m [kg].
+            com: Centre of mass in the frame [m].
+            J_com: Rotational inertia about it, (3, 3) or its diagonal (3,) [kg m²].
+            rot: Axes of `J_com` seen from the frame; by default they are parallel.
+        """
+        m = constant(mass, (), "mass")
+        c = constant(com, (3,), "centre of mass")
+        moments = np.diag(J_com) if np.shape(J_com) == (3,) else J_com
+        about_com = constant(moments, (3, 3), "rotational inertia")
+        if rot is not None:
+            axes = Pose.rotation(rot).rot
+            about_com = axes @ about_com @ axes.T
+        return SpatialInertia(m, frozen(m * c), frozen(about_com + m * _point_inertia(c)))
+
+    @staticmethod
+    def point(mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> SpatialInertia:
+        """A point mass [kg] at `com` [m]."""
+        return SpatialInertia.from_com(mass, com)
+
+    @staticmethod
+    def solid_box(mass: float, lengths: ArrayLike) -> SpatialInertia:
+        """Box about its centre; full edge lengths (3,) [m]."""
+        x, y, z = constant(lengths, (3,), "edge lengths") ** 2
+        return SpatialInertia.from_com(mass, J_com=mass / 12.0 * np.array([y + z, x + z, x + y]))
+
+    @staticmethod
+    def solid_ellipsoid(mass: float, semi_axes: ArrayLike) -> SpatialInertia:
+        """Ellipsoid about its centre; semi-axes (3,) [m]."""
+        x, y, z = constant(semi_axes, (3,), "semi-axes") ** 2
+        return SpatialInertia.from_com(mass, J_com=mass / 5.0 * np.array([y + z, x + z, x + y]))
+
+    @staticmethod
+    def solid_sphere(mass: float, radius: float) -> SpatialInertia:
+        """Ball about its centre [m]."""
+        return SpatialInertia.solid_ellipsoid(mass, (radius, radius, radius))
+
+    @staticmethod
+    def solid_cylinder(mass: float, radius: float, length: float) -> SpatialInertia:
+        """Cylinder along z about its centre [m]."""
+        across = mass * (3.0 * radius**2 + length**2) / 12.0
+        along = 0.5 * mass * radius**2
+        return SpatialInertia.from_com(mass, J_com=(across, across, along))
+
+    @staticmethod
+    def solid_capsule(mass: float, radius: float, length: float) -> SpatialInertia:
+        """Cylinder along z of the given length, closed by two half balls, about its centre [m]."""
+        cylinder, ball = radius**2 * length, 4.0 / 3.0 * radius**3  # volumes over π
+        density = mass / (cylinder + ball)
+        m_c, m_b = density * cylinder, density * ball
+        along = 0.5 * m_c * radius**2 + 0.4 * m_b * radius**2
+        # A half ball's centre of mass is 3r/8 above its flat face: its moment moves out from there.
+        across = m_c * (3.0 * radius**2 + length**2) / 12.0 + m_b * (
+            0.4 * radius**2 + 0.25 * length**2 + 0.375 * radius * length
+        )
+        return SpatialInertia.from_com(mass, J_com=(across, across, along))
+
+    @property
+    def com(self) -> Array:
+        """Centre of mass (..., 3) [m]; the origin where there is no mass."""
+        m = np.asarray(self.mass)[..., None]
+        return np.where(m == 0.0, 0.0, self.h / np.where(m == 0.0, 1.0, m))
+
+    @property
+    def J_com(self) -> Array:
+        """Rotational inertia about the centre of mass, in the frame's axes (..., 3, 3)."""
+        return self.J - np.asarray(self.mass)[..., None, None] * _point_inertia(self.com)
+
+    @property
+    def matrix(self) -> Array:
+        """M, shape (..., 6, 6)."""
+        h = skew(self.h)
+        m = np.asarray(self.mass)[..., None, None] * np.eye(3)
+        return blocks(self.J, h, -h, m)
+
+    def __add__(self, other: SpatialInertia) -> SpatialInertia:
+        """Two bodies welded together, both about the same frame."""
+        if other is _ZERO:
+            return self
+        if self is _ZERO:
+            return other
+        return SpatialInertia(
+            np.asarray(self.mass + other.mass), frozen(self.h + other.h), frozen(self.J + other.J)
+        )
+
+    def moved(self, X_AB: Pose) -> SpatialInertia:
+        """φ_AB M φ_AB*: this inertia, given in frame B, about frame A and in its axes.
+
+        With c = rot h:  J_A = rot J rot* - p~ c~ - c~ p~ - m p~ p~,  h_A = c + m p.
+        """
+        if X_AB is Pose.identity() or self is _ZERO:
+            return self
+        rot, p = X_AB.rot, X_AB.p
+        c = (rot @ self.h[..., None])[..., 0]
+        m = np.asarray(self.mass)[..., None]
+        turned = rot @ self.J @ np.swapaxes(rot, -1, -2)
+        pc = skew(p) @ skew(c)
+        J = turned - pc - np.swapaxes(pc, -1, -2) + m[..., None] * _point_inertia(p)
+        symmetric = 0.5 * (J + np.swapaxes(J, -1, -2))
+        return SpatialInertia(self.mass, frozen(c + m * p), frozen(symmetric))
+
+    def scaled(self, factor: float) -> SpatialInertia:
+        """The same shape with its density multiplied by `factor`."""
+        return SpatialInertia(
+            np.asarray(factor * self.mass), frozen(factor * self.h), frozen(factor * self.J)
+        )
+
+    def apply(self, V: Array) -> Array:
+        """M V: spatial momentum (..., 6) of the velocity V about the frame."""
+        V = np.asarray(V)
+        w, v = V[..., :3], V[..., 3:]
+        angular = (self.J @ w[..., None])[..., 0] + cross(self.h, v)
+        linear = np.asarray(self.mass)[..., None] * v - cross(self.h, w)
+        return np.concatenate([angular, linear], axis=-1)
+
+    def principal(self) -> tuple[Array, Array]:
+        """Moments about the centre of mass, ascending (..., 3), and the rotation to their axes."""
+        moments, axes = np.linalg.eigh(self.J_com)
+        flip = np.where(np.linalg.det(axes) < 0.0, -1.0, 1.0)[..., None, None]
+        return moments, axes * np.concatenate([np.ones((3, 2)), np.ones((3, 1))], 1) * flip
+
+    def findings(self) -> list[tuple[str, str]]:
+        """What no rigid body can have, as (code, sentence); empty for a possible one.
+
+        Codes: "mass", "first-moment", "symmetry", "positive", "triangle".
+        """
+        m, found = float(self.mass), list[tuple[str, str]]()
+        if m < 0.0:
+            return [("mass", f"mass is {m:.6g} kg; it must be positive, or zero for a frame.")]
+        scale = float(np.abs(self.J).max())
+        if m == 0.0:
+            if float(np.abs(self.h).max()) > 0.0:
+                found.append(("first-moment", "mass is zero but the first moment m c is not."))
+            if scale > 0.0:
+                found.append(
+                    ("mass", f"mass is zero but the rotational inertia is up to {scale:.3g} kg m².")
+                )
+            return found
+        skewness = float(np.abs(self.J - self.J.T).max())
+        if skewness > 1e-9 * scale:
+            return [("symmetry", f"rotational inertia is not symmetric, by {skewness:.3g} kg m².")]
+        moments, _ = self.principal()
+        # J_com is the small difference of J and the parallel-axis term, hence rounding at their size.
+        slack = TRIANGLE_SLACK * float(np.abs(moments).max()) + 1e-14 * scale
+        low, middle, high = (float(x) for x in moments)
+        shown = f"principal moments {low:.6g}, {middle:.6g}, {high:.6g} kg m²"
+        if low < -slack:
+            found.append(("positive", f"{shown}: about the centre of mass none may be negative."))
+        elif high > low + middle + slack:
+            found.append(("triangle", f"{shown}: the largest exceeds the sum of the other two."))
+        return found
+
+    def nearest_possible(self) -> SpatialInertia:
+        """The same mass and centre of mass, with moments raised until a rigid body could have them.
+
+        Negative second moments of the mass distribution are set to zero; axes are kept.
+        """
+        J = 0.5 * (self.J_com + self.J_com.T)
+        # Moments of inertia I_i = s_j + s_k come from second moments s_i, which must not be negative.
+        moments, axes = np.linalg.eigh(J)
+        second = np.clip(0.5 * moments.sum() - moments, 0.0, None)
+        repaired = axes @ np.diag(second.sum() - second) @ axes.T
+        return SpatialInertia.from_com(max(float(self.mass), 0.0), self.com, repaired)
+
+    def __getitem__(self, index: object) -> SpatialInertia:
+        """One inertia, or some, of a stack."""
+        return SpatialInertia(self.mass[index], self.h[index], self.J[index])  # type: ignore[index]
+
+    def __repr__(self) -> str:
+        if np.ndim(self.mass):
+            return f"SpatialInertia(stack of shape {np.shape(self.mass)})"
+        x, y, z = self.com
+        moments = ", ".join(f"{x:.6g}" for x in self.principal()[0])
+        return (
+            f"SpatialInertia(mass={float(self.mass):.6g} kg, com=({x:.6g}, {y:.6g}, {z:.6g}) m, "
+            f"principal moments=({moments}) kg m²)"
+        )
+
+
+def _point_inertia(c: Array) -> Array:
+    """-c~ c~ = (c·c) 1 - c c^T: inertia of a unit point mass at c about the origin."""
+    c = np.asarray(c)
+    return np.sum(c * c, axis=-1)[..., None, None] * np.eye(3) - c[..., :, None] * c[..., None, :]
+
+
+_ZERO = SpatialInertia(frozen(np.zeros(())), frozen(np.zeros(3)), frozen(np.zeros((3, 3))))

@@ -1,0 +1,180 @@
+"""The pose of one frame seen from another, and the rigid shift φ that belongs to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from linkwise.errors import ShapeError
+from linkwise.spatial import quaternion, rotation
+from linkwise.spatial.array import Array, ArrayLike, constant, frozen
+from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks, cross
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pose:
+    """X_AB: where frame B is, seen from frame A.
+
+    Attributes:
+        rot: rot_AB, takes components in B to components in A, shape (..., 3, 3).
+        p: p_AB_A, from A's origin to B's, in A's axes [m], shape (..., 3).
+    """
+
+    rot: Array
+    p: Array
+
+    @staticmethod
+    def identity() -> Pose:
+        """B is A. Always the same object, so that `is` can be used as a quick test."""
+        return _IDENTITY
+
+    @staticmethod
+    def translation(p: ArrayLike) -> Pose:
+        """Axes parallel, origin moved by `p` (3,) [m]."""
+        return Pose(_IDENTITY.rot, constant(p, (3,), "translation"))
+
+    @staticmethod
+    def rotation(rot: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> Pose:
+        """A rotation matrix (3, 3), and an offset `p` (3,) [m]. The matrix is checked."""
+        rot = constant(rot, (3, 3), "rotation")
+        error = float(rotation.deviation(rot))
+        if error > 1e-6:
+            raise ShapeError(
+                f"rotation is not a rotation matrix: rot^T rot differs from 1 by {error:.2g}, "
+                f"det = {float(np.linalg.det(rot)):.6g}. Rows must be orthonormal with det = +1; "
+                "rotation.rpy or quaternion.to_matrix make one."
+            )
+        return Pose(rot, constant(p, (3,), "translation"))
+
+    @staticmethod
+    def rpy(angles: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> Pose:
+        """Roll, pitch, yaw [rad] about the fixed axes x, y, z, and an offset [m]."""
+        roll, pitch, yaw = constant(angles, (3,), "roll, pitch, yaw")
+        return Pose(frozen(rotation.rpy(roll, pitch, yaw)), constant(p, (3,), "translation"))
+
+    @staticmethod
+    def from_matrix(matrix: ArrayLike) -> Pose:
+        """From a homogeneous 4×4 matrix [[rot, p], [0, 1]]."""
+        m = constant(matrix, (4, 4), "homogeneous matrix")
+        if np.abs(m[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
+            raise ShapeError(f"last row of a homogeneous matrix is (0, 0, 0, 1); found {m[3]}.")
+        return Pose.rotation(m[:3, :3], m[:3, 3])
+
+    @staticmethod
+    def of(value: PoseLike) -> Pose:
+        """A pose from a pose, a 3-vector (translation) or a 4×4 matrix."""
+        if isinstance(value, Pose):
+            return value
+        if np.shape(value) == (3,):
+            return Pose.translation(value)
+        if np.shape(value) == (4, 4):
+            return Pose.from_matrix(value)
+        raise ShapeError(
+            f"a pose was asked for; found an array of shape {np.shape(value)}. "
+            "Give a Pose, a translation (3,) or a homogeneous matrix (4, 4)."
+        )
+
+    def __matmul__(self, other: Pose) -> Pose:
+        """X_AC = X_AB X_BC."""
+        if other is _IDENTITY:
+            return self
+        if self is _IDENTITY:
+            return other
+        return Pose(self.rot @ other.rot, self.apply(other.p))
+
+    def inverse(self) -> Pose:
+        """X_BA."""
+        back = np.swapaxes(self.rot, -1, -2)
+        return Pose(back, -_rotate(back, self.p))
+
+    def apply(self, points: Array) -> Array:
+        """Components in A of points (..., 3) given in B [m]."""
+        return _rotate(self.rot, points) + self.p
+
+    @property
+    def matrix(self) -> Array:
+        """Homogeneous matrices (..., 4, 4)."""
+        top = np.concatenate([self.rot, self.p[..., None]], axis=-1)
+        last = np.broadcast_to(np.array([0.0, 0.0, 0.0, 1.0]), (*top.shape[:-2], 1, 4))
+        return np.concatenate([top, last], axis=-2)
+
+    @property
+    def shift(self) -> Array:
+        """The rigid shift φ_AB = [[rot, p~ rot], [0, rot]], shape (..., 6, 6).
+
+        It takes forces inward, f_A = φ_AB f_B, and its adjoint takes velocities outward,
+        V_B = φ_AB* V_A.
+        """
+        return blocks(self.rot, skew(self.p) @ self.rot, 0.0 * self.rot, self.rot)
+
+    def shift_velocity(self, V_A: Array) -> Array:
+        """φ_AB* V_A: velocity (..., 6) of the body A belongs to, at B and in B's axes."""
+        V_A = np.asarray(V_A)
+        back = np.swapaxes(self.rot, -1, -2)
+        w, v = V_A[..., :3], V_A[..., 3:]
+        linear = _rotate(back, v + cross(w, self.p))
+        return np.concatenate([_rotate(back, w), linear], axis=-1)
+
+    def shift_force(self, f_B: Array) -> Array:
+        """φ_AB f_B: the force (..., 6) acting at B, as moment and force about A in A's axes."""
+        f_B = np.asarray(f_B)
+        force = _rotate(self.rot, f_B[..., 3:])
+        moment = _rotate(self.rot, f_B[..., :3]) + cross(self.p, force)
+        return np.concatenate([moment, force], axis=-1)
+
+    def __getitem__(self, index: object) -> Pose:
+        """One pose, or some, of a stack."""
+        if self.p.ndim == 1:
+            raise IndexError("this Pose is a single one, not a stack")
+        items = index if isinstance(index, tuple) else (index,)
+        tail = (slice(None),) if Ellipsis in items else ()
+        return Pose(self.rot[(*items, *tail, *tail)], self.p[(*items, *tail)])  # type: ignore[index]
+
+    def __repr__(self) -> str:
+        if self.p.ndim > 1:
+            return f"Pose(stack of shape {self.p.shape[:-1]})"
+        roll, pitch, yaw = rotation.rpy_of(self.rot)
+        x, y, z = self.p
+        return f"Pose(p=({x:.6g}, {y:.6g}, {z:.6g}) m, rpy=({roll:.6g}, {pitch:.6g}, {yaw:.6g}) rad)"
+
+
+def exp(twist: Array) -> Pose:
+    """exp of a spatial velocity (..., 6) held for unit time: where the moving frame ends.
+
+    p = (1 + (1 - cos θ)/θ² w~ + (θ - sin θ)/θ³ w~²) v with θ = |w|.
+    """
+    twist = np.asarray(twist, dtype=np.float64)
+    w, v = twist[..., :3], twist[..., 3:]
+    angle = np.linalg.norm(w, axis=-1, keepdims=True)
+    half = quaternion.sinc(0.5 * angle)
+    b = 0.5 * half * half  # (1 - cos θ)/θ²
+    small = angle < 1e-2
+    safe = np.where(small, 1.0, angle)
+    series = 1.0 / 6.0 - angle**2 / 120.0 + angle**4 / 5040.0 - angle**6 / 362880.0
+    c = np.where(small, series, (safe - np.sin(safe)) / safe**3)
+    wv = cross(w, v)
+    return Pose(rotation.exp(w), v + b * wv + c * cross(w, wv))
+
+
+def log(pose: Pose) -> Array:
+    """The spatial velocity (..., 6) that reaches `pose` in unit time: the inverse of `exp`."""
+    w = rotation.log(pose.rot)
+    angle = np.linalg.norm(w, axis=-1, keepdims=True)
+    small = angle < 1e-2
+    safe = np.where(small, 1.0, angle)
+    # d = 1/θ² - cot(θ/2)/(2θ), finite up to and at a half turn.
+    exact = (1.0 - 0.5 * safe * np.cos(0.5 * safe) / np.sin(0.5 * safe)) / safe**2
+    d = np.where(small, 1.0 / 12.0 + angle**2 / 720.0 + angle**4 / 30240.0, exact)
+    wp = cross(w, pose.p)
+    return np.concatenate([w, pose.p - 0.5 * wp + d * cross(w, wp)], axis=-1)
+
+
+def _rotate(rot: Array, a: Array) -> Array:
+    return (rot @ np.asarray(a)[..., None])[..., 0]
+
+
+PoseLike: TypeAlias = Pose | ArrayLike
+_IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))

@@ -1,0 +1,146 @@
+"""Unit quaternions (w, x, y, z): w the scalar part, the same rotation as -q.
+
+`to_matrix(q)` is rot_AB, so that a quaternion names the orientation of a frame B seen from A,
+and `rate` takes the angular velocity of B in B's own axes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.spatial.array import Array, stack
+
+SMALL_ANGLE = 1e-4
+"""Below this angle [rad] series are used: their first neglected term is under 1e-17 relative."""
+
+
+def multiply(a: Array, b: Array) -> Array:
+    """Hamilton product a b: first the rotation b, then a."""
+    a, b = np.asarray(a), np.asarray(b)
+    aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
+    bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
+    return np.stack(
+        [
+            aw * bw - ax * bx - ay * by - az * bz,
+            aw * bx + ax * bw + ay * bz - az * by,
+            aw * by - ax * bz + ay * bw + az * bx,
+            aw * bz + ax * by - ay * bx + az * bw,
+        ],
+        axis=-1,
+    )
+
+
+def conjugate(q: Array) -> Array:
+    """The inverse rotation of a unit quaternion."""
+    return np.asarray(q) * np.array([1.0, -1.0, -1.0, -1.0])
+
+
+def normalise(q: Array) -> Array:
+    """q / |q|. A zero quaternion has no direction and gives NaN: check before."""
+    q = np.asarray(q, dtype=np.float64)
+    # Scaling by the largest entry first keeps very long and very short ones from over- and underflow.
+    scaled = q / np.abs(q).max(axis=-1, keepdims=True)
+    return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True)
+
+
+def to_matrix(q: Array) -> Array:
+    """Rotation matrix (..., 3, 3) of a unit quaternion. Runs on arrays of dtype object as well."""
+    q = np.asarray(q)
+    w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
+    return stack(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )
+
+
+def from_matrix(rot: Array) -> Array:
+    """Unit quaternion with w ≥ 0 of a rotation matrix (..., 3, 3).
+
+    Each row of the symmetric matrix 4 q q^T can be read off the rotation; the row whose diagonal
+    is largest is the best conditioned one.
+    """
+    r = np.asarray(rot, dtype=np.float64)
+    xx, yy, zz = r[..., 0, 0], r[..., 1, 1], r[..., 2, 2]
+    wx, wy, wz = (
+        r[..., 2, 1] - r[..., 1, 2],
+        r[..., 0, 2] - r[..., 2, 0],
+        r[..., 1, 0] - r[..., 0, 1],
+    )
+    xy, xz, yz = (
+        r[..., 1, 0] + r[..., 0, 1],
+        r[..., 0, 2] + r[..., 2, 0],
+        r[..., 2, 1] + r[..., 1, 2],
+    )
+    four_qq = stack(
+        [
+            [1.0 + xx + yy + zz, wx, wy, wz],
+            [wx, 1.0 + xx - yy - zz, xy, xz],
+            [wy, xy, 1.0 - xx + yy - zz, yz],
+            [wz, xz, yz, 1.0 - xx - yy + zz],
+        ]
+    )
+    best = np.argmax(np.diagonal(four_qq, axis1=-2, axis2=-1), axis=-1)
+    row = np.take_along_axis(four_qq, best[..., None, None], axis=-2)[..., 0, :]
+    q = row / np.linalg.norm(row, axis=-1, keepdims=True)
+    return np.where(q[..., :1] < 0.0, -q, q)
+
+
+def from_axis_angle(axis: Array, angle: Array | float) -> Array:
+    """Quaternion of a turn by `angle` [rad] about the unit vector `axis` (..., 3)."""
+    return exp(np.asarray(axis) * np.asarray(angle)[..., None])
+
+
+def rate(q: Array, omega: Array) -> Array:
+    """Time derivative of the quaternion: q̇ = ½ q (0, ω), ω [rad/s] in the body's own axes."""
+    q, omega = np.asarray(q), np.asarray(omega)
+    w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
+    a, b, c = omega[..., 0], omega[..., 1], omega[..., 2]
+    return 0.5 * np.stack(
+        [
+            -x * a - y * b - z * c,
+            w * a + y * c - z * b,
+            w * b + z * a - x * c,
+            w * c + x * b - y * a,
+        ],
+        axis=-1,
+    )
+
+
+def exp(w: Array) -> Array:
+    """Quaternion of the rotation vector w (..., 3): (cos |w|/2, sin(|w|/2) w/|w|)."""
+    w = np.asarray(w, dtype=np.float64)
+    half = 0.5 * np.linalg.norm(w, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(half), 0.5 * sinc(half) * w], axis=-1)
+
+
+def log(q: Array) -> Array:
+    """Rotation vector (..., 3) of a unit quaternion, with length at most π."""
+    q = np.asarray(q, dtype=np.float64)
+    q = np.where(q[..., :1] < 0.0, -q, q)
+    length = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(length, q[..., :1])
+    # angle / length tends to 2 / w; the division is not trusted for tiny lengths.
+    tiny = length < 1e-150
+    scale = np.where(tiny, 2.0 / q[..., :1].clip(min=0.5), angle / np.where(tiny, 1.0, length))
+    return scale * q[..., 1:]
+
+
+def integrate(q: Array, w: Array) -> Array:
+    """q exp(w): the orientation after turning by w (..., 3) [rad] in its own axes; unit length."""
+    return normalise(multiply(q, exp(w)))
+
+
+def random(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Array:
+    """Unit quaternions (*shape, 4), uniform over rotations, w ≥ 0."""
+    q = normalise(rng.standard_normal((*shape, 4)))
+    return np.where(q[..., :1] < 0.0, -q, q)
+
+
+def sinc(x: Array) -> Array:
+    """sin(x) / x, exact through x = 0."""
+    x = np.asarray(x, dtype=np.float64)
+    small = np.abs(x) < SMALL_ANGLE
+    return np.where(small, 1.0 - x * x / 6.0, np.sin(x) / np.where(small, 1.0, x))

@@ -1,0 +1,119 @@
+"""Rotation matrices: SO(3), its exponential and logarithm.
+
+`rot_AB` takes components in B to components in A: x_A = rot_AB x_B.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array, stack
+
+
+def skew(a: Array) -> Array:
+    """The matrix a~ of the cross product: a~ b = a × b. Shape (..., 3) to (..., 3, 3)."""
+    a = np.asarray(a)
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    zero = 0.0 * x
+    return stack([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
+
+
+def unskew(matrix: Array) -> Array:
+    """The vector a of the antisymmetric part of `matrix`: the inverse of `skew`."""
+    m = np.asarray(matrix)
+    return 0.5 * np.stack(
+        [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]],
+        axis=-1,
+    )
+
+
+def axis_angle(axis: Array, angle: Array | float) -> Array:
+    """Rotation by `angle` [rad] about the unit vector `axis` (..., 3).
+
+    rot_ij = a_i a_j (1 - cos) - ε_ijk a_k sin + δ_ij cos, written so that an axis along x, y or
+    z leaves exact zeros and ones. Runs on arrays of dtype object as well.
+    """
+    a = np.asarray(axis)
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    c, s = np.cos(angle), np.sin(angle)
+    u = 1.0 - c
+    return stack(
+        [
+            [x * x + (y * y + z * z) * c, x * y * u - z * s, x * z * u + y * s],
+            [x * y * u + z * s, y * y + (x * x + z * z) * c, y * z * u - x * s],
+            [x * z * u - y * s, y * z * u + x * s, z * z + (x * x + y * y) * c],
+        ]
+    )
+
+
+def rpy(roll: Array | float, pitch: Array | float, yaw: Array | float) -> Array:
+    """Rz(yaw) Ry(pitch) Rx(roll): turns about the fixed x, y and z axes in this order [rad]."""
+    cr, sr = np.cos(roll), np.sin(roll)
+    cp, sp = np.cos(pitch), np.sin(pitch)
+    cy, sy = np.cos(yaw), np.sin(yaw)
+    return stack(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def rpy_of(rot: Array) -> Array:
+    """Roll, pitch and yaw (..., 3) of a rotation; at pitch = ±90° the roll is set to zero."""
+    r = np.asarray(rot, dtype=np.float64)
+    cos_pitch = np.hypot(r[..., 0, 0], r[..., 1, 0])
+    pitch = np.arctan2(-r[..., 2, 0], cos_pitch)
+    locked = cos_pitch < 1e-15
+    roll = np.where(locked, 0.0, np.arctan2(r[..., 2, 1], r[..., 2, 2]))
+    # Yaw is taken from what is left once the roll found above is undone: exact in both branches.
+    cr, sr = np.cos(roll), np.sin(roll)
+    yaw = np.arctan2(
+        r[..., 0, 2] * sr - r[..., 0, 1] * cr,
+        r[..., 1, 1] * cr - r[..., 1, 2] * sr,
+    )
+    return np.stack([roll, pitch, yaw], axis=-1)
+
+
+def exp(w: Array) -> Array:
+    """exp(w~): rotation by |w| [rad] about w (..., 3)."""
+    return quaternion.to_matrix(quaternion.exp(w))
+
+
+def log(rot: Array) -> Array:
+    """Rotation vector w (..., 3) with exp(w~) = rot and |w| ≤ π [rad]."""
+    return quaternion.log(quaternion.from_matrix(rot))
+
+
+def aligning(a: Array, b: Array) -> Array:
+    """The shortest rotation that takes the direction of `a` to the direction of `b`.
+
+    For opposite directions any half turn is shortest; one about an axis normal to `a` is taken.
+    """
+    a = np.asarray(a, dtype=np.float64)
+    b = np.asarray(b, dtype=np.float64)
+    a = a / np.linalg.norm(a, axis=-1, keepdims=True)
+    b = b / np.linalg.norm(b, axis=-1, keepdims=True)
+    # The quaternion (1 + a·b, a × b) turns by the angle between them once it is normalised.
+    w = 1.0 + np.sum(a * b, axis=-1, keepdims=True)
+    helper = np.where(np.abs(a[..., :1]) < 0.6, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    normal = np.cross(a, helper)
+    opposite = w < 1e-14
+    quat = np.concatenate(
+        [np.where(opposite, 0.0, w), np.where(opposite, normal, np.cross(a, b))], axis=-1
+    )
+    return quaternion.to_matrix(quaternion.normalise(quat))
+
+
+def random_rotation(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Array:
+    """Rotations drawn uniformly over SO(3), shape (*shape, 3, 3)."""
+    return quaternion.to_matrix(quaternion.random(rng, shape))
+
+
+def deviation(rot: Array) -> Array:
+    """How far a matrix is from a rotation: max |rot^T rot - 1|, plus the error of det = 1."""
+    r = np.asarray(rot, dtype=np.float64)
+    gram = np.swapaxes(r, -1, -2) @ r - np.eye(3)
+    return np.abs(gram).max(axis=(-1, -2)) + np.abs(np.linalg.det(r) - 1.0)
