@@ -50,7 +50,7 @@ lint: $(DEV)
 	$(BIN)/lint-imports
 
 types: $(DEV)
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(DEV)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
