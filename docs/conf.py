@@ -1,0 +1,37 @@
+"""Sphinx configuration. Build with `make docs`; warnings are errors."""
+
+from importlib.metadata import version
+
+project = "Linkwise"
+author = "The Linkwise developers"
+project_copyright = "The Linkwise developers, Apache-2.0"
+release = version("linkwise")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+
+myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+# Docstrings write `name` for code, as the source does.
+default_role = "code"
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "furo"
+html_title = f"Linkwise {release}"

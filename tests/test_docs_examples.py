@@ -1,0 +1,77 @@
+"""Every Python block of the README and of the documentation runs, in order, file by file.
+
+The blocks of one file share one namespace and run in an empty directory. A block that begins with
+`>>>` prompts is checked as a doctest; any other is executed, so that its assertions count.
+"""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+BLOCK = re.compile(
+    r"^```(?:python|\{doctest\}|pycon)[ \t]*\n(?P<code>.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE
+)
+
+
+def blocks(page: Path) -> list[tuple[int, str]]:
+    """(line number, code) of each Python block of a page."""
+    text = page.read_text(encoding="utf-8")
+    return [(text[: m.start("code")].count("\n") + 1, m["code"]) for m in BLOCK.finditer(text)]
+
+
+WITH_BLOCKS = [page for page in PAGES if blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__docs__"}
+    for line, code in blocks(page):
+        if code.lstrip().startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), line - 1)
+            runner = doctest.DocTestRunner(
+                verbose=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            )
+            report: list[str] = []
+            runner.run(test, out=report.append, clear_globs=False)
+            names.update(test.globs)
+            assert runner.failures == 0, "".join(report)
+        else:
+            source = "\n" * (line - 1) + code  # so that a traceback shows the line of the page
+            exec(compile(source, str(page), "exec"), names)
+
+
+SHELL = re.compile(r"^```console\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> list[str]:
+    """The `$ linkwise ...` lines of the console blocks of a page."""
+    bodies = [m["body"] for m in SHELL.finditer(page.read_text(encoding="utf-8"))]
+    return [
+        row[2:] for body in bodies for row in body.splitlines() if row.startswith("$ linkwise ")
+    ]
+
+
+CONSOLE = [(page, command) for page in PAGES for command in commands(page)]
+
+
+@pytest.mark.parametrize(("page", "command"), CONSOLE, ids=[command for _, command in CONSOLE])
+def test_console_commands_run(page, command, tmp_path, monkeypatch):
+    """`linkwise` commands shown in a page exit with 0, beside the files its Python blocks write."""
+    test_blocks_run(page, tmp_path, monkeypatch)
+    arguments = command.split("#")[0].split()[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "linkwise.cli", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
