@@ -1,11 +1,12 @@
 """Sphinx configuration. Build with `make docs`; warnings are errors."""
 
-from importlib.metadata import version
+import importlib.metadata
+import re
 
 project = "Linkwise"
 author = "The Linkwise developers"
 project_copyright = "The Linkwise developers, Apache-2.0"
-release = version("linkwise")
+release = importlib.metadata.version("linkwise")
 
 extensions = [
     "myst_parser",
@@ -28,10 +29,24 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 # Docstrings write `name` for code, as the source does.
-default_role = "code"
+default_role = "literal"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = f"Linkwise {release}"
+
+
+def plain_mathematics(app, what, name, obj, options, lines: list[str]) -> None:
+    """Docstrings write φ* and |w| as mathematics, not as markup; code in backticks stays."""
+    for k, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...", "..")):
+            parts = re.split(r"(`+[^`]*`+)", line)
+            parts[::2] = [re.sub(r"(\*|\||_(?=\W|$))", r"\\\1", text) for text in parts[::2]]
+            lines[k] = "".join(parts)
+
+
+def setup(app) -> None:
+    """Run before napoleon (priority 500), which adds markup of its own."""
+    app.connect("autodoc-process-docstring", plain_mathematics, priority=400)
