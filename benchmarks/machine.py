@@ -1,0 +1,32 @@
+"""What a measurement was made on: processor, system, versions. No host names, no paths."""
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+
+def processor() -> str:
+    """Model name of the CPU and the number of cores this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {cores} cores"
+
+
+def versions(*packages: str) -> str:
+    """Python and the given packages, those that are installed."""
+    found = [f"Python {platform.python_version()}"]
+    for package in packages:
+        try:
+            found.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{package} (not installed)")
+    return ", ".join(found)
+
+
+def description(*packages: str) -> str:
+    """Two lines of Markdown for the head of a table of results."""
+    system = f"{platform.system()} {platform.machine()}"
+    return f"Machine: {processor()}, {system}.\n\nVersions: {versions(*packages)}.\n"
