@@ -49,7 +49,7 @@ class ParseError(LinkwiseError, ValueError):
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {reason}")
 
-    def __reduce__(self) -> tuple[object, ...]:  # keyword arguments survive pickling between workers
+    def __reduce__(self) -> tuple[object, ...]:  # keywords survive pickling
         return (_parse_error, (self.reason, self.file, self.line))
 
 

@@ -44,7 +44,8 @@ def unit(value: ArrayLike, what: str) -> Array:
             raise ShapeError(f"{what} is the zero vector; give a direction of any other length.")
         axis = axis / largest
         length = float(np.sqrt(axis @ axis))
-    return axis if length == 1.0 else frozen(axis / length)
+    # Within rounding of one it is taken as it is, so that a unit vector stays bit for bit the same.
+    return axis if abs(length - 1.0) < 4e-16 else frozen(axis / length)
 
 
 def stack(rows: Sequence[Sequence[object]]) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
-from linkwise.spatial.vector import blocks, cross
+from linkwise.spatial.vector import blocks, cross, six
 
 TRIANGLE_SLACK = 1e-6
 """Relative slack of the triangle inequality: files often print moments with six digits."""
@@ -156,13 +156,13 @@ class SpatialInertia:
         w, v = V[..., :3], V[..., 3:]
         angular = (self.J @ w[..., None])[..., 0] + cross(self.h, v)
         linear = np.asarray(self.mass)[..., None] * v - cross(self.h, w)
-        return np.concatenate([angular, linear], axis=-1)
+        return six(angular, linear)
 
     def principal(self) -> tuple[Array, Array]:
         """Moments about the centre of mass, ascending (..., 3), and the rotation to their axes."""
         moments, axes = np.linalg.eigh(self.J_com)
         flip = np.where(np.linalg.det(axes) < 0.0, -1.0, 1.0)[..., None, None]
-        return moments, axes * np.concatenate([np.ones((3, 2)), np.ones((3, 1))], 1) * flip
+        return moments, axes * flip
 
     def findings(self) -> list[tuple[str, str]]:
         """What no rigid body can have, as (code, sentence); empty for a possible one.
@@ -185,7 +185,7 @@ class SpatialInertia:
         if skewness > 1e-9 * scale:
             return [("symmetry", f"rotational inertia is not symmetric, by {skewness:.3g} kg m².")]
         moments, _ = self.principal()
-        # J_com is the small difference of J and the parallel-axis term, hence rounding at their size.
+        # J_com is a small difference of large J and parallel-axis term: rounding at their size.
         slack = TRIANGLE_SLACK * float(np.abs(moments).max()) + 1e-14 * scale
         low, middle, high = (float(x) for x in moments)
         shown = f"principal moments {low:.6g}, {middle:.6g}, {high:.6g} kg m²"
@@ -201,7 +201,7 @@ class SpatialInertia:
         Negative second moments of the mass distribution are set to zero; axes are kept.
         """
         J = 0.5 * (self.J_com + self.J_com.T)
-        # Moments of inertia I_i = s_j + s_k come from second moments s_i, which must not be negative.
+        # Moments of inertia I_i = s_j + s_k come from second moments s_i ≥ 0.
         moments, axes = np.linalg.eigh(J)
         second = np.clip(0.5 * moments.sum() - moments, 0.0, None)
         repaired = axes @ np.diag(second.sum() - second) @ axes.T

@@ -11,7 +11,7 @@ from linkwise.errors import ShapeError
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
 from linkwise.spatial.rotation import skew
-from linkwise.spatial.vector import blocks, cross
+from linkwise.spatial.vector import blocks, cross, six
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,14 +116,14 @@ class Pose:
         back = np.swapaxes(self.rot, -1, -2)
         w, v = V_A[..., :3], V_A[..., 3:]
         linear = _rotate(back, v + cross(w, self.p))
-        return np.concatenate([_rotate(back, w), linear], axis=-1)
+        return six(_rotate(back, w), linear)
 
     def shift_force(self, f_B: Array) -> Array:
         """φ_AB f_B: the force (..., 6) acting at B, as moment and force about A in A's axes."""
         f_B = np.asarray(f_B)
         force = _rotate(self.rot, f_B[..., 3:])
         moment = _rotate(self.rot, f_B[..., :3]) + cross(self.p, force)
-        return np.concatenate([moment, force], axis=-1)
+        return six(moment, force)
 
     def __getitem__(self, index: object) -> Pose:
         """One pose, or some, of a stack."""
@@ -138,7 +138,9 @@ class Pose:
             return f"Pose(stack of shape {self.p.shape[:-1]})"
         roll, pitch, yaw = rotation.rpy_of(self.rot)
         x, y, z = self.p
-        return f"Pose(p=({x:.6g}, {y:.6g}, {z:.6g}) m, rpy=({roll:.6g}, {pitch:.6g}, {yaw:.6g}) rad)"
+        return (
+            f"Pose(p=({x:.6g}, {y:.6g}, {z:.6g}) m, rpy=({roll:.6g}, {pitch:.6g}, {yaw:.6g}) rad)"
+        )
 
 
 def exp(twist: Array) -> Pose:
@@ -169,7 +171,7 @@ def log(pose: Pose) -> Array:
     exact = (1.0 - 0.5 * safe * np.cos(0.5 * safe) / np.sin(0.5 * safe)) / safe**2
     d = np.where(small, 1.0 / 12.0 + angle**2 / 720.0 + angle**4 / 30240.0, exact)
     wp = cross(w, pose.p)
-    return np.concatenate([w, pose.p - 0.5 * wp + d * cross(w, wp)], axis=-1)
+    return six(w, pose.p - 0.5 * wp + d * cross(w, wp))
 
 
 def _rotate(rot: Array, a: Array) -> Array:

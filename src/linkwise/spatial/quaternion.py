@@ -38,7 +38,7 @@ def conjugate(q: Array) -> Array:
 def normalise(q: Array) -> Array:
     """q / |q|. A zero quaternion has no direction and gives NaN: check before."""
     q = np.asarray(q, dtype=np.float64)
-    # Scaling by the largest entry first keeps very long and very short ones from over- and underflow.
+    # Scaled by the largest entry first, so that no length over- or underflows.
     scaled = q / np.abs(q).max(axis=-1, keepdims=True)
     return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True)
 

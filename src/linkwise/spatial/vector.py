@@ -16,6 +16,11 @@ def cross(a: Array, b: Array) -> Array:
     return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
 
 
+def six(angular: Array, linear: Array) -> Array:
+    """The spatial vector (angular, linear) (..., 6) of two 3-vectors, broadcast to each other."""
+    return np.concatenate(np.broadcast_arrays(angular, linear), axis=-1)
+
+
 def cross_velocity(V: Array, W: Array) -> Array:
     """V × W: rate of change of W, carried by a frame that moves with V, both (..., 6).
 
@@ -24,7 +29,7 @@ def cross_velocity(V: Array, W: Array) -> Array:
     V, W = np.asarray(V), np.asarray(W)
     angular = cross(V[..., :3], W[..., :3])
     linear = cross(V[..., :3], W[..., 3:]) + cross(V[..., 3:], W[..., :3])
-    return np.concatenate([angular, linear], axis=-1)
+    return six(angular, linear)
 
 
 def cross_force(V: Array, f: Array) -> Array:
@@ -35,7 +40,7 @@ def cross_force(V: Array, f: Array) -> Array:
     V, f = np.asarray(V), np.asarray(f)
     angular = cross(V[..., :3], f[..., :3]) + cross(V[..., 3:], f[..., 3:])
     linear = cross(V[..., :3], f[..., 3:])
-    return np.concatenate([angular, linear], axis=-1)
+    return six(angular, linear)
 
 
 def cross_velocity_matrix(V: Array) -> Array:
@@ -57,4 +62,3 @@ def blocks(upper_left: Array, upper_right: Array, lower_left: Array, lower_right
     upper = np.concatenate(np.broadcast_arrays(upper_left, upper_right), axis=-1)
     lower = np.concatenate(np.broadcast_arrays(lower_left, lower_right), axis=-1)
     return np.concatenate([upper, lower], axis=-2)
-

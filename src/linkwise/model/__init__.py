@@ -1,0 +1,1 @@
+"""What a mechanism is: bodies, hinges, nodes, loops and couplings."""

@@ -1,0 +1,39 @@
+"""The hinges, one file each. All answer the questions of `Hinge`."""
+
+from linkwise.model.hinges.custom import CustomHinge
+from linkwise.model.hinges.cylindrical import Cylindrical
+from linkwise.model.hinges.free import Free
+from linkwise.model.hinges.gimbal import Gimbal
+from linkwise.model.hinges.helical import Helical
+from linkwise.model.hinges.hinge import Coordinate, Hinge, ScrewHinge
+from linkwise.model.hinges.locked import Locked
+from linkwise.model.hinges.pin import Pin
+from linkwise.model.hinges.planar import Planar
+from linkwise.model.hinges.prismatic import Prismatic
+from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.rolling_ball import RollingBall
+from linkwise.model.hinges.screws import Screws
+from linkwise.model.hinges.spherical import Spherical
+from linkwise.model.hinges.translation import Translation
+from linkwise.model.hinges.universal import Universal
+
+__all__ = [
+    "Coordinate",
+    "CustomHinge",
+    "Cylindrical",
+    "Free",
+    "Gimbal",
+    "Helical",
+    "Hinge",
+    "Locked",
+    "Pin",
+    "Planar",
+    "Prismatic",
+    "Reversed",
+    "RollingBall",
+    "ScrewHinge",
+    "Screws",
+    "Spherical",
+    "Translation",
+    "Universal",
+]
