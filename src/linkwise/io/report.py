@@ -7,10 +7,8 @@ from typing import Final, Literal
 
 from linkwise.errors import ModelError, ParseError
 from linkwise.io.xml import Element
-from linkwise.model.report import LoadItem, LoadReport
+from linkwise.model.report import Affects, Effect, LoadItem, LoadReport
 
-Effect = Literal["approximate", "ignored"]
-Affects = Literal["motion", "control", "contact", "appearance", "other"]
 Strict = bool | Literal["motion"]
 SaveReport = LoadReport
 """Saving reports in the same form as loading."""
@@ -46,13 +44,13 @@ class Reporter:
         if isinstance(element, Element):
             file, line, label = element.file, element.line, element.label
         else:
-            file, line, label = self.source, 0, element
+            file, line, label = self.source, None, element
         if self.strict is True or (self.strict == "motion" and affects == "motion"):
             raise ParseError(
                 f"{label} is {'only approximated' if effect == 'approximate' else 'ignored'} "
                 f"(affects {affects}): {reason}; strict={self.strict!r} refuses this",
                 file=file,
-                line=line or None,
+                line=line,
             )
         if len(self._items) < MAX_ITEMS:
             self._items.append(LoadItem(file, line, label, effect, reason, affects))

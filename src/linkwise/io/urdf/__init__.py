@@ -1,0 +1,1 @@
+"""URDF: one file for reading, one for writing, and one for each kind of element."""

@@ -1,0 +1,235 @@
+"""What does a URDF joint say: its hinge, its drive, its mimic, the rotor behind it?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linkwise.io.report import Reporter
+from linkwise.io.urdf.link import read_origin, report_unknown
+from linkwise.io.xml import Element, choice, number, numbers, parse_numbers, required, shorten
+from linkwise.model.drive import Drive
+from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Spherical
+from linkwise.spatial.pose import Pose
+
+TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
+"""Joint types that are read. `spherical` is not in the specification; Bullet and others use it."""
+
+UNLIMITED: Final = 1e300
+"""A limit of at least this size means none: the format has no way to write infinity."""
+
+
+@dataclass(slots=True)
+class Mimic:
+    """q of a joint = multiplier * q of `joint` + offset."""
+
+    joint: str
+    multiplier: float
+    offset: float
+    element: Element
+
+
+@dataclass(slots=True)
+class Rotor:
+    """What a transmission says about the motor behind a joint."""
+
+    inertia: float = 0.0
+    ratio: float = 1.0
+
+
+@dataclass(slots=True)
+class Joint:
+    """One joint as read; `inboard` is the pose of the joint frame in the parent link."""
+
+    name: str
+    element: Element
+    parent: str
+    child: str
+    inboard: Pose
+    hinge: Hinge
+    drive: Drive
+    mimic: Mimic | None
+    closes_frame: bool
+
+
+def read_joint(element: Element, rotors: dict[str, Rotor], reporter: Reporter) -> Joint:
+    """A `<joint>`."""
+    name = required(element, "name")
+    kind = choice(element, "type", TYPES)
+    once = {"parent", "child", "origin", "axis", "limit", "dynamics", "mimic"}
+    extensions = {"linkwise:spring", "linkwise:outboard"}
+    report_unknown(
+        element,
+        {"name", "type"},
+        once | extensions,
+        reporter,
+        affects={"safety_controller": "control", "calibration": "control", "limit": "motion"},
+    )
+    hinge = _hinge(element, kind)
+    return Joint(
+        name,
+        element,
+        _end(element, "parent"),
+        _end(element, "child"),
+        read_origin(element, reporter),
+        hinge,
+        read_drive(element, hinge, kind, reporter, rotors.get(name)),
+        _mimic(element, kind, reporter),
+        element.find("linkwise:outboard") is not None and isinstance(hinge, Locked),
+    )
+
+
+def read_axis(
+    element: Element, default: tuple[float, float, float] = (1.0, 0.0, 0.0)
+) -> tuple[float, float, float]:
+    """Direction in the attribute xyz of an `<axis>`; of any length but zero."""
+    axis = numbers(element, "xyz", 3, default)
+    if not axis.any():
+        raise element.error("'xyz' is the zero vector; an axis needs a direction, such as '0 0 1'")
+    x, y, z = axis.tolist()
+    return (x, y, z)
+
+
+def read_drive(
+    element: Element, hinge: Hinge, kind: str, reporter: Reporter, rotor: Rotor | None = None
+) -> Drive:
+    """Limits, damping, friction and spring of a joint, and the rotor of its transmission."""
+    limit, dynamics = element.find("limit"), element.find("dynamics")
+    spring = element.find("linkwise:spring")
+    if hinge.nv == 0:
+        return Drive()
+    if hinge.nv > 1:
+        for child in (limit, dynamics, spring):
+            if child is not None:
+                reporter.note(child, "ignored", f"not read for a {kind} joint", "motion")
+        return Drive()
+    lower, upper, effort, velocity = -np.inf, np.inf, np.inf, np.inf
+    if limit is not None:
+        known = {"lower", "upper", "effort", "velocity"}
+        report_unknown(limit, known, set(), reporter, affects="control")
+        if kind != "continuous":
+            lower = _bound(number(limit, "lower", 0.0))
+            upper = _bound(number(limit, "upper", 0.0))
+        elif "lower" in limit.attrib or "upper" in limit.attrib:
+            reporter.note(limit, "ignored", "a continuous joint has no lower and upper", "other")
+        effort = _bound(number(limit, "effort", np.inf))
+        velocity = _bound(number(limit, "velocity", np.inf))
+    elif kind in ("revolute", "prismatic"):
+        reporter.note(element, "approximate", f"a {kind} joint without <limit> is free", "motion")
+    damping = friction = stiffness = rest = 0.0
+    if dynamics is not None:
+        report_unknown(dynamics, {"damping", "friction"}, set(), reporter, affects="motion")
+        damping = number(dynamics, "damping", 0.0)
+        friction = number(dynamics, "friction", 0.0)
+    if spring is not None:
+        report_unknown(spring, {"stiffness", "rest"}, set(), reporter, affects="motion")
+        stiffness, rest = number(spring, "stiffness"), number(spring, "rest", 0.0)
+    rotor = rotor or Rotor()
+    return Drive(
+        rotor_inertia=rotor.inertia,
+        gear_ratio=rotor.ratio,
+        damping=damping,
+        friction=friction,
+        stiffness=stiffness,
+        rest=rest,
+        lower=lower,
+        upper=upper,
+        effort=effort,
+        velocity=velocity,
+    )
+
+
+def read_transmissions(
+    root: Element, joints: Collection[str], reporter: Reporter
+) -> dict[str, Rotor]:
+    """Rotor inertia and gear ratio by joint, from `<transmission>` elements.
+
+    Read are `<drake:rotor_inertia value>` and `<drake:gear_ratio value>`, `<motorInertia>` and
+    `<mechanicalReduction>`, for one joint with one actuator. The rest of a transmission is about
+    control and is reported.
+    """
+    rotors: dict[str, Rotor] = {}
+    for element in root.findall("transmission"):
+        inertia = _first(element, ("drake:rotor_inertia", "motorInertia"))
+        ratio = _first(element, ("drake:gear_ratio", "mechanicalReduction", "mechanical_reduction"))
+        ends, actuators = element.findall("joint"), element.findall("actuator")
+        name = ends[0].attrib.get("name", "") if ends else ""
+        if len(ends) != 1 or len(actuators) > 1:
+            reason = f"it has {len(ends)} joints and {len(actuators)} actuators"
+        elif name not in joints:
+            reason = f"there is no joint called '{shorten(name)}'"
+        elif name in rotors:
+            reason = f"joint '{name}' has a transmission already"
+        else:
+            rotors[name] = Rotor(
+                0.0 if inertia is None else inertia, 1.0 if ratio is None else ratio
+            )
+            if _only_rotor(element):
+                continue
+            reporter.note(element, "approximate", "of it, only rotor and ratio are used", "control")
+            continue
+        about = "motion" if inertia else "control"
+        reporter.note(element, "ignored", f"{reason}, so its ratio is not used", about)
+    return rotors
+
+
+def _hinge(element: Element, kind: str) -> Hinge:
+    if kind == "fixed":
+        return Locked()
+    if kind == "floating":
+        return Free()
+    if kind == "spherical":
+        return Spherical()
+    child = element.find("axis")
+    axis = (1.0, 0.0, 0.0) if child is None else read_axis(child)
+    return {"prismatic": Prismatic, "planar": Planar}.get(kind, Pin)(axis)
+
+
+def _end(element: Element, tag: str) -> str:
+    child = element.find(tag)
+    if child is None:
+        raise element.error(f'<{tag}> is missing; write <{tag} link="..."/>')
+    return required(child, "link")
+
+
+def _mimic(element: Element, kind: str, reporter: Reporter) -> Mimic | None:
+    child = element.find("mimic")
+    if child is None:
+        return None
+    report_unknown(child, {"joint", "multiplier", "offset"}, set(), reporter, affects="motion")
+    mimic = Mimic(
+        required(child, "joint"),
+        number(child, "multiplier", 1.0),
+        number(child, "offset", 0.0),
+        child,
+    )
+    if kind == "fixed":
+        reporter.note(child, "ignored", "a fixed joint cannot follow another", "other")
+        return None
+    if kind in ("floating", "planar", "spherical"):
+        raise child.error(f"a {kind} joint cannot mimic another; only joints of one freedom can")
+    return mimic
+
+
+def _bound(value: float) -> float:
+    return float(np.copysign(np.inf, value)) if abs(value) >= UNLIMITED else value
+
+
+def _first(element: Element, tags: tuple[str, ...]) -> float | None:
+    """The number in the first element below that has one of the tags, in order of the tags."""
+    for tag in tags:
+        for child in element.walk():
+            if child.tag == tag:
+                if "value" in child.attrib:
+                    return number(child, "value")
+                return parse_numbers(child, "text", child.text, 1)[0]
+    return None
+
+
+def _only_rotor(element: Element) -> bool:
+    """Whether nothing is left of a transmission once its rotor and ratio are taken."""
+    known = {"transmission", "joint", "actuator", "drake:rotor_inertia", "drake:gear_ratio", "type"}
+    return all(child.tag in known for child in element.walk())
