@@ -87,6 +87,8 @@ class Pose:
 
     def inverse(self) -> Pose:
         """X_BA."""
+        if self is _IDENTITY:
+            return self
         back = np.swapaxes(self.rot, -1, -2)
         return Pose(back, -_rotate(back, self.p))
 

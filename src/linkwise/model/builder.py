@@ -1,0 +1,281 @@
+"""Building a mechanism step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model import validate
+from linkwise.model.body import WORLD, Body, Coupling, Loop, Node, NodeKind
+from linkwise.model.drive import Drive
+from linkwise.model.geometry import Geometry
+from linkwise.model.hinges import Hinge, Locked
+from linkwise.model.mechanism import GRAVITY, Mechanism
+from linkwise.model.report import LoadReport
+from linkwise.model.spanning_tree import Joint, base_first, oriented, split
+from linkwise.model.validate import Finding
+from linkwise.spatial.array import ArrayLike, constant
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose, PoseLike
+
+NO_DRIVE = Drive()
+
+
+class Builder:
+    """Collects bodies, joints, nodes, loops and couplings; `build` makes the mechanism.
+
+    Bodies may come in any order. A body is either placed by its parent,
+
+        builder.body("forearm", "upper_arm", Pin((0, 1, 0)), inboard=(0, 0, 0.4))
+
+    or left unplaced (`parent=None`) and joined by `joint`, edge by edge, in any graph: `build`
+    then picks a spanning tree from the world and makes the joints left over into loops.
+    """
+
+    def __init__(self, name: str = "mechanism", *, gravity: ArrayLike = GRAVITY) -> None:
+        self.name = name
+        self.gravity = constant(gravity, (3,), "gravity")
+        self._bodies: list[tuple[str, SpatialInertia, tuple[Geometry, ...]]] = []
+        self._joints: list[Joint] = []
+        self._nodes: list[Node] = []
+        self._loops: list[Loop] = []
+        self._couplings: list[Coupling] = []
+
+    def body(
+        self,
+        name: str,
+        parent: str | None = WORLD,
+        hinge: Hinge | None = None,
+        *,
+        hinge_name: str | None = None,
+        inboard: PoseLike | None = None,
+        outboard: PoseLike | None = None,
+        inertia: SpatialInertia | None = None,
+        drive: Drive = NO_DRIVE,
+        geometry: Sequence[Geometry] = (),
+    ) -> Builder:
+        """Add a body.
+
+        Args:
+            name: The body's name, unique among bodies and nodes.
+            parent: The body it hangs on, "world" for the ground, None to join it later.
+            hinge: How it moves relative to the parent; `Locked()` welds it.
+            hinge_name: The hinge's name; by default the body's.
+            inboard: Pose of hinge frame O+ in the parent's body frame; a 3-vector only moves it.
+            outboard: Pose of the body frame in hinge frame O; by default they are one.
+            inertia: The body's inertia about its body frame; by default it has none.
+            drive: Rotor, friction, spring and limits of the hinge.
+            geometry: Shapes for the viewer.
+
+        Returns:
+            The builder, so that calls can be chained.
+        """
+        self._bodies.append((name, inertia or SpatialInertia.zero(), tuple(geometry)))
+        if parent is None:
+            if hinge is not None or inboard is not None or outboard is not None:
+                raise ModelError(
+                    f"body {name!r} was given a hinge or its place but no parent; give the parent, "
+                    "or say the hinge in `joint`."
+                )
+            return self
+        if hinge is None:
+            raise ModelError(
+                f"body {name!r} has parent {parent!r} but no hinge; give one, for instance "
+                "Pin((0, 0, 1)), or Locked() to weld it."
+            )
+        on_a, on_b = _pose(inboard), _pose(outboard)
+        self._joints.append(
+            Joint(hinge_name or name, parent, name, hinge, on_a, on_b, drive, in_tree=True)
+        )
+        return self
+
+    def joint(
+        self,
+        name: str,
+        a: str,
+        b: str,
+        hinge: Hinge,
+        *,
+        at_a: PoseLike | None = None,
+        at_b: PoseLike | None = None,
+        drive: Drive = NO_DRIVE,
+    ) -> Builder:
+        """Join two bodies (or a body and the world) by a hinge.
+
+        Args:
+            name: The joint's name; a loop or hinge of that name comes of it.
+            a: The body that carries hinge frame O+.
+            b: The body that carries hinge frame O.
+            hinge: The freedom between them.
+            at_a: Pose of O+ in a's body frame; a 3-vector only moves it.
+            at_b: Pose of O in b's body frame.
+            drive: Rotor, friction, spring and limits of the hinge.
+        """
+        self._joints.append(Joint(name, a, b, hinge, _pose(at_a), _pose(at_b).inverse(), drive))
+        return self
+
+    def node(
+        self,
+        name: str,
+        body: str,
+        pose: PoseLike | None = None,
+        *,
+        inertia: SpatialInertia | None = None,
+        kind: NodeKind = "frame",
+        geometry: Sequence[Geometry] = (),
+    ) -> Builder:
+        """Add a frame of interest on a body; with `inertia` it is a welded link or a payload."""
+        self._nodes.append(Node(name, body, _pose(pose), inertia, kind, tuple(geometry)))
+        return self
+
+    def loop(
+        self,
+        name: str,
+        node_a: str,
+        node_b: str,
+        hinge: Hinge | None = None,
+        *,
+        drive: Drive = NO_DRIVE,
+    ) -> Builder:
+        """Close a loop between two nodes (or bodies); `hinge` is the freedom left, none by default."""
+        self._loops.append(Loop(name, node_a, node_b, hinge or Locked(), drive))
+        return self
+
+    def couple(
+        self,
+        name: str,
+        dependent: str,
+        terms: Mapping[str, float | Sequence[float]],
+        *,
+        offset: float = 0.0,
+    ) -> Builder:
+        """Make a coordinate follow others: q = offset + Σ (c_1 q_j + c_2 q_j² + ...).
+
+        Args:
+            name: The coupling's name.
+            dependent: The hinge that follows ("hinge[i]" where it has several coordinates).
+            terms: For each independent hinge one coefficient, or (c_1, c_2, ...).
+            offset: Constant part [rad or m].
+        """
+        listed = tuple(
+            (key, (float(c),) if isinstance(c, float | int) else tuple(float(x) for x in c))
+            for key, c in terms.items()
+        )
+        self._couplings.append(Coupling(name, dependent, listed, float(offset)))
+        return self
+
+    def validate(self) -> tuple[Finding, ...]:
+        """All findings: what keeps this from being a mechanism, or else what its physics lacks."""
+        problems, parts = self._assemble()
+        if problems:
+            return tuple(problems)
+        return Mechanism(self.name, *parts, gravity=self.gravity).validate()
+
+    def build(self, *, load_report: LoadReport | None = None) -> Mechanism:
+        """The mechanism; raises `ModelError` with all findings if it cannot exist."""
+        problems, parts = self._assemble()
+        if problems:
+            raise ModelError(validate.as_text(f"{self.name!r} cannot be built", problems))
+        return Mechanism(
+            self.name, *parts, gravity=self.gravity, load_report=load_report or LoadReport()
+        )
+
+    def _assemble(
+        self,
+    ) -> tuple[
+        list[Finding],
+        tuple[tuple[Body, ...], tuple[Node, ...], tuple[Loop, ...], tuple[Coupling, ...]],
+    ]:
+        problems = self._joint_problems()
+        tree, cut = split(self._joints)
+        # A body placed twice by its own parent is a mistake, not a loop.
+        problems += [
+            Finding(
+                "error",
+                f"body {joint.b!r}",
+                "cyclic",
+                f"hanging it on {joint.a!r} by hinge {joint.name!r} closes a circle of parents.",
+                "Leave one body of the circle on the world, or close the loop with `joint`.",
+            )
+            for joint in cut
+            if joint.in_tree
+        ]
+        inboard = oriented(tree)
+        records = {name: (inertia, shapes) for name, inertia, shapes in self._bodies}
+        order = base_first(records, {name: joint.a for name, joint in inboard.items()})
+        lost = [name for name in records if name not in inboard]
+        if lost and not problems:
+            shown = ", ".join(repr(name) for name in lost[:6]) + (" ..." if len(lost) > 6 else "")
+            problems.append(
+                Finding(
+                    "error",
+                    f"body {lost[0]!r}",
+                    "disconnected",
+                    f"{len(lost)} bodies are not connected to the world: {shown}.",
+                    "Join one of them to the world; a floating base has a Free hinge.",
+                )
+            )
+        bodies = tuple(_body(inboard[name], *records[name]) for name in order)
+        nodes, loops = self._closures(cut)
+        if not problems:
+            problems = validate.structure(bodies, nodes, loops, self._couplings)
+        return problems, (bodies, nodes, loops, tuple(self._couplings))
+
+    def _joint_problems(self) -> list[Finding]:
+        names = [name for name, _, _ in self._bodies]
+        known = {WORLD, *names}
+        found = list[Finding]()
+        if len(known) <= len(names):
+            seen = {WORLD}
+            for name in names:
+                if name in seen:
+                    reason = "the name is used more than once" if name != WORLD else "is the ground"
+                    found.append(
+                        Finding(
+                            "error",
+                            f"body {name!r}",
+                            "duplicate-name",
+                            f"{reason}.",
+                            "Rename it.",
+                        )
+                    )
+                seen.add(name)
+        for joint in self._joints:
+            for end in (joint.a, joint.b):
+                if end not in known:
+                    reason = str(unknown_name("body", end, known, owner=repr(self.name)))
+                    found.append(
+                        Finding("error", f"hinge {joint.name!r}", "unknown-body", reason, "")
+                    )
+            if joint.a == joint.b:
+                reason = f"it joins {joint.a!r} to itself."
+                found.append(Finding("error", f"hinge {joint.name!r}", "cyclic", reason, ""))
+        return found
+
+    def _closures(self, cut: Sequence[Joint]) -> tuple[tuple[Node, ...], tuple[Loop, ...]]:
+        """Each joint that is not in the tree: a node on either body and a loop between them."""
+        nodes, loops = list(self._nodes), list(self._loops)
+        for joint in cut:
+            ends = (f"{joint.name}.a", f"{joint.name}.b")
+            nodes.append(Node(ends[0], joint.a, joint.inboard))
+            nodes.append(Node(ends[1], joint.b, joint.outboard.inverse()))
+            loops.append(Loop(joint.name, *ends, joint.hinge, joint.drive))
+        return tuple(nodes), tuple(loops)
+
+
+def _body(joint: Joint, inertia: SpatialInertia, shapes: tuple[Geometry, ...]) -> Body:
+    return Body(
+        joint.b,
+        joint.a,
+        joint.hinge,
+        joint.name,
+        joint.inboard,
+        joint.outboard,
+        inertia,
+        joint.drive,
+        shapes,
+    )
+
+
+def _pose(value: PoseLike | None) -> Pose:
+    return Pose.identity() if value is None else Pose.of(value)

@@ -1,0 +1,290 @@
+"""Mechanisms made from mechanisms. Nothing is changed: each function gives a new one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.hinges import Locked
+from linkwise.model.spanning_tree import base_first
+from linkwise.model.state import split_coordinate
+from linkwise.spatial.array import ArrayLike
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose, PoseLike
+
+if TYPE_CHECKING:
+    from linkwise.model.mechanism import Mechanism
+
+
+def replaced(mech: Mechanism, **changes: Any) -> Mechanism:
+    """A copy with some of its fields changed; it is checked like any other."""
+    return dataclasses.replace(mech, **changes)
+
+
+def lock(mech: Mechanism, hinges: Mapping[str, ArrayLike] | Iterable[str]) -> Mechanism:
+    """Hold hinges, by their names or their bodies', at given coordinates or at neutral."""
+    at: dict[str, ArrayLike | None]
+    if isinstance(hinges, Mapping):
+        at = {name: np.atleast_1d(q) for name, q in hinges.items()}
+    else:
+        at = dict.fromkeys([hinges] if isinstance(hinges, str) else hinges)
+    bodies = list(mech.bodies)
+    names = set[str]()
+    for name, q in at.items():
+        k = _hinge_of(mech, name)
+        held = None if q is None else tuple(np.asarray(q, dtype=np.float64).tolist())
+        bodies[k] = dataclasses.replace(bodies[k], hinge=Locked(bodies[k].hinge, held))
+        names.add(bodies[k].hinge_name)
+    return replaced(mech, bodies=tuple(bodies), couplings=_couplings_left(mech, names))
+
+
+def _hinge_of(mech: Mechanism, name: str) -> int:
+    k = mech.hinge_index.get(name, mech.body_index.get(name, -1))
+    if k < 0:
+        known = [*mech.hinge_index, *(b.name for b in mech.bodies)]
+        raise unknown_name("hinge or body", name, known, owner=f"mechanism {mech.name!r}")
+    return k
+
+
+def _couplings_left(mech: Mechanism, locked: set[str]) -> tuple[Coupling, ...]:
+    """Couplings among hinges that still move; one that is half locked would over-constrain."""
+    left = list[Coupling]()
+    for coupling in mech.couplings:
+        used = {split_coordinate(n)[0] for n in [coupling.dependent, *dict(coupling.terms)]}
+        if not used & locked:
+            left.append(coupling)
+        elif used - locked:
+            moving = ", ".join(repr(n) for n in sorted(used - locked))
+            raise ModelError(
+                f"coupling {coupling.name!r} ties {', '.join(sorted(used & locked))}, to be "
+                f"locked, to {moving}, which would still move. Lock all of them, or take the "
+                f"coupling away first: mech.without({coupling.name!r})."
+            )
+    return tuple(left)
+
+
+def release(mech: Mechanism, hinges: Iterable[str] | None) -> Mechanism:
+    """Give locked hinges the freedom they remember."""
+    if hinges is None:
+        chosen = [
+            k
+            for k, b in enumerate(mech.bodies)
+            if isinstance(b.hinge, Locked) and b.hinge.of is not None
+        ]
+    else:
+        chosen = [_hinge_of(mech, n) for n in ([hinges] if isinstance(hinges, str) else hinges)]
+    bodies = list(mech.bodies)
+    for k in chosen:
+        hinge = bodies[k].hinge
+        if not isinstance(hinge, Locked) or hinge.of is None:
+            raise ModelError(
+                f"hinge {bodies[k].hinge_name!r} is a {hinge.describe()} hinge and holds nothing "
+                "that could be released; only hinges that `lock` has locked can be."
+            )
+        bodies[k] = dataclasses.replace(bodies[k], hinge=hinge.of)
+    return replaced(mech, bodies=tuple(bodies))
+
+
+def with_payload(
+    mech: Mechanism, at: str, inertia: SpatialInertia, name: str, pose: PoseLike | None
+) -> Mechanism:
+    """A node of kind "payload" on the body that `at` is, or is on."""
+    problems = inertia.findings()
+    if problems:
+        raise ModelError(f"payload {name!r}: {problems[0][1]}")
+    host = mech.node(at)
+    place = host.pose if pose is None else host.pose @ Pose.of(pose)
+    return replaced(mech, nodes=(*mech.nodes, Node(name, host.body, place, inertia, "payload")))
+
+
+def with_node(mech: Mechanism, name: str, body: str, pose: PoseLike) -> Mechanism:
+    """A frame of interest, placed relative to a body or to another node."""
+    host = mech.node(body)
+    return replaced(mech, nodes=(*mech.nodes, Node(name, host.body, host.pose @ Pose.of(pose))))
+
+
+def without(mech: Mechanism, names: Sequence[str]) -> Mechanism:
+    """Nodes, loops and couplings taken away."""
+    known = [x.name for x in (*mech.nodes, *mech.loops, *mech.couplings)]
+    for name in names:
+        if name not in known:
+            kind = "node, loop or coupling"
+            raise unknown_name(kind, name, known, owner=f"mechanism {mech.name!r}")
+    gone = set(names)
+    return replaced(
+        mech,
+        nodes=tuple(n for n in mech.nodes if n.name not in gone),
+        loops=tuple(x for x in mech.loops if x.name not in gone),
+        couplings=tuple(c for c in mech.couplings if c.name not in gone),
+    )
+
+
+def mount(mech: Mechanism, other: Mechanism, at: str, prefix: str) -> Mechanism:
+    """The other's world is put on node or body `at`; its names get the prefix."""
+    host = mech.node(at)
+    taken = {*mech.body_index, *mech.node_index}
+    clash = [
+        n for n in (*other.body_index, *other.node_index) if prefix + n in taken and n != WORLD
+    ]
+    if clash:
+        raise ModelError(
+            f"mounting {other.name!r} on {mech.name!r}: both have {prefix + clash[0]!r}"
+            f"{f' and {len(clash) - 1} more names' if len(clash) > 1 else ''}; give a prefix, for "
+            f"instance prefix='{other.name}_'."
+        )
+
+    def renamed(name: str) -> str:
+        return host.body if name == WORLD else prefix + name
+
+    bodies = [
+        dataclasses.replace(
+            b,
+            name=prefix + b.name,
+            parent=renamed(b.parent),
+            hinge_name=prefix + b.hinge_name,
+            inboard=host.pose @ b.inboard if b.parent == WORLD else b.inboard,
+        )
+        for b in other.bodies
+    ]
+    nodes = [
+        dataclasses.replace(
+            n,
+            name=prefix + n.name,
+            body=renamed(n.body),
+            pose=host.pose @ n.pose if n.body == WORLD else n.pose,
+        )
+        for n in other.nodes
+    ]
+    loops = [
+        dataclasses.replace(
+            x,
+            name=prefix + x.name,
+            node_a=_end(x.node_a, prefix, at),
+            node_b=_end(x.node_b, prefix, at),
+        )
+        for x in other.loops
+    ]
+    couplings = [
+        Coupling(
+            prefix + c.name,
+            prefix + c.dependent,
+            tuple((prefix + n, cs) for n, cs in c.terms),
+            c.offset,
+        )
+        for c in other.couplings
+    ]
+    return replaced(
+        mech,
+        name=f"{mech.name}+{other.name}",
+        bodies=(*mech.bodies, *bodies),
+        nodes=(*mech.nodes, *nodes),
+        loops=(*mech.loops, *loops),
+        couplings=(*mech.couplings, *couplings),
+    )
+
+
+def _end(node: str, prefix: str, at: str) -> str:
+    """A loop's end after mounting: what was on the world itself is now on the node `at`."""
+    return at if node == WORLD else prefix + node
+
+
+def extract(mech: Mechanism, base: str, tip: str | None) -> Mechanism:
+    """The bodies from `base` out; what was its parent's body frame becomes the world."""
+    first = mech.body_index[mech.body(base).name]
+    kept = {first}
+    for k in range(first + 1, mech.n_bodies):
+        if int(mech.parent[k]) in kept:
+            kept.add(k)
+    if tip is not None:
+        way, k = set[int](), mech.body_index[mech.node(tip).body]
+        while k >= 0:
+            way.add(k)
+            k = int(mech.parent[k])
+        if first not in way:
+            raise ModelError(
+                f"{tip!r} is not outboard of {base!r}: the way from it to the ground passes "
+                f"{', '.join(mech.bodies[k].name for k in sorted(way)) or 'nothing'}."
+            )
+        kept &= way
+    names = {mech.bodies[k].name for k in kept}
+    nodes = tuple(n for n in mech.nodes if n.body in names)
+    places = names | {n.name for n in nodes}
+    hinges = {mech.bodies[k].hinge_name for k in kept}
+    bodies = [mech.bodies[k] for k in sorted(kept)]
+    bodies[0] = dataclasses.replace(bodies[0], parent=WORLD)
+    return replaced(
+        mech,
+        name=f"{mech.name}:{base}",
+        bodies=tuple(bodies),
+        nodes=nodes,
+        loops=_loops_inside(mech.loops, places),
+        couplings=_couplings_inside(mech.couplings, hinges),
+    )
+
+
+def _loops_inside(loops: Sequence[Loop], places: set[str]) -> tuple[Loop, ...]:
+    for loop in loops:
+        inside = [end in places for end in (loop.node_a, loop.node_b)]
+        if any(inside) and not all(inside):
+            raise ModelError(
+                f"loop {loop.name!r} joins the sub-arm to the rest; take it away first: "
+                f"mech.without({loop.name!r})."
+            )
+    return tuple(x for x in loops if x.node_a in places)
+
+
+def _couplings_inside(couplings: Sequence[Coupling], hinges: set[str]) -> tuple[Coupling, ...]:
+    left = list[Coupling]()
+    for c in couplings:
+        used = {split_coordinate(n)[0] for n in [c.dependent, *dict(c.terms)]}
+        if used <= hinges:
+            left.append(c)
+        elif used & hinges:
+            raise ModelError(
+                f"coupling {c.name!r} ties the sub-arm to the rest; take it away first: "
+                f"mech.without({c.name!r})."
+            )
+    return tuple(left)
+
+
+def renumber(mech: Mechanism, order: Sequence[str]) -> Mechanism:
+    """Bodies in the order given; parents are pulled forward where a child stands before them."""
+    missing = sorted({b.name for b in mech.bodies} - set(order))
+    if missing or len(order) != mech.n_bodies:
+        strange = [n for n in order if n not in mech.body_index or n == WORLD]
+        if strange:
+            known = (b.name for b in mech.bodies)
+            raise unknown_name("body", strange[0], known, owner=f"mechanism {mech.name!r}")
+        raise ModelError(
+            f"a new order names each of the {mech.n_bodies} bodies once; found {len(order)} names"
+            + (f", {missing[0]!r} is missing." if missing else ".")
+        )
+    names = base_first(order, {b.name: b.parent for b in mech.bodies})
+    return replaced(mech, bodies=tuple(mech.bodies[mech.body_index[name]] for name in names))
+
+
+def merge_locked(mech: Mechanism) -> Mechanism:
+    """Locked bodies become nodes of kind "link" on the next body inboard that moves."""
+    host: dict[str, tuple[str, Pose]] = {WORLD: (WORLD, Pose.identity())}
+    bodies, welded = list[Body](), list[Node]()
+    for body in mech.bodies:
+        parent, place = host[body.parent]
+        if isinstance(body.hinge, Locked):
+            here = place @ body.pose(np.zeros(0))
+            host[body.name] = (parent, here)
+            carried = None if body.inertia is SpatialInertia.zero() else body.inertia
+            welded.append(Node(body.name, parent, here, carried, "link", body.geometry))
+        else:
+            host[body.name] = (body.name, Pose.identity())
+            moved = dataclasses.replace(body, parent=parent, inboard=place @ body.inboard)
+            bodies.append(moved if body.parent != parent else body)
+    nodes = [
+        dataclasses.replace(n, body=host[n.body][0], pose=host[n.body][1] @ n.pose)
+        for n in mech.nodes
+    ]
+    return replaced(mech, bodies=tuple(bodies), nodes=(*welded, *nodes))

@@ -1,0 +1,86 @@
+"""What acts inside a hinge besides the joint force: rotor, friction, spring, limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.hinges import Hinge
+from linkwise.spatial.array import Array
+
+PerFreedom: TypeAlias = float | tuple[float, ...]
+"""One number for all freedoms of the hinge, or one each."""
+
+PER_COORDINATE = ("lower", "upper", "rest")
+"""Fields that go with q; the others go with v."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """Drive and passive properties of a hinge, each a number or one for each freedom.
+
+    Units are those of the freedom: [kg m²] or [kg], [N m s/rad] or [N s/m], [N m] or [N] ...
+
+    Attributes:
+        armature: Inertia that turns with the coordinate itself, as seen at the joint.
+        rotor_inertia: Inertia of a motor that turns `gear_ratio` times as fast.
+        gear_ratio: Motor speed over joint speed.
+        damping: Viscous friction, force = -damping v.
+        friction: Coulomb friction, the largest force it takes.
+        stiffness: Spring, force = -stiffness (q - rest).
+        rest: Where the spring is at rest.
+        lower: Lower limit of each coordinate; quaternions have none.
+        upper: Upper limit of each coordinate.
+        effort: Largest joint force of the drive.
+        velocity: Largest speed.
+        max_angle: For a spherical hinge, the largest turn away from neutral [rad].
+    """
+
+    armature: PerFreedom = 0.0
+    rotor_inertia: PerFreedom = 0.0
+    gear_ratio: PerFreedom = 1.0
+    damping: PerFreedom = 0.0
+    friction: PerFreedom = 0.0
+    stiffness: PerFreedom = 0.0
+    rest: PerFreedom = 0.0
+    lower: PerFreedom = -math.inf
+    upper: PerFreedom = math.inf
+    effort: PerFreedom = math.inf
+    velocity: PerFreedom = math.inf
+    max_angle: float = math.inf
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, float):
+                array = np.asarray(value, dtype=np.float64)
+                value = float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
+                object.__setattr__(self, field.name, value)
+            if np.isnan(value).any():
+                raise ModelError(f"{field.name} of a drive is not a number: {value}.")
+
+    def array(self, field: str, hinge: Hinge) -> Array:
+        """One field as an array: (nq,) for lower, upper and rest, (nv,) for the others."""
+        size = hinge.nq if field in PER_COORDINATE else hinge.nv
+        value = np.asarray(getattr(self, field))
+        if value.ndim == 0:
+            value = np.full(size, value)
+            if hinge.quaternion is not None and field in ("lower", "upper"):
+                value[hinge.quaternion] = -math.inf if field == "lower" else math.inf
+        if value.shape != (size,):
+            raise ModelError(
+                f"{field} has {value.size} entries; a {hinge.kind} hinge takes {size}, or one "
+                "number for all."
+            )
+        return value
+
+    def check(self, hinge: Hinge) -> None:
+        """Raises where some field does not fit the hinge."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, tuple):
+                self.array(field.name, hinge)

@@ -1,0 +1,70 @@
+"""What a file had that the mechanism has not, or not quite."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Effect = Literal["approximate", "ignored"]
+Affects = Literal["motion", "control", "contact", "appearance", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadItem:
+    """One element that was used approximately or not at all.
+
+    Attributes:
+        file: The file it stands in (or is written to).
+        line: Its line; None where there is none.
+        element: The element as a reader would point at it, for instance "<sensor> 'imu'".
+        effect: "approximate" or "ignored".
+        reason: Why, and what was done instead.
+        affects: What can differ for it: motion, control, contact, appearance or other.
+    """
+
+    file: str
+    line: int | None
+    element: str
+    effect: Effect
+    reason: str
+    affects: Affects
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.element} {self.effect} ({self.affects}): {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """All such elements of one file, in the order of the file.
+
+    Attributes:
+        source: The file; empty for a mechanism that was built.
+        items: The elements.
+    """
+
+    source: str = ""
+    items: tuple[LoadItem, ...] = ()
+
+    def __iter__(self) -> Iterator[LoadItem]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def affecting(self, what: Affects) -> tuple[LoadItem, ...]:
+        """The items that can change one thing, for instance "motion"."""
+        return tuple(item for item in self.items if item.affects == what)
+
+    def summary(self) -> str:
+        """One line: how many items, and of which kind."""
+        if not self.items:
+            return "everything in the file was used"
+        counts = Counter(item.affects for item in self.items)
+        kinds = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
+        return f"{len(self.items)} elements used approximately or not at all ({kinds})"
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary(), *(f"  {item}" for item in self.items)])

@@ -1,0 +1,183 @@
+"""Configurations and velocities of a whole mechanism, hinge by hinge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.hinges import Hinge
+from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.model.mechanism import Mechanism
+
+QUATERNION_TOLERANCE = 1e-6
+"""How far from unit length a quaternion may be before it is refused."""
+
+
+def check_q(mech: Mechanism, q: ArrayLike) -> Array:
+    """q as float64 (..., nq), finite, quaternions of unit length."""
+    q = _checked(mech, q, mech.nq, "q", mech.coordinate_names)
+    for k, body in enumerate(mech.bodies):
+        part = body.hinge.quaternion
+        if part is None:
+            continue
+        start = int(mech.q_start[k])
+        length = np.linalg.norm(q[..., start + part.start : start + part.stop], axis=-1)
+        worst = float(np.max(np.abs(length - 1.0), initial=0.0))
+        if worst > QUATERNION_TOLERANCE:
+            raise ModelError(
+                f"q is off the manifold: the quaternion of hinge {body.hinge_name!r} has length "
+                f"{float(length.flat[np.argmax(np.abs(length - 1.0))]):.6g}, it must be 1. "
+                "Use mech.normalise(q)."
+            )
+    return q
+
+
+def check_v(mech: Mechanism, v: ArrayLike, what: str) -> Array:
+    """A vector over the freedoms as float64 (..., nv), finite."""
+    return _checked(mech, v, mech.nv, what, mech.velocity_names)
+
+
+def _checked(
+    mech: Mechanism, value: ArrayLike, size: int, what: str, names: tuple[str, ...]
+) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] != size:
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise ShapeError(
+            f"{what} has shape {array.shape}; {mech.name!r} takes ({size},) or (..., {size}): "
+            f"{shown or 'it has no freedom'}."
+        )
+    if not np.isfinite(array).all():
+        bad = int(np.argwhere(~np.isfinite(array))[0][-1])
+        raise ModelError(f"{what} is not finite at {names[bad]!r} (entry {bad}).")
+    return array
+
+
+def names(mech: Mechanism, *, velocities: bool) -> tuple[str, ...]:
+    """Names of the entries of q, or of v."""
+    found = list[str]()
+    for body in mech.bodies:
+        parts = body.hinge.velocities if velocities else body.hinge.coordinates
+        if len(parts) == 1:
+            found.append(body.hinge_name)
+        else:
+            found.extend(f"{body.hinge_name}.{part.name}" for part in parts)
+    return tuple(found)
+
+
+def coordinate(mech: Mechanism, name: str) -> int:
+    """Index in q of "hinge", of "hinge[i]" or of "hinge.coordinate"."""
+    hinge, inner = split_coordinate(name)
+    if hinge in mech.hinge_index:
+        where = mech.q_slice(hinge)
+        count = where.stop - where.start
+        if inner is None and count == 1:
+            return where.start
+        if inner is not None and 0 <= inner < count:
+            return where.start + inner
+        raise ModelError(
+            f"{name!r} does not name one coordinate: hinge {hinge!r} has {count}; "
+            f"write {hinge}[0] to {hinge}[{count - 1}]."
+            if count
+            else f"hinge {hinge!r} is locked and has no coordinate."
+        )
+    if name in mech.coordinate_names:
+        return mech.coordinate_names.index(name)
+    raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
+
+
+def split_coordinate(name: str) -> tuple[str, int | None]:
+    """("hinge", 2) of "hinge[2]", ("hinge", None) of "hinge"."""
+    head, bracket, tail = name.rpartition("[")
+    if bracket and tail.endswith("]") and tail[:-1].isdecimal():
+        return head, int(tail[:-1])
+    return name, None
+
+
+def neutral(mech: Mechanism) -> Array:
+    """Every hinge at neutral; dependent coordinates follow their couplings."""
+    parts = [body.hinge.neutral() for body in mech.bodies]
+    return couple(mech, np.concatenate([np.zeros(0), *parts]))
+
+
+def random(mech: Mechanism, rng: np.random.Generator) -> Array:
+    """Every hinge within its limits; dependent coordinates follow their couplings."""
+    parts = [
+        body.hinge.random(
+            rng, body.drive.array("lower", body.hinge), body.drive.array("upper", body.hinge)
+        )
+        for body in mech.bodies
+    ]
+    return couple(mech, np.concatenate([np.zeros(0), *parts]))
+
+
+def couple(mech: Mechanism, q: Array) -> Array:
+    """Dependent coordinates from the independent ones, in an order in which all are known."""
+    q = np.array(q, dtype=np.float64)
+    waiting = {c.dependent: c for c in mech.couplings}
+    while waiting:
+        # Structure was checked when the mechanism was made: there is no circle, one can go first.
+        ready = [c for c in waiting.values() if not any(n in waiting for n, _ in c.terms)]
+        for coupling in ready:
+            known = {name: q[..., coordinate(mech, name)] for name, _ in coupling.terms}
+            q[..., coordinate(mech, coupling.dependent)] = coupling.value(known)
+            del waiting[coupling.dependent]
+    return q
+
+
+def integrate(mech: Mechanism, q: Array, v: Array, dt: float) -> Array:
+    """Each hinge by its own exact rule."""
+    q, v = check_q(mech, q), check_v(mech, v, "v")
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    out = np.empty((*lead, mech.nq))
+    for hinge, in_q, in_v in _places(mech):
+        out[..., in_q] = hinge.integrate(q[..., in_q], v[..., in_v], dt)
+    return out
+
+
+def difference(mech: Mechanism, q0: Array, q1: Array) -> Array:
+    """Each hinge by its own rule."""
+    q0, q1 = check_q(mech, q0), check_q(mech, q1)
+    out = np.empty((*np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1]), mech.nv))
+    for hinge, in_q, in_v in _places(mech):
+        out[..., in_v] = hinge.difference(q0[..., in_q], q1[..., in_q])
+    return out
+
+
+def qdot(mech: Mechanism, q: Array, v: Array) -> Array:
+    """Each hinge by its own rule."""
+    q, v = check_q(mech, q), check_v(mech, v, "v")
+    out = np.empty((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), mech.nq))
+    for hinge, in_q, in_v in _places(mech):
+        out[..., in_q] = hinge.qdot(q[..., in_q], v[..., in_v])
+    return out
+
+
+def normalise(mech: Mechanism, q: ArrayLike) -> Array:
+    """Quaternions made of unit length; one that is zero has no direction and is refused."""
+    out = np.array(_checked(mech, q, mech.nq, "q", mech.coordinate_names))
+    for k, body in enumerate(mech.bodies):
+        if body.hinge.quaternion is None:
+            continue
+        part = slice(int(mech.q_start[k]), int(mech.q_start[k + 1]))
+        if not np.abs(out[..., part][..., body.hinge.quaternion]).max(axis=-1).all():
+            raise ModelError(
+                f"the quaternion of hinge {body.hinge_name!r} is zero and cannot be normalised; "
+                "the identity is (1, 0, 0, 0)."
+            )
+        out[..., part] = body.hinge.normalise(out[..., part])
+    return out
+
+
+def _places(mech: Mechanism) -> list[tuple[Hinge, slice, slice]]:
+    """Each moving hinge with its place in q and in v."""
+    q, v = mech.q_start.tolist(), mech.v_start.tolist()
+    return [
+        (body.hinge, slice(q[k], q[k + 1]), slice(v[k], v[k + 1]))
+        for k, body in enumerate(mech.bodies)
+        if body.hinge.nv
+    ]

@@ -1,0 +1,312 @@
+"""What is impossible or doubtful about a mechanism, each finding with its reason and a repair.
+
+`structure` looks at what would make a mechanism meaningless (unknown or doubled names, circles):
+a `Mechanism` cannot be made with such a finding. `findings` looks at the physics.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.state import split_coordinate
+from linkwise.spatial.inertia import SpatialInertia
+
+if TYPE_CHECKING:
+    from linkwise.model.mechanism import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong or doubtful.
+
+    Attributes:
+        severity: "error" for what no real mechanism can have, "warning" for what is doubtful.
+        where: The body, hinge, node, loop or coupling, by name.
+        code: A short key: "mass", "triangle", "limits", "duplicate-name" ...
+        reason: What was found and what is allowed.
+        repair: What to do about it.
+    """
+
+    severity: Literal["error", "warning"]
+    where: str
+    code: str
+    reason: str
+    repair: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.where}: {self.reason} {self.repair} [{self.code}]"
+
+
+def as_text(title: str, problems: Sequence[Finding], *, most: int = 12) -> str:
+    """A title and the findings under it, the first ones only where there are many."""
+    lines = [f"{p.where}: {p.reason} {p.repair}" for p in problems[:most]]
+    if len(problems) > most:
+        lines.append(f"... and {len(problems) - most} more")
+    return "\n  ".join([f"{title}:", *lines]) if len(lines) > 1 else f"{title}: {lines[0]}"
+
+
+# -------------------------------------------------------------------------------- structure
+
+
+def structure(
+    bodies: Sequence[Body],
+    nodes: Sequence[Node],
+    loops: Sequence[Loop],
+    couplings: Sequence[Coupling],
+) -> list[Finding]:
+    """Findings that make it impossible to speak of these records as one mechanism."""
+    found = [
+        *_doubled("body or node", [WORLD, *(b.name for b in bodies), *(n.name for n in nodes)]),
+        *_doubled("hinge", [b.hinge_name for b in bodies]),
+        *_doubled("loop", [x.name for x in loops]),
+        *_doubled("coupling", [c.name for c in couplings]),
+    ]
+    seen = {WORLD}
+    for body in bodies:
+        if body.parent not in seen:
+            everyone = [b.name for b in bodies]
+            late = body.parent in everyone
+            reason = (
+                f"its parent {body.parent!r} comes after it; parents are stored first."
+                if late
+                else str(unknown_name("body", body.parent, everyone, owner="this mechanism"))
+            )
+            found.append(_error(f"body {body.name!r}", "parent", reason, "Give an earlier body."))
+        seen.add(body.name)
+        try:
+            body.drive.check(body.hinge)
+        except ModelError as error:
+            found.append(_error(f"hinge {body.hinge_name!r}", "drive", str(error), ""))
+    for node in nodes:
+        if node.body not in seen:
+            reason = str(unknown_name("body", node.body, seen, owner="this mechanism"))
+            found.append(_error(f"node {node.name!r}", "node", reason, ""))
+    found += _loop_structure(loops, seen | {n.name for n in nodes})
+    found += _coupling_structure(couplings, bodies)
+    return found
+
+
+def _error(where: str, code: str, reason: str, repair: str) -> Finding:
+    return Finding("error", where, code, reason, repair)
+
+
+def _doubled(kind: str, names: Sequence[str]) -> Iterator[Finding]:
+    if len(set(names)) < len(names) or "" in names:
+        for name, count in Counter(names).items():
+            if not name:
+                yield _error(kind, "empty-name", "a name is empty.", "Give each a name.")
+            elif count > 1:
+                yield _error(
+                    f"{kind} {name!r}",
+                    "duplicate-name",
+                    f"the name is used {count} times.",
+                    "Rename all but one."
+                    if name != WORLD
+                    else "It is kept for the ground; choose another.",
+                )
+
+
+def _loop_structure(loops: Sequence[Loop], places: set[str]) -> Iterator[Finding]:
+    for loop in loops:
+        for end in (loop.node_a, loop.node_b):
+            if end not in places:
+                reason = str(unknown_name("node or body", end, places, owner="this mechanism"))
+                yield _error(f"loop {loop.name!r}", "loop", reason, "")
+        if loop.node_a == loop.node_b:
+            reason = f"it closes node {loop.node_a!r} onto itself."
+            yield _error(f"loop {loop.name!r}", "loop", reason, "Give two different nodes.")
+        if loop.hinge.nv == 6:
+            yield _error(
+                f"loop {loop.name!r}",
+                "loop",
+                f"a {loop.hinge.kind} hinge leaves all six directions free, so nothing is closed.",
+                "Leave the loop out.",
+            )
+
+
+def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -> list[Finding]:
+    if not couplings:
+        return []
+    found = list[Finding]()
+    count = {b.hinge_name: b.hinge.nq for b in bodies}
+    for c in couplings:
+        where = f"coupling {c.name!r}"
+        if not c.terms:
+            found.append(_error(where, "coupling", "it has no terms.", "Lock the hinge instead."))
+        for name in [c.dependent, *(n for n, _ in c.terms)]:
+            hinge, inner = split_coordinate(name)
+            nq = count.get(hinge)
+            if nq is None:
+                reason = str(unknown_name("hinge", hinge, count, owner="this mechanism"))
+                found.append(_error(where, "coupling", reason, ""))
+            elif nq == 0:
+                reason = f"hinge {hinge!r} is locked and has no coordinate."
+                found.append(_error(where, "coupling", reason, "Remove the coupling."))
+            elif not (inner is None and nq == 1) and not (inner is not None and inner < nq):
+                reason = f"{name!r} does not name one of the {nq} coordinates of hinge {hinge!r}."
+                found.append(_error(where, "coupling", reason, f"Write '{hinge}[0]' and so on."))
+        if not np.isfinite([c.offset, *(x for _, cs in c.terms for x in cs)]).all():
+            found.append(_error(where, "coupling", "a coefficient is not finite.", ""))
+    for name, uses in Counter(c.dependent for c in couplings).items():
+        if uses > 1:
+            reason = f"it is made to follow others {uses} times."
+            found.append(_error(f"hinge {name!r}", "coupling", reason, "Keep one coupling."))
+    found += _coupling_circles(couplings)
+    return found
+
+
+def _coupling_circles(couplings: Sequence[Coupling]) -> Iterator[Finding]:
+    waiting = {c.dependent: {n for n, _ in c.terms} for c in couplings}
+    while ready := [name for name, needs in waiting.items() if not needs & waiting.keys()]:
+        for name in ready:
+            del waiting[name]
+    if waiting:
+        reason = f"the couplings of {', '.join(sorted(waiting))} follow each other in a circle."
+        yield _error("couplings", "coupling", reason, "Leave one of these hinges independent.")
+
+
+# ---------------------------------------------------------------------------------- physics
+
+
+def findings(mech: Mechanism) -> tuple[Finding, ...]:
+    """All findings about a mechanism, errors first."""
+    found = [
+        *_inertia_findings(mech),
+        *_massless_findings(mech),
+        *_drive_findings(mech),
+        *_loop_findings(mech),
+    ]
+    if mech.nv == 0:
+        found.append(
+            Finding(
+                "warning",
+                f"mechanism {mech.name!r}",
+                "rigid",
+                "it has no degree of freedom.",
+                "Give some body a hinge other than Locked.",
+            )
+        )
+    return tuple(sorted(found, key=lambda f: f.severity != "error"))
+
+
+def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
+    carriers: Iterable[tuple[str, SpatialInertia]] = [
+        *((f"body {b.name!r}", b.inertia) for b in mech.bodies),
+        *((f"node {n.name!r}", n.inertia) for n in mech.nodes if n.inertia is not None),
+    ]
+    good = set[int]()  # mechanisms made of equal links share one inertia object
+    for where, inertia in carriers:
+        if id(inertia) in good:
+            continue
+        problems = inertia.findings()
+        for code, reason in problems:
+            yield _error(where, code, reason, _inertia_repair(code, inertia))
+        if not problems:
+            good.add(id(inertia))
+
+
+def _inertia_repair(code: str, inertia: SpatialInertia) -> str:
+    if code in ("mass", "first-moment"):
+        return "Give a positive mass, or no inertia at all."
+    if code == "symmetry":
+        return "Use the mean of the matrix and its transpose, or look for a typing error."
+    moments = inertia.nearest_possible().principal()[0]
+    values = ", ".join(f"{x:.6g}" for x in moments)
+    return (
+        "Check units and the sign of the products of inertia; the nearest possible principal "
+        f"moments are {values} kg m² (inertia.nearest_possible())."
+    )
+
+
+def _massless_findings(mech: Mechanism) -> Iterator[Finding]:
+    """Hinges that move nothing: no inertia outboard of them and no armature."""
+    # Outboard part that is rigid with each body: a hinge whose own rigid part is at a tip.
+    rigid = [mech.inertias[k] for k in range(mech.n_bodies)] if mech.n_bodies < 2000 else None
+    mass, J = mech.inertias.mass, mech.inertias.J
+    empty = (mass == 0.0) & (np.abs(J).max(axis=(1, 2), initial=0.0) == 0.0)
+    tip = np.ones(mech.n_bodies, dtype=bool)  # nothing that moves is further out
+    for k in range(mech.n_bodies - 1, -1, -1):
+        body, p = mech.bodies[k], int(mech.parent[k])
+        armature = mech.armature[mech.v_start[k] : mech.v_start[k + 1]]
+        if body.hinge.nv and tip[k] and not (armature > 0.0).all():
+            yield from _tip_finding(body, bool(empty[k]), rigid[k] if rigid else None, armature)
+        if p < 0:
+            continue
+        empty[p] &= empty[k]
+        tip[p] &= body.hinge.nv == 0 and bool(tip[k])
+        if rigid is not None and body.hinge.nv == 0:
+            rigid[p] = rigid[p] + rigid[k].moved(body.pose(np.zeros(0)))
+
+
+def _tip_finding(
+    body: Body, empty: bool, inertia: SpatialInertia | None, armature: np.ndarray
+) -> Iterator[Finding]:
+    where = f"body {body.name!r}"
+    repair = "Give the tip its mass and inertia, give the hinge an armature, or lock it."
+    if empty:
+        reason = f"it has no mass, nor has anything beyond it, so hinge {body.hinge_name!r} moves "
+        yield _error(where, "massless-tip", reason + "nothing.", repair)
+    elif inertia is not None:
+        # H M H* about the hinge frame O must be positive definite for the tip to be moved.
+        about_hinge = inertia.moved(body.outboard).matrix
+        q = body.hinge.normalise(body.hinge.neutral() + 0.1)
+        H = body.hinge.hinge_map(q)
+        D = H @ about_hinge @ H.T + np.diag(armature)
+        scale = float(np.abs(np.diag(about_hinge)).max()) + float(armature.max(initial=0.0))
+        if float(np.linalg.eigvalsh(D)[0]) <= 1e-15 * scale:
+            reason = (
+                f"it has no inertia in some direction of hinge {body.hinge_name!r} (a point mass "
+                "on the axis, for instance)."
+            )
+            yield _error(where, "singular-tip", reason, repair)
+
+
+def _drive_findings(mech: Mechanism) -> Iterator[Finding]:
+    good = set[tuple[int, int]]()
+    for body in mech.bodies:
+        key = (id(body.drive), id(body.hinge))
+        if key in good:
+            continue
+        problems = [*_limit_findings(body), *_sign_findings(body)]
+        yield from problems
+        if not problems:
+            good.add(key)
+
+
+def _limit_findings(body: Body) -> Iterator[Finding]:
+    where = f"hinge {body.hinge_name!r}"
+    lower, upper = (body.drive.array(x, body.hinge) for x in ("lower", "upper"))
+    for i, coordinate in enumerate(body.hinge.coordinates):
+        low, high = float(lower[i]), float(upper[i])
+        if low > high:
+            reason = f"limits of {coordinate.name} are upside down: lower {low:g}, upper {high:g}."
+            yield _error(where, "limits", reason, "Exchange them.")
+
+
+def _sign_findings(body: Body) -> Iterator[Finding]:
+    where = f"hinge {body.hinge_name!r}"
+    for name in ("armature", "rotor_inertia", "damping", "friction", "effort", "velocity"):
+        worst = float(np.min(body.drive.array(name, body.hinge), initial=0.0))
+        if worst < 0.0:
+            reason = f"{name} is {worst:g}; it must not be negative."
+            yield _error(where, "drive", reason, "Use its absolute value, or zero.")
+    stiffness = float(np.min(body.drive.array("stiffness", body.hinge), initial=0.0))
+    if stiffness < 0.0:
+        reason = f"stiffness is {stiffness:g}: the spring pushes away from its rest position."
+        yield Finding("warning", where, "drive", reason, "Check its sign.")
+
+
+def _loop_findings(mech: Mechanism) -> Iterator[Finding]:
+    for loop in mech.loops:
+        a, b = mech.node(loop.node_a), mech.node(loop.node_b)
+        if a.body == b.body:
+            reason = f"both its nodes are on {a.body!r}, so it closes nothing that moves."
+            repair = "Put one node on another body, or leave the loop out."
+            yield _error(f"loop {loop.name!r}", "loop", reason, repair)
