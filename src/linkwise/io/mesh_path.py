@@ -17,7 +17,7 @@ from linkwise.io.xml import shorten
 SUFFIXES: Final = frozenset(
     f".{suffix}"
     for suffix in (
-        "stl obj dae ply off glb gltf msh wrl iv usd usda usdc usdz 3ds fbx mesh vtk xyz png jpg jpeg"
+        "stl obj dae ply off glb gltf msh wrl iv usd usda usdc usdz 3ds fbx mesh vtk png jpg jpeg"
     ).split()
 )
 """File types that a mesh or texture reference may name."""

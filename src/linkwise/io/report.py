@@ -60,5 +60,7 @@ class Reporter:
             )
 
     def report(self) -> LoadReport:
-        """Everything noted so far."""
-        return LoadReport(self.source, tuple(self._items))
+        """Everything noted so far, in the order of the files' lines."""
+        files = {item.file: i for i, item in reversed(list(enumerate(self._items)))}
+        items = sorted(self._items, key=lambda item: (files[item.file], item.line or 0))
+        return LoadReport(self.source, tuple(items))

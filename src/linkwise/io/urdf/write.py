@@ -97,8 +97,8 @@ def _root_node(mech: Mechanism, skipped: Collection[str]) -> Node | None:
 
 
 def _frames_of_loops(mech: Mechanism) -> set[str]:
-    """Nodes that a loop element says by itself: bare frames called LOOP/a and LOOP/b."""
-    own = {f"{loop.name}/{end}" for loop in mech.loops for end in "ab"}
+    """Nodes that a loop element says by itself: bare frames called LOOP.a and LOOP.b."""
+    own = {f"{loop.name}.{end}" for loop in mech.loops for end in "ab"}
     return {
         node.name
         for node in mech.nodes

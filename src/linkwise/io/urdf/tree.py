@@ -1,0 +1,143 @@
+"""Which links and joints does a URDF have, and how do they hang together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from linkwise.errors import unknown_name
+from linkwise.io.mesh_path import Roots
+from linkwise.io.report import Affects, Reporter
+from linkwise.io.urdf.joint import Joint, read_joint, read_transmissions
+from linkwise.io.urdf.link import Link, MeshCheck, read_link, read_materials, report_unknown
+from linkwise.io.urdf.loop import TAGS
+from linkwise.io.xml import Element, shorten
+
+_USED: Final = {"link", "joint", "material", "transmission", "fixed_frame", "frame"}
+_GAZEBO_AFFECTS: Final[dict[str, Affects]] = {
+    **dict.fromkeys(("plugin", "sensor", "provideFeedback", "provide_feedback"), "control"),
+    **dict.fromkeys(("material", "visual"), "appearance"),
+    **dict.fromkeys(("mu", "mu1", "mu2", "kp", "kd", "minDepth", "maxVel", "fdir1"), "contact"),
+    **dict.fromkeys(("selfCollide", "self_collide", "collision", "maxContacts"), "contact"),
+    **dict.fromkeys(("springStiffness", "springReference", "implicitSpringDamper"), "motion"),
+    **dict.fromkeys(("turnGravityOff", "gravity", "dampingFactor", "joint", "static"), "motion"),
+}
+
+
+@dataclass(slots=True)
+class Robot:
+    """The links and joints of a file, before they are put in order."""
+
+    root: Element
+    links: dict[str, Link]
+    joints: dict[str, Joint]
+    reporter: Reporter
+    children: dict[str, list[Joint]] = field(default_factory=lambda: {})
+    above: dict[str, Joint] = field(default_factory=lambda: {})
+
+
+def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Robot:
+    """All links and joints below a `<robot>`, connected; raises where they make no tree."""
+    for element in root.children:
+        if element.tag.startswith("xacro:"):
+            raise element.error("xacro macros are not expanded here; run xacro on the file first")
+    _report_rest(root, reporter)
+    materials = read_materials(root, reporter)
+    meshes = MeshCheck(file, roots, reporter, set())
+    links: dict[str, Link] = {}
+    for element in root.findall("link"):
+        link = read_link(element, materials, meshes)
+        _no_twin(link.name, element, links, "link")
+        links[link.name] = link
+    if not links:
+        raise root.error("it has no <link>; a robot has at least one")
+    elements = root.findall("joint")
+    names = {element.attrib.get("name", "") for element in elements}
+    rotors = read_transmissions(root, names, reporter)
+    joints: dict[str, Joint] = {}
+    robot = Robot(root, links, joints, reporter)
+    for element in elements:
+        joint = read_joint(element, rotors, reporter)
+        _no_twin(joint.name, element, joints, "joint")
+        _connect(robot, joint)
+        joints[joint.name] = joint
+    return robot
+
+
+def _report_rest(root: Element, reporter: Reporter) -> None:
+    report_unknown(root, {"name", "version"}, set(), reporter, {c.tag for c in root.children})
+    for element in root.children:
+        if element.tag == "gazebo":
+            tags = sorted({child.tag for child in element.children})
+            kinds = {_GAZEBO_AFFECTS.get(tag, "other") for tag in tags}
+            order: tuple[Affects, ...] = ("motion", "control", "contact", "appearance", "other")
+            about = next((kind for kind in order if kind in kinds), "other")
+            text = shorten(", ".join(tags)) or "nothing"
+            reporter.note(element, "ignored", f"for Gazebo only: {text}", about)
+        elif element.tag in ("ros2_control", "sensor"):
+            reporter.note(element, "ignored", "not part of the mechanism", "control")
+        elif element.tag not in (*_USED, *TAGS, "linkwise:coupling"):
+            reporter.note(element, "ignored", "this element is not known", "other")
+
+
+def _no_twin(
+    name: str, element: Element, known: dict[str, Link] | dict[str, Joint], kind: str
+) -> None:
+    if name in known:
+        line = known[name].element.line
+        raise element.error(f"a {kind} of this name stands in line {line}; names have to differ")
+
+
+def _connect(robot: Robot, joint: Joint) -> None:
+    for tag, link in (("parent", joint.parent), ("child", joint.child)):
+        if link not in robot.links:
+            reason = unknown_name("link", link, robot.links, owner="the file")
+            raise joint.element.error(f"its {tag}: {reason}")
+    if joint.parent == joint.child:
+        raise joint.element.error(f"it joins link '{joint.child}' to itself; name another parent")
+    other = robot.above.get(joint.child)
+    if other is not None:
+        raise joint.element.error(
+            f"link '{joint.child}' is already the child of joint '{other.name}' in line "
+            f"{other.element.line}; a tree is wanted: close the loop with <loop_joint> instead"
+        )
+    robot.above[joint.child] = joint
+    robot.children.setdefault(joint.parent, []).append(joint)
+
+
+def root_link(robot: Robot) -> str:
+    """The one link that is no child, after checking that all others hang below it."""
+    tops = [name for name in robot.links if name not in robot.above]
+    if len(tops) > 1:
+        names = ", ".join(f"'{shorten(name)}'" for name in tops[:6])
+        raise robot.links[tops[1]].element.error(
+            f"{len(tops)} links have no parent ({names}{', ...' if len(tops) > 6 else ''}); "
+            "one root is wanted: join them by fixed or floating joints, or remove them"
+        )
+    reached = {link for link, _ in in_order(robot, tops[0])} if tops else set[str]()
+    lost = next((name for name in robot.links if name not in reached), None)
+    if lost is None:
+        return tops[0]
+    passed: dict[str, None] = {}
+    while lost not in passed:  # every link above a lost one is lost too, so that this comes back
+        passed[lost] = None
+        lost = robot.above[lost].parent
+    circle = [lost]
+    while len(circle) == 1 or circle[-1] != lost:
+        circle.append(robot.above[circle[-1]].parent)
+    circle.reverse()
+    shown = " -> ".join(circle[:8]) + (" -> ..." if len(circle) > 8 else "")
+    raise robot.above[lost].element.error(
+        f"the joints go round in a circle ({shown}); take one out and close it with <loop_joint>"
+    )
+
+
+def in_order(robot: Robot, top: str) -> Iterator[tuple[str, Joint | None]]:
+    """Links with the joint above each: parents first, branches in the order of the file."""
+    stack: list[tuple[str, Joint | None]] = [(top, None)]
+    while stack:
+        link, joint = stack.pop()
+        yield link, joint
+        below = robot.children.get(link, ())
+        stack.extend((child.child, child) for child in reversed(below))

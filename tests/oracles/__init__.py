@@ -1,0 +1,1 @@
+"""Outside references, one file each: conversions of their conventions live here only."""
