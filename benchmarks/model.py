@@ -61,7 +61,8 @@ def info_table(runs: int = 7) -> str:
     """Wall time of the command, interpreter start included."""
     import linkwise as lw
 
-    command = [sys.executable, "-m", "linkwise.cli", "info"]
+    entry = "import sys; from linkwise.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", entry, "info"]
     mech = lw.models.humanoid()
     rows: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,10 @@
 """Sphinx configuration. Build with `make docs`; warnings are errors."""
 
 import importlib.metadata
-import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "Linkwise"
 author = "The Linkwise developers"
@@ -14,6 +17,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "plain_docstrings",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
@@ -36,17 +40,3 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = f"Linkwise {release}"
-
-
-def plain_mathematics(app, what, name, obj, options, lines: list[str]) -> None:
-    """Docstrings write φ* and |w| as mathematics, not as markup; code in backticks stays."""
-    for k, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...", "..")):
-            parts = re.split(r"(`+[^`]*`+)", line)
-            parts[::2] = [re.sub(r"(\*|\||_(?=\W|$))", r"\\\1", text) for text in parts[::2]]
-            lines[k] = "".join(parts)
-
-
-def setup(app) -> None:
-    """Run before napoleon (priority 500), which adds markup of its own."""
-    app.connect("autodoc-process-docstring", plain_mathematics, priority=400)

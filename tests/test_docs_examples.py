@@ -59,6 +59,7 @@ def commands(page: Path) -> list[str]:
     ]
 
 
+ENTRY = "import sys; from linkwise.cli import main; sys.exit(main())"  # as the script does
 CONSOLE = [(page, command) for page in PAGES for command in commands(page)]
 
 
@@ -68,7 +69,7 @@ def test_console_commands_run(page, command, tmp_path, monkeypatch):
     test_blocks_run(page, tmp_path, monkeypatch)
     arguments = command.split("#")[0].split()[1:]
     done = subprocess.run(
-        [sys.executable, "-m", "linkwise.cli", *arguments],
+        [sys.executable, "-c", ENTRY, *arguments],
         cwd=tmp_path,
         capture_output=True,
         text=True,

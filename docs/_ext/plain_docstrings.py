@@ -1,0 +1,67 @@
+"""A Sphinx extension: docstrings are plain text with mathematics, not reStructuredText.
+
+They write φ* and |w|, and set equations and sketches apart by indenting them. Before napoleon reads
+the Google sections, this escapes what only looks like markup and makes such blocks literal.
+"""
+
+import re
+
+SECTIONS = (
+    "Args:",
+    "Arguments:",
+    "Attributes:",
+    "Example:",
+    "Examples:",
+    "Note:",
+    "Raises:",
+    "Returns:",
+    "Yields:",
+)
+BULLET = re.compile(r"([*-]|\d+\.) ")
+MARKUP = re.compile(r"(\*|\||_(?=\W|$))")
+CODE = re.compile(r"(`+[^`]*`+)")
+
+
+def process(app, what, name, obj, options, lines: list[str]) -> None:
+    """Rewrite the lines of one docstring in place."""
+    lines[:] = rewritten(lines)
+
+
+def rewritten(lines: list[str]) -> list[str]:
+    """The same docstring as reStructuredText with Google sections."""
+    result: list[str] = []
+    place = "text"  # or "section", "bullet", "block"
+    for line in lines:
+        at_margin = bool(line) and not line[0].isspace()
+        if line.strip() in SECTIONS and at_margin:
+            place = "section"
+        elif at_margin and BULLET.match(line):
+            place = "bullet"
+        elif line.startswith("|"):
+            line = f"    {line}"
+            at_margin = False
+            place = "text" if place != "block" else place
+        elif at_margin:
+            if place == "block":
+                result.append("")
+            place = "text"
+        if line.strip() and not at_margin and place == "text":
+            result += ["", "::", ""]
+            place = "block"
+        result.append(line if place == "block" else escaped(line))
+    return result
+
+
+def escaped(line: str) -> str:
+    """Stars, bars and trailing underscores as themselves, outside of code in backticks."""
+    bullet = re.match(r"\s*\* ", line)
+    head, tail = (bullet[0], line[bullet.end() :]) if bullet else ("", line)
+    parts = CODE.split(tail)
+    parts[::2] = [MARKUP.sub(r"\\\1", text) for text in parts[::2]]
+    return head + "".join(parts)
+
+
+def setup(app) -> dict[str, bool]:
+    """Connect before napoleon (priority 500), which adds markup of its own."""
+    app.connect("autodoc-process-docstring", process, priority=400)
+    return {"parallel_read_safe": True}
