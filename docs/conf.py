@@ -27,7 +27,8 @@ myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "PoseLike")}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False

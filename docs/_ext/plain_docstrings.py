@@ -61,7 +61,14 @@ def escaped(line: str) -> str:
     return head + "".join(parts)
 
 
+def signature(app, what, name, obj, options, text: str | None, returns: str | None):
+    """Type aliases by their names: Sphinx writes TypeAliasForwardRef('Array') inside unions."""
+    plain = [t and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", t) for t in (text, returns)]
+    return tuple(plain)
+
+
 def setup(app) -> dict[str, bool]:
     """Connect before napoleon (priority 500), which adds markup of its own."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True}
