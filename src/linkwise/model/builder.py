@@ -137,7 +137,7 @@ class Builder:
         *,
         drive: Drive = NO_DRIVE,
     ) -> Builder:
-        """Close a loop between two nodes (or bodies); `hinge` is the freedom left, none by default."""
+        """Close a loop between two nodes or bodies; `hinge` is the freedom left (default: none)."""
         self._loops.append(Loop(name, node_a, node_b, hinge or Locked(), drive))
         return self
 

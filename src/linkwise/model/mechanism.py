@@ -43,7 +43,7 @@ class Mechanism:
     loops: tuple[Loop, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     gravity: Array = field(default_factory=lambda: frozen(np.array(GRAVITY)))
-    load_report: LoadReport = LoadReport()
+    load_report: LoadReport = field(default_factory=LoadReport)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", constant(self.gravity, (3,), "gravity"))

@@ -1,0 +1,7 @@
+"""`python -m linkwise`."""
+
+import sys
+
+from linkwise.cli import main
+
+sys.exit(main())

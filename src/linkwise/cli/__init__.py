@@ -1,0 +1,50 @@
+"""The command line: `linkwise COMMAND`, one file a command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from linkwise.cli import info, tour
+from linkwise.errors import LinkwiseError
+
+COMMANDS = (info, tour)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    root = argparse.ArgumentParser(
+        prog="linkwise",
+        description="Mechanisms and their mechanics. Every command explains itself with --help.",
+    )
+    root.add_argument("--version", action="version", version=_version())
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return root
+
+
+def _version() -> str:
+    import linkwise
+
+    return f"linkwise {linkwise.__version__}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; exit status 0 when all is well, 1 when a check failed, 2 for an error."""
+    options = parser().parse_args(arguments)
+    try:
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except LinkwiseError as error:
+        print(f"linkwise: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("linkwise: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,286 @@
+"""`linkwise info ROBOT`: what a mechanism is, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from linkwise.cli.robot import open_robot
+from linkwise.model.body import Body
+from linkwise.model.mechanism import Mechanism
+
+EXAMPLES = """examples:
+  linkwise info robot.urdf              the tree, loops, couplings, findings
+  linkwise info robot.urdf --base free  on a floating base
+  linkwise info scene.xml --report      every element that was not used, with its line
+  linkwise info humanoid --json         the same for a program
+  linkwise info puma560 --nodes         a built-in mechanism, with its frames
+  linkwise info robot.urdf --check      exit status 1 if something is impossible
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    p = commands.add_parser(
+        "info",
+        help="show a mechanism: tree, degrees of freedom, masses, loops, findings",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("robot", metavar="ROBOT", help="URDF or MJCF file, or a built-in name")
+    p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    p.add_argument("--strict", action="store_true", help="refuse elements that cannot be used")
+    p.add_argument("--nodes", action="store_true", help="list frames, welded links and payloads")
+    p.add_argument("--report", action="store_true", help="list every element that was not used")
+    p.add_argument("--json", action="store_true", help="print JSON")
+    p.add_argument("--check", action="store_true", help="exit with 1 if there is an error finding")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print it."""
+    mech = open_robot(options.robot, base=options.base, strict=options.strict)
+    if options.json:
+        print(json.dumps(as_json(mech), indent=2, allow_nan=False))
+    else:
+        print("\n".join(as_text(mech, nodes=options.nodes, report=options.report)))
+    broken = any(finding.severity == "error" for finding in mech.validate())
+    return 1 if options.check and broken else 0
+
+
+# ------------------------------------------------------------------------------------- text
+
+
+def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> Iterator[str]:
+    """The lines of the table."""
+    size = (
+        f"{_count(mech.n_bodies, 'body', 'bodies')}, {mech.nv} degrees of freedom (nq = {mech.nq})"
+    )
+    yield f"{mech.name}: {size}, {mech.total_mass:.6g} kg, gravity {_vector(mech.gravity)} m/s²"
+    yield ""
+    yield from tree_table(mech)
+    if nodes and mech.nodes:
+        yield from ("", "nodes")
+        rows = [[n.name, n.kind, n.body, _vector(n.pose.p), _mass(n.inertia)] for n in mech.nodes]
+        yield from table(["name", "kind", "on body", "at [m]", "mass [kg]"], rows)
+    elif mech.nodes:
+        kinds = [f"{sum(n.kind == k for n in mech.nodes)} {k}s" for k in _kinds(mech)]
+        yield f"and {_count(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
+    if mech.loops:
+        yield from ("", "loops")
+        rows = [[x.name, x.node_a, x.node_b, x.hinge.describe(), str(x.rows)] for x in mech.loops]
+        yield from table(["name", "node a", "node b", "free", "rows"], rows)
+    if mech.couplings:
+        yield from ("", "couplings")
+        yield from (f"  {c.name}: {equation(c)}" for c in mech.couplings)
+    findings = mech.validate()
+    yield from ("", "findings" if findings else "findings: none")
+    yield from (f"  {finding}" for finding in findings)
+    if mech.load_report.source:
+        yield from ("", f"from {mech.load_report.source}: {mech.load_report.summary()}")
+        if report:
+            yield from (f"  {item}" for item in mech.load_report)
+        elif len(mech.load_report):
+            yield "  (--report lists them)"
+
+
+def tree_table(mech: Mechanism) -> Iterator[str]:
+    """One row a body, the tree drawn with lines."""
+    rows = list[list[str]]()
+    for k, indent in _walk(mech):
+        body = mech.bodies[k]
+        rows.append(
+            [
+                str(k),
+                indent + body.name,
+                body.hinge_name,
+                body.hinge.describe(),
+                _range(mech.q_slice(body.hinge_name)),
+                _range(mech.v_slice(body.hinge_name)),
+                f"{float(mech.inertias.mass[k]):.4g}",
+                _limits(body),
+            ]
+        )
+    yield from table(["#", "body", "hinge", "kind", "q", "v", "mass [kg]", "limits"], rows)
+
+
+def _walk(mech: Mechanism) -> Iterator[tuple[int, str]]:
+    """Bodies in depth-first order with the lines drawn in front of their names."""
+    stack = [(k, "", "") for k in reversed(mech.children[-1])]
+    while stack:
+        k, first, rest = stack.pop()
+        yield k, first
+        children = mech.children[k]
+        if len(children) == 1:  # a serial chain stays in its column
+            stack.append((children[0], rest, rest))
+            continue
+        for i, child in reversed(list(enumerate(children))):
+            last = i == len(children) - 1
+            stack.append((child, rest + ("└ " if last else "├ "), rest + ("  " if last else "│ ")))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns padded to their widest entry, numbers to the right."""
+    width = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(head))]
+    for row in [head, ["-" * w for w in width], *rows]:
+        cells = [
+            cell.rjust(w) if r else cell.ljust(w)
+            for cell, w, r in zip(row, width, right, strict=True)
+        ]
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def equation(coupling: Any) -> str:
+    """A coupling as an equation."""
+    parts = [
+        f"{c:g} {name}" + (f"^{power}" if power > 1 else "")
+        for name, coefficients in coupling.terms
+        for power, c in enumerate(coefficients, start=1)
+        if c != 0.0
+    ]
+    if coupling.offset or not parts:
+        parts.append(f"{coupling.offset:g}")
+    return f"{coupling.dependent} = " + " + ".join(parts).replace("+ -", "- ")
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _kinds(mech: Mechanism) -> list[str]:
+    return sorted({n.kind for n in mech.nodes})
+
+
+def _range(where: slice) -> str:
+    if where.stop == where.start:
+        return "-"
+    return str(where.start) if where.stop == where.start + 1 else f"{where.start}..{where.stop - 1}"
+
+
+def _limits(body: Body) -> str:
+    lower, upper = (body.drive.array(x, body.hinge) for x in ("lower", "upper"))
+    shown = [
+        f"[{low:.4g}, {high:.4g}] {c.unit}"
+        for low, high, c in zip(lower, upper, body.hinge.coordinates, strict=True)
+        if math.isfinite(low) or math.isfinite(high)
+    ]
+    return ", ".join(shown)
+
+
+def _vector(p: Any) -> str:
+    return "(" + ", ".join(f"{x:.4g}" for x in p) + ")"
+
+
+def _mass(inertia: Any) -> str:
+    return "" if inertia is None else f"{float(inertia.mass):.4g}"
+
+
+# ------------------------------------------------------------------------------------- JSON
+
+
+def as_json(mech: Mechanism) -> dict[str, Any]:
+    """Everything in the table and more, in plain types; infinite limits are null."""
+    return {
+        "name": mech.name,
+        "n_bodies": mech.n_bodies,
+        "nq": mech.nq,
+        "nv": mech.nv,
+        "total_mass": mech.total_mass,
+        "gravity": mech.gravity.tolist(),
+        "bodies": [_body_json(mech, k) for k in range(mech.n_bodies)],
+        "nodes": [
+            {
+                "name": n.name,
+                "kind": n.kind,
+                "body": n.body,
+                "pose": n.pose.matrix.tolist(),
+                "mass": None if n.inertia is None else float(n.inertia.mass),
+            }
+            for n in mech.nodes
+        ],
+        "loops": [
+            {
+                "name": x.name,
+                "node_a": x.node_a,
+                "node_b": x.node_b,
+                "free": x.hinge.describe(),
+                "rows": x.rows,
+            }
+            for x in mech.loops
+        ],
+        "couplings": [
+            {
+                "name": c.name,
+                "dependent": c.dependent,
+                "terms": {name: list(cs) for name, cs in c.terms},
+                "offset": c.offset,
+            }
+            for c in mech.couplings
+        ],
+        "findings": [
+            {
+                "severity": f.severity,
+                "where": f.where,
+                "code": f.code,
+                "reason": f.reason,
+                "repair": f.repair,
+            }
+            for f in mech.validate()
+        ],
+        "load_report": [
+            {
+                "file": item.file,
+                "line": item.line,
+                "element": item.element,
+                "effect": item.effect,
+                "affects": item.affects,
+                "reason": item.reason,
+            }
+            for item in mech.load_report
+        ],
+    }
+
+
+def _body_json(mech: Mechanism, k: int) -> dict[str, Any]:
+    body, inertia = mech.bodies[k], mech.inertias[k]
+    q, v = mech.q_slice(body.hinge_name), mech.v_slice(body.hinge_name)
+    return {
+        "name": body.name,
+        "parent": body.parent,
+        "hinge": {
+            "name": body.hinge_name,
+            "kind": body.hinge.kind,
+            "description": body.hinge.describe(),
+            "q": [q.start, q.stop],
+            "v": [v.start, v.stop],
+            "coordinates": [[c.name, c.unit] for c in body.hinge.coordinates],
+            "lower": _finite(mech.lower[q]),
+            "upper": _finite(mech.upper[q]),
+            "effort": _finite(mech.effort[v]),
+            "velocity": _finite(mech.velocity[v]),
+            "armature": mech.armature[v].tolist(),
+            "damping": mech.damping[v].tolist(),
+            "friction": mech.friction[v].tolist(),
+        },
+        "inboard": body.inboard.matrix.tolist(),
+        "outboard": body.outboard.matrix.tolist(),
+        "mass": float(inertia.mass),
+        "center_of_mass": inertia.com.tolist(),
+        "inertia_about_center_of_mass": inertia.J_com.tolist(),
+    }
+
+
+def _finite(values: Any) -> list[float | None]:
+    return [float(x) if math.isfinite(x) else None for x in values]

@@ -1,0 +1,38 @@
+"""The ROBOT argument of the commands: a model file, or the name of a built-in mechanism."""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+from linkwise import models
+from linkwise.errors import ModelError, unknown_name
+from linkwise.io.load import load
+from linkwise.io.report import Strict
+from linkwise.model.mechanism import Mechanism
+
+
+def open_robot(text: str, *, base: str = "auto", strict: Strict = False) -> Mechanism:
+    """Load a file, or build `puma560`, `chain(7)` ... where there is no such file.
+
+    Raises:
+        ModelError: Neither a file nor a built-in mechanism.
+        ParseError: The file cannot be read.
+    """
+    looks_like_a_file = os.path.exists(text) or os.sep in text or "." in os.path.basename(text)
+    if looks_like_a_file:
+        if base not in ("auto", "fixed", "free"):
+            raise ModelError(f"base is {base!r}; allowed: auto, fixed, free.")
+        return load(text, base=base, strict=strict)
+    name, _, numbers = text.partition("(")
+    known = [n for n in models.__all__ if inspect.isfunction(getattr(models, n))]
+    if name not in known:
+        raise unknown_name(
+            "file or built-in mechanism", name, known, owner="this folder or linkwise"
+        )
+    try:
+        values = [int(x) for x in numbers.rstrip(")").split(",") if x.strip()]
+        return getattr(models, name)(*values)
+    except (TypeError, ValueError) as error:
+        signature = inspect.signature(getattr(models, name))
+        raise ModelError(f"cannot build {text!r}: {error}. It is {name}{signature}.") from None

@@ -1,0 +1,162 @@
+"""`linkwise tour`: what Linkwise does today, shown on built-in mechanisms, each step checked."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise import models
+from linkwise.cli.info import as_text, table, tree_table
+from linkwise.cli.robot import open_robot
+from linkwise.io.load import load
+from linkwise.io.save import save
+from linkwise.model import Builder, Mechanism
+from linkwise.model.hinges import Pin, RollingBall
+from linkwise.spatial import SpatialInertia
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    p = commands.add_parser("tour", help="a guided tour: build, load, validate, derive, save")
+    p.add_argument("robot", nargs="?", default="puma560", help="your robot (default: puma560)")
+    p.set_defaults(run=run)
+
+
+class Checks:
+    """Prints what is checked and remembers what failed."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        self.passed = 0
+
+    def __call__(self, claim: str, error: float, bound: float) -> None:
+        """Say the claim with the figure that was seen."""
+        good = bool(error <= bound)  # a NaN is not good
+        self.passed += good
+        self.failed += not good
+        print(f"  {'ok  ' if good else 'FAIL'} {claim}: {error:.1e} (at most {bound:.0e})")
+
+
+def run(options: argparse.Namespace) -> int:
+    """All stations of the tour."""
+    started, check = time.perf_counter(), Checks()
+    mech = open_robot(options.robot)
+    stations: list[Callable[[Mechanism, Checks], None]] = [
+        _the_mechanism,
+        _hinges,
+        _derived,
+        _loops,
+        _files,
+        _validation,
+    ]
+    for i, station in enumerate(stations, start=1):
+        print(f"\n{i}. {(station.__doc__ or '').strip()}\n")
+        station(mech, check)
+    seconds = time.perf_counter() - started
+    print(f"\n{check.passed} checks passed, {check.failed} failed, in {seconds:.1f} s.")
+    return 1 if check.failed else 0
+
+
+def _the_mechanism(mech: Mechanism, check: Checks) -> None:
+    """A mechanism is a tree of bodies on hinges."""
+    print("\n".join(as_text(mech)))
+    q, v = mech.random(0), mech.random_velocity(0)
+    there = mech.integrate(q, v, 0.1)
+    print()
+    check("difference undoes integrate", _gap(mech.difference(q, there), 0.1 * v), 1e-12)
+
+
+def _hinges(mech: Mechanism, check: Checks) -> None:
+    """A hinge says its pose, its map H and how H changes: a ball that rolls without slipping."""
+    del mech
+    ball = RollingBall(radius=0.1)
+    q, v = ball.integrate(ball.neutral(), np.array([0.3, -0.8, 0.4])), np.array([1.0, 2.0, -0.5])
+    with np.printoptions(precision=4, suppress=True):
+        print("  H(q) =", str(ball.hinge_map(q)).replace("\n", "\n         "))
+    h = 1e-5
+    ahead, behind = (ball.hinge_map(ball.integrate(q, v, s)).T @ v for s in (h, -h))
+    slope = (ahead - behind) / (2 * h)
+    check("bias is the derivative of H* v", _gap(ball.bias(q, v), slope), 1e-8)
+    V = ball.hinge_map(q).T @ v
+    rot = ball.pose(q).rot
+    slip = rot @ V[3:] + np.cross(rot @ V[:3], [0.0, 0.0, -ball.radius])
+    check("the point of contact does not slip", float(np.abs(slip).max()), 1e-15)
+
+
+def _derived(mech: Mechanism, check: Checks) -> None:
+    """From one mechanism others are made: locked, loaded, mounted, renumbered."""
+    q = mech.random(1)
+    tip = mech.bodies[-1]
+    held = mech.lock({tip.hinge_name: q[mech.q_slice(tip.hinge_name)]})
+    load_kg = SpatialInertia.solid_sphere(2.0, 0.05)
+    rows = [
+        ["as it is", repr(mech)],
+        ["last hinge locked", repr(held)],
+        ["and melted into its parent", repr(held.merge_locked())],
+        ["released again", repr(held.release())],
+        ["with 2 kg at the tip", f"{mech.with_payload(tip.name, load_kg).total_mass:.6g} kg"],
+        [
+            "a pendulum mounted on it",
+            repr(mech.mount(models.pendulum(2), at=tip.name, prefix="p_")),
+        ],
+    ]
+    print("\n".join(table(["mechanism", "gives"], rows)))
+    order = [b.name for b in reversed(mech.bodies)]
+    again = mech.renumber(order)
+    q_again = np.concatenate([q[mech.q_slice(b.hinge_name)] for b in again.bodies])
+    check("renumbered bodies: same centre of mass", _com_gap(mech, q, again, q_again), 1e-13)
+
+
+def _loops(mech: Mechanism, check: Checks) -> None:
+    """Closed chains keep their loops; the tree is cut by itself."""
+    del mech
+    for closed in (models.four_bar(), models.stewart()):
+        print("\n".join(tree_table(closed)))
+        q = closed.neutral()
+        worst = 0.0
+        for loop in closed.loops:
+            gap = closed.pose(q, loop.node_a).inverse() @ closed.pose(q, loop.node_b)
+            worst = max(worst, float(np.abs(gap.p).max()))
+        check(f"{closed.name}: {len(closed.loops)} loop(s) closed at neutral", worst, 1e-12)
+
+
+def _files(mech: Mechanism, check: Checks) -> None:
+    """Files: URDF and MJCF out and in again, the same physics."""
+    del mech
+    robot = models.puma560()
+    q = robot.random(2)
+    with tempfile.TemporaryDirectory() as folder:
+        for ending in ("urdf", "xml"):
+            path = Path(folder) / f"puma560.{ending}"
+            report = save(robot, path)
+            back = load(path)
+            q_back = np.concatenate([q[robot.q_slice(b.hinge_name)] for b in back.bodies])
+            print(f"  {path.name}: {path.stat().st_size} bytes; saving: {report.summary()}")
+            check(f"{path.name}: same centre of mass", _com_gap(robot, q, back, q_back), 1e-12)
+
+
+def _validation(mech: Mechanism, check: Checks) -> None:
+    """Mistakes are found and named, with a repair."""
+    del mech
+    builder = Builder("broken")
+    thin = SpatialInertia.from_com(1.0, J_com=(0.1, 0.1, 0.9))
+    builder.body("arm", "world", Pin((0, 1, 0)), inertia=thin).body("hand", "arm", Pin((1, 0, 0)))
+    findings = builder.build().validate()
+    print("\n".join(f"  {finding}" for finding in findings))
+    check(
+        "findings missed", float(len({"triangle", "massless-tip"} - {f.code for f in findings})), 0
+    )
+
+
+def _gap(a: Any, b: Any) -> float:
+    return float(np.abs(np.asarray(a) - np.asarray(b)).max(initial=0.0))
+
+
+def _com_gap(a: Mechanism, q_a: Any, b: Mechanism, q_b: Any) -> float:
+    return _gap(a.center_of_mass(q_a), b.center_of_mass(q_b))

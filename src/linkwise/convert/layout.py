@@ -1,0 +1,324 @@
+"""How one library arranges what another arranges differently, hinge by hinge.
+
+All maps between velocities are orthogonal (permutations and rotations), so generalised forces are
+converted by the same map: the power tau · v is the same number in both layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import FrameError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array, ArrayLike
+
+Map = Callable[[Array], Array]
+MapAt = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one hinge is arranged elsewhere: q both ways, and v both ways at our coordinates q."""
+
+    name: str
+    q_to: Map
+    q_from: Map
+    v_to: MapAt
+    v_from: MapAt
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One hinge: its place here and there, and the rule between them."""
+
+    hinge: str
+    q_here: slice
+    v_here: slice
+    q_there: slice
+    v_there: slice
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Converts one mechanism's vectors to another library's layout and back.
+
+    All functions take leading axes.
+
+    Attributes:
+        library: The other library's name.
+        mech: The mechanism on our side.
+        nq: Number of coordinates on the other side.
+        nv: Number of velocities on the other side.
+        parts: The hinges.
+        velocity_order: Where (angular, linear) of ours stand in its spatial velocities.
+        force_order: The same for spatial forces.
+    """
+
+    library: str
+    mech: Mechanism
+    nq: int
+    nv: int
+    parts: tuple[Part, ...]
+    velocity_order: tuple[int, ...]
+    force_order: tuple[int, ...]
+
+    def q_to(self, q: ArrayLike) -> Array:
+        """Our coordinates (..., nq) in the other layout."""
+        q = self.mech.check_q(q)
+        out = np.zeros((*q.shape[:-1], self.nq))
+        for part in self.parts:
+            out[..., part.q_there] = part.rule.q_to(q[..., part.q_here])
+        return out
+
+    def q_from(self, q: ArrayLike) -> Array:
+        """The other library's coordinates in our layout; ours that it lacks follow couplings."""
+        q = self._checked(q, self.nq, "q")
+        out = np.broadcast_to(self.mech.neutral(), (*q.shape[:-1], self.mech.nq)).copy()
+        for part in self.parts:
+            out[..., part.q_here] = part.rule.q_from(q[..., part.q_there])
+        return self.mech.couple(out) if self.mech.couplings else out
+
+    def v_to(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Our velocities (..., nv) in the other layout; q in ours says how axes are turned."""
+        q, v = self.mech.check_q(q), self.mech.check_v(v)
+        out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
+        for part in self.parts:
+            out[..., part.v_there] = part.rule.v_to(q[..., part.q_here], v[..., part.v_here])
+        return out
+
+    def v_from(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """The other library's velocities in our layout; q is in ours."""
+        q, v = self.mech.check_q(q), self._checked(v, self.nv, "v")
+        out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.mech.nv))
+        for part in self.parts:
+            out[..., part.v_here] = part.rule.v_from(q[..., part.q_here], v[..., part.v_there])
+        return out
+
+    def force_to(self, q: ArrayLike, tau: ArrayLike) -> Array:
+        """Our generalised forces (..., nv) in the other layout; q is in ours."""
+        return self.v_to(q, tau)
+
+    def force_from(self, q: ArrayLike, tau: ArrayLike) -> Array:
+        """The other library's generalised forces in our layout; q is in ours."""
+        return self.v_from(q, tau)
+
+    def spatial_velocity_to(self, V: ArrayLike) -> Array:
+        """Order of the six components of a velocity (or acceleration) changed to the other's."""
+        return self._checked(V, 6, "spatial velocity")[..., list(self.velocity_order)]
+
+    def spatial_velocity_from(self, V: ArrayLike) -> Array:
+        """Order of the six components changed to (angular, linear)."""
+        back = np.argsort(self.velocity_order)
+        return self._checked(V, 6, "spatial velocity")[..., back]
+
+    def spatial_force_to(self, f: ArrayLike) -> Array:
+        """Order of the six components of a force (moment, force) changed to the other's."""
+        return self._checked(f, 6, "spatial force")[..., list(self.force_order)]
+
+    def spatial_force_from(self, f: ArrayLike) -> Array:
+        """Order of the six components changed to (moment, force)."""
+        return self._checked(f, 6, "spatial force")[..., np.argsort(self.force_order)]
+
+    def _checked(self, value: ArrayLike, size: int, what: str) -> Array:
+        array = np.asarray(value, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != size:
+            raise ShapeError(
+                f"{what} in {self.library}'s layout has shape {array.shape}, not (..., {size})."
+            )
+        return array
+
+    def __str__(self) -> str:
+        lines = [f"{self.mech.name}: Linkwise -> {self.library}"]
+        for p in self.parts:
+            lines.append(
+                f"  {p.hinge:24} q[{p.q_here.start}:{p.q_here.stop}] -> "
+                f"[{p.q_there.start}:{p.q_there.stop}]  v[{p.v_here.start}:{p.v_here.stop}] -> "
+                f"[{p.v_there.start}:{p.v_there.stop}]  {p.rule.name}"
+            )
+        return "\n".join(lines)
+
+
+ANGULAR_FIRST = (0, 1, 2, 3, 4, 5)
+LINEAR_FIRST = (3, 4, 5, 0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A joint of the other library: its name, kind and where its coordinates stand."""
+
+    name: str
+    kind: str
+    q_start: int
+    nq: int
+    v_start: int
+    nv: int
+
+
+def matched(
+    library: str,
+    mech: Mechanism,
+    joints: Sequence[Foreign],
+    rule_for: Callable[[str, Foreign], Rule | None],
+    *,
+    aliases: dict[str, str],
+    size: tuple[int, int],
+    orders: tuple[tuple[int, ...], tuple[int, ...]],
+) -> Layout:
+    """The layout, with each joint that moves matched to a hinge by name.
+
+    A joint called "hinge[i]" is one freedom of a hinge that is split over there.
+
+    Args:
+        library: Name of the other library.
+        mech: Ours.
+        joints: Its joints.
+        rule_for: The rule between one of our kinds of hinge and one of its joints.
+        aliases: Names over there that stand for another name here.
+        size: nq and nv over there.
+        orders: Order of components of its spatial velocities and forces.
+    """
+    parts, strangers = list[Part](), list[str]()
+    for joint in joints:
+        if joint.nv == 0:
+            continue
+        name = aliases.get(joint.name, joint.name)
+        whole, inner = _split(name, mech)
+        if whole is None:
+            strangers.append(joint.name)
+            continue
+        body = mech.bodies[mech.hinge_index[whole]]
+        q_here, v_here = mech.q_slice(whole), mech.v_slice(whole)
+        if inner is not None:
+            q_here = slice(q_here.start + inner, q_here.start + inner + 1)
+            v_here = slice(v_here.start + inner, v_here.start + inner + 1)
+        rule = rule_for("freedom" if inner is not None else body.hinge.kind, joint)
+        if rule is None or joint.nv != v_here.stop - v_here.start:
+            raise FrameError(
+                f"hinge {whole!r} is a {body.hinge.kind} hinge here ({body.hinge.nv} freedoms) and "
+                f"a {joint.kind} joint with {joint.nv} in {library}; these cannot be converted."
+            )
+        q_there = slice(joint.q_start, joint.q_start + joint.nq)
+        v_there = slice(joint.v_start, joint.v_start + joint.nv)
+        parts.append(Part(whole, q_here, v_here, q_there, v_there, rule))
+    _check_complete(library, mech, parts, strangers)
+    return Layout(library, mech, *size, tuple(parts), *orders)
+
+
+def _split(name: str, mech: Mechanism) -> tuple[str | None, int | None]:
+    if name in mech.hinge_index:
+        return name, None
+    head, bracket, tail = name.rpartition("[")
+    if bracket and head in mech.hinge_index and tail[:-1].isdecimal():
+        return head, int(tail[:-1])
+    return None, None
+
+
+def _check_complete(
+    library: str, mech: Mechanism, parts: Sequence[Part], strangers: Sequence[str]
+) -> None:
+    covered = np.zeros(mech.nv, dtype=bool)
+    for part in parts:
+        covered[part.v_here] = True
+    for coupling in mech.couplings:  # a dependent coordinate may be missing on the other side
+        covered[mech.v_slice(coupling.dependent.partition("[")[0])] = True
+    missing = [mech.velocity_names[i] for i in np.flatnonzero(~covered)]
+    if strangers or missing:
+        raise FrameError(
+            f"the hinges of {mech.name!r} and of the {library} model do not match by name: "
+            f"only in Linkwise: {_list(missing)}; only in {library}: {_list(strangers)}. "
+            "Load both from the same file, or lock and rename until they agree."
+        )
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "none"
+
+
+# ------------------------------------------------------------------------------------ rules
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _same_at(q: Array, x: Array) -> Array:
+    del q
+    return x
+
+
+def _turned(q: Array, x: Array, *, back: bool = False) -> Array:
+    rot = quaternion.to_matrix(q[..., :4])
+    rot = np.swapaxes(rot, -1, -2) if back else rot
+    return (rot @ x[..., None])[..., 0]
+
+
+def _parts(order: Sequence[int]) -> tuple[Map, Map]:
+    forth, back = list(order), np.argsort(order)
+    return (lambda x: x[..., forth]), (lambda x: x[..., back])
+
+
+SAME = Rule("same", _same, _same, _same_at, _same_at)
+
+COS_SIN = Rule(
+    "angle as (cos, sin)",
+    lambda q: np.concatenate([np.cos(q), np.sin(q)], axis=-1),
+    lambda q: np.arctan2(q[..., 1:], q[..., :1]),
+    _same_at,
+    _same_at,
+)
+
+PLANAR_COS_SIN = Rule(
+    "angle as (cos, sin)",
+    lambda q: np.concatenate([q[..., :2], np.cos(q[..., 2:]), np.sin(q[..., 2:])], axis=-1),
+    lambda q: np.concatenate([q[..., :2], np.arctan2(q[..., 3:], q[..., 2:3])], axis=-1),
+    _same_at,
+    _same_at,
+)
+
+
+def _in_plane(q: Array, v: Array, sign: float) -> Array:
+    c, s = np.cos(q[..., 2]), sign * np.sin(q[..., 2])
+    x, y = c * v[..., 0] - s * v[..., 1], s * v[..., 0] + c * v[..., 1]
+    return np.stack(np.broadcast_arrays(x, y, v[..., 2]), axis=-1)
+
+
+PLANAR_IN_PARENT = Rule(
+    "velocity in the parent's axes",
+    _same,
+    _same,
+    lambda q, v: _in_plane(q, v, 1.0),
+    lambda q, v: _in_plane(q, v, -1.0),
+)
+
+BALL_XYZW = Rule("quaternion x y z w", *_parts((1, 2, 3, 0)), _same_at, _same_at)
+
+FREE_LINEAR_FIRST = Rule(
+    "position, quaternion x y z w; v = (linear, angular) in body axes",
+    *_parts((4, 5, 6, 1, 2, 3, 0)),
+    lambda q, v: v[..., [3, 4, 5, 0, 1, 2]],
+    lambda q, v: v[..., [3, 4, 5, 0, 1, 2]],
+)
+
+FREE_MIXED = Rule(
+    "position, quaternion w x y z; v = (linear in world axes, angular in body axes)",
+    *_parts((4, 5, 6, 0, 1, 2, 3)),
+    lambda q, v: np.concatenate(np.broadcast_arrays(_turned(q, v[..., 3:]), v[..., :3]), axis=-1),
+    lambda q, v: np.concatenate(
+        np.broadcast_arrays(v[..., 3:], _turned(q, v[..., :3], back=True)), axis=-1
+    ),
+)
+
+FREE_WORLD = Rule(
+    "quaternion w x y z, position; v = (angular, linear) in world axes",
+    _same,
+    _same,
+    lambda q, v: np.concatenate([_turned(q, v[..., :3]), _turned(q, v[..., 3:])], axis=-1),
+    lambda q, v: np.concatenate(
+        [_turned(q, v[..., :3], back=True), _turned(q, v[..., 3:], back=True)], axis=-1
+    ),
+)

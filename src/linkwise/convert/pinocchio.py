@@ -1,0 +1,61 @@
+"""Pinocchio: position before quaternion (x, y, z, w), (linear, angular), angles as (cos, sin)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linkwise.convert.layout import (
+    BALL_XYZW,
+    COS_SIN,
+    FREE_LINEAR_FIRST,
+    LINEAR_FIRST,
+    PLANAR_COS_SIN,
+    SAME,
+    Foreign,
+    Layout,
+    Rule,
+    matched,
+)
+from linkwise.model.mechanism import Mechanism
+
+
+def pinocchio_layout(mech: Mechanism, model: Any) -> Layout:
+    """Layout of a `pinocchio.Model` of the same robot.
+
+    Joints are matched by name; Pinocchio calls a floating base "root_joint", which stands for our
+    first hinge on the world. A joint that mimics another has no coordinate of its own there.
+    """
+    joints = [
+        Foreign(
+            name,
+            joint.shortname(),
+            int(joint.idx_q),
+            int(joint.nq),
+            int(joint.idx_v),
+            int(joint.nv),
+        )
+        for name, joint in zip(list(model.names)[1:], list(model.joints)[1:], strict=True)
+        if "Mimic" not in joint.shortname()
+    ]
+    aliases = dict[str, str]()
+    if "root_joint" not in mech.hinge_index and mech.bodies:
+        aliases["root_joint"] = mech.bodies[0].hinge_name
+    return matched(
+        "Pinocchio",
+        mech,
+        joints,
+        _rule,
+        aliases=aliases,
+        size=(int(model.nq), int(model.nv)),
+        orders=(LINEAR_FIRST, LINEAR_FIRST),
+    )
+
+
+def _rule(kind: str, joint: Foreign) -> Rule | None:
+    if joint.nq == 2 and joint.nv == 1:
+        return COS_SIN
+    special = {"free": FREE_LINEAR_FIRST, "spherical": BALL_XYZW, "planar": PLANAR_COS_SIN}
+    if kind in special:
+        wanted = {"free": 7, "spherical": 4, "planar": 4}[kind]
+        return special[kind] if joint.nq == wanted else None
+    return SAME if joint.nq == joint.nv else None
