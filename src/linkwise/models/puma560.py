@@ -39,7 +39,7 @@ RANGE = ((-160, 160), (-225, 45), (-45, 225), (-110, 170), (-100, 100), (-266, 2
 FLANGE = 0.05625  # wrist centre to flange [m]
 
 
-def puma560(*, possible: bool = False) -> Mechanism:
+def puma560(*, as_printed: bool = False) -> Mechanism:
     """Six pins: waist, shoulder, elbow and a spherical wrist. 6 degrees of freedom, base fixed.
 
                    link_2 (0.4318 m)
@@ -57,23 +57,28 @@ def puma560(*, possible: bool = False) -> Mechanism:
     Measured and used as published: masses and centres of mass of links 2 to 6; the diagonal of
     their inertia dyadics about the centre of mass (link 1: only I_zz about the waist); the inertia
     of motors and drives seen at each joint, here as gear_ratio² rotor_inertia; gear ratios; maximum
-    and break-away torques. The 23 inertia constants and the kinetic energy matrix of the paper
-    follow (`tests/models/test_puma560.py`).
+    and break-away torques.
 
     Not in the paper: mass and centre of mass of link 1 (13 kg at the waist stands in for them: they
     do not act while the base is fixed), products of inertia (small; taken as zero), the tool, the
     flange, and joint ranges (from Fu, Gonzalez and Lee 1987).
 
-    Two things to know about the numbers. The dyadic of link 3 is printed as (0.066, 0.0125, 0.086):
-    no rigid body has it, 0.086 exceeds the sum of the other two by 0.0075 kg m², so `validate`
-    mentions it. And several toolboxes carry 0.066 for its last entry; the paper's own constant
-    I₆ = 0.333 needs 0.086.
+    What was found out about the numbers (`tests/models/test_puma560.py`):
+
+    * The dyadic of link 3 is printed as (0.066, 0.0125, 0.086). No rigid body has it: 0.086 exceeds
+      the sum of the others by 0.0075. Here the two small moments are raised by half of that, which
+      changes the kinetic energy matrix in one entry, the waist's, by 0.004 kg m².
+    * Copies of the table are about that have 0.066 for the last entry. The constant I₆ = 0.333 of
+      the explicit model needs 0.086.
+    * Of the 23 inertia constants of the explicit model 21 follow from the tables to their printed
+      digits. I₁ and I₃, quoted as 1.43 and 1.38, do not: the tables give 1.55 and 1.60 kg m².
+    * In the explicit a₂₂ the constant I₁₂ goes with cos q₃, not with cos q₂ as it is quoted.
 
     Source: B. Armstrong, O. Khatib, J. Burdick, "The explicit dynamic model and inertial parameters
     of the PUMA 560 arm", IEEE International Conference on Robotics and Automation, 1986, 510-518.
 
     Args:
-        possible: Replace the dyadic of link 3 by the nearest one a rigid body can have.
+        as_printed: Keep the dyadic of link 3 as printed; `validate` then reports it as an error.
     """
     b = Builder("puma560")
     b.node(
@@ -81,7 +86,7 @@ def puma560(*, possible: bool = False) -> Mechanism:
         "world",
         geometry=(capsule("column", (0.0, 0.0, -0.62), (0.0, 0.0, -0.14), 0.09, SLATE),),
     )
-    add_puma560(b, possible=possible)
+    add_puma560(b, as_printed=as_printed)
     return b.build()
 
 
@@ -92,7 +97,7 @@ def add_puma560(
     at: Pose | None = None,
     prefix: str = "",
     posture: Sequence[float] = (0.0,) * 6,
-    possible: bool = False,
+    as_printed: bool = False,
 ) -> str:
     """Put a PUMA 560 on a mechanism under construction; returns the name of its flange node.
 
@@ -102,7 +107,7 @@ def add_puma560(
         at: Pose of the arm's frame 0 in that body.
         prefix: Put before every name.
         posture: Paper angles [rad] at which the new arm has q = 0; ranges move along.
-        possible: As in `puma560`.
+        as_printed: As in `puma560`.
     """
     pin = Pin((0.0, 0.0, 1.0))
     inboard_of_base = Pose.identity() if at is None else at
@@ -120,7 +125,7 @@ def add_puma560(
             pin,
             hinge_name=f"{prefix}joint_{k + 1}",
             inboard=inboard_of_base @ frame if k == 0 else frame,
-            inertia=inertia.nearest_possible() if possible and k == 2 else inertia,
+            inertia=inertia if as_printed or k != 2 else inertia.nearest_possible(),
             drive=Drive(
                 rotor_inertia=EFFECTIVE_MOTOR_INERTIA[k] / ratio**2,
                 gear_ratio=ratio,

@@ -125,7 +125,7 @@ def _deal(n: int, kinds: list[str], rng: Rng) -> list[str]:
     """n kinds from packs that are each shuffled anew."""
     dealt: list[str] = []
     while len(dealt) < n:
-        dealt.extend(kinds[i] for i in rng.permutation(len(kinds)))
+        dealt.extend(kinds[int(i)] for i in rng.permutation(np.arange(len(kinds))))
     return dealt[:n]
 
 
@@ -135,7 +135,7 @@ def _random_pose(rng: Rng) -> Pose:
 
 def _random_inertia(rng: Rng, mass_ratio: float) -> SpatialInertia:
     """Eight points around a centre away from the frame's origin, scaled to a random mass."""
-    mass = float(np.exp(rng.uniform(0.0, np.log(mass_ratio))))
+    mass = mass_ratio ** float(rng.random())
     weight = rng.uniform(0.5, 1.5, 8)
     weight *= mass / weight.sum()
     # Along and against each axis of a random frame at least once: never a rod, never a sheet.
