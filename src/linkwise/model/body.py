@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from linkwise.model.drive import Drive
 from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import Hinge, Locked
@@ -124,7 +126,7 @@ class Coupling:
 
     def value(self, independent: dict[str, Array]) -> Array:
         """The dependent coordinate, from the independent ones by name."""
-        total = self.offset + 0.0 * sum(independent.values())
+        total = np.full(np.shape(next(iter(independent.values()))), self.offset)
         for name, coefficients in self.terms:
             power = independent[name]
             for c in coefficients:

@@ -83,8 +83,8 @@ class Mechanism:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Indices of the children of each body; the last entry is for the ground (index -1)."""
-        lists: list[list[int]] = [[] for _ in range(self.n_bodies + 1)]
-        for k, p in enumerate(self.parent):
+        lists = [list[int]() for _ in range(self.n_bodies + 1)]
+        for k, p in enumerate(self.parent.tolist()):
             lists[p].append(k)
         return tuple(tuple(children) for children in lists)
 

@@ -207,9 +207,9 @@ class SpatialInertia:
         repaired = axes @ np.diag(second.sum() - second) @ axes.T
         return SpatialInertia.from_com(max(float(self.mass), 0.0), self.com, repaired)
 
-    def __getitem__(self, index: object) -> SpatialInertia:
+    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> SpatialInertia:
         """One inertia, or some, of a stack."""
-        return SpatialInertia(self.mass[index], self.h[index], self.J[index])  # type: ignore[index]
+        return SpatialInertia(self.mass[index], self.h[index], self.J[index])
 
     def __repr__(self) -> str:
         if np.ndim(self.mass):

@@ -127,13 +127,11 @@ class Pose:
         moment = _rotate(self.rot, f_B[..., :3]) + cross(self.p, force)
         return six(moment, force)
 
-    def __getitem__(self, index: object) -> Pose:
-        """One pose, or some, of a stack."""
+    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Pose:
+        """One pose, or some, of a stack; `index` is for the leading axes."""
         if self.p.ndim == 1:
             raise IndexError("this Pose is a single one, not a stack")
-        items = index if isinstance(index, tuple) else (index,)
-        tail = (slice(None),) if Ellipsis in items else ()
-        return Pose(self.rot[(*items, *tail, *tail)], self.p[(*items, *tail)])  # type: ignore[index]
+        return Pose(self.rot[index], self.p[index])
 
     def __repr__(self) -> str:
         if self.p.ndim > 1:

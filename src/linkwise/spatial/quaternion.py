@@ -74,7 +74,7 @@ def from_matrix(rot: Array) -> Array:
         r[..., 0, 2] + r[..., 2, 0],
         r[..., 2, 1] + r[..., 1, 2],
     )
-    four_qq = stack(
+    four_qq: Array = stack(
         [
             [1.0 + xx + yy + zz, wx, wy, wz],
             [wx, 1.0 + xx - yy - zz, xy, xz],
@@ -83,7 +83,7 @@ def from_matrix(rot: Array) -> Array:
         ]
     )
     best = np.argmax(np.diagonal(four_qq, axis1=-2, axis2=-1), axis=-1)
-    row = np.take_along_axis(four_qq, best[..., None, None], axis=-2)[..., 0, :]
+    row: Array = np.take_along_axis(four_qq, best[..., None, None], axis=-2)[..., 0, :]
     q = row / np.linalg.norm(row, axis=-1, keepdims=True)
     return np.where(q[..., :1] < 0.0, -q, q)
 

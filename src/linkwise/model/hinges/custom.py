@@ -62,7 +62,7 @@ class CustomHinge(Hinge):
 
     def _generic(self) -> Array:
         """A configuration of no special symmetry."""
-        return 0.1 + 0.05 * np.arange(self.nv)
+        return np.linspace(0.1, 0.4, self.nv)
 
     @property
     def nv(self) -> int:

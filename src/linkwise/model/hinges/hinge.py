@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -147,7 +148,7 @@ class ScrewHinge(Hinge):
     A final class says its screws: rows (ω, v) of unit ω for a turn, ω = 0 for a slide.
     """
 
-    @property
+    @cached_property
     @abstractmethod
     def screws(self) -> Array:
         """The screws S (nv, 6), each in the frame reached before (or after) its own motion."""
