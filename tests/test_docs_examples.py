@@ -31,6 +31,9 @@ WITH_BLOCKS = [page for page in PAGES if blocks(page)]
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for oracle in ("pinocchio", "mujoco"):
+        if any(f"import {oracle}" in code for _, code in blocks(page)):
+            pytest.importorskip(oracle)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__docs__"}
     for line, code in blocks(page):
@@ -49,23 +52,26 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 SHELL = re.compile(r"^```console\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def commands(page: Path) -> list[str]:
-    """The `$ linkwise ...` lines of the console blocks of a page."""
-    bodies = [m["body"] for m in SHELL.finditer(page.read_text(encoding="utf-8"))]
-    return [
-        row[2:] for body in bodies for row in body.splitlines() if row.startswith("$ linkwise ")
-    ]
-
-
 ENTRY = "import sys; from linkwise.cli import main; sys.exit(main())"  # as the script does
-CONSOLE = [(page, command) for page in PAGES for command in commands(page)]
 
 
-@pytest.mark.parametrize(("page", "command"), CONSOLE, ids=[command for _, command in CONSOLE])
-def test_console_commands_run(page, command, tmp_path, monkeypatch):
-    """`linkwise` commands shown in a page exit with 0, beside the files its Python blocks write."""
+def commands(page: Path) -> list[tuple[str, str]]:
+    """The `$ linkwise ...` lines of the console blocks of a page, each with the output below it."""
+    found: list[tuple[str, str]] = []
+    for block in SHELL.finditer(page.read_text(encoding="utf-8")):
+        for part in re.split(r"^\$ ", block["body"], flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            if command.startswith("linkwise "):
+                found.append((command, output))
+    return found
+
+
+CONSOLE = [(page, *command) for page in PAGES for command in commands(page)]
+
+
+@pytest.mark.parametrize(("page", "command", "shown"), CONSOLE, ids=[c for _, c, _ in CONSOLE])
+def test_console_commands_run(page, command, shown, tmp_path, monkeypatch):
+    """A `linkwise` command prints what the page shows, beside the files its Python blocks write."""
     test_blocks_run(page, tmp_path, monkeypatch)
     arguments = command.split("#")[0].split()[1:]
     done = subprocess.run(
@@ -76,3 +82,6 @@ def test_console_commands_run(page, command, tmp_path, monkeypatch):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    if shown.strip():
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(shown, done.stdout, flags), done.stdout
