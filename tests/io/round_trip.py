@@ -24,9 +24,13 @@ def differences(a: Mechanism, b: Mechanism, *, samples: int = 3) -> dict[str, fl
     assert a.nq == b.nq
     assert [loop.name for loop in a.loops] == [loop.name for loop in b.loops]
     found = {"mass": abs(float(a.total_mass - b.total_mass))}
-    scale = np.abs(a.inertias.matrix).max(axis=(-1, -2), keepdims=True)
-    gap = np.abs(a.inertias.matrix - b.inertias.matrix) / np.where(scale == 0, 1.0, scale)
-    found["inertia"] = float(gap.max(initial=0.0))
+    for key in ("h", "J"):  # each relative to its own size, body by body
+        one, two = (
+            getattr(m.inertias, key).reshape(m.n_bodies, 3 if key == "h" else 9) for m in (a, b)
+        )
+        scale = np.abs(one).max(axis=-1, keepdims=True, initial=0.0)
+        gap = np.abs(one - two) / np.where(scale == 0.0, 1.0, scale)
+        found[key] = float(gap.max(initial=0.0))
     rng = np.random.default_rng(1)
     qs = np.stack([a.normalise(rng.uniform(-2.5, 2.5, a.nq)) for _ in range(samples)])
     found["pose"] = 0.0

@@ -51,6 +51,8 @@ def to_pinocchio(mech: Mechanism, model: Any, q: Array) -> Array:
         if isinstance(body.hinge, Locked):
             continue
         joint = model.joints[model.getJointId(body.hinge_name)]
+        if joint.nq == 0:  # a mimic joint that is switched on
+            continue
         own = _converted(body.hinge, q[mech.q_slice(body.hinge_name)], joint.nq)
         assert len(own) == joint.nq, (body.hinge_name, joint.shortname())
         out[joint.idx_q : joint.idx_q + joint.nq] = own
@@ -59,12 +61,21 @@ def to_pinocchio(mech: Mechanism, model: Any, q: Array) -> Array:
 
 def agreement(mech: Mechanism, path: str | os.PathLike[str], *, samples: int = 3) -> Agreement:
     """Compare dof, total mass, centre of mass and the pose of every link at random q."""
+    rng = np.random.default_rng(0)
+    qs = [mech.normalise(rng.uniform(-2.5, 2.5, mech.nq)) for _ in range(samples)]
+    return _compared(mech, read_model(path), np.stack(qs), mech.nv)
+
+
+def mimic_agreement(mech: Mechanism, path: str | os.PathLike[str]) -> Agreement:
+    """The same where couplings hold, against Pinocchio with its mimic joints switched on."""
+    qs = np.stack([mech.random(seed) for seed in range(3)])
+    return _compared(mech, read_model(path, mimic=True), qs, mech.nv - len(mech.couplings))
+
+
+def _compared(mech: Mechanism, model: Any, qs: Array, dof: int) -> Agreement:
     import pinocchio as pin
 
-    model = read_model(path)
     data = model.createData()
-    rng = np.random.default_rng(0)
-    qs = np.stack([mech.normalise(rng.uniform(-2.5, 2.5, mech.nq)) for _ in range(samples)])
     links = [f for f in model.frames if f.type == pin.FrameType.BODY and f.name != "universe"]
     poses = [mech.pose(qs, frame.name) for frame in links]
     com = pose = 0.0
@@ -80,7 +91,7 @@ def agreement(mech: Mechanism, path: str | os.PathLike[str], *, samples: int = 3
             theirs_com = pin.centerOfMass(model, data, q_pin)
             com = max(com, float(np.abs(mech.center_of_mass(q) - theirs_com).max()))
     mass = abs(float(mech.total_mass) - pin.computeTotalMass(model))
-    return Agreement((mech.nv, model.nv), mass, com, float(pose), len(links))
+    return Agreement((dof, model.nv), mass, com, float(pose), len(links))
 
 
 def _converted(hinge: Hinge, q: Array, nq: int) -> Array:

@@ -41,21 +41,21 @@ def resolve_mesh(uri: str, model_path: str | os.PathLike[str], roots: Roots = ()
         ParseError: The reference leaves the allowed folders, names no mesh file, or the file is
             missing. The message says which, and what to do.
     """
-    file = os.fspath(model_path)
+    file = str(os.fspath(model_path))
     scheme, path = _split(uri)
     if "\0" in uri or not path or scheme not in ("", "file", "package", "model"):
         raise ParseError(f"mesh reference '{shorten(uri)}' is not a path or package://", file=file)
     if os.path.splitext(path)[1].lower() not in SUFFIXES:
         raise ParseError(f"mesh reference '{shorten(uri)}' names no mesh file type", file=file)
     folder = os.path.dirname(os.path.realpath(file))
-    given = [os.path.realpath(os.fspath(root)) for root in roots]
+    given = [os.path.realpath(str(os.fspath(root))) for root in roots]
     if scheme in ("package", "model"):
-        candidates, allowed = _in_packages(path, folder, given)
+        candidates = _in_packages(path, folder, given)
     else:
         allowed = [folder, *_package_of(folder), *given]
-        candidates = [os.path.join(start, path) for start in (folder, *given)]
+        candidates = [(os.path.join(start, path), allowed) for start in (folder, *given)]
     inside = False
-    for candidate in candidates:
+    for candidate, allowed in candidates:
         try:
             real = os.path.realpath(candidate)
             if any(_within(real, root) for root in allowed):
@@ -83,11 +83,11 @@ def _split(uri: str) -> tuple[str, str]:
     return scheme.lower(), rest.replace("\\", "/")
 
 
-def _in_packages(path: str, folder: str, roots: list[str]) -> tuple[list[str], list[str]]:
-    """Places where `NAME/rest` may be, and the folders each of them has to stay in."""
+def _in_packages(path: str, folder: str, roots: list[str]) -> list[tuple[str, list[str]]]:
+    """Places where `NAME/rest` may be, each with the package it has to stay in."""
     name, _, rest = path.lstrip("/").partition("/")
     if name in ("", ".", ".."):
-        return [], []
+        return []
     packages = [
         root if os.path.basename(root) == name else os.path.join(root, name) for root in roots
     ]
@@ -96,7 +96,7 @@ def _in_packages(path: str, folder: str, roots: list[str]) -> tuple[list[str], l
     packages += [p for p in above if os.path.basename(p) == name and len(Path(p).parts) > 2]
     packages += [os.path.join(p, name) for p in _package_of(folder)]  # a package inside the package
     packages += [os.path.join(folder, name)]
-    return [os.path.join(p, rest) for p in packages], packages
+    return [(os.path.join(p, rest), [p]) for p in packages]
 
 
 def _package_of(folder: str) -> list[str]:

@@ -70,7 +70,7 @@ class Element:
 
     def walk(self) -> Iterator[Element]:
         """This element and all below it, in file order (without recursion)."""
-        stack = [self]
+        stack: list[Element] = [self]
         while stack:
             element = stack.pop()
             yield element

@@ -120,7 +120,8 @@ def read_loop(element: Element, number_in_file: int, reporter: Reporter) -> Loop
         )
         ends, axes = (first, second), [read_axis(axis) for axis in element.findall("axis")]
     hinge = _read_hinge(element, kind, axes)
-    return LoopElement(name, element, ends, hinge, read_drive(element, hinge, kind, reporter))
+    drive = read_drive(element, hinge, f"{kind} loop", reporter)
+    return LoopElement(name, element, ends, hinge, drive)
 
 
 def write_loop(

@@ -270,7 +270,7 @@ def _write_loop(draft: _Draft, loop: Loop, skipped: Collection[str]) -> None:
         reason = f"a {hinge.kind} hinge has no file form"
         draft.reporter.note(f"loop '{name}'", "ignored", reason, "motion")
         return
-    if hinge.nv == 1:
+    if hinge.nv == 1 and not is_plain(loop.drive):
         _, limit = limit_element("prismatic", loop.drive, 0)
         extras = dynamics_elements(name, loop.drive, 0, draft.reporter)
         element.children += [child for child in (limit, *extras) if child is not None]

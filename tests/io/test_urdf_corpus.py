@@ -1,0 +1,99 @@
+"""Every URDF of the package example-robot-data, against Pinocchio and against its own round trip."""
+
+from __future__ import annotations
+
+import pytest
+from tests.io.round_trip import differences
+from tests.io.urdf_text import again, arm, read
+from tests.oracles.pinocchio_oracle import agreement, mimic_agreement
+from tools.corpus import find_urdf
+
+from linkwise.errors import ParseError
+from linkwise.io.load import load
+from linkwise.io.save import save
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("pinocchio")
+
+FILES = find_urdf()
+
+BROKEN = {
+    "ur3.urdf": r"ur3\.urdf:6: <robot>: it has no <link>",
+    "falcon.urdf": r"falcon\.urdf:180: .*its child: no link called 'Z_propeller'",
+    "alex_psyonic_hands.urdf": r":1037: .*'Left_index_q2' cannot follow it: no joint called "
+    r"'index_q1' in the file; did you mean 'Left_index_q1' or 'Right_index_q1'",
+}
+"""Files that contradict themselves, with what is said about them."""
+
+each = pytest.mark.parametrize("name", [n for n in FILES if n.rsplit("/", 1)[-1] not in BROKEN])
+
+
+def test_the_corpus_is_there():
+    assert len(FILES) >= 70
+
+
+@each
+def test_agrees_with_pinocchio(name: str):
+    found = agreement(load(FILES[name]), FILES[name])
+    assert found.dof[0] == found.dof[1]
+    assert found.frames > 0
+    assert found.worst < 1e-12, found
+
+
+@each
+def test_mimics_agree_with_pinocchio(name: str):
+    mech = load(FILES[name])
+    if not mech.couplings:
+        pytest.skip("no mimic in this file")
+    try:
+        found = mimic_agreement(mech, FILES[name])
+    except ValueError as error:
+        if "is not in the kinematic tree" not in str(error):
+            raise
+        pytest.skip("Pinocchio wants the followed joint to come first in the tree")
+    assert found.dof[0] == found.dof[1]
+    assert found.worst < 1e-12, found
+
+
+@each
+def test_round_trip(name: str):
+    mech = load(FILES[name])
+    back, report = again(mech)
+    found = differences(mech, back)
+    assert max(found.values()) < 1e-12, found
+    assert not report.affecting("motion")
+    for one, two in zip(mech.bodies, back.bodies, strict=True):
+        assert one.drive == two.drive
+        assert one.hinge.kind == two.hinge.kind
+        assert len(one.geometry) == len(two.geometry)
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if n.rsplit("/", 1)[-1] in BROKEN])
+def test_broken_files_are_refused_by_name(name: str):
+    with pytest.raises(ParseError, match=BROKEN[name.rsplit("/", 1)[-1]]):
+        load(FILES[name])
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "floating", "planar"])
+def test_joint_types_agree_with_pinocchio(kind: str, tmp_path):
+    axis = "0 0 1" if kind == "planar" else "0.3 0.5 -0.7"
+    inside = f'<origin xyz="1 2 3" rpy="0.4 0.5 0.6"/><axis xyz="{axis}"/>'
+    limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+    path = tmp_path / "r.urdf"
+    path.write_text(arm(kind, inside + limit))
+    found = agreement(read(path.read_text()), path)
+    assert found.dof[0] == found.dof[1]
+    assert found.worst < 1e-14, found
+
+
+def test_what_is_written_is_what_pinocchio_reads(tmp_path):
+    """A saved file means the same to another reader: twelve robots, every joint type they have."""
+    for name in list(FILES)[::7]:
+        if name.rsplit("/", 1)[-1] in BROKEN:
+            continue
+        mech = load(FILES[name])
+        path = tmp_path / "saved.urdf"
+        save(mech, path)
+        found = agreement(mech, path)
+        assert found.dof[0] == found.dof[1]
+        assert found.worst < 1e-12, (name, found)

@@ -1,0 +1,171 @@
+"""Loads every model file of some public packages and writes the table docs/corpus.md.
+
+Each file either loads and agrees with an outside reference, or its row says why it is refused.
+
+    python tools/corpus.py            writes docs/corpus.md
+    python tools/corpus.py --check    only prints the table; fails if a file disagrees
+
+A format is one `Corpus`: where its files are, and how one file is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One file of the corpus.
+
+    Attributes:
+        format: "URDF" or "MJCF".
+        file: Package and path of the file.
+        dof: Degrees of freedom of the tree; None where it was refused.
+        bodies: Moving bodies.
+        mass: Their mass [kg].
+        reported: Elements that the load report lists.
+        verdict: "agrees", with the largest deviations, or the text of the error.
+        good: Whether the row is as it should be: agreement, or a refusal that names the cause.
+    """
+
+    format: str
+    file: str
+    dof: int | None
+    bodies: int | None
+    mass: float | None
+    reported: int | None
+    verdict: str
+    good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Files of one format and the judge of one file."""
+
+    title: str
+    versions: Callable[[], str]
+    files: Callable[[], dict[str, str]]
+    judge: Callable[[str, str], Row]
+
+
+def find_urdf() -> dict[str, str]:
+    """The URDF files of example-robot-data by a short name; none where it is not installed."""
+    found: dict[str, str] = {}
+    try:
+        files = importlib.metadata.files("example-robot-data") or []
+    except importlib.metadata.PackageNotFoundError:
+        return found
+    for file in files:
+        path = str(file)
+        if path.endswith(".urdf"):
+            found[path.partition("/example-robot-data/robots/")[2] or path] = str(file.locate())
+    return dict(sorted(found.items()))
+
+
+def judge_urdf(name: str, path: str) -> Row:
+    """Load a URDF, compare it with Pinocchio, save it and compare with what is read back."""
+    from tests.io.round_trip import differences
+    from tests.oracles.pinocchio_oracle import agreement
+
+    from linkwise.errors import LinkwiseError
+    from linkwise.io.load import load
+    from linkwise.io.save import save
+
+    try:
+        mech = load(path)
+    except LinkwiseError as error:
+        reason = getattr(error, "reason", str(error))
+        line = getattr(error, "line", None)
+        return Row("URDF", name, None, None, None, None, f"refused, line {line}: {reason}", True)
+    found = agreement(mech, path)
+    with tempfile.TemporaryDirectory() as folder:
+        save(mech, Path(folder) / "saved.urdf")
+        back = max(differences(mech, load(Path(folder) / "saved.urdf")).values())
+    good = found.dof[0] == found.dof[1] and max(found.worst, back) < TOLERANCE
+    verdict = (
+        f"{'agrees' if good else 'DISAGREES'}: mass {found.mass:.0e}, centre of mass "
+        f"{found.com:.0e}, pose {found.pose:.0e}, round trip {back:.0e}"
+    )
+    mass = float(mech.total_mass)
+    return Row("URDF", name, mech.nv, mech.n_bodies, mass, len(mech.load_report), verdict, good)
+
+
+def version(package: str) -> str:
+    """`package x.y.z` of an installed package."""
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+URDF = Corpus(
+    "URDF: example-robot-data, against Pinocchio",
+    lambda: f"{version('example-robot-data')}, {version('pin')}",
+    find_urdf,
+    judge_urdf,
+)
+
+CORPORA: list[Corpus] = [URDF]
+
+
+def table(corpus: Corpus, rows: Iterable[Row]) -> str:
+    """The section of one corpus in markdown."""
+    listed = list(rows)
+    agree = sum(row.good and row.dof is not None for row in listed)
+    refused = sum(row.dof is None for row in listed)
+    lines = [
+        f"## {corpus.title}",
+        "",
+        f"{len(listed)} files: {agree} load and agree to {TOLERANCE:.0e}, {refused} are refused, "
+        f"{sum(not row.good for row in listed)} disagree. Versions: {corpus.versions()}.",
+        "",
+        "| file | dof | bodies | mass [kg] | reported | verdict |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in listed:
+        numbers = ["" if x is None else f"{x:.6g}" for x in (row.dof, row.bodies, row.mass)]
+        verdict = row.verdict.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+        reported = "" if row.reported is None else str(row.reported)
+        lines.append(f"| `{row.file}` | {' | '.join(numbers)} | {reported} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+INTRODUCTION = """# Corpus
+
+Every model file of some public packages, loaded and compared with an outside reference: degrees of
+freedom of the tree, total mass, centre of mass and the pose of every link at random configurations.
+*Reported* counts the elements that the load report lists. *Round trip* is the largest difference
+in masses, inertias, poses, drives and couplings after saving and loading again. A file that is
+refused contradicts itself or uses what is named in its row. Written by `tools/corpus.py`.
+
+"""
+
+
+def main() -> int:
+    """Judge all files; write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="print only; fail on a disagreement")
+    arguments = parser.parse_args()
+    sections: list[str] = []
+    bad = 0
+    for corpus in CORPORA:
+        rows = [corpus.judge(name, path) for name, path in corpus.files().items()]
+        bad += sum(not row.good for row in rows)
+        sections.append(table(corpus, rows))
+    page = INTRODUCTION + "\n".join(sections)
+    if arguments.check:
+        print(page)
+    else:
+        (ROOT / "docs" / "corpus.md").write_text(page, encoding="utf-8")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+    sys.exit(main())
