@@ -9,7 +9,7 @@ CORE    := $(VENV)/.core
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test lint types docs bench fuzz clean
+.PHONY: help setup tour test lint types docs bench corpus fuzz clean
 
 help:
 	@echo "make setup   the development environment in .venv"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint    style, spelling, types, import layers"
 	@echo "make docs    the documentation, in docs/_build/html"
 	@echo "make bench   measurements, written to benchmarks/results"
+	@echo "make corpus  the table docs/corpus.md: public robots, compared with Pinocchio and MuJoCo"
 	@echo "make fuzz    a long run of the model-file fuzzer"
 	@echo "make clean   remove .venv and everything built"
 
@@ -57,6 +58,9 @@ docs: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
+
+corpus: $(DEV)
+	$(BIN)/python tools/corpus.py
 
 fuzz: $(DEV)
 	$(BIN)/python tests/fuzz_models.py --cases 20000
