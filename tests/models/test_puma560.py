@@ -146,7 +146,7 @@ def test_gravity_torques_are_the_printed_ones(seed):
 def test_drives():
     mech = models.puma560()
     np.testing.assert_allclose(mech.armature, EFFECTIVE_MOTOR_INERTIA, rtol=1e-14)
-    np.testing.assert_array_equal(mech.effort, (97.6, 186.4, 89.4, 24.2, 20.1, 21.3))
+    np.testing.assert_array_equal(mech.effort_limit, (97.6, 186.4, 89.4, 24.2, 20.1, 21.3))
     np.testing.assert_array_equal(mech.friction, (6.3, 5.5, 2.6, 1.3, 1.0, 1.2))
 
 

@@ -50,7 +50,7 @@ SAMPLES = {
         73.0,
         ("left_hand", "right_hand", "left_sole", "right_sole", "head_top"),
     ),
-    "free_flyer": Sample(models.free_flyer, 15, 20, 283.2, ("left_hand", "right_hand", "docking")),
+    "free_flyer": Sample(models.free_flyer, 15, 20, 183.2, ("left_hand", "right_hand", "docking")),
     "four_bar": Sample(models.four_bar, 3, 3, 2.0, ("coupler_end", "rocker_end")),
     "stewart": Sample(models.stewart, 13, 24, 12.0 + 6 * 3.2, ("centre", "leg_1", "anchor_6")),
     "dual_arm": Sample(models.dual_arm, 15, 20, 37.2, ("arm_1_hand", "arm_2_hand", "grasp_2")),

@@ -81,10 +81,11 @@ def puma560(*, as_printed: bool = False) -> Mechanism:
         as_printed: Keep the dyadic of link 3 as printed; `validate` then reports it as an error.
     """
     b = Builder("puma560")
+    below = Pose.translation((0.0, 0.0, -0.38))
     b.node(
         "pedestal",
         "world",
-        geometry=(capsule("column", (0.0, 0.0, -0.62), (0.0, 0.0, -0.14), 0.09, SLATE),),
+        geometry=(Geometry("column", "cylinder", (0.09, 0.56), below, "both", SLATE),),
     )
     add_puma560(b, as_printed=as_printed)
     return b.build()

@@ -37,7 +37,7 @@ def quadruped() -> Mechanism:
     behind small gear ratios.
     """
     b = Builder("quadruped")
-    nose = Pose.translation((0.5 * TRUNK[0], 0.0, 0.02))
+    nose = Pose.translation((0.5 * TRUNK[0], 0.0, 0.0))
     b.body(
         "trunk",
         "world",
@@ -46,7 +46,7 @@ def quadruped() -> Mechanism:
         inertia=SpatialInertia.solid_box(6.0, TRUNK),
         geometry=(
             Geometry("trunk", "box", TRUNK, Pose.identity(), "both", IVORY),
-            Geometry("face", "box", (0.05, 0.12, 0.07), nose, "visual", SLATE),
+            Geometry("face", "box", (0.08, 0.1, 0.06), nose, "visual", SLATE),
         ),
     )
     for end, x in (("front", HIP_X), ("hind", -HIP_X)):

@@ -88,6 +88,10 @@ def random_tree(
         raise ModelError("random_tree was given no kind of hinge; give at least one.")
     rng = np.random.default_rng(seed)
     parents, dealt = _parents(n, branching, rng), _deal(n, kinds, rng)
+    inboards = [_random_pose(rng) for _ in range(n)]
+    outer_hinges: list[list[Array]] = [[] for _ in range(n)]
+    for k in range(1, n):
+        outer_hinges[parents[k]].append(inboards[k].p)
     b = Builder(f"random_tree_{n}_{seed}")
     for k in range(n):
         hinge = Free() if floating and k == 0 else HINGE_KINDS[dealt[k]](rng)
@@ -98,11 +102,11 @@ def random_tree(
             "world" if k == 0 else f"body_{parents[k] + 1}",
             hinge,
             hinge_name=f"hinge_{k + 1}",
-            inboard=_random_pose(rng),
+            inboard=inboards[k],
             outboard=outboard,
             inertia=inertia,
             drive=_random_drive(rng, hinge) if drives else Drive(),
-            geometry=_shape(inertia, outboard, k),
+            geometry=_shape(inertia, [outboard.inverse().p, *outer_hinges[k]], k),
         )
     for k in sorted(set(range(n)) - set(parents[1:])):
         b.node(f"tip_{k + 1}", f"body_{k + 1}", _random_pose(rng))
@@ -130,7 +134,9 @@ def _deal(n: int, kinds: list[str], rng: Rng) -> list[str]:
 
 
 def _random_pose(rng: Rng) -> Pose:
-    return Pose.rotation(rotation.random_rotation(rng), rng.uniform(-_SIZE, _SIZE, 3))
+    """Turned at random, half to one and a half `_SIZE` away in a random direction."""
+    away = rotation.random_rotation(rng)[:, 0] * _SIZE * rng.uniform(0.5, 1.5)
+    return Pose.rotation(rotation.random_rotation(rng), away)
 
 
 def _random_inertia(rng: Rng, mass_ratio: float) -> SpatialInertia:
@@ -140,8 +146,8 @@ def _random_inertia(rng: Rng, mass_ratio: float) -> SpatialInertia:
     weight *= mass / weight.sum()
     # Along and against each axis of a random frame at least once: never a rod, never a sheet.
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    spread = 0.3 * _SIZE * rng.uniform(0.7, 1.3, (8, 3)) * corners
-    points = rng.uniform(-_SIZE, _SIZE, 3) + spread @ rotation.random_rotation(rng).T
+    spread = 0.13 * _SIZE * rng.uniform(0.7, 1.3, (8, 3)) * corners
+    points = rng.uniform(-0.5 * _SIZE, 0.5 * _SIZE, 3) + spread @ rotation.random_rotation(rng).T
     com = weight @ points / mass
     r = points - com
     J_com = (weight * (r**2).sum(axis=1)).sum() * np.eye(3) - (weight * r.T) @ r
@@ -164,8 +170,8 @@ def _random_drive(rng: Rng, hinge: Hinge) -> Drive:
     )
 
 
-def _shape(inertia: SpatialInertia, outboard: Pose, k: int) -> tuple[Geometry, ...]:
-    """The ellipsoid with the same inertia, and a stick that joins it to the hinge."""
+def _shape(inertia: SpatialInertia, hinges: list[Array], k: int) -> tuple[Geometry, ...]:
+    """The ellipsoid with the same inertia, and sticks that join it to the hinges around it."""
     moments, axes = inertia.principal()
     second = 0.5 * moments.sum() - moments  # m ⟨x²⟩ along each principal axis
     semi_axes = np.sqrt(5.0 * second / float(inertia.mass))
@@ -173,7 +179,7 @@ def _shape(inertia: SpatialInertia, outboard: Pose, k: int) -> tuple[Geometry, .
     rgba = (IVORY, BLUE, STEEL, ORANGE)[k % 4]
     return (
         Geometry("body", "ellipsoid", tuple(semi_axes.tolist()), pose, "both", rgba),
-        capsule("stick", outboard.inverse().p, inertia.com, 0.01, rgba),
+        *(capsule(f"stick_{i}", p, inertia.com, 0.01, rgba) for i, p in enumerate(hinges)),
     )
 
 
