@@ -84,8 +84,8 @@ class Mechanism:
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Indices of the children of each body; the last entry is for the ground (index -1)."""
         lists = [list[int]() for _ in range(self.n_bodies + 1)]
-        for k, p in enumerate(self.parent.tolist()):
-            lists[p].append(k)
+        for k in range(self.n_bodies):
+            lists[int(self.parent[k])].append(k)
         return tuple(tuple(children) for children in lists)
 
     def body(self, name: str) -> Body:
@@ -245,12 +245,12 @@ class Mechanism:
         return self._stacked("stiffness")
 
     @cached_property
-    def effort(self) -> Array:
+    def effort_limit(self) -> Array:
         """Largest joint force (nv,)."""
         return self._stacked("effort")
 
     @cached_property
-    def velocity(self) -> Array:
+    def velocity_limit(self) -> Array:
         """Largest speed (nv,)."""
         return self._stacked("velocity")
 

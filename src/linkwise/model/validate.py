@@ -235,7 +235,7 @@ def _massless_findings(mech: Mechanism) -> Iterator[Finding]:
     for k in range(mech.n_bodies - 1, -1, -1):
         body, p = mech.bodies[k], int(mech.parent[k])
         armature = mech.armature[mech.v_start[k] : mech.v_start[k + 1]]
-        if body.hinge.nv and tip[k] and not (armature > 0.0).all():
+        if body.hinge.nv and not (armature > 0.0).all() and (empty[k] or tip[k]):
             yield from _tip_finding(body, bool(empty[k]), rigid[k] if rigid else None, armature)
         if p < 0:
             continue
@@ -253,7 +253,7 @@ def _tip_finding(
     if empty:
         reason = f"it has no mass, nor has anything beyond it, so hinge {body.hinge_name!r} moves "
         yield _error(where, "massless-tip", reason + "nothing.", repair)
-    elif inertia is not None:
+    elif inertia is not None and not inertia.findings():
         # H M H* about the hinge frame O must be positive definite for the tip to be moved.
         about_hinge = inertia.moved(body.outboard).matrix
         q = body.hinge.normalise(body.hinge.neutral() + 0.1)

@@ -85,7 +85,7 @@ def from_matrix(rot: Array) -> Array:
     best = np.argmax(np.diagonal(four_qq, axis1=-2, axis2=-1), axis=-1)
     row: Array = np.take_along_axis(four_qq, best[..., None, None], axis=-2)[..., 0, :]
     q = row / np.linalg.norm(row, axis=-1, keepdims=True)
-    return np.where(q[..., :1] < 0.0, -q, q)
+    return _with_positive_w(q)
 
 
 def from_axis_angle(axis: Array, angle: Array | float) -> Array:
@@ -118,8 +118,7 @@ def exp(w: Array) -> Array:
 
 def log(q: Array) -> Array:
     """Rotation vector (..., 3) of a unit quaternion, with length at most π."""
-    q = np.asarray(q, dtype=np.float64)
-    q = np.where(q[..., :1] < 0.0, -q, q)
+    q = _with_positive_w(np.asarray(q, dtype=np.float64))
     length = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
     angle = 2.0 * np.arctan2(length, q[..., :1])
     # angle / length tends to 2 / w; the division is not trusted for tiny lengths.
@@ -135,8 +134,7 @@ def integrate(q: Array, w: Array) -> Array:
 
 def random(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Array:
     """Unit quaternions (*shape, 4), uniform over rotations, w ≥ 0."""
-    q = normalise(rng.standard_normal((*shape, 4)))
-    return np.where(q[..., :1] < 0.0, -q, q)
+    return _with_positive_w(normalise(rng.standard_normal((*shape, 4))))
 
 
 def sinc(x: Array) -> Array:
@@ -144,3 +142,8 @@ def sinc(x: Array) -> Array:
     x = np.asarray(x, dtype=np.float64)
     small = np.abs(x) < SMALL_ANGLE
     return np.where(small, 1.0 - x * x / 6.0, np.sin(x) / np.where(small, 1.0, x))
+
+
+def _with_positive_w(q: Array) -> Array:
+    """Of q and -q, which are one rotation, the one with w ≥ 0."""
+    return np.where(q[..., :1] < 0.0, -q, q)

@@ -1,0 +1,246 @@
+"""Building: order, graphs, spanning trees, and all that can go wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.errors import ModelError, UnknownNameError
+from tests.dense_kinematics import loop_gap, mass_matrix
+
+ROD = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, 0.5), (0.1, 0.1, 0.01))
+Y = (0.0, 1.0, 0.0)
+
+
+def two_links() -> lw.Builder:
+    b = lw.Builder("two links")
+    b.body("upper", "world", lw.Pin(Y), hinge_name="shoulder", inertia=ROD)
+    b.body("lower", "upper", lw.Pin(Y), hinge_name="elbow", inboard=(0, 0, 1), inertia=ROD)
+    return b.node("hand", "lower", (0, 0, 1))
+
+
+def test_two_links():
+    mech = two_links().build()
+    assert [b.name for b in mech.bodies] == ["upper", "lower"]
+    assert mech.parent.tolist() == [-1, 0]
+    assert (mech.nq, mech.nv, mech.n_bodies) == (2, 2, 2)
+    assert mech.coordinate_names == ("shoulder", "elbow")
+    assert mech.q_slice("elbow") == mech.q_slice("lower") == slice(1, 2)
+    hand = mech.pose(np.array([np.pi / 2, -np.pi / 2]), "hand")
+    np.testing.assert_allclose(hand.p, [1.0, 0.0, 1.0], atol=1e-15)
+
+
+def test_bodies_in_any_order():
+    b = lw.Builder("upside down")
+    b.body("c", "b", lw.Pin(), inertia=ROD)
+    b.body("a", "world", lw.Pin(), inertia=ROD)
+    b.body("b", "a", lw.Pin(), inertia=ROD)
+    mech = b.build()
+    assert [x.name for x in mech.bodies] == ["a", "b", "c"]
+    assert mech.parent.tolist() == [-1, 0, 1]
+
+
+def test_body_frame_away_from_the_hinge():
+    """The same physics whether the body frame is at the hinge or not."""
+    away = lw.Pose.rpy((0.3, -0.2, 0.5), (0.1, 0.2, 0.3))
+    b = lw.Builder("away")
+    b.body("upper", "world", lw.Pin(Y), outboard=away, inertia=ROD.moved(away.inverse()))
+    b.body(
+        "lower",
+        "upper",
+        lw.Pin(Y),
+        inboard=away.inverse() @ lw.Pose.translation((0, 0, 1)),
+        inertia=ROD,
+    )
+    b.node("hand", "lower", (0, 0, 1))
+    moved, plain = b.build(), two_links().build()
+    q = plain.random(3)
+    np.testing.assert_allclose(moved.pose(q, "hand").p, plain.pose(q, "hand").p, atol=1e-14)
+    np.testing.assert_allclose(mass_matrix(moved, q), mass_matrix(plain, q), atol=1e-13)
+    np.testing.assert_allclose(moved.center_of_mass(q), plain.center_of_mass(q), atol=1e-14)
+
+
+def test_graph_is_cut_at_the_joint_of_most_freedom():
+    """A ring of pins with one ball: the ball becomes the loop, wherever it was given."""
+    b = lw.Builder("ring")
+    for name in ("a", "b", "c"):
+        b.body(name, None, inertia=ROD)
+    b.joint("ball", "world", "c", lw.Spherical(), at_a=(1, 0, 0))
+    b.joint("j1", "world", "a", lw.Pin(Y))
+    b.joint("j2", "a", "b", lw.Pin(Y), at_a=(0, 0, 1))
+    b.joint("j3", "b", "c", lw.Pin(Y), at_a=(0, 0, 1), at_b=(0, 0, 1))
+    mech = b.build()
+    assert mech.nv == 3
+    assert [x.name for x in mech.loops] == ["ball"]
+    assert mech.loops[0].rows == 3
+    assert mech.node("ball.a").body == "world"
+    np.testing.assert_array_equal(mech.node("ball.a").pose.p, [1, 0, 0])
+
+
+def test_joints_given_against_the_tree_are_reversed():
+    """The same four-bar, its joints written in either direction."""
+
+    def four_bar(flip: bool) -> lw.Mechanism:
+        b = lw.Builder("four bar")
+        for name in ("crank", "rod", "rocker"):
+            b.body(name, None, inertia=ROD)
+        edges = [
+            ("j1", "world", "crank", (0, 0, 0), (0, 0, 0)),
+            ("j2", "crank", "rod", (0, 0, 1), (0, 0, 0)),
+            ("j3", "rod", "rocker", (0, 0, 1), (0, 0, 1)),
+            ("j4", "world", "rocker", (0, 0, 0), (0, 0, 0)),
+        ]
+        for name, x, y, at_x, at_y in edges:
+            if flip:
+                b.joint(name, y, x, lw.Pin(Y), at_a=at_y, at_b=at_x)
+            else:
+                b.joint(name, x, y, lw.Pin(Y), at_a=at_x, at_b=at_y)
+        return b.build()
+
+    forth, back = four_bar(False), four_bar(True)
+    q = np.array([0.3, -0.7, 1.1])
+    for body in ("crank", "rod", "rocker"):
+        np.testing.assert_allclose(
+            back.pose(-q, body).matrix, forth.pose(q, body).matrix, atol=1e-14
+        )
+    assert isinstance(back.hinge("j1").hinge, lw.Pin)
+    assert forth.loops[0].name == back.loops[0].name == "j4"
+
+
+def test_parent_reached_only_through_its_child():
+    """b hangs on a by its own words, but only b is joined to the world."""
+    b = lw.Builder("backwards")
+    b.body("a", None, inertia=ROD)
+    b.body("b", "a", lw.Universal(), inboard=(0, 0, 1), outboard=(0.1, 0, 0), inertia=ROD)
+    b.joint("root", "world", "b", lw.Pin(Y), at_b=(0, 0.2, 0))
+    mech = b.build()
+    assert [x.name for x in mech.bodies] == ["b", "a"]
+    q = mech.random(1)
+    # Pose of b in a, as it was written down.
+    expected = (
+        lw.Pose.translation((0, 0, 1))
+        @ lw.Universal().pose(q[mech.q_slice("a")])
+        @ lw.Pose.translation((0.1, 0, 0))
+    )
+    found = mech.pose(q, "a").inverse() @ mech.pose(q, "b")
+    np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-14)
+
+
+def test_loops_between_any_nodes_and_couplings():
+    b = two_links()
+    b.node("anchor", "world", (1, 0, 1))
+    b.loop("tie", "anchor", "hand", lw.Spherical())
+    b.couple("gear", "elbow", {"shoulder": -1.0}, offset=0.2)
+    mech = b.build()
+    assert mech.loop("tie").rows == 3
+    q = mech.random(5)
+    assert q[1] == pytest.approx(0.2 - q[0])
+    gap = loop_gap(mech, np.array([np.pi / 2, -np.pi / 2]), mech.loop("tie"))
+    np.testing.assert_allclose(gap, 0.0, atol=1e-14)
+
+
+def test_couplings_of_couplings_and_polynomials():
+    b = lw.Builder("cam")
+    for i, name in enumerate(("a", "b", "c")):
+        b.body(name, "world", lw.Pin(), inertia=ROD, inboard=(i, 0, 0))
+    b.couple("second", "c", {"b": 2.0, "a": (0.0, 3.0)}, offset=1.0)
+    b.couple("first", "b", {"a": -1.0})
+    mech = b.build()
+    q = mech.couple(np.array([[0.5, 9.0, 9.0], [1.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(q, [[0.5, -0.5, 0.75], [1.0, -1.0, 2.0]])
+
+
+# ------------------------------------------------------------------------------- mistakes
+
+
+def broken(make) -> str:
+    with pytest.raises(ModelError) as caught:
+        make().build()
+    return str(caught.value)
+
+
+def test_unknown_parent_names_the_near_ones():
+    text = broken(lambda: two_links().body("hand_2", "lowr", lw.Pin()))
+    assert "no body called 'lowr'" in text
+    assert "did you mean 'lower'" in text
+
+
+def test_all_findings_at_once():
+    b = two_links().body("x", "nowhere", lw.Pin()).body("upper", "world", lw.Pin())
+    findings = b.validate()
+    assert {f.code for f in findings} >= {"unknown-body", "duplicate-name"}
+    text = broken(lambda: b)
+    assert "nowhere" in text
+    assert "'upper'" in text
+
+
+def test_circle_of_parents():
+    b = lw.Builder("circle").body("a", "b", lw.Pin()).body("b", "a", lw.Pin())
+    assert [f.code for f in b.validate()] == ["cyclic"]
+    assert "closes a circle" in broken(lambda: b)
+
+
+def test_disconnected():
+    b = two_links().body("lost", None, inertia=ROD)
+    assert [f.code for f in b.validate()] == ["disconnected"]
+    assert "Free hinge" in broken(lambda: b)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda b: b.node("hand", "upper"), "'hand': the name is used 2 times"),
+        (lambda b: b.node("upper", "upper"), "'upper': the name is used 2 times"),
+        (lambda b: b.node("tool", "lowr"), "did you mean 'lower'"),
+        (lambda b: b.node("world", "lower"), "kept for the ground"),
+        (lambda b: b.body("x", "lower", lw.Pin(), hinge_name="elbow"), "hinge 'elbow'"),
+        (lambda b: b.body("", "lower", lw.Pin()), "name is empty"),
+        (lambda b: b.joint("self", "lower", "lower", lw.Pin()), "joins 'lower' to itself"),
+        (lambda b: b.loop("l", "hand", "hand"), "onto itself"),
+        (lambda b: b.loop("l", "hand", "hond"), "did you mean 'hand'"),
+        (lambda b: b.loop("l", "hand", "upper", lw.Free()), "leaves all six directions free"),
+        (lambda b: b.couple("c", "elbow", {"sholder": 1.0}), "did you mean 'shoulder'"),
+        (lambda b: b.couple("c", "elbow", {"elbow": 1.0}), "in a circle"),
+        (lambda b: b.couple("c", "elbow", {}), "no terms"),
+        (lambda b: b.couple("c", "elbow[1]", {"shoulder": 1}), "does not name one of the 1"),
+        (lambda b: b.couple("c", "elbow", {"shoulder": np.nan}), "not finite"),
+        (
+            lambda b: b.body("x", "lower", lw.Pin(), drive=lw.Drive(damping=(1.0, 2.0))),
+            "damping has 2 entries; a pin hinge takes 1",
+        ),
+    ],
+)
+def test_structural_mistakes(change, text):
+    assert text in broken(lambda: change(two_links()))
+
+
+def test_mistakes_said_at_once():
+    with pytest.raises(ModelError, match="no hinge; give one"):
+        lw.Builder().body("a", "world")
+    with pytest.raises(ModelError, match="no parent"):
+        lw.Builder().body("a", None, lw.Pin())
+    with pytest.raises(ModelError, match="armature of a drive is not a number"):
+        lw.Drive(armature=float("nan"))
+    with pytest.raises(lw.ShapeError, match="gravity has shape"):
+        lw.Builder(gravity=(0, 9.81))
+    with pytest.raises(ModelError, match="a box has 3 sizes; 1 were given"):
+        lw.Geometry("", "box", (1.0,), lw.Pose.identity())
+
+
+def test_lookups_by_wrong_name():
+    mech = two_links().build()
+    for ask in (mech.body, mech.hinge, mech.node, mech.q_slice, mech.v_slice, mech.loop):
+        with pytest.raises(UnknownNameError, match="two links"):
+            ask("sholder")
+    with pytest.raises(UnknownNameError, match="did you mean 'shoulder'"):
+        mech.hinge("sholder")
+
+
+def test_a_mechanism_cannot_be_changed():
+    mech = two_links().build()
+    with pytest.raises(AttributeError):
+        mech.name = "other"  # type: ignore[misc]
+    for array in (mech.gravity, mech.armature, mech.parent, mech.inertias.mass, mech.lower):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
