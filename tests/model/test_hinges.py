@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.model.hinge_cases import HINGES
 
 from linkwise.errors import LinkwiseError
 from linkwise.model.hinges import (
@@ -24,6 +23,7 @@ from linkwise.model.hinges import (
 )
 from linkwise.spatial import quaternion
 from linkwise.spatial.rotation import unskew
+from tests.model.hinge_cases import HINGES
 
 every_hinge = pytest.mark.parametrize("hinge", HINGES.values(), ids=HINGES.keys())
 seeds = st.integers(0, 2**32 - 1)

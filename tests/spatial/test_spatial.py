@@ -163,7 +163,7 @@ def test_leading_axes_of_poses():
 @given(seed=seeds)
 def test_spatial_cross_products(seed):
     rng = np.random.default_rng(seed)
-    U, V, W, f = rng.standard_normal((4, 6))
+    X, V, W, f = rng.standard_normal((4, 6))
     np.testing.assert_allclose(
         vector.cross_velocity_matrix(V) @ W, vector.cross_velocity(V, W), atol=1e-14
     )
@@ -174,7 +174,7 @@ def test_spatial_cross_products(seed):
     np.testing.assert_allclose(vector.cross_force_matrix(V), -vector.cross_velocity_matrix(V).T)
     np.testing.assert_allclose(vector.cross_velocity(V, V), 0.0, atol=1e-15)
     x = vector.cross_velocity
-    jacobi = x(U, x(V, W)) + x(V, x(W, U)) + x(W, x(U, V))
+    jacobi = x(X, x(V, W)) + x(V, x(W, X)) + x(W, x(X, V))
     np.testing.assert_allclose(jacobi, 0.0, atol=1e-12)
 
 
