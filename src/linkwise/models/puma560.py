@@ -63,7 +63,8 @@ def puma560(*, as_printed: bool = False) -> Mechanism:
     do not act while the base is fixed), products of inertia (small; taken as zero), the tool, the
     flange, and joint ranges (from Fu, Gonzalez and Lee 1987).
 
-    What was found out about the numbers (`tests/models/test_puma560.py`):
+    The tables were taken from public transcriptions of the paper that agree with each other. What
+    was found out about the numbers (`tests/models/test_puma560.py`):
 
     * The dyadic of link 3 is printed as (0.066, 0.0125, 0.086). No rigid body has it: 0.086 exceeds
       the sum of the others by 0.0075. Here the two small moments are raised by half of that, which
