@@ -73,12 +73,11 @@ def find_urdf() -> dict[str, str]:
 
 def judge_urdf(name: str, path: str) -> Row:
     """Load a URDF, compare it with Pinocchio, save it and compare with what is read back."""
-    from tests.io.round_trip import differences
-    from tests.oracles.pinocchio_oracle import agreement
-
     from linkwise.errors import LinkwiseError
     from linkwise.io.load import load
     from linkwise.io.save import save
+    from tests.io.round_trip import differences
+    from tests.oracles.pinocchio_oracle import agreement
 
     try:
         mech = load(path)

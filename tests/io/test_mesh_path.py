@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.io.urdf_text import robot
 
 from linkwise.errors import ParseError
 from linkwise.io.load import load
 from linkwise.io.mesh_path import resolve_mesh
+from tests.io.urdf_text import robot
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.io.round_trip import differences
-from tests.io.urdf_text import again, arm, joint, link, read, robot
 
 from linkwise.errors import ModelError
 from linkwise.io.load import load
@@ -36,6 +34,8 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import rotation
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
+from tests.io.round_trip import differences
+from tests.io.urdf_text import again, arm, joint, link, read, robot
 
 RNG = np.random.default_rng(5)
 
@@ -357,7 +357,7 @@ def test_custom_hinges_are_refused_by_name():
         return np.broadcast_to(np.eye(3), (*q.shape[:-1], 3, 3)), q * np.ones(3)
 
     hinge = CustomHinge("diagonal", (("way", "m"),), diagonal)
-    with pytest.raises(ModelError, match="body 'b0' moves on a .*, which URDF cannot express"):
+    with pytest.raises(ModelError, match=r"body 'b0' moves on a .*, which URDF cannot express"):
         again(chain(hinge))
 
 

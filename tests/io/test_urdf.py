@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.io.urdf_text import INERTIAL, arm, joint, link, read, robot
 
 from linkwise.errors import ModelError, ParseError
 from linkwise.io.load import load
 from linkwise.model.hinges import Free, Locked, Pin, Planar, Prismatic, Spherical, Translation
 from linkwise.spatial import rotation
+from tests.io.urdf_text import INERTIAL, arm, joint, link, read, robot
 
 LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'
 

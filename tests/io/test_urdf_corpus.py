@@ -1,16 +1,18 @@
-"""Every URDF of the package example-robot-data, against Pinocchio and against its own round trip."""
+"""Every URDF of example-robot-data, against Pinocchio and against its own round trip."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.io.round_trip import differences
-from tests.io.urdf_text import again, arm, read
-from tests.oracles.pinocchio_oracle import agreement, mimic_agreement
 from tools.corpus import find_urdf
 
 from linkwise.errors import ParseError
 from linkwise.io.load import load
 from linkwise.io.save import save
+from tests.io.round_trip import differences
+from tests.io.urdf_text import again, arm, read
+from tests.oracles.pinocchio_oracle import agreement, mimic_agreement
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("pinocchio")
@@ -25,7 +27,12 @@ BROKEN = {
 }
 """Files that contradict themselves, with what is said about them."""
 
-each = pytest.mark.parametrize("name", [n for n in FILES if n.rsplit("/", 1)[-1] not in BROKEN])
+
+def _last(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+each = pytest.mark.parametrize("name", [n for n in FILES if _last(n) not in BROKEN])
 
 
 def test_the_corpus_is_there():
@@ -40,17 +47,32 @@ def test_agrees_with_pinocchio(name: str):
     assert found.worst < 1e-12, found
 
 
-@each
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, path in FILES.items()
+        if _last(name) not in BROKEN and "<mimic" in Path(path).read_text("utf-8")
+    ],
+)
 def test_mimics_agree_with_pinocchio(name: str):
     mech = load(FILES[name])
     if not mech.couplings:
-        pytest.skip("no mimic in this file")
+        pytest.skip("the mimics of this file are on fixed joints")
     try:
         found = mimic_agreement(mech, FILES[name])
     except ValueError as error:
         if "is not in the kinematic tree" not in str(error):
             raise
         pytest.skip("Pinocchio wants the followed joint to come first in the tree")
+    assert found.dof[0] == found.dof[1]
+    assert found.worst < 1e-12, found
+
+
+@pytest.mark.parametrize("name", [n for n in list(FILES)[::6] if _last(n) not in BROKEN])
+def test_free_base_agrees_with_pinocchio(name: str):
+    mech = load(FILES[name], base="free")
+    found = agreement(mech, FILES[name], free=True)
     assert found.dof[0] == found.dof[1]
     assert found.worst < 1e-12, found
 
@@ -68,9 +90,9 @@ def test_round_trip(name: str):
         assert len(one.geometry) == len(two.geometry)
 
 
-@pytest.mark.parametrize("name", [n for n in FILES if n.rsplit("/", 1)[-1] in BROKEN])
+@pytest.mark.parametrize("name", [n for n in FILES if _last(n) in BROKEN])
 def test_broken_files_are_refused_by_name(name: str):
-    with pytest.raises(ParseError, match=BROKEN[name.rsplit("/", 1)[-1]]):
+    with pytest.raises(ParseError, match=BROKEN[_last(name)]):
         load(FILES[name])
 
 
@@ -89,7 +111,7 @@ def test_joint_types_agree_with_pinocchio(kind: str, tmp_path):
 def test_what_is_written_is_what_pinocchio_reads(tmp_path):
     """A saved file means the same to another reader: twelve robots, every joint type they have."""
     for name in list(FILES)[::7]:
-        if name.rsplit("/", 1)[-1] in BROKEN:
+        if _last(name) in BROKEN:
             continue
         mech = load(FILES[name])
         path = tmp_path / "saved.urdf"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.io.urdf_text import INERTIAL, arm, joint, link, read, robot
 
 from linkwise.errors import LinkwiseError, ParseError
+from tests.io.urdf_text import INERTIAL, arm, joint, link, read, robot
 
 
 def refusal(text: str, **options) -> str:
@@ -118,9 +118,9 @@ CASES = {
         robot(link("a", '<inertial><mass value="1"/><inertia ixx="1"/></inertial>')),
         "r.urdf:2: <inertia>: attribute 'iyy' is missing; it takes 1 finite number",
     ),
-    "overflow": (
-        robot(link("a", INERTIAL.replace("0.1 0 0.2", "1e200 0 0"))),
-        "r.urdf:2: <inertial>: mass, origin and inertia together exceed the range of numbers",
+    "too large": (
+        robot(link("a", INERTIAL.replace("0.1 0 0.2", "-1e200 0 0"))),
+        "r.urdf:2: <origin>: 'xyz' is '-1e200 0 0'; numbers larger than 1e+50 are refused",
     ),
     "mimic of nobody": (
         arm("revolute", '<mimic joint="jj"/>'),
@@ -140,6 +140,15 @@ CASES = {
         ),
         "r.urdf:6: <mimic joint=\"j\">: joint 'k' follows itself by way of 'j'; let one joint of "
         "the circle move by itself",
+    ),
+    "mimics that multiply": (
+        robot(
+            *(link(x) for x in "abcd"),
+            joint("j", "continuous", "a", "b", '<mimic joint="k" multiplier="1e40"/>'),
+            joint("k", "continuous", "b", "c", '<mimic joint="m" multiplier="1e40"/>'),
+            joint("m", "continuous", "c", "d"),
+        ),
+        'r.urdf:6: <mimic joint="k">: along the chain, q = 1e+80 q + 0: too large',
     ),
     "mimic of a floating joint": (
         robot(

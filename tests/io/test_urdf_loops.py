@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.io.round_trip import differences
-from tests.io.urdf_text import again, arm, joint, link, read, robot
 
 from linkwise.errors import ParseError
 from linkwise.model.builder import Builder
@@ -28,6 +26,8 @@ from linkwise.model.hinges import (
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import random_rotation
+from tests.io.round_trip import differences
+from tests.io.urdf_text import again, arm, joint, link, read, robot
 
 BARS = (
     *(link(name) for name in ("base", "left", "right")),
@@ -63,7 +63,8 @@ def test_loop_ends_may_be_fixed_links_and_the_root():
         *BARS,
         link("tool"),
         joint("f", "fixed", "left", "tool", '<origin xyz="0 0 1"/>'),
-        '<loop_joint type="fixed"><link1 link="tool" xyz="0 0 1"/><link2 link="base"/></loop_joint>',
+        '<loop_joint type="fixed"><link1 link="tool" xyz="0 0 1"/><link2 link="base"/>'
+        "</loop_joint>",
     )
     (loop,) = (mech := read(text)).loops
     assert loop.name == "loop_1"

@@ -34,11 +34,13 @@ class Agreement:
         return max(self.mass, self.com, self.pose)
 
 
-def read_model(path: str | os.PathLike[str], *, mimic: bool = False) -> Any:
+def read_model(path: str | os.PathLike[str], *, mimic: bool = False, free: bool = False) -> Any:
     """Pinocchio's model of a URDF; raises ValueError where it finds none."""
     import pinocchio as pin
 
     with redirect_stderr(io.StringIO()):
+        if free:  # the joint is called root_joint there too
+            return pin.buildModelFromUrdf(os.fspath(path), pin.JointModelFreeFlyer())
         return pin.buildModelFromUrdf(os.fspath(path), mimic)
 
 
@@ -59,11 +61,13 @@ def to_pinocchio(mech: Mechanism, model: Any, q: Array) -> Array:
     return out
 
 
-def agreement(mech: Mechanism, path: str | os.PathLike[str], *, samples: int = 3) -> Agreement:
+def agreement(
+    mech: Mechanism, path: str | os.PathLike[str], *, samples: int = 3, free: bool = False
+) -> Agreement:
     """Compare dof, total mass, centre of mass and the pose of every link at random q."""
     rng = np.random.default_rng(0)
     qs = [mech.normalise(rng.uniform(-2.5, 2.5, mech.nq)) for _ in range(samples)]
-    return _compared(mech, read_model(path), np.stack(qs), mech.nv)
+    return _compared(mech, read_model(path, free=free), np.stack(qs), mech.nv)
 
 
 def mimic_agreement(mech: Mechanism, path: str | os.PathLike[str]) -> Agreement:
@@ -77,7 +81,9 @@ def _compared(mech: Mechanism, model: Any, qs: Array, dof: int) -> Agreement:
 
     data = model.createData()
     links = [f for f in model.frames if f.type == pin.FrameType.BODY and f.name != "universe"]
-    poses = [mech.pose(qs, frame.name) for frame in links]
+    # A floating root link that a file calls "world" has another name here.
+    renamed = {"world": "world_link"} if "world_link" in mech.body_index else {}
+    poses = [mech.pose(qs, renamed.get(frame.name, frame.name)) for frame in links]
     com = pose = 0.0
     for i, q in enumerate(qs):
         q_pin = to_pinocchio(mech, model, q)

@@ -32,6 +32,9 @@ MAX_ELEMENTS: Final = 500_000
 MAX_NUMBERS: Final = 4 * 2**20
 """Longest text that is read as a list of numbers [characters]."""
 
+MAX_SIZE: Final = 1e50
+"""Largest number accepted by default: products of three of them are still numbers."""
+
 # float() also takes 'nan', 'inf', '1_0' and Arabic digits; these characters rule all of them out.
 _DECIMAL = re.compile(r"[-+0-9.eE\s]*", re.ASCII)
 _UNSET: Final[Any] = object()
@@ -272,6 +275,8 @@ def numbers(
     attr: str,
     count: int | tuple[int, int] | None = None,
     default: Sequence[float] | NDArray[np.float64] | float = _UNSET,
+    *,
+    largest: float = MAX_SIZE,
 ) -> NDArray[np.float64]:
     """Finite decimal numbers written in an attribute, separated by white space.
 
@@ -280,6 +285,7 @@ def numbers(
         attr: Attribute name.
         count: How many there have to be: a number, a (least, most) pair, or None for any.
         default: Used when the attribute is absent; without one it is required.
+        largest: Largest size of a number.
 
     Returns:
         A new array of shape (n,).
@@ -292,21 +298,27 @@ def numbers(
         if default is _UNSET:
             raise element.error(f"attribute '{attr}' is missing; it takes {_wanted(count)}")
         return np.array(default, dtype=np.float64, ndmin=1)
-    return np.array(parse_numbers(element, attr, text, count), dtype=np.float64)
+    return np.array(parse_numbers(element, attr, text, count, largest), dtype=np.float64)
 
 
-def number(element: Element, attr: str, default: float = _UNSET) -> float:
+def number(
+    element: Element, attr: str, default: float = _UNSET, *, largest: float = MAX_SIZE
+) -> float:
     """One finite decimal number written in an attribute; see `numbers`."""
     text = element.attrib.get(attr)
     if text is None:
         if default is _UNSET:
             raise element.error(f"attribute '{attr}' is missing; it takes {_wanted(1)}")
         return default
-    return parse_numbers(element, attr, text, 1)[0]
+    return parse_numbers(element, attr, text, 1, largest)[0]
 
 
 def parse_numbers(
-    element: Element, where: str, text: str, count: int | tuple[int, int] | None = None
+    element: Element,
+    where: str,
+    text: str,
+    count: int | tuple[int, int] | None = None,
+    largest: float = MAX_SIZE,
 ) -> list[float]:
     """Finite decimal numbers in `text`, which stands in `where` of `element`; see `numbers`."""
     if len(text) > MAX_NUMBERS:
@@ -331,6 +343,10 @@ def parse_numbers(
         raise element.error(
             f"'{where}' is '{shorten(text)}', which has {len(values)} numbers; "
             f"it takes {_wanted(count)}"
+        )
+    if values and not -largest <= min(values) <= max(values) <= largest:
+        raise element.error(
+            f"'{where}' is '{shorten(text)}'; numbers larger than {largest:g} are refused"
         )
     return values
 

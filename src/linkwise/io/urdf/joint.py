@@ -111,12 +111,10 @@ def read_drive(
         known = {"lower", "upper", "effort", "velocity"}
         report_unknown(limit, known, set(), reporter, affects="control")
         if kind != "continuous":
-            lower = _bound(number(limit, "lower", 0.0))
-            upper = _bound(number(limit, "upper", 0.0))
+            lower, upper = _bound(limit, "lower", 0.0), _bound(limit, "upper", 0.0)
         elif "lower" in limit.attrib or "upper" in limit.attrib:
             reporter.note(limit, "ignored", "a continuous joint has no lower and upper", "other")
-        effort = _bound(number(limit, "effort", np.inf))
-        velocity = _bound(number(limit, "velocity", np.inf))
+        effort, velocity = _bound(limit, "effort", np.inf), _bound(limit, "velocity", np.inf)
     elif kind in ("revolute", "prismatic"):
         reporter.note(element, "approximate", f"a {kind} joint without <limit> is free", "motion")
     damping = friction = stiffness = rest = 0.0
@@ -214,7 +212,8 @@ def _mimic(element: Element, kind: str, reporter: Reporter) -> Mimic | None:
     return mimic
 
 
-def _bound(value: float) -> float:
+def _bound(element: Element, attr: str, default: float) -> float:
+    value = number(element, attr, default, largest=np.inf)
     return float(np.copysign(np.inf, value)) if abs(value) >= UNLIMITED else value
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from linkwise.errors import unknown_name
 from linkwise.io.urdf.joint import Joint, Mimic
 from linkwise.io.urdf.tree import Robot
+from linkwise.io.xml import MAX_SIZE
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Locked
 
@@ -54,8 +53,8 @@ def _followed(
     for follower, mimic in reversed(chain.items()):  # q = m (m' q'' + o') + o
         end, multiplier, offset = found[mimic.joint]
         m, o = mimic.multiplier * multiplier, mimic.multiplier * offset + mimic.offset
-        if not (math.isfinite(m) and math.isfinite(o)):
-            raise mimic.element.error("the multipliers along the chain exceed the range of numbers")
+        if not (abs(m) <= MAX_SIZE and abs(o) <= MAX_SIZE):
+            raise mimic.element.error(f"along the chain, q = {m:g} q + {o:g}: too large")
         found[follower] = (end, m, o)
     return found[name]
 

@@ -72,7 +72,7 @@ def _report_rest(root: Element, reporter: Reporter) -> None:
             tags = sorted({child.tag for child in element.children})
             kinds = {_GAZEBO_AFFECTS.get(tag, "other") for tag in tags}
             order: tuple[Affects, ...] = ("motion", "control", "contact", "appearance", "other")
-            about: Affects = next((kind for kind in order if kind in kinds), "other")
+            about: Affects = next((kind for kind in order if kind in kinds), order[-1])
             text = shorten(", ".join(tags)) or "nothing"
             reporter.note(element, "ignored", f"for Gazebo only: {text}", about)
         elif element.tag in ("ros2_control", "sensor"):
