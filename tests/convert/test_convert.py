@@ -1,0 +1,197 @@
+"""Layouts of other libraries, checked by what those libraries themselves compute with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.errors import FrameError, ShapeError
+from tests.dense_kinematics import node_jacobian
+
+URDF = """<robot name="rover">
+  <link name="hull"><inertial><mass value="3"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="turret"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="barrel"><inertial><origin xyz="0.3 0 0"/><mass value="1"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="muzzle"><inertial><origin xyz="0.1 0 0"/><mass value="0.5"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="yaw" type="continuous"><parent link="hull"/><child link="turret"/>
+    <origin xyz="0 0 0.3" rpy="0.1 0.2 0.3"/><axis xyz="0 0 1"/></joint>
+  <joint name="lift" type="revolute"><parent link="turret"/><child link="barrel"/>
+    <origin xyz="0.2 0 0"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+  <joint name="recoil" type="prismatic"><parent link="barrel"/><child link="muzzle"/>
+    <origin xyz="0.5 0 0"/><axis xyz="1 0 0"/>
+    <limit lower="-0.1" upper="0.1" effort="1" velocity="1"/></joint>
+</robot>"""
+
+PLANAR = """<robot name="puck">
+  <link name="table"/>
+  <link name="disc"><inertial><mass value="1"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="slide" type="planar"><parent link="table"/><child link="disc"/>
+    <axis xyz="0 0 1"/></joint>
+</robot>"""
+
+MJCF = """<mujoco><worldbody>
+  <body name="hull" pos="1 2 3"><freejoint name="base"/><geom type="box" size="1 2 3"/>
+    <body name="head" pos="0 0 1"><joint name="neck" type="ball"/><geom size="0.3"/>
+      <body name="jaw" pos="0.2 0 0"><joint type="hinge" axis="0 1 0"/><geom size="0.1"/>
+        <body name="tongue" pos="0.1 0 0">
+          <joint name="out" type="slide" axis="1 0 0"/><geom size="0.05"/>
+        </body></body></body></body>
+</worldbody></mujoco>"""
+
+
+def saved(tmp_path, text, name):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def states(mech, count=5):
+    for seed in range(count):
+        yield mech.random(seed), mech.random_velocity(seed + 100), mech.random_velocity(seed + 200)
+
+
+def check_round_trips(layout, mech):
+    for q, v, tau in states(mech):
+        back = layout.q_from(layout.q_to(q))
+        np.testing.assert_allclose(mech.poses(back).matrix, mech.poses(q).matrix, atol=1e-13)
+        np.testing.assert_allclose(layout.v_from(q, layout.v_to(q, v)), v, atol=1e-14)
+        np.testing.assert_allclose(layout.force_from(q, layout.force_to(q, tau)), tau, atol=1e-14)
+        power = layout.v_to(q, v) @ layout.force_to(q, tau)
+        np.testing.assert_allclose(power, v @ tau, atol=1e-12)
+    V = np.arange(12.0).reshape(2, 6)
+    np.testing.assert_array_equal(layout.spatial_velocity_from(layout.spatial_velocity_to(V)), V)
+    np.testing.assert_array_equal(layout.spatial_force_from(layout.spatial_force_to(V)), V)
+    stacked = np.array([q for q, _, _ in states(mech, 3)])
+    np.testing.assert_array_equal(layout.q_to(stacked)[1], layout.q_to(stacked[1]))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("mimic", [False, True])
+def test_pinocchio(tmp_path, mimic):
+    pin = pytest.importorskip("pinocchio")
+    text = URDF
+    if mimic:
+        text = URDF.replace(
+            '<axis xyz="1 0 0"/>',
+            '<axis xyz="1 0 0"/><mimic joint="lift" multiplier="0.1" offset="0.02"/>',
+        )
+    mech = lw.load(saved(tmp_path, text, "rover.urdf"), base="free")
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer(), mimic=mimic)
+    data, layout = model.createData(), lw.convert.pinocchio_layout(mech, model)
+    if not mimic:
+        check_round_trips(layout, mech)
+    assert model.nv == layout.nv == (8 if mimic else 9)
+    for q, v, _ in states(mech):
+        if mimic:  # the follower's velocity follows as well
+            v[mech.v_slice("recoil")] = 0.1 * v[mech.v_slice("lift")]
+        pin.forwardKinematics(model, data, layout.q_to(q), layout.v_to(q, v))
+        joint = model.getJointId("recoil")
+        here, there = mech.pose(q, "muzzle"), data.oMi[joint]
+        np.testing.assert_allclose(here.matrix, there.homogeneous, atol=1e-13)
+        V = node_jacobian(mech, q, "muzzle") @ v
+        np.testing.assert_allclose(layout.spatial_velocity_to(V), data.v[joint].vector, atol=1e-13)
+        np.testing.assert_allclose(
+            mech.poses(layout.q_from(layout.q_to(q))).matrix, mech.poses(q).matrix, atol=1e-13
+        )
+
+
+@pytest.mark.oracle
+def test_pinocchio_planar(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    mech = lw.load(saved(tmp_path, PLANAR, "puck.urdf"))
+    model = pin.buildModelFromXML(PLANAR)
+    data, layout = model.createData(), lw.convert.pinocchio_layout(mech, model)
+    check_round_trips(layout, mech)
+    for q, v, _ in states(mech):
+        pin.forwardKinematics(model, data, layout.q_to(q), layout.v_to(q, v))
+        np.testing.assert_allclose(mech.pose(q, "disc").matrix, data.oMi[1].homogeneous, atol=1e-14)
+        V = node_jacobian(mech, q, "disc") @ v
+        np.testing.assert_allclose(layout.spatial_velocity_to(V), data.v[1].vector, atol=1e-14)
+
+
+@pytest.mark.oracle
+def test_mujoco(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    path = saved(tmp_path, MJCF, "head.xml")
+    mech, model = lw.load(path), mujoco.MjModel.from_xml_path(str(path))
+    data, layout = mujoco.MjData(model), lw.convert.mujoco_layout(mech, model)
+    check_round_trips(layout, mech)
+    tip = model.body("tongue").id
+    for q, v, _ in states(mech):
+        data.qpos, data.qvel = layout.q_to(q), layout.v_to(q, v)
+        mujoco.mj_forward(model, data)
+        here = mech.pose(q, "tongue")
+        np.testing.assert_allclose(here.p, data.xpos[tip], atol=1e-13)
+        np.testing.assert_allclose(here.rot.ravel(), data.xmat[tip], atol=1e-13)
+        V = np.zeros(6)  # in the body's own axes, at its frame
+        kind = mujoco.mjtObj.mjOBJ_XBODY
+        mujoco.mj_objectVelocity(model, data, kind, tip, V, 1)
+        expected = node_jacobian(mech, q, "tongue") @ v
+        np.testing.assert_allclose(layout.spatial_velocity_from(V), expected, atol=1e-12)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("text", "tip"), [(URDF, "muzzle"), (PLANAR, "disc")])
+def test_drake(tmp_path, text, tip):
+    plant_module = pytest.importorskip("pydrake.multibody.plant")
+    parsing = pytest.importorskip("pydrake.multibody.parsing")
+    path = saved(tmp_path, text, "robot.urdf")
+    plant = plant_module.MultibodyPlant(0.0)
+    (instance,) = parsing.Parser(plant).AddModels(str(path))
+    if text is PLANAR:
+        plant.WeldFrames(plant.world_frame(), plant.GetFrameByName("table", instance))
+    plant.Finalize()
+    mech = lw.load(path, base="fixed" if text is PLANAR else "free")
+    context, layout = plant.CreateDefaultContext(), lw.convert.drake_layout(mech, plant)
+    check_round_trips(layout, mech)
+    body = plant.GetBodyByName(tip)
+    for q, v, _ in states(mech):
+        plant.SetPositions(context, layout.q_to(q))
+        plant.SetVelocities(context, layout.v_to(q, v))
+        here = mech.pose(q, tip)
+        there = plant.EvalBodyPoseInWorld(context, body).GetAsMatrix4()
+        np.testing.assert_allclose(here.matrix, there, atol=1e-13)
+        V = node_jacobian(mech, q, tip) @ v
+        world = np.concatenate([here.rot @ V[:3], here.rot @ V[3:]])
+        velocity = plant.EvalBodySpatialVelocityInWorld(context, body)
+        found = np.concatenate([velocity.rotational(), velocity.translational()])
+        np.testing.assert_allclose(layout.spatial_velocity_from(found), world, atol=1e-13)
+
+
+class FakeJoint:
+    """Enough of a Pinocchio joint for the layout to ask."""
+
+    nq, nv, idx_q, idx_v = 1, 1, 0, 0
+
+    def shortname(self):
+        return "JointModelRZ"
+
+
+class FakeModel:
+    names, joints, nq, nv = ["universe", "knee"], [None, FakeJoint()], 1, 1
+
+
+def test_models_that_do_not_match_are_told_apart_by_name():
+    mech = lw.models.pendulum(2)
+    with pytest.raises(FrameError, match="only in Linkwise: .*; only in Pinocchio: knee"):
+        lw.convert.pinocchio_layout(mech, FakeModel())
+
+
+def test_shapes_are_checked():
+    b = lw.Builder("one").body("shin", "world", lw.Pin(), hinge_name="knee")
+    layout = lw.convert.pinocchio_layout(b.build(), FakeModel())
+    with pytest.raises(ShapeError, match="q in Pinocchio's layout has shape"):
+        layout.q_from(np.zeros(3))
+    with pytest.raises(ShapeError, match="spatial force"):
+        layout.spatial_force_to(np.zeros(5))
+    assert "knee" in str(layout)
+    free = lw.Builder("one").body("shin", "world", lw.Free(), hinge_name="knee").build()
+    with pytest.raises(FrameError, match="'knee' is a free hinge here"):
+        lw.convert.pinocchio_layout(free, FakeModel())
