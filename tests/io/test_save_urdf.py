@@ -93,10 +93,12 @@ SPLIT: list[Hinge] = [
 ]
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["frame at hinge", "frame away"])
 @pytest.mark.parametrize("hinge", SPLIT, ids=lambda hinge: hinge.describe())
-def test_other_hinges_become_rows_of_joints_with_the_same_poses(hinge: Hinge):
-    mech = chain(Pin(), hinge, Pin(), drive=Drive(damping=0.5), away=True)
+def test_other_hinges_become_rows_of_joints_with_the_same_poses(hinge: Hinge, away: bool):
+    mech = chain(Pin(), hinge, Pin(), drive=Drive(damping=0.5), away=away)
     back, report = again(mech)
+    assert {"b0", "b1", "b2"} <= {body.name for body in back.bodies}
     assert [i.element for i in report] == ["hinge 'h1'"]
     assert "is split into the joints" in report.items[0].reason
     q = RNG.uniform(-1.0, 1.0, mech.nq)

@@ -116,13 +116,17 @@ def _write_body(draft: _Draft, body: Body) -> None:
         link = body.name if at_hinge else _fresh(f"{body.name}__hinge", draft.links)
         _write_simple(draft, body, hinge, parent, link)
         if not at_hinge:
-            draft.out.append(make("link", {"name": link}))
-            name = _fresh(f"{body.name}__outboard", draft.joints)
-            mark = make("linkwise:outboard")
-            _add_joint(draft, name, "fixed", link, body.name, body.outboard, mark)
+            _write_outboard(draft, link, body, body.outboard)
     else:
         _write_row(draft, body, parent)
     draft.out.append(link_element(body.name, body.inertia, body.geometry, draft.reporter))
+
+
+def _write_outboard(draft: _Draft, link: str, body: Body, outboard: Pose) -> None:
+    """A bare link at the hinge, and the body fixed to it away from the hinge."""
+    draft.out.append(make("link", {"name": link}))
+    name = _fresh(f"{body.name}__outboard", draft.joints)
+    _add_joint(draft, name, "fixed", link, body.name, outboard, make("linkwise:outboard"))
 
 
 def _write_simple(draft: _Draft, body: Body, hinge: Hinge, parent: str, link: str) -> None:
@@ -143,20 +147,23 @@ def _write_simple(draft: _Draft, body: Body, hinge: Hinge, parent: str, link: st
 
 def _write_row(draft: _Draft, body: Body, parent: str) -> None:
     """A hinge that becomes a row of joints with massless links between them."""
-    steps = split_hinge(body.hinge)
-    if steps is None:
+    split = split_hinge(body.hinge)
+    if split is None:
         base = body.hinge.hinge if isinstance(body.hinge, Reversed) else body.hinge
         raise ModelError(
             f"body '{body.name}' moves on a {body.hinge.describe()} hinge, which URDF cannot "
             f"express; {_other_way(base)}"
         )
+    steps, outboard = split[0], split[1] @ body.outboard
+    at_hinge = _is_identity(outboard)
     names: list[str] = []
     at = body.inboard
-    for index, step in enumerate(steps[0]):
+    for index, step in enumerate(steps):
         name = draft.names[body.hinge_name, step.dof]
         if step.travel is not None:
             name = _fresh(f"{name}_travel", draft.joints)
-        link = _fresh(f"{body.name}__{index + 1}", draft.links)
+        last = index == len(steps) - 1
+        link = body.name if last and at_hinge else _fresh(f"{body.name}__{index + 1}", draft.links)
         mimic = None if step.travel is None else (names[-1], step.travel, 0.0)
         drive = body.drive if step.travel is None else Drive()
         _add_moving(
@@ -171,11 +178,12 @@ def _write_row(draft: _Draft, body: Body, parent: str) -> None:
             step.dof,
             mimic,
         )
-        draft.out.append(make("link", {"name": link}))
         names.append(name)
         parent, at = link, Pose.identity()
-    last = _fresh(f"{body.name}__outboard", draft.joints)
-    _add_joint(draft, last, "fixed", parent, body.name, steps[1] @ body.outboard)
+        if not last:
+            draft.out.append(make("link", {"name": link}))
+    if not at_hinge:
+        _write_outboard(draft, parent, body, outboard)
     draft.reporter.note(
         f"hinge '{body.hinge_name}'",
         "approximate",
