@@ -130,6 +130,17 @@ def test_couplings_of_split_hinges_keep_their_meaning():
     assert (coupling.dependent, coupling.terms) == ("h__angle_2", (("k", (2.0,)),))
 
 
+def test_couplings_of_a_planar_hinge_keep_their_meaning():
+    builder = Builder("r")
+    builder.body("a", "world", Planar(), hinge_name="h", inertia=some_inertia())
+    builder.body("b", "a", Pin(), hinge_name="k", inertia=some_inertia())
+    builder.couple("c", "h[2]", {"k": 2.0}, offset=0.1)
+    mech = builder.build()
+    back, report = again(mech)
+    assert back.couplings == mech.couplings
+    assert [i.element for i in report] == ["coupling 'c'"]
+
+
 @pytest.mark.parametrize(
     ("hinge", "advice"),
     [

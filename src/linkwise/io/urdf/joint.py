@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from linkwise.io.report import Reporter
+from linkwise.io.report import Affects, Reporter
 from linkwise.io.urdf.link import read_origin, report_unknown
 from linkwise.io.xml import Element, choice, number, numbers, parse_numbers, required, shorten
 from linkwise.model.drive import Drive
@@ -20,6 +20,15 @@ TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", "floating", "pla
 
 UNLIMITED: Final = 1e300
 """A limit of at least this size means none: the format has no way to write infinity."""
+
+_READ: Final = frozenset(
+    "parent child origin axis limit dynamics mimic linkwise:spring linkwise:outboard".split()
+)
+_AFFECTS: Final[dict[str, Affects]] = {
+    **dict.fromkeys(_READ, "motion"),
+    "safety_controller": "control",
+    "calibration": "control",
+}
 
 
 @dataclass(slots=True)
@@ -59,14 +68,12 @@ def read_joint(element: Element, rotors: dict[str, Rotor], reporter: Reporter) -
     """A `<joint>`."""
     name = required(element, "name")
     kind = choice(element, "type", TYPES)
-    once = {"parent", "child", "origin", "axis", "limit", "dynamics", "mimic"}
-    extensions = {"linkwise:spring", "linkwise:outboard"}
     report_unknown(
         element,
         {"name", "type"},
-        once | extensions,
+        _READ,
         reporter,
-        affects={"safety_controller": "control", "calibration": "control", "limit": "motion"},
+        affects=_AFFECTS,
     )
     hinge = _hinge(element, kind)
     return Joint(

@@ -23,6 +23,7 @@ MAX_CHECKED: Final = 2000
 
 # What unknown children of a link are about; any other is filed under "other".
 _LINK_AFFECTS: Final[dict[str, Affects]] = {
+    "inertial": "motion",
     "contact": "contact",
     "surface": "contact",
     "self_filter": "contact",
@@ -180,7 +181,8 @@ def report_unknown(
     default: Affects = "other" if isinstance(affects, dict) else affects
     extra = [key for key in element.attrib if key not in attributes and not key.startswith("xmlns")]
     if extra:
-        reporter.note(element, "ignored", f"attributes not read: {', '.join(extra)}", default)
+        names = shorten(", ".join(extra[:20]), 200)
+        reporter.note(element, "ignored", f"attributes not read: {names}", default)
     seen: set[str] = set()
     for child in element.children:
         if child.tag in many:

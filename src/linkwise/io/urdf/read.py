@@ -24,6 +24,7 @@ from linkwise.model.body import WORLD
 from linkwise.model.builder import Builder
 from linkwise.model.hinges import Free, Hinge
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import split_coordinate
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
@@ -208,7 +209,7 @@ def _add_couplings(
     for index, element in enumerate(elements):
         coupling = read_coupling(element, index + 1, robot.reporter)
         for name in (coupling.dependent, *coupling.terms):
-            joint_name = name.partition("[")[0]
+            joint_name, _ = split_coordinate(name)
             if joint_name not in robot.joints:
                 reason = unknown_name("joint", joint_name, robot.joints, owner="the file")
                 raise element.error(str(reason))

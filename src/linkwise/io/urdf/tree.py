@@ -70,7 +70,7 @@ def _report_rest(root: Element, reporter: Reporter) -> None:
     for element in root.children:
         if element.tag == "gazebo":
             tags = sorted({child.tag for child in element.children})
-            kinds = {_GAZEBO_AFFECTS.get(tag, "other") for tag in tags}
+            kinds: set[Affects] = {_GAZEBO_AFFECTS.get(tag, "other") for tag in tags}
             order: tuple[Affects, ...] = ("motion", "control", "contact", "appearance", "other")
             about: Affects = next((kind for kind in order if kind in kinds), order[-1])
             text = shorten(", ".join(tags)) or "nothing"

@@ -25,6 +25,7 @@ from linkwise.model.body import WORLD, Body, Loop, Node
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Reversed
 from linkwise.model.mechanism import GRAVITY, Mechanism
+from linkwise.model.state import split_coordinate
 from linkwise.spatial.pose import Pose
 
 
@@ -297,7 +298,10 @@ def _write_couplings(draft: _Draft) -> None:
         terms = {_joint_of(draft, name): c for name, c in coupling.terms}
         dependent = _joint_of(draft, coupling.dependent)
         linear = all(not any(c[1:]) for c in terms.values())
-        if len(terms) == 1 and linear and dependent not in draft.mimics:
+        single = all(
+            _is_single(draft.mech, name) for name in (coupling.dependent, *dict(coupling.terms))
+        )
+        if len(terms) == 1 and linear and single:
             ((source, c),) = terms.items()
             draft.mimics[dependent] = (source, c[0], coupling.offset)
             continue
@@ -308,9 +312,13 @@ def _write_couplings(draft: _Draft) -> None:
 
 def _joint_of(draft: _Draft, key: str) -> str:
     """The name under which the freedom `hinge` or `hinge[i]` is written."""
-    name, bracket, rest = key.partition("[")
-    index = int(rest.rstrip("]")) if bracket else 0
-    return draft.names.get((name, index), name)
+    name, index = split_coordinate(key)
+    return draft.names.get((name, index or 0), key)
+
+
+def _is_single(mech: Mechanism, key: str) -> bool:
+    """Whether a freedom is written as a joint of its own."""
+    return not isinstance(mech.hinge(split_coordinate(key)[0]).hinge, Planar | Free)
 
 
 def _namespaces(elements: list[Element]) -> dict[str, str]:
