@@ -70,15 +70,22 @@ def _report_rest(root: Element, reporter: Reporter) -> None:
     for element in root.children:
         if element.tag == "gazebo":
             tags = sorted({child.tag for child in element.children})
-            kinds: set[Affects] = {_GAZEBO_AFFECTS.get(tag, "other") for tag in tags}
-            order: tuple[Affects, ...] = ("motion", "control", "contact", "appearance", "other")
-            about: Affects = next((kind for kind in order if kind in kinds), order[-1])
             text = shorten(", ".join(tags)) or "nothing"
-            reporter.note(element, "ignored", f"for Gazebo only: {text}", about)
+            reporter.note(element, "ignored", f"for Gazebo only: {text}", _about(tags))
         elif element.tag in ("ros2_control", "sensor"):
             reporter.note(element, "ignored", "not part of the mechanism", "control")
         elif element.tag not in (*_USED, *TAGS, "linkwise:coupling"):
             reporter.note(element, "ignored", "this element is not known", "other")
+
+
+def _about(tags: list[str]) -> Affects:
+    """The gravest thing that the children of a `<gazebo>` are about."""
+    kinds = {_GAZEBO_AFFECTS[tag] for tag in tags if tag in _GAZEBO_AFFECTS}
+    grave: tuple[Affects, ...] = ("motion", "control", "contact", "appearance")
+    for kind in grave:
+        if kind in kinds:
+            return kind
+    return "other"
 
 
 def _no_twin(
