@@ -1,0 +1,5 @@
+"""How does a MuJoCo MJCF file become a mechanism, and back?"""
+
+from linkwise.io.mjcf.read import read_mjcf
+
+__all__ = ["read_mjcf"]

@@ -1,0 +1,255 @@
+"""Which loops and couplings do the sections `<equality>` and `<tendon>` make?
+
+connect → a loop that leaves the rotations free; weld → a loop that leaves nothing free; joint and
+tendon → a coupling of coordinates. MuJoCo holds these softly, by forces; here they hold exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from linkwise.errors import unknown_name
+from linkwise.io.mjcf.compiler import boolean
+from linkwise.io.mjcf.defaults import MAIN, Defaults
+from linkwise.io.mjcf.ignored import Ignored
+from linkwise.io.mjcf.joint import Joint
+from linkwise.io.mjcf.orientation import make_pose
+from linkwise.io.mjcf.tree import unique
+from linkwise.io.report import Reporter
+from linkwise.io.xml import Element, number, numbers, required, shorten
+from linkwise.model.builder import Builder
+from linkwise.model.hinges import Hinge, Locked, Spherical
+from linkwise.spatial import quaternion
+from linkwise.spatial.pose import Pose
+
+FixedTendon = list[tuple[str, float]]
+"""Joints of a fixed tendon with their coefficients: length = Σ coef q."""
+
+_POLYNOMIAL: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class Equalities:
+    """Adds loops and couplings to a builder.
+
+    Attributes:
+        builder: Takes them.
+        reporter: Takes what is not supported.
+        bodies: World pose of each body at the configuration the file describes.
+        sites: Node of each site, by the site's name.
+        joints: Joints by name, each with the name of the body its hinge moves.
+        tendons: Fixed tendons by name; None for spatial ones.
+        taken: Names of bodies and nodes.
+    """
+
+    builder: Builder
+    reporter: Reporter
+    bodies: Mapping[str, Pose]
+    sites: Mapping[str, str]
+    joints: Mapping[str, tuple[Joint, str, str, Pose]]
+    tendons: Mapping[str, FixedTendon | None]
+    taken: set[str]
+    names: set[str] = field(default_factory=lambda: set())
+    follows: dict[str, set[str]] = field(default_factory=lambda: {})
+
+    def read(self, root: Element, defaults: Defaults, ignored: Ignored, enabled: bool) -> None:
+        """All elements of all sections, in order."""
+        add: dict[str, Callable[[Element, str], None]] = {
+            "connect": self.connect,
+            "weld": self.weld,
+            "joint": self.joint,
+            "tendon": self.tendon,
+        }
+        for section in root.findall("equality"):
+            for element in section.children:
+                if element.tag not in add:
+                    reason = f"equality constraints of type '{element.tag}' are not supported"
+                    self.reporter.note(element, "ignored", reason, "motion")
+                    continue
+                ignored.check(element, "equality")
+                merged = defaults.apply(element, MAIN, "equality")
+                if not enabled:
+                    self.reporter.note(element, "ignored", "equalities are disabled", "motion")
+                elif not boolean(merged, "active", True):
+                    self.reporter.note(element, "ignored", "it is not active", "motion")
+                else:
+                    name = unique(element.attrib.get("name") or element.tag, self.names)
+                    self.names.add(name)
+                    add[element.tag](merged, name)
+
+    def connect(self, element: Element, name: str) -> None:
+        """A point of body 1 stays on a point of body 2."""
+        if "anchor" not in element.attrib:
+            self.between_sites(element, name, Spherical())
+            return
+        one, two = self.two_bodies(element)
+        at_one = Pose.translation(numbers(element, "anchor", 3))
+        at_two = self.bodies[two].inverse().apply(self.bodies[one].apply(at_one.p))
+        self.add_loop(name, (one, at_one), (two, Pose.translation(at_two)), Spherical())
+
+    def weld(self, element: Element, name: str) -> None:
+        """Body 2 stays fixed to body 1, as in the file or at the pose `relpose`."""
+        scale = number(element, "torquescale", 1.0)
+        hinge = Locked() if scale != 0.0 else Spherical()
+        if scale not in (0.0, 1.0):
+            reason = f"'torquescale' {scale:g} weighs soft constraints; this one holds exactly"
+            self.reporter.note(element, "approximate", reason, "contact")
+        if "body1" not in element.attrib:
+            self.between_sites(element, name, hinge)
+            return
+        one, two = self.two_bodies(element)
+        at_two = Pose.translation(numbers(element, "anchor", 3, (0.0, 0.0, 0.0)))
+        relpose = numbers(element, "relpose", 7, (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+        if relpose[3:].any():
+            at_one = make_pose(quaternion.normalise(relpose[3:]), relpose[:3])
+        else:
+            at_one = self.bodies[one].inverse() @ self.bodies[two] @ at_two
+        self.add_loop(name, (one, at_one), (two, at_two), hinge)
+
+    def joint(self, element: Element, name: str) -> None:
+        """y - y0 = a0 + a1 (x - x0) + ... + a4 (x - x0)^4 for joints 1 (y) and 2 (x)."""
+        first = self.scalar_joint(element, required(element, "joint1"))
+        coefficients = [*numbers(element, "polycoef", (1, 5), _POLYNOMIAL).tolist(), 0.0, 0.0]
+        coefficients = [*coefficients, 0.0, 0.0][:5]
+        if "polycoef" in element.attrib:
+            given = len(element.attrib["polycoef"].split())
+            coefficients[given:] = _POLYNOMIAL[given:]
+        if "joint2" not in element.attrib:
+            self.hold(name, first, first.ref + coefficients[0])
+            return
+        second = self.scalar_joint(element, required(element, "joint2"))
+        shifted = np.polynomial.Polynomial(coefficients)(
+            np.polynomial.Polynomial([-second.ref, 1.0])
+        )
+        powers = np.asarray(shifted.coef, dtype=np.float64)
+        powers = np.concatenate([powers, np.zeros(5 - len(powers))])
+        powers[0] += first.ref
+        if first.name == second.name:
+            raise element.error("the two joints are the same one")
+        if powers[2:].any():
+            if first.name in self.follows or self.reaches(second.name, first.name):
+                raise element.error(
+                    f"joint '{first.name}' would follow twice, or in a circle, which a coupling "
+                    "cannot say"
+                )
+            terms = {second.name: np.trim_zeros(powers[1:], "b").tolist()}
+            self.add_coupling(name, first.name, terms, float(powers[0]))
+            return
+        linear = {first.name: 1.0, second.name: -float(powers[1])}
+        self.add_linear(element, name, linear, float(powers[0]))
+
+    def tendon(self, element: Element, name: str) -> None:
+        """L1 - L1_0 = a0 + a1 (L2 - L2_0) + ... for fixed tendons, whose length is Σ coef q."""
+        first = self.fixed_tendon(element, "tendon1")
+        coefficients = numbers(element, "polycoef", (1, 5), _POLYNOMIAL)
+        slope = coefficients[1] if len(coefficients) > 1 else 1.0
+        second = self.fixed_tendon(element, "tendon2") if "tendon2" in element.attrib else []
+        if first is None or second is None or (second and coefficients[2:].any()):
+            reason = "only linear equalities of fixed tendons are supported"
+            self.reporter.note(element, "ignored", reason, "motion")
+            return
+        linear: dict[str, float] = {}
+        constant = float(coefficients[0])
+        for factor, tendon in ((1.0, first), (-slope, second)):
+            for joint, coef in tendon:
+                linear[joint] = linear.get(joint, 0.0) + factor * coef
+                constant += factor * coef * self.scalar_joint(element, joint).ref
+        self.add_linear(element, name, linear, constant)
+
+    def hold(self, name: str, joint: Joint, value: float) -> None:
+        """A joint held at one value: the body welded to its parent at the pose it has there."""
+        _, parent, body, inboard = self.joints[joint.name]
+        held = inboard @ joint.hinge.pose(np.array([value]))
+        self.add_loop(name, (parent, held), (body, joint.outboard.inverse()), Locked())
+
+    def add_linear(
+        self, element: Element, name: str, linear: Mapping[str, float], constant: float
+    ) -> None:
+        """Σ c_j q_j = constant, solved for a joint that does not follow others yet."""
+        moving = {joint: c for joint, c in linear.items() if c != 0.0}
+        if len(moving) < 2:
+            if not moving:
+                raise element.error("this equality constrains nothing")
+            joint, c = next(iter(moving.items()))
+            self.hold(name, self.scalar_joint(element, joint), constant / c)
+            return
+        for joint, c in moving.items():
+            others = {key: -value / c for key, value in moving.items() if key != joint}
+            if joint not in self.follows and not any(self.reaches(k, joint) for k in others):
+                self.add_coupling(name, joint, {k: [v] for k, v in others.items()}, constant / c)
+                return
+        raise element.error(
+            "every joint of this equality follows others already; couplings may not go in circles"
+        )
+
+    def add_coupling(
+        self, name: str, dependent: str, terms: Mapping[str, list[float]], offset: float
+    ) -> None:
+        """A coupling, remembered so that none of the next ones goes in a circle."""
+        self.follows[dependent] = set(terms)
+        self.builder.couple(name, dependent, terms, offset=offset)
+
+    def reaches(self, start: str, goal: str) -> bool:
+        """Whether `start` follows `goal`, directly or through others."""
+        seen, stack = {start}, [start]
+        while stack:
+            for joint in self.follows.get(stack.pop(), ()):
+                if joint == goal:
+                    return True
+                if joint not in seen:
+                    seen.add(joint)
+                    stack.append(joint)
+        return False
+
+    def between_sites(self, element: Element, name: str, hinge: Hinge) -> None:
+        """A loop between two sites."""
+        ends = [self.lookup(element, attr, "site", self.sites) for attr in ("site1", "site2")]
+        self.builder.loop(name, ends[0], ends[1], hinge)
+
+    def add_loop(self, name: str, a: tuple[str, Pose], b: tuple[str, Pose], hinge: Hinge) -> None:
+        """A loop between two places, each a body and a pose on it; they become nodes."""
+        ends: list[str] = []
+        for (body, pose), side in ((a, "a"), (b, "b")):
+            end = unique(f"{name}.{side}", self.taken)
+            self.taken.add(end)
+            self.builder.node(end, body, pose)
+            ends.append(end)
+        self.builder.loop(name, ends[0], ends[1], hinge)
+
+    def two_bodies(self, element: Element) -> tuple[str, str]:
+        """Names of body 1 and body 2; without the second it is the world."""
+        one = self.lookup(element, "body1", "body", {name: name for name in self.bodies})
+        two = "world"
+        if "body2" in element.attrib:
+            two = self.lookup(element, "body2", "body", {name: name for name in self.bodies})
+        return one, two
+
+    def lookup(self, element: Element, attr: str, kind: str, known: Mapping[str, str]) -> str:
+        """What an attribute names, or a ParseError with the near names."""
+        name = required(element, attr)
+        if name not in known:
+            raise element.error(str(unknown_name(kind, name, known, owner="this model")))
+        return known[name]
+
+    def scalar_joint(self, element: Element, name: str) -> Joint:
+        """A hinge or slide by its name."""
+        if name not in self.joints:
+            raise element.error(str(unknown_name("joint", name, self.joints, owner="this model")))
+        joint = self.joints[name][0]
+        if joint.kind not in ("hinge", "slide"):
+            raise element.error(
+                f"joint '{shorten(name)}' is a {joint.kind} joint; a hinge or slide is needed"
+            )
+        return joint
+
+    def fixed_tendon(self, element: Element, attr: str) -> FixedTendon | None:
+        """The tendon an attribute names; None for one that is not a sum of coordinates."""
+        name = required(element, attr)
+        if name not in self.tendons:
+            problem = unknown_name("tendon", name, self.tendons, owner="this model")
+            raise element.error(str(problem))
+        return self.tendons[name]

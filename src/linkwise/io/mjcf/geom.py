@@ -1,0 +1,256 @@
+"""What is a geom: its shape and pose, what it weighs, and how it is kept for the viewer?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeVar, cast
+
+import numpy as np
+
+from linkwise.errors import unknown_name
+from linkwise.io.mjcf import shape
+from linkwise.io.mjcf.compiler import Compiler, boolean
+from linkwise.io.mjcf.mesh import MeshAsset, box_axes
+from linkwise.io.mjcf.orientation import read_fromto, read_pose
+from linkwise.io.report import Reporter
+from linkwise.io.xml import Element, choice, number, numbers
+from linkwise.model.geometry import Geometry, Role, Shape
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import frozen
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose
+
+TYPES: Final = (
+    "plane",
+    "hfield",
+    "sphere",
+    "capsule",
+    "ellipsoid",
+    "cylinder",
+    "box",
+    "mesh",
+    "sdf",
+)
+_N_SIZES: Final = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+_FROMTO: Final = ("capsule", "cylinder", "ellipsoid", "box")
+SMALL: Final = 1e-14
+"""Masses below this [kg] do not count (MuJoCo's mjEPS)."""
+
+T = TypeVar("T")
+Rgba = tuple[float, float, float, float]
+
+
+@dataclass(slots=True)
+class Assets:
+    """What geoms refer to: meshes, height field sizes and material colours, by name."""
+
+    meshes: dict[str, MeshAsset]
+    hfields: dict[str, tuple[float, float, float]]
+    colours: dict[str, Rgba]
+
+
+@dataclass(slots=True)
+class Geom:
+    """A geom with its defaults applied.
+
+    Attributes:
+        element: Where it stands.
+        name: As written, empty for none.
+        kind: One of TYPES.
+        size: MuJoCo's sizes, empty for plane, hfield, mesh and for shapes fitted to a mesh.
+        pose: In the body frame.
+        group: Geom group.
+        mesh: The mesh it shows or is fitted to.
+    """
+
+    element: Element
+    name: str
+    kind: str
+    size: tuple[float, ...]
+    pose: Pose
+    group: int
+    mesh: MeshAsset | None
+    hfield: tuple[float, float, float] | None = None
+
+
+def read_geom(element: Element, frame: Pose, compiler: Compiler, assets: Assets) -> Geom:
+    """A geom in a frame of its body.
+
+    Args:
+        element: With its defaults applied.
+        frame: Pose of the frame around it in the body.
+        compiler: Global settings.
+        assets: What it may refer to.
+
+    Raises:
+        ParseError: A shape without size, an unknown mesh, or contradictory attributes.
+    """
+    kind = choice(element, "type", TYPES, "sphere")
+    mesh = hfield = None
+    if "mesh" in element.attrib:
+        mesh = _asset(element, "mesh", assets.meshes)
+    if kind in ("mesh", "sdf") and mesh is None:
+        raise element.error(f"a geom of type '{kind}' needs the attribute 'mesh'")
+    if kind == "hfield":
+        hfield = _asset(element, "hfield", assets.hfields)
+    pose, half = read_pose(element, compiler.degree, compiler.eulerseq), None
+    if "fromto" in element.attrib:
+        if kind not in _FROMTO or mesh is not None:
+            raise element.error(f"'fromto' is for {', '.join(_FROMTO)}, without a mesh")
+        if numbers(element, "pos", 3, (0.0, 0.0, 0.0)).any():
+            raise element.error("'pos' and 'fromto' are both given; give one of them")
+        pose, half = read_fromto(element)
+    size: tuple[float, ...] = ()
+    if kind in _N_SIZES and mesh is None:
+        size = _size(element, kind, half)
+    elif kind == "plane":
+        size = tuple(numbers(element, "size", (1, 3), (0.0, 0.0, 0.0)).tolist())
+    group = number(element, "group", 0.0)
+    name = element.attrib.get("name", "")
+    return Geom(element, name, kind, size, frame @ pose, _integer(group), mesh, hfield)
+
+
+def _size(element: Element, kind: str, half: float | None) -> tuple[float, ...]:
+    """Checked sizes of a primitive; with `fromto` the length comes from there."""
+    count = _N_SIZES[kind]
+    given = numbers(element, "size", (1, 3), (0.0, 0.0, 0.0)).tolist()
+    values = [*given, 0.0, 0.0]
+    if half is not None:
+        values = [values[0], half] if count == 2 else [values[0], values[0], half]
+    size = tuple(values[:count])
+    if not all(0.0 < value for value in size):
+        wanted = 1 if half is not None else count
+        raise element.error(
+            f"a {kind} takes {wanted} positive size{'s' if wanted > 1 else ''}; "
+            f"found '{' '.join(f'{value:g}' for value in given)}'"
+        )
+    return size
+
+
+def fitted(geom: Geom, compiler: Compiler) -> Geom:
+    """A primitive with a mesh becomes the primitive fitted to that mesh; others stay."""
+    if geom.mesh is None or geom.kind not in _N_SIZES:
+        return geom
+    mass = geom.mesh.mass()
+    half, axes = box_axes(mass)
+    centre = np.zeros(3)
+    if compiler.fitaabb:
+        local = (mass.vertices - mass.com) @ axes
+        low, high = local.min(axis=0), local.max(axis=0)
+        centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    x, y, z = (float(v) for v in half)
+    if geom.kind == "sphere":
+        sizes = [max(x, y, z) if compiler.fitaabb else (x + y + z) / 3.0]
+    elif geom.kind in ("capsule", "cylinder"):
+        radius = max(x, y) if compiler.fitaabb else 0.5 * (x + y)
+        cap = 0.0 if geom.kind == "cylinder" else radius if compiler.fitaabb else 0.5 * radius
+        sizes = [radius, z - cap if compiler.fitaabb else max(0.0, z - cap)]
+    else:
+        sizes = [x, y, z]
+    scale = number(geom.element, "fitscale", 1.0)
+    place = Pose(frozen(axes), frozen(mass.com + axes @ centre))
+    size = tuple(scale * s for s in sizes)
+    return Geom(
+        geom.element, geom.name, geom.kind, size, geom.pose @ place, geom.group, None, geom.hfield
+    )
+
+
+def geom_inertia(geom: Geom, reporter: Reporter) -> SpatialInertia:
+    """Inertia about the body frame; nothing for planes and for geoms without mass.
+
+    The mass is given, or density times volume (area for a shell).
+    """
+    element = geom.element
+    shell = boolean(element, "shellinertia", False)
+    density = number(element, "density", 1000.0)
+    mass = number(element, "mass") if "mass" in element.attrib else None
+    if geom.kind == "plane" or (density == 0.0 if mass is None else mass == 0.0):
+        return SpatialInertia.zero()
+    com = np.zeros(3)
+    if geom.kind in ("mesh", "sdf"):
+        assert geom.mesh is not None
+        if geom.kind == "sdf":
+            reporter.note(element, "approximate", "an sdf weighs as its mesh does", "motion")
+        found = geom.mesh.mass()
+        volume, com, J = found.volume, found.com, found.J / found.volume
+    else:
+        kind = "box" if geom.kind == "hfield" else geom.kind
+        size = geom.size if geom.hfield is None else geom.hfield
+        volume = shape.area(kind, size) if shell else shape.volume(kind, size)
+        J = np.diag(shape.shell_moments(kind, size) if shell else shape.solid_moments(kind, size))
+    if mass is None:
+        mass = density * volume
+    elif volume <= SMALL:
+        return SpatialInertia.zero()
+    if mass < 0.0:
+        raise element.error(f"the mass is {mass:.6g} kg; it must not be negative")
+    if mass <= SMALL:
+        return SpatialInertia.zero()
+    if not np.isfinite(mass * J).all():
+        raise element.error("mass and size together exceed the range of numbers")
+    return SpatialInertia.from_com(mass, com, mass * J).moved(geom.pose)
+
+
+def geom_geometry(geom: Geom, assets: Assets, reporter: Reporter) -> Geometry | None:
+    """The geom as a shape for the viewer; None, and an item, where it cannot be kept."""
+    element = geom.element
+    colliding = number(element, "contype", 1.0) != 0 or number(element, "conaffinity", 1.0) != 0
+    # Geoms of the groups 3 to 5 are hidden by default: they are there for contact only.
+    role: Role = "visual" if not colliding else "collision" if geom.group >= 3 else "both"
+    rgba = _colour(element, assets)
+    if geom.kind in ("hfield", "sdf"):
+        reporter.note(element, "ignored", f"a {geom.kind} is not kept as a shape", "appearance")
+        return None
+    if geom.kind == "mesh":
+        return _mesh_geometry(geom, role, rgba, reporter)
+    size = geom.size
+    if geom.kind == "plane":
+        size = (*size, 0.0, 0.0)[:2]
+    elif geom.kind == "box":
+        size = tuple(2.0 * s for s in size)
+    elif geom.kind in ("capsule", "cylinder"):
+        size = (size[0], 2.0 * size[1])
+    return Geometry(geom.name, cast(Shape, geom.kind), size, geom.pose, role, rgba)
+
+
+def _mesh_geometry(
+    geom: Geom, role: Role, rgba: Rgba | None, reporter: Reporter
+) -> Geometry | None:
+    mesh = geom.mesh
+    assert mesh is not None
+    if mesh.file is None:
+        reporter.note(geom.element, "ignored", "only meshes from files are kept", "appearance")
+        return None
+    pose = geom.pose
+    refpos = numbers(mesh.element, "refpos", 3, (0.0, 0.0, 0.0))
+    refquat = numbers(mesh.element, "refquat", 4, (1.0, 0.0, 0.0, 0.0))
+    if refpos.any() or refquat[1:].any():
+        # A vertex stands at scale · rot* (vertex - refpos): a pose if the scale is uniform.
+        if len(set(mesh.scale)) > 1:
+            reason = "a mesh both turned by 'refquat' and scaled unevenly is shown unturned"
+            reporter.note(mesh.element, "approximate", reason, "appearance")
+        rot = quaternion.to_matrix(quaternion.normalise(refquat)).T
+        offset = -np.array(mesh.scale) * (rot @ refpos)
+        pose = pose @ Pose(frozen(rot), frozen(offset))
+    return Geometry(geom.name, "mesh", (), pose, role, rgba, mesh.file, mesh.scale)
+
+
+def _colour(element: Element, assets: Assets) -> Rgba | None:
+    """Own rgba, else the material's colour."""
+    if "rgba" in element.attrib:
+        r, g, b, a = numbers(element, "rgba", 4).tolist()
+        return (r, g, b, a)
+    return assets.colours.get(element.attrib.get("material", ""))
+
+
+def _asset(element: Element, attr: str, known: dict[str, T]) -> T:
+    name = element.attrib.get(attr)
+    if name is None:
+        raise element.error(f"the attribute '{attr}' is missing")
+    if name not in known:
+        raise element.error(str(unknown_name(attr, name, known, owner="the assets")))
+    return known[name]
+
+
+def _integer(value: float) -> int:
+    return int(value) if abs(value) < 1e9 else 10**9

@@ -1,0 +1,178 @@
+"""What of an MJCF file has no meaning for a mechanism, and what would it have affected?
+
+MuJoCo knows far more than the mechanism: contact, rendering, actuators, sensors. The tables below
+say, for each element the reader looks into, which attributes are used (an empty set of effects)
+and what the others affect. What stands in no table is unknown to MuJoCo as well, and is reported
+as possibly affecting motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from linkwise.io.report import Affects, Reporter
+from linkwise.io.xml import Element
+
+USED: Final = None
+"""Marks an attribute that the reader uses."""
+
+Table = Mapping[str, Affects | None]
+
+
+def _table(used: str, **ignored: str) -> dict[str, Affects | None]:
+    table: dict[str, Affects | None] = dict.fromkeys(used.split(), USED)
+    for affects, names in ignored.items():
+        for name in names.split():
+            table[name] = affects  # type: ignore[assignment]
+    return table
+
+
+_ORIENTATION: Final = "quat axisangle euler xyaxes zaxis"
+
+ATTRIBUTES: Final[dict[str, Table]] = {
+    "mujoco": _table("model"),
+    "compiler": _table(
+        "angle eulerseq coordinate autolimits boundmass boundinertia settotalmass balanceinertia "
+        "strippath fitaabb meshdir assetdir inertiafromgeom inertiagrouprange alignfree",
+        appearance="texturedir discardvisual passthrough",
+        other="usethread fusestatic saveinertial savecompiled savecanonical conflict",
+    ),
+    "option": _table(
+        "gravity density viscosity wind",
+        contact="o_friction o_margin o_solimp o_solref cone impratio noslip_iterations "
+        "noslip_tolerance ccd_iterations ccd_tolerance sdf_initpoints sdf_iterations",
+        control="actuatorgroupdisable",
+        other="timestep integrator iterations jacobian ls_iterations ls_tolerance magnetic solver "
+        "sleep_tolerance tolerance apirate mpr_iterations mpr_tolerance collision",
+    ),
+    "flag": _table(
+        "gravity constraint equality limit frictionloss spring damper passive",
+        contact="contact filterparent midphase multiccd nativeccd override refsafe speculative ipc",
+        control="actuation clampctrl sensor",
+        other="autoreset diagexact energy eulerdamp fwdinv invdiscrete island sleep warmstart",
+    ),
+    "body": _table(
+        f"name childclass mocap pos gravcomp {_ORIENTATION}", other="sleep simple fuse user"
+    ),
+    "frame": _table(f"name childclass pos scale massscale scaling {_ORIENTATION}"),
+    "replicate": _table("count offset euler sep childclass"),
+    "inertial": _table(f"pos mass diaginertia fullinertia {_ORIENTATION}"),
+    "joint": _table(
+        "name class type pos axis springdamper limited actuatorfrclimited actuatorfrcrange range "
+        "stiffness ref springref armature damping frictionloss springyield",
+        contact="solreflimit solimplimit solreffriction solimpfriction margin",
+        control="actuatorgravcomp",
+        other="group user",
+    ),
+    "freejoint": _table("name align", other="group"),
+    "geom": _table(
+        "name class type contype conaffinity group size material mass density shellinertia fromto "
+        f"pos hfield mesh fitscale rgba fluidshape {_ORIENTATION}",
+        contact="condim priority friction solmix solref solimp margin gap surfacevel adhesion",
+        motion="fluidcoef",
+        appearance="castshadow",
+        other="user",
+    ),
+    "site": _table(
+        f"name class pos fromto {_ORIENTATION}",
+        appearance="type size rgba material group mesh",
+        other="user",
+    ),
+    "mesh": _table(
+        "name class file content_type scale vertex face refpos refquat inertia maxhullvert "
+        "builtin params material",
+        appearance="normal texcoord smoothnormal",
+    ),
+    "equality": _table(
+        "name class active body1 body2 site1 site2 anchor relpose torquescale joint1 joint2 "
+        "polycoef tendon1 tendon2",
+        contact="solref solimp",
+    ),
+    "material": _table(
+        "name class rgba",
+        appearance="texture emission metallic reflectance roughness shininess specular texrepeat "
+        "texuniform",
+    ),
+}
+"""Attributes by element: None for those used, else what they affect."""
+
+_ACTUATORS: Final = (
+    "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion "
+    "dcmotor plugin"
+)
+ACTUATORS: Final = frozenset(_ACTUATORS.split())
+"""Elements of the section `<actuator>`."""
+
+DEFAULT_AFFECTS: Final[dict[str, Affects]] = {
+    **{tag: "control" for tag in ACTUATORS},
+    "camera": "appearance",
+    "light": "appearance",
+    "texture": "appearance",
+    "pair": "contact",
+    "tendon": "motion",
+}
+"""What a `<default>` for an element that is not read would have affected."""
+
+SECTION_AFFECTS: Final[dict[str, Affects]] = {
+    "contact": "contact",
+    "sensor": "control",
+    "keyframe": "other",
+    "custom": "other",
+    "extension": "motion",
+}
+"""Sections whose children are reported one by one."""
+
+WHOLE_SECTIONS: Final[dict[str, Affects]] = {
+    "visual": "appearance",
+    "statistic": "appearance",
+    "size": "other",
+}
+"""Sections that are reported as a whole."""
+
+_WHY: Final[dict[Affects, str]] = {
+    "contact": "contact and constraint softness are not part of a mechanism",
+    "control": "actuation and sensing are not part of a mechanism",
+    "appearance": "rendering details are not kept",
+    "motion": "not supported",
+    "other": "not part of a mechanism",
+}
+
+
+@dataclass(slots=True)
+class Ignored:
+    """Counts the attributes that are not used, so that each is reported once for all elements."""
+
+    reporter: Reporter
+    counts: dict[tuple[str, str], int] = field(default_factory=lambda: {})
+    first: dict[tuple[str, str], tuple[Element, Affects | None]] = field(default_factory=lambda: {})
+
+    def check(self, element: Element, table: str | None = None) -> None:
+        """Note the attributes of an element that are not used; `table` if not under its tag."""
+        known = ATTRIBUTES[table or element.tag]
+        for attr in element.attrib:
+            affects = known.get(attr, "unknown")
+            if affects is USED:
+                continue
+            key = (element.tag, attr)
+            self.counts[key] = self.counts.get(key, 0) + 1
+            if key not in self.first:
+                self.first[key] = (element, None if affects == "unknown" else affects)  # type: ignore[assignment]
+
+    def flush(self) -> None:
+        """Report what was counted."""
+        for (tag, attr), count in self.counts.items():
+            element, affects = self.first[tag, attr]
+            others = f" (and {count - 1} more <{tag}>)" if count > 1 else ""
+            if affects is None:
+                reason = f"unknown attribute '{attr}'{others}"
+                self.reporter.note(element, "ignored", reason, "motion")
+            else:
+                reason = f"attribute '{attr}'{others}: {_WHY[affects]}"
+                self.reporter.note(element, "ignored", reason, affects)
+
+
+def ignore(reporter: Reporter, element: Element, affects: Affects, why: str = "") -> None:
+    """Report a whole element that is not used."""
+    reporter.note(element, "ignored", why or _WHY[affects], affects)

@@ -1,0 +1,76 @@
+"""What does a model look like with every `<include>` replaced by what it includes?"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from linkwise.errors import ParseError
+from linkwise.io.mjcf.path import Files
+from linkwise.io.xml import MAX_DEPTH, Element, read_xml, required, shorten
+
+MAX_INCLUDES: Final = 200
+"""Most files one model may include."""
+MAX_ELEMENTS: Final = 1_000_000
+"""Most elements of a model, all its files together."""
+
+
+def expand_includes(root: Element, files: Files) -> Element:
+    """The tree with the children of each included root put in place of its `<include>`.
+
+    A relative name is looked for next to the main model file, then next to the including file,
+    as MuJoCo does. A file may be included once only, which also rules out cycles. The elements
+    keep the file and line they come from. The tree is changed in place.
+
+    Raises:
+        ParseError: A missing, escaping or repeated file, or a model beyond the limits.
+    """
+    included = {os.path.realpath(root.file)}
+    count = 0
+    # (element, depth) whose children still have to be looked at.
+    stack: list[tuple[Element, int]] = [(root, 1)]
+    while stack:
+        parent, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            raise parent.error(f"nested deeper than {MAX_DEPTH} levels, includes counted")
+        count += len(parent.children)
+        if count > MAX_ELEMENTS:
+            raise parent.error(f"the model has more than {MAX_ELEMENTS} elements, includes counted")
+        children: list[Element] = []
+        waiting = list(reversed(parent.children))
+        while waiting:
+            child = waiting.pop()
+            if child.tag == "include":
+                waiting.extend(reversed(_included(child, files, included)))
+            else:
+                children.append(child)
+        parent.children = children
+        stack.extend((child, depth + 1) for child in children)
+    return root
+
+
+def _included(element: Element, files: Files, included: set[str]) -> list[Element]:
+    """Top-level elements of the file that an `<include>` names."""
+    if element.children:
+        raise element.error("an include has no children of its own")
+    name = required(element, "file")
+    extra = [attr for attr in element.attrib if attr not in ("file", "prefix")]
+    if extra:
+        raise element.error(f"unknown attribute '{shorten(extra[0])}'; an include has 'file'")
+    if "prefix" in element.attrib:
+        raise element.error("the attribute 'prefix' of an include is not supported")
+    dirs = list(dict.fromkeys([files.model_dir, os.path.dirname(element.file) or "."]))
+    found = files.find(element, name, dirs)
+    if found is None:
+        raise element.error(f"the included file '{shorten(name)}' does not exist; check the path")
+    real = os.path.realpath(found)
+    if real in included:
+        raise element.error(f"file '{shorten(name)}' is included twice; a file may come in once")
+    if len(included) > MAX_INCLUDES:
+        raise element.error(f"more than {MAX_INCLUDES} files are included, the most allowed")
+    included.add(real)
+    try:
+        return read_xml(found).children
+    except ParseError as problem:
+        problem.add_note(f"included from {element.file}:{element.line}")
+        raise

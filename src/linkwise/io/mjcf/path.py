@@ -1,0 +1,61 @@
+"""Which file does an MJCF file mean, and may it be opened?
+
+A model file may come from anywhere, so the files it names (includes, meshes) are followed only
+into the directory of the model file and into the directories the caller allows as `roots`.
+Symbolic links are resolved before the comparison.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from linkwise.io.xml import Element, shorten
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The directories that a model's files may come from.
+
+    Attributes:
+        model_dir: Directory of the main model file.
+        allowed: Resolved directories: the model's own, then the roots.
+    """
+
+    model_dir: str
+    allowed: tuple[str, ...]
+
+    @staticmethod
+    def of(path: str | os.PathLike[str], roots: Sequence[str | os.PathLike[str]]) -> Files:
+        """Files next to the model file `path`, or below one of `roots`."""
+        model_dir = os.path.dirname(os.fspath(path)) or "."
+        dirs = [model_dir, *(os.fspath(root) for root in roots)]
+        return Files(model_dir, tuple(dict.fromkeys(os.path.realpath(d) for d in dirs)))
+
+    def find(self, element: Element, text: str, dirs: Sequence[str]) -> str | None:
+        """Path of the first allowed, existing file called `text` in `dirs`; None if there is none.
+
+        Raises:
+            ParseError: No such file is found, and the path points outside the allowed directories.
+        """
+        if "\0" in text:
+            raise element.error("the file name contains a zero byte")
+        text = text.replace("\\", "/")  # Windows separators are read as MuJoCo does
+        escapes = False
+        for directory in dirs:
+            candidate = os.path.join(directory, text)
+            if not self._inside(candidate):
+                escapes = True
+            elif os.path.isfile(candidate):
+                return candidate
+        if escapes:
+            raise element.error(
+                f"file '{shorten(text)}' lies outside the model's directory; allowed are files "
+                "below it and below the directories given as roots=(...)"
+            )
+        return None
+
+    def _inside(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return any(real == d or real.startswith(d.rstrip(os.sep) + os.sep) for d in self.allowed)

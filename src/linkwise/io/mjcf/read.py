@@ -1,0 +1,174 @@
+"""How does an MJCF file become a mechanism? One stage a line, in `_read`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError, MissingExtraError, ParseError
+from linkwise.io.mjcf.assemble import Assembly, Base
+from linkwise.io.mjcf.asset import read_assets, stem
+from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_options
+from linkwise.io.mjcf.defaults import read_defaults
+from linkwise.io.mjcf.equality import Equalities
+from linkwise.io.mjcf.geom import Geom, read_geom
+from linkwise.io.mjcf.ignored import SECTION_AFFECTS, WHOLE_SECTIONS, Ignored, ignore
+from linkwise.io.mjcf.include import expand_includes
+from linkwise.io.mjcf.inertia import Inference, set_total_mass
+from linkwise.io.mjcf.joint import Joint, read_joint
+from linkwise.io.mjcf.path import Files
+from linkwise.io.mjcf.springdamper import resolve_springdampers
+from linkwise.io.mjcf.tendon import read_actuators, read_tendons
+from linkwise.io.mjcf.tree import BodyRecord, read_tree, unique
+from linkwise.io.report import Reporter
+from linkwise.io.xml import Element, shorten
+from linkwise.model.builder import Builder
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose
+
+
+def read_mjcf(
+    root: Element,
+    path: str | os.PathLike[str],
+    reporter: Reporter,
+    *,
+    base: Base = "auto",
+    keep_fixed: bool = False,
+    roots: Sequence[str | os.PathLike[str]] = (),
+) -> Mechanism:
+    """The mechanism of an MJCF file. Coordinates keep the meaning they have in MuJoCo.
+
+    Args:
+        root: The root element `<mujoco>`.
+        path: The file, from which includes and meshes are found.
+        reporter: Takes what is used approximately or not at all.
+        base: "auto" does as the file says; otherwise the one body on the world gets this hinge.
+        keep_fixed: Keep bodies without joints as bodies on locked hinges.
+        roots: Further directories that includes and meshes may come from.
+
+    Raises:
+        ParseError: The file is broken, or has a feature on which tree or masses depend and that
+            is not supported.
+        MissingExtraError: The inertia of a mesh needs its convex hull, and SciPy is missing.
+    """
+    with np.errstate(all="ignore"):  # overflow is looked for where it could arise
+        try:
+            mech = _read(root, path, reporter, base, roots)
+            return mech if keep_fixed else mech.merge_locked()
+        except (ParseError, MissingExtraError):
+            raise
+        except LinkwiseError as problem:
+            raise ParseError(str(problem), file=os.fspath(path)) from problem
+
+
+def _read(
+    root: Element,
+    path: str | os.PathLike[str],
+    reporter: Reporter,
+    base: Base,
+    roots: Sequence[str | os.PathLike[str]],
+) -> Mechanism:
+    files = Files.of(path, roots)
+    ignored = Ignored(reporter)
+    root = expand_includes(root, files)
+    ignored.check(root)
+    compiler = read_compiler(root, reporter, ignored)
+    options = read_options(root, reporter, ignored)
+    defaults = read_defaults(root, reporter, ignored)
+    assets = read_assets(root, defaults, files, compiler, reporter, ignored)
+    records = read_tree(root, defaults, compiler, reporter, ignored)
+    joints = _read_joints(records, compiler, options, reporter)
+    geoms = [
+        [read_geom(part.element, part.frame, compiler, assets) for part in record.geoms]
+        for record in records
+    ]
+    inertias = _read_inertias(records, geoms, compiler, reporter)
+    poses = _world_poses(records)
+    tendons = read_tendons(root, defaults, reporter)
+    by_name = {joint.name: joint for group in joints for joint in group}
+    read_actuators(root, defaults, options, by_name, reporter)
+    resolve_springdampers(records, joints, inertias, poses, options)
+    model = Assembly(records, joints, geoms, inertias, compiler, assets, reporter)
+    builder = Builder(root.attrib.get("model") or stem(path), gravity=options.gravity)
+    model.fill(builder, base)
+    equalities = Equalities(
+        builder,
+        reporter,
+        {record.name: pose for record, pose in zip(records, poses, strict=True)},
+        model.sites,
+        model.hinges,
+        tendons,
+        model.taken,
+    )
+    equalities.read(root, defaults, ignored, options.equality)
+    _report_sections(root, reporter)
+    ignored.flush()
+    return builder.build(load_report=reporter.report())
+
+
+def _read_joints(
+    records: Sequence[BodyRecord], compiler: Compiler, options: Options, reporter: Reporter
+) -> list[list[Joint]]:
+    """Joints of each body, in order; one without a name is called `body:i`."""
+    joints: list[list[Joint]] = []
+    taken: set[str] = set()
+    for record in records:
+        group: list[Joint] = []
+        for i, part in enumerate(record.joints):
+            name = part.name or unique(f"{record.name}:{i}", taken)
+            if name in taken:
+                raise part.element.error(f"the joint name '{shorten(name)}' is used twice")
+            taken.add(name)
+            joint = read_joint(part.element, name, part.frame, compiler, options, reporter)
+            if joint.kind == "free" and (record.parent != 0 or len(record.joints) > 1):
+                raise part.element.error(
+                    "a free joint has to be the only joint of a body on the world"
+                )
+            group.append(joint)
+        joints.append(group)
+    return joints
+
+
+def _read_inertias(
+    records: Sequence[BodyRecord],
+    geoms: Sequence[list[Geom]],
+    compiler: Compiler,
+    reporter: Reporter,
+) -> list[SpatialInertia]:
+    inference = Inference(compiler, reporter)
+    inertias = [SpatialInertia.zero()]
+    for record, own in zip(records[1:], geoms[1:], strict=True):
+        inertias.append(inference.body(record, own))
+    if compiler.settotalmass > 0.0:
+        inertias = set_total_mass(inertias, compiler.settotalmass)
+    return inertias
+
+
+def _world_poses(records: Sequence[BodyRecord]) -> list[Pose]:
+    """World pose of each body at the configuration the file describes."""
+    poses: list[Pose] = []
+    for record in records:
+        poses.append(record.pose if record.parent < 0 else poses[record.parent] @ record.pose)
+        if not np.isfinite(poses[-1].p).all():
+            raise record.element.error("the position exceeds the range of numbers")
+    return poses
+
+
+def _report_sections(root: Element, reporter: Reporter) -> None:
+    used = {"compiler", "option", "default", "asset", "worldbody", "equality", "tendon", "actuator"}
+    for section in root.children:
+        if section.tag in WHOLE_SECTIONS:
+            ignore(reporter, section, WHOLE_SECTIONS[section.tag])
+        elif section.tag in SECTION_AFFECTS:
+            for child in section.children:
+                ignore(reporter, child, SECTION_AFFECTS[section.tag])
+        elif section.tag == "deformable":
+            for child in section.children:
+                if child.tag != "skin":
+                    raise child.error("deformable objects are not supported; the model needs them")
+                ignore(reporter, child, "appearance")
+        elif section.tag not in used:
+            reporter.note(section, "ignored", "unknown section", "motion")
