@@ -44,7 +44,7 @@ def load(
 
         return read_urdf(root, path, reporter, base=base, keep_fixed=keep_fixed, roots=roots)
     if root.tag == "mujoco":
-        from linkwise.io.mjcf import read_mjcf
+        from linkwise.io.mjcf.read import read_mjcf
 
         return read_mjcf(root, path, reporter, base=base, keep_fixed=keep_fixed, roots=roots)
     known = {"sdf": "SDF is not read; convert it to URDF or MJCF", "COLLADA": "this is a mesh"}

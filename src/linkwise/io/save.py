@@ -40,7 +40,7 @@ def save(
 
         text = write_urdf(mech, reporter)
     elif kind == "mjcf":
-        from linkwise.io.mjcf import write_mjcf
+        from linkwise.io.mjcf.write import write_mjcf
 
         text = write_mjcf(mech, reporter)
     else:
