@@ -244,3 +244,16 @@ def test_a_mechanism_cannot_be_changed():
     for array in (mech.gravity, mech.armature, mech.parent, mech.inertias.mass, mech.lower):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
+
+
+def test_numbers_that_overflow_are_refused():
+    huge = lw.SpatialInertia(np.array(1e300), np.full(3, np.inf), np.eye(3))
+    text = broken(lambda: lw.Builder("x").body("a", "world", lw.Pin(), inertia=huge))
+    assert "body 'a': its inertia is not finite" in text
+    stack = two_links().build().poses(np.zeros(2))
+    text = broken(lambda: lw.Builder("x").body("a", "world", lw.Pin(), inboard=stack))
+    assert "its pose is a stack" in text
+    far = lw.Builder("far").body("a", "world", lw.Pin(), inboard=(1.5e308, 0, 0))
+    mech = far.body("b", "a", lw.Pin(), inboard=(1.5e308, 0, 0)).build()
+    with np.errstate(over="ignore"), pytest.raises(ModelError, match="too far away"):
+        mech.poses(mech.neutral())

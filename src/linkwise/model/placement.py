@@ -28,6 +28,9 @@ def body_poses(mech: Mechanism, q: Array) -> Pose:
         step = body.pose(q[..., start:stop])
         here = step if above < 0 else Pose(rot[above], p[above]) @ step
         rot[k], p[k] = here.rot, here.p
+    if not np.isfinite(p).all():
+        far = mech.bodies[int(np.argwhere(~np.isfinite(p))[0][0])].name
+        raise ModelError(f"the place of body {far!r} is too far away to be a number.")
     return Pose(np.moveaxis(rot, 0, len(lead)), np.moveaxis(p, 0, len(lead)))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.state import split_coordinate
 from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
@@ -68,6 +70,7 @@ def structure(
         *_doubled("loop", [x.name for x in loops]),
         *_doubled("coupling", [c.name for c in couplings]),
     ]
+    found += _numbers(bodies, nodes)
     seen = {WORLD}
     for body in bodies:
         if body.parent not in seen:
@@ -91,6 +94,29 @@ def structure(
     found += _loop_structure(loops, seen | {n.name for n in nodes})
     found += _coupling_structure(couplings, bodies)
     return found
+
+
+def _numbers(bodies: Sequence[Body], nodes: Sequence[Node]) -> Iterator[Finding]:
+    """Parts whose shapes are wrong or that are not finite (by overflow, for instance)."""
+    good = set[int]()  # equal links share their objects
+    parts: Iterable[tuple[str, Pose | SpatialInertia | None]] = chain(
+        ((f"body {b.name!r}", x) for b in bodies for x in (b.inboard, b.outboard, b.inertia)),
+        ((f"node {n.name!r}", x) for n in nodes for x in (n.pose, n.inertia)),
+    )
+    for where, part in parts:
+        if part is None or id(part) in good:
+            continue
+        pose = isinstance(part, Pose)
+        what = "pose" if pose else "inertia"
+        numbers = (part.rot, part.p) if pose else (part.mass, part.h, part.J)
+        shapes = [(3, 3), (3,)] if pose else [(), (3,), (3, 3)]
+        if [np.shape(x) for x in numbers] != shapes:
+            reason = f"its {what} is a stack; a mechanism takes single ones."
+            yield _error(where, "shape", reason, "Index it, for instance poses[0].")
+        elif not all(np.isfinite(x).all() for x in numbers):
+            yield _error(where, "not-finite", f"its {what} is not finite.", "Look at its numbers.")
+        else:
+            good.add(id(part))
 
 
 def _error(where: str, code: str, reason: str, repair: str) -> Finding:
