@@ -67,7 +67,7 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         rows = [[n.name, n.kind, n.body, _vector(n.pose.p), _mass(n.inertia)] for n in mech.nodes]
         yield from table(["name", "kind", "on body", "at [m]", "mass [kg]"], rows)
     elif mech.nodes:
-        kinds = [f"{sum(n.kind == k for n in mech.nodes)} {k}s" for k in _kinds(mech)]
+        kinds = [_count(sum(n.kind == k for n in mech.nodes), k, f"{k}s") for k in _kinds(mech)]
         yield f"and {_count(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
     if mech.loops:
         yield from ("", "loops")

@@ -18,6 +18,7 @@ from linkwise.io.load import load
 from linkwise.io.save import save
 from linkwise.model import Builder, Mechanism
 from linkwise.model.hinges import Pin, RollingBall
+from linkwise.model.state import split_coordinate
 from linkwise.spatial import SpatialInertia
 
 
@@ -92,21 +93,28 @@ def _hinges(mech: Mechanism, check: Checks) -> None:
 def _derived(mech: Mechanism, check: Checks) -> None:
     """From one mechanism others are made: locked, loaded, mounted, renumbered."""
     q = mech.random(1)
-    tip = mech.bodies[-1]
+    tied = {split_coordinate(n)[0] for c in mech.couplings for n in [c.dependent, *dict(c.terms)]}
+    free = [b for b in mech.bodies if b.hinge.nv and b.hinge_name not in tied]
+    if not free:
+        print("  (all hinges of this robot are locked or coupled)")
+        return
+    tip = free[-1]
     held = mech.lock({tip.hinge_name: q[mech.q_slice(tip.hinge_name)]})
     load_kg = SpatialInertia.solid_sphere(2.0, 0.05)
     rows = [
         ["as it is", repr(mech)],
-        ["last hinge locked", repr(held)],
-        ["and melted into its parent", repr(held.merge_locked())],
+        [f"{tip.hinge_name} locked", repr(held)],
+        ["and melted into the parent", repr(held.merge_locked())],
         ["released again", repr(held.release())],
-        ["with 2 kg at the tip", f"{mech.with_payload(tip.name, load_kg).total_mass:.6g} kg"],
+        [f"with 2 kg on {tip.name}", f"{mech.with_payload(tip.name, load_kg).total_mass:.6g} kg"],
         [
             "a pendulum mounted on it",
             repr(mech.mount(models.pendulum(2), at=tip.name, prefix="p_")),
         ],
     ]
     print("\n".join(table(["mechanism", "gives"], rows)))
+    if mech.total_mass == 0.0:
+        return
     order = [b.name for b in reversed(mech.bodies)]
     again = mech.renumber(order)
     q_again = np.concatenate([q[mech.q_slice(b.hinge_name)] for b in again.bodies])

@@ -1,0 +1,138 @@
+"""The command line, called as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import linkwise as lw
+from linkwise.cli import main
+
+URDF = """<robot name="arm">
+  <link name="base"/>
+  <link name="upper"><inertial><mass value="2"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="lower"><inertial><mass value="1"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.9" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/>
+    <axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="5" velocity="1"/></joint>
+  <joint name="elbow" type="continuous"><parent link="upper"/><child link="lower"/>
+    <axis xyz="0 1 0"/><mimic joint="shoulder" multiplier="-0.5" offset="0.1"/></joint>
+  <gazebo/>
+</robot>"""
+
+
+@pytest.fixture
+def arm(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(URDF)
+    return str(path)
+
+
+def test_info_shows_the_tree(arm, capsys):
+    assert main(["info", arm]) == 0
+    out = capsys.readouterr().out
+    assert "arm: 2 bodies, 2 degrees of freedom (nq = 2), 3 kg" in out
+    assert "shoulder" in out
+    assert "[-1, 2] rad" in out
+    assert "elbow = -0.5 shoulder + 0.1" in out
+    assert "error: body 'lower'" in out
+    assert "1 elements used approximately or not at all (1 other)" in out
+    assert ":11: <gazebo>" not in out
+    assert main(["info", arm, "--report"]) == 0
+    assert ":11:" in capsys.readouterr().out
+
+
+def test_info_json_is_complete_and_standard(arm, capsys):
+    assert main(["info", arm, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
+    assert (data["nq"], data["nv"], data["total_mass"]) == (2, 2, 3.0)
+    assert data["bodies"][0]["hinge"]["lower"] == [-1.0]
+    assert data["bodies"][1]["hinge"]["upper"] == [None]
+    assert data["couplings"][0]["terms"] == {"shoulder": [-0.5]}
+    assert data["findings"][0]["code"] == "triangle"
+    assert data["load_report"][0]["line"] == 11
+
+
+def test_info_options(arm, capsys):
+    assert main(["info", arm, "--base", "free", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nv"] == 8
+    assert main(["info", arm, "--check"]) == 1
+    assert main(["info", "puma560", "--check"]) == 0
+    capsys.readouterr()
+    assert main(["info", "seven_dof_arm", "--nodes"]) == 0
+    assert "hand" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [n for n in lw.models.__all__ if n[0].islower()])
+def test_info_of_every_built_in_mechanism(name, capsys):
+    arguments = {"chain": "(5)", "random_tree": "(12,3)", "multi_arm": "(3)"}
+    assert main(["info", name + arguments.get(name, "")]) == 0
+    assert "degrees of freedom" in capsys.readouterr().out
+
+
+def test_tree_lines(capsys):
+    """Branches are drawn; a serial chain stays in its column."""
+    b = lw.Builder("t")
+    for name, parent in [("a", "world"), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "d")]:
+        b.body(name, parent, lw.Pin(), inertia=lw.SpatialInertia.solid_sphere(1, 1))
+    from linkwise.cli.info import tree_table
+
+    rows = list(tree_table(b.build()))[2:]
+    assert [row[5:9].rstrip() for row in rows] == ["a", "├ b", "│ c", "└ d", "  e"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["info", "missing.urdf"], "missing.urdf"),
+        (["info", "puma56"], "did you mean 'puma560'"),
+        (["info", "chain(x)"], "cannot build 'chain(x)'"),
+        (["info", "chain()"], "chain("),
+    ],
+)
+def test_errors_are_one_clear_line(arguments, text, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert text in captured.err
+    assert captured.err.startswith("linkwise: ")
+    assert "Traceback" not in captured.err
+
+
+def test_strict_names_the_line(arm, capsys):
+    assert main(["info", arm, "--strict"]) == 2
+    assert f"{arm}:11" in capsys.readouterr().err
+
+
+def test_tour_passes_all_its_checks(capsys):
+    assert main(["tour"]) == 0
+    out = capsys.readouterr().out
+    assert " 0 failed" in out
+    assert "FAIL " not in out
+
+
+def test_tour_of_a_user_robot(arm, capsys):
+    assert main(["tour", arm]) == 0
+    assert "shoulder" in capsys.readouterr().out
+
+
+def test_as_a_program_with_a_reader_that_stops():
+    command = [sys.executable, "-m", "linkwise", "info", "chain(3000)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert errors == b""
+
+
+def test_help_teaches(capsys):
+    for arguments in (["--help"], ["info", "--help"], ["tour", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+    assert "examples:" in capsys.readouterr().out
