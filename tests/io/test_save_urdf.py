@@ -322,6 +322,19 @@ def test_names_are_escaped():
     assert [b.name for b in back.bodies] == names
 
 
+def test_marked_links_in_a_row_are_read_as_they_stand():
+    mark = '<origin xyz="0 0 1"/><linkwise:outboard/>'
+    text = robot(
+        *(link(name, "") for name in "abcd"),
+        joint("j", "continuous", "a", "b"),
+        joint("f", "fixed", "b", "c", mark),
+        joint("g", "fixed", "c", "d", mark),
+    )
+    mech = read(text)
+    assert [b.name for b in mech.bodies] == ["c"]
+    assert mech.pose(np.zeros(1), "d").p.tolist() == [0, 0, 2]
+
+
 def test_generated_names_avoid_the_users():
     builder = Builder("r")
     for name, parent in (("b__hinge", "world"), ("b", "b__hinge"), ("b__outboard", "b")):

@@ -25,7 +25,6 @@ from linkwise.model.builder import Builder
 from linkwise.model.hinges import Free, Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
-from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
 Base = Literal["auto", "fixed", "free"] | Hinge
@@ -86,58 +85,58 @@ def _add_bodies(
     waiting: dict[str, Joint] = {}  # moving joints whose body frame follows on a fixed one
     for name, joint in in_order(robot, top):
         link = robot.links[name]
-        inertia = SpatialInertia.zero() if link.inertia is None else link.inertia
-        if joint is None and base in ("auto", "fixed"):
-            _add_ground(builder, robot, link)
-            places[name] = (WORLD, Pose.identity())
-            continue
-        body = _body_name(robot, link)
-        outboard, hinge_above, hinge_name = Pose.identity(), joint, None
         if joint is None:
-            hinge = base if isinstance(base, Hinge) else Free()
-            hinge_name = _fresh("root_joint", robot.joints)
-            builder.body(
-                body,
-                WORLD,
-                hinge,
-                hinge_name=hinge_name,
-                inertia=inertia,
-                geometry=link.geometry,
-            )
-            places[name] = (body, Pose.identity())
+            places[name] = _add_root(builder, robot, link, base)
             continue
-        if _is_hinge_frame(robot, name):
+        if _is_hinge_frame(robot, joint):
             waiting[name] = joint
             continue
+        body, above, outboard = _body_name(robot, link), joint, Pose.identity()
         if joint.parent in waiting:
-            hinge_above, outboard = waiting[joint.parent], joint.inboard
+            above, outboard = waiting[joint.parent], joint.inboard
             places[joint.parent] = (body, outboard.inverse())
-        assert hinge_above is not None
-        parent, offset = places[hinge_above.parent]
+        parent, offset = places[above.parent]
         builder.body(
             body,
             parent,
-            hinge_above.hinge,
-            hinge_name=hinge_above.name,
-            inboard=offset @ hinge_above.inboard,
+            above.hinge,
+            hinge_name=above.name,
+            inboard=offset @ above.inboard,
             outboard=outboard,
-            inertia=inertia,
-            drive=hinge_above.drive,
+            inertia=link.inertia,
+            drive=above.drive,
             geometry=link.geometry,
         )
         places[name] = (body, Pose.identity())
     return places
 
 
-def _is_hinge_frame(robot: Robot, name: str) -> bool:
-    """Whether a link only holds the moving side of a hinge, away from its body's frame.
+def _is_hinge_frame(robot: Robot, joint: Joint) -> bool:
+    """Whether the child of a joint only holds the moving side of a hinge.
 
-    `save` writes such a link, with a joint marked `<linkwise:outboard/>`, where the frame of a
-    body is not at its hinge.
+    `save` writes such a link where the frame of a body is not at its hinge, and the body fixed to
+    it by a joint marked `<linkwise:outboard/>`.
     """
-    below, link = robot.children.get(name, []), robot.links[name]
+    below, link = robot.children.get(joint.child, []), robot.links[joint.child]
     bare = link.inertia is None and not link.geometry
-    return bare and len(below) == 1 and below[0].closes_frame
+    return joint.hinge.nv > 0 and bare and len(below) == 1 and below[0].closes_frame
+
+
+def _add_root(builder: Builder, robot: Robot, link: Link, base: Base) -> tuple[str, Pose]:
+    """The root link, on the ground or on the hinge asked for."""
+    if base in ("auto", "fixed"):
+        _add_ground(builder, robot, link)
+        return WORLD, Pose.identity()
+    body = _body_name(robot, link)
+    builder.body(
+        body,
+        WORLD,
+        base if isinstance(base, Hinge) else Free(),
+        hinge_name=_fresh("root_joint", robot.joints),
+        inertia=link.inertia,
+        geometry=link.geometry,
+    )
+    return body, Pose.identity()
 
 
 def _add_ground(builder: Builder, robot: Robot, link: Link) -> None:
