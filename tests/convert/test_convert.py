@@ -165,6 +165,29 @@ def test_drake(tmp_path, text, tip):
         np.testing.assert_allclose(layout.spatial_velocity_from(found), world, atol=1e-13)
 
 
+@pytest.mark.oracle
+def test_drake_ball_joint():
+    plant_module = pytest.importorskip("pydrake.multibody.plant")
+    tree = pytest.importorskip("pydrake.multibody.tree")
+    plant = plant_module.MultibodyPlant(0.0)
+    inertia = tree.SpatialInertia.SolidSphereWithMass(1.0, 0.1)
+    body = plant.AddRigidBody("eye", inertia)
+    plant.AddJoint(tree.BallRpyJoint("socket", plant.world_frame(), body.body_frame()))
+    plant.Finalize()
+    b = lw.Builder("eye").body("eye", "world", lw.Spherical(), hinge_name="socket")
+    mech = b.build()
+    context, layout = plant.CreateDefaultContext(), lw.convert.drake_layout(mech, plant)
+    check_round_trips(layout, mech)
+    for q, v, _ in states(mech):
+        plant.SetPositions(context, layout.q_to(q))
+        plant.SetVelocities(context, layout.v_to(q, v))
+        here = mech.pose(q, "eye")
+        there = plant.EvalBodyPoseInWorld(context, body).GetAsMatrix4()
+        np.testing.assert_allclose(here.matrix, there, atol=1e-13)
+        spin = plant.EvalBodySpatialVelocityInWorld(context, body).rotational()
+        np.testing.assert_allclose(here.rot @ v, spin, atol=1e-13)
+
+
 class FakeJoint:
     """Enough of a Pinocchio joint for the layout to ask."""
 

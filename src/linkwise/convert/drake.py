@@ -6,6 +6,7 @@ from typing import Any
 
 from linkwise.convert.layout import (
     ANGULAR_FIRST,
+    BALL_RPY,
     FREE_WORLD,
     PLANAR_IN_PARENT,
     SAME,
@@ -53,6 +54,8 @@ def drake_layout(mech: Mechanism, plant: Any) -> Layout:
 def _rule(kind: str, joint: Foreign) -> Rule | None:
     if kind == "free":
         return FREE_WORLD if joint.nq == 7 else None
+    if kind == "spherical":
+        return BALL_RPY if joint.nq == 3 else None
     if kind == "planar":
         return PLANAR_IN_PARENT
     return SAME if joint.nq == joint.nv else None

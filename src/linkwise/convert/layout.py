@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.errors import FrameError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial import quaternion
+from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike
 
 Map = Callable[[Array], Array]
@@ -296,6 +296,14 @@ PLANAR_IN_PARENT = Rule(
 )
 
 BALL_XYZW = Rule("quaternion x y z w", *_parts((1, 2, 3, 0)), _same_at, _same_at)
+
+BALL_RPY = Rule(
+    "roll, pitch, yaw; velocity in the parent's axes",
+    lambda q: rotation.rpy_of(quaternion.to_matrix(q)),
+    lambda q: quaternion.from_matrix(rotation.rpy(q[..., 0], q[..., 1], q[..., 2])),
+    _turned,
+    lambda q, v: _turned(q, v, back=True),
+)
 
 FREE_LINEAR_FIRST = Rule(
     "position, quaternion x y z w; v = (linear, angular) in body axes",
