@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dense_kinematics import constraint_jacobian, loop_gap
 
 from linkwise import models
 from linkwise.errors import ModelError
+from tests.dense_kinematics import constraint_jacobian, loop_gap
 
 # Mechanism, loops, freedoms left at the neutral configuration.
 CLOSED = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dense_kinematics import mass_matrix, node_jacobian
 
 from linkwise import models
+from tests.dense_kinematics import mass_matrix, node_jacobian
 
 I_1, M_2, M_3 = 0.7, 2.3, 1.1
 

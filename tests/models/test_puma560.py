@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dense_kinematics import gravity_torque, mass_matrix
 
 from linkwise import models
 from linkwise.models.puma560 import EFFECTIVE_MOTOR_INERTIA, FRAMES, LINKS
+from tests.dense_kinematics import gravity_torque, mass_matrix
 
 # Inertia constants I_1 .. I_23 [kg m²] and gravity constants g_1 .. g_5 [N m] as printed.
 PRINTED = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dense_kinematics import body_jacobians, difference_jacobians, mass_matrix
 
 from linkwise import models
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free, Locked
 from linkwise.models import HINGE_KINDS
+from tests.dense_kinematics import body_jacobians, difference_jacobians, mass_matrix
 
 SEEDS = range(12)
 

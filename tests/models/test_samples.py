@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from tests.dense_kinematics import body_jacobians, difference_jacobians, mass_matrix
 
 from linkwise import models
 from linkwise.errors import ModelError
 from linkwise.model import Mechanism
 from linkwise.model.hinges import Free
 from linkwise.models.quadruped import STANCE_HEIGHT
+from tests.dense_kinematics import body_jacobians, difference_jacobians, mass_matrix
 
 
 @dataclass(frozen=True)
