@@ -119,28 +119,38 @@ def load_row(
 
 
 def chain_table() -> str:
-    """Time and memory of `lw.models.chain(n)`, one fresh process for each n."""
-    code = """
-import resource, sys, time, linkwise as lw
+    """Time and memory of `lw.models.chain(n)`, one fresh process for each figure."""
+    timed = """
+import time, linkwise as lw
 lw.models.chain(10)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-t = time.perf_counter()
+start = time.perf_counter()
 mech = lw.models.chain({n})
-t = time.perf_counter() - t
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-unit = 1 if sys.platform == "darwin" else 1024
+print(time.perf_counter() - start)
 assert mech.n_bodies == {n}
-print(t, (after - before) * unit)
+"""
+    traced = """
+import tracemalloc, linkwise as lw
+lw.models.chain(10)
+tracemalloc.start()
+mech = lw.models.chain({n})
+print(*tracemalloc.get_traced_memory())
 """
     rows: list[str] = []
     for n in (1_000, 3_000, 10_000, 30_000, 100_000):
-        seconds, memory = (float(x) for x in python(code.format(n=n)).split())
+        seconds = statistics.median(float(python(timed.format(n=n))) for _ in range(3))
+        held, peak = (float(x) for x in python(traced.format(n=n)).split())
         rows.append(
             f"| {n:,} | {seconds:.2f} | {1e6 * seconds / n:.0f} "
-            f"| {memory / 2**20:.0f} | {memory / n / 1024:.1f} |"
+            f"| {held / 2**20:.1f} | {peak / 2**20:.1f} | {peak / n:.0f} |"
         )
-    head = "## A chain of n bodies\n\nOne process each; memory is the growth of its peak.\n"
-    columns = ["| n | s | µs a body | peak MiB | KiB a body |", "| --- " * 5 + "|"]
+    head = (
+        "## A chain of n bodies\n\nTime is the median of 3 fresh processes; memory is counted by "
+        "tracemalloc in another one.\n"
+    )
+    columns = [
+        "| n | s | µs a body | held MiB | peak MiB | peak bytes a body |",
+        "| --- " * 6 + "|",
+    ]
     return "\n".join([head, *columns, *rows, ""])
 
 
