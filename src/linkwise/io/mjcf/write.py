@@ -1,0 +1,231 @@
+"""How does a mechanism become an MJCF file that reads back as the same mechanism?
+
+Bodies nest as the tree does, inertias are explicit, angles are in radians, and numbers have all
+their digits. Bodies without mass between two hinges are written as one body with several joints,
+since MuJoCo has no massless bodies. Nodes become sites, or bodies without joints where they carry
+inertia or shapes; loops and couplings become equalities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from linkwise.io.mjcf.assemble import WORLD_NODE
+from linkwise.io.mjcf.body_write import ShapeWriter, inertial_element, pose_attributes
+from linkwise.io.mjcf.equality_write import EqualityWriter
+from linkwise.io.mjcf.joint_write import JointOut, joint_elements, joints_of, reference
+from linkwise.io.report import Reporter
+from linkwise.io.xml import MAX_DEPTH, Element
+from linkwise.io.xml_write import make, row, xml_text
+from linkwise.model.body import WORLD, Body, Node
+from linkwise.model.hinges import Free, Locked
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.pose import Pose
+
+MAX_FREEDOMS: Final = 6
+"""Most freedoms of one body in MuJoCo."""
+
+
+def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
+    """Text of an MJCF file with the same physics.
+
+    Args:
+        mech: The mechanism.
+        reporter: Takes what is written in another form or not at all.
+
+    Raises:
+        ModelError: A hinge that MJCF cannot express; names the body.
+    """
+    draft = _Draft(mech, reporter, ShapeWriter(reporter))
+    draft.write_bodies()
+    draft.write_nodes()
+    equalities = EqualityWriter(mech, reporter, draft.joint_names, draft.sites, draft.refs)
+    equalities.write(draft.follow)
+    for element, name in draft.sites_to_add(equalities.new_sites):
+        draft.elements[name].children.append(element)
+    # inertiafromgeom: what has no <inertial> has no mass, whatever its shapes.
+    compiler = {"angle": "radian", "autolimits": "false", "inertiafromgeom": "false"}
+    root = make(
+        "mujoco",
+        {"model": mech.name},
+        make("compiler", compiler),
+        make("option", {"gravity": row(mech.gravity)}),
+        draft.shapes.assets(),
+        draft.elements[WORLD],
+        *equalities.sections(),
+    )
+    return xml_text(root, comment="Written by Linkwise.")
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The tree while it grows.
+
+    Attributes:
+        elements: The element of each body written, by its name.
+        joint_names: Names of the joints of each hinge, in the order of its joints.
+        sites: Names of nodes that are written as sites.
+        refs: Reference coordinates of joints that have one other than zero.
+        follow: (slide, hinge, travel) of slides that follow a hinge.
+    """
+
+    mech: Mechanism
+    reporter: Reporter
+    shapes: ShapeWriter
+    elements: dict[str, Element] = field(default_factory=lambda: {WORLD: make("worldbody")})
+    joint_names: dict[str, list[tuple[str, JointOut]]] = field(default_factory=lambda: {})
+    sites: set[str] = field(default_factory=lambda: set())
+    refs: dict[str, float] = field(default_factory=lambda: {})
+    follow: list[tuple[str, str, float]] = field(default_factory=lambda: [])
+
+    def write_bodies(self) -> None:
+        """All bodies, each in the element of its parent."""
+        mech = self.mech
+        absorbed = self.absorbed()
+        chains: dict[str, list[tuple[Body, list[JointOut]]]] = {}
+        depth = {WORLD: 2}
+        taken = {body.hinge_name for body in mech.bodies}
+        for body in mech.bodies:
+            joints = [] if isinstance(body.hinge, Locked) else joints_of(body, self.reporter)
+            chain = [*chains.pop(body.parent, []), (body, joints)]
+            self.name_joints(body, joints, taken)
+            if body.name in absorbed:
+                chains[body.name] = chain
+                continue
+            parent = chain[0][0].parent
+            depth[body.name] = depth[parent] + 1
+            self.elements[body.name] = element = self.body_element(body, chain)
+            self.elements[parent].children.append(element)
+        if max(depth.values()) > MAX_DEPTH - 2:
+            reason = f"the tree nests {max(depth.values())} levels; `load` reads {MAX_DEPTH}"
+            self.reporter.note(f"mechanism '{mech.name}'", "approximate", reason, "other")
+        self.check_order()
+
+    def absorbed(self) -> set[str]:
+        """Bodies that vanish into the joints of their only child."""
+        mech = self.mech
+        busy = {node.body for node in mech.nodes}
+        busy |= {end for loop in mech.loops for end in (loop.node_a, loop.node_b)}
+        found: set[str] = set()
+        freedoms: dict[str, int] = {}
+        for k, body in enumerate(mech.bodies):
+            children = mech.children[k]
+            below = freedoms.get(body.parent, 0) if body.parent in found else 0
+            freedoms[body.name] = below + body.hinge.nv
+            if len(children) != 1 or body.name in busy or body.geometry:
+                continue
+            if float(body.inertia.mass) or body.inertia.J.any() or body.inertia.h.any():
+                continue
+            child = mech.bodies[children[0]]
+            fits = freedoms[body.name] + child.hinge.nv <= MAX_FREEDOMS
+            still = isinstance(child.hinge, Locked | Free) or isinstance(body.hinge, Locked | Free)
+            # MuJoCo has no turn after a ball joint within one body.
+            if fits and not still and body.hinge.quaternion is None:
+                found.add(body.name)
+        return found
+
+    def name_joints(self, body: Body, joints: list[JointOut], taken: set[str]) -> None:
+        """One joint takes the name of the hinge; several add the name of the coordinate."""
+        if len(joints) == 1:
+            self.joint_names[body.hinge_name] = [(body.hinge_name, joints[0])]
+            return
+        named: list[tuple[str, JointOut]] = []
+        for joint in joints:
+            what = "ball" if joint.q is None else body.hinge.coordinates[joint.q].name
+            if joint.travel is not None:
+                what += "_travel"
+            name = f"{body.hinge_name}_{what}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            if joint.travel is not None:
+                self.follow.append((name, named[-1][0], joint.travel))
+            named.append((name, joint))
+        self.joint_names[body.hinge_name] = named
+
+    def body_element(self, body: Body, chain: list[tuple[Body, list[JointOut]]]) -> Element:
+        """`<body>` with inertia, joints and shapes; the chain ends with the body itself."""
+        # S_i, from hinge i to the body frame at the reference, from the last hinge to the first.
+        way, ways = Pose.identity(), list[Pose]()
+        for one, own in reversed(chain):
+            q = one.hinge.neutral()
+            if one is not chain[0][0] and len(own) == 1:
+                q = reference(one)
+                if q.any():
+                    self.refs[one.hinge_name] = float(q[0])
+            ways.append(one.outboard @ way)
+            way = one.inboard @ one.hinge.pose(q) @ ways[-1]
+        joints: list[Element] = []
+        for (one, own), after in zip(chain, reversed(ways), strict=True):
+            names = [name for name, _ in self.joint_names[one.hinge_name]] if own else []
+            if own:
+                ref = self.refs.get(one.hinge_name, 0.0)
+                joints += joint_elements(one, own, names, after, ref, self.reporter)
+            if one is not body and one.name != f"{body.name}:{one.hinge_name}":
+                reason = f"it has no mass and is written as joints of body '{body.name}'"
+                self.reporter.note(f"body '{one.name}'", "approximate", reason, "other")
+        place = Pose.identity() if _is_free(chain) and body.parent == WORLD else way
+        return make(
+            "body",
+            {"name": body.name, **pose_attributes(place)},
+            inertial_element(body.inertia),
+            *joints,
+            *self.shapes.geoms(body.geometry, body.name, moving=True),
+        )
+
+    def write_nodes(self) -> None:
+        """Bare frames as sites; nodes with inertia or shapes, and links, as bodies."""
+        for node in self.mech.nodes:
+            parent = self.elements[node.body].children
+            still = node.body == WORLD
+            if node.kind == "frame" and node.inertia is None and not node.geometry:
+                self.sites.add(node.name)
+                parent.append(make("site", {"name": node.name, **pose_attributes(node.pose)}))
+            elif self.is_ground(node):
+                parent.extend(self.shapes.geoms(node.geometry, WORLD, moving=False))
+            else:
+                if node.kind != "link":
+                    reason = f"a {node.kind} that carries something reads back as a link"
+                    self.reporter.note(f"node '{node.name}'", "approximate", reason, "other")
+                parent.append(
+                    make(
+                        "body",
+                        {"name": node.name, **pose_attributes(node.pose)},
+                        inertial_element(node.inertia),
+                        *self.shapes.geoms(node.geometry, node.name, moving=not still),
+                    )
+                )
+
+    @staticmethod
+    def is_ground(node: Node) -> bool:
+        """Whether a node only carries shapes of the world itself."""
+        here = not node.pose.p.any() and bool((node.pose.rot == np.eye(3)).all())
+        return node.name == WORLD_NODE and node.body == WORLD and node.inertia is None and here
+
+    def sites_to_add(self, wanted: dict[str, tuple[str, Pose]]) -> list[tuple[Element, str]]:
+        """Sites that loops need, with the body each stands on."""
+        return [
+            (make("site", {"name": name, **pose_attributes(pose)}), body)
+            for name, (body, pose) in wanted.items()
+        ]
+
+    def check_order(self) -> None:
+        """Nested elements are read depth first."""
+        mech = self.mech
+        order: list[int] = []
+        stack = list(reversed(mech.children[-1]))
+        while stack:
+            k = stack.pop()
+            order.append(k)
+            stack.extend(reversed(mech.children[k]))
+        if order != list(range(mech.n_bodies)):
+            reason = "bodies are written, and read back, depth first: their order changes"
+            self.reporter.note(f"mechanism '{mech.name}'", "approximate", reason, "other")
+
+
+def _is_free(chain: list[tuple[Body, list[JointOut]]]) -> bool:
+    joints = chain[0][1]
+    return len(chain) == 1 and bool(joints) and joints[0].kind == "free"

@@ -1,0 +1,223 @@
+"""MuJoCo as an outside reference: its conventions are converted here and nowhere else in tests.
+
+MuJoCo puts the position before the quaternion of a free joint, keeps one entry a body (welded ones
+too), and gives inertias about the centre of mass in principal axes.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.model.body import WORLD
+from linkwise.model.hinges import Free, Locked
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Largest differences between a mechanism and MuJoCo's model of the same file.
+
+    Attributes:
+        dof: Degrees of freedom here and there.
+        mass: Of everything that moves, relative [1].
+        com: Centre of mass [m].
+        pose: Pose of every body [1 and m].
+        site: Pose of every named site.
+        inertia: Of each body mass and trace of the second moment, relative, and the centre [m].
+        axes: All of the second moment, relative to its largest entry. MuJoCo turns it into
+            principal axes only down to products of inertia of 1e-12, for meshes before they are
+            given their mass: small ones agree less well.
+        drive: Armature, damping, stiffness, friction and limits, relative.
+        bodies: How many bodies were compared.
+    """
+
+    dof: tuple[int, int]
+    mass: float
+    com: float
+    pose: float
+    site: float
+    inertia: float
+    axes: float
+    drive: float
+    bodies: int
+
+    @property
+    def worst(self) -> float:
+        return max(self.mass, self.com, self.pose, self.site)
+
+
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """MuJoCo writes a log file into the current folder: let that be a temporary one."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def read_model(path: str | os.PathLike[str]) -> Any:
+    """MuJoCo's model of a file; raises ValueError where it refuses it."""
+    import mujoco
+
+    path = Path(path).resolve()
+    with _elsewhere():
+        return mujoco.MjModel.from_xml_path(str(path))
+
+
+def parse_model(text: str) -> Any:
+    """MuJoCo's model of MJCF text; raises ValueError where it refuses it."""
+    import mujoco
+
+    with _elsewhere():
+        return mujoco.MjModel.from_xml_string(text)
+
+
+def moving(mech: Mechanism, model: Any) -> list[tuple[str, int]]:
+    """Hinges and the joints they are, in the order both have; names are checked where given."""
+    hinges = [b.hinge_name for b in mech.bodies if not isinstance(b.hinge, Locked)]
+    assert len(hinges) == model.njnt, (hinges, model.njnt)
+    for i, name in enumerate(hinges):
+        assert model.joint(i).name in ("", name), (model.joint(i).name, name)
+    return [(name, i) for i, name in enumerate(hinges)]
+
+
+def to_mujoco(mech: Mechanism, model: Any, q: Array) -> Array:
+    """Coordinates (nq,) of a mechanism in MuJoCo's layout."""
+    qpos = np.array(model.qpos0)
+    for name, i in moving(mech, model):
+        own = q[mech.q_slice(name)]
+        if isinstance(mech.hinge(name).hinge, Free):
+            own = np.concatenate([own[4:], own[:4]])
+        start = model.jnt_qposadr[i]
+        qpos[start : start + len(own)] = own
+    return qpos
+
+
+def place(mech: Mechanism, model: Any, k: int) -> str:
+    """Name of the body or node here that is MuJoCo's body k."""
+    return model.body(k).name or f"body{k}"
+
+
+def own_inertia(mech: Mechanism, name: str) -> SpatialInertia:
+    """What a body or welded link carries itself."""
+    if name in mech.body_index:
+        return mech.body(name).inertia
+    return mech.node(name).inertia or SpatialInertia.zero()
+
+
+def agreement(mech: Mechanism, model: Any, *, samples: int = 3) -> Agreement:
+    """Compare everything that both know at random configurations."""
+    import mujoco
+
+    rng = np.random.default_rng(0)
+    data = mujoco.MjData(model)
+    names = [place(mech, model, k) for k in range(1, model.nbody)]
+    sites = {i: site_node(mech, model, i) for i in range(model.nsite) if model.site(i).name}
+    com = pose = site = 0.0
+    free = [k for k in range(1, model.nbody) if _moves(model, k)]
+    mass = float(model.body_mass[free].sum())
+    for _ in range(samples):
+        q = mech.normalise(rng.uniform(-2.5, 2.5, mech.nq))
+        data.qpos[:] = to_mujoco(mech, model, q)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        for k, name in enumerate(names, start=1):
+            ours = mech.pose(q, name)
+            pose = max(pose, float(np.abs(ours.rot - data.xmat[k].reshape(3, 3)).max()))
+            pose = max(pose, float(np.abs(ours.p - data.xpos[k]).max()))
+        for i, name in sites.items():
+            ours = mech.pose(q, name)
+            site = max(site, float(np.abs(ours.rot - data.site_xmat[i].reshape(3, 3)).max()))
+            site = max(site, float(np.abs(ours.p - data.site_xpos[i]).max()))
+        if mass > 0.0:
+            theirs = model.body_mass[free] @ data.xipos[free] / mass
+            com = max(com, float(np.abs(mech.center_of_mass(q) - theirs).max()))
+    gap = abs(float(mech.total_mass) - mass) / max(1.0, mass)
+    gaps = [_inertia_gap(mech, model, k) for k in range(1, model.nbody)]
+    inertia, axes = np.max([(0.0, 0.0), *gaps], axis=0).tolist()
+    drive = _drive_gap(mech, model)
+    dof = (mech.nv, int(model.nv))
+    return Agreement(dof, gap, com, pose, site, inertia, axes, drive, len(names))
+
+
+def site_node(mech: Mechanism, model: Any, i: int) -> str:
+    """Name of the node that is MuJoCo's site i; one called as a body is renamed."""
+    name = model.site(i).name
+    is_body = any(model.body(k).name == name for k in range(model.nbody))
+    return f"{name}:site" if is_body else name
+
+
+def _moves(model: Any, k: int) -> bool:
+    while k > 0:
+        if model.body_jntnum[k]:
+            return True
+        k = model.body_parentid[k]
+    return False
+
+
+def _inertia_gap(mech: Mechanism, model: Any, k: int) -> tuple[float, float]:
+    rot = quaternion.to_matrix(model.body_iquat[k])
+    moments = np.diag(model.body_inertia[k])
+    theirs = SpatialInertia.from_com(
+        float(model.body_mass[k]), model.body_ipos[k], rot @ moments @ rot.T
+    )
+    ours = own_inertia(mech, place(mech, model, k))
+    gap = max(
+        _relative(ours.mass, theirs.mass),
+        float(np.abs(ours.com - theirs.com).max()),
+        _relative(np.trace(ours.J), np.trace(theirs.J)),
+    )
+    return gap, _relative(ours.J, theirs.J)
+
+
+def _relative(a: Any, b: Any) -> float:
+    gap = float(np.abs(a - b).max())
+    return gap / max(float(np.abs(b).max()), 1e-300) if gap > 0.0 else 0.0
+
+
+def _drive_gap(mech: Mechanism, model: Any) -> float:
+    gap = 0.0
+    armature, damping, friction = mech.armature, mech.damping, mech.friction
+    for name, i in moving(mech, model):
+        body = mech.hinge(name)
+        own, start = mech.v_slice(name), model.jnt_dofadr[i]
+        theirs = slice(start, start + body.hinge.nv)
+        pairs = [
+            (armature[own], model.dof_armature[theirs]),
+            (damping[own], np.ravel(model.dof_damping)[theirs]),
+            (friction[own], model.dof_frictionloss[theirs]),
+            (mech.stiffness[own], np.full(body.hinge.nv, np.ravel(model.jnt_stiffness)[i])),
+        ]
+        if body.hinge.nq == 1:
+            spring = model.qpos_spring[model.jnt_qposadr[i]]
+            pairs.append((body.drive.array("rest", body.hinge), np.array([spring])))
+        if model.jnt_limited[i] and body.hinge.nq == 1:
+            low, high = body.drive.array("lower", body.hinge), body.drive.array("upper", body.hinge)
+            pairs.append((np.concatenate([low, high]), model.jnt_range[i]))
+        elif model.jnt_limited[i]:
+            pairs.append((np.array([body.drive.max_angle]), model.jnt_range[i][1:]))
+        else:
+            assert body.drive.lower == -np.inf and body.drive.upper == np.inf
+        for a, b in pairs:
+            scale = np.maximum(np.abs(b), 1e-300)
+            gap = max(gap, float(np.where(a == b, 0.0, np.abs(a - b) / scale).max()))
+    return gap
+
+
+def masses_on_ground(mech: Mechanism) -> float:
+    """Mass of the links that are fixed to the ground [kg]."""
+    return float(sum(n.inertia.mass for n in mech.nodes if n.body == WORLD and n.inertia))
