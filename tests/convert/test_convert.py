@@ -203,7 +203,7 @@ class FakeModel:
 
 def test_models_that_do_not_match_are_told_apart_by_name():
     mech = lw.models.pendulum(2)
-    with pytest.raises(FrameError, match="only in Linkwise: .*; only in Pinocchio: knee"):
+    with pytest.raises(FrameError, match=r"only in Linkwise: .*; only in Pinocchio: knee"):
         lw.convert.pinocchio_layout(mech, FakeModel())
 
 
