@@ -48,7 +48,7 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/typos
 	$(MAKE) --no-print-directory types
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 types: $(DEV)
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
