@@ -54,7 +54,7 @@ types: $(DEV)
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(DEV)
-	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going -q -b html docs docs/_build/html
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
