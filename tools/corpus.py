@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -98,6 +99,62 @@ def judge_urdf(name: str, path: str) -> Row:
     return Row("URDF", name, mech.nv, mech.n_bodies, mass, len(mech.load_report), verdict, good)
 
 
+def find_mjcf() -> dict[str, str]:
+    """The MJCF files of gymnasium and dm_control: each .xml whose root element is <mujoco>."""
+    found: dict[str, str] = {}
+    for package in ("gymnasium", "dm_control"):
+        try:
+            files = importlib.metadata.files(package) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for file in files:
+            if str(file).endswith(".xml"):
+                path = str(file.locate())
+                head = Path(path).read_text("utf-8", errors="replace")
+                if re.match(r"(\s|<\?.*?\?>|<!--.*?-->)*<mujoco\b", head, re.DOTALL):
+                    found[str(file)] = path
+    return dict(sorted(found.items()))
+
+
+def mjcf_roots(name: str, path: str) -> list[str]:
+    """The package a file belongs to: some models take their meshes from a neighbour's folder."""
+    package = name.partition("/")[0]
+    return [path[: len(path) - len(name)] + package]
+
+
+def judge_mjcf(name: str, path: str) -> Row:
+    """Load an MJCF, compare it with MuJoCo, save it and compare with what is read back."""
+    from linkwise.errors import LinkwiseError
+    from linkwise.io.load import load
+    from linkwise.io.save import save
+    from tests.io.round_trip import differences
+    from tests.oracles.mujoco_oracle import agreement, read_model
+
+    try:
+        mech = load(path, roots=mjcf_roots(name, path))
+    except LinkwiseError as error:
+        reason, line = getattr(error, "reason", str(error)), getattr(error, "line", None)
+        return Row("MJCF", name, None, None, None, None, f"refused, line {line}: {reason}", True)
+    with tempfile.TemporaryDirectory() as folder:
+        save(mech, Path(folder) / "saved.xml")
+        back = max(differences(mech, load(Path(folder) / "saved.xml")).values())
+    try:
+        model = read_model(path)
+    except ValueError as error:
+        good = back < TOLERANCE
+        reason = " ".join(str(error).split())
+        verdict = f"loads, round trip {back:.0e}; MuJoCo refuses it: {reason}"
+    else:
+        found = agreement(mech, model)
+        good = found.dof[0] == found.dof[1] and max(found.worst, back) < TOLERANCE
+        verdict = (
+            f"{'agrees' if good else 'DISAGREES'}: mass {found.mass:.0e}, centre of mass "
+            f"{found.com:.0e}, pose {found.pose:.0e}, round trip {back:.0e}"
+        )
+    mass = float(mech.total_mass)
+    return Row("MJCF", name, mech.nv, mech.n_bodies, mass, len(mech.load_report), verdict, good)
+
+
 def version(package: str) -> str:
     """`package x.y.z` of an installed package."""
     return f"{package} {importlib.metadata.version(package)}"
@@ -110,19 +167,30 @@ URDF = Corpus(
     judge_urdf,
 )
 
-CORPORA: list[Corpus] = [URDF]
+MJCF = Corpus(
+    "MJCF: gymnasium and dm_control, against MuJoCo",
+    lambda: f"{version('gymnasium')}, {version('dm_control')}, {version('mujoco')}",
+    find_mjcf,
+    judge_mjcf,
+)
+
+CORPORA: list[Corpus] = [URDF, MJCF]
 
 
 def table(corpus: Corpus, rows: Iterable[Row]) -> str:
     """The section of one corpus in markdown."""
     listed = list(rows)
-    agree = sum(row.good and row.dof is not None for row in listed)
+    agree = sum(row.verdict.startswith("agrees") for row in listed)
     refused = sum(row.dof is None for row in listed)
+    alone = sum(row.good for row in listed) - agree - refused
+    counts = [f"{agree} load and agree to {TOLERANCE:.0e}", f"{refused} are refused"]
+    if alone:
+        counts.append(f"{alone} load here and are refused by the reference")
+    counts.append(f"{sum(not row.good for row in listed)} disagree")
     lines = [
         f"## {corpus.title}",
         "",
-        f"{len(listed)} files: {agree} load and agree to {TOLERANCE:.0e}, {refused} are refused, "
-        f"{sum(not row.good for row in listed)} disagree. Versions: {corpus.versions()}.",
+        f"{len(listed)} files: {', '.join(counts)}. Versions: {corpus.versions()}.",
         "",
         "| file | dof | bodies | mass [kg] | reported | verdict |",
         "| --- | ---: | ---: | ---: | ---: | --- |",

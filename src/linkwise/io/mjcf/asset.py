@@ -51,6 +51,6 @@ def read_assets(
     return Assets(read_meshes(meshes, files, compiler), hfields, colours)
 
 
-def stem(path: str | os.PathLike[str]) -> str:
+def stem(path: str) -> str:
     """Name of a file without its directory and suffix."""
-    return os.path.splitext(os.path.basename(os.fspath(path)))[0] or "mechanism"
+    return os.path.splitext(os.path.basename(path))[0] or "mechanism"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -212,13 +213,13 @@ def _check_orientation(mesh: Triangles, element: Element) -> None:
 def _hull(vertices: Array, element: Element) -> Faces:
     """Faces of the convex hull, oriented outward."""
     try:
-        from scipy.spatial import ConvexHull, QhullError
+        spatial: Any = import_module("scipy.spatial")
     except ImportError:
         asked = f"The inertia of mesh {element.label} from its convex hull"
         raise MissingExtraError(asked, package="scipy", extra="mesh") from None
     try:
-        hull: Any = ConvexHull(vertices)
-    except (QhullError, ValueError) as problem:
+        hull: Any = spatial.ConvexHull(vertices)
+    except (spatial.QhullError, ValueError) as problem:
         reason = shorten(str(problem))
         raise element.error(f"the mesh has no convex hull with a volume: {reason}") from None
     faces = hull.simplices.astype(np.int64)

@@ -29,8 +29,9 @@ class Files:
     @staticmethod
     def of(path: str | os.PathLike[str], roots: Sequence[str | os.PathLike[str]]) -> Files:
         """Files next to the model file `path`, or below one of `roots`."""
-        model_dir = os.path.dirname(os.fspath(path)) or "."
-        dirs = [model_dir, *(os.fspath(root) for root in roots)]
+        name: str = os.fspath(path)
+        model_dir = os.path.dirname(name) or "."
+        dirs: list[str] = [model_dir, *(os.fspath(root) for root in roots)]
         return Files(model_dir, tuple(dict.fromkeys(os.path.realpath(d) for d in dirs)))
 
     def find(self, element: Element, text: str, dirs: Sequence[str]) -> str | None:

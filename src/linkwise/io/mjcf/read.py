@@ -92,7 +92,7 @@ def _read(
     read_actuators(root, defaults, options, by_name, reporter)
     resolve_springdampers(records, joints, inertias, poses, options)
     model = Assembly(records, joints, geoms, inertias, compiler, assets, reporter)
-    builder = Builder(root.attrib.get("model") or stem(path), gravity=options.gravity)
+    builder = Builder(root.attrib.get("model") or stem(os.fspath(path)), gravity=options.gravity)
     model.fill(builder, base)
     equalities = Equalities(
         builder,

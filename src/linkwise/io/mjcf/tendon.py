@@ -101,10 +101,10 @@ def read_actuators(
 
 def _geared(drive: Drive, rotor: float, gear: float, damping: float, again: bool) -> Drive:
     """The drive with a rotor behind a gear; a second rotor is reflected to the joint."""
-    reflected = gear * gear * damping
-    assert isinstance(drive.damping, float)
-    assert isinstance(drive.armature, float)
-    drive = replace(drive, damping=drive.damping + reflected)
+    had, armature = drive.damping, drive.armature
+    assert isinstance(had, float)
+    assert isinstance(armature, float)
+    drive = replace(drive, damping=had + gear * gear * damping)
     if again:
-        return replace(drive, armature=drive.armature + gear * gear * rotor)
+        return replace(drive, armature=armature + gear * gear * rotor)
     return replace(drive, rotor_inertia=rotor, gear_ratio=gear)

@@ -28,6 +28,9 @@ from linkwise.spatial.pose import Pose
 MAX_FREEDOMS: Final = 6
 """Most freedoms of one body in MuJoCo."""
 
+MIN_MASS: Final = 1e-15
+"""Least mass [kg] and moment of inertia [kg m²] of a moving body in MuJoCo."""
+
 
 def write_mjcf(mech: Mechanism, reporter: Reporter) -> str:
     """Text of an MJCF file with the same physics.
@@ -99,10 +102,19 @@ class _Draft:
             depth[body.name] = depth[parent] + 1
             self.elements[body.name] = element = self.body_element(body, chain)
             self.elements[parent].children.append(element)
+            if joints:
+                self.check_mass(body)
         if max(depth.values()) > MAX_DEPTH - 2:
             reason = f"the tree nests {max(depth.values())} levels; `load` reads {MAX_DEPTH}"
             self.reporter.note(f"mechanism '{mech.name}'", "approximate", reason, "other")
         self.check_order()
+
+    def check_mass(self, body: Body) -> None:
+        """MuJoCo wants mass and moments of inertia on everything that moves."""
+        inertia = self.mech.inertia(body.name)
+        if float(inertia.mass) < MIN_MASS or float(inertia.principal()[0][0]) < MIN_MASS:
+            reason = "MuJoCo refuses moving bodies without mass or moments of inertia"
+            self.reporter.note(f"body '{body.name}'", "approximate", reason, "other")
 
     def absorbed(self) -> set[str]:
         """Bodies that vanish into the joints of their only child."""
