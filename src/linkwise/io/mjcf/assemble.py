@@ -12,6 +12,7 @@ from linkwise.errors import ParseError
 from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.geom import Assets, Geom, fitted, geom_geometry
 from linkwise.io.mjcf.joint import Joint
+from linkwise.io.mjcf.mesh import MeshAsset
 from linkwise.io.mjcf.orientation import read_fromto, read_pose
 from linkwise.io.mjcf.tree import BodyRecord, Part, unique
 from linkwise.io.report import Reporter
@@ -55,7 +56,7 @@ class Assembly:
     sites: dict[str, str] = field(default_factory=lambda: {})
     hinges: dict[str, tuple[Joint, str, str, Pose]] = field(default_factory=lambda: {})
     hinge_names: set[str] = field(default_factory=lambda: set())
-    _looked_at: set[str] = field(default_factory=lambda: set())
+    looked_at: set[str] = field(default_factory=lambda: set())
 
     def fill(self, builder: Builder, base: Base) -> None:
         """Add all bodies and nodes to the builder."""
@@ -153,12 +154,10 @@ class Assembly:
         """Shapes of a body; those that cannot be kept are reported."""
         found: list[Geometry] = []
         for geom in self.geoms[k]:
+            if geom.mesh is not None and geom.mesh.name not in self.looked_at:
+                self.looked_at.add(geom.mesh.name)
+                self.look_for(geom.mesh)
             try:
-                if geom.mesh is not None and geom.mesh.name not in self._looked_at:
-                    self._looked_at.add(geom.mesh.name)
-                    if geom.mesh.file is not None and geom.mesh.path() is None:
-                        reason = "the mesh file does not exist"
-                        self.reporter.note(geom.mesh.element, "ignored", reason, "appearance")
                 shape = geom_geometry(fitted(geom, self.compiler), self.assets, self.reporter)
             except ParseError as problem:
                 self.reporter.note(geom.element, "ignored", problem.reason, "appearance")
@@ -166,6 +165,16 @@ class Assembly:
             if shape is not None:
                 found.append(shape)
         return tuple(found)
+
+    def look_for(self, mesh: MeshAsset) -> None:
+        """Report a mesh whose file is not to be had; it is not opened."""
+        try:
+            missing = mesh.file is not None and mesh.path() is None
+            reason = "the mesh file does not exist"
+        except ParseError as problem:
+            missing, reason = True, problem.reason
+        if missing:
+            self.reporter.note(mesh.element, "approximate", reason, "appearance")
 
     def add_site(self, builder: Builder, record: BodyRecord, part: Part) -> None:
         """A site as a node; renamed where a body or node has its name already."""

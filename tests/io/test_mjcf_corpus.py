@@ -1,0 +1,129 @@
+"""Every MJCF of gymnasium and dm_control, against MuJoCo and against its own round trip."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tools.corpus import find_mjcf, mjcf_roots
+
+from linkwise.errors import ParseError
+from linkwise.io.load import load
+from linkwise.io.save import save
+from tests.io.mjcf_text import again
+from tests.io.round_trip import differences
+from tests.oracles.mujoco_oracle import agreement, read_model
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("mujoco")
+
+FILES = find_mjcf()
+
+REFUSED = {
+    "build_fruitfly/assets/drosophila.xml": r":437: .*'assets/labrum_right_lower\.msh' does not "
+    "exist, and the inertia of a body depends on it",
+    "build_fruitfly/floor.xml": r"fruitfly\.xml:239: .*'thorax_body\.msh' does not exist",
+    "build_fruitfly/fruitfly.xml": r"fruitfly\.xml:239: .*'thorax_body\.msh' does not exist",
+    "model_with_invalid_filenames.xml": r":7: <include>: the included file "
+    r"'invalid_included_name\.xml' does not exist",
+    "mujoco/testing/assets/model_with_assets.xml": r":9: <include>: the included file "
+    r"'included\.xml' does not exist",
+}
+"""Files that name files which are not in the package, with what is said about them."""
+
+HERE_ONLY = {
+    "dog_v2/scene.xml": "repeated name 'grid' in texture",
+    "included_with_invalid_filenames.xml": "invalid_mesh_name.stl",
+    "test_model.xml": "mass and inertia of moving bodies",
+}
+"""Files that load here and that MuJoCo refuses, with its reason."""
+
+
+def _in(name: str, table: dict[str, str]) -> str | None:
+    return next((key for key in table if name.endswith(key)), None)
+
+
+GOOD = [name for name in FILES if _in(name, REFUSED) is None]
+
+
+def _load(name: str):
+    return load(FILES[name], roots=mjcf_roots(name, FILES[name]))
+
+
+def test_the_corpus_is_there():
+    assert len(FILES) >= 77
+    assert len(GOOD) >= 72
+
+
+@pytest.mark.parametrize("name", [n for n in GOOD if _in(n, HERE_ONLY) is None])
+def test_agrees_with_mujoco(name: str):
+    found = agreement(_load(name), read_model(FILES[name]))
+    assert found.dof[0] == found.dof[1]
+    assert found.worst < 1e-12, found
+    assert found.inertia < 1e-11, found
+    assert found.axes < 1e-7, found
+    assert found.drive < 1e-11, found
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_round_trip(name: str):
+    mech = _load(name)
+    back, report = again(mech)
+    found = differences(mech, back)
+    assert max(found.values()) < 1e-12, found
+    assert not report.affecting("motion")
+    for one, two in zip(mech.bodies, back.bodies, strict=True):
+        assert one.hinge.kind == two.hinge.kind
+        assert [g.shape for g in one.geometry] == [g.shape for g in two.geometry]
+    assert {n.name: n.kind for n in mech.nodes} == {n.name: n.kind for n in back.nodes}
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if _in(n, REFUSED)])
+def test_files_that_miss_files_are_refused_by_name(name: str):
+    with pytest.raises(ParseError, match=REFUSED[str(_in(name, REFUSED))]):
+        _load(name)
+    with pytest.raises(ValueError, match="opening file"):
+        read_model(FILES[name])
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if _in(n, HERE_ONLY)])
+def test_what_mujoco_refuses_and_why(name: str):
+    with pytest.raises(ValueError, match=HERE_ONLY[str(_in(name, HERE_ONLY))]):
+        read_model(FILES[name])
+
+
+def test_what_is_written_is_what_mujoco_reads(tmp_path: Path):
+    """A saved file means the same to MuJoCo, mesh files beside it."""
+    for name in [n for n in GOOD if _in(n, HERE_ONLY) is None][::3]:
+        mech = _load(name)
+        folder = tmp_path / name.replace("/", "_")
+        folder.mkdir()
+        for body in (*mech.bodies, *mech.nodes):
+            for shape in body.geometry:
+                if shape.file and ".." not in shape.file:
+                    target = folder / shape.file
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(Path(FILES[name]).parent / shape.file, target)
+        save(mech, folder / "saved.xml")
+        found = agreement(mech, read_model(folder / "saved.xml"))
+        assert found.dof[0] == found.dof[1], name
+        assert found.worst < 1e-12, (name, found)
+        assert found.drive < 1e-12, (name, found)
+
+
+def test_kept_fixed_links_are_bodies_and_come_back():
+    name = next(n for n in GOOD if n.endswith("jaco_hand.xml"))
+    mech = load(FILES[name], keep_fixed=True)
+    assert mech.n_bodies == 7  # the hand with its six finger parts, three of them on joints
+    assert mech.nv == 3
+    found = agreement(mech, read_model(FILES[name]))
+    assert found.pose < 1e-12, found
+    back, _ = again(mech, keep_fixed=True)
+    assert max(differences(mech, back).values()) < 1e-12
+
+
+def test_files_of_a_neighbour_need_its_folder():
+    name = next(n for n in GOOD if n.endswith("dog_v2/dog.xml"))
+    with pytest.raises(ParseError, match="lies outside the model's directory; allowed are files "):
+        load(FILES[name])
