@@ -190,15 +190,27 @@ def _relative(a: Any, b: Any) -> float:
 
 
 def _drive_gap(mech: Mechanism, model: Any) -> float:
+    import mujoco
+
     gap = 0.0
     armature, damping, friction = mech.armature, mech.damping, mech.friction
+    # What actuators add to the freedoms of their joints, reflected through the gear.
+    added = np.zeros((2, model.nv))
+    for a in range(model.nu):
+        if model.actuator_trntype[a] == mujoco.mjtTrn.mjTRN_JOINT:
+            start = model.jnt_dofadr[model.actuator_trnid[a, 0]]
+            ratio = model.actuator_gear[a, 0] ** 2
+            added[:, start] += (
+                ratio * np.ravel(model.actuator_armature)[a],
+                ratio * np.ravel(model.actuator_damping)[a],
+            )
     for name, i in moving(mech, model):
         body = mech.hinge(name)
         own, start = mech.v_slice(name), model.jnt_dofadr[i]
         theirs = slice(start, start + body.hinge.nv)
         pairs = [
-            (armature[own], model.dof_armature[theirs]),
-            (damping[own], np.ravel(model.dof_damping)[theirs]),
+            (armature[own], (model.dof_armature + added[0])[theirs]),
+            (damping[own], (np.ravel(model.dof_damping) + added[1])[theirs]),
             (friction[own], model.dof_frictionloss[theirs]),
             (mech.stiffness[own], np.full(body.hinge.nv, np.ravel(model.jnt_stiffness)[i])),
         ]

@@ -20,7 +20,7 @@ MAIN: Final = "main"
 Attributes = dict[str, str]
 ClassTable = dict[str, Attributes]
 
-_ALTERNATIVES: Final = frozenset({"axisangle", "euler", "xyaxes", "zaxis"})
+_ORIENTATIONS: Final = frozenset({"quat", "axisangle", "euler", "xyaxes", "zaxis"})
 # A shorter list of numbers overrides only the first ones of the class.
 _PARTIAL: Final = frozenset({"size", "stiffness", "damping"})
 
@@ -60,12 +60,12 @@ class Defaults:
 def merge(base: Attributes, own: Attributes) -> Attributes:
     """`own` over `base`, the way MuJoCo reads one after the other.
 
-    Lists of numbers that may be short override only their first entries. Of the orientation
-    alternatives the last one given holds; any of them holds over `quat`.
+    Lists of numbers that may be short override only their first entries. Of the ways to say an
+    orientation the one given last holds.
     """
     merged = dict(base)
-    if not _ALTERNATIVES.isdisjoint(own):
-        for attr in _ALTERNATIVES:
+    if not _ORIENTATIONS.isdisjoint(own):
+        for attr in _ORIENTATIONS:
             merged.pop(attr, None)
     for attr, text in own.items():
         if attr in _PARTIAL and attr in base:

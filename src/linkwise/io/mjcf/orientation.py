@@ -40,10 +40,7 @@ def make_pose(quat: Array, p: Array) -> Pose:
 
 
 def read_quaternion(element: Element, degree: bool, eulerseq: str) -> Array | None:
-    """Unit quaternion of the element's orientation, None where none is given.
-
-    An alternative holds over `quat`, which can only come from a default class then.
-    """
+    """Unit quaternion of the element's orientation, None where none is given."""
     unit = np.pi / 180.0 if degree else 1.0
     form = next((attr for attr in _FORMS if attr in element.attrib), None)
     if form == "axisangle":
