@@ -174,6 +174,15 @@ def test_lock_at_neutral_and_by_body_name():
         mech.lock({mech.bodies[0].hinge_name: (1.0, 2.0)})
 
 
+def test_locking_keeps_a_drive_with_one_value_a_freedom():
+    drive = lw.Drive(lower=(-1.0, -2.0), damping=(0.1, 0.2))
+    held = one_body(lw.Universal(), drive=drive).lock(["a"])
+    assert (held.nv, held.damping.size, held.validate()[0].code) == (0, 0, "rigid")
+    back = held.release()
+    np.testing.assert_array_equal(back.lower, [-1.0, -2.0])
+    np.testing.assert_array_equal(back.damping, [0.1, 0.2])
+
+
 def test_payload_adds_its_inertia_where_it_is():
     mech = lw.models.seven_dof_arm()
     loaded = mech.with_payload("hand", BALL, pose=(0.0, 0.0, 0.2))

@@ -66,6 +66,8 @@ class Drive:
     def array(self, field: str, hinge: Hinge) -> Array:
         """One field as an array: (nq,) for lower, upper and rest, (nv,) for the others."""
         size = hinge.nq if field in PER_COORDINATE else hinge.nv
+        if size == 0:  # a locked hinge keeps the drive of the one it holds, for its release
+            return np.zeros(0)
         value = np.asarray(getattr(self, field))
         if value.ndim == 0:
             value = np.full(size, value)
