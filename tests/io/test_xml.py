@@ -120,7 +120,8 @@ def test_files_that_cannot_be_read(tmp_path: os.PathLike[str], monkeypatch: pyte
 
     assert says(tmp_path) == "this is a directory; give the path of a model file"
     assert says(f"{tmp_path}/none.urdf") == "there is no such file; check the path"
-    assert says("a\0b") == "the file cannot be read: embedded null byte"
+    reason = says("a\0b")  # Python words the rest, and has changed it
+    assert reason.startswith("the file cannot be read: ") and "embedded null" in reason
     os.mkfifo(f"{tmp_path}/pipe")
     assert says(f"{tmp_path}/pipe") == "this is not a regular file; give the path of a file"
     with open(f"{tmp_path}/large.urdf", "wb") as file:
