@@ -33,6 +33,18 @@ class FrameError(LinkwiseError, ValueError):
     """Quantities of different frames, points or layouts that were mixed."""
 
 
+class ExpressionError(LinkwiseError, ValueError):
+    """An operator expression that means nothing: spaces that do not meet, no inverse."""
+
+
+class LoweringError(ExpressionError):
+    """An expression that cannot be turned into sweeps, with the part that stands in the way."""
+
+
+class SingularHingeError(LinkwiseError, ArithmeticError):
+    """A hinge that nothing resists: its articulated inertia D is not positive definite."""
+
+
 class ParseError(LinkwiseError, ValueError):
     """A model file that cannot be read.
 
@@ -67,7 +79,13 @@ class MissingExtraError(LinkwiseError, ImportError):
         )
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str], *, owner: str) -> UnknownNameError:
+LONGEST_NAME = 80
+"""Names longer than this [characters] are cut in messages and not compared with others."""
+
+
+def unknown_name(
+    kind: str, name: object, known: Iterable[str], *, owner: str, compare: bool = True
+) -> UnknownNameError:
     """The error for a name that does not exist, with the near ones (or a few of all).
 
     Args:
@@ -75,14 +93,24 @@ def unknown_name(kind: str, name: object, known: Iterable[str], *, owner: str) -
         name: What the caller gave.
         known: All names that would have been right.
         owner: Where it was looked up, for instance "mechanism 'puma560'".
+        compare: False leaves out the search for near names, which takes a moment: for the many
+            that follow a first few.
     """
-    names = list(known)
-    near = difflib.get_close_matches(str(name), names, n=4, cutoff=0.5) if len(names) < 5000 else []
+    names, asked = list(known), str(name)
+    # The time of a comparison grows with the square of the length.
+    short = [n for n in names if len(n) <= LONGEST_NAME] if len(asked) <= LONGEST_NAME else []
+    compare = compare and len(names) < 5000
+    near = difflib.get_close_matches(asked, short, n=4, cutoff=0.5) if compare else []
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
     elif not names:
         hint = f"it has no {kind}."
     else:
         more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        hint = f"known: {', '.join(repr(n) for n in names[:8])}{more}."
-    return UnknownNameError(f"no {kind} called {name!r} in {owner}; {hint}")
+        hint = f"known: {', '.join(_cut(n) for n in names[:8])}{more}."
+    return UnknownNameError(f"no {kind} called {_cut(name)} in {owner}; {hint}")
+
+
+def _cut(name: object) -> str:
+    text = repr(name)
+    return text if len(text) <= LONGEST_NAME + 2 else f"{text[:LONGEST_NAME]}...{text[-1]}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError, UnknownNameError
+from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from tests.dense_kinematics import loop_gap, mass_matrix
 
 ROD = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, 0.5), (0.1, 0.1, 0.01))
@@ -164,6 +166,22 @@ def test_unknown_parent_names_the_near_ones():
     text = broken(lambda: two_links().body("hand_2", "lowr", lw.Pin()))
     assert "no body called 'lowr'" in text
     assert "did you mean 'lower'" in text
+
+
+def test_many_or_long_unknown_names_are_found_quickly():
+    """Near names are looked for only where it takes no time."""
+    b = lw.Builder("typo")
+    for i in range(3000):
+        b.body(f"link_{i}", f"lnik_{i}", lw.Pin())
+    start = time.perf_counter()
+    findings = b.validate()
+    assert time.perf_counter() - start < 5.0
+    assert len(findings) == 3000
+    assert "did you mean 'link_0'" in findings[0].reason
+    letters = "".join(chr(0x100 + i * 7 % 150) for i in range(20_000))
+    with pytest.raises(UnknownNameError, match=r"called 'Ā.{70,80}\.\.\.' in.*known: ") as caught:
+        raise unknown_name("link", letters, [letters[1:], "a"], owner="the file")
+    assert len(str(caught.value)) < 400
 
 
 def test_all_findings_at_once():

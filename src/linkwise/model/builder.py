@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError
 from linkwise.model import validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node, NodeKind
 from linkwise.model.drive import Drive
@@ -243,7 +243,7 @@ class Builder:
         for joint in self._joints:
             for end in (joint.a, joint.b):
                 if end not in known:
-                    reason = str(unknown_name("body", end, known, owner=repr(self.name)))
+                    reason = validate.unknown("body", end, known, repr(self.name), len(found))
                     found.append(
                         Finding("error", f"hinge {joint.name!r}", "unknown-body", reason, "")
                     )

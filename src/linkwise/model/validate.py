@@ -46,15 +46,26 @@ class Finding:
         return f"{self.severity}: {self.where}: {self.reason} {self.repair} [{self.code}]"
 
 
-def as_text(title: str, problems: Sequence[Finding], *, most: int = 12) -> str:
+SHOWN = 12
+"""How many findings a message shows, and how many come with near names."""
+
+
+def as_text(title: str, problems: Sequence[Finding]) -> str:
     """A title and the findings under it, the first ones only where there are many."""
-    lines = [f"{p.where}: {p.reason} {p.repair}" for p in problems[:most]]
-    if len(problems) > most:
-        lines.append(f"... and {len(problems) - most} more")
+    lines = [f"{p.where}: {p.reason} {p.repair}" for p in problems[:SHOWN]]
+    if len(problems) > SHOWN:
+        lines.append(f"... and {len(problems) - SHOWN} more")
     return "\n  ".join([f"{title}:", *lines]) if len(lines) > 1 else f"{title}: {lines[0]}"
 
 
+def unknown(kind: str, name: str, known: Iterable[str], owner: str, found: int) -> str:
+    """Reason of a finding about an unknown name; `found` is how many findings came before it."""
+    return str(unknown_name(kind, name, known, owner=owner, compare=found < SHOWN))
+
+
 # -------------------------------------------------------------------------------- structure
+
+_HERE = "this mechanism"
 
 
 def structure(
@@ -71,15 +82,13 @@ def structure(
         *_doubled("coupling", [c.name for c in couplings]),
     ]
     found += _numbers(bodies, nodes)
-    seen = {WORLD}
+    seen, everyone = {WORLD}, {b.name: None for b in bodies}
     for body in bodies:
         if body.parent not in seen:
-            everyone = [b.name for b in bodies]
-            late = body.parent in everyone
             reason = (
                 f"its parent {body.parent!r} comes after it; parents are stored first."
-                if late
-                else str(unknown_name("body", body.parent, everyone, owner="this mechanism"))
+                if body.parent in everyone
+                else unknown("body", body.parent, everyone, _HERE, len(found))
             )
             found.append(_error(f"body {body.name!r}", "parent", reason, "Give an earlier body."))
         seen.add(body.name)
@@ -89,7 +98,7 @@ def structure(
             found.append(_error(f"hinge {body.hinge_name!r}", "drive", str(error), ""))
     for node in nodes:
         if node.body not in seen:
-            reason = str(unknown_name("body", node.body, seen, owner="this mechanism"))
+            reason = unknown("body", node.body, seen, _HERE, len(found))
             found.append(_error(f"node {node.name!r}", "node", reason, ""))
     found += _loop_structure(loops, seen | {n.name for n in nodes})
     found += _coupling_structure(couplings, bodies)
@@ -140,10 +149,10 @@ def _doubled(kind: str, names: Sequence[str]) -> Iterator[Finding]:
 
 
 def _loop_structure(loops: Sequence[Loop], places: set[str]) -> Iterator[Finding]:
-    for loop in loops:
+    for index, loop in enumerate(loops):
         for end in (loop.node_a, loop.node_b):
             if end not in places:
-                reason = str(unknown_name("node or body", end, places, owner="this mechanism"))
+                reason = unknown("node or body", end, places, _HERE, index)
                 yield _error(f"loop {loop.name!r}", "loop", reason, "")
         if loop.node_a == loop.node_b:
             reason = f"it closes node {loop.node_a!r} onto itself."
@@ -170,7 +179,7 @@ def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -
             hinge, inner = split_coordinate(name)
             nq = count.get(hinge)
             if nq is None:
-                reason = str(unknown_name("hinge", hinge, count, owner="this mechanism"))
+                reason = unknown("hinge", hinge, count, _HERE, len(found))
                 found.append(_error(where, "coupling", reason, ""))
             elif nq == 0:
                 reason = f"hinge {hinge!r} is locked and has no coordinate."
