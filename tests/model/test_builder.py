@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import time
 
 import numpy as np
@@ -262,6 +264,27 @@ def test_a_mechanism_cannot_be_changed():
     for array in (mech.gravity, mech.armature, mech.parent, mech.inertias.mass, mech.lower):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
+
+
+COPIES = [lambda m: m, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))]
+
+
+@pytest.mark.parametrize("changed", COPIES)
+def test_no_array_of_a_mechanism_can_be_written(changed):
+    b = two_links().body("spare", None, inertia=ROD + ROD)
+    turned = lw.Pose.translation((1, 2, 3)) @ lw.Pose.rpy((0.1, 0.2, 0.3))
+    b.joint("wrist", "lower", "spare", lw.Pin(), at_a=turned, at_b=turned)
+    mech = b.node("tool", "spare", turned, inertia=ROD.scaled(2.0)).build()
+    assert mech.lower.size == mech.nq  # caches filled before the copy
+    mech = changed(mech.mount(mech, at="tool", prefix="mini_").lock(["elbow"]).merge_locked())
+    parts = [p for body in mech.bodies for p in (body.inboard, body.outboard, body.inertia)]
+    parts += [p for node in mech.nodes for p in (node.pose, node.inertia) if p is not None]
+    arrays = [getattr(p, name) for p in parts for name in p.__slots__]
+    arrays += [mech.gravity, mech.lower, mech.bodies[0].hinge.screws, mech.inertias.J]
+    assert not any(array.flags.writeable for array in arrays)
+    assert isinstance(lw.Mechanism("list", list(mech.bodies)).bodies, tuple)
+    with pytest.raises(TypeError):
+        mech.body_index["other"] = 0
 
 
 def test_numbers_that_overflow_are_refused():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model import derived, placement, state, validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.cache import without_caches
 from linkwise.model.report import LoadReport
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
 from linkwise.spatial.inertia import SpatialInertia
@@ -46,10 +49,31 @@ class Mechanism:
     load_report: LoadReport = field(default_factory=LoadReport)
 
     def __post_init__(self) -> None:
+        for name in ("bodies", "nodes", "loops", "couplings"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "gravity", constant(self.gravity, (3,), "gravity"))
         problems = validate.structure(self.bodies, self.nodes, self.loops, self.couplings)
         if problems:
             raise ModelError(validate.as_text(f"mechanism {self.name!r} cannot exist", problems))
+        self._freeze()
+
+    def _freeze(self) -> None:
+        """Poses and inertias that were computed come with arrays that could still be written."""
+        carried = [body.inertia for body in self.bodies]
+        carried += [node.inertia for node in self.nodes if node.inertia is not None]
+        poses = [pose for body in self.bodies for pose in (body.inboard, body.outboard)]
+        poses += [node.pose for node in self.nodes]
+        arrays = [a for x in carried for a in (x.mass, x.h, x.J)]
+        arrays += [a for x in poses for a in (x.rot, x.p)]
+        for array in arrays:
+            frozen(np.asarray(array))  # a mass may be a plain number
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_caches(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        frozen(self.gravity)
 
     # ------------------------------------------------------------------------------ structure
 
@@ -61,17 +85,17 @@ class Mechanism:
     @cached_property
     def body_index(self) -> Mapping[str, int]:
         """Index of each body by its name; the ground is -1."""
-        return {WORLD: -1, **{body.name: k for k, body in enumerate(self.bodies)}}
+        return MappingProxyType({WORLD: -1, **{b.name: k for k, b in enumerate(self.bodies)}})
 
     @cached_property
     def hinge_index(self) -> Mapping[str, int]:
         """Index of the body each hinge belongs to, by the hinge's name."""
-        return {body.hinge_name: k for k, body in enumerate(self.bodies)}
+        return MappingProxyType({body.hinge_name: k for k, body in enumerate(self.bodies)})
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:
         """Index of each node by its name."""
-        return {node.name: i for i, node in enumerate(self.nodes)}
+        return MappingProxyType({node.name: i for i, node in enumerate(self.nodes)})
 
     @cached_property
     def parent(self) -> NDArray[np.int64]:

@@ -207,6 +207,11 @@ class SpatialInertia:
         repaired = axes @ np.diag(second.sum() - second) @ axes.T
         return SpatialInertia.from_com(max(float(self.mass), 0.0), self.com, repaired)
 
+    def __reduce__(self) -> tuple[object, ...]:  # a copy is read-only, zero stays the same
+        if self is _ZERO:
+            return (SpatialInertia.zero, ())
+        return (_restored, (self.mass, self.h, self.J))
+
     def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> SpatialInertia:
         """One inertia, or some, of a stack."""
         return SpatialInertia(self.mass[index], self.h[index], self.J[index])
@@ -220,6 +225,10 @@ class SpatialInertia:
             f"SpatialInertia(mass={float(self.mass):.6g} kg, com=({x:.6g}, {y:.6g}, {z:.6g}) m, "
             f"principal moments=({moments}) kg m²)"
         )
+
+
+def _restored(mass: Array, h: Array, J: Array) -> SpatialInertia:
+    return SpatialInertia(frozen(np.array(mass)), frozen(np.array(h)), frozen(np.array(J)))
 
 
 def _point_inertia(c: Array) -> Array:

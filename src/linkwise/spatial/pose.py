@@ -127,6 +127,9 @@ class Pose:
         moment = _rotate(self.rot, f_B[..., :3]) + cross(self.p, force)
         return six(moment, force)
 
+    def __reduce__(self) -> tuple[object, ...]:  # a copy is read-only, the identity stays the same
+        return (Pose.identity, ()) if self is _IDENTITY else (_restored, (self.rot, self.p))
+
     def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Pose:
         """One pose, or some, of a stack; `index` is for the leading axes."""
         if self.p.ndim == 1:
@@ -176,6 +179,10 @@ def log(pose: Pose) -> Array:
 
 def _rotate(rot: Array, a: Array) -> Array:
     return (rot @ np.asarray(a)[..., None])[..., 0]
+
+
+def _restored(rot: Array, p: Array) -> Pose:
+    return Pose(frozen(np.array(rot)), frozen(np.array(p)))
 
 
 PoseLike: TypeAlias = Pose | ArrayLike

@@ -17,9 +17,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from linkwise.model.cache import without_caches
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -40,6 +42,9 @@ QUATERNION = tuple(Coordinate(f"quaternion_{c}", "") for c in "wxyz")
 
 class Hinge(ABC):
     """A hinge. All functions are vectorised over leading axes of q (..., nq) and v (..., nv)."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_caches(self)
 
     @property
     @abstractmethod
