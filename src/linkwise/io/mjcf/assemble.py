@@ -13,8 +13,9 @@ from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.geom import Assets, Geom, fitted, geom_geometry
 from linkwise.io.mjcf.joint import Joint
 from linkwise.io.mjcf.mesh import MeshAsset
+from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import read_fromto, read_pose
-from linkwise.io.mjcf.tree import BodyRecord, Part, unique
+from linkwise.io.mjcf.tree import BodyRecord, Part
 from linkwise.io.report import Reporter
 from linkwise.io.xml import choice
 from linkwise.model.body import WORLD
@@ -52,16 +53,16 @@ class Assembly:
     compiler: Compiler
     assets: Assets
     reporter: Reporter
-    taken: set[str] = field(default_factory=lambda: set())
+    taken: Names = field(default_factory=Names)
     sites: dict[str, str] = field(default_factory=lambda: {})
     hinges: dict[str, tuple[Joint, str, str, Pose]] = field(default_factory=lambda: {})
-    hinge_names: set[str] = field(default_factory=lambda: set())
+    hinge_names: Names = field(default_factory=Names)
     looked_at: set[str] = field(default_factory=lambda: set())
 
     def fill(self, builder: Builder, base: Base) -> None:
         """Add all bodies and nodes to the builder."""
-        self.taken = {record.name for record in self.records}
-        self.hinge_names = {joint.name for group in self.joints for joint in group}
+        self.taken = Names(record.name for record in self.records)
+        self.hinge_names = Names(joint.name for group in self.joints for joint in group)
         root = None if base == "auto" else self.base_body(base)
         for k, record in enumerate(self.records):
             if k == 0:
@@ -74,9 +75,7 @@ class Assembly:
                 self.add_body(builder, k, Locked(), record.pose)
         ground = self.shapes(0)
         if ground:
-            name = unique(WORLD_NODE, self.taken)
-            self.taken.add(name)
-            builder.node(name, WORLD, kind="link", geometry=ground)
+            builder.node(self.taken.fresh(WORLD_NODE), WORLD, kind="link", geometry=ground)
         for record in self.records:
             for part in record.sites:
                 self.add_site(builder, record, part)
@@ -84,13 +83,11 @@ class Assembly:
     def add_body(self, builder: Builder, k: int, hinge: Hinge, inboard: Pose) -> None:
         """A body on one hinge that is not a joint of the file."""
         record = self.records[k]
-        hinge_name = unique(record.name, self.hinge_names)
-        self.hinge_names.add(hinge_name)
         builder.body(
             record.name,
             self.records[record.parent].name,
             hinge,
-            hinge_name=hinge_name,
+            hinge_name=self.hinge_names.fresh(record.name),
             inboard=inboard,
             inertia=self.inertias[k],
             geometry=self.shapes(k),
@@ -110,8 +107,7 @@ class Assembly:
             inboard = Pose.identity()
         for joint in group:
             last = joint is group[-1]
-            name = record.name if last else unique(f"{record.name}:{joint.name}", self.taken)
-            self.taken.add(name)
+            name = record.name if last else self.taken.fresh(f"{record.name}:{joint.name}")
             inboard = inboard @ joint.inboard
             self.hinges[joint.name] = (joint, parent, name, inboard)
             builder.body(
@@ -186,14 +182,13 @@ class Assembly:
         if part.name and part.name in self.sites:
             raise element.error("the site name is used twice")
         wanted = part.name or f"{record.name}:site"
-        name = unique(wanted if wanted not in self.taken else f"{wanted}:site", self.taken)
+        name = self.taken.fresh(f"{wanted}:site" if part.name in self.taken else wanted)
         if part.name and name != part.name:
             reason = f"the name is taken by a body or node; the site is called '{name}'"
             self.reporter.note(element, "approximate", reason, "other")
         if choice(element, "type", _SITES, "sphere") == "mesh":
             reason = "the frame is not moved to the centre of the mesh"
             self.reporter.note(element, "approximate", reason, "other")
-        self.taken.add(name)
         if part.name:
             self.sites[part.name] = name
         builder.node(name, record.name, part.frame @ pose)

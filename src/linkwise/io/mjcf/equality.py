@@ -17,8 +17,8 @@ from linkwise.io.mjcf.compiler import boolean
 from linkwise.io.mjcf.defaults import MAIN, Defaults
 from linkwise.io.mjcf.ignored import Ignored
 from linkwise.io.mjcf.joint import Joint
+from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import make_pose
-from linkwise.io.mjcf.tree import unique
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, number, numbers, required, shorten
 from linkwise.model.builder import Builder
@@ -52,8 +52,8 @@ class Equalities:
     sites: Mapping[str, str]
     joints: Mapping[str, tuple[Joint, str, str, Pose]]
     tendons: Mapping[str, FixedTendon | None]
-    taken: set[str]
-    names: set[str] = field(default_factory=lambda: set())
+    taken: Names
+    names: Names = field(default_factory=Names)
     follows: dict[str, set[str]] = field(default_factory=lambda: {})
 
     def read(self, root: Element, defaults: Defaults, ignored: Ignored, enabled: bool) -> None:
@@ -77,8 +77,7 @@ class Equalities:
                 elif not boolean(merged, "active", True):
                     self.reporter.note(element, "ignored", "it is not active", "motion")
                 else:
-                    name = unique(element.attrib.get("name") or element.tag, self.names)
-                    self.names.add(name)
+                    name = self.names.fresh(element.attrib.get("name") or element.tag)
                     add[element.tag](merged, name)
 
     def connect(self, element: Element, name: str) -> None:
@@ -207,33 +206,34 @@ class Equalities:
 
     def between_sites(self, element: Element, name: str, hinge: Hinge) -> None:
         """A loop between two sites."""
-        ends = [self.lookup(element, attr, "site", self.sites) for attr in ("site1", "site2")]
+        ends = [self.site_node(element, attr) for attr in ("site1", "site2")]
         self.builder.loop(name, ends[0], ends[1], hinge)
 
     def add_loop(self, name: str, a: tuple[str, Pose], b: tuple[str, Pose], hinge: Hinge) -> None:
         """A loop between two places, each a body and a pose on it; they become nodes."""
         ends: list[str] = []
         for (body, pose), side in ((a, "a"), (b, "b")):
-            end = unique(f"{name}.{side}", self.taken)
-            self.taken.add(end)
+            end = self.taken.fresh(f"{name}.{side}")
             self.builder.node(end, body, pose)
             ends.append(end)
         self.builder.loop(name, ends[0], ends[1], hinge)
 
     def two_bodies(self, element: Element) -> tuple[str, str]:
         """Names of body 1 and body 2; without the second it is the world."""
-        one = self.lookup(element, "body1", "body", {name: name for name in self.bodies})
-        two = "world"
-        if "body2" in element.attrib:
-            two = self.lookup(element, "body2", "body", {name: name for name in self.bodies})
+        one = required(element, "body1")
+        two = required(element, "body2") if "body2" in element.attrib else "world"
+        for name in (one, two):
+            if name not in self.bodies:
+                problem = unknown_name("body", name, self.bodies, owner="this model")
+                raise element.error(str(problem))
         return one, two
 
-    def lookup(self, element: Element, attr: str, kind: str, known: Mapping[str, str]) -> str:
-        """What an attribute names, or a ParseError with the near names."""
+    def site_node(self, element: Element, attr: str) -> str:
+        """Node of the site that an attribute names."""
         name = required(element, attr)
-        if name not in known:
-            raise element.error(str(unknown_name(kind, name, known, owner="this model")))
-        return known[name]
+        if name not in self.sites:
+            raise element.error(str(unknown_name("site", name, self.sites, owner="this model")))
+        return self.sites[name]
 
     def scalar_joint(self, element: Element, name: str) -> Joint:
         """A hinge or slide by its name."""

@@ -18,10 +18,11 @@ from linkwise.io.mjcf.ignored import SECTION_AFFECTS, WHOLE_SECTIONS, Ignored, i
 from linkwise.io.mjcf.include import expand_includes
 from linkwise.io.mjcf.inertia import Inference, set_total_mass
 from linkwise.io.mjcf.joint import Joint, read_joint
+from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.path import Files
 from linkwise.io.mjcf.springdamper import resolve_springdampers
 from linkwise.io.mjcf.tendon import read_actuators, read_tendons
-from linkwise.io.mjcf.tree import BodyRecord, read_tree, unique
+from linkwise.io.mjcf.tree import BodyRecord, read_tree
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, shorten
 from linkwise.model.builder import Builder
@@ -114,14 +115,13 @@ def _read_joints(
 ) -> list[list[Joint]]:
     """Joints of each body, in order; one without a name is called `body:i`."""
     joints: list[list[Joint]] = []
-    taken: set[str] = set()
+    names = Names()
     for record in records:
         group: list[Joint] = []
         for i, part in enumerate(record.joints):
-            name = part.name or unique(f"{record.name}:{i}", taken)
-            if name in taken:
-                raise part.element.error(f"the joint name '{shorten(name)}' is used twice")
-            taken.add(name)
+            if part.name in names:
+                raise part.element.error(f"the joint name '{shorten(part.name)}' is used twice")
+            name = names.fresh(part.name or f"{record.name}:{i}")
             joint = read_joint(part.element, name, part.frame, compiler, options, reporter)
             if joint.kind == "free" and (record.parent != 0 or len(record.joints) > 1):
                 raise part.element.error(

@@ -14,13 +14,14 @@ import numpy as np
 from linkwise.io.mjcf.compiler import Compiler, boolean
 from linkwise.io.mjcf.defaults import MAIN, Defaults
 from linkwise.io.mjcf.ignored import Ignored, ignore
+from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import check_single_orientation, euler, make_pose, read_pose
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, number, numbers, required, shorten
 from linkwise.spatial.pose import Pose
 
-MAX_ELEMENTS: Final = 1_000_000
-"""Most elements of the tree, replicas counted."""
+MAX_REPLICAS: Final = 20_000
+"""Most elements that replicates may make: a few lines could ask for billions."""
 
 _REFUSED: Final = {
     "composite": "composite objects",
@@ -93,7 +94,7 @@ class _Walk:
     ignored: Ignored
     bodies: list[BodyRecord] = field(default_factory=lambda: [])
     stack: list[_Visit] = field(default_factory=lambda: [])
-    count: int = 0
+    replicas: int = 0
 
     def run(self, root: Element) -> list[BodyRecord]:
         here = Pose.identity()
@@ -108,11 +109,15 @@ class _Walk:
         return self.bodies
 
     def push(self, parent: Element, body: int, frame: Pose, classname: str, suffix: str) -> None:
-        self.count += len(parent.children)
-        if self.count > MAX_ELEMENTS:
-            raise parent.error(f"the tree has more than {MAX_ELEMENTS} elements, replicas counted")
+        if suffix:
+            self.count_replicas(parent, len(parent.children))
         for child in reversed(parent.children):
             self.stack.append(_Visit(child, body, frame, classname, suffix))
+
+    def count_replicas(self, element: Element, more: int) -> None:
+        self.replicas += more
+        if self.replicas > MAX_REPLICAS:
+            raise element.error(f"replicates make more than {MAX_REPLICAS} elements, the most read")
 
     def visit(self, visit: _Visit) -> None:
         element, tag = visit.element, visit.element.tag
@@ -197,7 +202,7 @@ class _Walk:
         self.ignored.check(element)
         required(element, "count")
         count = number(element, "count")
-        if not 1 <= count <= MAX_ELEMENTS or count != int(count):
+        if not 1 <= count < 1e9 or count != int(count):
             raise element.error(f"'count' is {count:g}; it takes a whole number from 1")
         for child in element.children:
             if child.tag in ("joint", "freejoint"):
@@ -207,9 +212,7 @@ class _Walk:
         step = numbers(element, "offset", 3, (0.0, 0.0, 0.0))
         classname, digits = self.childclass(visit), len(str(int(count) - 1))
         turn = make_pose(euler(angles, self.compiler.eulerseq), step)
-        self.count += int(count) * len(element.children)
-        if self.count > MAX_ELEMENTS:
-            raise element.error(f"the tree has more than {MAX_ELEMENTS} elements, replicas counted")
+        self.count_replicas(element, int(count))
         frames = [Pose.identity()]
         for _ in range(int(count) - 1):
             frames.append(frames[-1] @ turn)
@@ -227,24 +230,13 @@ class _Walk:
 
     def name_the_nameless(self) -> None:
         """Names for bodies without one, and a ParseError for one used twice."""
-        taken: dict[str, Element] = {"world": self.bodies[0].element}
+        names = Names(["world"])
         for record in self.bodies[1:]:
-            if record.name in taken:
+            if record.name in names:
                 what = "kept for the ground" if record.name == "world" else "used twice"
                 raise record.element.error(f"the body name '{shorten(record.name)}' is {what}")
             if record.name:
-                taken[record.name] = record.element
+                names.add(record.name)
         for k, record in enumerate(self.bodies):
             if not record.name:
-                record.name = unique(f"body{k}", taken)
-                taken[record.name] = record.element
-
-
-def unique(name: str, taken: dict[str, Element] | set[str]) -> str:
-    """`name`, or `name_2`, `name_3` ..., whichever is not taken."""
-    if name not in taken:
-        return name
-    i = 2
-    while f"{name}_{i}" in taken:
-        i += 1
-    return f"{name}_{i}"
+                record.name = names.fresh(f"body{k}")
