@@ -1,0 +1,14 @@
+"""Settings shared by all tests.
+
+Hypothesis profiles: the default one, and `nightly` with many more examples, chosen by
+`HYPOTHESIS_PROFILE=nightly make test`. Time limits for single examples are off: a loaded machine is
+no failure of the code.
+"""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("usual", deadline=None, print_blob=True)
+settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
