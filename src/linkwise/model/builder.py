@@ -177,7 +177,10 @@ class Builder:
         if problems:
             raise ModelError(validate.as_text(f"{self.name!r} cannot be built", problems))
         return Mechanism(
-            self.name, *parts, gravity=self.gravity, load_report=load_report or LoadReport()
+            self.name,
+            *parts,
+            gravity=self.gravity,
+            load_report=LoadReport() if load_report is None else load_report,
         )
 
     def _assemble(

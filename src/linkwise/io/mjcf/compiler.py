@@ -183,7 +183,7 @@ def limited(element: Element, attr: str, range_attr: str, autolimits: bool) -> b
     if given and not autolimits:
         raise element.error(
             f"'{range_attr}' is given but not '{attr}', and the compiler says autolimits='false'; "
-            f"add {attr}='true' or '{attr}=false'"
+            f"add {attr}='true' or {attr}='false'"
         )
     return given
 

@@ -1,0 +1,237 @@
+"""The load report of MJCF: nothing is dropped in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkwise.errors import ParseError
+from tests.io.mjcf_text import BALL, body, model, read, world
+
+HINGED = body("a", '<joint name="j"/>', BALL)
+
+
+def items(text: str) -> list[tuple[int | None, str, str, str]]:
+    """Line, element, effect and what each item affects."""
+    return [(i.line, i.element, i.effect, i.affects) for i in read(text).load_report]
+
+
+REPORTED = {
+    "camera": (world(HINGED, '<camera name="c"/>'), 5, '<camera name="c">', "appearance"),
+    "light": (world(HINGED, "<light/>"), 5, "<light>", "appearance"),
+    "motor": (
+        world(HINGED, after='<actuator><motor name="m" joint="j"/></actuator>'),
+        6,
+        '<motor name="m">',
+        "control",
+    ),
+    "sensor": (world(HINGED, after="<sensor><gyro site='s'/></sensor>"), 6, "<gyro>", "control"),
+    "exclude": (
+        world(HINGED, after='<contact><exclude body1="a" body2="world"/></contact>'),
+        6,
+        "<exclude>",
+        "contact",
+    ),
+    "key": (
+        world(HINGED, after='<keyframe><key name="k"/></keyframe>'),
+        6,
+        '<key name="k">',
+        "other",
+    ),
+    "custom": (
+        world(HINGED, after='<custom><numeric name="n" data="1"/></custom>'),
+        6,
+        '<numeric name="n">',
+        "other",
+    ),
+    "plugin": (
+        world(HINGED, after='<extension><plugin plugin="p"/></extension>'),
+        6,
+        "<plugin>",
+        "motion",
+    ),
+    "body plugin": (world(body("a", "<plugin/>", "<joint/>", BALL)), 4, "<plugin>", "motion"),
+    "visual": (world(HINGED, before="<visual/>"), 2, "<visual>", "appearance"),
+    "size": (world(HINGED, before='<size memory="1M"/>'), 2, "<size>", "other"),
+    "texture": (
+        world(HINGED, before='<asset><texture name="t"/></asset>'),
+        2,
+        '<texture name="t">',
+        "appearance",
+    ),
+    "fluid": (world(HINGED, before='<option density="1.2"/>'), 2, "<option>", "motion"),
+    "timestep": (world(HINGED, before='<option timestep="0.1"/>'), 2, "<option>", "other"),
+    "geom friction": (
+        world(body("a", "<joint/>", '<geom size="1" friction="1"/>')),
+        4,
+        "<geom>",
+        "contact",
+    ),
+    "default friction": (
+        world(HINGED, before='<default><geom friction="1"/></default>'),
+        2,
+        "<geom>",
+        "contact",
+    ),
+    "default motor": (
+        world(HINGED, before='<default><motor gear="2"/></default>'),
+        2,
+        "<motor>",
+        "control",
+    ),
+    "site colour": (
+        world(HINGED, '<site name="s" rgba="1 0 0 1"/>'),
+        5,
+        '<site name="s">',
+        "appearance",
+    ),
+    "gravcomp": (world(body("a", "<joint/>", BALL, gravcomp="1")), 4, '<body name="a">', "motion"),
+    "unknown attribute": (world(body("a", '<joint spin="1"/>', BALL)), 4, "<joint>", "motion"),
+    "unknown element": (world(HINGED, "<thing/>"), 5, "<thing>", "motion"),
+    "unknown section": (world(HINGED, before="<things/>"), 2, "<things>", "motion"),
+    "unknown asset": (world(HINGED, before="<asset><thing/></asset>"), 2, "<thing>", "motion"),
+    "unknown default": (
+        world(HINGED, before="<default><thing/></default>"),
+        2,
+        "<thing>",
+        "motion",
+    ),
+    "tendon": (
+        world(HINGED, after='<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'),
+        6,
+        '<fixed name="t">',
+        "control",
+    ),
+    "tendon with a spring": (
+        world(HINGED, after='<tendon><fixed name="t" stiffness="3"/></tendon>'),
+        6,
+        '<fixed name="t">',
+        "motion",
+    ),
+    "where a free body starts": (
+        world(body("a", '<freejoint name="f"/>', BALL, pos="1 0 0")),
+        4,
+        '<freejoint name="f">',
+        "other",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_one_item_with_its_place(name: str):
+    text, line, element, affects = REPORTED[name]
+    assert items(text) == [(line, element, "ignored", affects)]
+    with pytest.raises(ParseError, match=rf"^m\.xml:{line}: .* is ignored \(affects {affects}\)"):
+        read(text, strict=True)
+    if affects == "motion":
+        with pytest.raises(ParseError, match="strict='motion' refuses this"):
+            read(text, strict="motion")
+    else:
+        read(text, strict="motion")
+
+
+APPROXIMATE = {
+    "mocap": (world(HINGED, body("m", BALL, mocap="true")), 5, '<body name="m">', "control"),
+    "cubic damping": (world(body("a", '<joint damping="1 2"/>', BALL)), 4, "<joint>", "motion"),
+    "cubic spring": (world(body("a", '<joint stiffness="1 0 2"/>', BALL)), 4, "<joint>", "motion"),
+    "uneven effort": (
+        world(body("a", '<joint actuatorfrcrange="-1 2"/>', BALL)),
+        4,
+        "<joint>",
+        "control",
+    ),
+    "renamed site": (world(HINGED, '<site name="a"/>'), 5, '<site name="a">', "other"),
+    "aligned": (world(body("a", '<freejoint align="true"/>', BALL)), 4, "<freejoint>", "other"),
+    "no limits": (
+        world(HINGED, before='<option><flag limit="disable"/></option>'),
+        2,
+        "<flag>",
+        "motion",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_one_item_about_what_is_not_quite_so(name: str):
+    text, line, element, affects = APPROXIMATE[name]
+    assert items(text) == [(line, element, "approximate", affects)]
+
+
+def test_a_plain_model_reports_nothing():
+    text = world(HINGED, '<geom type="plane" size="1 1 1"/>', '<site name="s"/>')
+    mech = read(text, strict=True)
+    assert len(mech.load_report) == 0
+    assert mech.load_report.source == "m.xml"
+
+
+def test_attributes_are_reported_once_for_all_elements():
+    geoms = ['<geom size="1" solref="0.1 1"/>'] * 5
+    (item,) = read(world(body("a", "<joint/>", *geoms))).load_report
+    assert item.reason == (
+        "attribute 'solref' (and 4 more <geom>): contact and constraint softness are not part of a "
+        "mechanism"
+    )
+
+
+def test_flags_switch_off_what_they_name():
+    joint = '<joint name="j" stiffness="1" damping="2" frictionloss="3"/>'
+
+    def drive(flag: str):
+        before = f'<option><flag {flag}="disable"/></option>'
+        return read(world(body("a", joint, BALL), before=before))
+
+    for flag, field in {
+        "spring": "stiffness",
+        "damper": "damping",
+        "frictionloss": "friction",
+    }.items():
+        mech = drive(flag)
+        assert getattr(mech, field)[0] == 0
+        others = {"stiffness": 1, "damping": 2, "friction": 3}
+        del others[field]
+        assert all(getattr(mech, key)[0] == value for key, value in others.items())
+    assert not drive("gravity").gravity.any()
+    assert drive("constraint").friction[0] == 0
+
+
+def test_shapes_are_kept_with_pose_role_and_colour():
+    text = world(
+        body(
+            "a",
+            "<joint/>",
+            '<geom name="seen" type="box" size="1 2 3" contype="0" conaffinity="0" material="m"/>',
+            '<geom name="felt" type="capsule" size="1 2" group="3" rgba="0 1 0 1"/>',
+            '<geom name="both" type="cylinder" size="1 2" pos="1 2 3"/>',
+        ),
+        '<geom name="floor" type="plane" size="0 0 1"/>',
+        before='<asset><material name="m" rgba="1 0 0 1"/></asset>',
+    )
+    mech = read(text)
+    seen, felt, both = mech.body("a").geometry
+    assert (seen.shape, seen.size, seen.role, seen.rgba) == (
+        "box",
+        (2, 4, 6),
+        "visual",
+        (1, 0, 0, 1),
+    )
+    assert (felt.shape, felt.size, felt.role, felt.rgba) == (
+        "capsule",
+        (1, 4),
+        "collision",
+        (0, 1, 0, 1),
+    )
+    assert (both.shape, both.size, both.role, both.rgba) == ("cylinder", (1, 4), "both", None)
+    assert both.pose.p.tolist() == [1, 2, 3]
+    ground = mech.node("worldbody")
+    assert (ground.body, ground.kind, ground.inertia) == ("world", "link", None)
+    assert [g.shape for g in ground.geometry] == ["plane"]
+
+
+def test_an_empty_model_is_an_empty_mechanism():
+    mech = read(model())
+    assert (mech.n_bodies, mech.nv, mech.name) == (0, 0, "m")
+
+
+def test_bodies_without_mass_load_and_are_found():
+    mech = read(world(body("a", "<joint/>")))
+    assert mech.nv == 1
+    assert mech.validate()
