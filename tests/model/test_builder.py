@@ -155,6 +155,42 @@ def test_couplings_of_couplings_and_polynomials():
     np.testing.assert_allclose(q, [[0.5, -0.5, 0.75], [1.0, -1.0, 2.0]])
 
 
+def three_pins(*couplings) -> lw.Builder:
+    b = lw.Builder("tied")
+    for name in ("a", "b", "c[0]"):
+        b.body(name, "world", lw.Pin(), inertia=ROD)
+    for i, (dependent, terms) in enumerate(couplings):
+        b.couple(f"tie_{i}", dependent, terms)
+    return b
+
+
+def test_a_single_coordinate_may_be_written_with_its_index():
+    """As "b" or "b[0]"; a hinge that is really called "c[0]" is that hinge."""
+    mech = three_pins(("b", {"c[0]": 2.0}), ("c[0]", {"a[0]": 3.0})).build()
+    np.testing.assert_allclose(mech.couple(np.array([1.0, 0.0, 0.0])), [1.0, 6.0, 3.0])
+    assert mech.coordinate("c[0]") == 2
+    assert mech.lock(["a", "b", "c[0]"]).couplings == ()
+    assert "made to follow others 2 times" in broken(
+        lambda: three_pins(("b", {"a": 1.0}), ("b[0]", {"c[0]": 1.0}))
+    )
+    assert "in a circle" in broken(lambda: three_pins(("b", {"a[0]": 1.0}), ("a", {"b[0]": 1.0})))
+    assert "'a' stands in 2 of its terms" in broken(
+        lambda: three_pins(("b", {"a": 1.0, "a[0]": 1.0}))
+    )
+
+
+def test_long_chains_of_couplings_take_linear_time():
+    b = lw.Builder("gears")
+    for i in range(10_000):
+        b.body(f"g{i}", "world", lw.Pin(), inertia=ROD)
+    for i in range(1, 10_000):
+        b.couple(f"c{i}", f"g{i - 1}", {f"g{i}": -1.0})
+    start = time.perf_counter()
+    mech = b.build()
+    assert np.abs(mech.random(0)).min() > 0.0
+    assert time.perf_counter() - start < 8.0
+
+
 # ------------------------------------------------------------------------------- mistakes
 
 

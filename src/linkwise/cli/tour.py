@@ -93,7 +93,11 @@ def _hinges(mech: Mechanism, check: Checks) -> None:
 def _derived(mech: Mechanism, check: Checks) -> None:
     """From one mechanism others are made: locked, loaded, mounted, renumbered."""
     q = mech.random(1)
-    tied = {split_coordinate(n)[0] for c in mech.couplings for n in [c.dependent, *dict(c.terms)]}
+    tied = {
+        split_coordinate(n, mech.hinge_index)[0]
+        for c in mech.couplings
+        for n in [c.dependent, *dict(c.terms)]
+    }
     free = [b for b in mech.bodies if b.hinge.nv and b.hinge_name not in tied]
     if not free:
         print("  (all hinges of this robot are locked or coupled)")

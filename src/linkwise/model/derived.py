@@ -55,7 +55,7 @@ def _couplings_left(mech: Mechanism, locked: set[str]) -> tuple[Coupling, ...]:
     """Couplings among hinges that still move; one that is half locked would over-constrain."""
     left = list[Coupling]()
     for coupling in mech.couplings:
-        used = {split_coordinate(n)[0] for n in [coupling.dependent, *dict(coupling.terms)]}
+        used = _hinges_of(coupling, mech.hinge_index)
         if not used & locked:
             left.append(coupling)
         elif used - locked:
@@ -66,6 +66,11 @@ def _couplings_left(mech: Mechanism, locked: set[str]) -> tuple[Coupling, ...]:
                 f"coupling away first: mech.without({coupling.name!r})."
             )
     return tuple(left)
+
+
+def _hinges_of(coupling: Coupling, known: Mapping[str, int]) -> set[str]:
+    names = [coupling.dependent, *(name for name, _ in coupling.terms)]
+    return {split_coordinate(name, known)[0] for name in names}
 
 
 def release(mech: Mechanism, hinges: Iterable[str] | None) -> Mechanism:
@@ -223,7 +228,7 @@ def extract(mech: Mechanism, base: str, tip: str | None) -> Mechanism:
         bodies=tuple(bodies),
         nodes=nodes,
         loops=_loops_inside(mech.loops, places),
-        couplings=_couplings_inside(mech.couplings, hinges),
+        couplings=_couplings_inside(mech, hinges),
     )
 
 
@@ -238,10 +243,10 @@ def _loops_inside(loops: Sequence[Loop], places: set[str]) -> tuple[Loop, ...]:
     return tuple(x for x in loops if x.node_a in places)
 
 
-def _couplings_inside(couplings: Sequence[Coupling], hinges: set[str]) -> tuple[Coupling, ...]:
-    left = list[Coupling]()
-    for c in couplings:
-        used = {split_coordinate(n)[0] for n in [c.dependent, *dict(c.terms)]}
+def _couplings_inside(mech: Mechanism, hinges: set[str]) -> tuple[Coupling, ...]:
+    left, known = list[Coupling](), mech.hinge_index
+    for c in mech.couplings:
+        used = _hinges_of(c, known)
         if used <= hinges:
             left.append(c)
         elif used & hinges:

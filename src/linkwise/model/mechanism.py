@@ -52,6 +52,10 @@ class Mechanism:
         for name in ("bodies", "nodes", "loops", "couplings"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "gravity", constant(self.gravity, (3,), "gravity"))
+        if self.couplings:
+            sizes = {body.hinge_name: body.hinge.nq for body in self.bodies}
+            couplings = tuple(state.plain_names(c, sizes) for c in self.couplings)
+            object.__setattr__(self, "couplings", couplings)
         problems = validate.structure(self.bodies, self.nodes, self.loops, self.couplings)
         if problems:
             raise ModelError(validate.as_text(f"mechanism {self.name!r} cannot exist", problems))
@@ -190,6 +194,11 @@ class Mechanism:
     def coordinate(self, name: str) -> int:
         """Index in q of one coordinate: "hinge" where it has one, else "hinge[i]"."""
         return state.coordinate(self, name)
+
+    @cached_property
+    def couplings_in_order(self) -> tuple[Coupling, ...]:
+        """The couplings, each after those whose coordinates it needs."""
+        return state.in_order(self.couplings)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.body import Coupling
 from linkwise.model.hinges import Hinge
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -71,7 +73,7 @@ def names(mech: Mechanism, *, velocities: bool) -> tuple[str, ...]:
 
 def coordinate(mech: Mechanism, name: str) -> int:
     """Index in q of "hinge", of "hinge[i]" or of "hinge.coordinate"."""
-    hinge, inner = split_coordinate(name)
+    hinge, inner = split_coordinate(name, mech.hinge_index)
     if hinge in mech.hinge_index:
         where = mech.q_slice(hinge)
         count = where.stop - where.start
@@ -90,12 +92,49 @@ def coordinate(mech: Mechanism, name: str) -> int:
     raise unknown_name("hinge", hinge, mech.hinge_index, owner=f"mechanism {mech.name!r}")
 
 
-def split_coordinate(name: str) -> tuple[str, int | None]:
-    """("hinge", 2) of "hinge[2]", ("hinge", None) of "hinge"."""
+def split_coordinate(name: str, hinges: Container[str] = ()) -> tuple[str, int | None]:
+    """("hinge", 2) of "hinge[2]", ("hinge", None) of "hinge" and of a hinge really called so."""
     head, bracket, tail = name.rpartition("[")
-    if bracket and tail.endswith("]") and tail[:-1].isdecimal():
+    if name not in hinges and bracket and tail.endswith("]") and tail[:-1].isdecimal():
         return head, int(tail[:-1])
     return name, None
+
+
+def plain_names(coupling: Coupling, hinges: Mapping[str, int]) -> Coupling:
+    """The coupling with "hinge" for "hinge[0]" where the hinge has one coordinate only.
+
+    Args:
+        coupling: A coupling.
+        hinges: Number of coordinates by the hinge's name.
+    """
+
+    def plain(name: str) -> str:
+        hinge, inner = split_coordinate(name, hinges)
+        return hinge if inner == 0 and hinges.get(hinge) == 1 else name
+
+    names = [coupling.dependent, *(name for name, _ in coupling.terms)]
+    if all(plain(name) == name for name in names):
+        return coupling
+    terms = tuple((plain(name), coefficients) for name, coefficients in coupling.terms)
+    return Coupling(coupling.name, plain(coupling.dependent), terms, coupling.offset)
+
+
+def in_order(couplings: Sequence[Coupling]) -> tuple[Coupling, ...]:
+    """Couplings after those whose coordinates they need; the ones in a circle are left out."""
+    dependent = {c.dependent for c in couplings}
+    missing, followers = dict[str, int](), dict[str, list[Coupling]]()
+    for c in couplings:
+        needs = {name for name, _ in c.terms if name in dependent}
+        missing[c.dependent] = len(needs)
+        for name in needs:
+            followers.setdefault(name, []).append(c)
+    order = [c for c in couplings if not missing[c.dependent]]
+    for c in order:  # it grows while it is walked
+        for follower in followers.get(c.dependent, ()):
+            missing[follower.dependent] -= 1
+            if not missing[follower.dependent]:
+                order.append(follower)
+    return tuple(order)
 
 
 def neutral(mech: Mechanism) -> Array:
@@ -118,14 +157,9 @@ def random(mech: Mechanism, rng: np.random.Generator) -> Array:
 def couple(mech: Mechanism, q: Array) -> Array:
     """Dependent coordinates from the independent ones, in an order in which all are known."""
     q = np.array(q, dtype=np.float64)
-    waiting = {c.dependent: c for c in mech.couplings}
-    while waiting:
-        # Structure was checked when the mechanism was made: there is no circle, one can go first.
-        ready = [c for c in waiting.values() if not any(n in waiting for n, _ in c.terms)]
-        for coupling in ready:
-            known = {name: q[..., coordinate(mech, name)] for name, _ in coupling.terms}
-            q[..., coordinate(mech, coupling.dependent)] = coupling.value(known)
-            del waiting[coupling.dependent]
+    for coupling in mech.couplings_in_order:
+        known = {name: q[..., coordinate(mech, name)] for name, _ in coupling.terms}
+        q[..., coordinate(mech, coupling.dependent)] = coupling.value(known)
     return q
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
-from linkwise.model.state import split_coordinate
+from linkwise.model.state import in_order, plain_names, split_coordinate
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
@@ -171,12 +171,17 @@ def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -
         return []
     found = list[Finding]()
     count = {b.hinge_name: b.hinge.nq for b in bodies}
+    couplings = [plain_names(c, count) for c in couplings]
     for c in couplings:
         where = f"coupling {c.name!r}"
         if not c.terms:
             found.append(_error(where, "coupling", "it has no terms.", "Lock the hinge instead."))
+        for name, uses in Counter(name for name, _ in c.terms).items():
+            if uses > 1:
+                reason = f"{name!r} stands in {uses} of its terms."
+                found.append(_error(where, "coupling", reason, "Add the coefficients up."))
         for name in [c.dependent, *(n for n, _ in c.terms)]:
-            hinge, inner = split_coordinate(name)
+            hinge, inner = split_coordinate(name, count)
             nq = count.get(hinge)
             if nq is None:
                 reason = unknown("hinge", hinge, count, _HERE, len(found))
@@ -198,12 +203,10 @@ def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -
 
 
 def _coupling_circles(couplings: Sequence[Coupling]) -> Iterator[Finding]:
-    waiting = {c.dependent: {n for n, _ in c.terms} for c in couplings}
-    while ready := [name for name, needs in waiting.items() if not needs & waiting.keys()]:
-        for name in ready:
-            del waiting[name]
+    waiting = sorted({c.dependent for c in couplings} - {c.dependent for c in in_order(couplings)})
     if waiting:
-        reason = f"the couplings of {', '.join(sorted(waiting))} follow each other in a circle."
+        names = ", ".join(waiting[:SHOWN]) + (" ..." if len(waiting) > SHOWN else "")
+        reason = f"the couplings of {names} follow each other in a circle."
         yield _error("couplings", "coupling", reason, "Leave one of these hinges independent.")
 
 

@@ -208,7 +208,7 @@ def _add_couplings(
     for index, element in enumerate(elements):
         coupling = read_coupling(element, index + 1, robot.reporter)
         for name in (coupling.dependent, *coupling.terms):
-            joint_name, _ = split_coordinate(name)
+            joint_name, _ = split_coordinate(name, robot.joints)
             if joint_name not in robot.joints:
                 reason = unknown_name("joint", joint_name, robot.joints, owner="the file")
                 raise element.error(str(reason))

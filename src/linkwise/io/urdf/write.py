@@ -312,13 +312,14 @@ def _write_couplings(draft: _Draft) -> None:
 
 def _joint_of(draft: _Draft, key: str) -> str:
     """The name under which the freedom `hinge` or `hinge[i]` is written."""
-    name, index = split_coordinate(key)
+    name, index = split_coordinate(key, draft.mech.hinge_index)
     return draft.names.get((name, index or 0), key)
 
 
 def _is_single(mech: Mechanism, key: str) -> bool:
     """Whether a freedom is written as a joint of its own."""
-    return not isinstance(mech.hinge(split_coordinate(key)[0]).hinge, Planar | Free)
+    name, _ = split_coordinate(key, mech.hinge_index)
+    return not isinstance(mech.hinge(name).hinge, Planar | Free)
 
 
 def _namespaces(elements: list[Element]) -> dict[str, str]:
