@@ -72,6 +72,20 @@ def check_round_trips(layout, mech):
     np.testing.assert_array_equal(layout.q_to(stacked)[1], layout.q_to(stacked[1]))
 
 
+def check_reduced(layout, mech):
+    """A follower that the other side has not: its velocity follows, its force is not lost."""
+    for q, v, tau in states(mech):
+        v[mech.v_slice("recoil")] = 0.1 * v[mech.v_slice("lift")]
+        v_there = layout.v_to(q, v)
+        np.testing.assert_allclose(layout.v_from(q, v_there), v, atol=1e-14)
+        np.testing.assert_allclose(v_there @ layout.force_to(q, tau), v @ tau, atol=1e-12)
+        tau_there = layout.force_to(q, tau)
+        power = v @ layout.force_from(q, tau_there)
+        np.testing.assert_allclose(power, v_there @ tau_there, atol=1e-12)
+        stack = layout.force_to(q, np.stack([tau, 2 * tau]))
+        np.testing.assert_allclose(stack[1], 2 * tau_there, atol=1e-12)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("mimic", [False, True])
 def test_pinocchio(tmp_path, mimic):
@@ -87,6 +101,8 @@ def test_pinocchio(tmp_path, mimic):
     data, layout = model.createData(), lw.convert.pinocchio_layout(mech, model)
     if not mimic:
         check_round_trips(layout, mech)
+    else:
+        check_reduced(layout, mech)
     assert model.nv == layout.nv == (8 if mimic else 9)
     for q, v, _ in states(mech):
         if mimic:  # the follower's velocity follows as well

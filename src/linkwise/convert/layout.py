@@ -1,7 +1,9 @@
 """How one library arranges what another arranges differently, hinge by hinge.
 
 All maps between velocities are orthogonal (permutations and rotations), so generalised forces are
-converted by the same map: the power tau · v is the same number in both layouts.
+converted by the same map: the power tau · v is the same number in both layouts. A coordinate that
+follows others and that the other side leaves out is reduced to them: its velocity is theirs times
+the slopes of the coupling, and its force is added to theirs times the same slopes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import FrameError, ShapeError
+from linkwise.model.body import Coupling
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import split_coordinate
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -55,6 +59,7 @@ class Layout:
         nq: Number of coordinates on the other side.
         nv: Number of velocities on the other side.
         parts: The hinges.
+        reduced: Couplings whose dependent coordinate the other side has not, in order.
         velocity_order: Where (angular, linear) of ours stand in its spatial velocities.
         force_order: The same for spatial forces.
     """
@@ -64,6 +69,7 @@ class Layout:
     nq: int
     nv: int
     parts: tuple[Part, ...]
+    reduced: tuple[Coupling, ...]
     velocity_order: tuple[int, ...]
     force_order: tuple[int, ...]
 
@@ -85,7 +91,9 @@ class Layout:
 
     def v_to(self, q: ArrayLike, v: ArrayLike) -> Array:
         """Our velocities (..., nv) in the other layout; q in ours says how axes are turned."""
-        q, v = self.mech.check_q(q), self.mech.check_v(v)
+        return self._v_to(self.mech.check_q(q), self.mech.check_v(v))
+
+    def _v_to(self, q: Array, v: Array) -> Array:
         out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
         for part in self.parts:
             out[..., part.v_there] = part.rule.v_to(q[..., part.q_here], v[..., part.v_here])
@@ -93,19 +101,40 @@ class Layout:
 
     def v_from(self, q: ArrayLike, v: ArrayLike) -> Array:
         """The other library's velocities in our layout; q is in ours."""
-        q, v = self.mech.check_q(q), self._checked(v, self.nv, "v")
+        q = self.mech.check_q(q)
+        out = self._v_from(q, self._checked(v, self.nv, "v"))
+        for coupling in self.reduced:
+            follow = _in_v(self.mech, coupling.dependent)
+            out[..., follow] = sum(s * out[..., i] for i, s in self._slopes(q, coupling))
+        return out
+
+    def _v_from(self, q: Array, v: Array) -> Array:
         out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.mech.nv))
         for part in self.parts:
             out[..., part.v_here] = part.rule.v_from(q[..., part.q_here], v[..., part.v_there])
         return out
 
+    def _slopes(self, q: Array, coupling: Coupling) -> list[tuple[int, Array]]:
+        """Where in v each coordinate stands that a coupling follows, and the slope there."""
+        known = {name: q[..., self.mech.coordinate(name)] for name, _ in coupling.terms}
+        slopes = coupling.slopes(known)
+        return [(_in_v(self.mech, name), slope) for name, slope in slopes.items()]
+
     def force_to(self, q: ArrayLike, tau: ArrayLike) -> Array:
         """Our generalised forces (..., nv) in the other layout; q is in ours."""
-        return self.v_to(q, tau)
+        q, tau = self.mech.check_q(q), self.mech.check_v(tau, "tau")
+        if self.reduced:
+            lead = np.broadcast_shapes(q.shape[:-1], tau.shape[:-1])
+            tau = np.broadcast_to(tau, (*lead, self.mech.nv)).copy()
+        for coupling in reversed(self.reduced):
+            follow = _in_v(self.mech, coupling.dependent)
+            for i, slope in self._slopes(q, coupling):
+                tau[..., i] += slope * tau[..., follow]
+        return self._v_to(q, tau)
 
     def force_from(self, q: ArrayLike, tau: ArrayLike) -> Array:
         """The other library's generalised forces in our layout; q is in ours."""
-        return self.v_from(q, tau)
+        return self._v_from(self.mech.check_q(q), self._checked(tau, self.nv, "tau"))
 
     def spatial_velocity_to(self, V: ArrayLike) -> Array:
         """Order of the six components of a velocity (or acceleration) changed to the other's."""
@@ -205,27 +234,32 @@ def matched(
         q_there = slice(joint.q_start, joint.q_start + joint.nq)
         v_there = slice(joint.v_start, joint.v_start + joint.nv)
         parts.append(Part(whole, q_here, v_here, q_there, v_there, rule))
-    _check_complete(library, mech, parts, strangers)
-    return Layout(library, mech, *size, tuple(parts), *orders)
+    reduced = _check_complete(library, mech, parts, strangers)
+    return Layout(library, mech, *size, tuple(parts), reduced, *orders)
 
 
 def _split(name: str, mech: Mechanism) -> tuple[str | None, int | None]:
-    if name in mech.hinge_index:
-        return name, None
-    head, bracket, tail = name.rpartition("[")
-    if bracket and head in mech.hinge_index and tail[:-1].isdecimal():
-        return head, int(tail[:-1])
-    return None, None
+    head, inner = split_coordinate(name, mech.hinge_index)
+    body = mech.bodies[mech.hinge_index[head]] if head in mech.hinge_index else None
+    if body is None or (inner is not None and inner >= body.hinge.nv):
+        return None, None
+    return head, inner
 
 
 def _check_complete(
     library: str, mech: Mechanism, parts: Sequence[Part], strangers: Sequence[str]
-) -> None:
-    covered = np.zeros(mech.nv, dtype=bool)
+) -> tuple[Coupling, ...]:
+    """Raises where hinges are left over; gives the couplings that stand for missing ones."""
+    covered, reduced = np.zeros(mech.nv, dtype=bool), list[Coupling]()
     for part in parts:
         covered[part.v_here] = True
-    for coupling in mech.couplings:  # a dependent coordinate may be missing on the other side
-        covered[mech.v_slice(coupling.dependent.partition("[")[0])] = True
+    for coupling in mech.couplings_in_order:
+        names = [coupling.dependent, *(name for name, _ in coupling.terms)]
+        if all(_is_rate(mech, name) for name in names):
+            follow = _in_v(mech, coupling.dependent)
+            if not covered[follow]:
+                covered[follow] = True
+                reduced.append(coupling)
     missing = [mech.velocity_names[i] for i in np.flatnonzero(~covered)]
     if strangers or missing:
         raise FrameError(
@@ -233,6 +267,19 @@ def _check_complete(
             f"only in Linkwise: {_list(missing)}; only in {library}: {_list(strangers)}. "
             "Load both from the same file, or lock and rename until they agree."
         )
+    return tuple(reduced)
+
+
+def _in_v(mech: Mechanism, name: str) -> int:
+    """Index in v of the velocity that is the rate of the coordinate `name`."""
+    hinge, inner = split_coordinate(name, mech.hinge_index)
+    return mech.v_slice(hinge).start + (inner or 0)
+
+
+def _is_rate(mech: Mechanism, name: str) -> bool:
+    """Whether the velocities of a coordinate's hinge are the rates of its coordinates."""
+    hinge = mech.hinge(split_coordinate(name, mech.hinge_index)[0]).hinge
+    return hinge.coordinates == hinge.velocities
 
 
 def _list(names: Sequence[str]) -> str:

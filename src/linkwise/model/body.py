@@ -133,3 +133,14 @@ class Coupling:
                 total = total + c * power
                 power = power * independent[name]
         return total
+
+    def slopes(self, independent: dict[str, Array]) -> dict[str, Array]:
+        """Derivative of the dependent coordinate by each independent one: Σ_i i c_i q^(i-1)."""
+        found = dict[str, Array]()
+        for name, coefficients in self.terms:
+            slope, power = np.zeros(np.shape(independent[name])), 1.0
+            for i, c in enumerate(coefficients, start=1):
+                slope = slope + i * c * power
+                power = power * independent[name]
+            found[name] = slope
+        return found
