@@ -181,6 +181,11 @@ def test_drive_of_a_loop():
     assert again(mech)[0].loops[0].drive == drive
 
 
+def test_a_continuous_loop_has_no_range():
+    inside = ENDS + '<axis xyz="0 1 0"/><limit effort="2" velocity="3"/>'
+    assert read(closed(inside, "continuous")).loops[0].drive == Drive(effort=2, velocity=3)
+
+
 def test_graph_with_a_loop_round_trip():
     builder = Builder("four bar")
     for name in ("crank", "coupler", "rocker"):
@@ -213,6 +218,19 @@ def test_couplings_beyond_a_mimic():
     assert "written as <linkwise:coupling>" in str(report)
     with pytest.raises(ParseError, match=r"r\.urdf:9: .*no joint called 'j9'"):
         read(text.replace('joint="j1"', 'joint="j9"'))
+
+
+def test_a_mimic_named_with_its_index_is_not_lost():
+    builder = Builder("r")
+    for name in ("a", "b", "c[3]"):
+        builder.body(name, "world", Pin(), inertia=SpatialInertia.solid_sphere(1.0, 0.1))
+    builder.couple("b_mimic", "b[0]", {"a[0]": 2.0}, offset=0.5)
+    builder.couple("c[3]_mimic", "c[3]", {"a": 3.0})
+    back = again(builder.build())[0]
+    assert [(c.dependent, c.terms, c.offset) for c in back.couplings] == [
+        ("b", (("a", (2.0,)),), 0.5),
+        ("c[3]", (("a", (3.0,)),), 0.0),
+    ]
 
 
 def test_mimic_is_written_back():

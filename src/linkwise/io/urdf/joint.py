@@ -104,6 +104,7 @@ def read_drive(
     element: Element, hinge: Hinge, kind: str, reporter: Reporter, rotor: Rotor | None = None
 ) -> Drive:
     """Limits, damping, friction and spring of a joint, and the rotor of its transmission."""
+    endless = kind.startswith("continuous")  # a joint, or a loop of this kind
     limit, dynamics = element.find("limit"), element.find("dynamics")
     spring = element.find("linkwise:spring")
     if hinge.nv == 0:
@@ -117,7 +118,7 @@ def read_drive(
     if limit is not None:
         known = {"lower", "upper", "effort", "velocity"}
         report_unknown(limit, known, set(), reporter, affects="control")
-        if kind != "continuous":
+        if not endless:
             lower, upper = _bound(limit, "lower", 0.0), _bound(limit, "upper", 0.0)
         elif "lower" in limit.attrib or "upper" in limit.attrib:
             reporter.note(limit, "ignored", "a continuous joint has no lower and upper", "other")
