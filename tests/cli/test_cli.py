@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
+from linkwise.cli.info import tree_table
 
 URDF = """<robot name="arm">
   <link name="base"/>
@@ -136,3 +138,21 @@ def test_help_teaches(capsys):
             main(arguments)
         assert ended.value.code == 0
     assert "examples:" in capsys.readouterr().out
+
+
+def test_deep_branches_do_not_widen_the_table_without_end(capsys):
+    b = lw.Builder("comb")
+    for i in range(2000):
+        b.body(f"tooth_{i}", "world" if i == 0 else f"spine_{i - 1}", lw.Pin())
+        b.body(f"spine_{i}", "world" if i == 0 else f"spine_{i - 1}", lw.Pin())
+    lines = list(tree_table(b.build()))
+    assert len(lines) == 4002
+    assert max(map(len, lines)) < 160
+
+
+def test_a_terminal_without_our_characters_gets_others():
+    command = [sys.executable, "-m", "linkwise", "info", "dual_arm"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "m/s?" in done.stdout

@@ -34,6 +34,9 @@ def _version() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; exit status 0 when all is well, 1 when a check failed, 2 for an error."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:  # a terminal that lacks ² or └ gets a ?
+        reconfigure(errors="replace")
     options = parser().parse_args(arguments)
     try:
         status = int(options.run(options))

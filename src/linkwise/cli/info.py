@@ -12,6 +12,9 @@ from linkwise.cli.robot import open_robot
 from linkwise.model.body import Body
 from linkwise.model.mechanism import Mechanism
 
+MAX_INDENT = 40
+"""Widest drawing in front of a name [characters]; deeper branches are drawn at this depth."""
+
 EXAMPLES = """examples:
   linkwise info robot.urdf              the tree, loops, couplings, findings
   linkwise info robot.urdf --base free  on a floating base
@@ -47,8 +50,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(as_json(mech), indent=2, allow_nan=False))
     else:
         print("\n".join(as_text(mech, nodes=options.nodes, report=options.report)))
-    broken = any(finding.severity == "error" for finding in mech.validate())
-    return 1 if options.check and broken else 0
+    if not options.check:
+        return 0
+    return int(any(finding.severity == "error" for finding in mech.validate()))
 
 
 # ------------------------------------------------------------------------------------- text
@@ -119,7 +123,10 @@ def _walk(mech: Mechanism) -> Iterator[tuple[int, str]]:
             continue
         for i, child in reversed(list(enumerate(children))):
             last = i == len(children) - 1
-            stack.append((child, rest + ("└ " if last else "├ "), rest + ("  " if last else "│ ")))
+            below = rest + ("  " if last else "│ ")
+            if len(below) > MAX_INDENT:
+                below = rest
+            stack.append((child, rest + ("└ " if last else "├ "), below))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
