@@ -303,6 +303,7 @@ def one_body(hinge=None, **options) -> lw.Mechanism:
             "upside down: lower 1, upper -1",
         ),
         (one_body(drive=lw.Drive(damping=-1.0)), "drive", "hinge 'a'", "damping is -1"),
+        (one_body(drive=lw.Drive(friction=np.inf)), "drive", "hinge 'a'", "friction is infinite"),
         (one_body(drive=lw.Drive(stiffness=-1.0)), "drive", "hinge 'a'", "pushes away"),
         (one_body(lw.Locked()), "rigid", "mechanism 'one'", "no degree of freedom"),
         (

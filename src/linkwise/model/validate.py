@@ -331,8 +331,13 @@ def _limit_findings(body: Body) -> Iterator[Finding]:
 def _sign_findings(body: Body) -> Iterator[Finding]:
     where = f"hinge {body.hinge_name!r}"
     for name in ("armature", "rotor_inertia", "damping", "friction", "effort", "velocity"):
-        worst = float(np.min(body.drive.array(name, body.hinge), initial=0.0))
-        if worst < 0.0:
+        values = body.drive.array(name, body.hinge)
+        worst = float(np.min(values, initial=0.0))
+        if name not in ("effort", "velocity") and not np.isfinite(values).all():
+            yield _error(
+                where, "drive", f"{name} is infinite; it must be finite.", "Give a number."
+            )
+        elif worst < 0.0:
             reason = f"{name} is {worst:g}; it must not be negative."
             yield _error(where, "drive", reason, "Use its absolute value, or zero.")
     stiffness = float(np.min(body.drive.array("stiffness", body.hinge), initial=0.0))
