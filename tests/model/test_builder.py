@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError, UnknownNameError, unknown_name
+from linkwise.errors import LinkwiseError, ModelError, UnknownNameError, unknown_name
 from tests.dense_kinematics import loop_gap, mass_matrix
 
 ROD = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, 0.5), (0.1, 0.1, 0.01))
@@ -334,3 +334,34 @@ def test_numbers_that_overflow_are_refused():
     mech = far.body("b", "a", lw.Pin(), inboard=(1.5e308, 0, 0)).build()
     with np.errstate(over="ignore"), pytest.raises(ModelError, match="too far away"):
         mech.poses(mech.neutral())
+
+
+@pytest.mark.parametrize(
+    ("add", "text"),
+    [
+        (lambda b: b.body(3, "world", lw.Pin()), "the name of a body is 3; it must be a str"),
+        (lambda b: b.body("x", "world", "pin"), "hinge 'x' is 'pin'; it must be a Hinge"),
+        (lambda b: b.body("x", "world", lw.Pin), "hinge 'x' is .*; it must be a Hinge"),
+        (lambda b: b.body("x", "world", lw.Pin(), inertia=2.0), "inertia of body 'x' is 2.0"),
+        (lambda b: b.body("x", "world", lw.Pin(), drive=None), "drive of hinge 'x' is None"),
+        (lambda b: b.body("x", "world", lw.Pin(), geometry="cube"), "a shape of body 'x' is 'c'"),
+        (lambda b: b.body("x", None, drive=lw.Drive(damping=1.0)), "a drive but no parent"),
+        (lambda b: b.body("x", None, hinge_name="h"), "a drive but no parent"),
+        (lambda b: b.node("n", "upper", inertia=1), "inertia of node 'n' is 1"),
+        (lambda b: b.loop("l", "upper", "world", "ball"), "hinge 'l' is 'ball'"),
+        (lambda b: b.couple("c", "elbow", {"shoulder": "2x"}), "coefficients of 'shoulder' must"),
+        (lambda b: b.couple("c", "elbow", {"shoulder": 1}, offset="x"), "offset of coupling 'c'"),
+        (lambda b: lw.Drive(damping="x"), "damping of a drive must be made of real numbers"),
+        (lambda b: lw.Drive(damping=np.ones((2, 2))), r"damping of a drive has shape \(2, 2\)"),
+    ],
+)
+def test_wrong_types_are_named_and_leave_the_builder_as_it_was(add, text):
+    b = two_links()
+    with pytest.raises(LinkwiseError, match=text):
+        add(b)
+    assert b.build().n_bodies == 2
+
+
+def test_coefficients_may_be_numpy_numbers():
+    mech = two_links().couple("gear", "elbow", {"shoulder": np.int64(2)}).build()
+    assert mech.couplings[0].terms == (("shoulder", (2.0,)),)

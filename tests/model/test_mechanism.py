@@ -86,6 +86,13 @@ def test_wrong_states_are_refused_by_name():
     with pytest.raises(ModelError, match="is zero and cannot be normalised"):
         mech.normalise(np.zeros(mech.nq))
     np.testing.assert_allclose(mech.normalise(3.0 * q)[:4], q[:4])
+    v = mech.random_velocity(0)
+    with pytest.raises(ShapeError, match="q must be made of real numbers"):
+        mech.poses("abc")
+    with pytest.raises(ShapeError, match="dt must be finite"):
+        mech.integrate(q, v, np.nan)
+    with pytest.raises(ShapeError, match=r"q \(2, .*\) and v \(3, .*\) do not go together"):
+        mech.integrate(np.stack([q, q]), np.stack([v, v, v]))
 
 
 def test_coordinate_names():
@@ -194,6 +201,8 @@ def test_payload_adds_its_inertia_where_it_is():
     assert loaded.without("payload").total_mass == pytest.approx(mech.total_mass)
     with pytest.raises(ModelError, match="mass is -1"):
         mech.with_payload("hand", lw.SpatialInertia.from_com(-1.0))
+    with pytest.raises(ModelError, match=r"'payload': mass, first moment .* is not finite"):
+        mech.with_payload("hand", lw.SpatialInertia(np.array(np.nan), np.zeros(3), np.eye(3)))
     with pytest.raises(ModelError, match="'payload': the name is used 2 times"):
         loaded.with_payload("hand", BALL)
     with pytest.raises(UnknownNameError, match="node, loop or coupling"):

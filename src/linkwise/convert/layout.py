@@ -18,7 +18,7 @@ from linkwise.model.body import Coupling
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.spatial import quaternion, rotation
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 Map = Callable[[Array], Array]
 MapAt = Callable[[Array, Array], Array]
@@ -154,7 +154,7 @@ class Layout:
         return self._checked(f, 6, "spatial force")[..., np.argsort(self.force_order)]
 
     def _checked(self, value: ArrayLike, size: int, what: str) -> Array:
-        array = np.asarray(value, dtype=np.float64)
+        array = floats(value, what)
         if array.ndim == 0 or array.shape[-1] != size:
             raise ShapeError(
                 f"{what} in {self.library}'s layout has shape {array.shape}, not (..., {size})."

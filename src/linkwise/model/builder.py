@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import validate
@@ -14,7 +17,7 @@ from linkwise.model.mechanism import GRAVITY, Mechanism
 from linkwise.model.report import LoadReport
 from linkwise.model.spanning_tree import Joint, base_first, oriented, split
 from linkwise.model.validate import Finding
-from linkwise.spatial.array import ArrayLike, constant
+from linkwise.spatial.array import ArrayLike, constant, floats
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose, PoseLike
 
@@ -70,13 +73,18 @@ class Builder:
         Returns:
             The builder, so that calls can be chained.
         """
-        self._bodies.append((name, inertia or SpatialInertia.zero(), tuple(geometry)))
+        _named("body", name)
+        inertia = SpatialInertia.zero() if inertia is None else inertia
+        _is_a(SpatialInertia, inertia, f"inertia of body {name!r}")
+        record = (name, inertia, _shapes(f"body {name!r}", geometry))
         if parent is None:
-            if hinge is not None or inboard is not None or outboard is not None:
+            said = (hinge, hinge_name, inboard, outboard)
+            if any(x is not None for x in said) or drive is not NO_DRIVE:
                 raise ModelError(
-                    f"body {name!r} was given a hinge or its place but no parent; give the parent, "
-                    "or say the hinge in `joint`."
+                    f"body {name!r} was given a hinge, its place or a drive but no parent; give "
+                    "the parent, or say these in `joint`."
                 )
+            self._bodies.append(record)
             return self
         if hinge is None:
             raise ModelError(
@@ -84,6 +92,8 @@ class Builder:
                 "Pin((0, 0, 1)), or Locked() to weld it."
             )
         on_a, on_b = _pose(inboard), _pose(outboard)
+        _moves(hinge_name or name, hinge, drive)
+        self._bodies.append(record)
         self._joints.append(
             Joint(hinge_name or name, parent, name, hinge, on_a, on_b, drive, in_tree=True)
         )
@@ -111,6 +121,8 @@ class Builder:
             at_b: Pose of O in b's body frame.
             drive: Rotor, friction, spring and limits of the hinge.
         """
+        _named("joint", name)
+        _moves(name, hinge, drive)
         self._joints.append(Joint(name, a, b, hinge, _pose(at_a), _pose(at_b).inverse(), drive))
         return self
 
@@ -125,7 +137,11 @@ class Builder:
         geometry: Sequence[Geometry] = (),
     ) -> Builder:
         """Add a frame of interest on a body; with `inertia` it is a welded link or a payload."""
-        self._nodes.append(Node(name, body, _pose(pose), inertia, kind, tuple(geometry)))
+        _named("node", name)
+        if inertia is not None:
+            _is_a(SpatialInertia, inertia, f"inertia of node {name!r}")
+        shapes = _shapes(f"node {name!r}", geometry)
+        self._nodes.append(Node(name, body, _pose(pose), inertia, kind, shapes))
         return self
 
     def loop(
@@ -138,7 +154,10 @@ class Builder:
         drive: Drive = NO_DRIVE,
     ) -> Builder:
         """Close a loop between two nodes or bodies; `hinge` is the freedom left (default: none)."""
-        self._loops.append(Loop(name, node_a, node_b, hinge or Locked(), drive))
+        _named("loop", name)
+        hinge = Locked() if hinge is None else hinge
+        _moves(name, hinge, drive)
+        self._loops.append(Loop(name, node_a, node_b, hinge, drive))
         return self
 
     def couple(
@@ -158,10 +177,11 @@ class Builder:
             offset: Constant part [rad or m].
         """
         listed = tuple(
-            (key, (float(c),) if isinstance(c, float | int) else tuple(float(x) for x in c))
+            (key, tuple(np.atleast_1d(floats(c, f"coefficients of {key!r}")).ravel().tolist()))
             for key, c in terms.items()
         )
-        self._couplings.append(Coupling(name, dependent, listed, float(offset)))
+        constant_part = float(constant(offset, (), f"offset of coupling {name!r}"))
+        self._couplings.append(Coupling(name, dependent, listed, constant_part))
         return self
 
     def validate(self) -> tuple[Finding, ...]:
@@ -282,3 +302,25 @@ def _body(joint: Joint, inertia: SpatialInertia, shapes: tuple[Geometry, ...]) -
 
 def _pose(value: PoseLike | None) -> Pose:
     return Pose.identity() if value is None else Pose.of(value)
+
+
+def _is_a(kind: type, value: object, what: str) -> None:
+    if not isinstance(value, kind):
+        raise ModelError(f"{what} is {value!r}; it must be a {kind.__name__}.")
+
+
+def _named(what: str, name: object) -> None:
+    _is_a(str, name, f"the name of a {what}")
+
+
+def _moves(name: object, hinge: object, drive: object) -> None:
+    _is_a(Hinge, hinge, f"hinge {name!r}")
+    _is_a(Drive, drive, f"drive of hinge {name!r}")
+
+
+def _shapes(where: str, geometry: object) -> tuple[Geometry, ...]:
+    _is_a(Iterable, geometry, f"geometry of {where}")
+    shapes = tuple(cast("Iterable[Geometry]", geometry))
+    for shape in shapes:
+        _is_a(Geometry, shape, f"a shape of {where}")
+    return shapes

@@ -13,7 +13,7 @@ from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.hinges import Locked
 from linkwise.model.spanning_tree import base_first
 from linkwise.model.state import split_coordinate
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import ArrayLike, floats
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose, PoseLike
 
@@ -30,7 +30,8 @@ def lock(mech: Mechanism, hinges: Mapping[str, ArrayLike] | Iterable[str]) -> Me
     """Hold hinges, by their names or their bodies', at given coordinates or at neutral."""
     at: dict[str, ArrayLike | None]
     if isinstance(hinges, Mapping):
-        at = {name: np.atleast_1d(q) for name, q in cast("Mapping[str, Array]", hinges).items()}
+        given = cast("Mapping[str, ArrayLike]", hinges)
+        at = {n: np.atleast_1d(floats(q, f"q of hinge {n!r}")) for n, q in given.items()}
     else:
         at = dict.fromkeys([hinges] if isinstance(hinges, str) else hinges)
     bodies = list(mech.bodies)

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, floats
 
 PerFreedom: TypeAlias = float | tuple[float, ...]
 """One number for all freedoms of the hinge, or one each."""
@@ -57,8 +57,13 @@ class Drive:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, float):
-                array = np.asarray(value, dtype=np.float64)
-                value = float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
+                array = floats(value, f"{field.name} of a drive")
+                if array.ndim > 1:
+                    raise ModelError(
+                        f"{field.name} of a drive has shape {array.shape}; give one number, or "
+                        "one for each freedom."
+                    )
+                value = float(array) if array.ndim == 0 else tuple(array.tolist())
                 object.__setattr__(self, field.name, value)
             if np.isnan(value).any():
                 raise ModelError(f"{field.name} of a drive is not a number: {value}.")

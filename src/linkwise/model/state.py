@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Coupling
 from linkwise.model.hinges import Hinge
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, constant, floats
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
@@ -46,7 +46,7 @@ def check_v(mech: Mechanism, v: ArrayLike, what: str) -> Array:
 def _checked(
     mech: Mechanism, value: ArrayLike, size: int, what: str, names: tuple[str, ...]
 ) -> Array:
-    array = np.asarray(value, dtype=np.float64)
+    array = floats(value, what)
     if array.ndim == 0 or array.shape[-1] != size:
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise ShapeError(
@@ -165,9 +165,8 @@ def couple(mech: Mechanism, q: Array) -> Array:
 
 def integrate(mech: Mechanism, q: Array, v: Array, dt: float) -> Array:
     """Each hinge by its own exact rule."""
-    q, v = check_q(mech, q), check_v(mech, v, "v")
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    out = np.empty((*lead, mech.nq))
+    q, v, dt = check_q(mech, q), check_v(mech, v, "v"), float(constant(dt, (), "dt"))
+    out = np.empty((*_lead(q=q, v=v), mech.nq))
     for hinge, in_q, in_v in _places(mech):
         out[..., in_q] = hinge.integrate(q[..., in_q], v[..., in_v], dt)
     return out
@@ -176,7 +175,7 @@ def integrate(mech: Mechanism, q: Array, v: Array, dt: float) -> Array:
 def difference(mech: Mechanism, q0: Array, q1: Array) -> Array:
     """Each hinge by its own rule."""
     q0, q1 = check_q(mech, q0), check_q(mech, q1)
-    out = np.empty((*np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1]), mech.nv))
+    out = np.empty((*_lead(q0=q0, q1=q1), mech.nv))
     for hinge, in_q, in_v in _places(mech):
         out[..., in_v] = hinge.difference(q0[..., in_q], q1[..., in_q])
     return out
@@ -185,7 +184,7 @@ def difference(mech: Mechanism, q0: Array, q1: Array) -> Array:
 def qdot(mech: Mechanism, q: Array, v: Array) -> Array:
     """Each hinge by its own rule."""
     q, v = check_q(mech, q), check_v(mech, v, "v")
-    out = np.empty((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), mech.nq))
+    out = np.empty((*_lead(q=q, v=v), mech.nq))
     for hinge, in_q, in_v in _places(mech):
         out[..., in_q] = hinge.qdot(q[..., in_q], v[..., in_v])
     return out
@@ -205,6 +204,15 @@ def normalise(mech: Mechanism, q: ArrayLike) -> Array:
             )
         out[..., part] = body.hinge.normalise(out[..., part])
     return out
+
+
+def _lead(**arrays: Array) -> tuple[int, ...]:
+    """The leading axes of arrays that are taken together."""
+    try:
+        return np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
+    except ValueError:
+        shapes = " and ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ShapeError(f"{shapes} do not go together: their leading axes differ.") from None
 
 
 def _places(mech: Mechanism) -> list[tuple[Hinge, slice, slice]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,21 @@ Array: TypeAlias = NDArray[np.float64]
 ArrayLike: TypeAlias = Array | Sequence[float] | Sequence[Sequence[float]] | float
 
 
+def floats(value: Any, what: str) -> Array:
+    """`value` as a float64 array of any shape; raises where it is not made of numbers."""
+    try:
+        if not np.iscomplexobj(value):
+            return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    text = repr(value)
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    raise ShapeError(f"{what} must be made of real numbers, in rows of one length; found {shown}.")
+
+
 def constant(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """A read-only float64 copy of `value` with exactly `shape` and finite entries."""
-    array = np.array(value, dtype=np.float64)
+    array = np.array(floats(value, what))
     if array.shape != shape:
         raise ShapeError(f"{what} has shape {array.shape}; it must have shape {shape}.")
     if not np.isfinite(array).all():

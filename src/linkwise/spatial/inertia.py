@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.spatial.array import Array, ArrayLike, constant, frozen
+from linkwise.errors import ShapeError
+from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross, six
@@ -51,7 +52,8 @@ class SpatialInertia:
         """
         m = constant(mass, (), "mass")
         c = constant(com, (3,), "centre of mass")
-        moments = np.diag(J_com) if np.shape(J_com) == (3,) else J_com
+        moments = floats(J_com, "rotational inertia")
+        moments = np.diag(moments) if moments.shape == (3,) else moments
         about_com = constant(moments, (3, 3), "rotational inertia")
         if rot is not None:
             axes = Pose.rotation(rot).rot
@@ -91,6 +93,11 @@ class SpatialInertia:
     def solid_capsule(mass: float, radius: float, length: float) -> SpatialInertia:
         """Cylinder along z of the given length, closed by two half balls, about its centre [m]."""
         cylinder, ball = radius**2 * length, 4.0 / 3.0 * radius**3  # volumes over π
+        if not cylinder + ball > 0.0:
+            raise ShapeError(
+                f"a capsule of radius {radius} m and length {length} m has no volume to fill; "
+                "give positive numbers."
+            )
         density = mass / (cylinder + ball)
         m_c, m_b = density * cylinder, density * ball
         along = 0.5 * m_c * radius**2 + 0.4 * m_b * radius**2
@@ -167,8 +174,10 @@ class SpatialInertia:
     def findings(self) -> list[tuple[str, str]]:
         """What no rigid body can have, as (code, sentence); empty for a possible one.
 
-        Codes: "mass", "first-moment", "symmetry", "positive", "triangle".
+        Codes: "not-finite", "mass", "first-moment", "symmetry", "positive", "triangle".
         """
+        if not all(np.isfinite(x).all() for x in (self.mass, self.h, self.J)):
+            return [("not-finite", "mass, first moment or rotational inertia is not finite.")]
         m, found = float(self.mass), list[tuple[str, str]]()
         if m < 0.0:
             return [("mass", f"mass is {m:.6g} kg; it must be positive, or zero for a frame.")]

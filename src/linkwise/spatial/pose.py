@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ShapeError
 from linkwise.spatial import quaternion, rotation
-from linkwise.spatial.array import Array, ArrayLike, constant, frozen
+from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross, six
 
@@ -68,12 +68,13 @@ class Pose:
         """A pose from a pose, a 3-vector (translation) or a 4×4 matrix."""
         if isinstance(value, Pose):
             return value
-        if np.shape(value) == (3,):
-            return Pose.translation(value)
-        if np.shape(value) == (4, 4):
-            return Pose.from_matrix(value)
+        array = floats(value, "a pose")
+        if array.shape == (3,):
+            return Pose.translation(array)
+        if array.shape == (4, 4):
+            return Pose.from_matrix(array)
         raise ShapeError(
-            f"a pose was asked for; found an array of shape {np.shape(value)}. "
+            f"a pose was asked for; found an array of shape {array.shape}. "
             "Give a Pose, a translation (3,) or a homogeneous matrix (4, 4)."
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import Coordinate, ScrewHinge, axis_text
-from linkwise.spatial.array import Array, frozen, unit
+from linkwise.spatial.array import Array, floats, frozen, unit
 
 _Axis = tuple[float, float, float]
 
@@ -29,9 +29,11 @@ class Gimbal(ScrewHinge):
     axes: tuple[_Axis, _Axis, _Axis] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
     def __post_init__(self) -> None:
-        if len(self.axes) != 3:
-            raise ModelError(f"a gimbal hinge has three axes; {len(self.axes)} were given.")
-        units = [unit(a, f"gimbal axis {i + 1}") for i, a in enumerate(self.axes)]
+        axes = floats(self.axes, "axes of a gimbal hinge")
+        if axes.shape != (3, 3):
+            count = len(axes) if axes.ndim else 0
+            raise ModelError(f"a gimbal hinge has three axes of three numbers; {count} were given.")
+        units = [unit(a, f"gimbal axis {i + 1}") for i, a in enumerate(axes)]
         for i, (a, b) in enumerate(pairwise(units)):
             if float(np.linalg.norm(np.cross(a, b))) < 1e-9:
                 raise ModelError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import Coordinate, ScrewHinge, axis_text
-from linkwise.spatial.array import Array, frozen, unit
+from linkwise.spatial.array import Array, floats, frozen, unit
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,10 @@ class Helical(ScrewHinge):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axis", tuple(unit(self.axis, "helical axis").tolist()))
-        if not np.isfinite(self.pitch):
+        pitch = floats(self.pitch, "pitch of a helical hinge")
+        if pitch.shape != () or not np.isfinite(pitch):
             raise ModelError(f"pitch of a helical hinge is {self.pitch}; give a finite m/rad.")
+        object.__setattr__(self, "pitch", float(pitch))
 
     @cached_property
     def screws(self) -> Array:

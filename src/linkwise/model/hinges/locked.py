@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import Coordinate, Hinge
-from linkwise.spatial.array import Array, frozen
+from linkwise.spatial.array import Array, floats, frozen
 from linkwise.spatial.pose import Pose
 
 
@@ -33,7 +33,7 @@ class Locked(Hinge):
             return
         if isinstance(self.of, Locked):
             raise ModelError("a locked hinge cannot be locked again; lock the hinge it holds.")
-        q = self.of.neutral() if self.q is None else np.asarray(self.q, dtype=np.float64)
+        q = self.of.neutral() if self.q is None else floats(self.q, "q of a lock")
         if q.shape != (self.of.nq,) or not np.isfinite(q).all():
             raise ModelError(
                 f"to lock a {self.of.kind} hinge give its {self.of.nq} coordinates, finite; "

@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
 from linkwise.spatial import quaternion
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, floats
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross, six
@@ -36,8 +36,10 @@ class RollingBall(Hinge):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.radius) and self.radius > 0.0):
+        radius = floats(self.radius, "radius of a rolling ball")
+        if radius.shape != () or not 0.0 < radius < np.inf:
             raise ModelError(f"radius of a rolling ball is {self.radius}; it must be positive.")
+        object.__setattr__(self, "radius", float(radius))
 
     @property
     def kind(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import Coordinate, ScrewHinge
-from linkwise.spatial.array import Array, constant, frozen
+from linkwise.spatial.array import Array, constant, floats, frozen
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Screws(ScrewHinge):
     rows: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        rows = np.atleast_2d(np.array(self.rows, dtype=np.float64))
+        rows = np.atleast_2d(floats(self.rows, "screws"))
         if rows.ndim != 2 or rows.shape[1] != 6 or not 1 <= len(rows) <= 6:
             raise ModelError(
                 f"screws have shape {rows.shape}; give one to six rows of six numbers (ω, v)."
