@@ -208,6 +208,18 @@ def test_infinite_limits_stay_infinite(hinge: Hinge, limits: dict[str, float]):
     assert len(report) == len(back.load_report) == 0
 
 
+@pytest.mark.parametrize("ratio", [0.0, 1e-200, 1e-12, -3.0])
+def test_armature_behind_any_gear_is_kept(ratio: float):
+    mech = chain(Pin(), drive=Drive(armature=0.2, rotor_inertia=0.1, gear_ratio=ratio))
+    np.testing.assert_allclose(again(mech)[0].armature, mech.armature, rtol=1e-15)
+
+
+def test_a_lock_that_is_not_written_is_reported():
+    back, report = again(chain(Pin()).lock(["b0"]))
+    assert back.nv == 0
+    assert "that it is a pin hinge is not written" in str(report)
+
+
 def test_armature_goes_into_the_rotor():
     for drive in (Drive(armature=0.5), Drive(armature=0.5, rotor_inertia=0.01, gear_ratio=10.0)):
         mech = chain(Pin(), drive=drive)

@@ -51,9 +51,9 @@ def rotor_element(name: str, drive: Drive, dof: int) -> Element | None:
     """
     armature, rotor = _at(drive.armature, dof), _at(drive.rotor_inertia, dof)
     ratio = _at(drive.gear_ratio, dof)
-    if armature:
-        if ratio == 0.0:
-            ratio, rotor = 1.0, 0.0
+    if armature and abs(ratio) < 1e-10:  # too slow a rotor to carry it
+        ratio, rotor = 1.0, armature + ratio**2 * rotor
+    elif armature:
         rotor += armature / ratio**2
     if rotor == 0.0 and ratio == 1.0:
         return None

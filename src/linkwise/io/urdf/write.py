@@ -113,6 +113,9 @@ def _write_body(draft: _Draft, body: Body) -> None:
     if isinstance(hinge, Locked):
         pose = body.inboard @ hinge.pose(hinge.neutral()) @ body.outboard
         _add_joint(draft, body.hinge_name, "fixed", parent, body.name, pose)
+        if hinge.of is not None:
+            reason = f"fixed where it is held; that it is a {hinge.of.kind} hinge is not written"
+            draft.reporter.note(f"hinge '{body.hinge_name}'", "approximate", reason, "other")
     elif isinstance(hinge, Pin | Prismatic | Planar | Free):
         link = body.name if at_hinge else _fresh(f"{body.name}__hinge", draft.links)
         _write_simple(draft, body, hinge, parent, link)
