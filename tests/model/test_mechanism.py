@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError, UnknownNameError
+from linkwise.model.report import LoadItem, LoadReport
+from linkwise.spatial import quaternion
 from tests.dense_kinematics import mass_matrix
 
 seeds = st.integers(0, 2**16)
@@ -70,6 +72,12 @@ def test_random_is_reproducible_and_within_limits():
         q = mech.random(seed)
         assert np.all(q >= mech.lower)
         assert np.all(q <= mech.upper)
+
+
+def test_random_respects_the_largest_turn():
+    mech = one_body(lw.Spherical(), drive=lw.Drive(max_angle=0.3))
+    turns = [np.linalg.norm(quaternion.log(mech.random(seed))) for seed in range(50)]
+    assert 0.2 < max(turns) <= 0.3
 
 
 def test_wrong_states_are_refused_by_name():
@@ -237,6 +245,15 @@ def test_mounting_a_closed_chain_brings_its_loops():
     np.testing.assert_allclose(gap.p, 0.0, atol=1e-12)
 
 
+def test_mounting_joins_the_load_reports():
+    items = [LoadItem("a.urdf", i, "<gazebo>", "ignored", "for Gazebo", "other") for i in (1, 2)]
+    base, top = (
+        lw.Builder(name).build(load_report=LoadReport(f"{name}.urdf", (item,)))
+        for name, item in zip("ab", items, strict=True)
+    )
+    assert base.mount(top, at="world").load_report == LoadReport("a.urdf", tuple(items))
+
+
 def test_extract_a_sub_arm():
     mech = lw.models.humanoid()
     arm = mech.extract("left_upper_arm")
@@ -311,6 +328,7 @@ def one_body(hinge=None, **options) -> lw.Mechanism:
             "hinge 'a'",
             "upside down: lower 1, upper -1",
         ),
+        (one_body(drive=lw.Drive(max_angle=1.0)), "limits", "hinge 'a'", "Use lower and upper"),
         (one_body(drive=lw.Drive(damping=-1.0)), "drive", "hinge 'a'", "damping is -1"),
         (one_body(drive=lw.Drive(friction=np.inf)), "drive", "hinge 'a'", "friction is infinite"),
         (one_body(drive=lw.Drive(stiffness=-1.0)), "drive", "hinge 'a'", "pushes away"),
@@ -353,3 +371,11 @@ def test_chains_of_massless_tips_are_all_named():
     b = lw.Builder("thin").body("a", "world", lw.Pin(), inertia=BALL)
     b.body("b", "a", lw.Pin()).body("c", "b", lw.Pin())
     assert [f.where for f in b.build().validate()] == ["body 'c'", "body 'b'"]
+
+
+def test_large_mechanisms_get_the_same_findings():
+    b = lw.Builder("wide")
+    for i in range(2500):
+        b.body(f"b{i}", "world", lw.Pin(), inertia=lw.SpatialInertia.point(1.0, (0, 0, 0.3)))
+        b.body(f"tool{i}", f"b{i}", lw.Locked(), inertia=BALL if i else None)
+    assert [(f.where, f.code) for f in b.build().validate()] == [("body 'b0'", "singular-tip")]

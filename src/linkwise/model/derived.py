@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.hinges import Locked
+from linkwise.model.report import LoadReport
 from linkwise.model.spanning_tree import base_first
 from linkwise.model.state import split_coordinate
 from linkwise.spatial.array import ArrayLike, floats
@@ -191,6 +192,10 @@ def mount(mech: Mechanism, other: Mechanism, at: str, prefix: str) -> Mechanism:
         nodes=(*mech.nodes, *nodes),
         loops=(*mech.loops, *loops),
         couplings=(*mech.couplings, *couplings),
+        load_report=LoadReport(
+            mech.load_report.source or other.load_report.source,
+            (*mech.load_report.items, *other.load_report.items),
+        ),
     )
 
 

@@ -363,7 +363,10 @@ class Mechanism:
         return derived.replaced(self, gravity=constant(gravity, (3,), "gravity"))
 
     def mount(self, other: Mechanism, *, at: str, prefix: str = "") -> Mechanism:
-        """Put another mechanism on a node or body of this one (macro and mini)."""
+        """Put another mechanism on a node or body of this one (macro and mini).
+
+        Its names get the prefix; gravity is that of this one; the load reports are joined.
+        """
         return derived.mount(self, other, at, prefix)
 
     def extract(self, base: str, tip: str | None = None) -> Mechanism:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.errors import ModelError, ShapeError, unknown_name
-from linkwise.model.body import Coupling
+from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
+from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
 
 if TYPE_CHECKING:
@@ -145,13 +146,17 @@ def neutral(mech: Mechanism) -> Array:
 
 def random(mech: Mechanism, rng: np.random.Generator) -> Array:
     """Every hinge within its limits; dependent coordinates follow their couplings."""
-    parts = [
-        body.hinge.random(
-            rng, body.drive.array("lower", body.hinge), body.drive.array("upper", body.hinge)
-        )
-        for body in mech.bodies
-    ]
+    parts = [_random_hinge(body, rng) for body in mech.bodies]
     return couple(mech, np.concatenate([np.zeros(0), *parts]))
+
+
+def _random_hinge(body: Body, rng: np.random.Generator) -> Array:
+    hinge, drive = body.hinge, body.drive
+    q = hinge.random(rng, drive.array("lower", hinge), drive.array("upper", hinge))
+    if hinge.quaternion is not None and drive.max_angle < np.pi:
+        turn = quaternion.log(q[hinge.quaternion])  # at most π: shrunk until it fits
+        q[hinge.quaternion] = quaternion.exp(turn * (drive.max_angle / np.pi))
+    return q
 
 
 def couple(mech: Mechanism, q: Array) -> Array:

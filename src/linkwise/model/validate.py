@@ -265,22 +265,26 @@ def _inertia_repair(code: str, inertia: SpatialInertia) -> str:
 
 def _massless_findings(mech: Mechanism) -> Iterator[Finding]:
     """Hinges that move nothing: no inertia outboard of them and no armature."""
-    # Outboard part that is rigid with each body: a hinge whose own rigid part is at a tip.
-    rigid = [mech.inertias[k] for k in range(mech.n_bodies)] if mech.n_bodies < 2000 else None
+    # Inertia of what is welded outboard of each body, where something is.
+    welded = dict[int, SpatialInertia]()
     mass, J = mech.inertias.mass, mech.inertias.J
     empty = (mass == 0.0) & (np.abs(J).max(axis=(1, 2), initial=0.0) == 0.0)
     tip = np.ones(mech.n_bodies, dtype=bool)  # nothing that moves is further out
     for k in range(mech.n_bodies - 1, -1, -1):
         body, p = mech.bodies[k], int(mech.parent[k])
         armature = mech.armature[mech.v_start[k] : mech.v_start[k + 1]]
+        rigid = None
+        if tip[k]:
+            rigid = mech.inertias[k] + welded.get(k, SpatialInertia.zero())
         if body.hinge.nv and not (armature > 0.0).all() and (empty[k] or tip[k]):
-            yield from _tip_finding(body, bool(empty[k]), rigid[k] if rigid else None, armature)
+            yield from _tip_finding(body, bool(empty[k]), rigid, armature)
         if p < 0:
             continue
         empty[p] &= empty[k]
         tip[p] &= body.hinge.nv == 0 and bool(tip[k])
         if rigid is not None and body.hinge.nv == 0:
-            rigid[p] = rigid[p] + rigid[k].moved(body.pose(np.zeros(0)))
+            outer = rigid.moved(body.pose(np.zeros(0)))
+            welded[p] = welded[p] + outer if p in welded else outer
 
 
 def _tip_finding(
@@ -326,6 +330,12 @@ def _limit_findings(body: Body) -> Iterator[Finding]:
         if low > high:
             reason = f"limits of {coordinate.name} are upside down: lower {low:g}, upper {high:g}."
             yield _error(where, "limits", reason, "Exchange them.")
+    angle = body.drive.max_angle
+    if np.isfinite(angle) and body.hinge.nv and body.hinge.quaternion is None:
+        reason = f"max_angle is {angle:g} rad, but a {body.hinge.kind} hinge has no quaternion."
+        yield _error(where, "limits", reason, "Use lower and upper.")
+    elif angle < 0.0:
+        yield _error(where, "limits", f"max_angle is {angle:g} rad.", "Give a positive angle.")
 
 
 def _sign_findings(body: Body) -> Iterator[Finding]:
