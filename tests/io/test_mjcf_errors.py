@@ -183,7 +183,7 @@ CASES = {
     ),
     "springdamper of nothing": (
         world(body("a", '<joint springdamper="1 1"/>')),
-        "m.xml:4: <joint>: 'springdamper' of a joint that moves no inertia",
+        "m.xml:4: <joint>: 'springdamper' needs joints that move some inertia, each in its own way",
     ),
     "mocap below a body": (
         moving(body("b", BALL, mocap="true")),

@@ -64,7 +64,9 @@ def resolve_springdampers(
             if joint.springdamper is not None:
                 inertia = 1.0 / max(float(inverse[start:stop].mean()), 1e-15)
                 if not np.isfinite(inertia):
-                    raise joint.element.error("'springdamper' of a joint that moves no inertia")
+                    raise joint.element.error(
+                        "'springdamper' needs joints that move some inertia, each in its own way"
+                    )
                 time, ratio = joint.springdamper
                 joint.drive = replace(
                     joint.drive,

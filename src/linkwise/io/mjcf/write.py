@@ -21,7 +21,7 @@ from linkwise.io.report import Reporter
 from linkwise.io.xml import MAX_DEPTH, Element
 from linkwise.io.xml_write import make, row, xml_text
 from linkwise.model.body import WORLD, Body, Node
-from linkwise.model.hinges import Free, Locked
+from linkwise.model.hinges import Free, Locked, Prismatic, Translation
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.pose import Pose
 
@@ -123,10 +123,13 @@ class _Draft:
         busy |= {end for loop in mech.loops for end in (loop.node_a, loop.node_b)}
         found: set[str] = set()
         freedoms: dict[str, int] = {}
+        after_ball: set[str] = set()
         for k, body in enumerate(mech.bodies):
             children = mech.children[k]
-            below = freedoms.get(body.parent, 0) if body.parent in found else 0
-            freedoms[body.name] = below + body.hinge.nv
+            in_row = body.parent in found
+            freedoms[body.name] = body.hinge.nv + (freedoms[body.parent] if in_row else 0)
+            if body.hinge.quaternion is not None or (in_row and body.parent in after_ball):
+                after_ball.add(body.name)
             if len(children) != 1 or body.name in busy or body.geometry:
                 continue
             if float(body.inertia.mass) or body.inertia.J.any() or body.inertia.h.any():
@@ -134,8 +137,9 @@ class _Draft:
             child = mech.bodies[children[0]]
             fits = freedoms[body.name] + child.hinge.nv <= MAX_FREEDOMS
             still = isinstance(child.hinge, Locked | Free) or isinstance(body.hinge, Locked | Free)
-            # MuJoCo has no turn after a ball joint within one body.
-            if fits and not still and body.hinge.quaternion is None:
+            # After a ball joint MuJoCo takes slides only within one body.
+            turns = not isinstance(child.hinge, Prismatic | Translation)
+            if fits and not still and not (turns and body.name in after_ball):
                 found.add(body.name)
         return found
 
