@@ -26,6 +26,11 @@ def versions(*packages: str) -> str:
     return ", ".join(found)
 
 
+def load() -> str:
+    """Average number of running processes over the last minute, this measurement's own included."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
 def description(*packages: str) -> str:
     """Two lines of Markdown for the head of a table of results."""
     system = f"{platform.system()} {platform.machine()}"

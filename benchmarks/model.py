@@ -30,6 +30,7 @@ MJCF = ("ant.xml", "half_cheetah.xml", "humanoid.xml")
 
 def main() -> None:
     """Measure everything and write the page."""
+    load_before = machine.load()
     parts = [
         "# Measurements of the mechanism layer\n",
         "Written by `make bench`.\n",
@@ -39,6 +40,10 @@ def main() -> None:
         load_table(),
         chain_table(),
     ]
+    busy = (
+        f"Load average: {load_before} before, {machine.load()} after (an idle machine starts at 0)."
+    )
+    parts.insert(3, f"{busy} Times are medians, with the fastest and slowest run in brackets.\n")
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text("\n".join(parts), encoding="utf-8")
     print(RESULTS.read_text(encoding="utf-8"))
@@ -52,7 +57,7 @@ def import_table(runs: int = 9) -> str:
     for _ in range(runs):
         for name in names:
             times[name].append(float(python(code.format(name))))
-    rows = [f"| `import {n}` | {1e3 * statistics.median(times[n]):.0f} |" for n in names]
+    rows = [f"| `import {n}` | {shown(times[n], 1e3, 0)} |" for n in names]
     head = f"## Import\n\nMedian of {runs} fresh processes; linkwise includes NumPy.\n"
     return "\n".join([head, "| | ms |", "| --- | --- |", *rows, ""])
 
@@ -69,11 +74,12 @@ def info_table(runs: int = 7) -> str:
         for suffix in ("urdf", "xml"):
             file = Path(folder) / f"humanoid.{suffix}"
             lw.save(mech, file)
-            seconds = median(
+            seconds = timed(
                 runs, lambda f=file: subprocess.run([*command, f], check=True, capture_output=True)
             )
             kind = "URDF" if suffix == "urdf" else "MJCF"
-            rows.append(f"| `linkwise info`, humanoid as {kind}, {mech.nv} dof | {seconds:.2f} |")
+            cell = shown(seconds, 1.0, 2)
+            rows.append(f"| `linkwise info`, humanoid as {kind}, {mech.nv} dof | {cell} |")
     head = f"## Command line\n\nWhole process, median of {runs}.\n"
     return "\n".join([head, "| | s |", "| --- | --- |", *rows, ""])
 
@@ -113,14 +119,14 @@ def load_row(
 ) -> str:
     """One line of the table of loading times."""
     mech = load(file)
-    ours = 1e3 * median(runs, lambda: load(file))
-    other = 1e3 * median(runs, theirs)
-    return f"| {file.name} | {mech.nv} | {ours:.1f} | {other:.1f} | {which} |"
+    ours = shown(timed(runs, lambda: load(file)), 1e3, 1)
+    other = shown(timed(runs, theirs), 1e3, 1)
+    return f"| {file.name} | {mech.nv} | {ours} | {other} | {which} |"
 
 
 def chain_table() -> str:
     """Time and memory of `lw.models.chain(n)`, one fresh process for each figure."""
-    timed = """
+    clocked = """
 import time, linkwise as lw
 lw.models.chain(10)
 start = time.perf_counter()
@@ -137,14 +143,15 @@ print(*tracemalloc.get_traced_memory())
 """
     rows: list[str] = []
     for n in (1_000, 3_000, 10_000, 30_000, 100_000):
-        seconds = statistics.median(float(python(timed.format(n=n))) for _ in range(3))
+        times = [float(python(clocked.format(n=n))) for _ in range(5)]
+        seconds = statistics.median(times)
         held, peak = (float(x) for x in python(traced.format(n=n)).split())
         rows.append(
-            f"| {n:,} | {seconds:.2f} | {1e6 * seconds / n:.0f} "
+            f"| {n:,} | {shown(times, 1.0, 2)} | {1e6 * seconds / n:.0f} "
             f"| {held / 2**20:.1f} | {peak / 2**20:.1f} | {peak / n:.0f} |"
         )
     head = (
-        "## A chain of n bodies\n\nTime is the median of 3 fresh processes; memory is counted by "
+        "## A chain of n bodies\n\nTime is the median of 5 fresh processes; memory is counted by "
         "tracemalloc in another one.\n"
     )
     columns = [
@@ -160,8 +167,14 @@ def python(code: str) -> str:
     return done.stdout.strip()
 
 
-def median(runs: int, call: Callable[[], object]) -> float:
-    """Median wall time [s] of several calls, the first not counted; printing is hidden."""
+def shown(times: list[float], unit: float, digits: int) -> str:
+    """Median (fastest to slowest), in the given unit."""
+    low, middle, high = (unit * f(times) for f in (min, statistics.median, max))
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def timed(runs: int, call: Callable[[], object]) -> list[float]:
+    """Wall times [s] of several calls, the first not counted; printing is hidden."""
     times: list[float] = []
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         call()
@@ -169,7 +182,7 @@ def median(runs: int, call: Callable[[], object]) -> float:
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return times
 
 
 def urdf_files() -> list[Path]:
