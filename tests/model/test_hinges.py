@@ -27,6 +27,7 @@ from tests.model.hinge_cases import HINGES
 
 every_hinge = pytest.mark.parametrize("hinge", HINGES.values(), ids=HINGES.keys())
 seeds = st.integers(0, 2**32 - 1)
+X = np.array([1.0, 0.0, 0.0])
 
 
 def state(hinge: Hinge, seed: int, *, lead: tuple[int, ...] = ()):
@@ -239,6 +240,22 @@ def test_names_units_and_neutral(hinge):
         np.testing.assert_array_equal(hinge.neutral()[hinge.quaternion], [1, 0, 0, 0])
 
 
+@every_hinge
+def test_q_and_v_are_broadcast(hinge):
+    q, v = state(hinge, 2, lead=(4, 1))[0], state(hinge, 3, lead=(3,))[1]
+    full = (np.broadcast_to(q, (4, 3, hinge.nq)), np.broadcast_to(v, (4, 3, hinge.nv)))
+    for function in (hinge.bias, hinge.qdot, hinge.integrate):
+        np.testing.assert_allclose(function(q, v), function(*full), atol=1e-14, strict=True)
+
+
+def test_powers_of_a_coordinate_at_zero():
+    for power in (0, 1, 1.0, 2, 3):
+        hinge = CustomHinge("power", (("a", "m"),), lambda q, n=power: (np.eye(3), (q + q**n) * X))
+        H, bias = hinge.hinge_map(np.zeros(1)), hinge.bias(np.zeros(1), np.ones(1))
+        assert H[0, 3] == (2.0 if power == 1 else 1.0)
+        assert bias[3] == (2.0 if power == 2 else 0.0)
+
+
 @given(seed=seeds)
 def test_random_respects_limits(seed):
     rng = np.random.default_rng(seed)
@@ -300,6 +317,10 @@ def test_gimbal_matches_spherical():
         (lambda: CustomHinge("bad", (), lambda q: (np.eye(3), q)), "one to six"),
         (lambda: CustomHinge("bad", (("a", "deg"),), lambda q: (np.eye(3), q)), "'deg'"),
         (lambda: CustomHinge("bad", (("a", "m"),), lambda q: (np.eye(3), q)), "shapes"),
+        (
+            lambda: CustomHinge("sinh", (("a", "m"),), lambda q: (np.eye(3), np.sinh(q) * X)),
+            "'sinh': its placement cannot be differentiated .*give both `map` and `map_rate`",
+        ),
         (
             lambda: CustomHinge("idle", (("a", "m"),), lambda q: (np.eye(3), np.zeros(3))),
             "idle",

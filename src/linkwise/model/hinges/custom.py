@@ -38,6 +38,7 @@ class CustomHinge(Hinge):
     map_rate: Callable[[Array, Array], Array] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "freedoms", tuple((name, unit) for name, unit in self.freedoms))
         if not 1 <= len(self.freedoms) <= 6:
             raise ModelError(
                 f"custom hinge {self.name!r} has {len(self.freedoms)} freedoms; give one to six."
@@ -54,7 +55,16 @@ class CustomHinge(Hinge):
                 f"{pose.p.shape} for one q; it must give a rotation (3, 3) and an offset (3,)."
             )
         Pose.rotation(pose.rot, pose.p)  # raises where it is no rotation
-        if np.linalg.matrix_rank(self.hinge_map(self._generic())) < self.nv:
+        try:
+            H = self.hinge_map(self._generic())
+            self.bias(self._generic(), np.ones(self.nv))
+        except (AttributeError, TypeError) as problem:
+            raise ModelError(
+                f"custom hinge {self.name!r}: its placement cannot be differentiated ({problem}). "
+                "Write it with + - * / ** and NumPy's sqrt sin cos tan exp arctan, or give both "
+                "`map` and `map_rate`."
+            ) from None
+        if np.linalg.matrix_rank(H) < self.nv:
             raise ModelError(
                 f"custom hinge {self.name!r}: its {self.nv} coordinates do not move the body in "
                 f"{self.nv} independent directions; leave out the idle ones."

@@ -75,8 +75,8 @@ class Hinge(ABC):
 
     def qdot(self, q: Array, v: Array) -> Array:
         """Time derivative of the coordinates (..., nq)."""
-        del q
-        return np.asarray(v)
+        lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
+        return np.broadcast_to(np.asarray(v), (*lead, self.nv))
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
         """Coordinates after v was held for `dt` [s]: exact, and quaternions stay of unit length."""

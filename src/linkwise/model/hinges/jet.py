@@ -77,6 +77,8 @@ class Jet:
         return self.reciprocal() * other
 
     def __pow__(self, power: float) -> Jet:
+        if power in (0, 1, 2):  # the general rule divides by x, which may be zero
+            return (Jet(self.c0**0), self, self * self)[int(power)]
         c = self.c0
         return self._chain(
             c**power, power * c ** (power - 1), power * (power - 1) * c ** (power - 2)

@@ -70,7 +70,7 @@ class Locked(Hinge):
         return np.zeros((*np.shape(q)[:-1], 0, 6))
 
     def bias(self, q: Array, v: Array) -> Array:
-        return np.zeros((*np.shape(q)[:-1], 6))
+        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 6))
 
     def reversed(self) -> Locked:
         return self if self.of is None else Locked(self.of.reversed(), self.q)
