@@ -23,7 +23,8 @@ class RandomModel:
         bodies = "".join(self.body(0, free=self.chance(0.3)) for _ in range(self.rng.randint(1, 3)))
         return (
             f"<mujoco>{self.compiler()}{self.option()}{self.defaults()}"
-            f"<worldbody>{self.maybe(0.5, self.geom)}{self.maybe(0.5, self.site)}{bodies}</worldbody>"
+            f"<worldbody>{self.maybe(0.5, self.geom)}{self.maybe(0.5, self.site)}"
+            f"{bodies}</worldbody>"
             f"{self.equality()}</mujoco>"
         )
 

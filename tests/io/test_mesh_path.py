@@ -14,13 +14,13 @@ from tests.io.urdf_text import robot
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """work/arm_description/{package.xml, urdf/arm.urdf, meshes/a.stl}, work/secret.stl."""
-    package = tmp_path / "work" / "arm_description"
+    """robots/arm_description/{package.xml, urdf/arm.urdf, meshes/a.stl}, robots/secret.stl."""
+    package = tmp_path / "robots" / "arm_description"
     for folder in ("urdf", "meshes"):
         (package / folder).mkdir(parents=True)
     for file in ("package.xml", "urdf/arm.urdf", "urdf/b.stl", "meshes/a.stl", "meshes/key.pem"):
         (package / file).write_text("")
-    (tmp_path / "work" / "secret.stl").write_text("")
+    (tmp_path / "robots" / "secret.stl").write_text("")
     return package / "urdf" / "arm.urdf"
 
 
@@ -49,7 +49,7 @@ def test_file_uri_inside_the_package(model: Path):
     ("uri", "reason"),
     [
         ("../../secret.stl", "leaves the allowed folders"),
-        ("/work/secret.stl", "leaves the allowed folders"),
+        ("/home/secret.stl", "leaves the allowed folders"),
         ("file:///etc/secret.stl", "leaves the allowed folders"),
         ("package://arm_description/../secret.stl", "leaves the allowed folders"),
         ("package://../secret.stl", "leaves the allowed folders"),
@@ -87,7 +87,7 @@ def test_roots_allow_more(model: Path, tmp_path: Path):
         assert resolve_mesh("package://hand_description/h.stl", model, roots).name == "h.stl"
     assert resolve_mesh("h.stl", model, [other]).name == "h.stl"
     with pytest.raises(ParseError, match="leaves the allowed folders"):
-        resolve_mesh("package://hand_description/../../work/secret.stl", model, [other])
+        resolve_mesh("package://hand_description/../../robots/secret.stl", model, [other])
 
 
 def test_loading_reports_what_cannot_be_followed_and_opens_nothing(model: Path):
