@@ -327,3 +327,15 @@ def test_a_robot_without_a_name_takes_the_files():
     mech = read(text)
     assert mech.name == "r"
     assert mech.load_report.items[0].reason == "it has no name; 'r' is used"
+
+
+def test_one_folder_of_meshes_may_be_given_by_itself(tmp_path):
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "m.stl").touch()
+    path = tmp_path / "robot" / "r.urdf"
+    path.parent.mkdir()
+    mesh = '<visual><geometry><mesh filename="m.stl"/></geometry></visual>'
+    path.write_text(f'<robot name="r"><link name="a">{mesh}</link></robot>')
+    assert "is missing" in str(load(path).load_report)
+    for roots in (tmp_path / "meshes", str(tmp_path / "meshes"), [tmp_path / "meshes"]):
+        assert len(load(path, roots=roots).load_report) == 0

@@ -52,6 +52,23 @@ CASES = {
         robot(link("a"), '<joint name="j" type="fixed"><parent link="a"/></joint>'),
         'r.urdf:3: <joint name="j">: <child> is missing; write <child link="..."/>',
     ),
+    "two frames of one name": (
+        robot(link("a"), *['<frame name="f" link="a" xyz="0 0 0" rpy="0 0 0"/>'] * 2),
+        "r.urdf:4: <frame name=\"f\">: a frame 'f' stands in line 3; names have to differ",
+    ),
+    "a frame called as a loop's": (
+        robot(
+            link("a"),
+            link("l.b"),
+            joint("j", "continuous", "a", "l.b"),
+            '<loop_joint name="l" type="fixed"><link1 link="a"/><link2 link="l.b"/></loop_joint>',
+        ),
+        "r.urdf:5: <link2 link=\"l.b\">: a link 'l.b' exists; frames and links have to differ",
+    ),
+    "a frame called as the ground": (
+        robot(link("a"), '<frame name="world" link="a"/>'),
+        "r.urdf:3: <frame name=\"world\">: a link 'world' exists; frames and links have to differ",
+    ),
     "joint to itself": (
         robot(link("a"), joint("j", "fixed", "a", "a")),
         "r.urdf:3: <joint name=\"j\">: it joins link 'a' to itself; name another parent",

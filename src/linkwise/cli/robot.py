@@ -35,4 +35,6 @@ def open_robot(text: str, *, base: str = "auto", strict: Strict = False) -> Mech
         return getattr(models, name)(*values)
     except (TypeError, ValueError) as error:
         signature = inspect.signature(getattr(models, name))
-        raise ModelError(f"cannot build {text!r}: {error}. It is {name}{signature}.") from None
+        raise ModelError(
+            f"cannot build {text!r}: {str(error).rstrip('.')}. It is {name}{signature}."
+        ) from None

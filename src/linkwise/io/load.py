@@ -18,7 +18,7 @@ def load(
     base: Literal["auto", "fixed", "free"] | Hinge = "auto",
     strict: Strict = False,
     keep_fixed: bool = False,
-    roots: Sequence[str | os.PathLike[str]] = (),
+    roots: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
 ) -> Mechanism:
     """The mechanism in a URDF or MJCF file; the format is told by the root element.
 
@@ -37,6 +37,7 @@ def load(
     Raises:
         ParseError: The file cannot be used; with file, line, reason and what to do.
     """
+    roots = [roots] if isinstance(roots, str | os.PathLike) else roots
     root = read_xml(path)
     reporter = Reporter(path, strict)
     if root.tag == "robot":

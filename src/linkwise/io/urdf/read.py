@@ -175,11 +175,7 @@ def _add_frames(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pos
             end = LoopEnd(required(element, "link"), pose, element)
         else:
             continue
-        name = required(element, "name")
-        if name in robot.links:
-            raise element.error("a link of this name exists; frames and links have to differ")
-        body, pose = _placed(end, robot, places)
-        builder.node(name, body, pose)
+        _add_frame(builder, robot, required(element, "name"), end, places)
 
 
 def _add_loops(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pose]]) -> None:
@@ -187,9 +183,22 @@ def _add_loops(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pose
     for index, element in enumerate(elements):
         loop = read_loop(element, index + 1, robot.reporter)
         for letter, end in zip("ab", loop.ends, strict=True):
-            body, pose = _placed(end, robot, places)
-            builder.node(f"{loop.name}.{letter}", body, pose)
+            _add_frame(builder, robot, f"{loop.name}.{letter}", end, places)
         builder.loop(loop.name, f"{loop.name}.a", f"{loop.name}.b", loop.hinge, drive=loop.drive)
+
+
+def _add_frame(
+    builder: Builder, robot: Robot, name: str, end: LoopEnd, places: dict[str, tuple[str, Pose]]
+) -> None:
+    """A node, under a name that no link and no other frame has."""
+    if name in robot.links or name == WORLD:
+        raise end.element.error(f"a link '{name}' exists; frames and links have to differ")
+    if name in robot.frames:
+        line = robot.frames[name].line
+        raise end.element.error(f"a frame '{name}' stands in line {line}; names have to differ")
+    robot.frames[name] = end.element
+    body, pose = _placed(end, robot, places)
+    builder.node(name, body, pose)
 
 
 def _placed(end: LoopEnd, robot: Robot, places: dict[str, tuple[str, Pose]]) -> tuple[str, Pose]:

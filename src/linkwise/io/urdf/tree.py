@@ -35,6 +35,7 @@ class Robot:
     reporter: Reporter
     children: dict[str, list[Joint]] = field(default_factory=lambda: {})
     above: dict[str, Joint] = field(default_factory=lambda: {})
+    frames: dict[str, Element] = field(default_factory=lambda: {})
 
 
 def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Robot:
