@@ -16,11 +16,13 @@ def body_jacobians(mech: Mechanism, q: Array) -> Array:
     """J (n, 6, nv) with V_k = J_k v, from the hinge maps: V_k = φ_Ok* H_k* v_k + φ_pk* V_p."""
     J = np.zeros((mech.n_bodies, 6, mech.nv))
     for k, body in enumerate(mech.bodies):
-        q_k = q[mech.q_slice(body.name)]
+        q_k = q[mech.q_slice(body.hinge_name)]
         if mech.parent[k] >= 0:
             X_pk = body.inboard @ body.hinge.pose(q_k) @ body.outboard
             J[k] = X_pk.shift.T @ J[mech.parent[k]]
-        J[k][:, mech.v_slice(body.name)] += body.outboard.shift.T @ body.hinge.hinge_map(q_k).T
+        J[k][:, mech.v_slice(body.hinge_name)] += (
+            body.outboard.shift.T @ body.hinge.hinge_map(q_k).T
+        )
     return J
 
 

@@ -24,8 +24,7 @@ class RandomModel:
         return (
             f"<mujoco>{self.compiler()}{self.option()}{self.defaults()}"
             f"<worldbody>{self.maybe(0.5, self.geom)}{self.maybe(0.5, self.site)}"
-            f"{bodies}</worldbody>"
-            f"{self.equality()}</mujoco>"
+            f"{bodies}</worldbody>{self.equality()}</mujoco>"
         )
 
     def chance(self, p: float) -> bool:

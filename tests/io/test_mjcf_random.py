@@ -9,7 +9,7 @@ from linkwise.io.report import Reporter
 from tests.io.mjcf_random import RandomModel
 from tests.io.mjcf_text import again, read
 from tests.io.round_trip import differences
-from tests.oracles.mujoco_oracle import agreement, parse_model
+from tests.oracles.mujoco_oracle import agreement, dynamics_gap, parse_model
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("mujoco")
@@ -19,12 +19,14 @@ pytest.importorskip("mujoco")
 def test_agrees_with_mujoco(seed: int):
     text = RandomModel(seed).text()
     mech = read(text)
-    found = agreement(mech, parse_model(text))
+    model = parse_model(text)
+    found = agreement(mech, model)
     assert found.dof[0] == found.dof[1]
     assert found.worst < 1e-12, found
     assert found.inertia < 1e-11, found
     assert found.axes < 1e-9, found
     assert found.drive < 1e-10, found
+    assert max(dynamics_gap(mech, model, samples=1)) < 1e-11
     back, report = again(mech)
     assert max(differences(mech, back).values()) < 1e-11
     assert not report.affecting("motion")

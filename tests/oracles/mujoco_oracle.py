@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.model.body import WORLD
+from linkwise.convert.mujoco import mujoco_layout
 from linkwise.model.hinges import Free, Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
+from tests.dense_kinematics import body_jacobians, mass_matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,26 @@ def _drive_gap(mech: Mechanism, model: Any) -> float:
     return gap
 
 
-def masses_on_ground(mech: Mechanism) -> float:
-    """Mass of the links that are fixed to the ground [kg]."""
-    return float(sum(n.inertia.mass for n in mech.nodes if n.body == WORLD and n.inertia))
+def dynamics_gap(mech: Mechanism, model: Any, *, samples: int = 2) -> tuple[float, float]:
+    """Mass matrix and gravity forces against MuJoCo's, each relative to its largest entry."""
+    import mujoco
+
+    layout = mujoco_layout(mech, model)
+    data = mujoco.MjData(model)
+    mass_gap = gravity_gap = 0.0
+    for seed in range(samples):
+        q = mech.normalise(np.random.default_rng(seed).uniform(-2.5, 2.5, mech.nq))
+        data.qpos[:] = layout.q_to(q)
+        mujoco.mj_forward(model, data)
+        theirs = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, theirs)
+        # v_mujoco = B v, so that B* M B and B* f are in our velocities.
+        B = np.stack([layout.v_to(q, e) for e in np.eye(mech.nv)], axis=-1)
+        ours = mass_matrix(mech, q)
+        mass_gap = max(mass_gap, _relative(ours, B.T @ theirs @ B))
+        J, poses = body_jacobians(mech, q), mech.poses(q)
+        down = np.einsum("kji,j->ki", poses.rot, mech.gravity)
+        lift = mech.inertias.matrix @ np.concatenate([0.0 * down, -down], axis=-1)[..., None]
+        held = np.einsum("kai,ka->i", J, lift[..., 0])
+        gravity_gap = max(gravity_gap, _relative(held, B.T @ data.qfrc_bias))
+    return mass_gap, gravity_gap

@@ -46,7 +46,8 @@ def mujoco_layout(mech: Mechanism, model: Any) -> Layout:
 
 def _unnamed(model: Any, i: int) -> str:
     body = int(model.jnt_bodyid[i])
-    return f"{model.body(body).name}:{i - int(model.body_jntadr[body])}"
+    name = str(model.body(body).name) or f"body{body}"
+    return f"{name}:{i - int(model.body_jntadr[body])}"
 
 
 def _rule(kind: str, joint: Foreign) -> Rule | None:
