@@ -5,7 +5,7 @@
 Nothing here needs more than NumPy to be imported; what is heavy is imported on first use.
 """
 
-from linkwise import convert, models
+from linkwise import algebra, convert, models
 from linkwise.errors import LinkwiseError, ModelError, ParseError, ShapeError
 from linkwise.io.load import load
 from linkwise.io.save import save
@@ -38,6 +38,7 @@ from linkwise.model.hinges import (
     Translation,
     Universal,
 )
+from linkwise.pipeline import derive, plan, prove
 from linkwise.spatial import Pose, SpatialInertia
 
 __version__ = "0.1.0"
@@ -74,8 +75,12 @@ __all__ = [
     "Spherical",
     "Translation",
     "Universal",
+    "algebra",
     "convert",
+    "derive",
     "load",
     "models",
+    "plan",
+    "prove",
     "save",
 ]

@@ -1,0 +1,288 @@
+"""Every operator as an explicit matrix, straight from its definition: slow, obvious, a reference.
+
+Nothing here sweeps, except the Riccati recursion, which is a definition itself; resolvents are
+inverses, Lyapunov solutions are the diagonal blocks of what they decompose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import (
+    Adjoint,
+    Expr,
+    Identity,
+    Inverse,
+    Product,
+    Sum,
+    Symbol,
+    Zero,
+)
+from linkwise.algebra.family import Family
+from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, ONE, Space
+from linkwise.errors import ExpressionError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross_force, cross_velocity
+
+
+class Dense:
+    """The operators of one mechanism in one state, as matrices.
+
+    Args:
+        mech: The mechanism.
+        q: Its coordinates (nq,).
+        v: Velocities (nv,), zero by default; they enter the vectors v, a and b.
+        nodes: Names of the nodes of the space NODE, in order.
+        values: Vectors and blocks by the names of their symbols: `tau`, `f`, and those of
+            operators of your own: a vector (n,), or a list of blocks, one a body.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        q: Array,
+        v: Array | None = None,
+        *,
+        nodes: Sequence[str] = (),
+        values: Mapping[str, Array | Sequence[Array]] | None = None,
+    ) -> None:
+        self.mech, self.q = mech, mech.check_q(q)
+        self.v = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        self.nodes = [mech.node(name) for name in nodes]
+        self.values = dict(values or {})
+        self.step: list[Pose] = [
+            body.pose(self.q[mech.q_slice(body.hinge_name)]) for body in mech.bodies
+        ]
+        self._memo: dict[Expr, Array] = {}
+        self._families: dict[object, dict[str, list[Array]]] = {}
+
+    # ------------------------------------------------------------------------- evaluation
+
+    def __call__(self, expr: Expr) -> Array:
+        """The matrix of an expression; a vector comes out with shape (n,)."""
+        matrix = self.matrix(expr)
+        return matrix[:, 0] if expr.is_vector else matrix
+
+    def matrix(self, expr: Expr) -> Array:
+        """The matrix of an expression, vectors as one column."""
+        if expr not in self._memo:
+            self._memo[expr] = self._matrix(expr)
+        return self._memo[expr]
+
+    def _matrix(self, expr: Expr) -> Array:
+        if isinstance(expr, Symbol):
+            return self._leaf(expr)
+        if isinstance(expr, Adjoint):
+            return self.matrix(expr.of).T
+        if isinstance(expr, Inverse):
+            return np.asarray(np.linalg.inv(self.matrix(expr.of)), dtype=np.float64)
+        if isinstance(expr, Product):
+            result = self.matrix(expr.factors[0])
+            for factor in expr.factors[1:]:
+                result = result @ self.matrix(factor)
+            return result
+        if isinstance(expr, Sum):
+            return sum(
+                (c * self.matrix(e) for c, e in expr.terms),
+                np.zeros((self.size(expr.range), self.size(expr.domain))),
+            )
+        if isinstance(expr, Zero):
+            return np.zeros((self.size(expr.range), self.size(expr.domain)))
+        assert isinstance(expr, Identity)
+        return np.eye(self.size(expr.range))
+
+    # ----------------------------------------------------------------------------- spaces
+
+    def slices(self, space: Space) -> list[slice]:
+        """Where the blocks of a space stand."""
+        mech = self.mech
+        if space is JOINT:
+            return [mech.v_slice(body.hinge_name) for body in mech.bodies]
+        count = {BODY: mech.n_bodies, INBOARD: mech.n_bodies, NODE: len(self.nodes)}.get(space)
+        if count is not None:
+            return [slice(6 * k, 6 * k + 6) for k in range(count)]
+        if space is ONE:
+            return [slice(0, 1)]
+        raise ExpressionError(
+            f"the space {space} has no size in a mechanism without values for it."
+        )
+
+    def size(self, space: Space) -> int:
+        """Length of a vector of the space."""
+        blocks = self.slices(space)
+        return blocks[-1].stop if blocks else 0
+
+    def diagonal(self, blocks: Sequence[Array], range_: Space, domain: Space) -> Array:
+        """A memoryless operator from its blocks."""
+        out = np.zeros((self.size(range_), self.size(domain)))
+        for block, rows, columns in zip(
+            blocks, self.slices(range_), self.slices(domain), strict=True
+        ):
+            out[rows, columns] = block
+        return out
+
+    # ----------------------------------------------------------------------------- leaves
+
+    def _leaf(self, leaf: Symbol) -> Array:
+        key = leaf.role
+        if isinstance(key, role.Named):
+            return self.matrix(key.definition)
+        if isinstance(key, role.Vector):
+            return self._vector(leaf, key.source)
+        if isinstance(key, role.Memoryless):
+            return self.diagonal(self._blocks(leaf, key.source), leaf.range, leaf.domain)
+        if isinstance(key, role.Shift):
+            return self._shift(leaf, key.source)
+        if isinstance(key, role.Gather):
+            return self._to_parents([np.eye(6)] * self.mech.n_bodies)
+        if isinstance(key, role.PickOff):
+            return self._pick_off()
+        if isinstance(key, role.Resolvent):
+            E = self.matrix(key.of)
+            inverse = np.asarray(np.linalg.inv(np.eye(len(E)) - E), dtype=np.float64)
+            return inverse - np.eye(len(E)) if key.strict else inverse
+        if isinstance(key, role.Lyapunov):
+            return self._lyapunov(key)
+        if isinstance(key, role.Siblings):
+            E, inside = self.matrix(key.shift), self.matrix(key.inside)
+            whole = E.T @ inside @ E
+            return whole - self._diagonal_blocks(whole)
+        assert isinstance(key, role.Riccati)
+        return self._riccati(leaf, key)
+
+    def _to_parents(self, blocks: Sequence[Array]) -> Array:
+        out = np.zeros((6 * self.mech.n_bodies, 6 * self.mech.n_bodies))
+        for k, p in enumerate(self.mech.parent.tolist()):
+            if p >= 0:
+                out[6 * p : 6 * p + 6, 6 * k : 6 * k + 6] = blocks[k]
+        return out
+
+    def _shift(self, leaf: Symbol, source: str) -> Array:
+        if source == "phi":
+            return self._to_parents([pose.shift for pose in self.step])
+        return self._to_parents(self._given(leaf, source))
+
+    def _blocks(self, leaf: Symbol, source: str) -> list[Array]:
+        mech = self.mech
+        if source == "M":
+            return list(mech.inertias.matrix)
+        if source == "Delta_phi":
+            return [pose.shift for pose in self.step]
+        if source == "N":
+            return [np.diag(mech.armature[s]) for s in self.slices(JOINT)]
+        if source == "H":
+            # About the body frame: H_B* = φ*(O, B) H*.
+            return [
+                body.hinge.hinge_map(self.q[mech.q_slice(body.hinge_name)]) @ body.outboard.shift
+                for body in mech.bodies
+            ]
+        return self._given(leaf, source)
+
+    def _given(self, leaf: Symbol, source: str) -> list[Array]:
+        if source not in self.values:
+            raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
+        blocks = [np.asarray(block, dtype=np.float64) for block in self.values[source]]
+        if len(blocks) != self.mech.n_bodies:
+            raise ShapeError(
+                f"{leaf} has {len(blocks)} blocks; one for each of the {self.mech.n_bodies} bodies "
+                "is wanted."
+            )
+        return blocks
+
+    def _pick_off(self) -> Array:
+        out = np.zeros((self.size(BODY), self.size(NODE)))
+        for i, node in enumerate(self.nodes):
+            k = self.mech.body_index[node.body]
+            if k >= 0:  # a node on the world moves nothing
+                out[6 * k : 6 * k + 6, 6 * i : 6 * i + 6] = node.pose.shift
+        return out
+
+    def _diagonal_blocks(self, matrix: Array) -> Array:
+        blocks = [matrix[s, s] for s in self.slices(BODY)]
+        return self.diagonal(blocks, BODY, BODY)
+
+    def _lyapunov(self, key: role.Lyapunov) -> Array:
+        E_a, E_b, W = self.matrix(key.a), self.matrix(key.b), self.matrix(key.core)
+        phi_a, phi_b = np.linalg.inv(np.eye(len(E_a)) - E_a), np.linalg.inv(np.eye(len(E_b)) - E_b)
+        whole = phi_a.T @ W @ phi_b if key.outward else phi_a @ W @ phi_b.T
+        return self._diagonal_blocks(whole)
+
+    # ---------------------------------------------------------------------------- Riccati
+
+    def _riccati(self, leaf: Symbol, key: role.Riccati) -> Array:
+        if key.family not in self._families:
+            self._families[key.family] = self._solve(Family(*key.family))
+        blocks = self._families[key.family]
+        if key.part in ("K", "E_psi"):
+            out = np.zeros((self.size(leaf.range), self.size(leaf.domain)))
+            columns = self.slices(leaf.domain)
+            for k, p in enumerate(self.mech.parent.tolist()):
+                if p >= 0:
+                    out[6 * p : 6 * p + 6, columns[k]] = blocks[key.part][k]
+            return out
+        return self.diagonal(blocks[key.part], leaf.range, leaf.domain)
+
+    def _solve(self, family: Family) -> dict[str, list[Array]]:
+        """The recursion that defines the family, tip to base."""
+        n, parent = self.mech.n_bodies, self.mech.parent.tolist()
+        E, M, H = (self.matrix(x) for x in (family.E, family.M, family.H))
+        N = None if family.noise is None else self.matrix(family.noise)
+        body, joint = self.slices(BODY), self.slices(family.H.range)
+        P = [M[s, s].copy() for s in body]
+        parts: dict[str, list[Array]] = {
+            name: [np.zeros(0)] * n
+            for name in ("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar", "E_psi")
+        }
+        for k in reversed(range(n)):
+            H_k = H[joint[k], body[k]]
+            D = H_k @ P[k] @ H_k.T + (0.0 if N is None else N[joint[k], joint[k]])
+            G = np.linalg.solve(D, H_k @ P[k]).T if len(D) else np.zeros((6, 0))
+            bar = np.eye(6) - G @ H_k
+            P_plus = bar @ P[k]
+            E_pk = np.zeros((6, 6)) if parent[k] < 0 else E[body[parent[k]], body[k]]
+            values = (P[k], P_plus, D, G, E_pk @ G, G @ H_k, bar, E_pk @ bar)
+            for name, value in zip(parts, values, strict=True):
+                parts[name][k] = np.asarray(value, dtype=np.float64)
+            if parent[k] >= 0:
+                P[parent[k]] += E_pk @ P_plus @ E_pk.T
+        return parts
+
+    # ---------------------------------------------------------------------------- vectors
+
+    def _vector(self, leaf: Symbol, source: str) -> Array:
+        if source in self.values:
+            value = np.asarray(self.values[source], dtype=np.float64)
+        elif source == "v":
+            value = self.v
+        elif source in ("a", "b"):
+            value = self._coriolis()[source]
+        else:
+            raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
+        if value.shape != (self.size(leaf.range),):
+            raise ShapeError(
+                f"{leaf} has shape {value.shape}; a vector of {leaf.range} has "
+                f"({self.size(leaf.range)},) here."
+            )
+        return value[:, None]
+
+    def _coriolis(self) -> dict[str, Array]:
+        """a = V × ΔV + Ḣ* v (with the acceleration of the base against gravity), b = V ×* M V."""
+        mech, n = self.mech, self.mech.n_bodies
+        V, a, b = np.zeros((n, 6)), np.zeros((n, 6)), np.zeros((n, 6))
+        up = np.concatenate([np.zeros(3), -mech.gravity])
+        for k, body in enumerate(mech.bodies):
+            p, pose = int(mech.parent[k]), self.step[k]
+            q_k, v_k = self.q[mech.q_slice(body.name)], self.v[mech.v_slice(body.name)]
+            own = body.outboard.shift.T @ (body.hinge.hinge_map(q_k).T @ v_k)
+            V[k] = own if p < 0 else pose.shift.T @ V[p] + own
+            rate = body.outboard.shift.T @ body.hinge.bias(q_k, v_k)
+            a[k] = cross_velocity(V[k], own) + rate
+            if p < 0:
+                a[k] += pose.shift.T @ up
+            b[k] = cross_force(V[k], mech.inertias[k].matrix @ V[k])
+        return {"a": a.ravel(), "b": b.ravel()}

@@ -1,0 +1,190 @@
+"""Derivations: chains of equal expressions, each step with the identity that justifies it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
+from linkwise.algebra.space import BODY, NODE
+from linkwise.model.mechanism import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: from `before` to `after` by an identity.
+
+    Attributes:
+        before: The expression before it.
+        after: The equal expression after it.
+        identity: Name of the identity.
+        statement: What it says, as mathematics.
+        source: Where it comes from.
+        where: On which mechanisms it holds.
+    """
+
+    before: Expr
+    after: Expr
+    identity: str
+    statement: str
+    source: str
+    where: str = "any tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A chain of steps.
+
+    Attributes:
+        start: The expression it starts from.
+        steps: The steps.
+    """
+
+    start: Expr
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def result(self) -> Expr:
+        """The expression it ends with."""
+        return self.steps[-1].after if self.steps else self.start
+
+    @property
+    def where(self) -> str:
+        """Where all of its steps hold."""
+        chains = any(step.where == "serial chains" for step in self.steps)
+        return "serial chains" if chains else "any tree"
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        lines = [f"    {self.start}"]
+        for step in self.steps:
+            lines.append(f"  = {step.after}")
+            lines.append(f"        {step.identity}: {step.statement}   [{step.source}]")
+        return "\n".join(lines)
+
+    def latex(self) -> str:
+        """An aligned environment, a line a step."""
+        rows = [f"& {self.start.latex()}"]
+        rows += [
+            rf"&= {step.after.latex()} && \text{{{_tex_text(step.identity)}}}"
+            for step in self.steps
+        ]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def replay(self) -> bool:
+        """Whether the steps hang together: each starts where the one before ended."""
+        here = self.start
+        for step in self.steps:
+            if step.before is not here:
+                return False
+            here = step.after
+        return True
+
+    def reversed(self) -> Derivation:
+        """The same chain walked backwards."""
+        back = tuple(
+            Step(s.after, s.before, s.identity, s.statement, s.source, s.where)
+            for s in reversed(self.steps)
+        )
+        return Derivation(self.result, back)
+
+    def then(self, other: Derivation) -> Derivation:
+        """This chain, followed by another that starts where it ends."""
+        return Derivation(self.start, (*self.steps, *other.steps))
+
+    def check(self, mech: Mechanism, *, seed: int = 0, nodes: Sequence[str] | None = None) -> float:
+        """Largest relative difference between the start and any step, evaluated as matrices.
+
+        Args:
+            mech: The mechanism to evaluate on.
+            seed: For its configuration and for all vectors and operators that need values.
+            nodes: Nodes of the space NODE; by default the frame of the last body.
+        """
+        dense = random_dense(mech, [self.start, *(s.after for s in self.steps)], seed, nodes)
+        start, worst = dense.matrix(self.start), 0.0
+        for step in self.steps:
+            worst = max(worst, difference(start, dense.matrix(step.after)))
+        return worst
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Largest difference of two matrices, relative to the larger of their largest entries."""
+    scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
+    return float(np.abs(a - b).max(initial=0.0)) / scale if scale > 0.0 else 0.0
+
+
+def random_dense(
+    mech: Mechanism, exprs: Sequence[Expr], seed: int = 0, nodes: Sequence[str] | None = None
+) -> Dense:
+    """Matrices of a mechanism in a random state, with random values for what has to be given."""
+    rng = np.random.default_rng(seed)
+    chosen = [mech.bodies[-1].name] if nodes is None and mech.bodies else list(nodes or ())
+    dense = Dense(mech, mech.random(rng), mech.random_velocity(rng), nodes=chosen)
+    for leaf in {leaf for expr in exprs for leaf in leaves(expr)}:
+        key = leaf.role
+        if isinstance(key, role.Vector) and key.source not in ("v", "a", "b"):
+            dense.values[key.source] = rng.standard_normal(dense.size(leaf.range))
+        elif isinstance(key, role.Shift) and key.source != "phi":
+            dense.values[key.source] = list(rng.standard_normal((mech.n_bodies, 6, 6)))
+        elif isinstance(key, role.Memoryless) and key.source not in ("H", "M", "N", "Delta_phi"):
+            dense.values[key.source] = _random_blocks(leaf, key, dense, rng)
+    return dense
+
+
+def _random_blocks(
+    leaf: Symbol, key: role.Memoryless, dense: Dense, rng: np.random.Generator
+) -> list[np.ndarray]:
+    shapes = zip(dense.slices(leaf.range), dense.slices(leaf.domain), strict=True)
+    blocks = [rng.standard_normal((r.stop - r.start, d.stop - d.start)) for r, d in shapes]
+    if key.is_definite:
+        return [x @ x.T + np.eye(len(x)) for x in blocks]
+    if key.is_symmetric:
+        return [x + x.T for x in blocks]
+    return blocks
+
+
+def leaves(expr: Expr) -> Iterator[Symbol]:
+    """All symbols of an expression, those inside definitions included."""
+    if isinstance(expr, Symbol):
+        yield expr
+        key = expr.role
+        if isinstance(key, role.Named):
+            yield from leaves(key.definition)
+        elif isinstance(key, role.Resolvent):
+            yield from leaves(key.of)
+        elif isinstance(key, role.Lyapunov):
+            yield from (*leaves(key.a), *leaves(key.b), *leaves(key.core))
+        elif isinstance(key, role.Siblings):
+            yield from (*leaves(key.shift), *leaves(key.inside))
+        elif isinstance(key, role.Riccati):
+            for part in key.family[:4]:
+                if isinstance(part, Symbol):
+                    yield from leaves(part)
+    elif isinstance(expr, Adjoint | Inverse):
+        yield from leaves(expr.of)
+    elif isinstance(expr, Product):
+        for factor in expr.factors:
+            yield from leaves(factor)
+    elif isinstance(expr, Sum):
+        for _, inner in expr.terms:
+            yield from leaves(inner)
+
+
+def _tex_text(text: str) -> str:
+    greek = {"φ": r"$\phi$", "ψ": r"$\psi$", "Υ": r"$\Upsilon$", "Ω": r"$\Omega$", "Ξ": r"$\Xi$"}
+    marks = {"_": r"\_", "̃": "~", "Π": r"$\Pi$", "̄": "", "⁻¹": "$^{-1}$", "⁺": "$^+$"}
+    for old, new in {**greek, **marks}.items():
+        text = text.replace(old, new)
+    return text
+
+
+__all__ = ["BODY", "NODE", "Derivation", "Step", "difference", "leaves", "random_dense"]

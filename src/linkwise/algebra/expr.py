@@ -1,0 +1,516 @@
+"""Operator expressions: immutable, hash-consed, typed by the spaces they map between.
+
+The grammar, on one screen:
+
+    expr    ::=  Symbol | Identity | Zero
+              |  Adjoint(Symbol)               A*
+              |  Inverse(expr)                 A⁻¹
+              |  Product(expr, expr, ...)      A B C, applied from the right
+              |  Sum((number, expr), ...)      2 A - B
+
+Equal structure is the same object: `H @ phi is H @ phi`. Constructors keep a canonical form:
+products are flat and have no identity in them, sums are flat, collected and ordered, adjoints
+stand on symbols only, numbers stand in sums only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+from weakref import WeakValueDictionary
+
+from linkwise.algebra.role import Role
+from linkwise.algebra.space import ONE, Space
+from linkwise.errors import ExpressionError
+
+Causality = Literal["memoryless", "causal", "anticausal", "mixed"]
+
+_TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+
+
+class Expr:
+    """An operator from `domain` to `range`; a stacked vector has the domain ONE."""
+
+    __slots__ = ("__weakref__", "domain", "range", "size")
+
+    range: Space
+    domain: Space
+    size: int
+
+    # ------------------------------------------------------------------------- arithmetic
+
+    def __matmul__(self, other: Expr) -> Expr:
+        return product((self, _expr(other)))
+
+    def __add__(self, other: Expr | float) -> Expr:
+        if not isinstance(other, Expr) and other == 0:
+            return self
+        return total(((1.0, self), (1.0, _expr(other))))
+
+    def __radd__(self, other: float) -> Expr:
+        return self + other
+
+    def __sub__(self, other: Expr) -> Expr:
+        return total(((1.0, self), (-1.0, _expr(other))))
+
+    def __neg__(self) -> Expr:
+        return total(((-1.0, self),))
+
+    def __mul__(self, factor: float) -> Expr:
+        if isinstance(factor, Expr):
+            raise ExpressionError(
+                f"({self}) * ({factor}): operators are multiplied with @, numbers with *."
+            )
+        return total(((float(factor), self),))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Expr:
+        return self * (1.0 / divisor)
+
+    @property
+    def T(self) -> Expr:
+        """The adjoint A*."""
+        raise NotImplementedError  # abstract: each node has its own
+
+    @property
+    def inv(self) -> Expr:
+        """The inverse A⁻¹; an error where there cannot be one."""
+        return inverse(self)
+
+    # ------------------------------------------------------------------------- properties
+
+    @property
+    def causality(self) -> Causality:
+        """Which way a recursion goes: causal is tip to base, anticausal base to tip."""
+        raise NotImplementedError  # abstract: each node has its own
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether A* is A, as far as its form shows it."""
+        return self.T is self
+
+    @property
+    def definite(self) -> bool:
+        """Whether A is positive definite, as far as its form shows it."""
+        return False
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether this is a stacked vector (one column)."""
+        return self.domain is ONE
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        from linkwise.algebra.show import unicode
+
+        return unicode(self)
+
+    def latex(self) -> str:
+        """As LaTeX."""
+        from linkwise.algebra.show import latex
+
+        return latex(self)
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+    def __reduce__(self) -> tuple[Any, ...]:  # the same object again in the same process
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            f"an expression has no truth value ({self}); compare with `is`, or use lw.prove."
+        )
+
+
+def _expr(value: object) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    raise ExpressionError(
+        f"{value!r} is not an operator; a number scales an operator with *, and c I is c * I."
+    )
+
+
+def _make(cls: type[Expr], key: tuple[Any, ...], **fields: Any) -> Any:
+    """The one object of this class with these fields."""
+    found = _TABLE.get((cls, *key))
+    if found is None:
+        found = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(found, name, value)
+        _TABLE[(cls, *key)] = found
+    return found
+
+
+class Symbol(Expr):
+    """A leaf: a name, its spaces and its role in the theory."""
+
+    __slots__ = ("ascii", "name", "role", "tex")
+
+    name: str
+    ascii: str
+    tex: str
+    role: Role
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return (
+            self
+            if self.role.symmetric
+            else _make(Adjoint, (self,), of=self, range=self.domain, domain=self.range, size=1)
+        )
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return self.role.causality
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return self.role.definite
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return symbol, (self.name, self.range, self.domain, self.role, self.ascii, self.tex)
+
+
+class Adjoint(Expr):
+    """A* of a symbol that is not symmetric."""
+
+    __slots__ = ("of",)
+
+    of: Symbol
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return self.of
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return _REVERSED[self.of.causality]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return adjoint, (self.of,)
+
+
+class Inverse(Expr):
+    """A⁻¹."""
+
+    __slots__ = ("of",)
+
+    of: Expr
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return inverse(self.of.T)
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return self.of.causality
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return self.of.definite
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return inverse, (self.of,)
+
+
+class Product(Expr):
+    """A B C: at least two factors, none of them a product, an identity or a scaled one."""
+
+    __slots__ = ("factors",)
+
+    factors: tuple[Expr, ...]
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return product(tuple(f.T for f in reversed(self.factors)))
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return _joined(f.causality for f in self.factors)
+
+    @property
+    def definite(self) -> bool:
+        """X W X* of a definite W, with a square X that has an inverse."""
+        n = len(self.factors)
+        if n % 2 == 0 or not self.symmetric:
+            return False
+        half, middle = self.factors[: n // 2], self.factors[n // 2]
+        return middle.definite and all(_invertible(f) or _full_rank(f) for f in half)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return product, (self.factors,)
+
+
+class Sum(Expr):
+    """Numbers times operators; one term only where its number is not one."""
+
+    __slots__ = ("terms",)
+
+    terms: tuple[tuple[float, Expr], ...]
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return total(tuple((c, e.T) for c, e in self.terms))
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return _joined(e.causality for _, e in self.terms)
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return all(c > 0.0 and e.definite for c, e in self.terms)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return total, (self.terms,)
+
+
+class Identity(Expr):
+    """I on a space. The bare `I` of the language takes its space from what stands beside it."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return self
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return "memoryless"
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return identity, (self.range,)
+
+
+class Zero(Expr):
+    """The operator that takes everything to zero."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> Expr:  # noqa: D102
+        return zero(self.domain, self.range)
+
+    @property
+    def causality(self) -> Causality:  # noqa: D102
+        return "memoryless"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return zero, (self.range, self.domain)
+
+
+ANY: Final = Space("ANY", block="any")
+"""The space of the bare `I`, until it meets an operator."""
+
+_REVERSED: Final[dict[Causality, Causality]] = {
+    "memoryless": "memoryless",
+    "causal": "anticausal",
+    "anticausal": "causal",
+    "mixed": "mixed",
+}
+
+
+# ------------------------------------------------------------------------------ constructors
+
+
+def symbol(
+    name: str, range_: Space, domain: Space, role: Role, ascii: str = "", tex: str = ""
+) -> Symbol:
+    """The leaf of this name, spaces and role."""
+    fields = {"name": name, "range": range_, "domain": domain, "role": role, "size": 1}
+    return _make(
+        Symbol, (name, range_, domain, role), ascii=ascii or name, tex=tex or name, **fields
+    )
+
+
+def adjoint(of: Expr) -> Expr:
+    """A*."""
+    return of.T
+
+
+def identity(space: Space = ANY) -> Expr:
+    """I on a space; without one, the bare I that takes any."""
+    return _make(Identity, (space,), range=space, domain=space, size=0)
+
+
+def zero(range_: Space, domain: Space) -> Expr:
+    """The zero operator."""
+    return _make(Zero, (range_, domain), range=range_, domain=domain, size=0)
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """A B C, flat, without identities; a number in it goes to the front."""
+    flat, number = list[Expr](), 1.0
+    last: Expr | None = None
+    listed = list(factors)
+    for factor in listed:
+        if last is not None:
+            _check_meeting(last, factor)
+        last = factor
+        if isinstance(factor, Sum) and len(factor.terms) == 1:
+            number *= factor.terms[0][0]
+            factor = factor.terms[0][1]
+        flat.extend(factor.factors if isinstance(factor, Product) else (factor,))
+    flat = [f for f in flat if not isinstance(f, Identity)]
+    if any(isinstance(f, Zero) for f in flat):
+        return zero(_typed(listed, first=True), _typed(listed, first=False))
+    flat = _cancelled(flat)
+    if not flat:
+        result = next((f for f in listed if f.range is not ANY), identity())
+        result = result if isinstance(result, Identity) else identity(result.range)
+    elif len(flat) == 1:
+        result = flat[0]
+    else:
+        size = sum(f.size for f in flat)
+        result = _make(
+            Product,
+            tuple(flat),
+            factors=tuple(flat),
+            range=flat[0].range,
+            domain=flat[-1].domain,
+            size=size,
+        )
+    return result if number == 1.0 else total(((number, result),))
+
+
+def _typed(factors: list[Expr], *, first: bool) -> Space:
+    typed = [f for f in factors if f.range is not ANY]
+    return typed[0].range if first else typed[-1].domain
+
+
+def _check_meeting(left: Expr, right: Expr) -> None:
+    if left.domain is right.range or ANY in (left.domain, right.range):
+        return
+    raise ExpressionError(
+        f"cannot multiply  {left}  and  {right}: the left one takes {left.domain} vectors, the "
+        f"right one gives {right.range} vectors.{_advice(left, right)}"
+    )
+
+
+def _advice(left: Expr, right: Expr) -> str:
+    if left.range is right.range and left.domain is not left.range:
+        return f" Did you mean the adjoint, ({left})*?"
+    if right.domain is left.domain:
+        return f" Did you mean the adjoint, ({right})*?"
+    return " The spaces on both sides of @ must be the same."
+
+
+def _cancelled(factors: list[Expr]) -> list[Expr]:
+    """A A⁻¹ = I, where the two stand side by side."""
+    out = list[Expr]()
+    for factor in factors:
+        before = out[-1] if out else None
+        if before is not None and (
+            (isinstance(factor, Inverse) and factor.of is before)
+            or (isinstance(before, Inverse) and before.of is factor)
+        ):
+            out.pop()
+        else:
+            out.append(factor)
+    return out
+
+
+def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
+    """Σ c A, flat, with equal operators collected, in canonical order."""
+    collected = dict[Expr, float]()
+    listed = list(terms)
+    space = next(((e.range, e.domain) for _, e in listed if e.range is not ANY), None)
+    for number, expr in listed:
+        typed = _adopt(expr, space)
+        inner = typed.terms if isinstance(typed, Sum) else ((1.0, typed),)
+        for c, e in inner:
+            e = _adopt(e, space)
+            if not isinstance(e, Zero):
+                collected[e] = collected.get(e, 0.0) + number * c
+    left = [(c, e) for e, c in collected.items() if c != 0.0]
+    if not left:
+        range_, domain = space if space is not None else (ANY, ANY)
+        return zero(range_, domain)
+    first = left[0][1]
+    for _, e in left[1:]:
+        if e.range is not first.range or e.domain is not first.domain:
+            raise ExpressionError(
+                f"cannot add  {first}  and  {e}: the first maps {first.domain} to {first.range}, "
+                f"the second {e.domain} to {e.range}. Both must map between the same spaces."
+            )
+    if len(left) == 1 and left[0][0] == 1.0:
+        return first
+    left.sort(key=lambda term: (term[1].size, order_key(term[1])))
+    size = 1 + sum(e.size for _, e in left)
+    return _make(
+        Sum,
+        tuple(x for term in left for x in term),
+        terms=tuple(left),
+        range=first.range,
+        domain=first.domain,
+        size=size,
+    )
+
+
+def _adopt(expr: Expr, space: tuple[Space, Space] | None) -> Expr:
+    """The bare I takes the space of its neighbours in a sum."""
+    if isinstance(expr, Identity) and expr.range is ANY and space is not None:
+        if space[0] is not space[1]:
+            raise ExpressionError(
+                f"cannot add I and an operator from {space[1]} to {space[0]}: the identity is "
+                "square."
+            )
+        return identity(space[0])
+    return expr
+
+
+def order_key(expr: Expr) -> str:
+    """What terms of a sum are ordered by: their text."""
+    return str(expr)
+
+
+def inverse(of: Expr) -> Expr:
+    """A⁻¹, refused where no inverse can exist."""
+    if isinstance(of, Inverse):
+        return of.of
+    if isinstance(of, Identity):
+        return of
+    if of.range is not of.domain:
+        raise ExpressionError(
+            f"{of} maps {of.domain} to {of.range}: only an operator on one space has an inverse."
+        )
+    if isinstance(of, Zero):
+        raise ExpressionError("the zero operator has no inverse.")
+    if isinstance(of, Sum) and len(of.terms) == 1:
+        number, inner = of.terms[0]
+        return total(((1.0 / number, inverse(inner)),))
+    if isinstance(of, Symbol | Adjoint):
+        leaf = of if isinstance(of, Symbol) else of.of
+        if leaf.role.nilpotent:
+            raise ExpressionError(
+                f"{of} is nilpotent (it moves every block one step) and has no inverse; "
+                f"(I - {of}) has one."
+            )
+        if not leaf.role.invertible:
+            raise ExpressionError(f"{of} is not known to have an inverse.")
+    size = 1 + of.size
+    return _make(Inverse, (of,), of=of, range=of.range, domain=of.domain, size=size)
+
+
+def _joined(parts: Iterable[Causality]) -> Causality:
+    kinds = set(parts) - {"memoryless"}
+    if not kinds:
+        return "memoryless"
+    return kinds.pop() if len(kinds) == 1 else "mixed"
+
+
+def _invertible(expr: Expr) -> bool:
+    leaf = expr.of if isinstance(expr, Adjoint) else expr
+    return isinstance(leaf, Inverse) or (isinstance(leaf, Symbol) and leaf.role.invertible)
+
+
+def _full_rank(expr: Expr) -> bool:
+    leaf = expr.of if isinstance(expr, Adjoint) else expr
+    return isinstance(leaf, Symbol) and leaf.role.full_rank

@@ -1,0 +1,146 @@
+"""Which inverses can be written without one, by a recursion.
+
+(A B)⁻¹            B⁻¹ A⁻¹ of square factors that have inverses
+φ⁻¹                I - E
+(I - E)⁻¹          φ
+(H φ M φ* H* + N)⁻¹   (I - H ψ K)* D⁻¹ (I - H ψ K), by the Riccati recursion of E, M, H and N
+(I + H φ K)⁻¹      I - H ψ K, and the other way round
+"""
+
+from __future__ import annotations
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import (
+    Adjoint,
+    Expr,
+    Inverse,
+    Symbol,
+    identity,
+    inverse,
+    product,
+)
+from linkwise.algebra.family import Family, family_of, resolvent, riccati
+from linkwise.algebra.words import Word, Words, expand
+
+
+def named(leaf: Expr) -> Expr | None:
+    """What a named operator stands for."""
+    symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
+    if isinstance(symbol, Symbol) and isinstance(symbol.role, role.Named):
+        definition = symbol.role.definition
+        return definition.T if isinstance(leaf, Adjoint) else definition
+    return None
+
+
+def opened_inverse(expr: Inverse) -> Expr | None:
+    """The same operator without this inverse, or None where it has to stay one."""
+    if isinstance(expr.of, Symbol | Adjoint):
+        return _of_leaf(expr.of)
+    words = expand(expr.of, opened=named)
+    if len(words) == 1:
+        ((word, number),) = words.items()
+        family = pattern(word)
+        if family is not None:
+            return _innovations(family) / number
+        return _of_product(word, number)
+    return _of_sum(words)
+
+
+def _of_leaf(leaf: Expr) -> Expr | None:
+    star = isinstance(leaf, Adjoint)
+    symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
+    assert isinstance(symbol, Symbol)
+    if isinstance(symbol.role, role.Resolvent):
+        E = symbol.role.of
+        return identity(E.range) - (E.T if star else E)
+    if isinstance(symbol.role, role.Named):
+        definition = symbol.role.definition
+        return inverse(definition.T if star else definition)
+    return None
+
+
+def _of_product(word: Word, number: float) -> Expr | None:
+    if len(word) > 1 and all(f.range is f.domain for f in word):
+        try:
+            return product(tuple(inverse(f) for f in reversed(word))) / number
+        except ValueError:
+            return None
+    return None
+
+
+def pattern(word: Word) -> Family | None:
+    """The Riccati family of a word H φ M φ* H*, told by roles, not by names."""
+    if len(word) != 5:
+        return None
+    left, phi, core, phi_star, right = word
+    if left.T is not right or phi.T is not phi_star or not isinstance(left, Symbol):
+        return None
+    if not (isinstance(phi, Symbol) and isinstance(phi.role, role.Resolvent)):
+        return None
+    if phi.role.strict or not isinstance(core, Symbol) or not core.symmetric:
+        return None
+    if core.causality != "memoryless" or left.causality != "memoryless":
+        return None
+    if not left.role.full_rank or left.domain is not phi.range:
+        return None
+    return riccati(phi.role.of, core, left)
+
+
+def _of_sum(words: Words) -> Expr | None:
+    """I - E, H φ M φ* H* + N, and I ± H φ K."""
+    rest = {word: number for word, number in words.items() if word}
+    if () in words and words[()] == 1.0 and len(rest) == 1:
+        ((word, number),) = rest.items()
+        return _one_plus(word, number)
+    if len(words) == 2 and () not in words:
+        return _with_noise(words)
+    return None
+
+
+def _one_plus(word: Word, number: float) -> Expr | None:
+    if len(word) == 1 and number == -1.0:
+        leaf = word[0].of if isinstance(word[0], Adjoint) else word[0]
+        is_shift = isinstance(leaf, Symbol) and (
+            isinstance(leaf.role, role.Shift)
+            or (isinstance(leaf.role, role.Riccati) and leaf.role.part == "E_psi")
+        )
+        if is_shift:
+            assert isinstance(leaf, Symbol)
+            phi = resolvent(leaf)
+            return phi.T if isinstance(word[0], Adjoint) else phi
+    if len(word) == 3:
+        star = isinstance(word[0], Adjoint)
+        letters = tuple(f.T for f in reversed(word)) if star else word
+        last = letters[-1]
+        family = family_of(last) if isinstance(last, Symbol) else None
+        if family is not None and last is family.K and letters[0] is family.H:
+            found: Expr | None = None
+            if letters[1] is family.phi and number == 1.0:
+                found = family.whitening
+            elif letters[1] is family.psi and number == -1.0:
+                found = family.coloring
+            return found.T if found is not None and star else found
+    return None
+
+
+def _with_noise(words: Words) -> Expr | None:
+    for word, number in words.items():
+        plain = pattern(word)
+        others = [(w, n) for w, n in words.items() if w is not word]
+        if plain is None or number != 1.0 or len(others) != 1:
+            continue
+        (noise_word, noise_number) = others[0]
+        noise = noise_word[0] if len(noise_word) == 1 else None
+        if (
+            isinstance(noise, Symbol)
+            and noise_number == 1.0
+            and noise.symmetric
+            and noise.causality == "memoryless"
+        ):
+            return _innovations(riccati(plain.E, plain.M, plain.H, noise))
+    return None
+
+
+def _innovations(family: Family) -> Expr:
+    """(I - H ψ K)* D⁻¹ (I - H ψ K)."""
+    return family.whitening.T @ family.D.inv @ family.whitening

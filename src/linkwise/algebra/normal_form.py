@@ -1,0 +1,228 @@
+"""A normal form: definitions opened, then axioms applied as far as they go.
+
+The axioms, read from left to right, are a terminating system of replacements on words: φ E_φ and
+E_φ φ go to φ - I, ψ K H φ to φ - ψ, M to P - E_φ P E_φ* + K D K*, and so on. Two expressions with
+the same normal form are equal, and the two chains of steps are a proof. (The converse is not
+claimed: where normal forms differ, nothing is said.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Adjoint, Expr, Inverse, Symbol, identity, inverse
+from linkwise.algebra.family import Family, family_of, resolvent
+from linkwise.algebra.invert import opened_inverse
+from linkwise.algebra.rule import Rule
+from linkwise.algebra.rules import BY_NAME
+from linkwise.algebra.words import Word, Words, collected, expand, flat
+
+CORE = (
+    *("φ E_φ", "E_φ φ", "ψ E_φ", "E_φ ψ", "D = H P H*", "gain", "shifted gain", "H G = I"),
+    *("φ G", "ψ G = G", "ψ K H φ", "φ K H ψ", "Riccati equation"),
+)
+"""Axioms that are always used."""
+
+WITH_NOISE = (
+    "φ E_φ",
+    "E_φ φ",
+    "ψ E_φ",
+    "E_φ ψ",
+    "gain",
+    "shifted gain",
+    "φ G",
+    "ψ K H φ",
+    "φ K H ψ",
+)
+"""Axioms that also hold for D = H P H* + N."""
+
+LYAPUNOV = ("Lyapunov equation",)
+"""M by the composite inertia R instead of P."""
+
+COMPOSITE = ("covariance of the filtered state",)
+"""Used where R meets P."""
+
+CHAIN = ("no siblings",)
+"""Used where only serial chains are asked for."""
+
+COSTATE = ("costate covariance", "G* Υ")
+"""Used where Υ appears."""
+
+LIMIT = 4000
+"""Replacements before giving up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An axiom as it is used: a stretch of a word, and what it is replaced by."""
+
+    rule: Rule
+    word: Word
+    by: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One step of a reduction: the rule and the words after it."""
+
+    rule: Rule
+    words: Words
+
+
+def normal_form(
+    expr: Expr, *, modules: Sequence[str] = (), trace: list[Reduction] | None = None
+) -> Words:
+    """The normal form of an expression as words.
+
+    Args:
+        expr: The expression.
+        modules: Further axioms besides the core, by name.
+        trace: Takes the steps, if it is given.
+    """
+    words = expand(expr, opened=opened)
+    replacements = tuple(_replacements(_families(words), tuple(modules)))
+    count = 0
+    while count < LIMIT:
+        found = next(_applicable(words, replacements), None)
+        if found is None:
+            return words
+        words = replaced(words, found)
+        count += 1
+        if trace is not None:
+            trace.append(Reduction(found.rule, words))
+    return words
+
+
+def opened(leaf: Expr) -> Expr | None:
+    """What a letter stands for: names, strict resolvents, parts of a family, known inverses."""
+    if isinstance(leaf, Inverse):
+        return _opened_inverse(leaf)
+    star = isinstance(leaf, Adjoint)
+    symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
+    if not isinstance(symbol, Symbol):
+        return None
+    inside = _definition(symbol)
+    if inside is None:
+        return None
+    return inside.T if star else inside
+
+
+def _opened_inverse(leaf: Inverse) -> Expr | None:
+    found = opened_inverse(leaf)
+    if found is not None or isinstance(leaf.of, Symbol | Adjoint):
+        return found
+    # What stays an inverse gets a normal form inside, so that equal ones are one letter.
+    inside = flat(normal_form(leaf.of), leaf.range, leaf.domain)
+    if inside is leaf.of:
+        return None
+    again = inverse(inside)
+    return None if again is leaf else again
+
+
+def _definition(symbol: Symbol) -> Expr | None:
+    key = symbol.role
+    if isinstance(key, role.Named):
+        return key.definition
+    if isinstance(key, role.Resolvent) and key.strict:
+        return resolvent(key.of) - identity(symbol.range)
+    if isinstance(key, role.Riccati):
+        family = Family(*key.family)
+        parts: dict[str, Callable[[], Expr]] = {
+            "Pi": lambda: family.G @ family.H,
+            "Pi_bar": lambda: identity(symbol.range) - family.G @ family.H,
+            "P_plus": lambda: family.P - family.G @ family.H @ family.P,
+            "E_psi": lambda: family.E - family.K @ family.H,
+        }
+        make = parts.get(key.part)
+        return None if make is None else make()
+    return None
+
+
+def _families(words: Words) -> tuple[Family, ...]:
+    """The Riccati families that letters of these words belong to."""
+    found: dict[Family, None] = {}
+    for word in words:
+        for letter in word:
+            leaf = letter.of if isinstance(letter, Adjoint | Inverse) else letter
+            if isinstance(leaf, Symbol):
+                family = family_of(leaf)
+                if family is not None:
+                    found[family] = None
+    return tuple(found)
+
+
+def _replacements(families: Iterable[Family], modules: tuple[str, ...]) -> Iterable[Replacement]:
+    from linkwise.algebra.symbols import articulated
+
+    yield from _gather()
+    for family in dict.fromkeys([*families, articulated]):
+        names = CORE if family.noise is None else WITH_NOISE
+        for name in (*modules, *names):
+            yield from _both(BY_NAME[name], family)
+
+
+@lru_cache(maxsize=1)
+def _gather() -> tuple[Replacement, ...]:
+    """S Δ_φ = E_φ, and its adjoint."""
+    rule = BY_NAME["E_φ = S Δ_φ"]
+    return tuple(_one(r) for r in (rule, rule.adjoint))
+
+
+@lru_cache(maxsize=512)
+def _both(rule: Rule, family: Family) -> tuple[Replacement, ...]:
+    """A rule and its adjoint, about one family."""
+    ours = rule.about(family)
+    forms = [ours] if ours.left is ours.left.T else [ours, ours.adjoint]
+    return tuple(_one(r) for r in forms)
+
+
+def _one(rule: Rule) -> Replacement:
+    left = expand(rule.left)
+    ((word, number),) = left.items()
+    by = {w: c / number for w, c in expand(rule.right, opened=opened).items()}
+    return Replacement(rule, word, by)
+
+
+def _applicable(words: Words, replacements: Sequence[Replacement]) -> Iterator[Replacement]:
+    for replacement in replacements:
+        if any(position(word, replacement.word) >= 0 for word in words):
+            yield replacement
+    yield from _cancellations(words)
+
+
+def _cancellations(words: Words) -> Iterable[Replacement]:
+    """A⁻¹ A = I, which multiplying out can bring side by side."""
+    for word in words:
+        for x, y in pairwise(word):
+            if (isinstance(x, Inverse) and x.of is y) or (isinstance(y, Inverse) and y.of is x):
+                leaf = y if isinstance(x, Inverse) else x
+                one = identity(leaf.range)
+                cancel = Rule(f"{x} {y} = I", one, one, "any tree", "definition", "definition")
+                yield Replacement(cancel, (x, y), {(): 1.0})
+                return
+
+
+def position(word: Word, part: Word) -> int:
+    """Where `part` stands in `word`, or -1."""
+    n = len(part)
+    for i in range(len(word) - n + 1):
+        if word[i : i + n] == part:
+            return i
+    return -1
+
+
+def replaced(words: Words, replacement: Replacement) -> Words:
+    """The words after one replacement, at its first place in each word."""
+    pairs = list[tuple[Word, float]]()
+    for word, number in words.items():
+        i = position(word, replacement.word)
+        if i < 0:
+            pairs.append((word, number))
+            continue
+        head, tail = word[:i], word[i + len(replacement.word) :]
+        pairs += [(head + middle + tail, number * c) for middle, c in replacement.by.items()]
+    return collected(pairs)

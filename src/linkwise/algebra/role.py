@@ -1,0 +1,260 @@
+"""What a leaf is in the theory: how it is built, not what it is called.
+
+Rules and recursions look at roles only, so that renaming every symbol changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from linkwise.algebra.expr import Expr, Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Base of all roles, with the properties the algebra asks for."""
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:
+        """Memoryless unless a role says otherwise."""
+        return "memoryless"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the operator is its own adjoint."""
+        return False
+
+    @property
+    def definite(self) -> bool:
+        """Whether it is positive definite."""
+        return False
+
+    @property
+    def invertible(self) -> bool:
+        """Whether it is known to have an inverse."""
+        return self.definite
+
+    @property
+    def nilpotent(self) -> bool:
+        """Whether some power of it is zero."""
+        return False
+
+    @property
+    def full_rank(self) -> bool:
+        """Whether its rows are linearly independent."""
+        return self.invertible
+
+
+@dataclass(frozen=True, slots=True)
+class Memoryless(Role):
+    """Block diagonal over the bodies: no recursion.
+
+    Attributes:
+        source: Where its blocks come from: a key of the model ("M", "H" ...), or a user's own.
+        is_symmetric: Each block is symmetric.
+        is_definite: Each block is symmetric and positive definite.
+        independent: The rows of each block are linearly independent.
+        has_inverse: Each block has an inverse.
+    """
+
+    source: str
+    is_symmetric: bool = False
+    is_definite: bool = False
+    independent: bool = False
+    has_inverse: bool = False
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return self.is_symmetric or self.is_definite
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return self.is_definite
+
+    @property
+    def invertible(self) -> bool:  # noqa: D102
+        return self.is_definite or self.has_inverse
+
+    @property
+    def full_rank(self) -> bool:  # noqa: D102
+        return self.independent or self.invertible
+
+
+@dataclass(frozen=True, slots=True)
+class PickOff(Role):
+    """B: takes a force at a node to the body it is fixed on. Its adjoint picks nodes off bodies."""
+
+    source: str = "B"
+
+
+@dataclass(frozen=True, slots=True)
+class Shift(Role):
+    """E: one step from each body to its parent, strictly causal and nilpotent.
+
+    Attributes:
+        source: "phi" for the rigid shift of the model, or a user's own key.
+    """
+
+    source: str
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return "causal"
+
+    @property
+    def nilpotent(self) -> bool:  # noqa: D102
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Role):
+    """S: sums, at each body, what its children have handed over to the inboard side."""
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return "causal"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolvent(Role):
+    """φ = (I - E)⁻¹ of a shift E; with `strict` the part φ~ = φ - I = E φ = φ E.
+
+    Attributes:
+        of: The shift.
+        strict: Without the identity on the diagonal.
+    """
+
+    of: Symbol
+    strict: bool = False
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return "causal"
+
+    @property
+    def invertible(self) -> bool:  # noqa: D102
+        return not self.strict
+
+    @property
+    def nilpotent(self) -> bool:  # noqa: D102
+        return self.strict
+
+
+@dataclass(frozen=True, slots=True)
+class Lyapunov(Role):
+    """The memoryless solution r of a Lyapunov recursion with core W.
+
+    inward:   r = E_a r E_b* + W, summed over children      (φ_a W φ_b* = r + φ~_a r + r φ~_b*)
+    outward:  r = [E_a* r E_b] + W, its diagonal blocks      (on a chain φ_a* W φ_b = r + ...)
+
+    Attributes:
+        a: Shift on the left.
+        b: Shift on the right.
+        core: W, memoryless and symmetric if a is b.
+        outward: Base to tip instead of tip to base.
+    """
+
+    a: Symbol
+    b: Symbol
+    core: Expr
+    outward: bool = False
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return self.a is self.b
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return self.a is self.b and self.core.definite
+
+
+@dataclass(frozen=True, slots=True)
+class Siblings(Role):
+    """What the outward recursion leaves between siblings: E* Υ E without its diagonal blocks.
+
+    Zero on a serial chain; on a branched tree ψ* S ψ is the cross-branch term of Ω.
+
+    Attributes:
+        shift: E.
+        inside: Υ.
+    """
+
+    shift: Symbol
+    inside: Symbol
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return "mixed"
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Riccati(Role):
+    """One quantity of the Riccati recursion of a family (see `family.py`).
+
+    Attributes:
+        family: Key of the family.
+        part: "P", "D", "G", "K", "E_psi", "Pi", "Pi_bar", "P_plus", "L" or "Delta_psi".
+    """
+
+    family: Any
+    part: str
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return "causal" if self.part in ("K", "E_psi") else "memoryless"
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return self.part in ("P", "D", "P_plus")
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return self.part in ("P", "D")
+
+    @property
+    def nilpotent(self) -> bool:  # noqa: D102
+        return self.part == "E_psi"
+
+
+@dataclass(frozen=True, slots=True)
+class Vector(Role):
+    """A stacked vector: an operator with one column.
+
+    Attributes:
+        source: "tau", "v", "a", "b", "f" ... or a user's own key.
+    """
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Role):
+    """A name for an expression; rewriting opens it by its definition.
+
+    Attributes:
+        definition: What it stands for.
+    """
+
+    definition: Expr
+
+    @property
+    def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
+        return self.definition.causality
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return self.definition.symmetric
+
+    @property
+    def definite(self) -> bool:  # noqa: D102
+        return self.definition.definite
+
+    @property
+    def invertible(self) -> bool:  # noqa: D102
+        return self.definition.range is self.definition.domain

@@ -1,0 +1,124 @@
+"""Identities as data: what equals what, where it holds, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import (
+    Adjoint,
+    Expr,
+    Inverse,
+    Product,
+    Sum,
+    Symbol,
+    inverse,
+    product,
+    symbol,
+    total,
+)
+from linkwise.algebra.family import Family, lyapunov, resolvent
+
+Where = Literal["any tree", "serial chains"]
+Kind = Literal["definition", "axiom", "theorem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """left = right.
+
+    Attributes:
+        name: How derivations call it.
+        left: One side; for use in simplification the side to be replaced.
+        right: The other side.
+        where: On which mechanisms it holds, given that every D is invertible.
+        source: Document and number: "001 a.35", "000 Lemma 5.1".
+        kind: "definition" and "axiom" are what proofs start from; a "theorem" has a proof.
+    """
+
+    name: str
+    left: Expr
+    right: Expr
+    where: Where
+    source: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+    @property
+    def adjoint(self) -> Rule:
+        """The same statement about the adjoints."""
+        return Rule(self.name, self.left.T, self.right.T, self.where, self.source, self.kind)
+
+    def about(self, family: Family) -> Rule:
+        """The same statement about the operators of another family."""
+        change = _dictionary(family)
+        left, right = substituted(self.left, change), substituted(self.right, change)
+        return Rule(self.name, left, right, self.where, self.source, self.kind)
+
+
+def rule(
+    name: str,
+    left: Expr,
+    right: Expr,
+    source: str,
+    *,
+    kind: Kind = "theorem",
+    where: Where = "any tree",
+) -> Rule:
+    """A rule; raises if its sides do not map between the same spaces."""
+    # Adding nothing of the other side gives a bare I its space, and checks that the two match.
+    left, right = total(((1.0, left), (0.0, right))), total(((1.0, right), (0.0, left)))
+    return Rule(name, left, right, where, source, kind)
+
+
+def substituted(expr: Expr, change: Mapping[Symbol, Expr]) -> Expr:
+    """The expression with leaves replaced, also inside the definitions of derived leaves."""
+    memo = dict[Expr, Expr]()
+
+    def go(e: Expr) -> Expr:
+        if e not in memo:
+            memo[e] = _go(e)
+        return memo[e]
+
+    def _go(e: Expr) -> Expr:
+        if isinstance(e, Symbol):
+            return change.get(e, e)
+        if isinstance(e, Adjoint):
+            return go(e.of).T
+        if isinstance(e, Inverse):
+            return inverse(go(e.of))
+        if isinstance(e, Product):
+            return product(tuple(go(f) for f in e.factors))
+        if isinstance(e, Sum):
+            return total(tuple((c, go(inner)) for c, inner in e.terms))
+        return e
+
+    return go(expr)
+
+
+@lru_cache(maxsize=64)
+def _dictionary(family: Family) -> dict[Symbol, Expr]:
+    """Each operator of the standard family and its counterpart."""
+    from linkwise.algebra import symbols as s
+
+    standard = s.articulated
+    parts = (
+        *("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar", "E_psi", "psi", "psi_tilde"),
+        *("Upsilon", "Xi", "E", "M", "H", "phi"),
+    )
+    change: dict[Symbol, Expr] = {getattr(standard, n): getattr(family, n) for n in parts}
+    change[s.phi_tilde] = resolvent(family.E, strict=True)
+    change[s.R] = lyapunov(family.E, family.M)
+    for name in ("mass", "Omega"):
+        old = getattr(s, name)
+        assert isinstance(old.role, role.Named)
+        definition = substituted(old.role.definition, change)
+        change[old] = symbol(
+            old.name + family.mark, definition.range, definition.domain, role.Named(definition)
+        )
+    return change

@@ -1,0 +1,48 @@
+"""The Riccati recursion as equations between its parts, and the Lyapunov equation of R."""
+
+from linkwise.algebra.rule import rule
+from linkwise.algebra.symbols import (
+    D,
+    E_phi,
+    E_psi,
+    G,
+    H,
+    I,
+    K,
+    M,
+    P,
+    P_plus,
+    Pi,
+    Pi_bar,
+    R,
+    Upsilon,
+    phi,
+    psi,
+)
+
+RICCATI = (
+    rule("D = H P H*", H @ P @ H.T, D, "000 sec. 4", kind="definition"),
+    rule("gain", P @ H.T, G @ D, "000 sec. 4", kind="axiom"),
+    rule("G = P H* D⁻¹", P @ H.T @ D.inv, G, "000 sec. 4"),
+    rule("shifted gain", E_phi @ G, K, "000 sec. 4", kind="definition"),
+    rule("H G = I", H @ G, I, "004 sec. 8", kind="axiom"),
+    rule("projection", Pi, G @ H, "004 sec. 8", kind="definition"),
+    rule("complement", Pi_bar, I - G @ H, "004 sec. 8", kind="definition"),
+    rule("P⁺", P_plus, P - G @ H @ P, "004 9.4", kind="definition"),
+    rule("articulated shift", E_psi, E_phi - K @ H, "000 4.3", kind="definition"),
+    rule("E_ψ = E_φ Π̄", E_psi, E_phi @ Pi_bar, "000 4.3"),
+    rule("Riccati equation", M, P - E_phi @ P @ E_phi.T + K @ D @ K.T, "004 Lemma 3", kind="axiom"),
+    rule("Riccati, both articulated", M, P - E_psi @ P @ E_psi.T, "000 App. A"),
+    rule("Riccati, one articulated", M, P - E_psi @ P @ E_phi.T, "000 App. A"),
+    rule("Riccati with P⁺", P, E_phi @ P_plus @ E_phi.T + M, "004 9.5"),
+    rule("Lyapunov equation", M, R - E_phi @ R @ E_phi.T, "004 6.2", kind="axiom"),
+    rule("Π is a projection", Pi @ Pi, Pi, "004 sec. 8"),
+    rule("H Π̄ = 0", H @ Pi_bar, 0.0 * H, "004 sec. 8"),
+    rule("Π̄ G = 0", Pi_bar @ G, 0.0 * G, "004 sec. 8"),
+    rule("E_ψ G = 0", E_psi @ G, 0.0 * K, "004 sec. 8"),
+    rule("Π̄ P Π̄* = Π̄ P", Pi_bar @ P @ Pi_bar.T, Pi_bar @ P, "000 App. A"),
+    rule("φ G", phi @ G, G + phi @ K, "001 a.13", kind="axiom"),
+    rule("ψ G = G", psi @ G, G, "001 a.25", kind="axiom"),
+    rule("G* Υ", G.T @ Upsilon, D.inv @ H, "004 Lemma 9", kind="axiom"),
+    rule("H P Υ = H", H @ P @ Upsilon, H, "004 Lemma 9"),
+)

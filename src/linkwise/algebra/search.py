@@ -1,0 +1,363 @@
+"""Rewriting: the search for the cheapest equal form, and for a path between two given forms.
+
+Names are opened first, and inverses that a recursion can do; then identities replace stretches of
+words, everywhere they occur, in all ways that the budget allows. What is compared is the cost of
+the program each form lowers to. Which identities apply is told by roles and families alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from linkwise.algebra import role
+from linkwise.algebra.derivation import Derivation, Step
+from linkwise.algebra.expr import (
+    Adjoint,
+    Expr,
+    Inverse,
+    Product,
+    Sum,
+    Symbol,
+    inverse,
+    product,
+    total,
+)
+from linkwise.algebra.family import Family, family_of
+from linkwise.algebra.invert import opened_inverse, pattern
+from linkwise.algebra.normal_form import (
+    CHAIN,
+    COMPOSITE,
+    COSTATE,
+    LYAPUNOV,
+    Reduction,
+    Replacement,
+    normal_form,
+    opened,
+    position,
+    replaced,
+)
+from linkwise.algebra.rule import Rule
+from linkwise.algebra.rules import BY_NAME
+from linkwise.algebra.symbols import articulated
+from linkwise.algebra.words import Words, expand, factored, flat
+
+SIMPLIFYING = (
+    "whitened propagation",
+    "gain through whitening",
+    "coloring whitened",
+    "whitened coloring",
+    "H G = I",
+    "composite decomposition",
+    "mixed decomposition",
+    "articulated decomposition",
+    "smoothed bias",
+    "innovations factorisation",
+    "costate covariance",
+)
+"""Identities that a search for a cheaper form reads from left to right."""
+
+CONNECTING = (
+    *SIMPLIFYING,
+    "colored propagation",
+    "gain through coloring",
+    "articulated and innovations",
+    "ψ K H φ",
+    "φ K H ψ",
+    "φ̃ = φ E_φ",
+    "ψ̃ = ψ E_ψ",
+    "shifted gain",
+    "G = P H* D⁻¹",
+    "complement",
+    "projection",
+)
+"""Identities that a search for a path reads both ways."""
+
+Cost = Callable[[Expr], object]
+State = frozenset[tuple[tuple[Expr, ...], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When to stop: forms looked at, and seconds."""
+
+    forms: int = 60
+    seconds: float = 1.5
+
+
+# --------------------------------------------------------------------------- opening a form
+
+
+def opened_steps(expr: Expr) -> Derivation:
+    """Names and inverses opened, one step each."""
+    steps, here = list[Step](), expr
+    while True:
+        found = _next_opening(here)
+        if found is None:
+            return Derivation(expr, tuple(steps))
+        old, new, title, source = found
+        after = _swapped(here, old, new)
+        steps.append(Step(here, after, title, f"{old} = {new}", source))
+        here = after
+
+
+def _next_opening(expr: Expr) -> tuple[Expr, Expr, str, str] | None:
+    # Inverses of names first (𝓜⁻¹ reads better than the inverse of five factors), then names.
+    for node in _nodes(expr):
+        if isinstance(node, Inverse):
+            new = opened_inverse(node)
+            if new is not None and not isinstance(new, Inverse):
+                return node, new, "inverse by recursion", "000 Lemma 4.3"
+            if new is not None and isinstance(node.of, Symbol):
+                innermost = opened_inverse(new)
+                if innermost is not None:
+                    return node, innermost, "inverse of the mass operator", "000 Lemma 4.3"
+    for node in _nodes(expr):
+        if isinstance(node, Symbol) and isinstance(node.role, role.Named):
+            return node, node.role.definition, f"definition of {node}", "definition"
+    return None
+
+
+def _nodes(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Adjoint | Inverse):
+        yield from _nodes(expr.of)
+    elif isinstance(expr, Product):
+        for factor in expr.factors:
+            yield from _nodes(factor)
+    elif isinstance(expr, Sum):
+        for _, inner in expr.terms:
+            yield from _nodes(inner)
+
+
+def _swapped(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with one node replaced wherever it stands."""
+    if expr is old:
+        return new
+    if isinstance(expr, Adjoint):
+        return _swapped(expr.of, old, new).T
+    if isinstance(expr, Inverse):
+        return inverse(_swapped(expr.of, old, new))
+    if isinstance(expr, Product):
+        return product(tuple(_swapped(f, old, new) for f in expr.factors))
+    if isinstance(expr, Sum):
+        return total(tuple((c, _swapped(e, old, new)) for c, e in expr.terms))
+    return expr
+
+
+# ------------------------------------------------------------------------------- replacing
+
+
+def _families(words: Words) -> tuple[Family, ...]:
+    """Families of the letters, and those that a word H φ M φ* H* brings with it."""
+    found: dict[Family, None] = {}
+    for word in words:
+        for letter in word:
+            for node in _nodes(letter):
+                family = family_of(node) if isinstance(node, Symbol) else None
+                if family is not None:
+                    found[family] = None
+        for i in range(len(word) - 4):
+            family = pattern(word[i : i + 5])
+            if family is not None:
+                found[family] = None
+    return tuple(found)
+
+
+def _kept(families: tuple[Family, ...]) -> set[Expr]:
+    """The sums that stay whole: I - H ψ K and I + H φ K, with their adjoints."""
+    kept = set[Expr]()
+    for family in families:
+        kept |= {family.whitening, family.whitening.T, family.coloring, family.coloring.T}
+    return kept
+
+
+def _moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Replacement]:
+    families = dict.fromkeys([*_families(words), articulated])
+    kept = _kept(tuple(families))
+    for family in families:
+        if family.noise is not None:
+            continue
+        for name in names:
+            about = BY_NAME[name].about(family)
+            for rule in (about, about.adjoint):
+                yield from _directions(rule, kept, both=both)
+
+
+def _directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacement]:
+    left, right = expand(rule.left, kept), expand(rule.right, kept)
+    if len(left) == 1:
+        ((word, number),) = left.items()
+        if word:
+            yield Replacement(rule, word, {w: c / number for w, c in right.items()})
+    if both and len(right) == 1:
+        ((word, number),) = right.items()
+        if word:
+            yield Replacement(rule, word, {w: c / number for w, c in left.items()})
+
+
+def _everywhere(words: Words, move: Replacement) -> Words:
+    """The replacement at every place it applies (a few rounds, since it may bring itself back)."""
+    for _ in range(4):
+        if not any(position(word, move.word) >= 0 for word in words):
+            break
+        words = replaced(words, move)
+    return words
+
+
+@dataclass(slots=True)
+class _Form:
+    """A form that was reached: its words, and how."""
+
+    words: Words
+    expr: Expr
+    step: Step | None
+    before: _Form | None
+
+    def path(self) -> tuple[Step, ...]:
+        steps, here = list[Step](), self
+        while here.step is not None and here.before is not None:
+            steps.append(here.step)
+            here = here.before
+        return tuple(reversed(steps))
+
+
+def _neighbours(form: _Form, names: tuple[str, ...], *, both: bool) -> Iterator[_Form]:
+    for move in _moves(form.words, names, both=both):
+        if not any(position(word, move.word) >= 0 for word in form.words):
+            continue
+        words = _everywhere(form.words, move)
+        if words == form.words:
+            continue
+        expr = factored(words, form.expr.range, form.expr.domain)
+        rule = move.rule
+        step = Step(form.expr, expr, rule.name, str(rule), rule.source, rule.where)
+        yield _Form(words, expr, step, form)
+
+
+def _start(expr: Expr) -> tuple[Derivation, _Form]:
+    """The opened expression as words, with the step that multiplies it out if that changes it."""
+    opening = opened_steps(expr)
+    families = tuple(dict.fromkeys([*_families(expand(opening.result)), articulated]))
+    words = expand(opening.result, _kept(families))
+    shown = factored(words, expr.range, expr.domain)
+    if shown is not opening.result:
+        step = Step(opening.result, shown, "collected", "products multiplied out", "arithmetic")
+        opening = Derivation(expr, (*opening.steps, step))
+    return opening, _Form(words, shown, None, None)
+
+
+# -------------------------------------------------------------------------------- cheapest
+
+
+def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
+    """The cheapest equal form that was found within the budget, with its derivation.
+
+    Args:
+        expr: The expression.
+        cost: What to minimise; forms it raises a ValueError for are passed over.
+        budget: When to stop.
+    """
+    began = time.perf_counter()
+    opening, first = _start(expr)
+    best, best_cost = first, _cost_of(cost, first.expr)
+    seen, queue = {frozenset(first.words.items())}, [first]
+    while queue and len(seen) < budget.forms and time.perf_counter() - began < budget.seconds:
+        form = queue.pop(0)
+        for near in _neighbours(form, SIMPLIFYING, both=False):
+            key = frozenset(near.words.items())
+            if key in seen:
+                continue
+            seen.add(key)
+            queue.append(near)
+            near_cost = _cost_of(cost, near.expr)
+            if near_cost is not None and (best_cost is None or near_cost < best_cost):  # type: ignore[operator]
+                best, best_cost = near, near_cost
+            if len(seen) >= budget.forms:
+                break
+    return Derivation(expr, (*opening.steps, *best.path()))
+
+
+def _cost_of(cost: Cost, expr: Expr) -> object | None:
+    try:
+        return cost(expr)
+    except ValueError:
+        return None
+
+
+# ------------------------------------------------------------------------------- connecting
+
+
+def connect(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
+    """A derivation from one form to another, or None if none was found.
+
+    A short path is looked for first; failing that, both are taken to their normal form.
+    """
+    found = _short_path(expr, to, budget)
+    return found if found is not None else by_normal_form(expr, to)
+
+
+def _short_path(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
+    began = time.perf_counter()
+    opening, first = _start(expr)
+    closing, last = _start(to)
+    target = expand(last.expr)
+    seen, queue = {frozenset(first.words.items())}, [first]
+    while queue:
+        form = queue.pop(0)
+        if expand(form.expr) == target:
+            way = Derivation(expr, (*opening.steps, *form.path()))
+            return _joined(way, closing.reversed())
+        if len(seen) >= budget.forms or time.perf_counter() - began > budget.seconds:
+            return None
+        for near in _neighbours(form, SIMPLIFYING, both=False):
+            key = frozenset(near.words.items())
+            if key not in seen:
+                seen.add(key)
+                queue.append(near)
+    return None
+
+
+def _joined(way: Derivation, back: Derivation) -> Derivation:
+    """Two chains that meet in forms with the same words, perhaps differently collected."""
+    if way.result is not back.start:
+        step = Step(way.result, back.start, "collected", "the same words", "arithmetic")
+        way = Derivation(way.start, (*way.steps, step))
+    return way.then(back)
+
+
+MODULES = ((), LYAPUNOV, COMPOSITE, COSTATE, (*COMPOSITE, *COSTATE))
+
+
+def by_normal_form(expr: Expr, to: Expr, *, chain: bool = False) -> Derivation | None:
+    """A derivation through the common normal form, or None where the two differ.
+
+    Args:
+        expr: One side.
+        to: The other side.
+        chain: Also use what holds on serial chains only.
+    """
+    for modules in MODULES:
+        names = (*modules, *CHAIN) if chain else modules
+        left, right = list[Reduction](), list[Reduction]()
+        if normal_form(expr, modules=names, trace=left) == normal_form(
+            to, modules=names, trace=right
+        ):
+            there = _reductions(expr, left)
+            back = _reductions(to, right)
+            return _joined(there, back.reversed())
+    return None
+
+
+def _reductions(expr: Expr, trace: list[Reduction]) -> Derivation:
+    here = flat(expand(expr, opened=opened), expr.range, expr.domain)
+    steps = list[Step]()
+    if here is not expr:
+        steps.append(Step(expr, here, "definitions", "names and products opened", "definition"))
+    for reduction in trace:
+        after = flat(reduction.words, expr.range, expr.domain)
+        rule = reduction.rule
+        steps.append(Step(here, after, rule.name, str(rule), rule.source, rule.where))
+        here = after
+    return Derivation(expr, tuple(steps))

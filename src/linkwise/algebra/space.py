@@ -1,0 +1,43 @@
+"""The spaces that operators map between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A space of stacked vectors, by name.
+
+    Attributes:
+        name: Its name in messages.
+        block: What one block belongs to: "body" for spaces stacked over the tree, else the name.
+    """
+
+    name: str
+    block: str = "body"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+JOINT = Space("JOINT")
+"""One block for each body, as long as its hinge has freedoms."""
+
+BODY = Space("BODY")
+"""Six numbers for each body, in its own frame."""
+
+INBOARD = Space("INBOARD")
+"""Six numbers for each body, in the frame of its parent: where a force arrives after one step."""
+
+NODE = Space("NODE", block="node")
+"""Six numbers for each chosen node."""
+
+CONSTRAINT = Space("CONSTRAINT", block="constraint")
+"""Rows of loops and grasps."""
+
+TASK = Space("TASK", block="task")
+"""Coordinates of a task."""
+
+ONE = Space("ONE", block="one")
+"""A single number: the domain of a stacked vector, which is an operator with one column."""

@@ -1,0 +1,114 @@
+"""The vocabulary: the operators and vectors of the theory, under the names of the notation table.
+
+    from linkwise.algebra import B, H, M, I, phi, mass, bias, tau
+
+Only `E_phi`, `H`, `M`, `B` and the vectors come from the mechanism; `phi` is the resolvent of
+`E_phi`, all that starts with P, D, G, K, psi comes of one Riccati recursion, R and Upsilon of
+Lyapunov recursions, and the rest are names for expressions.
+"""
+
+from __future__ import annotations
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Expr, Symbol, identity, symbol
+from linkwise.algebra.family import (
+    HINGE_MAP,
+    RIGID_SHIFT,
+    SPATIAL_INERTIA,
+    lyapunov,
+    resolvent,
+    riccati,
+)
+from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, ONE, Space
+
+I = identity()
+"""The identity; it takes the space of what stands beside it."""
+
+E_phi = symbol("E_φ", BODY, BODY, RIGID_SHIFT, "E_phi", r"\mathcal{E}_\phi")
+H = symbol("H", JOINT, BODY, HINGE_MAP)
+M = symbol("M", BODY, BODY, SPATIAL_INERTIA)
+B = symbol("B", BODY, NODE, role.PickOff(), "B", r"\mathcal{B}")
+
+phi = resolvent(E_phi)
+phi_tilde = resolvent(E_phi, strict=True)
+R = lyapunov(E_phi, M)
+
+articulated = riccati(E_phi, M, H)
+"""The family of the articulated-body quantities."""
+
+P, P_plus, D = articulated.P, articulated.P_plus, articulated.D
+G, K = articulated.G, articulated.K
+Pi, Pi_bar = articulated.Pi, articulated.Pi_bar
+E_psi, psi, psi_tilde = articulated.E_psi, articulated.psi, articulated.psi_tilde
+Upsilon, Xi = articulated.Upsilon, articulated.Xi
+
+
+def vector(name: str, space: Space, *, ascii: str = "", tex: str = "") -> Symbol:
+    """A stacked vector of your own, to be given when the expression is evaluated."""
+    return symbol(name, space, ONE, role.Vector(ascii or name), ascii or name, tex or name)
+
+
+def memoryless(
+    name: str,
+    range_: Space,
+    domain: Space,
+    *,
+    symmetric: bool = False,
+    definite: bool = False,
+    independent: bool = False,
+    invertible: bool = False,
+    ascii: str = "",
+    tex: str = "",
+) -> Symbol:
+    """A block-diagonal operator of your own; its blocks are given when it is evaluated."""
+    key = role.Memoryless(
+        ascii or name,
+        is_symmetric=symmetric,
+        is_definite=definite,
+        independent=independent,
+        has_inverse=invertible,
+    )
+    return symbol(name, range_, domain, key, ascii or name, tex or name)
+
+
+def shift(name: str, *, ascii: str = "", tex: str = "") -> Symbol:
+    """A one-step operator of your own, from each body to its parent (BODY to BODY)."""
+    return symbol(name, BODY, BODY, role.Shift(ascii or name), ascii or name, tex or name)
+
+
+def named(name: str, definition: Expr, *, ascii: str = "", tex: str = "") -> Symbol:
+    """A name for an expression: it prints as the name and is opened where that helps."""
+    key = role.Named(definition)
+    return symbol(name, definition.range, definition.domain, key, ascii or name, tex or name)
+
+
+tau = vector("τ", JOINT, ascii="tau", tex=r"\tau")
+v = vector("v", JOINT)
+vdot = vector("v̇", JOINT, ascii="vdot", tex=r"\dot{v}")
+a = vector("a", BODY, tex=r"\mathfrak{a}")
+b = vector("b", BODY, tex=r"\mathfrak{b}")
+f = vector("f", NODE)
+
+J = named("J", B.T @ phi.T @ H.T)
+mass = named("𝓜", H @ phi @ M @ phi.T @ H.T, ascii="mass", tex=r"\mathcal{M}")
+bias = named("C", H @ phi @ (M @ phi.T @ a + b), ascii="bias", tex=r"\mathcal{C}")
+V = named("V", phi.T @ H.T @ v, tex=r"\mathcal{V}")
+Omega = named("Ω", psi.T @ H.T @ D.inv @ H @ psi, ascii="Omega", tex=r"\Omega")
+
+# JPL 88-11: E_φ = S Δ_φ, so that Φ = φ S, Ψ = ψ S and L = Δ_φ G.
+S = symbol("S", BODY, INBOARD, role.Gather())
+Delta_phi = symbol("Δ_φ", INBOARD, BODY, role.Memoryless("Delta_phi"), "Delta_phi", r"\Delta_\phi")
+Delta_psi = named("Δ_ψ", Delta_phi @ Pi_bar, ascii="Delta_psi", tex=r"\Delta_\psi")
+L = named("L", Delta_phi @ G)
+Phi = named("Φ", phi @ S, ascii="Phi", tex=r"\Phi")
+Psi = named("Ψ", psi @ S, ascii="Psi", tex=r"\Psi")
+
+VOCABULARY: dict[str, Expr] = {
+    s.ascii: s
+    for s in (
+        *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
+        *(Upsilon, Xi, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
+        *(S, Delta_phi, Delta_psi, L, Phi, Psi),
+    )
+} | {"I": I}
+"""All names of the language, as typed."""

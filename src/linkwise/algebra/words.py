@@ -1,0 +1,132 @@
+"""Expressions as sums of words, and back.
+
+A word is a sequence of factors that are not split further; an expression is a number for each of
+its words. Rewriting is replacing a stretch of a word. Some sums, such as I - H ψ K, are kept whole
+as one letter of the alphabet: they are what the theory speaks of, and words stay few and short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
+
+from linkwise.algebra.expr import Expr, Identity, Product, Sum, Zero, identity, product, total
+from linkwise.algebra.space import Space
+
+Word: TypeAlias = tuple[Expr, ...]
+Words: TypeAlias = dict[Word, float]
+
+Opened = Callable[[Expr], Expr | None]
+
+
+def expand(expr: Expr, keep: Collection[Expr] = (), opened: Opened | None = None) -> Words:
+    """The words of an expression, with all products multiplied out.
+
+    Args:
+        expr: The expression.
+        keep: Sums to keep as letters.
+        opened: Gives for a letter the expression it stands for, or None to keep it.
+    """
+    memo = dict[Expr, Words]()
+
+    def words(e: Expr) -> Words:
+        if e not in memo:
+            memo[e] = _expand(e)
+        return memo[e]
+
+    def _expand(e: Expr) -> Words:
+        if isinstance(e, Identity):
+            return {(): 1.0}
+        if isinstance(e, Zero):
+            return {}
+        if e in keep:
+            return {(e,): 1.0}
+        if isinstance(e, Sum):
+            return collected((w, c * n) for c, inner in e.terms for w, n in words(inner).items())
+        if isinstance(e, Product):
+            result: Words = {(): 1.0}
+            for factor in e.factors:
+                right = words(factor)
+                result = collected(
+                    (u + w, m * n) for u, m in result.items() for w, n in right.items()
+                )
+            return result
+        inside = opened(e) if opened is not None else None
+        return {(e,): 1.0} if inside is None else words(inside)
+
+    return words(expr)
+
+
+def collected(pairs: Iterable[tuple[Word, float]]) -> Words:
+    """Numbers of equal words added up, zeros left out."""
+    out: Words = {}
+    for word, number in pairs:
+        value = out.get(word, 0.0) + number
+        if value == 0.0:
+            out.pop(word, None)
+        else:
+            out[word] = value
+    return out
+
+
+def flat(words: Words, range_: Space, domain: Space) -> Expr:
+    """The sum of the words as it stands."""
+    from linkwise.algebra.expr import zero
+
+    if not words:
+        return zero(range_, domain)
+    return total((number, _word(word, range_)) for word, number in words.items())
+
+
+def _word(word: Word, space: Space) -> Expr:
+    return product(word) if word else identity(space)
+
+
+def factored(words: Words, range_: Space, domain: Space) -> Expr:
+    """The sum with common factors taken out, on whichever side gives the shorter expression."""
+    from linkwise.algebra.expr import zero
+
+    if not words:
+        return zero(range_, domain)
+    plain = flat(words, range_, domain)
+    grouped = min(_grouped(words, range_, 0), _grouped(words, range_, -1), key=lambda e: e.size)
+    # Taking out a factor has to be worth it: R + φ~ R + R φ~* is how one wants to read it.
+    return grouped if grouped.size + 1 < plain.size else plain
+
+
+def left_factored(words: Words, range_: Space, domain: Space) -> Expr:
+    """The sum with common factors taken out on the left, which is how sweeps share recursions."""
+    from linkwise.algebra.expr import zero
+
+    return _grouped(words, range_, 0) if words else zero(range_, domain)
+
+
+def _grouped(words: Words, space: Space, side: int) -> Expr:
+    """Words that begin (side 0) or end (side -1) with the same letter go under one."""
+    if len(words) == 1:
+        ((word, number),) = words.items()
+        return total(((number, _word(word, space)),))
+    groups = dict[Expr | None, Words]()
+    for word, number in words.items():
+        letter = word[side] if word else None
+        rest = word[1:] if side == 0 else word[:-1]
+        groups.setdefault(letter, {})[rest] = number
+    terms = list[tuple[float, Expr]]()
+    for letter, rest in groups.items():
+        if letter is None:
+            terms.append((rest[()], identity(space)))
+            continue
+        inner_space = letter.domain if side == 0 else letter.range
+        sign, inner = _signed(_grouped(rest, inner_space, side))
+        parts = (letter, inner) if side == 0 else (inner, letter)
+        terms.append((sign, product(parts)))
+    return total(terms)
+
+
+def _signed(expr: Expr) -> tuple[float, Expr]:
+    """±1 and the expression, so that X and -X come out as the same one: mostly positive terms."""
+    if not isinstance(expr, Sum):
+        return 1.0, expr
+    signs = [1 if number > 0.0 else -1 for number, _ in expr.terms]
+    balance = sum(signs) or signs[0]
+    return (1.0, expr) if balance > 0 else (-1.0, -expr)

@@ -1,0 +1,124 @@
+"""The main path: derive the cheap form of an expression, plan its sweeps, run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwise.algebra.derivation import Derivation, difference, random_dense
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.search import Budget, by_normal_form, cheapest, connect
+from linkwise.errors import ExpressionError
+from linkwise.sweeps.cost import Cost
+from linkwise.sweeps.cost import cost as program_cost
+from linkwise.sweeps.lower import lower
+from linkwise.sweeps.program import Program
+
+
+def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) -> Derivation:
+    """The cheapest equal form of an expression, with every step and its identity.
+
+    Args:
+        expr: The expression.
+        to: Instead of the cheapest form, this one.
+        budget: When the search ends with the best form found.
+
+    Raises:
+        ExpressionError: `to` was given and no path was found; says whether the two agree
+            numerically on a sample of mechanisms.
+    """
+    if to is None:
+        return cheapest(expr, lambda form: program_cost(lower(form)), budget or Budget())
+    if (expr.range, expr.domain) != (to.range, to.domain):
+        raise ExpressionError(
+            f"{expr} maps {expr.domain} to {expr.range}, but {to} maps {to.domain} to {to.range}: "
+            "they cannot be equal."
+        )
+    found = connect(expr, to, budget or Budget(400, 1.5))
+    if found is None:
+        proof = Proof(expr, to, None, *_numerically(expr, to))
+        raise ExpressionError(f"no derivation was found from  {expr}  to  {to}. {proof.verdict}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether two expressions were proved equal, and how.
+
+    Attributes:
+        left: One side.
+        right: The other side.
+        derivation: The proof, or None.
+        on_trees: Largest relative difference on branched trees, evaluated as matrices.
+        on_chains: The same on serial chains.
+    """
+
+    left: Expr
+    right: Expr
+    derivation: Derivation | None
+    on_trees: float
+    on_chains: float
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a proof."""
+        return self.derivation is not None
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        numbers = f"(difference {self.on_trees:.1e} on trees, {self.on_chains:.1e} on chains)"
+        if self.derivation is not None:
+            return f"Proved in {len(self.derivation)} steps, on {self.derivation.where} {numbers}."
+        if self.on_trees < 1e-8:
+            return f"The two agree numerically {numbers}; the proof is missing."
+        if self.on_chains < 1e-8:
+            return f"The two agree on serial chains but not on branched trees {numbers}."
+        return f"The two are not equal {numbers}."
+
+    def __str__(self) -> str:
+        head = f"{self.left} = {self.right}\n{self.verdict}"
+        return head if self.derivation is None else f"{head}\n{self.derivation}"
+
+
+def prove(left: Expr, right: Expr) -> Proof:
+    """A proof that two expressions are equal, or what is known instead.
+
+    Args:
+        left: One side.
+        right: The other side; a bare I takes the space of the left.
+    """
+    left, right = left + 0.0 * right, right + 0.0 * left
+    if (left.range, left.domain) != (right.range, right.domain):
+        raise ExpressionError(f"{left} and {right} map between different spaces.")
+    on_trees, on_chains = _numerically(left, right)
+    found = None
+    if on_trees < 1e-6:
+        found = connect(left, right, Budget(400, 1.5))
+    elif on_chains < 1e-6:
+        found = by_normal_form(left, right, chain=True)
+    return Proof(left, right, found, on_trees, on_chains)
+
+
+def _numerically(left: Expr, right: Expr) -> tuple[float, float]:
+    """Largest relative differences on a few branched trees and chains."""
+    from linkwise import models
+
+    trees = [models.random_tree(7, seed) for seed in (1, 2, 3)]
+    chains = [models.chain(5), models.chain(6)]
+    worst = list[float]()
+    for group in (trees, chains):
+        values = list[float]()
+        for i, mech in enumerate(group):
+            nodes = [mech.bodies[-1].name, mech.bodies[1].name]
+            dense = random_dense(mech, [left, right], i, nodes)
+            values.append(difference(dense.matrix(left), dense.matrix(right)))
+        worst.append(max(values))
+    return worst[0], worst[1]
+
+
+def plan(expr: Expr) -> Program:
+    """The sweeps of an expression as it stands, scheduled into the fewest passes."""
+    return lower(expr)
+
+
+__all__ = ["Cost", "Derivation", "Proof", "derive", "plan", "prove"]

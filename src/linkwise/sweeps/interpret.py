@@ -1,0 +1,287 @@
+"""Running a program in NumPy, one statement at a time: the readable reference for all kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Symbol
+from linkwise.algebra.space import NODE, ONE, Space
+from linkwise.errors import ExpressionError, LoweringError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.sweeps.program import Block, Ident, Program, Quantity, Statement, Term
+
+
+def run(
+    program: Program,
+    mech: Mechanism,
+    q: Array,
+    v: Array | None = None,
+    *,
+    nodes: Sequence[str] = (),
+    values: Mapping[str, Array | Sequence[Array]] | None = None,
+) -> Array:
+    """The value of a program: (n,) for a vector, (n, m) for an operator.
+
+    Args:
+        program: What to run.
+        mech: The mechanism.
+        q: Its coordinates (nq,).
+        v: Velocities (nv,), zero by default.
+        nodes: Names of the nodes of the space NODE, in order.
+        values: Vectors (n,) and lists of blocks by the names of their symbols.
+    """
+    return _Run(program, mech, q, v, nodes, values or {}).result()
+
+
+class _Run:
+    """The values of one run: for each quantity a list with one array a body (or node)."""
+
+    def __init__(
+        self,
+        program: Program,
+        mech: Mechanism,
+        q: Array,
+        v: Array | None,
+        nodes: Sequence[str],
+        values: Mapping[str, Array | Sequence[Array]],
+    ) -> None:
+        self.program, self.mech = program, mech
+        self.q = mech.check_q(q)
+        self.v = np.zeros(mech.nv) if v is None else mech.check_v(v)
+        self.nodes = [mech.node(name) for name in nodes]
+        self.node_body = [mech.body_index[node.body] for node in self.nodes]
+        self.given = values
+        self.value: dict[Ident, list[Array]] = {}
+        for leaf in program.inputs:
+            self._load(leaf)
+
+    def result(self) -> Array:
+        """Run all passes, then put the blocks of the result together."""
+        for step in self.program.passes:
+            bodies = range(self.mech.n_bodies)
+            order = bodies if step.direction == "base_to_tip" else reversed(bodies)
+            whole = [s for s in step.statements if s.special == "dense_solve"]
+            each = [s for s in step.statements if s.special != "dense_solve"]
+            for statement in each:
+                self.value[statement.target.ident] = [np.zeros(0)] * self._count(statement.target)
+            for statement in whole:  # they need earlier passes only
+                self._dense_solve(statement)
+            for k in order:
+                for statement in each:
+                    self._execute(statement, k)
+        blocks = self._blocks(self.program.result)
+        columns = (
+            1 if self.program.result.columns is ONE else self.size(self.program.result.columns)
+        )
+        stacked = np.concatenate([np.zeros((0, columns)), *blocks])
+        return stacked[:, 0] if self.program.result.columns is ONE else stacked
+
+    # ----------------------------------------------------------------------------- spaces
+
+    def sizes(self, space: Space) -> list[int]:
+        """Length of each block of a space."""
+        if space.name == "JOINT":
+            return [body.hinge.nv for body in self.mech.bodies]
+        if space is NODE:
+            return [6] * len(self.nodes)
+        if space is ONE:
+            return [1]
+        if space.name in ("BODY", "INBOARD"):
+            return [6] * self.mech.n_bodies
+        raise LoweringError(f"the space {space} has no blocks in a mechanism.")
+
+    def size(self, space: Space) -> int:
+        """Length of a vector of a space."""
+        return sum(self.sizes(space))
+
+    def _count(self, quantity: Quantity) -> int:
+        return len(self.nodes) if quantity.rows is NODE else self.mech.n_bodies
+
+    def _blocks(self, quantity: Quantity) -> list[Array]:
+        found = self.value.get(quantity.ident)
+        if found is None:  # columns of the identity
+            sizes = self.sizes(quantity.rows)
+            starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+            whole = np.eye(int(starts[-1]))
+            found = [whole[starts[i] : starts[i + 1]] for i in range(len(sizes))]
+            self.value[quantity.ident] = found
+        return found
+
+    # ------------------------------------------------------------------------- statements
+
+    def _execute(self, statement: Statement, k: int) -> None:
+        target = statement.target
+        if target.rows is NODE:
+            for i, body in enumerate(self.node_body):
+                if max(body, 0) == k:  # nodes on the ground are done with the first body
+                    self.value[target.ident][i] = self._sum(statement, k, node=i)
+            return
+        if statement.special:
+            self.value[target.ident][k] = self._special(statement, k)
+        else:
+            self.value[target.ident][k] = self._sum(statement, k)
+
+    def _sum(self, statement: Statement, k: int, node: int | None = None) -> Array:
+        total: Array | None = None
+        for term in statement.terms:
+            part = self._term(term, k, node)
+            if part is not None:
+                total = part if total is None else total + part
+        if total is not None:
+            return total
+        return self._zero(statement.target, k, node)
+
+    def _zero(self, target: Quantity, k: int, node: int | None) -> Array:
+        rows = 6 if node is not None else self.sizes(target.rows)[k]
+        if target.block:
+            return np.zeros((rows, self.sizes(target.columns)[k]))
+        return np.zeros((rows, self.size(target.columns)))
+
+    def _term(self, term: Term, k: int, node: int | None) -> Array | None:
+        if term.place == "c":
+            parts = [self._product(term, k, c, node) for c in self.mech.children[k]]
+            return sum(parts[1:], parts[0]) if parts else None
+        if term.place == "p" or any(block.place == "p" for block in term.left):
+            p = int(self.mech.parent[k])
+            return None if p < 0 else self._product(term, p, k, node)
+        return self._product(term, k, k, node)
+
+    def _product(self, term: Term, outer: int, inner: int, node: int | None) -> Array:
+        """number · left · operand · right, for the edge (outer, inner) where there is one."""
+        # Place c: this body is `outer`, the child `inner`; place p: the parent is `outer`.
+        here = outer if term.place == "c" else inner
+        there = {"k": inner, "c": inner, "p": outer}[term.place]
+        left, result = list(term.left), None
+        if term.operand is not None:
+            blocks = self._blocks(term.operand)
+            if term.operand.rows is not NODE:
+                result = blocks[there]
+            elif node is not None:
+                result = blocks[node]
+            else:
+                left.pop()  # B: forces at the nodes of this body, summed up
+                result = self._from_nodes(blocks, there)
+        for block in reversed(left):
+            matrix = self._block(block, here, inner, outer, node)
+            result = matrix if result is None else matrix @ result
+        for block in term.right:
+            assert result is not None
+            result = result @ self._block(block, here, inner, outer, node)
+        if result is None:  # a bare number stands for a multiple of the identity
+            result = np.eye(6)
+        return term.number * result
+
+    def _from_nodes(self, blocks: list[Array], body: int) -> Array:
+        columns = blocks[0].shape[1] if blocks else 0
+        total = np.zeros((6, columns))
+        for node, k, block in zip(self.nodes, self.node_body, blocks, strict=True):
+            if k == body:
+                total = total + node.pose.shift @ block
+        return total
+
+    def _block(self, block: Block, here: int, inner: int, outer: int, node: int | None) -> Array:
+        if isinstance(block.symbol.role, role.PickOff):
+            assert node is not None
+            moving = self.node_body[node] >= 0  # a node on the ground never moves
+            matrix = self.nodes[node].pose.shift if moving else np.zeros((6, 6))
+        elif block.step:
+            matrix = self.value[block.symbol, True][inner]  # the edge belongs to the child
+        else:
+            matrix = self.value[block.symbol, True][outer if block.place == "p" else here]
+        matrix = matrix.T if block.adjoint else matrix
+        return _inverted(matrix, block, self.mech.bodies[here].name) if block.inverse else matrix
+
+    # --------------------------------------------------------------------------- specials
+
+    def _dense_solve(self, statement: Statement) -> None:
+        (matrix, _), (right, _) = statement.reads
+        A = np.concatenate(self._blocks(matrix))
+        x = np.linalg.solve(A, np.concatenate(self._blocks(right))).astype(np.float64)
+        sizes = self.sizes(statement.target.rows)
+        self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
+
+    def _special(self, statement: Statement, k: int) -> Array:
+        mech, body = self.mech, self.mech.bodies[k]
+        q_k = self.q[mech.q_start[k] : mech.q_start[k + 1]]
+        v_k = self.v[mech.v_start[k] : mech.v_start[k + 1]]
+        match statement.special:
+            case "phi(q)" | "Delta_phi(q)":
+                return body.pose(q_k).shift
+            case "H(q)":
+                return body.hinge.hinge_map(q_k) @ body.outboard.shift
+            case "a":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                H_k = body.hinge.hinge_map(q_k) @ body.outboard.shift
+                rate = body.outboard.shift_velocity(body.hinge.bias(q_k, v_k))
+                a_k = cross_velocity(V_k, H_k.T @ v_k) + rate
+                if mech.parent[k] < 0:
+                    up = np.concatenate([np.zeros(3), -mech.gravity])
+                    a_k = a_k + body.pose(q_k).shift_velocity(up)
+                return a_k[:, None]
+            case _:
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                return cross_force(V_k, mech.inertias[k].apply(V_k))[:, None]
+
+    # ----------------------------------------------------------------------------- inputs
+
+    def _load(self, leaf: Symbol) -> None:
+        key, mech = leaf.role, self.mech
+        if isinstance(key, role.Vector):
+            if key.source in ("a", "b") and key.source not in self.given:
+                return  # computed by their statements
+            self.value[leaf, False] = self._split(leaf, key.source)
+        elif isinstance(key, role.Memoryless) and key.source == "M":
+            self.value[leaf, True] = list(mech.inertias.matrix)
+        elif isinstance(key, role.Memoryless) and key.source == "N":
+            self.value[leaf, True] = [
+                np.diag(mech.armature[mech.v_start[k] : mech.v_start[k + 1]])
+                for k in range(mech.n_bodies)
+            ]
+        elif isinstance(key, role.Gather):
+            self.value[leaf, True] = [np.eye(6)] * mech.n_bodies
+        elif isinstance(key, role.Shift | role.Memoryless) and key.source not in (
+            "phi",
+            "H",
+            "Delta_phi",
+        ):
+            if key.source not in self.given:
+                raise ExpressionError(
+                    f"no value was given for {leaf}: values={{'{key.source}': ...}}."
+                )
+            self.value[leaf, True] = [
+                np.asarray(x, dtype=np.float64) for x in self.given[key.source]
+            ]
+
+    def _split(self, leaf: Symbol, source: str) -> list[Array]:
+        if source in self.given:
+            vector = np.asarray(self.given[source], dtype=np.float64)
+        elif source == "v":
+            vector = self.v
+        else:
+            raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
+        sizes = self.sizes(leaf.range)
+        if vector.shape != (sum(sizes),):
+            raise ShapeError(
+                f"{leaf} has shape {vector.shape}; a {leaf.range} vector has ({sum(sizes)},) here."
+            )
+        ends = np.cumsum(sizes)
+        return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _inverted(matrix: Array, block: Block, body: str) -> Array:
+    if matrix.size == 0:
+        return matrix.T
+    try:
+        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        from linkwise.errors import SingularHingeError
+
+        raise SingularHingeError(
+            f"{block.symbol} is singular at body {body!r}: nothing resists its hinge. Give the "
+            "body or what it carries some inertia, or the hinge an armature."
+        ) from None

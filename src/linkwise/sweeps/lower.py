@@ -1,0 +1,435 @@
+"""Lowering: an expression applied from the right, factor by factor, becomes statements.
+
+A memoryless factor multiplies at each body. A resolvent φ x is the recursion
+y(k) = Σ φ(k, c) y(c) + x(k) from the tips to the base, its adjoint y(k) = φ*(p, k) y(p) + x(k) the
+other way; there is nothing else. Operators of a Riccati or Lyapunov recursion bring the statements
+that define them. Equal sub-expressions are one object, hence one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import (
+    Adjoint,
+    Expr,
+    Identity,
+    Inverse,
+    Product,
+    Sum,
+    Symbol,
+    Zero,
+    identity,
+    product,
+    total,
+)
+from linkwise.algebra.family import Family, resolvent
+from linkwise.algebra.invert import opened_inverse
+from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
+from linkwise.algebra.symbols import H, M, phi, v
+from linkwise.algebra.words import expand, left_factored
+from linkwise.errors import LoweringError
+from linkwise.sweeps.name import Names
+from linkwise.sweeps.program import Block, Place, Program, Quantity, Statement, Term
+from linkwise.sweeps.schedule import scheduled
+
+TREE_SPACES = (JOINT, BODY, INBOARD)
+
+
+def lower(expr: Expr) -> Program:
+    """The program of an expression: any well-typed one, applied to its vectors from the right.
+
+    Raises:
+        LoweringError: Some inverse in it cannot be had by a recursion; says which.
+    """
+    opened = left_factored(expand(expr, opened=_opened), expr.range, expr.domain)
+    lowering = _Lowering()
+    result = lowering.result(opened)
+    passes = scheduled(_shared(lowering.statements))
+    return Program(expr, result, passes, tuple(lowering.inputs))
+
+
+def _shared(statements: Sequence[Statement]) -> list[Statement]:
+    """A product that is a quantity of its own already is read from there."""
+    known = {
+        s.terms[0]: s.target
+        for s in statements
+        if len(s.terms) == 1 and s.terms[0].operand is not None and not s.target.block
+    }
+
+    def read(statement: Statement) -> Statement:
+        terms = tuple(
+            Term(t.number, operand=known[_unscaled(t)])
+            if _unscaled(t) in known and known[_unscaled(t)] != statement.target
+            else t
+            for t in statement.terms
+        )
+        return Statement(statement.target, terms, statement.special, statement.reads)
+
+    return [read(s) for s in statements]
+
+
+def _unscaled(term: Term) -> Term:
+    return Term(1.0, term.left, term.operand, term.place, term.right)
+
+
+def _opened(leaf: Expr) -> Expr | None:
+    """What a letter stands for, where it is not a letter of the sweeps."""
+    if isinstance(leaf, Inverse):
+        return opened_inverse(leaf)
+    star = isinstance(leaf, Adjoint)
+    symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
+    if isinstance(symbol, Symbol) and isinstance(symbol.role, role.Named):
+        return symbol.role.definition.T if star else symbol.role.definition
+    return None
+
+
+class _Lowering:
+    """The statements made so far, and what is already there."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.inputs: dict[Symbol, None] = {}
+        self.names = Names()
+        self._values: dict[Expr, Quantity] = {}
+        self._defined: set[Symbol] = set()
+
+    # ------------------------------------------------------------------------- expressions
+
+    def result(self, expr: Expr) -> Quantity:
+        """The quantity of the whole expression, always one of its own."""
+        terms = self.terms(expr)
+        bare = _bare(terms[0]) if len(terms) == 1 else None
+        return bare if bare is not None else self.quantity(expr, terms, result=True)
+
+    def terms(self, expr: Expr) -> list[Term]:
+        """The value of an expression at body k, as a sum of terms."""
+        known = self._values.get(expr)
+        if known is not None:
+            return [Term(1.0, operand=known)]
+        if isinstance(expr, Zero):
+            return []
+        if isinstance(expr, Sum):
+            return self._sum(expr)
+        if isinstance(expr, Product):
+            return self._apply(expr.factors[0], product(expr.factors[1:]), expr)
+        if isinstance(expr, Symbol) and isinstance(expr.role, role.Vector):
+            return [Term(1.0, operand=self._leaf(expr))]
+        # An operator by itself: applied to the columns of the identity.
+        return self._apply(expr, identity(expr.domain), expr)
+
+    def value(self, expr: Expr) -> Quantity:
+        """The value of an expression as one quantity."""
+        if expr in self._values:
+            return self._values[expr]
+        terms = self.terms(expr)
+        bare = _bare(terms[0]) if len(terms) == 1 else None
+        return bare if bare is not None else self.quantity(expr, terms)
+
+    def quantity(self, expr: Expr, terms: Iterable[Term], *, result: bool = False) -> Quantity:
+        """A new quantity with its statement."""
+        target = Quantity(self.names.of(expr, result=result), expr.range, _columns(expr), expr)
+        self._values[expr] = target
+        self.statements.append(Statement(target, tuple(terms)))
+        return target
+
+    def _leaf(self, leaf: Symbol) -> Quantity:
+        self.inputs[leaf] = None
+        found = self._values.get(leaf)
+        if found is None:
+            found = Quantity(leaf.name, leaf.range, ONE, leaf, leaf=True)
+            self._values[leaf] = found
+            self._define_vector(leaf, found)
+        return found
+
+    def _identity_columns(self, space: Space) -> Quantity:
+        key = identity(space)
+        found = self._values.get(key)
+        if found is None:
+            found = Quantity("e", space, space, key, leaf=True)
+            self._values[key] = found
+        return found
+
+    def _sum(self, expr: Sum) -> list[Term]:
+        """Terms with the same resolvent in front share a recursion: φ x + φ~ y = φ (x + E y)."""
+        found, recursions = list[Term](), dict[tuple[Symbol, bool], list[tuple[float, Expr]]]()
+        for number, inner in expr.terms:
+            lead = inner.factors[0] if isinstance(inner, Product) else inner
+            key = _recursion(lead)
+            if key is None:
+                found += [_scaled(t, number) for t in self.terms(inner)]
+                continue
+            rest = (
+                product(inner.factors[1:]) if isinstance(inner, Product) else identity(inner.domain)
+            )
+            recursions.setdefault(key[:2], []).append((number, _inside(lead, rest)))
+        for (shift, star), parts in recursions.items():
+            number, inside = parts[0] if len(parts) == 1 else (1.0, total(parts))
+            phi = resolvent(shift)
+            whole = product((phi.T if star else phi, inside))
+            found += [_scaled(t, number) for t in self.terms(whole)]
+        return found
+
+    # ---------------------------------------------------------------------------- factors
+
+    def _apply(self, factor: Expr, rest: Expr, whole: Expr) -> list[Term]:
+        """factor · rest, with `rest` an expression to the right of it."""
+        if isinstance(factor, Sum):  # kept whole by the factoring: multiply out
+            return [
+                _scaled(t, number)
+                for number, inner in factor.terms
+                for t in self.terms(product((inner, rest)))
+            ]
+        key = _recursion(factor)
+        if key is not None:
+            shift, star, strict = key
+            if strict:  # φ~ x = E φ x
+                phi = resolvent(shift)
+                inner = product((phi.T if star else phi, rest))
+                return self._step(shift, star, inner)
+            return [Term(1.0, operand=self._recursion(shift, star, rest, whole))]
+        if isinstance(factor, Identity):
+            return self._right(rest)
+        return self._letter(factor, rest)
+
+    def _letter(self, factor: Expr, rest: Expr) -> list[Term]:
+        star, inverse = isinstance(factor, Adjoint), isinstance(factor, Inverse)
+        leaf = factor.of if isinstance(factor, Adjoint | Inverse) else factor
+        if isinstance(leaf, Adjoint):
+            leaf, star = leaf.of, True
+        if not isinstance(leaf, Symbol):
+            if inverse and isinstance(factor, Inverse):
+                return self._dense_inverse(factor, rest)
+            raise LoweringError(f"cannot make sweeps of {factor}.")
+        key = leaf.role
+        if isinstance(key, role.Shift) or (
+            isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
+        ):
+            return self._step(leaf, star, rest)
+        if isinstance(key, role.Gather):
+            return self._step(leaf, star, rest)
+        if isinstance(key, role.Siblings):
+            return self._siblings(key, rest)
+        if isinstance(key, role.PickOff | role.Memoryless | role.Riccati | role.Lyapunov):
+            self._define(leaf)
+            operand = self._right_quantity(rest)
+            block = Block(leaf, adjoint=star, inverse=inverse)
+            return [Term(1.0, (block,), operand)]
+        raise LoweringError(f"cannot make sweeps of {factor}: it has no blocks.")
+
+    def _right(self, rest: Expr) -> list[Term]:
+        if isinstance(rest, Identity):
+            return [Term(1.0, operand=self._identity_columns(rest.range))]
+        return self.terms(rest)
+
+    def _right_quantity(self, rest: Expr) -> Quantity:
+        if isinstance(rest, Identity):
+            return self._identity_columns(rest.range)
+        return self.value(rest)
+
+    def _step(self, leaf: Symbol, star: bool, rest: Expr) -> list[Term]:
+        """E x: from the children; E* x: from the parent."""
+        self._define(leaf)
+        operand = self._right_quantity(rest)
+        place: Place = "p" if star else "c"
+        return [Term(1.0, (Block(leaf, adjoint=star, step=True, place=place),), operand, place)]
+
+    def _recursion(self, shift: Symbol, star: bool, rest: Expr, whole: Expr) -> Quantity:
+        """y = φ x or y = φ* x, with x given where it is needed."""
+        if whole in self._values:
+            return self._values[whole]
+        self._define(shift)
+        inside = self._right(rest)
+        place: Place = "p" if star else "c"
+        target = Quantity(self.names.of(whole), whole.range, _columns(whole), whole)
+        self._values[whole] = target
+        block = Block(shift, adjoint=star, step=True, place=place)
+        self.statements.append(Statement(target, (Term(1.0, (block,), target, place), *inside)))
+        return target
+
+    def _siblings(self, key: role.Siblings, rest: Expr) -> list[Term]:
+        """Ξ x = E* Υ (E x) without what comes back to its own body: E*(p,k) Υ(p) (w(p) - E x)."""
+        self._define(key.shift)
+        self._define(key.inside)
+        x = self._right_quantity(rest)
+        gathered = self.value(product((key.shift, rest)))
+        back = Block(key.shift, adjoint=True, step=True, place="p")
+        inside = Block(key.inside, place="p")
+        own = Block(key.shift, step=True, place="p")  # E(p, k): of the edge to the parent
+        return [
+            Term(1.0, (back, inside), gathered, "p"),
+            Term(-1.0, (back, inside, own), x, "k"),
+        ]
+
+    def _dense_inverse(self, factor: Inverse, rest: Expr) -> list[Term]:
+        """A small dense matrix: solved as a whole, between passes."""
+        if factor.range in TREE_SPACES:
+            raise LoweringError(
+                f"cannot invert  {factor.of}  by a recursion: an inverse is had of memoryless "
+                "operators, of resolvents, of H φ M φ* H* (by Riccati) and of small matrices over "
+                "nodes. Rewrite the expression so that it has one of these."
+            )
+        inside = left_factored(expand(factor.of, opened=_opened), factor.range, factor.domain)
+        matrix, right = self.value(inside), self._right_quantity(rest)
+        key = product((factor, rest))
+        target = Quantity(self.names.of(key), key.range, _columns(key), key)
+        self._values[key] = target
+        reads: tuple[tuple[Quantity, Place], ...] = ((matrix, "all"), (right, "all"))
+        self.statements.append(Statement(target, special="dense_solve", reads=reads))
+        return [Term(1.0, operand=target)]
+
+    # ------------------------------------------------------------------------- definitions
+
+    def _define(self, leaf: Symbol) -> None:
+        """The statements that give an operator its blocks, once."""
+        if leaf in self._defined:
+            return
+        self._defined.add(leaf)
+        key = leaf.role
+        if isinstance(key, role.Riccati):
+            self._define_riccati(leaf, Family(*key.family), key.part)
+        elif isinstance(key, role.Lyapunov):
+            self._define_lyapunov(leaf, key)
+        else:
+            self.inputs[leaf] = None
+            self._define_kinematics(leaf)
+
+    def _define_block(self, leaf: Symbol, terms: Iterable[Term]) -> None:
+        target = _block_quantity(leaf)
+        self.statements.append(Statement(target, tuple(terms)))
+
+    def _define_riccati(self, leaf: Symbol, family: Family, part: str) -> None:
+        f = family
+        for needed in _RICCATI_NEEDS[part]:
+            self._define(getattr(f, needed))
+        edge = Block(f.E, step=True, place="p")  # E(p, k)
+        match part:
+            case "P":
+                child = Block(f.E, step=True, place="c")
+                star = Block(f.E, adjoint=True, step=True, place="c")
+                P_plus = _block_quantity(f.P_plus)
+                terms = [Term(1.0, (child,), P_plus, "c", (star,)), Term(1.0, (Block(f.M),))]
+                self._define_block(leaf, terms)
+                self._define(f.P_plus)
+            case "D":
+                self._define(f.H)
+                H, H_star = Block(f.H), Block(f.H, adjoint=True)
+                terms = [Term(1.0, (H, Block(f.P), H_star))]
+                if f.noise is not None:
+                    self._define(f.noise)
+                    terms.append(Term(1.0, (Block(f.noise),)))
+                self._define_block(leaf, terms)
+            case "G":
+                H_star = Block(f.H, adjoint=True)
+                blocks = (Block(f.P), H_star, Block(f.D, inverse=True))
+                self._define_block(leaf, [Term(1.0, blocks)])
+            case "K":
+                self._define_block(leaf, [Term(1.0, (edge, Block(f.G)))])
+            case "Pi":
+                self._define_block(leaf, [Term(1.0, (Block(f.G), Block(f.H)))])
+            case "Pi_bar":
+                terms = [Term(1.0), Term(-1.0, (Block(f.G), Block(f.H)))]
+                self._define_block(leaf, terms)
+            case "E_psi":
+                self._define_block(leaf, [Term(1.0, (edge, Block(f.Pi_bar)))])
+            case _:
+                assert part == "P_plus"
+                terms = [
+                    Term(1.0, (Block(f.P),)),
+                    Term(-1.0, (Block(f.G), Block(f.H), Block(f.P))),
+                ]
+                self._define_block(leaf, terms)
+
+    def _define_lyapunov(self, leaf: Symbol, key: role.Lyapunov) -> None:
+        self._define(key.a)
+        self._define(key.b)
+        core = [
+            Term(number, tuple(self._core_block(letter) for letter in word))
+            for word, number in expand(key.core, opened=_opened).items()
+        ]
+        place: Place = "p" if key.outward else "c"
+        left = Block(key.a, adjoint=key.outward, step=True, place=place)
+        right = Block(key.b, adjoint=not key.outward, step=True, place=place)
+        target = _block_quantity(leaf)
+        recursion = Term(1.0, (left,), target, place, (right,))
+        self.statements.append(Statement(target, (recursion, *core)))
+
+    def _core_block(self, letter: Expr) -> Block:
+        star, inverse = isinstance(letter, Adjoint), isinstance(letter, Inverse)
+        leaf = letter.of if isinstance(letter, Adjoint | Inverse) else letter
+        if not isinstance(leaf, Symbol) or leaf.causality != "memoryless":
+            raise LoweringError(
+                f"the core of a Lyapunov recursion must be memoryless; {letter} is not."
+            )
+        self._define(leaf)
+        return Block(leaf, adjoint=star, inverse=inverse)
+
+    def _define_kinematics(self, leaf: Symbol) -> None:
+        """The shift, the hinge map and the pick-off come from q, the inertia is constant."""
+        if isinstance(leaf.role, role.Shift | role.Memoryless) and leaf.role.source in (
+            "phi",
+            "H",
+            "Delta_phi",
+        ):
+            target = _block_quantity(leaf)
+            self.statements.append(Statement(target, special=f"{leaf.role.source}(q)"))
+
+    def _define_vector(self, leaf: Symbol, target: Quantity) -> None:
+        """a and b come from the velocities of the bodies, which need a pass of their own."""
+        assert isinstance(leaf.role, role.Vector)
+        if leaf.role.source not in ("a", "b"):
+            return
+        velocity = self.value(phi.T @ H.T @ v)
+        self._define(M if leaf.role.source == "b" else H)
+        reads: list[tuple[Quantity, Place]] = [(velocity, "k")]
+        if leaf.role.source == "a":
+            reads.append((self._leaf(v), "k"))
+        self.statements.append(Statement(target, special=leaf.role.source, reads=tuple(reads)))
+
+
+_RICCATI_NEEDS = {
+    "P": ("E", "M"),
+    "P_plus": ("P", "G", "H"),
+    "D": ("P",),
+    "G": ("P", "H", "D"),
+    "K": ("E", "G"),
+    "Pi": ("G", "H"),
+    "Pi_bar": ("G", "H"),
+    "E_psi": ("E", "Pi_bar"),
+}
+
+
+def _recursion(expr: Expr) -> tuple[Symbol, bool, bool] | None:
+    """(shift, adjoint, strict) of a resolvent or its adjoint."""
+    star = isinstance(expr, Adjoint)
+    leaf = expr.of if isinstance(expr, Adjoint) else expr
+    if isinstance(leaf, Symbol) and isinstance(leaf.role, role.Resolvent):
+        return leaf.role.of, star, leaf.role.strict
+    return None
+
+
+def _inside(lead: Expr, rest: Expr) -> Expr:
+    """What φ is applied to: x of φ x, and E y of φ~ y = φ E y."""
+    found = _recursion(lead)
+    assert found is not None
+    shift, star, strict = found
+    return product((shift.T if star else shift, rest)) if strict else rest
+
+
+def _block_quantity(leaf: Symbol) -> Quantity:
+    return Quantity(leaf.name, leaf.range, leaf.domain, leaf, block=True)
+
+
+def _columns(expr: Expr) -> Space:
+    return expr.domain
+
+
+def _scaled(term: Term, number: float) -> Term:
+    return Term(term.number * number, term.left, term.operand, term.place, term.right)
+
+
+def _bare(term: Term) -> Quantity | None:
+    """The operand of a term that is nothing else."""
+    plain = term.number == 1.0 and not term.left and not term.right and term.place == "k"
+    return term.operand if plain else None

@@ -1,0 +1,54 @@
+"""Names for the quantities of a program, as the papers would call them."""
+
+from __future__ import annotations
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
+from linkwise.algebra.space import JOINT, NODE
+
+
+class Names:
+    """Gives out names, none of them twice."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def of(self, expr: Expr, *, result: bool = False) -> str:
+        """A name for the value of an expression."""
+        return self.fresh("y" if result else _stem(expr))
+
+    def fresh(self, stem: str) -> str:
+        """The stem, or the stem with a number if it is taken."""
+        count = self._used.get(stem, 0) + 1
+        self._used[stem] = count
+        return stem if count == 1 else f"{stem}{_subscript(count)}"
+
+
+def _subscript(number: int) -> str:
+    return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))
+
+
+def _stem(expr: Expr) -> str:
+    """z for filtered forces, λ for smoothed accelerations, f and α for rigid ones, ε, ν, x."""
+    lead = expr.factors[0] if isinstance(expr, Product) else expr
+    star = isinstance(lead, Adjoint)
+    leaf = lead.of if isinstance(lead, Adjoint) else lead
+    if isinstance(leaf, Symbol) and isinstance(leaf.role, role.Resolvent):
+        rigid = isinstance(leaf.role.of.role, role.Shift)
+        if star and rigid:
+            return "V" if _is_velocity(expr) else "α"
+        return "λ" if star else ("f" if rigid else "z")
+    if isinstance(lead, Inverse) and expr.range is JOINT:
+        return "ν"
+    if isinstance(expr, Sum) and expr.range is JOINT:
+        return "ε"
+    return "w" if expr.range is NODE else "x"
+
+
+def _is_velocity(expr: Expr) -> bool:
+    last = expr.factors[-1] if isinstance(expr, Product) else expr
+    return (
+        isinstance(last, Symbol)
+        and isinstance(last.role, role.Vector)
+        and (last.role.source == "v")
+    )

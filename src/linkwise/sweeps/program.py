@@ -1,0 +1,160 @@
+"""Programs: statements that give one quantity at body k, grouped into passes over the tree.
+
+The grammar, on one screen:
+
+    program    ::=  pass, pass, ...
+    pass       ::=  direction, statement, statement, ...        (tip to base, or base to tip)
+    statement  ::=  target(k) = term + term + ...  |  target(k) = special(reads)
+    term       ::=  number · block · ... · operand(place) · block · ...
+    block      ::=  A(k), A*(k), A⁻¹(k)      a memoryless operator at a place
+                 |  E(k, c), E*(p, k)        a step between a body and its child or parent
+    place      ::=  k | c (each child, summed over) | p (the parent) | all
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from linkwise.algebra.expr import Expr, Symbol
+from linkwise.algebra.space import Space
+
+Place = Literal["k", "c", "p", "all"]
+Direction = Literal["tip_to_base", "base_to_tip"]
+
+
+Ident = tuple[Expr, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something that has a value at every body (or node): a vector, columns, or a block.
+
+    Attributes:
+        name: As printed.
+        rows: The space one column belongs to.
+        columns: ONE for a vector, another space for a matrix with a column for each entry of it.
+        key: The expression it is the value of.
+        leaf: Whether it is given, not computed.
+        block: Whether it is the block of an operator at each body, not its columns.
+    """
+
+    name: str
+    rows: Space
+    columns: Space
+    key: Expr
+    leaf: bool = False
+    block: bool = False
+
+    @property
+    def ident(self) -> Ident:
+        """What tells it from other quantities."""
+        return self.key, self.block
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A factor of a term: an operator's block at a place.
+
+    Attributes:
+        symbol: The operator.
+        adjoint: Its adjoint is meant.
+        inverse: Its inverse is meant.
+        step: The block belongs to an edge: E(k, c) for place c, E*(p, k) for place p.
+        place: Where, or which edge.
+    """
+
+    symbol: Symbol
+    adjoint: bool = False
+    inverse: bool = False
+    step: bool = False
+    place: Place = "k"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """number · left ... · operand(place) · right ...; without operand, a product of blocks."""
+
+    number: float
+    left: tuple[Block, ...] = ()
+    operand: Quantity | None = None
+    place: Place = "k"
+    right: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """target(k) = Σ terms, or a special rule by name.
+
+    Attributes:
+        target: What it gives.
+        terms: The sum.
+        special: "" or one of "pose", "hinge_map", "velocity", "a", "b", "dense_inverse" ...
+        reads: For a special rule, what it needs and where.
+    """
+
+    target: Quantity
+    terms: tuple[Term, ...] = ()
+    special: str = ""
+    reads: tuple[tuple[Quantity, Place], ...] = ()
+
+    def needs(self) -> list[tuple[Ident, Place]]:
+        """All it reads, with the place; its own recursion included."""
+        found: list[tuple[Ident, Place]] = [(q.ident, place) for q, place in self.reads]
+        for term in self.terms:
+            if term.operand is not None:
+                found.append((term.operand.ident, term.place))
+            blocks = (*term.left, *term.right)
+            found.extend(((block.symbol, True), _where(block)) for block in blocks)
+        return found
+
+
+def _where(block: Block) -> Place:
+    """A block of an edge is kept at the child: E(k, c) at c, E*(p, k) at k."""
+    if not block.step:
+        return block.place
+    return "c" if block.place == "c" else "k"
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Statements that are done together while the tree is walked once."""
+
+    direction: Direction
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An expression as passes over the tree.
+
+    Attributes:
+        expr: What it computes.
+        result: The quantity that holds it.
+        passes: The passes, in order.
+        inputs: Leaves it needs: vectors, and operators of the mechanism.
+    """
+
+    expr: Expr
+    result: Quantity
+    passes: tuple[Pass, ...]
+    inputs: tuple[Symbol, ...] = field(default=())
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All statements, in order."""
+        return tuple(s for p in self.passes for s in p.statements)
+
+    def __str__(self) -> str:
+        from linkwise.sweeps.show import program_text
+
+        return program_text(self)
+
+    def latex(self) -> str:
+        """As LaTeX."""
+        from linkwise.sweeps.show import program_latex
+
+        return program_latex(self)

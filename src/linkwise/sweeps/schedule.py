@@ -1,0 +1,98 @@
+"""Scheduling: which pass each statement joins, so that passes are as few as can be.
+
+A statement joins a pass if all it needs is there by then: at its own body earlier in the pass, at
+the children if the pass comes from the tips, at the parent if it comes from the base, anywhere if
+an earlier pass has done it. Fusion of sweeps is nothing but this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwise.sweeps.program import Direction, Ident, Pass, Place, Statement
+
+ALTERNATING: dict[Direction, Direction] = {
+    "tip_to_base": "base_to_tip",
+    "base_to_tip": "tip_to_base",
+}
+OPEN_PLACE: dict[Direction, Place] = {"tip_to_base": "c", "base_to_tip": "p"}
+"""The neighbour that a pass has just come from."""
+
+
+def scheduled(statements: Sequence[Statement]) -> tuple[Pass, ...]:
+    """The passes: the shorter of the two schedules that start from the base or from the tips."""
+    starts: tuple[Direction, Direction] = ("base_to_tip", "tip_to_base")
+    candidates = [_passes(statements, start) for start in starts]
+    return min(candidates, key=len)
+
+
+def _passes(statements: Sequence[Statement], start: Direction) -> tuple[Pass, ...]:
+    level = _levels(statements, start)
+    passes = list[Pass]()
+    for i in range(max(level.values(), default=0) + 1):
+        chosen = [s for s in statements if level[_key(s)] == i]
+        if chosen:
+            passes.append(Pass(direction(i, start), tuple(_ordered(chosen))))
+    return tuple(passes)
+
+
+def direction(level: int, start: Direction) -> Direction:
+    """Passes alternate."""
+    return start if level % 2 == 0 else ALTERNATING[start]
+
+
+def _key(statement: Statement) -> Ident:
+    return statement.target.ident
+
+
+def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, int]:
+    """The earliest pass for each statement: raised until nothing asks for a later one."""
+    level = {_key(s): 0 for s in statements}
+    changed = True
+    while changed:
+        changed = False
+        for statement in statements:
+            key = _key(statement)
+            wanted = level[key]
+            while not _can_join(statement, wanted, level, start):
+                wanted += 1
+                assert wanted <= 2 * len(statements) + 2, f"{statement.target} waits for itself"
+            if wanted > level[key]:
+                level[key] = wanted
+                changed = True
+    return level
+
+
+def _can_join(statement: Statement, i: int, level: dict[Ident, int], start: Direction) -> bool:
+    came_from = OPEN_PLACE[direction(i, start)]
+    own = _key(statement)
+    for key, place in statement.needs():
+        if key not in level:
+            continue  # given from outside
+        there = i if key == own else level[key]
+        if there < i:
+            continue
+        if there > i or place not in ("k", came_from) or (key == own and place == "k"):
+            return False
+    return True
+
+
+def _ordered(statements: Sequence[Statement]) -> list[Statement]:
+    """Within a pass: what a statement reads at its own body stands before it."""
+    waiting = {_key(s): s for s in statements}
+    done = list[Statement]()
+    visiting = set[Ident]()
+
+    def visit(key: Ident) -> None:
+        statement = waiting.get(key)
+        if statement is None or key in visiting:
+            return
+        visiting.add(key)
+        for read, place in statement.needs():
+            if place == "k":
+                visit(read)
+        done.append(statement)
+
+    for statement in statements:
+        visit(_key(statement))
+    return done

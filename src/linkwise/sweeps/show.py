@@ -1,0 +1,140 @@
+"""Programs printed as the papers print them: loops over k, and LaTeX."""
+
+from __future__ import annotations
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Symbol
+from linkwise.algebra.show import LATEX, UNICODE, Style
+from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
+
+LOOPS = {
+    "tip_to_base": "for k = tips … base",
+    "base_to_tip": "for k = base … tips",
+}
+
+
+def program_text(program: Program) -> str:
+    """The passes as plain text."""
+    lines = [f"{program.result} = {program.expr}"]
+    for step in program.passes:
+        lines += ["", LOOPS[step.direction], *(f"    {line}" for line in _lines(step)), "end"]
+    return "\n".join(lines)
+
+
+def _lines(step: Pass) -> list[str]:
+    return [line for s in step.statements if (line := statement_text(s, UNICODE))]
+
+
+def program_latex(program: Program) -> str:
+    """The passes as LaTeX, one brace a loop."""
+    parts = list[str]()
+    for step in program.passes:
+        loop = r"k = \text{tips} \cdots \text{base}"
+        if step.direction == "base_to_tip":
+            loop = r"k = \text{base} \cdots \text{tips}"
+        rows = [rf"\textbf{{for }} {loop}"]
+        rows += [rf"\quad {statement_text(s, LATEX)}" for s in step.statements]
+        rows.append(r"\textbf{end loop}")
+        body = " \\\\\n".join(rows)
+        parts.append("\\left\\{\\begin{array}{l}\n" + body + "\n\\end{array}\\right.")
+    return "\n\n".join(parts)
+
+
+def statement_text(statement: Statement, style: Style) -> str:
+    """target(k) = ..."""
+    target = _at(statement.target, _home(statement), style)
+    if statement.special:
+        return f"{target} = {_special(statement, style)}"
+    texts = list[str]()
+    for term in sorted(statement.terms, key=lambda t: t.number < 0.0):
+        sign = "-" if term.number < 0.0 else "+"
+        body = _term(term, style)
+        size = abs(term.number)
+        if size != 1.0:
+            body = f"{size:g} {body}"
+        texts.append(f"{sign} {body}" if texts or sign == "-" else body)
+    return f"{target} = {' '.join(texts) or '0'}"
+
+
+def _home(statement: Statement) -> str:
+    """Blocks of an edge are written (p, k), all else (k)."""
+    key = statement.target.key
+    if statement.target.block and isinstance(key, Symbol):
+        edge = isinstance(key.role, role.Shift) or (
+            isinstance(key.role, role.Riccati) and key.role.part in ("K", "E_psi")
+        )
+        return "p,k" if edge else "k"
+    return "k"
+
+
+def _at(quantity: Quantity, place: str, style: Style) -> str:
+    name = quantity.name
+    if style is LATEX:
+        name = quantity.key.latex() if quantity.leaf or _is_leaf(quantity) else _tex(name)
+    if place == "p,k":
+        name = _edge_name(name)
+    return f"{name}({place})"
+
+
+def _is_leaf(quantity: Quantity) -> bool:
+    return isinstance(quantity.key, Symbol)
+
+
+_GREEK = {"ε": r"\epsilon", "ν": r"\nu", "λ": r"\lambda", "α": r"\alpha"}
+
+
+def _tex(name: str) -> str:
+    digits = "₀₁₂₃₄₅₆₇₈₉"
+    stem = "".join(c for c in name if c not in digits)
+    number = "".join(str(digits.index(c)) for c in name if c in digits)
+    stem = _GREEK.get(stem, stem)
+    return f"{stem}_{{{number}}}" if number else stem
+
+
+def _edge_name(name: str) -> str:
+    """E_φ(p, k) is written φ(p, k), as in the papers."""
+    return {"E_φ": "φ", "E_ψ": "ψ", r"\mathcal{E}_\phi": r"\phi", r"\mathcal{E}_\psi": r"\psi"}.get(
+        name, name
+    )
+
+
+def _term(term: Term, style: Style) -> str:
+    parts = [_block(block, style) for block in term.left]
+    if term.operand is not None:
+        parts.append(
+            _at(term.operand, {"k": "k", "c": "c", "p": "p", "all": "·"}[term.place], style)
+        )
+    parts += [_block(block, style) for block in term.right]
+    inner = " ".join(parts) or "I"
+    if term.place == "c":
+        return (r"\sum_c " if style is LATEX else "Σ_c ") + inner
+    return inner
+
+
+def _block(block: Block, style: Style) -> str:
+    name = style.leaf(block.symbol)
+    if block.step:
+        name = _edge_name(name)
+    mark = style.minus_one if block.inverse else (style.star if block.adjoint else "")
+    places: dict[tuple[bool, Place], str] = {(True, "c"): "k,c", (True, "p"): "p,k"}
+    place = places.get((block.step, block.place), block.place)
+    return f"{name}{mark}({place})"
+
+
+def _special(statement: Statement, style: Style) -> str:
+    reads = [_at(quantity, place, style) for quantity, place in statement.reads]
+    times = r"\times" if style is LATEX else "×"
+    match statement.special:
+        case "phi(q)" | "Delta_phi(q)":
+            return r"\phi(q(k))" if style is LATEX else "shift of the hinge pose at q(k)"
+        case "H(q)":
+            return r"H(q(k))" if style is LATEX else "hinge map at q(k)"
+        case "a":
+            H, v = "H^{*}(k)" if style is LATEX else "H*(k)", reads[1]
+            rate = r"\dot{H}^{*}(k)" if style is LATEX else "Ḣ*(k)"
+            return f"{reads[0]} {times} {H} {v} + {rate} {v}"
+        case "b":
+            star = "^{*}" if style is LATEX else "*"
+            return f"{reads[0]} {times}{star} M(k) {reads[0]}"
+        case _:
+            return f"solve({', '.join(reads)})"
