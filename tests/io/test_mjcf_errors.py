@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linkwise.errors import ParseError
+from linkwise.errors import ModelError, ParseError
 from linkwise.io.load import load
 from linkwise.model.hinges import Pin
 from tests.io.mjcf_text import BALL, body, model, read, world
@@ -226,6 +226,59 @@ CASES = {
         moving(after='<actuator><motor joint="x" armature="1"/></actuator>'),
         "m.xml:6: <motor joint=\"x\">: no joint called 'x' in this model; known: 'j'.",
     ),
+    "twin tendons": (
+        moving(after='<tendon><fixed name="t"/><fixed name="t"/></tendon>'),
+        'm.xml:6: <fixed name="t">: the tendon name is used twice',
+    ),
+    "twin meshes": (
+        model('<asset><mesh name="m" vertex="0"/><mesh file="x/m.stl"/></asset>'),
+        "m.xml:2: <mesh>: the mesh name 'm' is used twice",
+    ),
+    "mesh without name and file": (
+        model('<asset><mesh vertex="0 0 0"/></asset>'),
+        "m.xml:2: <mesh>: a mesh needs a name or a file",
+    ),
+    "odd mesh": (
+        moving(
+            '<geom type="mesh" mesh="m"/>',
+            before='<asset><mesh name="m" vertex="0 0 0 1"/></asset>',
+        ),
+        "m.xml:2: <mesh name=\"m\">: 'vertex' and 'face' take a multiple of 3 numbers",
+    ),
+    "half a face": (
+        moving(
+            '<geom type="mesh" mesh="m"/>',
+            before='<asset><mesh name="m" vertex="0 0 0" face="0 0.5 0"/></asset>',
+        ),
+        "m.xml:2: <mesh name=\"m\">: 'face' takes indices of vertices, counted from 0",
+    ),
+    "height field without a name": (
+        world('<geom type="hfield"/>'),
+        "m.xml:4: <geom>: the attribute 'hfield' is missing",
+    ),
+    "actuator force range": (
+        world(body("a", '<joint actuatorfrcrange="2 1"/>', BALL)),
+        "m.xml:4: <joint>: 'actuatorfrcrange': the first bound has to be the smaller one",
+    ),
+    "equality of nothing": (
+        moving(
+            after='<tendon><fixed name="t"><joint joint="j" coef="0"/></fixed></tendon>'
+            '<equality><tendon tendon1="t"/></equality>'
+        ),
+        "m.xml:6: <tendon>: this equality constrains nothing",
+    ),
+    "include with children": (
+        model('<include file="x.xml"><a/></include>'),
+        "m.xml:2: <include>: an include has no children of its own",
+    ),
+    "include with a prefix": (
+        model('<include file="x.xml" prefix="p"/>'),
+        "m.xml:2: <include>: the attribute 'prefix' of an include is not supported",
+    ),
+    "include with more": (
+        model('<include file="x.xml" more="p"/>'),
+        "m.xml:2: <include>: unknown attribute 'more'; an include has 'file'",
+    ),
     "include without a file": (
         model("<include/>"),
         "m.xml:2: <include>: attribute 'file' is missing",
@@ -248,6 +301,8 @@ def test_a_base_that_does_not_fit():
         "base='auto'"
     )
     one = moving()
+    with pytest.raises(ModelError, match="base='loose' was asked; allowed are 'auto', 'fixed'"):
+        read(one, base="loose")
     assert read(one).nv == 1
     assert read(one, base="fixed").nv == 0
     assert read(one, base="free").nv == 6

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, MissingExtraError, ParseError
+from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError
 from linkwise.io.mjcf.assemble import Assembly, Base
 from linkwise.io.mjcf.asset import read_assets, stem
 from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_options
@@ -26,6 +26,7 @@ from linkwise.io.mjcf.tree import BodyRecord, read_tree
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, shorten
 from linkwise.model.builder import Builder
+from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -53,8 +54,11 @@ def read_mjcf(
     Raises:
         ParseError: The file is broken, or has a feature on which tree or masses depend and that
             is not supported.
+        ModelError: `base` is none of the above.
         MissingExtraError: The inertia of a mesh needs its convex hull, and SciPy is missing.
     """
+    if not isinstance(base, Hinge) and base not in ("auto", "fixed", "free"):
+        raise ModelError(f"base={base!r} was asked; allowed are 'auto', 'fixed', 'free' or a Hinge")
     with np.errstate(all="ignore"):  # overflow is looked for where it could arise
         try:
             mech = _read(root, path, reporter, base, roots)
