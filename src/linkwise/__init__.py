@@ -2,10 +2,15 @@
 
     import linkwise as lw
 
-Nothing here needs more than NumPy to be imported; what is heavy is imported on first use.
+Nothing here needs more than NumPy to be imported. The algebra, the sample mechanisms and the
+converters are imported on first use, so that `import linkwise` stays quick.
 """
 
-from linkwise import algebra, convert, models
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from linkwise.errors import LinkwiseError, ModelError, ParseError, ShapeError
 from linkwise.io.load import load
 from linkwise.io.save import save
@@ -38,8 +43,11 @@ from linkwise.model.hinges import (
     Translation,
     Universal,
 )
-from linkwise.pipeline import derive, plan, prove
 from linkwise.spatial import Pose, SpatialInertia
+
+if TYPE_CHECKING:
+    from linkwise import algebra, convert, models
+    from linkwise.pipeline import derive, plan, prove
 
 __version__ = "0.1.0"
 
@@ -84,3 +92,18 @@ __all__ = [
     "prove",
     "save",
 ]
+
+_LAZY_MODULES = ("algebra", "convert", "models")
+_LAZY_FUNCTIONS = ("derive", "plan", "prove")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"linkwise.{name}")
+    if name in _LAZY_FUNCTIONS:
+        return getattr(importlib.import_module("linkwise.pipeline"), name)
+    raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

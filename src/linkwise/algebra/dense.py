@@ -207,8 +207,11 @@ class Dense:
         return self.diagonal(blocks, BODY, BODY)
 
     def _lyapunov(self, key: role.Lyapunov) -> Array:
-        E_a, E_b, W = self.matrix(key.a), self.matrix(key.b), self.matrix(key.core)
-        phi_a, phi_b = np.linalg.inv(np.eye(len(E_a)) - E_a), np.linalg.inv(np.eye(len(E_b)) - E_b)
+        left, right, W = self.matrix(key.a), self.matrix(key.b), self.matrix(key.core)
+        phi_a, phi_b = (
+            np.linalg.inv(np.eye(len(left)) - left),
+            np.linalg.inv(np.eye(len(right)) - right),
+        )
         whole = phi_a.T @ W @ phi_b if key.outward else phi_a @ W @ phi_b.T
         return self._diagonal_blocks(whole)
 
@@ -244,12 +247,12 @@ class Dense:
             G = np.linalg.solve(D, H_k @ P[k]).T if len(D) else np.zeros((6, 0))
             bar = np.eye(6) - G @ H_k
             P_plus = bar @ P[k]
-            E_pk = np.zeros((6, 6)) if parent[k] < 0 else E[body[parent[k]], body[k]]
-            values = (P[k], P_plus, D, G, E_pk @ G, G @ H_k, bar, E_pk @ bar)
+            step = np.zeros((6, 6)) if parent[k] < 0 else E[body[parent[k]], body[k]]
+            values = (P[k], P_plus, D, G, step @ G, G @ H_k, bar, step @ bar)
             for name, value in zip(parts, values, strict=True):
                 parts[name][k] = np.asarray(value, dtype=np.float64)
             if parent[k] >= 0:
-                P[parent[k]] += E_pk @ P_plus @ E_pk.T
+                P[parent[k]] += step @ P_plus @ step.T
         return parts
 
     # ---------------------------------------------------------------------------- vectors
