@@ -217,9 +217,9 @@ def test_long_chains_of_mimics_are_quick():
             for i in range(n)
         ),
     )
-    start = time.perf_counter()
+    start = time.process_time()
     assert "follows itself by way of" in refusal(text)
-    assert time.perf_counter() - start < 4.0
+    assert time.process_time() - start < 4.0
 
 
 def test_long_circles_of_joints_are_quick():
@@ -229,9 +229,9 @@ def test_long_circles_of_joints_are_quick():
         *(link(f"l{i}", "") for i in range(n)),
         *(joint(f"j{i}", "fixed", f"l{i}", f"l{(i + 1) % n}") for i in range(n)),
     )
-    start = time.perf_counter()
+    start = time.process_time()
     assert "the joints go round in a circle" in refusal(text)
-    assert time.perf_counter() - start < 4.0
+    assert time.process_time() - start < 4.0
 
 
 @pytest.mark.parametrize("cut", range(0, 900, 7))
