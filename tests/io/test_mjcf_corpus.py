@@ -13,7 +13,7 @@ from linkwise.io.load import load
 from linkwise.io.save import save
 from tests.io.mjcf_text import again
 from tests.io.round_trip import differences
-from tests.oracles.mujoco_oracle import agreement, dynamics_gap, read_model
+from tests.oracles.mujoco_oracle import agreement, dynamics_gap, read_model, shape_gap
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("mujoco")
@@ -76,6 +76,19 @@ def test_mass_matrix_and_gravity_agree_with_mujoco(name: str):
     # Small meshes: MuJoCo keeps their principal axes to about eight digits.
     assert mass < 1e-9
     assert gravity < 1e-12
+
+
+def test_shapes_agree_with_mujoco():
+    total = 0
+    for name in GOOD:
+        if _in(name, HERE_ONLY) is None:
+            pose, size, count = shape_gap(_load(name), read_model(FILES[name]))
+            # Shapes fitted to small meshes stand along the axes MuJoCo finds for them.
+            fitted = any(part in name for part in ("dog", "arm.xml"))
+            assert pose < (1e-5 if fitted else 1e-12), name
+            assert size < 1e-12, name
+            total += count
+    assert total > 1000
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -254,3 +254,38 @@ def dynamics_gap(mech: Mechanism, model: Any, *, samples: int = 2) -> tuple[floa
         held = np.einsum("kai,ka->i", J, lift[..., 0])
         gravity_gap = max(gravity_gap, _relative(held, B.T @ data.qfrc_bias))
     return mass_gap, gravity_gap
+
+
+def shape_gap(mech: Mechanism, model: Any) -> tuple[float, float, int]:
+    """Poses and sizes of the shapes kept, against MuJoCo's geoms; and how many were compared.
+
+    Meshes are left out: MuJoCo moves them to their centres. So are height fields, which are not
+    kept.
+    """
+    import mujoco
+
+    data = mujoco.MjData(model)
+    q = mech.normalise(np.random.default_rng(0).uniform(-2.5, 2.5, mech.nq))
+    data.qpos[:] = to_mujoco(mech, model, q)
+    mujoco.mj_kinematics(model, data)
+    shapes = {carrier.name: carrier.geometry for carrier in (*mech.bodies, *mech.nodes)}
+    pose, size, count = 0.0, 0.0, 0
+    for k in range(model.nbody):
+        name = "worldbody" if k == 0 else place(mech, model, k)
+        geoms = [
+            i
+            for i in range(model.ngeom)
+            if model.geom_bodyid[i] == k and model.geom_type[i] != mujoco.mjtGeom.mjGEOM_HFIELD
+        ]
+        for shape, i in zip(shapes.get(name, ()), geoms, strict=True):
+            assert shape.name == model.geom(i).name
+            if shape.shape == "mesh":
+                continue
+            ours = mech.pose(q, name) @ shape.pose
+            pose = max(pose, float(np.abs(ours.p - data.geom_xpos[i]).max()))
+            pose = max(pose, float(np.abs(ours.rot - data.geom_xmat[i].reshape(3, 3)).max()))
+            half = {"box": (0.5, 0.5, 0.5), "capsule": (1, 0.5), "cylinder": (1, 0.5)}
+            sizes = np.array(shape.size) * half.get(shape.shape, 1.0)
+            size = max(size, float(np.abs(sizes - model.geom_size[i][: len(sizes)]).max()))
+            count += 1
+    return pose, size, count
