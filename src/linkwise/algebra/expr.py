@@ -368,7 +368,7 @@ def product(factors: Iterable[Expr]) -> Expr:
     elif len(flat) == 1:
         result = flat[0]
     else:
-        size = sum(f.size for f in flat)
+        size = _bounded(sum(f.size for f in flat))
         result = _make(
             Product,
             tuple(flat),
@@ -421,9 +421,16 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
     """Σ c A, flat, with equal operators collected, in canonical order."""
     collected = dict[Expr, float]()
     listed = list(terms)
-    space = next(((e.range, e.domain) for _, e in listed if e.range is not ANY), None)
+    first = next((e for _, e in listed if e.range is not ANY), None)
+    space = None if first is None else (first.range, first.domain)
     for number, expr in listed:
         typed = _adopt(expr, space)
+        if first is not None and (typed.range, typed.domain) != space and typed.range is not ANY:
+            raise ExpressionError(
+                f"cannot add  {first}  and  {expr}: the first maps {first.domain} to "
+                f"{first.range}, the second {expr.domain} to {expr.range}. Both must map between "
+                "the same spaces."
+            )
         inner = typed.terms if isinstance(typed, Sum) else ((1.0, typed),)
         for c, e in inner:
             e = _adopt(e, space)
@@ -433,25 +440,31 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
     if not left:
         range_, domain = space if space is not None else (ANY, ANY)
         return zero(range_, domain)
-    first = left[0][1]
-    for _, e in left[1:]:
-        if e.range is not first.range or e.domain is not first.domain:
-            raise ExpressionError(
-                f"cannot add  {first}  and  {e}: the first maps {first.domain} to {first.range}, "
-                f"the second {e.domain} to {e.range}. Both must map between the same spaces."
-            )
     if len(left) == 1 and left[0][0] == 1.0:
-        return first
+        return left[0][1]
+    size = _bounded(1 + sum(e.size for _, e in left))
     left.sort(key=lambda term: (term[1].size, order_key(term[1])))
-    size = 1 + sum(e.size for _, e in left)
     return _make(
         Sum,
         tuple(x for term in left for x in term),
         terms=tuple(left),
-        range=first.range,
-        domain=first.domain,
+        range=left[0][1].range,
+        domain=left[0][1].domain,
         size=size,
     )
+
+
+LARGEST: Final = 100_000
+"""Leaves of the largest expression: products of sums of products grow exponentially."""
+
+
+def _bounded(size: int) -> int:
+    if size > LARGEST:
+        raise ExpressionError(
+            f"an expression with {size} leaves was asked for; {LARGEST} is the most. Give parts of "
+            "it a name with lw.algebra.named, or evaluate them first."
+        )
+    return size
 
 
 def _adopt(expr: Expr, space: tuple[Space, Space] | None) -> Expr:

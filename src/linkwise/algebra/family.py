@@ -136,7 +136,7 @@ def riccati(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None = None) -> Fam
     standard = (E.role, M.role, H.role) == (RIGID_SHIFT, SPATIAL_INERTIA, HINGE_MAP)
     if standard and noise is None:
         return Family(E, M, H)
-    mark = noise.ascii if standard and noise is not None else f"[{H.name}]"
+    mark = "′" if standard and noise is not None else f"[{H.name}]"
     return Family(E, M, H, noise, mark)
 
 

@@ -58,21 +58,13 @@ SIMPLIFYING = (
 )
 """Identities that a search for a cheaper form reads from left to right."""
 
-CONNECTING = (
-    *SIMPLIFYING,
-    "colored propagation",
-    "gain through coloring",
+NOISELESS = (
+    "H G = I",
+    "articulated decomposition",
+    "innovations factorisation",
     "articulated and innovations",
-    "ψ K H φ",
-    "φ K H ψ",
-    "φ̃ = φ E_φ",
-    "ψ̃ = ψ E_ψ",
-    "shifted gain",
-    "G = P H* D⁻¹",
-    "complement",
-    "projection",
 )
-"""Identities that a search for a path reads both ways."""
+"""Identities that need D = H P H*, without armature."""
 
 Cost = Callable[[Expr], object]
 State = frozenset[tuple[tuple[Expr, ...], float]]
@@ -177,9 +169,9 @@ def _moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Repl
     families = dict.fromkeys([*_families(words), articulated])
     kept = _kept(tuple(families))
     for family in families:
-        if family.noise is not None:
-            continue
         for name in names:
+            if family.noise is not None and name in NOISELESS:
+                continue
             about = BY_NAME[name].about(family)
             for rule in (about, about.adjoint):
                 yield from _directions(rule, kept, both=both)

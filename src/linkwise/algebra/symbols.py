@@ -82,6 +82,9 @@ def named(name: str, definition: Expr, *, ascii: str = "", tex: str = "") -> Sym
     return symbol(name, definition.range, definition.domain, key, ascii or name, tex or name)
 
 
+N = memoryless("N", JOINT, JOINT, symmetric=True)
+"""Armature: inertia of the hinge itself, diagonal; the measurement noise of the estimation view."""
+
 tau = vector("τ", JOINT, ascii="tau", tex=r"\tau")
 v = vector("v", JOINT)
 vdot = vector("v̇", JOINT, ascii="vdot", tex=r"\dot{v}")
@@ -107,7 +110,7 @@ VOCABULARY: dict[str, Expr] = {
     s.ascii: s
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
-        *(Upsilon, Xi, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
+        *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from linkwise import models
+from linkwise.algebra import N, bias, mass, tau
+from linkwise.algebra.dense import Dense
 from linkwise.cli.info import as_text, table, tree_table
 from linkwise.cli.robot import open_robot
 from linkwise.io.load import load
@@ -19,7 +21,10 @@ from linkwise.io.save import save
 from linkwise.model import Builder, Mechanism
 from linkwise.model.hinges import Pin, RollingBall
 from linkwise.model.state import split_coordinate
+from linkwise.pipeline import derive, plan
 from linkwise.spatial import SpatialInertia
+from linkwise.sweeps.cost import cost
+from linkwise.sweeps.interpret import run as run_program
 
 
 def add_to(commands: Any) -> None:
@@ -55,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         _loops,
         _files,
         _validation,
+        _algebra,
     ]
     for i, station in enumerate(stations, start=1):
         print(f"\n{i}. {(station.__doc__ or '').strip()}\n")
@@ -163,6 +169,27 @@ def _validation(mech: Mechanism, check: Checks) -> None:
     print("\n".join(f"  {finding}" for finding in findings))
     check(
         "findings missed", float(len({"triangle", "massless-tip"} - {f.code for f in findings})), 0
+    )
+
+
+def _algebra(mech: Mechanism, check: Checks) -> None:
+    """Mechanics as algebra: forward dynamics is (𝓜 + N)⁻¹ (τ - C), and the rest is derived."""
+    expr = (mass + N).inv @ (tau - bias)
+    derivation = derive(expr)
+    program = plan(derivation.result)
+    print(derivation)
+    print(f"\nwhich becomes ({cost(program)} on a tree of twelve bodies):\n")
+    print(program)
+    print()
+    small = mech if mech.n_bodies <= 40 else models.puma560()
+    q, v = small.random(3), small.random_velocity(3)
+    values = {"tau": np.random.default_rng(3).standard_normal(small.nv)}
+    swept = run_program(program, small, q, v, values=values)
+    dense = Dense(small, q, v, values=values)(expr)
+    scale = float(np.abs(dense).max(initial=1.0))
+    check(f"{small.name}: sweeps against matrices, relative", _gap(swept, dense) / scale, 1e-9)
+    check(
+        "every step of the derivation, relative", derivation.check(models.random_tree(8, 1)), 1e-9
     )
 
 

@@ -80,6 +80,7 @@ def _is_leaf(quantity: Quantity) -> bool:
     return isinstance(quantity.key, Symbol)
 
 
+_EDGES = {"E_φ": "φ", "E_ψ": "ψ", r"\mathcal{E}_\phi": r"\phi", r"\mathcal{E}_\psi": r"\psi"}
 _GREEK = {"ε": r"\epsilon", "ν": r"\nu", "λ": r"\lambda", "α": r"\alpha"}
 
 
@@ -93,9 +94,10 @@ def _tex(name: str) -> str:
 
 def _edge_name(name: str) -> str:
     """E_φ(p, k) is written φ(p, k), as in the papers."""
-    return {"E_φ": "φ", "E_ψ": "ψ", r"\mathcal{E}_\phi": r"\phi", r"\mathcal{E}_\psi": r"\psi"}.get(
-        name, name
-    )
+    for long, short in _EDGES.items():
+        if name.startswith(long):
+            return short + name[len(long) :]
+    return name
 
 
 def _term(term: Term, style: Style) -> str:
