@@ -41,7 +41,7 @@ from linkwise.algebra.normal_form import (
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.symbols import articulated
-from linkwise.algebra.words import Words, expand, factored, flat
+from linkwise.algebra.words import Words, count, expand, factored, flat
 
 SIMPLIFYING = (
     "whitened propagation",
@@ -65,6 +65,9 @@ NOISELESS = (
     "articulated and innovations",
 )
 """Identities that need D = H P H*, without armature."""
+
+MOST_WORDS = 500
+"""A longer expression, multiplied out, is not searched."""
 
 Cost = Callable[[Expr], object]
 State = frozenset[tuple[tuple[Expr, ...], float]]
@@ -252,6 +255,8 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         budget: When to stop.
     """
     began = time.perf_counter()
+    if count(expr, opened) > MOST_WORDS:
+        return opened_steps(expr)  # too long to be multiplied out: names and inverses only
     opening, first = _start(expr)
     best, best_cost = first, _cost_of(cost, first.expr)
     seen, queue = {frozenset(first.words.items())}, [first]
@@ -286,6 +291,8 @@ def connect(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
 
     A short path is looked for first; failing that, both are taken to their normal form.
     """
+    if max(count(expr, opened), count(to, opened)) > MOST_WORDS:
+        return None
     found = _short_path(expr, to, budget)
     return found if found is not None else by_normal_form(expr, to)
 
@@ -322,15 +329,20 @@ def _joined(way: Derivation, back: Derivation) -> Derivation:
 MODULES = ((), LYAPUNOV, COMPOSITE, COSTATE, (*COMPOSITE, *COSTATE))
 
 
-def by_normal_form(expr: Expr, to: Expr, *, chain: bool = False) -> Derivation | None:
+def by_normal_form(
+    expr: Expr, to: Expr, *, chain: bool = False, without: str = ""
+) -> Derivation | None:
     """A derivation through the common normal form, or None where the two differ.
 
     Args:
         expr: One side.
         to: The other side.
         chain: Also use what holds on serial chains only.
+        without: Name of a rule not to use: the one that is to be proved.
     """
     for modules in MODULES:
+        if without in modules:
+            continue
         names = (*modules, *CHAIN) if chain else modules
         left, right = list[Reduction](), list[Reduction]()
         if normal_form(expr, modules=names, trace=left) == normal_form(

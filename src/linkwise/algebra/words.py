@@ -7,6 +7,7 @@ as one letter of the alphabet: they are what the theory speaks of, and words sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
@@ -55,6 +56,36 @@ def expand(expr: Expr, keep: Collection[Expr] = (), opened: Opened | None = None
         return {(e,): 1.0} if inside is None else words(inside)
 
     return words(expr)
+
+
+def count(expr: Expr, opened: Opened | None = None) -> int:
+    """How many words an expression would have, multiplied out (before equal ones are collected)."""
+    memo = dict[Expr, int]()
+
+    def go(e: Expr) -> int:
+        if e not in memo:
+            memo[e] = _go(e)
+        return memo[e]
+
+    def _go(e: Expr) -> int:
+        if isinstance(e, Sum):
+            return sum(go(inner) for _, inner in e.terms)
+        if isinstance(e, Product):
+            return math.prod(go(factor) for factor in e.factors)
+        inside = opened(e) if opened is not None else None
+        return 1 if inside is None else go(inside)
+
+    return go(expr)
+
+
+def rebuilt(expr: Expr, opened: Opened) -> Expr:
+    """The expression with its letters opened, but not multiplied out."""
+    if isinstance(expr, Sum):
+        return total((c, rebuilt(inner, opened)) for c, inner in expr.terms)
+    if isinstance(expr, Product):
+        return product(rebuilt(factor, opened) for factor in expr.factors)
+    inside = opened(expr)
+    return expr if inside is None else rebuilt(inside, opened)
 
 
 def collected(pairs: Iterable[tuple[Word, float]]) -> Words:

@@ -28,13 +28,16 @@ from linkwise.algebra.family import Family, resolvent
 from linkwise.algebra.invert import opened_inverse
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
 from linkwise.algebra.symbols import H, M, phi, v
-from linkwise.algebra.words import expand, left_factored
+from linkwise.algebra.words import count, expand, left_factored, rebuilt
 from linkwise.errors import LoweringError
 from linkwise.sweeps.name import Names
 from linkwise.sweeps.program import Block, Place, Program, Quantity, Statement, Term
 from linkwise.sweeps.schedule import scheduled
 
 TREE_SPACES = (JOINT, BODY, INBOARD)
+
+MOST_WORDS = 300
+"""A longer expression is not multiplied out: its factors are applied as they stand."""
 
 
 def lower(expr: Expr) -> Program:
@@ -43,11 +46,17 @@ def lower(expr: Expr) -> Program:
     Raises:
         LoweringError: Some inverse in it cannot be had by a recursion; says which.
     """
-    opened = left_factored(expand(expr, opened=_opened), expr.range, expr.domain)
     lowering = _Lowering()
-    result = lowering.result(opened)
+    result = lowering.result(_arranged(expr))
     passes = scheduled(_shared(lowering.statements))
     return Program(expr, result, passes, tuple(lowering.inputs))
+
+
+def _arranged(expr: Expr) -> Expr:
+    """Names and inverses opened; collected so that recursions are shared, unless it is too long."""
+    if count(expr, _opened) > MOST_WORDS:
+        return rebuilt(expr, _opened)
+    return left_factored(expand(expr, opened=_opened), expr.range, expr.domain)
 
 
 def _shared(statements: Sequence[Statement]) -> list[Statement]:
@@ -175,7 +184,8 @@ class _Lowering:
 
     def _apply(self, factor: Expr, rest: Expr, whole: Expr) -> list[Term]:
         """factor · rest, with `rest` an expression to the right of it."""
-        if isinstance(factor, Sum):  # kept whole by the factoring: multiply out
+        if isinstance(factor, Sum):
+            self._right_quantity(rest)  # once, for all terms
             return [
                 _scaled(t, number)
                 for number, inner in factor.terms
@@ -270,8 +280,7 @@ class _Lowering:
                 "operators, of resolvents, of H φ M φ* H* (by Riccati) and of small matrices over "
                 "nodes. Rewrite the expression so that it has one of these."
             )
-        inside = left_factored(expand(factor.of, opened=_opened), factor.range, factor.domain)
-        matrix, right = self.value(inside), self._right_quantity(rest)
+        matrix, right = self.value(_arranged(factor.of)), self._right_quantity(rest)
         key = product((factor, rest))
         target = Quantity(self.names.of(key), key.range, _columns(key), key)
         self._values[key] = target
