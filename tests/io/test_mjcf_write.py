@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tools.corpus import find_urdf
 
 import linkwise as lw
 from linkwise.errors import ModelError
@@ -187,6 +188,7 @@ def test_what_a_joint_cannot_say_is_reported():
     assert reasons(Pin(), Drive(lower=1.0, upper=0.0)) == [
         ("limits 1 and 0 leave no room; MJCF refuses them", "control")
     ]
+    assert reasons(Pin(), Drive(effort=0.0)) == [("MJCF has no limit of effort at 0", "control")]
     back, _ = again(two(Pin(), drive=Drive(rotor_inertia=0.1, gear_ratio=10.0)))
     assert back.armature[1] == pytest.approx(10.0)
 
@@ -217,6 +219,36 @@ def test_nodes_payloads_and_shapes_come_back():
         for field in ("name", "shape", "size", "role", "rgba", "file", "scale"):
             assert getattr(one, field) == getattr(two_, field)
         assert np.abs(one.pose.matrix - two_.pose.matrix).max() < 1e-15
+
+
+@pytest.mark.oracle
+def test_inertias_at_the_edge_are_written_so_that_mujoco_takes_them():
+    pytest.importorskip("mujoco")
+    point = SpatialInertia.point(2.0, (0.3, 0.1, -0.7))
+    disc = SpatialInertia.from_com(2.0, (0.3, 0.1, -0.7), np.diag([1.0, 1.0, 2.0]))
+    builder = Builder("edge").body("arm", "world", Pin(), inertia=MASS)
+    for i in range(20):
+        turn = lw.spatial.rotation.random_rotation(np.random.default_rng(i))
+        for name, inertia in (("point", point), ("disc", disc)):
+            moved = inertia.moved(Pose.rotation(turn, (0.1 * i, 1.0, 0.0)))
+            builder.node(f"{name}{i}", "arm", inertia=moved, kind="link")
+    mech = builder.build()
+    reporter = Reporter("out.xml")
+    text = write_mjcf(mech, reporter)
+    assert not len(reporter.report())
+    back = read(text)
+    assert max(differences(mech, back).values()) < 1e-14
+    assert agreement(back, parse_model(text)).inertia < 1e-13
+
+
+def test_impossible_inertias_are_kept_and_reported():
+    impossible = SpatialInertia.from_com(1.0, J_com=(1.0, 1.0, 5.0))
+    mech = Builder("m").body("a", "world", Pin(), inertia=impossible).build()
+    back, report = again(mech)
+    assert [(i.element, i.reason) for i in report] == [
+        ("inertia of 'a'", "MuJoCo refuses moments of inertia that no body can have")
+    ]
+    assert np.array_equal(back.body("a").inertia.J, impossible.J)
 
 
 def test_a_plane_that_moves_is_left_out():
@@ -360,3 +392,17 @@ def test_samples_mean_the_same_to_mujoco(make):
     assert found.inertia < 1e-12, found
     assert found.drive < 1e-12, found
     assert float(back.total_mass) == pytest.approx(float(mech.total_mass), rel=1e-14)
+
+
+URDF = list(find_urdf().items())[3::7]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("path", [p for _, p in URDF], ids=[n for n, _ in URDF])
+def test_robots_in_urdf_become_the_same_robots_in_mjcf(path: str):
+    mech = lw.load(path)
+    back, report = again(mech)
+    assert not report.affecting("motion")
+    found = differences(mech, back)
+    del found["drive"]  # MJCF has no limits of velocity
+    assert max(found.values()) < 1e-12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from linkwise.model.geometry import Geometry
 from linkwise.spatial import quaternion
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
+
+MIN_MOMENT: Final = 1e-14
+"""Least eigenvalue of a full inertia matrix in MuJoCo [kg m²]."""
+ROUNDING: Final = 1e-14
+"""Moments are known to this part of the largest entry of the inertia about the body frame."""
 
 
 def pose_attributes(pose: Pose) -> dict[str, str]:
@@ -25,12 +31,30 @@ def pose_attributes(pose: Pose) -> dict[str, str]:
     return found
 
 
-def inertial_element(inertia: SpatialInertia | None) -> Element | None:
-    """`<inertial>` about the centre of mass; None where there is nothing to say."""
+def inertial_element(
+    inertia: SpatialInertia | None, where: str, reporter: Reporter
+) -> Element | None:
+    """`<inertial>` about the centre of mass; None where there is nothing to say.
+
+    MuJoCo refuses a full matrix with moments that are zero, and moments A, B, C with A + B < C.
+    What is so by rounding only is written as principal moments, corrected within the rounding.
+    """
     if inertia is None or not (float(inertia.mass) or inertia.h.any() or inertia.J.any()):
         return None
     J = inertia.J_com
     attrib = {"pos": row(inertia.com), "mass": digits(float(inertia.mass))}
+    moments, axes = inertia.principal()
+    low, middle, high = (float(m) for m in moments)
+    slack = ROUNDING * float(np.abs(inertia.J).max())
+    thin = low < MIN_MOMENT or high > low + middle - slack
+    if thin and low > -slack and high <= low + middle + slack:
+        low, middle = max(low, 0.0), max(middle, 0.0)
+        attrib["diaginertia"] = row((low, middle, min(high, low + middle)))
+        attrib["quat"] = row(quaternion.from_matrix(axes))
+        return make("inertial", attrib)
+    if low < 0.0 or high > low + middle:
+        reason = "MuJoCo refuses moments of inertia that no body can have"
+        reporter.note(f"inertia of '{where}'", "approximate", reason, "other")
     off = (J[0, 1], J[0, 2], J[1, 2])
     if any(off):
         attrib["fullinertia"] = row((J[0, 0], J[1, 1], J[2, 2], *off))

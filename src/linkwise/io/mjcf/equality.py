@@ -112,11 +112,7 @@ class Equalities:
     def joint(self, element: Element, name: str) -> None:
         """y - y0 = a0 + a1 (x - x0) + ... + a4 (x - x0)^4 for joints 1 (y) and 2 (x)."""
         first = self.scalar_joint(element, required(element, "joint1"))
-        coefficients = [*numbers(element, "polycoef", (1, 5), _POLYNOMIAL).tolist(), 0.0, 0.0]
-        coefficients = [*coefficients, 0.0, 0.0][:5]
-        if "polycoef" in element.attrib:
-            given = len(element.attrib["polycoef"].split())
-            coefficients[given:] = _POLYNOMIAL[given:]
+        coefficients = _polynomial(element)
         if "joint2" not in element.attrib:
             self.hold(name, first, first.ref + coefficients[0])
             return
@@ -144,15 +140,13 @@ class Equalities:
     def tendon(self, element: Element, name: str) -> None:
         """L1 - L1_0 = a0 + a1 (L2 - L2_0) + ... for fixed tendons, whose length is Σ coef q."""
         first = self.fixed_tendon(element, "tendon1")
-        coefficients = numbers(element, "polycoef", (1, 5), _POLYNOMIAL)
-        slope = coefficients[1] if len(coefficients) > 1 else 1.0
+        constant, slope, *higher = _polynomial(element)
         second = self.fixed_tendon(element, "tendon2") if "tendon2" in element.attrib else []
-        if first is None or second is None or (second and coefficients[2:].any()):
+        if first is None or second is None or (second and any(higher)):
             reason = "only linear equalities of fixed tendons are supported"
             self.reporter.note(element, "ignored", reason, "motion")
             return
         linear: dict[str, float] = {}
-        constant = float(coefficients[0])
         for factor, tendon in ((1.0, first), (-slope, second)):
             for joint, coef in tendon:
                 linear[joint] = linear.get(joint, 0.0) + factor * coef
@@ -253,3 +247,9 @@ class Equalities:
             problem = unknown_name("tendon", name, self.tendons, owner="this model")
             raise element.error(str(problem))
         return self.tendons[name]
+
+
+def _polynomial(element: Element) -> list[float]:
+    """The five numbers of `polycoef`; those not given are 0 1 0 0 0."""
+    given = numbers(element, "polycoef", (1, 5), _POLYNOMIAL).tolist()
+    return [*given, *_POLYNOMIAL[len(given) :]]

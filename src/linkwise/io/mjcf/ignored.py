@@ -1,9 +1,8 @@
 """What of an MJCF file has no meaning for a mechanism, and what would it have affected?
 
 MuJoCo knows far more than the mechanism: contact, rendering, actuators, sensors. The tables below
-say, for each element the reader looks into, which attributes are used (an empty set of effects)
-and what the others affect. What stands in no table is unknown to MuJoCo as well, and is reported
-as possibly affecting motion.
+say, for each element the reader looks into, which attributes it uses and what the others affect.
+What stands in no table is unknown to MuJoCo as well, and is reported as possibly affecting motion.
 """
 
 from __future__ import annotations

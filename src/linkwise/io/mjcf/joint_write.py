@@ -184,7 +184,10 @@ def _drive_attributes(body: Body, joint: JointOut, reporter: Reporter) -> dict[s
             found["springref"] = digits(rest)
         found |= _range(body, joint.q, reporter)
         effort = float(drive.array("effort", hinge)[_velocity(hinge, joint)])
-        if np.isfinite(effort):
+        if effort <= 0.0:
+            reason = f"MJCF has no limit of effort at {effort:g}"
+            reporter.note(f"hinge '{body.hinge_name}'", "ignored", reason, "control")
+        elif np.isfinite(effort):
             found |= {"actuatorfrclimited": "true", "actuatorfrcrange": row((-effort, effort))}
     elif np.isfinite(drive.max_angle):
         found |= {"limited": "true", "range": row((0.0, drive.max_angle))}

@@ -187,7 +187,7 @@ class _Draft:
         return make(
             "body",
             {"name": body.name, **pose_attributes(place)},
-            inertial_element(body.inertia),
+            inertial_element(body.inertia, body.name, self.reporter),
             *joints,
             *self.shapes.geoms(body.geometry, body.name, moving=True),
         )
@@ -210,7 +210,7 @@ class _Draft:
                     make(
                         "body",
                         {"name": node.name, **pose_attributes(node.pose)},
-                        inertial_element(node.inertia),
+                        inertial_element(node.inertia, node.name, self.reporter),
                         *self.shapes.geoms(node.geometry, node.name, moving=not still),
                     )
                 )
