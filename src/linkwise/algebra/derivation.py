@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
+from linkwise.algebra.rule import Rule
 from linkwise.algebra.space import BODY, NODE
 from linkwise.model.mechanism import Mechanism
 
@@ -25,6 +26,7 @@ class Step:
         statement: What it says, as mathematics.
         source: Where it comes from.
         where: On which mechanisms it holds.
+        rule: The identity as data; None for definitions and arithmetic.
     """
 
     before: Expr
@@ -33,6 +35,7 @@ class Step:
     statement: str
     source: str
     where: str = "any tree"
+    rule: Rule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +84,15 @@ class Derivation:
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def replay(self) -> bool:
-        """Whether the steps hang together: each starts where the one before ended."""
-        here = self.start
-        for step in self.steps:
-            if step.before is not here:
-                return False
-            here = step.after
-        return True
+        """Do every step again by its identity; True if each gives what it gave before."""
+        from linkwise.algebra.replay import replays
+
+        return replays(self)
 
     def reversed(self) -> Derivation:
         """The same chain walked backwards."""
         back = tuple(
-            Step(s.after, s.before, s.identity, s.statement, s.source, s.where)
+            Step(s.after, s.before, s.identity, s.statement, s.source, s.where, s.rule)
             for s in reversed(self.steps)
         )
         return Derivation(self.result, back)
@@ -110,16 +110,28 @@ class Derivation:
             nodes: Nodes of the space NODE; by default the frame of the last body.
         """
         dense = random_dense(mech, [self.start, *(s.after for s in self.steps)], seed, nodes)
-        start, worst = dense.matrix(self.start), 0.0
-        for step in self.steps:
-            worst = max(worst, difference(start, dense.matrix(step.after)))
-        return worst
+        return max((residual(dense, self.start, step.after) for step in self.steps), default=0.0)
 
 
-def difference(a: np.ndarray, b: np.ndarray) -> float:
-    """Largest difference of two matrices, relative to the larger of their largest entries."""
-    scale = max(float(np.abs(a).max(initial=0.0)), float(np.abs(b).max(initial=0.0)))
-    return float(np.abs(a - b).max(initial=0.0)) / scale if scale > 0.0 else 0.0
+def residual(dense: Dense, left: Expr, right: Expr) -> float:
+    """Largest difference of two sides, relative to the largest entry that stands in either.
+
+    A side that is zero, or becomes zero as its terms cancel, is measured by its terms and factors.
+    """
+    scale = max(_largest(dense, left), _largest(dense, right))
+    apart = float(np.abs(dense.matrix(left) - dense.matrix(right)).max(initial=0.0))
+    return apart / scale if scale > 0.0 else 0.0
+
+
+def _largest(dense: Dense, expr: Expr) -> float:
+    """The largest entry of any term; for a product that is zero, that of its factors multiplied."""
+    own = float(np.abs(dense.matrix(expr)).max(initial=0.0))
+    if isinstance(expr, Sum):
+        return max(own, *(abs(c) * _largest(dense, e) for c, e in expr.terms))
+    if isinstance(expr, Product):
+        inside = float(np.prod([_largest(dense, f) for f in expr.factors]))
+        return inside if own < 1e-12 * inside else own
+    return own
 
 
 def random_dense(
@@ -187,4 +199,4 @@ def _tex_text(text: str) -> str:
     return text
 
 
-__all__ = ["BODY", "NODE", "Derivation", "Step", "difference", "leaves", "random_dense"]
+__all__ = ["BODY", "NODE", "Derivation", "Step", "leaves", "random_dense", "residual"]

@@ -144,7 +144,7 @@ def _swapped(expr: Expr, old: Expr, new: Expr) -> Expr:
 # ------------------------------------------------------------------------------- replacing
 
 
-def _families(words: Words) -> tuple[Family, ...]:
+def families_of(words: Words) -> tuple[Family, ...]:
     """Families of the letters, and those that a word H φ M φ* H* brings with it."""
     found: dict[Family, None] = {}
     for word in words:
@@ -160,7 +160,7 @@ def _families(words: Words) -> tuple[Family, ...]:
     return tuple(found)
 
 
-def _kept(families: tuple[Family, ...]) -> set[Expr]:
+def kept_sums(families: tuple[Family, ...]) -> set[Expr]:
     """The sums that stay whole: I - H ψ K and I + H φ K, with their adjoints."""
     kept = set[Expr]()
     for family in families:
@@ -169,18 +169,19 @@ def _kept(families: tuple[Family, ...]) -> set[Expr]:
 
 
 def _moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Replacement]:
-    families = dict.fromkeys([*_families(words), articulated])
-    kept = _kept(tuple(families))
+    families = dict.fromkeys([*families_of(words), articulated])
+    kept = kept_sums(tuple(families))
     for family in families:
         for name in names:
             if family.noise is not None and name in NOISELESS:
                 continue
             about = BY_NAME[name].about(family)
             for rule in (about, about.adjoint):
-                yield from _directions(rule, kept, both=both)
+                yield from directions(rule, kept, both=both)
 
 
-def _directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacement]:
+def directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacement]:
+    """A rule as replacements: of its left side, and with `both` of its right side."""
     left, right = expand(rule.left, kept), expand(rule.right, kept)
     if len(left) == 1:
         ((word, number),) = left.items()
@@ -192,7 +193,7 @@ def _directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacem
             yield Replacement(rule, word, {w: c / number for w, c in left.items()})
 
 
-def _everywhere(words: Words, move: Replacement) -> Words:
+def everywhere(words: Words, move: Replacement) -> Words:
     """The replacement at every place it applies (a few rounds, since it may bring itself back)."""
     for _ in range(4):
         if not any(position(word, move.word) >= 0 for word in words):
@@ -222,20 +223,20 @@ def _neighbours(form: _Form, names: tuple[str, ...], *, both: bool) -> Iterator[
     for move in _moves(form.words, names, both=both):
         if not any(position(word, move.word) >= 0 for word in form.words):
             continue
-        words = _everywhere(form.words, move)
+        words = everywhere(form.words, move)
         if words == form.words:
             continue
         expr = factored(words, form.expr.range, form.expr.domain)
         rule = move.rule
-        step = Step(form.expr, expr, rule.name, str(rule), rule.source, rule.where)
+        step = Step(form.expr, expr, rule.name, str(rule), rule.source, rule.where, rule)
         yield _Form(words, expr, step, form)
 
 
 def _start(expr: Expr) -> tuple[Derivation, _Form]:
     """The opened expression as words, with the step that multiplies it out if that changes it."""
     opening = opened_steps(expr)
-    families = tuple(dict.fromkeys([*_families(expand(opening.result)), articulated]))
-    words = expand(opening.result, _kept(families))
+    families = tuple(dict.fromkeys([*families_of(expand(opening.result)), articulated]))
+    words = expand(opening.result, kept_sums(families))
     shown = factored(words, expr.range, expr.domain)
     if shown is not opening.result:
         step = Step(opening.result, shown, "collected", "products multiplied out", "arithmetic")
@@ -362,6 +363,8 @@ def _reductions(expr: Expr, trace: list[Reduction]) -> Derivation:
     for reduction in trace:
         after = flat(reduction.words, expr.range, expr.domain)
         rule = reduction.rule
-        steps.append(Step(here, after, rule.name, str(rule), rule.source, rule.where))
+        if after is here:  # D⁻¹ D = I, which products have done already
+            continue
+        steps.append(Step(here, after, rule.name, str(rule), rule.source, rule.where, rule))
         here = after
     return Derivation(expr, tuple(steps))
