@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linkwise.algebra.derivation import Derivation, difference, random_dense
+from linkwise.algebra.derivation import Derivation, random_dense, residual
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.search import Budget, by_normal_form, cheapest, connect
 from linkwise.errors import ExpressionError
@@ -111,7 +111,7 @@ def _numerically(left: Expr, right: Expr) -> tuple[float, float]:
         for i, mech in enumerate(group):
             nodes = [mech.bodies[-1].name, mech.bodies[1].name]
             dense = random_dense(mech, [left, right], i, nodes)
-            values.append(difference(dense.matrix(left), dense.matrix(right)))
+            values.append(residual(dense, left, right))
         worst.append(max(values))
     return worst[0], worst[1]
 

@@ -353,7 +353,8 @@ def product(factors: Iterable[Expr]) -> Expr:
     for factor in listed:
         if last is not None:
             _check_meeting(last, factor)
-        last = factor
+        if last is None or factor.range is not ANY:  # a bare I between two hides neither
+            last = factor
         if isinstance(factor, Sum) and len(factor.terms) == 1:
             number *= factor.terms[0][0]
             factor = factor.terms[0][1]
@@ -382,6 +383,8 @@ def product(factors: Iterable[Expr]) -> Expr:
 
 def _typed(factors: list[Expr], *, first: bool) -> Space:
     typed = [f for f in factors if f.range is not ANY]
+    if not typed:
+        return ANY
     return typed[0].range if first else typed[-1].domain
 
 

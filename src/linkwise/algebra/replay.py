@@ -32,7 +32,15 @@ def justified(step: Step) -> bool:
         for move in _moves(step.rule, keep):
             if _leads(before, after, move, keep) or _leads(after, before, move, keep):
                 return True
-    return False
+    return _added(step, step.rule)
+
+
+def _added(step: Step, rule: Rule) -> bool:
+    """Whether left - right (or right - left) was added, which is zero."""
+    change, zero = step.after - step.before, rule.left - rule.right
+    if (change.range, change.domain) != (zero.range, zero.domain):
+        return False
+    return any(not expand(change + sign * zero, opened=opened) for sign in (1.0, -1.0))
 
 
 def _alphabets(step: Step) -> Iterator[set[Expr]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+_KNOWN: dict[tuple[str, str], Space] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +20,18 @@ class Space:
     name: str
     block: str = "body"
 
+    def __post_init__(self) -> None:
+        _KNOWN.setdefault((self.name, self.block), self)
+
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:  # spaces are compared by `is`, also after unpickling
+        return _known, (self.name, self.block)
+
+
+def _known(name: str, block: str) -> Space:
+    return _KNOWN.get((name, block)) or Space(name, block)
 
 
 JOINT = Space("JOINT")
