@@ -15,7 +15,7 @@ stand on symbols only, numbers stand in sums only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -530,3 +530,16 @@ def _invertible(expr: Expr) -> bool:
 def _full_rank(expr: Expr) -> bool:
     leaf = expr.of if isinstance(expr, Adjoint) else expr
     return isinstance(leaf, Symbol) and leaf.role.full_rank
+
+
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """The expression and all parts of it, from the outside in."""
+    yield expr
+    if isinstance(expr, Adjoint | Inverse):
+        yield from nodes(expr.of)
+    elif isinstance(expr, Product):
+        for factor in expr.factors:
+            yield from nodes(factor)
+    elif isinstance(expr, Sum):
+        for _, inner in expr.terms:
+            yield from nodes(inner)

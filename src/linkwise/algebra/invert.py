@@ -17,13 +17,14 @@ from linkwise.algebra.expr import (
     Symbol,
     identity,
     inverse,
+    nodes,
     product,
 )
 from linkwise.algebra.family import Family, family_of, resolvent, riccati
 from linkwise.algebra.words import Word, Words, expand
 
 
-def named(leaf: Expr) -> Expr | None:
+def opened_name(leaf: Expr) -> Expr | None:
     """What a named operator stands for."""
     symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
     if isinstance(symbol, Symbol) and isinstance(symbol.role, role.Named):
@@ -36,7 +37,7 @@ def opened_inverse(expr: Inverse) -> Expr | None:
     """The same operator without this inverse, or None where it has to stay one."""
     if isinstance(expr.of, Symbol | Adjoint):
         return _of_leaf(expr.of)
-    words = expand(expr.of, opened=named)
+    words = expand(expr.of, opened=opened_name)
     if len(words) == 1:
         ((word, number),) = words.items()
         family = pattern(word)
@@ -144,3 +145,19 @@ def _with_noise(words: Words) -> Expr | None:
 def _innovations(family: Family) -> Expr:
     """(I - H ψ K)* D⁻¹ (I - H ψ K)."""
     return family.whitening.T @ family.D.inv @ family.whitening
+
+
+def families_of(words: Words) -> tuple[Family, ...]:
+    """Families of the letters, and those that a word H φ M φ* H* brings with it."""
+    found: dict[Family, None] = {}
+    for word in words:
+        for letter in word:
+            for node in nodes(letter):
+                family = family_of(node) if isinstance(node, Symbol) else None
+                if family is not None:
+                    found[family] = None
+        for i in range(len(word) - 4):
+            family = pattern(word[i : i + 5])
+            if family is not None:
+                found[family] = None
+    return tuple(found)

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Symbol, identity, inverse
-from linkwise.algebra.family import Family, family_of, resolvent
-from linkwise.algebra.invert import opened_inverse
+from linkwise.algebra.family import Family, resolvent
+from linkwise.algebra.invert import families_of, opened_inverse, opened_name
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.words import Word, Words, collected, expand, flat
@@ -84,7 +84,7 @@ def normal_form(
         trace: Takes the steps, if it is given.
     """
     words = expand(expr, opened=opened)
-    replacements = tuple(_replacements(_families(words), tuple(modules)))
+    replacements = tuple(_replacements(families_of(words), tuple(modules)))
     count = 0
     while count < LIMIT:
         found = next(_applicable(words, replacements), None)
@@ -101,14 +101,11 @@ def opened(leaf: Expr) -> Expr | None:
     """What a letter stands for: names, strict resolvents, parts of a family, known inverses."""
     if isinstance(leaf, Inverse):
         return _opened_inverse(leaf)
-    star = isinstance(leaf, Adjoint)
     symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
-    if not isinstance(symbol, Symbol):
-        return None
-    inside = _definition(symbol)
+    inside = _definition(symbol) if isinstance(symbol, Symbol) else None
     if inside is None:
-        return None
-    return inside.T if star else inside
+        return opened_name(leaf)
+    return inside.T if isinstance(leaf, Adjoint) else inside
 
 
 def _opened_inverse(leaf: Inverse) -> Expr | None:
@@ -125,8 +122,6 @@ def _opened_inverse(leaf: Inverse) -> Expr | None:
 
 def _definition(symbol: Symbol) -> Expr | None:
     key = symbol.role
-    if isinstance(key, role.Named):
-        return key.definition
     if isinstance(key, role.Resolvent) and key.strict:
         return resolvent(key.of) - identity(symbol.range)
     if isinstance(key, role.Riccati):
@@ -140,19 +135,6 @@ def _definition(symbol: Symbol) -> Expr | None:
         make = parts.get(key.part)
         return None if make is None else make()
     return None
-
-
-def _families(words: Words) -> tuple[Family, ...]:
-    """The Riccati families that letters of these words belong to."""
-    found: dict[Family, None] = {}
-    for word in words:
-        for letter in word:
-            leaf = letter.of if isinstance(letter, Adjoint | Inverse) else letter
-            if isinstance(leaf, Symbol):
-                family = family_of(leaf)
-                if family is not None:
-                    found[family] = None
-    return tuple(found)
 
 
 def _replacements(families: Iterable[Family], modules: tuple[str, ...]) -> Iterable[Replacement]:

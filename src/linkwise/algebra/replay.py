@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import Expr, product
 from linkwise.algebra.family import Family
+from linkwise.algebra.invert import families_of
 from linkwise.algebra.normal_form import Replacement, opened, replaced
 from linkwise.algebra.rule import Rule
-from linkwise.algebra.search import directions, everywhere, families_of, kept_sums
+from linkwise.algebra.search import directions, everywhere, kept_sums
 from linkwise.algebra.words import Words, collected, expand, flat
 
 

@@ -21,11 +21,12 @@ from linkwise.algebra.expr import (
     Sum,
     Symbol,
     inverse,
+    nodes,
     product,
     total,
 )
-from linkwise.algebra.family import Family, family_of
-from linkwise.algebra.invert import opened_inverse, pattern
+from linkwise.algebra.family import Family
+from linkwise.algebra.invert import families_of, opened_inverse
 from linkwise.algebra.normal_form import (
     CHAIN,
     COMPOSITE,
@@ -99,7 +100,7 @@ def opened_steps(expr: Expr) -> Derivation:
 
 def _next_opening(expr: Expr) -> tuple[Expr, Expr, str, str] | None:
     # Inverses of names first (𝓜⁻¹ reads better than the inverse of five factors), then names.
-    for node in _nodes(expr):
+    for node in nodes(expr):
         if isinstance(node, Inverse):
             new = opened_inverse(node)
             if new is not None and not isinstance(new, Inverse):
@@ -108,22 +109,10 @@ def _next_opening(expr: Expr) -> tuple[Expr, Expr, str, str] | None:
                 innermost = opened_inverse(new)
                 if innermost is not None:
                     return node, innermost, "inverse of the mass operator", "000 Lemma 4.3"
-    for node in _nodes(expr):
+    for node in nodes(expr):
         if isinstance(node, Symbol) and isinstance(node.role, role.Named):
             return node, node.role.definition, f"definition of {node}", "definition"
     return None
-
-
-def _nodes(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    if isinstance(expr, Adjoint | Inverse):
-        yield from _nodes(expr.of)
-    elif isinstance(expr, Product):
-        for factor in expr.factors:
-            yield from _nodes(factor)
-    elif isinstance(expr, Sum):
-        for _, inner in expr.terms:
-            yield from _nodes(inner)
 
 
 def _swapped(expr: Expr, old: Expr, new: Expr) -> Expr:
@@ -142,22 +131,6 @@ def _swapped(expr: Expr, old: Expr, new: Expr) -> Expr:
 
 
 # ------------------------------------------------------------------------------- replacing
-
-
-def families_of(words: Words) -> tuple[Family, ...]:
-    """Families of the letters, and those that a word H φ M φ* H* brings with it."""
-    found: dict[Family, None] = {}
-    for word in words:
-        for letter in word:
-            for node in _nodes(letter):
-                family = family_of(node) if isinstance(node, Symbol) else None
-                if family is not None:
-                    found[family] = None
-        for i in range(len(word) - 4):
-            family = pattern(word[i : i + 5])
-            if family is not None:
-                found[family] = None
-    return tuple(found)
 
 
 def kept_sums(families: tuple[Family, ...]) -> set[Expr]:

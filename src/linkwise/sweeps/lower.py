@@ -25,7 +25,7 @@ from linkwise.algebra.expr import (
     total,
 )
 from linkwise.algebra.family import Family, resolvent
-from linkwise.algebra.invert import opened_inverse
+from linkwise.algebra.invert import opened_inverse, opened_name
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
 from linkwise.algebra.symbols import H, M, phi, v
 from linkwise.algebra.words import count, expand, left_factored, rebuilt
@@ -85,13 +85,7 @@ def _unscaled(term: Term) -> Term:
 
 def _opened(leaf: Expr) -> Expr | None:
     """What a letter stands for, where it is not a letter of the sweeps."""
-    if isinstance(leaf, Inverse):
-        return opened_inverse(leaf)
-    star = isinstance(leaf, Adjoint)
-    symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
-    if isinstance(symbol, Symbol) and isinstance(symbol.role, role.Named):
-        return symbol.role.definition.T if star else symbol.role.definition
-    return None
+    return opened_inverse(leaf) if isinstance(leaf, Inverse) else opened_name(leaf)
 
 
 class _Lowering:
