@@ -107,4 +107,5 @@ def _term(expr: Expr, style: Style, *, scaled: bool) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.12g}"
+    """Exactly: the text is read back as the same number."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
