@@ -257,3 +257,9 @@ def test_the_convex_hull_needs_an_extra(folder: Path, monkeypatch: pytest.Monkey
 def test_meshes_made_by_mujoco_are_named_where_inertia_needs_them(tmp_path: Path):
     with pytest.raises(ParseError, match="meshes made by 'builtin' or a plugin are not supported"):
         load(model(tmp_path, 'builtin="sphere" params="2"'))
+
+
+def test_the_shell_of_a_mesh_is_said_in_its_asset(folder: Path):
+    path = model(folder, 'file="l.obj"', 'type="mesh" mesh="l" shellinertia="true"')
+    with pytest.raises(ParseError, match="'shellinertia' of a mesh is said in its asset"):
+        load(path)

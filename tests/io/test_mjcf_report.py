@@ -238,6 +238,17 @@ def test_attributes_are_reported_once_for_all_elements():
     )
 
 
+def test_items_stand_in_the_order_of_the_file():
+    text = world(
+        body("a", '<joint name="j" margin="1"/>', BALL),
+        "<camera/>",
+        body("b", "<joint/>", '<geom size="1" friction="1"/>'),
+        before='<option timestep="0.1"/>',
+        after='<actuator><motor joint="j"/></actuator>',
+    )
+    assert [i.line for i in read(text).load_report] == [2, 4, 5, 6, 8]
+
+
 def test_rotors_of_actuators():
     motor = '<motor joint="j" gear="{0}" armature="{1}"/>'
 

@@ -225,9 +225,12 @@ def _drive_gap(mech: Mechanism, model: Any) -> float:
             pairs.append((np.array([body.drive.max_angle]), model.jnt_range[i][1:]))
         else:
             assert body.drive.lower == -np.inf and body.drive.upper == np.inf
+        bound = np.abs(model.jnt_actfrcrange[i]).max() if model.jnt_actfrclimited[i] else np.inf
+        pairs.append((body.drive.array("effort", body.hinge), np.full(body.hinge.nv, bound)))
         for a, b in pairs:
-            scale = np.maximum(np.abs(b), 1e-300)
-            gap = max(gap, float(np.where(a == b, 0.0, np.abs(a - b) / scale).max()))
+            differ = a != b  # infinite limits are equal, their difference is not a number
+            scale = np.maximum(np.abs(b[differ]), 1e-300)
+            gap = max(gap, float((np.abs(a[differ] - b[differ]) / scale).max(initial=0.0)))
     return gap
 
 

@@ -169,6 +169,8 @@ def geom_inertia(geom: Geom, reporter: Reporter) -> SpatialInertia:
     com = np.zeros(3)
     if geom.kind in ("mesh", "sdf"):
         assert geom.mesh is not None
+        if shell:
+            raise element.error("'shellinertia' of a mesh is said in its asset: inertia='shell'")
         if geom.kind == "sdf":
             reporter.note(element, "approximate", "an sdf weighs as its mesh does", "motion")
         found = geom.mesh.mass()

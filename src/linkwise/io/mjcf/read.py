@@ -28,6 +28,7 @@ from linkwise.io.xml import Element, shorten
 from linkwise.model.builder import Builder
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.report import LoadReport
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
@@ -111,7 +112,13 @@ def _read(
     equalities.read(root, defaults, ignored, options.equality)
     _report_sections(root, reporter)
     ignored.flush()
-    return builder.build(load_report=reporter.report())
+    return builder.build(load_report=_in_file_order(reporter.report()))
+
+
+def _in_file_order(report: LoadReport) -> LoadReport:
+    """Items of the main file first, then those of included files, each by line."""
+    items = sorted(report.items, key=lambda i: (i.file != report.source, i.file, i.line or 0))
+    return LoadReport(report.source, tuple(items))
 
 
 def _read_joints(
