@@ -106,7 +106,7 @@ def _statement(statement: Statement, nv: int, tree: _Tree, supports: dict[Ident,
     if statement.special:
         return {"phi(q)": 30, "H(q)": 0, "a": 18, "b": 60}.get(statement.special, 0)
     columns = _columns(statement.target, nv, tree, supports)
-    rows = nv if statement.target.rows is JOINT else 6
+    rows = {JOINT: nv, ONE: 1}.get(statement.target.rows, 6)
     each = [_term(term, columns, nv) for term in statement.terms]
     return sum(each) + (len(each) - 1) * rows * columns
 
@@ -140,7 +140,7 @@ def _apply(block: Block, columns: float, nv: int) -> float:
     if isinstance(key, role.Gather):
         return 0.0
     rows = nv if block.symbol.range is JOINT else 6
-    width = nv if block.symbol.domain is JOINT else 6
+    width = {JOINT: nv, ONE: 1}.get(block.symbol.domain, 6)
     if isinstance(key, role.Memoryless) and key.source == "H":
         return 2.0 * nv * columns  # a hinge map has a few ones and zeros
     if block.inverse:

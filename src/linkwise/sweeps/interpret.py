@@ -68,7 +68,7 @@ class _Run:
             whole = [s for s in step.statements if s.special == "dense_solve"]
             each = [s for s in step.statements if s.special != "dense_solve"]
             for statement in each:
-                self.value[statement.target.ident] = [np.zeros(0)] * self._count(statement.target)
+                self.value[statement.target.ident] = self._empty(statement.target)
             for statement in whole:  # they need earlier passes only
                 self._dense_solve(statement)
             for k in order:
@@ -99,8 +99,11 @@ class _Run:
         """Length of a vector of a space."""
         return sum(self.sizes(space))
 
-    def _count(self, quantity: Quantity) -> int:
-        return len(self.nodes) if quantity.rows is NODE else self.mech.n_bodies
+    def _empty(self, quantity: Quantity) -> list[Array]:
+        if quantity.rows is ONE:  # summed up over the bodies
+            return [np.zeros((1, self.size(quantity.columns)))]
+        count = len(self.nodes) if quantity.rows is NODE else self.mech.n_bodies
+        return [np.zeros(0)] * count
 
     def _blocks(self, quantity: Quantity) -> list[Array]:
         found = self.value.get(quantity.ident)
@@ -116,6 +119,9 @@ class _Run:
 
     def _execute(self, statement: Statement, k: int) -> None:
         target = statement.target
+        if target.rows is ONE:
+            self._accumulate(statement, k)
+            return
         if target.rows is NODE:
             for i, body in enumerate(self.node_body):
                 if max(body, 0) == k:  # nodes on the ground are done with the first body
@@ -125,6 +131,18 @@ class _Run:
             self.value[target.ident][k] = self._special(statement, k)
         else:
             self.value[target.ident][k] = self._sum(statement, k)
+
+    def _accumulate(self, statement: Statement, k: int) -> None:
+        """A number: Σ_k x*(k) y(k), over nodes where x and y belong to nodes."""
+        (total,) = self.value[statement.target.ident]
+        for term in statement.terms:
+            assert term.operand is not None
+            if term.operand.rows is NODE:
+                for i, body in enumerate(self.node_body):
+                    if max(body, 0) == k:
+                        total += self._product(term, k, k, node=i)
+            elif term.operand.rows is not ONE or k == 0:  # a number counts once
+                total += self._product(term, k, k, node=None)
 
     def _sum(self, statement: Statement, k: int, node: int | None = None) -> Array:
         total: Array | None = None
@@ -155,12 +173,12 @@ class _Run:
         """number · left · operand · right, for the edge (outer, inner) where there is one."""
         # Place c: this body is `outer`, the child `inner`; place p: the parent is `outer`.
         here = outer if term.place == "c" else inner
-        there = {"k": inner, "c": inner, "p": outer}[term.place]
+        there = {"k": inner, "c": inner, "p": outer, "all": 0}[term.place]
         left, result = list(term.left), None
         if term.operand is not None:
             blocks = self._blocks(term.operand)
             if term.operand.rows is not NODE:
-                result = blocks[there]
+                result = blocks[there]  # the only block of a number
             elif node is not None:
                 result = blocks[node]
             else:
@@ -189,10 +207,13 @@ class _Run:
             assert node is not None
             moving = self.node_body[node] >= 0  # a node on the ground never moves
             matrix = self.nodes[node].pose.shift if moving else np.zeros((6, 6))
+        elif block.symbol.range is NODE:
+            assert node is not None
+            matrix = self.value[block.ident][node]
         elif block.step:
             matrix = self.value[block.symbol, True][inner]  # the edge belongs to the child
         else:
-            matrix = self.value[block.symbol, True][outer if block.place == "p" else here]
+            matrix = self.value[block.ident][outer if block.place == "p" else here]
         matrix = matrix.T if block.adjoint else matrix
         return _inverted(matrix, block, self.mech.bodies[here].name) if block.inverse else matrix
 

@@ -64,7 +64,10 @@ def _shared(statements: Sequence[Statement]) -> list[Statement]:
     known = {
         s.terms[0]: s.target
         for s in statements
-        if len(s.terms) == 1 and s.terms[0].operand is not None and not s.target.block
+        if len(s.terms) == 1
+        and s.terms[0].operand is not None
+        and not s.target.block
+        and s.target.rows is not ONE
     }
 
     def read(statement: Statement) -> Statement:
@@ -110,7 +113,7 @@ class _Lowering:
         """The value of an expression at body k, as a sum of terms."""
         known = self._values.get(expr)
         if known is not None:
-            return [Term(1.0, operand=known)]
+            return [_read(known)]
         if isinstance(expr, Zero):
             return []
         if isinstance(expr, Sum):
@@ -192,7 +195,7 @@ class _Lowering:
                 phi = resolvent(shift)
                 inner = product((phi.T if star else phi, rest))
                 return self._step(shift, star, inner)
-            return [Term(1.0, operand=self._recursion(shift, star, rest, whole))]
+            return [_read(self._recursion(shift, star, rest, whole))]
         if isinstance(factor, Identity):
             return self._right(rest)
         return self._letter(factor, rest)
@@ -220,11 +223,16 @@ class _Lowering:
             operand = self._right_quantity(rest)
             block = Block(leaf, adjoint=star, inverse=inverse)
             return [Term(1.0, (block,), operand)]
+        if isinstance(key, role.Vector):  # x*(k) y(k), to be summed up, or x(k) times a number
+            self._leaf(leaf)
+            operand = self._right_quantity(rest)
+            place: Place = "k" if star else "all"
+            return [Term(1.0, (Block(leaf, adjoint=star),), operand, place)]
         raise LoweringError(f"cannot make sweeps of {factor}: it has no blocks.")
 
     def _right(self, rest: Expr) -> list[Term]:
         if isinstance(rest, Identity):
-            return [Term(1.0, operand=self._identity_columns(rest.range))]
+            return [_read(self._identity_columns(rest.range))]
         return self.terms(rest)
 
     def _right_quantity(self, rest: Expr) -> Quantity:
@@ -280,7 +288,7 @@ class _Lowering:
         self._values[key] = target
         reads: tuple[tuple[Quantity, Place], ...] = ((matrix, "all"), (right, "all"))
         self.statements.append(Statement(target, special="dense_solve", reads=reads))
-        return [Term(1.0, operand=target)]
+        return [_read(target)]
 
     # ------------------------------------------------------------------------- definitions
 
@@ -432,7 +440,11 @@ def _scaled(term: Term, number: float) -> Term:
     return Term(term.number * number, term.left, term.operand, term.place, term.right)
 
 
+def _read(quantity: Quantity) -> Term:
+    """A quantity by itself; a number is there when the pass that sums it up is over."""
+    return Term(1.0, operand=quantity, place="all" if quantity.rows is ONE else "k")
+
+
 def _bare(term: Term) -> Quantity | None:
     """The operand of a term that is nothing else."""
-    plain = term.number == 1.0 and not term.left and not term.right and term.place == "k"
-    return term.operand if plain else None
+    return term.operand if term.operand is not None and term == _read(term.operand) else None

@@ -9,6 +9,9 @@ The grammar, on one screen:
     block      ::=  A(k), A*(k), A⁻¹(k)      a memoryless operator at a place
                  |  E(k, c), E*(p, k)        a step between a body and its child or parent
     place      ::=  k | c (each child, summed over) | p (the parent) | all
+
+A target in the space ONE is a number: its terms x*(k) y(k) are summed over all bodies, and it is
+read, at place "all", by later passes only.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from linkwise.algebra.expr import Expr, Symbol
+from linkwise.algebra.role import Vector
 from linkwise.algebra.space import Space
 
 Place = Literal["k", "c", "p", "all"]
@@ -73,6 +77,11 @@ class Block:
     step: bool = False
     place: Place = "k"
 
+    @property
+    def ident(self) -> Ident:
+        """What gives its value: the blocks of an operator, or a vector used as one."""
+        return self.symbol, not isinstance(self.symbol.role, Vector)
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -87,7 +96,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """target(k) = Σ terms, or a special rule by name.
+    """target(k) = Σ terms, or a special rule by name; a number is summed over all bodies.
 
     Attributes:
         target: What it gives.
@@ -108,7 +117,7 @@ class Statement:
             if term.operand is not None:
                 found.append((term.operand.ident, term.place))
             blocks = (*term.left, *term.right)
-            found.extend(((block.symbol, True), _where(block)) for block in blocks)
+            found.extend((block.ident, _where(block)) for block in blocks)
         return found
 
 

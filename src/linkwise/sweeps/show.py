@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.show import LATEX, UNICODE, Style
+from linkwise.algebra.space import ONE
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
 
 LOOPS = {
@@ -48,7 +49,7 @@ def statement_text(statement: Statement, style: Style) -> str:
     texts = list[str]()
     for term in sorted(statement.terms, key=lambda t: t.number < 0.0):
         sign = "-" if term.number < 0.0 else "+"
-        body = _term(term, style)
+        body = _term(term, style, number=statement.target.rows is ONE)
         size = abs(term.number)
         if size != 1.0:
             body = f"{size:g} {body}"
@@ -73,7 +74,7 @@ def _at(quantity: Quantity, place: str, style: Style) -> str:
         name = quantity.key.latex() if quantity.leaf or _is_leaf(quantity) else _tex(name)
     if place == "p,k":
         name = _edge_name(name)
-    return f"{name}({place})"
+    return name if quantity.rows is ONE else f"{name}({place})"
 
 
 def _is_leaf(quantity: Quantity) -> bool:
@@ -100,7 +101,7 @@ def _edge_name(name: str) -> str:
     return name
 
 
-def _term(term: Term, style: Style) -> str:
+def _term(term: Term, style: Style, *, number: bool) -> str:
     parts = [_block(block, style) for block in term.left]
     if term.operand is not None:
         parts.append(
@@ -108,8 +109,9 @@ def _term(term: Term, style: Style) -> str:
         )
     parts += [_block(block, style) for block in term.right]
     inner = " ".join(parts) or "I"
-    if term.place == "c":
-        return (r"\sum_c " if style is LATEX else "Σ_c ") + inner
+    over = "c" if term.place == "c" else ("k" if number and term.place == "k" else "")
+    if over:
+        return (rf"\sum_{over} " if style is LATEX else f"Σ_{over} ") + inner
     return inner
 
 
