@@ -205,12 +205,12 @@ def shown(text: str, start: int, stop: int, reason: str) -> str:
     before = "..." if first > 0 else ""
     after = "..." if last < len(text) else ""
     window = "".join(c if c.isprintable() else " " for c in text[first:last])
-    width = max(1, _width(text[start : min(stop, last)]))
-    offset = len(before) + _width(window[: start - first])
-    return f"{reason}\n    {before}{window}{after}\n    {' ' * offset}{'^' * width}"
+    marked = max(1, width(text[start : min(stop, last)]))
+    offset = len(before) + width(window[: start - first])
+    return f"{reason}\n    {before}{window}{after}\n    {' ' * offset}{'^' * marked}"
 
 
-def _width(text: str) -> int:
+def width(text: str) -> int:
     """Columns of a terminal that a text takes: marks above a letter take none."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return wide + sum(not unicodedata.combining(c) for c in text)

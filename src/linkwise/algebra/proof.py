@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkwise.algebra.derivation import Derivation, Step
-from linkwise.algebra.expr import Expr
+from linkwise.algebra.expr import Expr, Inverse, identity
 from linkwise.algebra.normal_form import opened
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import ALL
@@ -25,6 +25,17 @@ def proof_of(rule: Rule) -> Derivation | None:
         return Derivation(rule.left, (_by(rule, rule.left, rule.right),))
     found = _without(rule, rule)
     return found if found is not None else _difference(rule)
+
+
+def inverse_proof_of(rule: Rule) -> Derivation | None:
+    """For a rule A⁻¹ = X the derivation of A X = I; None for others, or if none was found.
+
+    `proof_of` may open A⁻¹ by the recursion that this very rule states; multiplying out does not.
+    """
+    if rule.kind != "theorem" or not isinstance(rule.left, Inverse):
+        return None
+    one = identity(rule.left.range)
+    return by_normal_form(rule.left.of @ rule.right, one, chain=rule.where == "serial chains")
 
 
 def _without(rule: Rule, excluded: Rule) -> Derivation | None:

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from linkwise.cli import info, tour
+from linkwise.cli import derive, identities, info, plan, spelling, tour
 from linkwise.errors import LinkwiseError
 
-COMMANDS = (info, tour)
+COMMANDS = (info, derive, plan, identities, tour)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,8 +35,8 @@ def _version() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; exit status 0 when all is well, 1 when a check failed, 2 for an error."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:  # a terminal that lacks ² or └ gets a ?
-        reconfigure(errors="replace")
+    if reconfigure is not None:  # a terminal that lacks φ gets phi
+        reconfigure(errors=spelling.register())
     options = parser().parse_args(arguments)
     try:
         status = int(options.run(options))

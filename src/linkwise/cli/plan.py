@@ -1,0 +1,58 @@
+"""`linkwise plan EXPR`: the sweeps over the tree that evaluate an operator expression."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from linkwise.cli.derive import NOTATION, read
+from linkwise.cli.robot import open_robot
+from linkwise.pipeline import derive, plan
+from linkwise.sweeps.cost import NOMINAL_BODIES, cost
+
+EXAMPLES = f"""examples:
+  linkwise plan "H phi M phi* H* vdot"            the Newton-Euler recursion
+  linkwise plan "mass^-1 (tau - bias)"            as it is written,
+  linkwise plan "mass^-1 (tau - bias)" --derive   and in its cheapest form
+  linkwise plan "mass" --derive --robot puma560   with the operation count on a robot
+  linkwise plan "J v" --latex                     for a paper
+
+reading sweeps:
+  for k = tips ... base   every body after its children; base ... tips: after its parent
+  x(k), x(p), x(c)        at body k, at its parent, at a child; Σ_c sums over the children
+
+{NOTATION}"""
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    p = commands.add_parser(
+        "plan",
+        help="the sweeps over the tree that evaluate an operator expression",
+        description="Prints the loops that evaluate an expression, in the fewest passes over the "
+        "tree, as the papers print them.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("expression", metavar="EXPR", help='for instance "mass^-1 (tau - bias)"')
+    p.add_argument("--derive", action="store_true", help="rewrite it to its cheapest form first")
+    p.add_argument("--latex", action="store_true", help="print LaTeX")
+    p.add_argument("--robot", metavar="ROBOT", help="count operations on this mechanism")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the sweeps and what they cost."""
+    mech = None if options.robot is None else open_robot(options.robot)
+    notes = sys.stderr if options.latex else sys.stdout
+    expr = read(options.expression, notes)
+    if options.derive:
+        expr = derive(expr).result
+    program = plan(expr)
+    print(program.latex() if options.latex else program)
+    where = f"{NOMINAL_BODIES} bodies with one freedom each"
+    if mech is not None:
+        where = f"{mech.name}: {mech.n_bodies} bodies, {mech.nv} degrees of freedom"
+    print(f"\n{cost(program, mech)} ({where})", file=notes)
+    return 0

@@ -1,0 +1,245 @@
+"""`linkwise derive`, `plan` and `identities`, called as a user calls them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from linkwise.algebra.parse import parse
+from linkwise.algebra.proof import inverse_proof_of
+from linkwise.algebra.rules import ALL, BY_NAME
+from linkwise.cli import main
+
+COMPLIANCE = "B* ψ* H* D⁻¹ H ψ B"
+
+
+def forms(out: str) -> list[str]:
+    """The expressions of a printed derivation."""
+    return [
+        line[4:] for line in out.splitlines() if line[:4] in ("    ", "  = ") and line[4] != " "
+    ]
+
+
+# ----------------------------------------------------------------------------------- derive
+
+
+def test_derive_shows_every_step(capsys):
+    assert main(["derive", "J mass^-1 J*"]) == 0
+    out = capsys.readouterr().out
+    lines = forms(out)
+    assert lines[0] == "J 𝓜⁻¹ J*"
+    assert lines[-1] == COMPLIANCE
+    assert "whitened propagation: (I - H ψ K) H φ = H ψ   [000 Lemma 5.1]" in out
+    assert "note:" not in out
+
+
+def test_derive_reads_m_as_the_mass_operator_and_says_so(capsys):
+    assert main(["derive", "J M^-1 J*"]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("note: M is read as 𝓜, the mass operator")
+    assert forms("\n".join(rest))[-1] == COMPLIANCE
+
+
+def test_derive_checks_on_a_robot_and_plans(capsys):
+    assert main(["derive", "mass^-1 (tau - bias)", "--check", "puma560", "--plan"]) == 0
+    out = capsys.readouterr().out
+    assert "checked on <Mechanism 'puma560'" in out and "every step agrees" in out
+    assert out.count("for k = ") == 3
+
+
+def test_a_failed_check_is_status_1(capsys, monkeypatch):
+    from linkwise.algebra.derivation import Derivation
+
+    for error in (1e-3, float("nan")):
+        monkeypatch.setattr(Derivation, "check", lambda self, mech, error=error: error)
+        assert main(["derive", "mass", "--check", "pendulum"]) == 1
+        assert "NOT EQUAL" in capsys.readouterr().out
+
+
+def test_derive_to_a_form(capsys):
+    assert main(["derive", "mass", "--to", "(I + H phi K) D (I + H phi K)*"]) == 0
+    assert "Proved in" in capsys.readouterr().out
+    assert main(["derive", "H phi", "--to", "H psi"]) == 1
+    assert "The two are not equal" in capsys.readouterr().out
+
+
+def test_derive_proves_equations(capsys):
+    assert main(["derive", "(I - H psi K) H phi = H psi"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("(I - H ψ K) H φ = H ψ\nProved in")
+    assert main(["derive", "H Pi_bar = 0"]) == 0
+    assert main(["derive", "J M^-1 J* = B* Omega B"]) == 0
+    assert "note: M is read as" in capsys.readouterr().out
+
+
+def test_an_identity_of_chains_is_told_as_such(capsys):
+    equation = "Omega = Upsilon + psi_tilde* Upsilon + Upsilon psi_tilde"
+    assert main(["derive", equation]) == 0
+    assert "on serial chains" in capsys.readouterr().out
+
+
+def test_latex_goes_alone_to_the_output(capsys):
+    assert main(["derive", "J M^-1 J*", "--latex", "--check", "pendulum"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("\\begin{aligned}") and shown.out.endswith("\\end{aligned}\n")
+    assert "note: M" in shown.err and "every step agrees" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["derive", "ph M"], "did you mean 'phi'"),
+        (["derive", ""], "The text is empty"),
+        (["derive", "H = H = H"], "not an equation"),
+        (["derive", "H =", "--to", "H"], "--to goes with one expression"),
+        (["derive", "H phi = M"], "BODY"),
+        (["derive", "mass", "--check", "chain(300)"], "at most 200 bodies"),
+        (["derive", "mass", "--check", "pumba560"], "did you mean 'puma560'"),
+        (["plan", "H H"], "cannot multiply  H  and  H"),
+        (["plan", "H", "--robot", "nothing"], "no file or built-in mechanism"),
+        (["identities", "nonsense"], "no identity called 'nonsense'"),
+        (["identities", ""], "no identity called ''"),
+    ],
+)
+def test_mistakes_are_status_2_and_explained(arguments, message, capsys):
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err and shown.err.startswith("linkwise: ")
+
+
+# ------------------------------------------------------------------------------------- plan
+
+
+def test_plan_prints_sweeps_and_cost(capsys):
+    assert main(["plan", "J v", "--robot", "puma560"]) == 0
+    out = capsys.readouterr().out
+    assert "V(k) = φ*(p,k) V(p) + H*(k) v(k)" in out
+    assert "operations (puma560: 6 bodies, 6 degrees of freedom)" in out
+
+
+def test_plan_derives_first_if_asked(capsys):
+    assert main(["plan", "J M^-1 J*"]) == 0
+    as_written = capsys.readouterr().out
+    assert main(["plan", "J M^-1 J*", "--derive"]) == 0
+    derived = capsys.readouterr().out
+    assert "= J 𝓜⁻¹ J*" in as_written and f"y = {COMPLIANCE}" in derived
+    assert derived.count("for k = ") == 2 <= as_written.count("for k = ")
+
+
+def test_plan_in_latex(capsys):
+    assert main(["plan", "J v", "--latex"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("\\left\\{") and "operations" in shown.err
+
+
+# ------------------------------------------------------------------------------- identities
+
+
+def test_the_table_has_every_identity(capsys):
+    assert main(["identities"]) == 0
+    head, _, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["name", "kind", "where", "source", "statement"]
+    assert len(rows) == len(ALL)
+    for rule, row in zip(ALL, rows, strict=True):
+        for part in (rule.name, rule.kind, rule.where, rule.source, str(rule)):
+            assert part in row
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("whitened propagation", "whitened propagation"),
+        ("Whitened  PROPAGATION", "whitened propagation"),
+        ("psi K H phi", "ψ K H φ"),
+        ("a.35", "a.35"),
+        ("5.1", "whitened propagation"),
+        ("psi_tilde = psi E_psi", "ψ̃ = ψ E_ψ"),
+    ],
+)
+def test_one_identity_by_any_of_its_names(asked, name, capsys):
+    assert main(["identities", asked]) == 0
+    out = capsys.readouterr().out
+    assert name in out.splitlines()
+    assert f"    {BY_NAME[name]}" in out.splitlines()
+
+
+def test_a_theorem_comes_with_its_proof(capsys):
+    assert main(["identities", "whitened propagation"]) == 0
+    out = capsys.readouterr().out
+    assert "proof in 2 steps" in out and "ψ K H φ = φ - ψ   [001 a.18]" in out
+    assert main(["identities", "Riccati equation"]) == 0
+    assert "proof" not in capsys.readouterr().out
+
+
+def test_the_inverse_is_proved_by_multiplying_out(capsys):
+    """Not by opening 𝓜⁻¹, which would use what is to be proved."""
+    assert main(["identities", "inverse of the mass operator"]) == 0
+    lines = forms(capsys.readouterr().out)
+    assert "𝓜 (I - H ψ K)* D⁻¹ (I - H ψ K)" in lines and lines[-1] == "I"
+    for name in ("inverse of the mass operator", "whitening inverts coloring", "a.10", "a.11"):
+        proof = inverse_proof_of(BY_NAME[name])
+        assert proof is not None and proof.replay() and str(proof.result) == "I"
+        known = {r.name for r in ALL if r.kind != "theorem"} | {"definitions"}
+        assert {step.identity for step in proof} <= known
+    assert inverse_proof_of(BY_NAME["whitened propagation"]) is None
+
+
+def test_the_table_in_latex(capsys):
+    assert main(["identities", "--latex"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(ALL) + 2
+    left, right = lines[1].strip().split(" && ")[0].split(" &= ")
+    assert parse(left) is ALL[0].left and parse(right, like=ALL[0].left) is ALL[0].right
+
+
+# -------------------------------------------------------------------------- help, terminals
+
+
+@pytest.mark.parametrize("command", ["derive", "plan", "identities"])
+def test_help_teaches_by_examples_that_work(command, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    out = capsys.readouterr().out
+    examples = [
+        line.strip() for line in out.splitlines() if line.startswith(f"  linkwise {command}")
+    ]
+    assert len(examples) >= 5
+    for example in examples:
+        assert main(_arguments(example)) == 0, example
+
+
+def _arguments(example: str) -> list[str]:
+    """The arguments of an example; two spaces begin its explanation."""
+    import shlex
+
+    return shlex.split(example.split("   ")[0])[1:]
+
+
+def run(arguments: list[str], encoding: str) -> subprocess.CompletedProcess[bytes]:
+    entry = "import sys; from linkwise.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", entry, *arguments],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+
+
+def test_a_terminal_without_greek_gets_names_that_can_be_typed():
+    done = run(["derive", "J mass^-1 J*"], "ascii")
+    assert done.returncode == 0, done.stderr
+    out = done.stdout.decode("ascii")
+    assert "?" not in out
+    assert [parse(form) for form in forms(out)][-1] is parse(COMPLIANCE)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp437", "utf-16"])
+def test_any_encoding_survives(encoding):
+    for arguments in (["plan", "mass^-1 (tau - bias)"], ["identities"], ["derive", "φ̂"]):
+        done = run(arguments, encoding)
+        assert done.returncode == (2 if "φ̂" in arguments else 0), done.stderr
+        assert b"Traceback" not in done.stderr
