@@ -5,7 +5,8 @@ at the configuration the file describes (the mean over the freedoms of a ball or
 
     stiffness = I / (T ζ)²,   damping = 2 I / T.
 
-M is the mass matrix with armature, here formed densely: it is needed once, while reading.
+M is the mass matrix with armature, here formed densely: it is needed once, while reading. MuJoCo
+leaves the armature out for bodies at the end of a tree that only slide along their own axes.
 """
 
 from __future__ import annotations
