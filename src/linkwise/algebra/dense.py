@@ -280,7 +280,7 @@ class Dense:
         up = np.concatenate([np.zeros(3), -mech.gravity])
         for k, body in enumerate(mech.bodies):
             p, pose = int(mech.parent[k]), self.step[k]
-            q_k, v_k = self.q[mech.q_slice(body.name)], self.v[mech.v_slice(body.name)]
+            q_k, v_k = self.q[mech.q_slice(body.hinge_name)], self.v[mech.v_slice(body.hinge_name)]
             own = body.outboard.shift.T @ (body.hinge.hinge_map(q_k).T @ v_k)
             V[k] = own if p < 0 else pose.shift.T @ V[p] + own
             rate = body.outboard.shift.T @ body.hinge.bias(q_k, v_k)
