@@ -7,9 +7,10 @@ from functools import cache
 import numpy as np
 
 import linkwise as lw
-from linkwise.algebra import JOINT, D
+from linkwise.algebra import JOINT, D, role
 from linkwise.algebra.dense import Dense
-from linkwise.algebra.expr import Expr, Inverse, Product, Sum
+from linkwise.algebra.expr import Expr, Inverse, Product, Sum, Symbol
+from linkwise.algebra.normal_form import opened
 from linkwise.spatial.array import Array
 
 MOVING = (
@@ -91,4 +92,8 @@ def magnitude(dense: Dense, expr: Expr) -> Array:
     if isinstance(expr, Inverse):
         inverse = np.abs(dense.matrix(expr))
         return inverse @ magnitude(dense, expr.of) @ inverse
-    return np.abs(dense.matrix(expr))
+    if isinstance(expr, Symbol) and isinstance(expr.role, role.Siblings):
+        shift, middle = expr.role.shift, expr.role.inside
+        return magnitude(dense, shift.T @ middle @ shift)
+    inside = opened(expr)  # I - G H is zero at a free hinge, but for round-off of its terms
+    return np.abs(dense.matrix(expr)) if inside is None else magnitude(dense, inside)

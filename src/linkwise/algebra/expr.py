@@ -31,11 +31,12 @@ _TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 class Expr:
     """An operator from `domain` to `range`; a stacked vector has the domain ONE."""
 
-    __slots__ = ("__weakref__", "domain", "range", "size")
+    __slots__ = ("__weakref__", "domain", "order", "range", "size")
 
     range: Space
     domain: Space
     size: int
+    order: str
 
     # ------------------------------------------------------------------------- arithmetic
 
@@ -141,6 +142,7 @@ def _make(cls: type[Expr], key: tuple[Any, ...], **fields: Any) -> Any:
         found = object.__new__(cls)
         for name, value in fields.items():
             object.__setattr__(found, name, value)
+        object.__setattr__(found, "order", _order(found))
         _TABLE[(cls, *key)] = found
     return found
 
@@ -446,7 +448,7 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
     if len(left) == 1 and left[0][0] == 1.0:
         return left[0][1]
     size = _bounded(1 + sum(e.size for _, e in left))
-    left.sort(key=lambda term: (term[1].size, order_key(term[1])))
+    left.sort(key=lambda term: (term[1].size, term[1].order))
     return _make(
         Sum,
         tuple(x for term in left for x in term),
@@ -482,9 +484,19 @@ def _adopt(expr: Expr, space: tuple[Space, Space] | None) -> Expr:
     return expr
 
 
-def order_key(expr: Expr) -> str:
-    """What terms of a sum are ordered by: their text."""
-    return str(expr)
+def _order(expr: Expr) -> str:
+    """What terms of a sum are ordered by: their text, put together from that of their parts."""
+    if isinstance(expr, Symbol):
+        return expr.name
+    if isinstance(expr, Adjoint):
+        return f"{expr.of.name}*"
+    if isinstance(expr, Inverse):
+        return f"({expr.of.order})⁻¹"
+    if isinstance(expr, Product):
+        return " ".join(f"({f.order})" if isinstance(f, Sum) else f.order for f in expr.factors)
+    if isinstance(expr, Sum):
+        return " + ".join(f"{c:g} {e.order}" for c, e in expr.terms)
+    return type(expr).__name__
 
 
 def inverse(of: Expr) -> Expr:

@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import NODE, ONE, Space
-from linkwise.errors import ExpressionError, LoweringError, ShapeError
+from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross_force, cross_velocity
@@ -35,10 +35,10 @@ def run(
         nodes: Names of the nodes of the space NODE, in order.
         values: Vectors (n,) and lists of blocks by the names of their symbols.
     """
-    return _Run(program, mech, q, v, nodes, values or {}).result()
+    return Run(program, mech, q, v, nodes, values or {}).result()
 
 
-class _Run:
+class Run:
     """The values of one run: for each quantity a list with one array a body (or node)."""
 
     def __init__(
@@ -183,7 +183,7 @@ class _Run:
                 result = blocks[node]
             else:
                 left.pop()  # B: forces at the nodes of this body, summed up
-                result = self._from_nodes(blocks, there)
+                result = self._from_nodes(blocks, there, self.size(term.operand.columns))
         for block in reversed(left):
             matrix = self._block(block, here, inner, outer, node)
             result = matrix if result is None else matrix @ result
@@ -194,8 +194,7 @@ class _Run:
             result = np.eye(6)
         return term.number * result
 
-    def _from_nodes(self, blocks: list[Array], body: int) -> Array:
-        columns = blocks[0].shape[1] if blocks else 0
+    def _from_nodes(self, blocks: list[Array], body: int, columns: int) -> Array:
         total = np.zeros((6, columns))
         for node, k, block in zip(self.nodes, self.node_body, blocks, strict=True):
             if k == body:
@@ -215,7 +214,18 @@ class _Run:
         else:
             matrix = self.value[block.ident][outer if block.place == "p" else here]
         matrix = matrix.T if block.adjoint else matrix
-        return _inverted(matrix, block, self.mech.bodies[here].name) if block.inverse else matrix
+        return self._inverted(matrix, block, here) if block.inverse else matrix
+
+    def _inverted(self, matrix: Array, block: Block, k: int) -> Array:
+        if matrix.size == 0:
+            return matrix.T
+        try:
+            return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise SingularHingeError(
+                f"{block.symbol} is singular at body {self.mech.bodies[k].name!r}: nothing resists "
+                "its hinge. Give the body or what it carries some inertia, or the hinge an armature."
+            ) from None
 
     # --------------------------------------------------------------------------- specials
 
@@ -292,17 +302,3 @@ class _Run:
             )
         ends = np.cumsum(sizes)
         return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
-
-
-def _inverted(matrix: Array, block: Block, body: str) -> Array:
-    if matrix.size == 0:
-        return matrix.T
-    try:
-        return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        from linkwise.errors import SingularHingeError
-
-        raise SingularHingeError(
-            f"{block.symbol} is singular at body {body!r}: nothing resists its hinge. Give the "
-            "body or what it carries some inertia, or the hinge an armature."
-        ) from None
