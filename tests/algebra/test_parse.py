@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import linkwise as lw
 from linkwise.algebra import (
     NODE,
     ONE,
@@ -21,6 +22,7 @@ from linkwise.algebra import (
     J,
     K,
     M,
+    N,
     P_plus,
     Phi,
     bias,
@@ -126,6 +128,15 @@ def test_every_name_is_read_as_typed_printed_and_in_latex(name):
     assert parse(name) is expr
     assert parse(str(expr)) is expr
     assert parse(expr.latex()) is expr
+
+
+def test_the_family_with_armature_is_read_back():
+    derived = lw.derive((mass + N).inv @ tau).result
+    assert "ψ′" in str(derived)
+    assert parse(str(derived)) is derived
+    assert parse(derived.latex()) is derived
+    assert parse("D_prime") is parse("D′") is not D
+    assert parse("K'") is K.T
 
 
 # ------------------------------------------------------------------------------ the grammar

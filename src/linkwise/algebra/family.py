@@ -40,7 +40,7 @@ class Family:
     mark: str = ""
 
     def _part(self, part: str, range_: Space, domain: Space, text: str, tex: str) -> Symbol:
-        tex = f"{tex}_{{{self.mark}}}" if self.mark else tex
+        tex = _marked(tex, self.mark)
         key = role.Riccati((self.E, self.M, self.H, self.noise, self.mark), part)
         return symbol(text + self.mark, range_, domain, key, part + self.mark, tex)
 
@@ -104,14 +104,15 @@ class Family:
         """Υ: outward Lyapunov recursion with core H* D⁻¹ H."""
         core = self.H.T @ self.D.inv @ self.H
         key = role.Lyapunov(self.E_psi, self.E_psi, core, outward=True)
-        name = ("Υ" + self.mark, "Upsilon" + self.mark, r"\Upsilon")
+        name = ("Υ" + self.mark, "Upsilon" + self.mark, _marked(r"\Upsilon", self.mark))
         return symbol(name[0], self.E.range, self.E.range, key, name[1], name[2])
 
     @property
     def Xi(self) -> Symbol:
         """What the outward recursion leaves between siblings; zero on a chain."""
         key = role.Siblings(self.E_psi, self.Upsilon)
-        return symbol("Ξ" + self.mark, self.E.range, self.E.range, key, "Xi" + self.mark, r"\Xi")
+        name = ("Ξ" + self.mark, "Xi" + self.mark, _marked(r"\Xi", self.mark))
+        return symbol(name[0], self.E.range, self.E.range, key, name[1], name[2])
 
     @property
     def whitening(self) -> Expr:
@@ -158,7 +159,15 @@ def resolvent(E: Symbol, *, strict: bool = False) -> Symbol:
     name, text = name + mark, text + mark
     if strict:
         name, text, tex = name[0] + "̃" + name[1:], text + "_tilde", rf"\tilde{{{tex}}}"
+    tex = _marked(tex, mark)
     return symbol(name, E.range, E.domain, role.Resolvent(E, strict), text, tex)
+
+
+def _marked(tex: str, mark: str) -> str:
+    """The LaTeX of a name with a mark behind it, raised so that no subscript is doubled."""
+    raised = r"\prime" if mark == "′" else rf"\text{{{mark}}}"
+    base = f"{{{tex}}}" if "^" in tex else tex
+    return f"{base}^{{{raised}}}" if mark else tex
 
 
 def lyapunov(a: Symbol, core: Expr, b: Symbol | None = None) -> Symbol:

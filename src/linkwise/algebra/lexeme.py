@@ -14,7 +14,8 @@ from functools import cache
 from typing import NoReturn
 
 from linkwise.algebra.expr import Expr, Symbol
-from linkwise.algebra.symbols import VOCABULARY
+from linkwise.algebra.family import riccati
+from linkwise.algebra.symbols import VOCABULARY, E_phi, H, M, N
 from linkwise.errors import ExpressionError, unknown_name
 
 SHOWN = 90
@@ -25,6 +26,12 @@ ALIASES: Mapping[str, str] = {
     **{"ℳ": "mass", "𝒞": "bias", "𝔞": "a", "𝔟": "b", "𝒯": "tau", "𝒱": "V", "Ω": "Omega"},
 }
 """Other ways to write names of the vocabulary."""
+
+PRIMED = (
+    *("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar"),
+    *("E_psi", "psi", "psi_tilde", "Upsilon", "Xi"),
+)
+"""What (𝓜 + N)⁻¹ brings with it: D′, K′, ψ′ and the rest, typed D_prime, K_prime, psi_prime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ _PATTERNS = tuple(
         ("number", r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"),
         ("both", r"⁻\*|⁻ᵀ" + _exponent(rf"[-−]\s*(?:\*|{_T})")),
         ("inverse", r"⁻¹|\.inv(?![A-Za-z0-9_])" + _exponent(r"[-−]\s*1(?![\d.])")),
-        ("adjoint", rf"['′†ᵀ]|\.{_T}" + _exponent(rf"(?:\*|{_T})")),
+        ("adjoint", rf"['†ᵀ]|\.{_T}" + _exponent(rf"(?:\*|{_T})")),
         ("star", r"\*"),
         ("sign", r"[-−+]"),
         ("times", r"[@·⋅]"),
@@ -184,6 +191,10 @@ def _vocabulary() -> dict[str, Expr]:
     for expr in VOCABULARY.values():
         if isinstance(expr, Symbol):
             found |= {expr.name: expr, expr.tex: expr}
+    with_armature = riccati(E_phi, M, H, N)
+    for part in PRIMED:
+        symbol: Symbol = getattr(with_armature, part)
+        found |= {f"{part}_prime": symbol, symbol.name: symbol, symbol.tex: symbol}
     return found | {alias: VOCABULARY[name] for alias, name in ALIASES.items()}
 
 
