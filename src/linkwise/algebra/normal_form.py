@@ -170,10 +170,10 @@ def _one(rule: Rule) -> Replacement:
 
 
 def _applicable(words: Words, replacements: Sequence[Replacement]) -> Iterator[Replacement]:
+    yield from _cancellations(words)  # before M of M M⁻¹ is replaced by something longer
     for replacement in replacements:
         if any(position(word, replacement.word) >= 0 for word in words):
             yield replacement
-    yield from _cancellations(words)
 
 
 def _cancellations(words: Words) -> Iterable[Replacement]:

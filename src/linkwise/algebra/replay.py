@@ -8,7 +8,7 @@ from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import Expr, product
 from linkwise.algebra.family import Family
 from linkwise.algebra.invert import families_of
-from linkwise.algebra.normal_form import Replacement, opened, replaced
+from linkwise.algebra.normal_form import Replacement, normal_form, opened, replaced
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.search import directions, everywhere, kept_sums
 from linkwise.algebra.words import Words, collected, expand, flat
@@ -25,7 +25,14 @@ def replays(derivation: Derivation) -> bool:
 
 
 def justified(step: Step) -> bool:
-    """Whether a step follows by its identity, or by definitions and arithmetic if it has none."""
+    """Whether a step follows by its identity, or by definitions and arithmetic if it has none.
+
+    Where a product with an inverse has gone on the way (A A⁻¹ = I), the normal forms are compared.
+    """
+    return _follows(step) or normal_form(step.before) == normal_form(step.after)
+
+
+def _follows(step: Step) -> bool:
     if step.rule is None:
         return expand(step.before, opened=opened) == expand(step.after, opened=opened)
     for keep in _alphabets(step):

@@ -66,7 +66,7 @@ class Run:
             bodies = range(self.mech.n_bodies)
             order = bodies if step.direction == "base_to_tip" else reversed(bodies)
             whole = [s for s in step.statements if s.special == "dense_solve"]
-            each = [s for s in step.statements if s.special != "dense_solve"]
+            each = [s for s in step.statements if s.special != "dense_solve" and not self._known(s)]
             for statement in each:
                 self.value[statement.target.ident] = self._empty(statement.target)
             for statement in whole:  # they need earlier passes only
@@ -80,6 +80,10 @@ class Run:
         )
         stacked = np.concatenate([np.zeros((0, columns)), *blocks])
         return stacked[:, 0] if self.program.result.columns is ONE else stacked
+
+    def _known(self, statement: Statement) -> bool:
+        """Whether what it gives was given: a or b of one's own."""
+        return statement.special in ("a", "b") and statement.special in self.given
 
     # ----------------------------------------------------------------------------- spaces
 
@@ -224,7 +228,7 @@ class Run:
         except np.linalg.LinAlgError:
             raise SingularHingeError(
                 f"{block.symbol} is singular at body {self.mech.bodies[k].name!r}: nothing resists "
-                "its hinge. Give the body or what it carries some inertia, or the hinge an armature."
+                "its hinge. Give the body, or what it carries, inertia, or the hinge an armature."
             ) from None
 
     # --------------------------------------------------------------------------- specials
