@@ -61,6 +61,25 @@ def to_pinocchio(mech: Mechanism, model: Any, q: Array) -> Array:
     return out
 
 
+def velocity_order(mech: Mechanism, model: Any) -> list[int]:
+    """Where each entry of a velocity of ours stands in Pinocchio's: `v_pin[order] = v`.
+
+    A free joint is (linear, angular) there, in body axes as here.
+    """
+    order = list[int]()
+    for body in mech.bodies:
+        if body.hinge.nv == 0:
+            continue
+        first = model.joints[model.getJointId(body.hinge_name)].idx_v
+        own = [3, 4, 5, 0, 1, 2] if isinstance(body.hinge, Free) else range(body.hinge.nv)
+        order += [first + i for i in own]
+    return order
+
+
+SWAPPED = [3, 4, 5, 0, 1, 2]
+"""Spatial vectors are (linear, angular) in Pinocchio."""
+
+
 def agreement(
     mech: Mechanism, path: str | os.PathLike[str], *, samples: int = 3, free: bool = False
 ) -> Agreement:
