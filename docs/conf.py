@@ -17,7 +17,9 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "identity_table",
     "plain_docstrings",
+    "printed_output",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]

@@ -6,6 +6,7 @@ The blocks of one file share one namespace and run in an empty directory. A bloc
 
 import doctest
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -73,7 +74,7 @@ CONSOLE = [(page, *command) for page in PAGES for command in commands(page)]
 def test_console_commands_run(page, command, shown, tmp_path, monkeypatch):
     """A `linkwise` command prints what the page shows, beside the files its Python blocks write."""
     test_blocks_run(page, tmp_path, monkeypatch)
-    arguments = command.split("#")[0].split()[1:]
+    arguments = shlex.split(command, comments=True)[1:]
     done = subprocess.run(
         [sys.executable, "-c", ENTRY, *arguments],
         cwd=tmp_path,

@@ -1,0 +1,54 @@
+"""What the documentation shows as output is what its code prints."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(p for p in DOCS.glob("*.md") if "```output" in p.read_text(encoding="utf-8"))
+
+
+def _extension():
+    path = DOCS / "_ext" / "printed_output.py"
+    spec = importlib.util.spec_from_file_location("printed_output", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+EXTENSION = _extension()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_output_is_what_the_code_prints(page):
+    differences = EXTENSION.differences(page.read_text(encoding="utf-8"))
+    assert not differences, "\n".join(differences)
+
+
+def test_every_page_with_output_is_found():
+    assert DOCS / "algebra.md" in PAGES
+
+
+TEXT = """```python
+print(6 * 7)
+```
+
+```output
+41
+```
+
+```python
+print("not shown")
+```
+"""
+
+
+def test_a_difference_is_found_and_mended():
+    (difference,) = EXTENSION.differences(TEXT)
+    assert difference.startswith("line 5: the page shows\n41\n")
+    assert EXTENSION.updated(TEXT) == TEXT.replace("41", "42")
+    assert not EXTENSION.differences(EXTENSION.updated(TEXT))
