@@ -24,6 +24,7 @@ from linkwise.algebra import (
     K,
     L,
     M,
+    N,
     Omega,
     P,
     P_plus,
@@ -55,7 +56,7 @@ from linkwise.algebra import (
     vector,
 )
 from linkwise.algebra.expr import product, total
-from linkwise.algebra.family import resolvent
+from linkwise.algebra.family import resolvent, riccati
 
 # Operators of a user, besides those of the mechanism.
 OWN = memoryless("Q", BODY, BODY, definite=True)
@@ -64,13 +65,22 @@ OWN_SHIFT = shift("F")
 OWN_VECTOR = vector("u", BODY)
 OWN_NAMED = named("N_q", H @ phi @ OWN @ phi.T @ H.T)
 
+# The articulated-body quantities with armature at the hinges.
+_armed = riccati(E_phi, M, H, N)
+ARMED: tuple[Expr, ...] = (
+    *(_armed.P, _armed.D, _armed.G, _armed.K, _armed.Pi_bar, _armed.E_psi, _armed.psi),
+    *(_armed.whitening, _armed.coloring, _armed.Upsilon),
+)
+
 LETTERS: tuple[Expr, ...] = (
     *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
     *(Upsilon, Xi, J, mass, Omega, S, Delta_phi, Delta_psi, L, Phi, Psi),
+    *(N, (mass + N), *ARMED),
     *(OWN, OWN_GAIN, OWN_SHIFT, resolvent(OWN_SHIFT), OWN_NAMED),
 )
 INVERSES: tuple[Expr, ...] = (
     *(M.inv, P.inv, D.inv, R.inv, OWN.inv, phi.inv, psi.inv, mass.inv, OWN_NAMED.inv),
+    *((mass + N).inv, (H @ phi @ M @ phi.T @ H.T + N).inv),
     *((I - E_phi).inv, (I - E_psi).inv, (I - OWN_SHIFT).inv, (phi @ M).inv),
     *((I + H @ phi @ K).inv, (I - H @ psi @ K).inv, (H @ phi @ M @ phi.T @ H.T).inv),
     *((I + B.T @ M @ B).inv, (I + J @ mass.inv @ J.T).inv, (M @ phi.T @ psi).inv),

@@ -23,7 +23,7 @@ from linkwise.algebra.expr import (
 )
 from linkwise.algebra.family import Family
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, ONE, Space
-from linkwise.errors import ExpressionError, ShapeError
+from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -80,7 +80,7 @@ class Dense:
         if isinstance(expr, Adjoint):
             return self.matrix(expr.of).T
         if isinstance(expr, Inverse):
-            return np.asarray(np.linalg.inv(self.matrix(expr.of)), dtype=np.float64)
+            return self._inverse(expr.of)
         if isinstance(expr, Product):
             result = self.matrix(expr.factors[0])
             for factor in expr.factors[1:]:
@@ -95,6 +95,14 @@ class Dense:
             return np.zeros((self.size(expr.range), self.size(expr.domain)))
         assert isinstance(expr, Identity)
         return np.eye(self.size(expr.range))
+
+    def _inverse(self, of: Expr) -> Array:
+        try:
+            return np.asarray(np.linalg.inv(self.matrix(of)), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise ExpressionError(
+                f"{of} is singular on {self.mech.name} in this state: it has no inverse."
+            ) from None
 
     # ----------------------------------------------------------------------------- spaces
 
@@ -187,10 +195,11 @@ class Dense:
         if source not in self.values:
             raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
         blocks = [np.asarray(block, dtype=np.float64) for block in self.values[source]]
-        if len(blocks) != self.mech.n_bodies:
+        wanted = len(self.slices(leaf.range))
+        if len(blocks) != wanted:
             raise ShapeError(
-                f"{leaf} has {len(blocks)} blocks; one for each of the {self.mech.n_bodies} bodies "
-                "is wanted."
+                f"{leaf} has {len(blocks)} blocks; one for each {leaf.range.block} is wanted, "
+                f"{wanted} here."
             )
         return blocks
 
@@ -244,7 +253,7 @@ class Dense:
         for k in reversed(range(n)):
             H_k = H[joint[k], body[k]]
             D = H_k @ P[k] @ H_k.T + (0.0 if N is None else N[joint[k], joint[k]])
-            G = np.linalg.solve(D, H_k @ P[k]).T if len(D) else np.zeros((6, 0))
+            G = self._solved(D, H_k @ P[k], k).T if len(D) else np.zeros((6, 0))
             bar = np.eye(6) - G @ H_k
             P_plus = bar @ P[k]
             step = np.zeros((6, 6)) if parent[k] < 0 else E[body[parent[k]], body[k]]
@@ -254,6 +263,15 @@ class Dense:
             if parent[k] >= 0:
                 P[parent[k]] += step @ P_plus @ step.T
         return parts
+
+    def _solved(self, D: Array, right: Array, k: int) -> Array:
+        try:
+            return np.asarray(np.linalg.solve(D, right), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise SingularHingeError(
+                f"D is singular at body {self.mech.bodies[k].name!r}: nothing resists its hinge. "
+                "Give the body, or what it carries, inertia, or the hinge an armature."
+            ) from None
 
     # ---------------------------------------------------------------------------- vectors
 

@@ -247,6 +247,9 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
                 best, best_cost = near, near_cost
             if len(seen) >= budget.forms:
                 break
+    own_cost = _cost_of(cost, expr)
+    if own_cost is not None and (best_cost is None or own_cost < best_cost):  # type: ignore[operator]
+        return Derivation(expr)  # multiplying out did no good
     return Derivation(expr, (*opening.steps, *best.path()))
 
 

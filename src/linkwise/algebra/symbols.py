@@ -20,6 +20,7 @@ from linkwise.algebra.family import (
     riccati,
 )
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, ONE, Space
+from linkwise.errors import ExpressionError
 
 I = identity()
 """The identity; it takes the space of what stands beside it."""
@@ -43,8 +44,24 @@ E_psi, psi, psi_tilde = articulated.E_psi, articulated.psi, articulated.psi_tild
 Upsilon, Xi = articulated.Upsilon, articulated.Xi
 
 
+_OF_THE_MECHANISM = {
+    **{"M": (BODY, BODY), "H": (JOINT, BODY), "N": (JOINT, JOINT), "Delta_phi": (INBOARD, BODY)},
+    **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE)},
+}
+"""Names whose values come from the mechanism and its state."""
+
+
+def _check_name(name: str, range_: Space, domain: Space) -> None:
+    if _OF_THE_MECHANISM.get(name, (range_, domain)) != (range_, domain):
+        raise ExpressionError(
+            f"{name} is a quantity of the mechanism, from {_OF_THE_MECHANISM[name][1]} to "
+            f"{_OF_THE_MECHANISM[name][0]}; call your own from {domain} to {range_} otherwise."
+        )
+
+
 def vector(name: str, space: Space, *, ascii: str = "", tex: str = "") -> Symbol:
     """A stacked vector of your own, to be given when the expression is evaluated."""
+    _check_name(ascii or name, space, ONE)
     return symbol(name, space, ONE, role.Vector(ascii or name), ascii or name, tex or name)
 
 
@@ -61,6 +78,12 @@ def memoryless(
     tex: str = "",
 ) -> Symbol:
     """A block-diagonal operator of your own; its blocks are given when it is evaluated."""
+    _check_name(ascii or name, range_, domain)
+    if range_.block != domain.block:
+        raise ExpressionError(
+            f"{name} cannot be memoryless from {domain} to {range_}: one has a block for each "
+            f"{domain.block}, the other for each {range_.block}."
+        )
     key = role.Memoryless(
         ascii or name,
         is_symmetric=symmetric,

@@ -236,7 +236,13 @@ class Run:
     def _dense_solve(self, statement: Statement) -> None:
         (matrix, _), (right, _) = statement.reads
         A = np.concatenate(self._blocks(matrix))
-        x = np.linalg.solve(A, np.concatenate(self._blocks(right))).astype(np.float64)
+        try:
+            x = np.linalg.solve(A, np.concatenate(self._blocks(right))).astype(np.float64)
+        except np.linalg.LinAlgError:
+            raise ExpressionError(
+                f"the inverse of {matrix.key} is asked for, which is singular on {self.mech.name} "
+                "in this state."
+            ) from None
         sizes = self.sizes(statement.target.rows)
         self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
 
@@ -288,9 +294,19 @@ class Run:
                 raise ExpressionError(
                     f"no value was given for {leaf}: values={{'{key.source}': ...}}."
                 )
-            self.value[leaf, True] = [
-                np.asarray(x, dtype=np.float64) for x in self.given[key.source]
-            ]
+            self.value[leaf, True] = self._given(leaf, self.given[key.source])
+
+    def _given(self, leaf: Symbol, values: Sequence[Array] | Array) -> list[Array]:
+        """Blocks of an operator of one's own, with their shapes checked."""
+        blocks = [np.asarray(x, dtype=np.float64) for x in values]
+        rows, columns = self.sizes(leaf.range), self.sizes(leaf.domain)
+        shapes = list(zip(rows, columns, strict=True))
+        if [block.shape for block in blocks] != shapes:
+            raise ShapeError(
+                f"{leaf} has blocks of shapes {[block.shape for block in blocks]}; one for each "
+                f"{leaf.range.block} is wanted: {shapes}."
+            )
+        return blocks
 
     def _split(self, leaf: Symbol, source: str) -> list[Array]:
         if source in self.given:
