@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
+from hypothesis import given, settings
 
+import linkwise as lw
 from linkwise.algebra.parse import parse
 from linkwise.algebra.proof import inverse_proof_of
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.cli import main
+from tests.algebra.test_parse import expressions
 
 COMPLIANCE = "B* ψ* H* D⁻¹ H ψ B"
 
@@ -98,7 +102,9 @@ def test_latex_goes_alone_to_the_output(capsys):
         (["derive", "H phi = M"], "BODY"),
         (["derive", "mass", "--check", "chain(300)"], "at most 200 bodies"),
         (["derive", "mass", "--check", "pumba560"], "did you mean 'puma560'"),
+        (["derive", "(J J*)^-1", "--check", "pendulum"], "J J* is singular on pendulum"),
         (["plan", "H H"], "cannot multiply  H  and  H"),
+        (["plan", "(M + phi M phi*)^-1"], "cannot invert"),
         (["plan", "H", "--robot", "nothing"], "no file or built-in mechanism"),
         (["identities", "nonsense"], "no identity called 'nonsense'"),
         (["identities", ""], "no identity called ''"),
@@ -108,6 +114,24 @@ def test_mistakes_are_status_2_and_explained(arguments, message, capsys):
     assert main(arguments) == 2
     shown = capsys.readouterr()
     assert message in shown.err and shown.err.startswith("linkwise: ")
+
+
+def test_a_hinge_that_nothing_resists_is_named(tmp_path, capsys):
+    builder = lw.Builder("thin").body(
+        "arm", hinge=lw.Pin((0, 1, 0)), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    )
+    lw.save(builder.body("ghost", "arm", lw.Pin((1, 0, 0))).build(), tmp_path / "thin.urdf")
+    assert main(["derive", "psi M psi*", "--check", str(tmp_path / "thin.urdf")]) == 2
+    assert "D is singular at body 'ghost'" in capsys.readouterr().err
+
+
+@settings(max_examples=60, deadline=None)
+@given(expressions())
+def test_any_expression_is_answered(expr):
+    """With a form, or with a reason: never with a crash, and soon."""
+    began = time.process_time()
+    assert main(["derive", "--check", "chain(4)", "--plan", "--", f"({expr})"]) in (0, 2)
+    assert time.process_time() - began < 10.0
 
 
 # ------------------------------------------------------------------------------------- plan
