@@ -47,7 +47,7 @@ from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
     from linkwise import algebra, convert, models
-    from linkwise.pipeline import derive, plan, prove
+    from linkwise.pipeline import compile, derive, plan, prove
 
 __version__ = "0.1.0"
 
@@ -84,6 +84,7 @@ __all__ = [
     "Translation",
     "Universal",
     "algebra",
+    "compile",
     "convert",
     "derive",
     "load",
@@ -94,7 +95,7 @@ __all__ = [
 ]
 
 _LAZY_MODULES = ("algebra", "convert", "models")
-_LAZY_FUNCTIONS = ("derive", "plan", "prove")
+_LAZY_FUNCTIONS = ("compile", "derive", "plan", "prove")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from linkwise.algebra.derivation import Derivation, random_dense, residual
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.search import Budget, by_normal_form, cheapest, connect
 from linkwise.errors import ExpressionError
+from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.cost import Cost
 from linkwise.sweeps.cost import cost as program_cost
 from linkwise.sweeps.lower import lower
 from linkwise.sweeps.program import Program
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
 
 
 def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) -> Derivation:
@@ -121,4 +127,22 @@ def plan(expr: Expr) -> Program:
     return lower(expr)
 
 
-__all__ = ["Cost", "Derivation", "Proof", "derive", "plan", "prove"]
+def compile(expr: Expr, mech: Mechanism, *, nodes: Sequence[str] = ()) -> Kernel:
+    """Machine code of an expression on one mechanism, for this computer.
+
+    Args:
+        expr: The expression; its cheapest form is derived first.
+        mech: The mechanism; its numbers are folded into the code.
+        nodes: Nodes of the space NODE, in order.
+    """
+    from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.llvm import compile_graph
+    from linkwise.codegen.trace import trace
+
+    derivation = derive(expr)
+    program = lower(derivation.result)
+    traced = trace(program, mech, nodes)
+    return Kernel(mech, derivation, program, traced, compile_graph(traced))
+
+
+__all__ = ["Cost", "Derivation", "Proof", "compile", "derive", "plan", "prove"]

@@ -1,0 +1,113 @@
+"""Blocks with their structure: a rigid shift is a rotation and an offset, not 36 numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Objects = Any
+"""An array of dtype object: numbers and graph nodes mixed."""
+
+
+def columns_crossed(p: Objects, x: Objects) -> Objects:
+    """p × each column of x (3, m)."""
+    return np.stack(
+        [p[1] * x[2] - p[2] * x[1], p[2] * x[0] - p[0] * x[2], p[0] * x[1] - p[1] * x[0]]
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShiftBlock:
+    """φ = [[rot, p~ rot], [0, rot]], or its adjoint; multiplies from either side."""
+
+    rot: Objects
+    p: Objects
+    star: bool = False
+
+    __array_ufunc__ = None  # NumPy arrays leave products with it to this class
+
+    @property
+    def T(self) -> ShiftBlock:
+        """The adjoint."""
+        return ShiftBlock(self.rot, self.p, not self.star)
+
+    def __matmul__(self, x: Objects) -> Objects:
+        if self.star:
+            back = self.rot.T
+            moved = x[3:] - columns_crossed(self.p, x[:3])  # v + ω × p
+            return np.concatenate([back @ x[:3], back @ moved])
+        force = self.rot @ x[3:]
+        return np.concatenate([self.rot @ x[:3] + columns_crossed(self.p, force), force])
+
+    def __rmatmul__(self, x: Objects) -> Objects:
+        return (self.T @ x.T).T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArticulatedBlock:
+    """ψ = φ (I - G H) or K = φ G, or an adjoint, applied factor by factor and never multiplied out.
+
+    Attributes:
+        shift: φ(p, k).
+        G: Gain at k.
+        H: Hinge map at k; None for K.
+        star: The adjoint is meant.
+    """
+
+    shift: ShiftBlock
+    G: Objects
+    H: Objects | None
+    star: bool = False
+
+    __array_ufunc__ = None
+
+    @property
+    def T(self) -> ArticulatedBlock:
+        """The adjoint."""
+        return ArticulatedBlock(self.shift, self.G, self.H, not self.star)
+
+    def __matmul__(self, x: Objects) -> Objects:
+        if self.star:
+            moved = self.shift.T @ x
+            gained = self.G.T @ moved
+            return gained if self.H is None else moved - self.H.T @ gained
+        inner = self.G @ x if self.H is None else x - self.G @ (self.H @ x)
+        return self.shift @ inner
+
+    def __rmatmul__(self, x: Objects) -> Objects:
+        return (self.T @ x.T).T
+
+
+def inverse(matrix: Objects) -> Objects:
+    """Inverse of a small symmetric positive definite matrix, by L D L* without square roots."""
+    n = len(matrix)
+    lower = np.full((n, n), 0.0, dtype=object)
+    reciprocal: list[Any] = [0.0] * n
+    for j in range(n):
+        d = matrix[j, j]
+        for k in range(j):
+            d = d - lower[j, k] * lower[j, k] * reciprocal[k]
+        reciprocal[j] = 1.0 / d
+        for i in range(j + 1, n):
+            e = matrix[i, j]
+            for k in range(j):
+                e = e - lower[i, k] * lower[j, k] * reciprocal[k]
+            lower[i, j] = e  # L scaled by D: divided where it is used
+    unit = np.full((n, n), 0.0, dtype=object)
+    for j in range(n):
+        unit[j, j] = 1.0
+        for i in range(j + 1, n):
+            total = 0.0
+            for k in range(j, i):
+                total = total - lower[i, k] * reciprocal[k] * unit[k, j]
+            unit[i, j] = total
+    out = np.full((n, n), 0.0, dtype=object)
+    for i in range(n):
+        for j in range(i, n):
+            total = 0.0
+            for k in range(j, n):
+                total = total + unit[k, i] * reciprocal[k] * unit[k, j]
+            out[i, j] = out[j, i] = total
+    return out

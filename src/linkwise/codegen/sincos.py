@@ -1,0 +1,61 @@
+"""Sine and cosine together, as LLVM instructions on scalars or vectors.
+
+x = k π/2 + r with |r| ≤ π/4: k by rounding, r by subtracting k π/2 in three parts (Cody and Waite),
+then the Taylor polynomials of sine and cosine, exchanged and signed by the quadrant. Good to 2
+units in the last place for |x| < 1e5 rad; beyond, the caller takes the C library's functions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+# π/2 in three parts: the first two have 33 significant bits, so that k times them is exact.
+PARTS: Final = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+SINE: Final = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(1, 9))
+COSINE: Final = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(1, 10))
+LARGEST: Final = 1e5
+"""Angles beyond this go to the C library [rad]."""
+
+# Adding and subtracting 1.5 · 2^52 rounds a double to an integer.
+ROUND: Final = 6755399441055744.0
+
+
+def emit_sincos(build: Any, x: Any, constant: Any, integer: Any, int_type: Any) -> tuple[Any, Any]:
+    """Instructions for (sin x, cos x).
+
+    Args:
+        build: The instruction builder.
+        x: A double, or a vector of them.
+        constant: Makes a constant of x's type.
+        integer: Makes a constant of the integer type of the same width.
+        int_type: That type.
+    """
+    magic = constant(ROUND)
+    shifted = build.fadd(build.fmul(x, constant(2.0 / math.pi)), magic)
+    k = build.fsub(shifted, magic)
+    r = x
+    for part in PARTS:
+        r = build.fsub(r, build.fmul(k, constant(part)))
+    r2 = build.fmul(r, r)
+    sine = build.fadd(r, build.fmul(build.fmul(r, r2), _horner(build, r2, SINE, constant)))
+    cosine = build.fadd(constant(1.0), build.fmul(r2, _horner(build, r2, COSINE, constant)))
+    quadrant = build.bitcast(shifted, int_type)  # its low bits are k
+    odd = build.icmp_signed("!=", build.and_(quadrant, integer(1)), integer(0))
+    first = build.select(odd, cosine, sine)
+    second = build.select(odd, sine, cosine)
+    flip_sine = build.icmp_signed("!=", build.and_(quadrant, integer(2)), integer(0))
+    next_quadrant = build.add(quadrant, integer(1))
+    flip_cosine = build.icmp_signed("!=", build.and_(next_quadrant, integer(2)), integer(0))
+    return (
+        build.select(flip_sine, build.fneg(first), first),
+        build.select(flip_cosine, build.fneg(second), second),
+    )
+
+
+def _horner(build: Any, x: Any, coefficients: tuple[float, ...], constant: Any) -> Any:
+    """c_0 + c_1 x + c_2 x² + ..."""
+    value = constant(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        value = build.fadd(build.fmul(value, x), constant(c))
+    return value

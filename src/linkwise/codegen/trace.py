@@ -1,0 +1,227 @@
+"""Tracing: the interpreter run on graph nodes instead of numbers gives the scalar graph.
+
+What runs is the same code as the reference; only blocks keep their structure here (`block.py`), so
+that a shift costs two rotations and a cross product, ψ is never multiplied out, and what meets
+under one shift is added up before it is shifted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Symbol
+from linkwise.algebra.family import Family
+from linkwise.codegen.block import ArticulatedBlock, ShiftBlock, inverse
+from linkwise.codegen.graph import Graph, Scalar
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.sweeps.interpret import Run
+from linkwise.sweeps.program import Block, Program, Statement, Term
+
+SNAP = 4e-16
+"""Entries of constant rotations this close to 0 or ±1 are taken to be that: files print angles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A program of one mechanism as a graph.
+
+    Attributes:
+        graph: All nodes.
+        inputs: For each input array its name and length, in order.
+        outputs: Node of each entry of the result, row by row.
+        shape: Shape of the result for one state.
+    """
+
+    graph: Graph
+    inputs: tuple[tuple[str, int], ...]
+    outputs: list[int]
+    shape: tuple[int, ...]
+
+
+def trace(program: Program, mech: Mechanism, nodes: Sequence[str] = ()) -> Traced:
+    """The scalar graph of a program on a mechanism."""
+    run = _Trace(program, mech, nodes)
+    result = run.result()
+    flat = [
+        x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
+        for x in np.asarray(result, dtype=object).ravel()
+    ]
+    return Traced(run.graph, tuple(run.arrays), [x.node for x in flat], np.shape(result))
+
+
+class _Trace(Run):
+    """The interpreter, with graph nodes for q, v and all vectors."""
+
+    def __init__(self, program: Program, mech: Mechanism, nodes: Sequence[str]) -> None:
+        self.graph = Graph()
+        self.arrays: list[tuple[str, int]] = []
+        self.program, self.mech = program, mech
+        self.nodes = [mech.node(name) for name in nodes]
+        self.node_body = [mech.body_index[node.body] for node in self.nodes]
+        self.given: dict[str, Any] = {}
+        self.value = {}
+        self.q = self._input("q", mech.nq)
+        sources = {s.role.source for s in program.inputs if isinstance(s.role, role.Vector)}
+        moving = bool(sources & {"v", "a", "b"})
+        self.v = self._input("v", mech.nv) if moving else np.zeros(mech.nv)
+        for leaf in program.inputs:
+            self._load(leaf)
+
+    def _input(self, name: str, size: int) -> Any:
+        self.arrays.append((name, size))
+        out = np.empty(size, dtype=object)
+        for i in range(size):
+            out[i] = Scalar(self.graph, self.graph.input(f"{name}[{i}]"))
+        return out
+
+    def _split(self, leaf: Symbol, source: str) -> list[Array]:
+        sizes = self.sizes(leaf.range)
+        vector = self.v if source == "v" else self._input(source, sum(sizes))
+        ends = np.cumsum(sizes)
+        return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
+
+    # ------------------------------------------------------------------------- structured blocks
+
+    def _block(self, block: Block, here: int, inner: int, outer: int, node: int | None) -> Any:
+        key = block.symbol.role
+        if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
+            family = Family(*key.family)
+            shift = self.value[family.E, True][inner]
+            if isinstance(shift, ShiftBlock):
+                G = self.value[family.G, True][inner]
+                H = self.value[family.H, True][inner] if key.part == "E_psi" else None
+                found = ArticulatedBlock(shift, G, H)
+                return found.T if block.adjoint else found
+        return super()._block(block, here, inner, outer, node)
+
+    def _inverted(self, matrix: Any, block: Block, k: int) -> Any:
+        del block, k
+        return inverse(matrix) if matrix.size else matrix.T
+
+    def _execute(self, statement: Statement, k: int) -> None:
+        symbol = statement.target.key
+        if statement.target.block and isinstance(symbol, Symbol):
+            key = symbol.role
+            if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
+                return  # applied factor by factor: see _block
+        super()._execute(statement, k)
+        if statement.target.block and isinstance(symbol, Symbol) and symbol.symmetric:
+            _mirror(self.value[statement.target.ident][k])
+
+    def _sum(self, statement: Statement, k: int, node: int | None = None) -> Array:
+        """What comes from a child under one shift is added up first: φ (s + G g)."""
+        plain = list[Term]()
+        shifted = dict[Symbol, list[Term]]()
+        for term in statement.terms:
+            shift = self._shift_of(term)
+            if shift is None:
+                plain.append(term)
+            else:
+                shifted.setdefault(shift, []).append(term)
+        if not shifted or not self.mech.children[k]:
+            return super()._sum(statement, k, node)
+        rest = Statement(statement.target, tuple(plain))
+        total: Any = super()._sum(rest, k, node) if plain else 0.0
+        for shift, terms in shifted.items():
+            for c in self.mech.children[k]:
+                total = total + self.value[shift, True][c] @ self._gathered(terms, c)
+        return total
+
+    def _shift_of(self, term: Term) -> Symbol | None:
+        """The rigid shift under which a term arrives from the children."""
+        if term.place != "c" or len(term.left) != 1 or term.right or term.operand is None:
+            return None
+        symbol = term.left[0].symbol
+        if isinstance(symbol.role, role.Shift):
+            return symbol if symbol.role.source == "phi" else None
+        if isinstance(symbol.role, role.Riccati):
+            shift = Family(*symbol.role.family).E
+            is_rigid = isinstance(shift.role, role.Shift) and shift.role.source == "phi"
+            return shift if is_rigid else None
+        return None
+
+    def _gathered(self, terms: Sequence[Term], c: int) -> Any:
+        straight: Any = 0.0
+        gains = dict[Symbol, Any]()
+        for term in terms:
+            assert term.operand is not None
+            x = term.number * self._blocks(term.operand)[c]
+            key = term.left[0].symbol.role
+            part = key.part if isinstance(key, role.Riccati) else "E"
+            if part != "K":
+                straight = straight + x
+            if part != "E":
+                assert isinstance(key, role.Riccati)
+                family = Family(*key.family)
+                H = self.value[family.H, True][c]
+                gained = x if part == "K" else -(H @ x)
+                gains[family.G] = gains.get(family.G, 0.0) + gained
+        for gain, g in gains.items():
+            straight = straight + self.value[gain, True][c] @ g
+        return straight
+
+    # ------------------------------------------------------------------------------- specials
+
+    def _special(self, statement: Statement, k: int) -> Any:
+        mech, body = self.mech, self.mech.bodies[k]
+        q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
+        v_k = self.v[None, mech.v_start[k] : mech.v_start[k + 1]]
+        away = body.outboard is not Pose.identity()
+        match statement.special:
+            case "phi(q)" | "Delta_phi(q)":
+                return self._pose(k)
+            case "H(q)":
+                H = _first(body.hinge.hinge_map(q_k), 2)
+                return H @ body.outboard.shift if away else H
+            case "a":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                H_k = _first(body.hinge.hinge_map(q_k), 2)
+                rate = _first(body.hinge.bias(q_k, v_k), 1)
+                if away:
+                    H_k = H_k @ body.outboard.shift
+                    rate = body.outboard.shift.T @ rate
+                a_k = cross_velocity(V_k[None], (H_k.T @ v_k[0])[None])[0] + rate
+                if mech.parent[k] < 0:
+                    up = np.concatenate([np.zeros(3), -mech.gravity])[:, None]
+                    a_k = a_k + (self._pose(k).T @ up)[:, 0]
+                return a_k[:, None]
+            case _:
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                momentum = mech.inertias[k].apply(V_k[None])
+                return cross_force(V_k[None], momentum)[0][:, None]
+
+    def _pose(self, k: int) -> ShiftBlock:
+        body, mech = self.mech.bodies[k], self.mech
+        q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
+        pose = _snapped(body.inboard) @ body.hinge.pose(q_k) @ _snapped(body.outboard)
+        return ShiftBlock(_first(pose.rot, 2), _first(pose.p, 1))
+
+
+def _first(array: Any, axes: int) -> Any:
+    """Without the leading axis that tracing adds; constants may come without it."""
+    return array[0] if np.ndim(array) > axes else array
+
+
+def _snapped(pose: Pose) -> Pose:
+    if pose is Pose.identity():
+        return pose
+    rot = pose.rot.copy()
+    for value in (0.0, 1.0, -1.0):
+        rot[np.abs(rot - value) < SNAP] = value
+    return Pose(rot, pose.p)
+
+
+def _mirror(matrix: Any) -> None:
+    """A symmetric block: the lower triangle is the upper one, the same nodes."""
+    n = len(matrix)
+    for i in range(n):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]

@@ -1,0 +1,91 @@
+"""The scalar graph: folding, sharing, counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkwise.codegen.block import inverse
+from linkwise.codegen.graph import Graph, Scalar
+
+
+@pytest.fixture
+def xy():
+    graph = Graph()
+    return Scalar(graph, graph.input("x")), Scalar(graph, graph.input("y"))
+
+
+def evaluate(scalar: Scalar, values: dict[str, float]) -> float:
+    """The value of a node, by plain recursion."""
+    graph = scalar.graph
+
+    def go(node: int) -> float:
+        a, b = graph.a[node], graph.b[node]
+        return {
+            "const": lambda: graph.value[node],
+            "input": lambda: values[graph.inputs[a]],
+            "add": lambda: go(a) + go(b),
+            "sub": lambda: go(a) - go(b),
+            "mul": lambda: go(a) * go(b),
+            "neg": lambda: -go(a),
+            "inv": lambda: 1.0 / go(a),
+            "sqrt": lambda: go(a) ** 0.5,
+            "sin": lambda: float(np.sin(go(a))),
+            "cos": lambda: float(np.cos(go(a))),
+        }[graph.op[node]]()
+
+    return go(scalar.node)
+
+
+def test_constants_fold(xy):
+    x, y = xy
+    for folded in (x + 0.0, 1.0 * x, x - 0.0, (x * y.reciprocal()) * y, x + y - y + 0 * y):
+        assert evaluate(folded, {"x": 3.0, "y": 5.0}) == 3.0
+    opposite = -x
+    assert (x + 0.0).node == (1.0 * x).node == (-opposite).node == x.node
+    assert ((x * y.reciprocal()) * y).node == x.node
+    assert x.graph.op[(x - x).node] == "const"
+    assert x.graph.op[(x * 0.0).node] == "const"
+    assert x.graph.value[(y * y.reciprocal()).node] == 1.0
+
+
+def test_equal_is_the_same_node(xy):
+    x, y = xy
+    assert (x + y).node == (y + x).node
+    assert (x * y).node == (y * x).node
+    assert ((-x) * y).node == (-(x * y)).node
+    assert (x - y).node == (-(y - x)).node
+    assert (x.sin() * x.sin()).graph.count([(x.sin() * x.sin()).node])["sin"] == 1
+
+
+def test_random_expressions_keep_their_value():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        graph = Graph()
+        names = ["a", "b", "c"]
+        values = {n: float(rng.uniform(0.5, 2.0)) for n in names}
+        pool = [(Scalar(graph, graph.input(n)), values[n]) for n in names]
+        pool += [(Scalar(graph, graph.constant(c)), c) for c in (0.0, 1.0, -1.0, 0.7)]
+        for _ in range(12):
+            (s, x), (t, y) = (pool[i] for i in rng.integers(len(pool), size=2))
+            choices = [
+                (s + t, x + y),
+                (s - t, x - y),
+                (s * t, x * y),
+                (-s, -x),
+                (s.cos(), np.cos(x)),
+            ]
+            if abs(x) > 0.1:
+                choices.append((s.reciprocal(), 1.0 / x))
+            pool.append(choices[rng.integers(len(choices))])
+        for scalar, value in pool:
+            assert evaluate(scalar, values) == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_small_inverse(n):
+    rng = np.random.default_rng(n)
+    root = rng.standard_normal((n, n))
+    matrix = root @ root.T + np.eye(n)
+    found = inverse(matrix.astype(object)).astype(float)
+    np.testing.assert_allclose(found @ matrix, np.eye(n), atol=1e-12)
