@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from linkwise.algebra import role
 from linkwise.algebra.expr import (
     Adjoint,
@@ -21,6 +23,7 @@ from linkwise.algebra.expr import (
     product,
 )
 from linkwise.algebra.family import Family, family_of, resolvent, riccati
+from linkwise.algebra.symbols import H
 from linkwise.algebra.words import Word, Words, expand
 
 
@@ -148,7 +151,7 @@ def _innovations(family: Family) -> Expr:
 
 
 def families_of(words: Words) -> tuple[Family, ...]:
-    """Families of the letters, and those that a word H φ M φ* H* brings with it."""
+    """Families of the letters, and those that words H φ M φ* H* and φ M φ* bring with them."""
     found: dict[Family, None] = {}
     for word in words:
         for letter in word:
@@ -160,4 +163,27 @@ def families_of(words: Words) -> tuple[Family, ...]:
             family = pattern(word[i : i + 5])
             if family is not None:
                 found[family] = None
+    for E, core in _composites(words):
+        if not any(family.E is E and family.M is core for family in found):
+            found[riccati(E, core, H)] = None
     return tuple(found)
+
+
+def _composites(words: Words) -> Iterator[tuple[Symbol, Symbol]]:
+    """Shift and core of φ M φ*, and of composite inertias: what Lyapunov's equation speaks of."""
+    for word in words:
+        for letter in word:
+            key = letter.role if isinstance(letter, Symbol) else None
+            if isinstance(key, role.Lyapunov) and key.a is key.b and isinstance(key.core, Symbol):
+                yield key.a, key.core
+        for phi, core, star in zip(word, word[1:], word[2:], strict=False):
+            key = phi.role if isinstance(phi, Symbol) and phi.T is star else None
+            if (
+                isinstance(key, role.Resolvent)
+                and not key.strict
+                and isinstance(key.of.role, role.Shift)
+                and isinstance(core, Symbol)
+                and isinstance(core.role, role.Memoryless)
+                and core.symmetric
+            ):
+                yield key.of, core

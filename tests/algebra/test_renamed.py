@@ -1,0 +1,217 @@
+"""Nothing is recognised by its name: the same forms are found when every symbol has another."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from linkwise.algebra import (
+    BODY,
+    JOINT,
+    NODE,
+    ONE,
+    B,
+    E_phi,
+    Expr,
+    H,
+    I,
+    J,
+    M,
+    N,
+    Omega,
+    P,
+    R,
+    a,
+    b,
+    bias,
+    f,
+    mass,
+    memoryless,
+    named,
+    phi,
+    phi_tilde,
+    psi,
+    role,
+    shift,
+    tau,
+    v,
+    vector,
+)
+from linkwise.algebra.derivation import random_dense, residual
+from linkwise.algebra.expr import Symbol, symbol
+from linkwise.algebra.family import (
+    HINGE_MAP,
+    RIGID_SHIFT,
+    SPATIAL_INERTIA,
+    Family,
+    lyapunov,
+    resolvent,
+    riccati,
+)
+from linkwise.algebra.normal_form import WITH_NOISE
+from linkwise.algebra.rule import substituted
+from linkwise.algebra.rules import BY_NAME
+from linkwise.algebra.search import NOISELESS, SIMPLIFYING
+from linkwise.algebra.symbols import articulated
+from linkwise.pipeline import derive, plan, prove
+from tests.algebra import trees
+from tests.algebra.test_derive import ACCELERATION, CHEAPEST, FORWARD, GIVEN, INNOVATIONS
+
+PARTS = (
+    *("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar", "E_psi", "psi", "psi_tilde"),
+    *("Upsilon", "Xi", "E", "M", "H", "phi"),
+)
+
+
+@dataclass(frozen=True)
+class Language:
+    """Every symbol of the vocabulary under another name."""
+
+    change: dict[Symbol, Expr]
+
+    def of(self, expr: Expr) -> Expr:
+        return substituted(expr, self.change)
+
+    def back(self, expr: Expr) -> Expr:
+        there = {new: old for old, new in self.change.items() if isinstance(new, Symbol)}
+        return substituted(expr, there)
+
+
+def language(
+    E: Symbol, core: Symbol, projection: Symbol, pick: Symbol, *, of_the_state: bool
+) -> Language:
+    family: Family = riccati(E, core, projection)
+    change: dict[Symbol, Expr] = {getattr(articulated, n): getattr(family, n) for n in PARTS}
+    change[phi_tilde] = resolvent(E, strict=True)
+    change[R] = lyapunov(E, core)
+    change[B] = pick
+    vectors = {tau: "in", v: "rate", a: "push", b: "pull", f: "load"}
+    for old, name in vectors.items():
+        change[old] = (
+            symbol(name, old.range, ONE, old.role) if of_the_state else vector(name, old.range)
+        )
+    for i, old in enumerate((mass, bias, J, INNOVATIONS, Omega)):
+        change[old] = named(f"n{i}", substituted(old.role.definition, change))
+    return Language(change)
+
+
+OTHER_NAMES = language(  # the same roles, so the values of the mechanism too
+    symbol("step", BODY, BODY, RIGID_SHIFT),
+    symbol("lump", BODY, BODY, SPATIAL_INERTIA),
+    symbol("door", JOINT, BODY, HINGE_MAP),
+    symbol("grip", BODY, NODE, role.PickOff()),
+    of_the_state=True,
+)
+OTHER_OPERATORS = language(  # nothing of a mechanism at all, but for where the nodes are
+    shift("F"),
+    memoryless("Q", BODY, BODY, definite=True),
+    memoryless("C", JOINT, BODY, independent=True),
+    symbol("Z", BODY, NODE, role.PickOff()),
+    of_the_state=False,
+)
+each_language = pytest.mark.parametrize(
+    "other", [OTHER_NAMES, OTHER_OPERATORS], ids=["names", "operators"]
+)
+
+
+def test_no_symbol_is_left():
+    for other in (OTHER_NAMES, OTHER_OPERATORS):
+        for expr in (FORWARD, ACCELERATION):
+            standard = set(str(derive(expr).result).replace("(", " ").replace(")", " ").split())
+            renamed = set(str(other.of(expr)).replace("(", " ").replace(")", " ").split())
+            assert not standard & renamed - {"-", "+"}
+
+
+@each_language
+@pytest.mark.parametrize("name", CHEAPEST)
+def test_cheapest_form(name, other):
+    expr, form, passes = CHEAPEST[name]
+    began = time.perf_counter()
+    derivation = derive(other.of(expr))
+    assert time.perf_counter() - began < 2.0
+    assert other.back(derivation.result) is form
+    assert derivation.replay()
+    assert len(plan(derivation.result).passes) <= passes
+
+
+@each_language
+@pytest.mark.parametrize("name", GIVEN)
+def test_to_a_given_form(name, other):
+    expr, form = GIVEN[name]
+    began = time.perf_counter()
+    derivation = derive(other.of(expr), to=other.of(form))
+    assert time.perf_counter() - began < 2.0
+    assert other.back(derivation.result) is form
+    assert derivation.replay()
+
+
+def test_forward_dynamics_in_three_passes():
+    found = derive(OTHER_NAMES.of(FORWARD)).result
+    assert OTHER_NAMES.back(found) is derive(FORWARD).result
+    assert len(plan(found).passes) == 3
+
+
+def test_forward_dynamics_with_given_biases_is_fd4_in_two_passes():
+    """Where a and b are given, nothing is left for a first sweep: 001 (5.16), (5.17)."""
+    found = derive(OTHER_OPERATORS.of(FORWARD))
+    assert len(plan(found.result).passes) == 2
+    assert derive(OTHER_OPERATORS.back(found.result), to=GIVEN["FD4"][1]).replay()
+    assert "smoothed bias" in {step.identity for step in found}
+
+
+def test_other_names_give_the_same_numbers():
+    for expr in (FORWARD, mass.inv, J @ mass.inv @ J.T):
+        renamed = OTHER_NAMES.of(expr)
+        mech = trees.branched(5)
+        dense = random_dense(mech, [expr, tau, f], 5, [mech.bodies[-1].name])
+        assert np.allclose(dense(renamed), dense(expr), rtol=1e-12, atol=1e-12)
+
+
+def test_other_operators_hold_numerically():
+    for name in ("FD3", "FD4", "operational space", "composite body", "sum of squares"):
+        expr, form = GIVEN[name]
+        derivation = derive(OTHER_OPERATORS.of(expr), to=OTHER_OPERATORS.of(form))
+        assert derivation.check(trees.branched(6), seed=6) < 1e-8
+
+
+# -------------------------------------------------------------------------------- armature
+
+
+def test_armature_has_a_family_of_its_own():
+    """(𝓜 + N)⁻¹ by the Riccati recursion with D = H P H* + N."""
+    armed = riccati(E_phi, M, H, N)
+    expr = J @ (mass + N).inv @ J.T
+    found = derive(expr)
+    assert found.result is B.T @ armed.psi.T @ H.T @ armed.D.inv @ H @ armed.psi @ B
+    assert found.replay()
+    assert len(plan(found.result).passes) == 2
+    for seed in range(6):
+        mech = trees.branched(seed)
+        assert found.check(mech, seed=seed) < 1e-10
+    assert prove((mass + N).inv @ (mass + N), I).found
+
+
+def test_identities_that_are_used_with_armature_hold_with_it():
+    armed = riccati(E_phi, M, H, N)
+    names = {*WITH_NOISE, *SIMPLIFYING} - set(NOISELESS)
+    rules = [BY_NAME[name].about(armed) for name in sorted(names)]
+    assert armed.P is not P and armed.psi is not psi and phi is armed.phi
+    for seed in range(40):
+        mech = trees.branched(seed)
+        dense = random_dense(mech, [s for r in rules for s in (r.left, r.right)], seed)
+        if trees.condition(dense) > 1e4 or not mech.armature.any():
+            continue
+        for one in rules:
+            assert residual(dense, one.left, one.right) < 1e-10, one.name
+
+
+def test_identities_that_need_no_armature_fail_with_it():
+    armed = riccati(E_phi, M, H, N)
+    mech = next(m for m in map(trees.branched, range(20)) if m.armature.all())
+    for name in ("H G = I", "innovations factorisation"):
+        one = BY_NAME[name].about(armed)
+        dense = random_dense(mech, [one.left, one.right], 0)
+        assert residual(dense, one.left, one.right) > 1e-6
