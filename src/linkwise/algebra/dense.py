@@ -138,7 +138,7 @@ class Dense:
 
     def _leaf(self, leaf: Symbol) -> Array:
         key = leaf.role
-        if isinstance(key, role.Named):
+        if isinstance(key, role.Named | role.Composite):
             return self.matrix(key.definition)
         if isinstance(key, role.Vector):
             return self._vector(leaf, key.source)

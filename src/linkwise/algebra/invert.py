@@ -16,6 +16,7 @@ from linkwise.algebra.expr import (
     Adjoint,
     Expr,
     Inverse,
+    Product,
     Symbol,
     identity,
     inverse,
@@ -40,6 +41,10 @@ def opened_inverse(expr: Inverse) -> Expr | None:
     """The same operator without this inverse, or None where it has to stay one."""
     if isinstance(expr.of, Symbol | Adjoint):
         return _of_leaf(expr.of)
+    if isinstance(expr.of, Product):
+        of_factors = _of_product(expr.of.factors, 1.0)
+        if of_factors is not None:
+            return of_factors
     words = expand(expr.of, opened=opened_name)
     if len(words) == 1:
         ((word, number),) = words.items()

@@ -83,6 +83,25 @@ class Memoryless(Role):
 
 
 @dataclass(frozen=True, slots=True)
+class Composite(Role):
+    """A memoryless expression taken as one operator, so that its blocks can be inverted.
+
+    Attributes:
+        definition: The expression: sums and products of memoryless operators.
+    """
+
+    definition: Expr
+
+    @property
+    def symmetric(self) -> bool:  # noqa: D102
+        return self.definition.symmetric
+
+    @property
+    def invertible(self) -> bool:  # noqa: D102
+        return True
+
+
+@dataclass(frozen=True, slots=True)
 class PickOff(Role):
     """B: takes a force at a node to the body it is fixed on. Its adjoint picks nodes off bodies."""
 

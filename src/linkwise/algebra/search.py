@@ -229,6 +229,9 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         budget: When to stop.
     """
     began = time.perf_counter()
+    inside = _inside_inverses(expr, cost, budget)
+    if inside.steps:
+        return inside.then(cheapest(inside.result, cost, budget))
     if count(expr, opened) > MOST_WORDS:
         return opened_steps(expr)  # too long to be multiplied out: names and inverses only
     opening, first = _start(expr)
@@ -251,6 +254,18 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
     if own_cost is not None and (best_cost is None or own_cost < best_cost):  # type: ignore[operator]
         return Derivation(expr)  # multiplying out did no good
     return Derivation(expr, (*opening.steps, *best.path()))
+
+
+def _inside_inverses(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
+    """What stays an inverse is made cheap inside: (J 𝓜⁻¹ J*)⁻¹ is the inverse of a cheaper form."""
+    steps, here = list[Step](), expr
+    for node in list(nodes(expr)):
+        if isinstance(node, Inverse) and node.size > 2 and opened_inverse(node) is None:
+            for s in cheapest(node.of, cost, budget).steps:
+                after = _swapped(here, inverse(s.before), inverse(s.after))
+                steps.append(Step(here, after, s.identity, s.statement, s.source, s.where, s.rule))
+                here = after
+    return Derivation(expr, tuple(steps))
 
 
 def _cost_of(cost: Cost, expr: Expr) -> object | None:

@@ -195,7 +195,7 @@ class Run:
             assert result is not None
             result = result @ self._block(block, here, inner, outer, node)
         if result is None:  # a bare number stands for a multiple of the identity
-            result = np.eye(6)
+            result = np.eye(self.sizes(term.rows)[here])
         return term.number * result
 
     def _from_nodes(self, blocks: list[Array], body: int, columns: int) -> Array:

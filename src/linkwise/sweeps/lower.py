@@ -21,7 +21,10 @@ from linkwise.algebra.expr import (
     Symbol,
     Zero,
     identity,
+    inverse,
+    nodes,
     product,
+    symbol,
     total,
 )
 from linkwise.algebra.family import Family, resolvent
@@ -30,6 +33,7 @@ from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
 from linkwise.algebra.symbols import H, M, phi, v
 from linkwise.algebra.words import count, expand, left_factored, rebuilt
 from linkwise.errors import LoweringError
+from linkwise.sweeps.cost import cost
 from linkwise.sweeps.name import Names
 from linkwise.sweeps.program import Block, Place, Program, Quantity, Statement, Term
 from linkwise.sweeps.schedule import scheduled
@@ -46,17 +50,24 @@ def lower(expr: Expr) -> Program:
     Raises:
         LoweringError: Some inverse in it cannot be had by a recursion; says which.
     """
-    lowering = _Lowering()
-    result = lowering.result(_arranged(expr))
+    programs = [_program(expr, arranged) for arranged in _arrangements(expr)]
+    return min(programs, key=cost)
+
+
+def _program(expr: Expr, arranged: Expr) -> Program:
+    lowering = _Lowering(arranged)
+    result = lowering.result(arranged)
     passes = scheduled(_shared(lowering.statements))
     return Program(expr, result, passes, tuple(lowering.inputs))
 
 
-def _arranged(expr: Expr) -> Expr:
-    """Names and inverses opened; collected so that recursions are shared, unless it is too long."""
-    if count(expr, _opened) > MOST_WORDS:
-        return rebuilt(expr, _opened)
-    return left_factored(expand(expr, opened=_opened), expr.range, expr.domain)
+def _arrangements(expr: Expr) -> list[Expr]:
+    """Names and inverses opened: as it stands, and collected so that recursions are shared."""
+    stands = rebuilt(expr, _opened)
+    if count(stands) > MOST_WORDS:
+        return [stands]
+    collected = left_factored(expand(stands), expr.range, expr.domain)
+    return [stands] if collected is stands else [stands, collected]
 
 
 def _shared(statements: Sequence[Statement]) -> list[Statement]:
@@ -94,10 +105,10 @@ def _opened(leaf: Expr) -> Expr | None:
 class _Lowering:
     """The statements made so far, and what is already there."""
 
-    def __init__(self) -> None:
+    def __init__(self, expr: Expr) -> None:
         self.statements: list[Statement] = []
         self.inputs: dict[Symbol, None] = {}
-        self.names = Names()
+        self.names = Names(node.name for node in nodes(expr) if isinstance(node, Symbol))
         self._values: dict[Expr, Quantity] = {}
         self._defined: set[Symbol] = set()
 
@@ -218,7 +229,9 @@ class _Lowering:
             return self._step(leaf, star, rest)
         if isinstance(key, role.Siblings):
             return self._siblings(key, rest)
-        if isinstance(key, role.PickOff | role.Memoryless | role.Riccati | role.Lyapunov):
+        if isinstance(
+            key, role.PickOff | role.Memoryless | role.Composite | role.Riccati | role.Lyapunov
+        ):
             self._define(leaf)
             operand = self._right_quantity(rest)
             block = Block(leaf, adjoint=star, inverse=inverse)
@@ -276,13 +289,16 @@ class _Lowering:
 
     def _dense_inverse(self, factor: Inverse, rest: Expr) -> list[Term]:
         """A small dense matrix: solved as a whole, between passes."""
+        if factor.range in TREE_SPACES and factor.of.causality == "memoryless":
+            return self._letter(inverse(_composite(factor.of)), rest)
         if factor.range in TREE_SPACES:
             raise LoweringError(
                 f"cannot invert  {factor.of}  by a recursion: an inverse is had of memoryless "
                 "operators, of resolvents, of H φ M φ* H* (by Riccati) and of small matrices over "
                 "nodes. Rewrite the expression so that it has one of these."
             )
-        matrix, right = self.value(_arranged(factor.of)), self._right_quantity(rest)
+        inside = _arrangements(factor.of)[-1]
+        matrix, right = self.value(inside), self._right_quantity(rest)
         key = product((factor, rest))
         target = Quantity(self.names.of(key), key.range, _columns(key), key)
         self._values[key] = target
@@ -302,6 +318,8 @@ class _Lowering:
             self._define_riccati(leaf, Family(*key.family), key.part)
         elif isinstance(key, role.Lyapunov):
             self._define_lyapunov(leaf, key)
+        elif isinstance(key, role.Composite):
+            self._define_block(leaf, self._memoryless_terms(key.definition))
         else:
             self.inputs[leaf] = None
             self._define_kinematics(leaf)
@@ -355,10 +373,7 @@ class _Lowering:
     def _define_lyapunov(self, leaf: Symbol, key: role.Lyapunov) -> None:
         self._define(key.a)
         self._define(key.b)
-        core = [
-            Term(number, tuple(self._core_block(letter) for letter in word))
-            for word, number in expand(key.core, opened=_opened).items()
-        ]
+        core = self._memoryless_terms(key.core)
         place: Place = "p" if key.outward else "c"
         left = Block(key.a, adjoint=key.outward, step=True, place=place)
         right = Block(key.b, adjoint=not key.outward, step=True, place=place)
@@ -366,15 +381,22 @@ class _Lowering:
         recursion = Term(1.0, (left,), target, place, (right,))
         self.statements.append(Statement(target, (recursion, *core)))
 
+    def _memoryless_terms(self, expr: Expr) -> list[Term]:
+        """A memoryless expression at one body: sums of products of blocks."""
+        return [
+            Term(number, tuple(self._core_block(letter) for letter in word), rows=expr.range)
+            for word, number in expand(expr, opened=_opened).items()
+        ]
+
     def _core_block(self, letter: Expr) -> Block:
-        star, inverse = isinstance(letter, Adjoint), isinstance(letter, Inverse)
+        star, inverted = isinstance(letter, Adjoint), isinstance(letter, Inverse)
         leaf = letter.of if isinstance(letter, Adjoint | Inverse) else letter
-        if not isinstance(leaf, Symbol) or leaf.causality != "memoryless":
-            raise LoweringError(
-                f"the core of a Lyapunov recursion must be memoryless; {letter} is not."
-            )
+        if leaf.causality != "memoryless":
+            raise LoweringError(f"{letter} is not memoryless, but has to be where it stands.")
+        if not isinstance(leaf, Symbol):
+            leaf = _composite(leaf)
         self._define(leaf)
-        return Block(leaf, adjoint=star, inverse=inverse)
+        return Block(leaf, adjoint=star, inverse=inverted)
 
     def _define_kinematics(self, leaf: Symbol) -> None:
         """The shift, the hinge map and the pick-off come from q, the inertia is constant."""
@@ -426,6 +448,11 @@ def _inside(lead: Expr, rest: Expr) -> Expr:
     assert found is not None
     shift, star, strict = found
     return product((shift.T if star else shift, rest)) if strict else rest
+
+
+def _composite(expr: Expr) -> Symbol:
+    """A memoryless expression as one operator."""
+    return symbol(f"({expr})", expr.range, expr.domain, role.Composite(expr))
 
 
 def _block_quantity(leaf: Symbol) -> Quantity:

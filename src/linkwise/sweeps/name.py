@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from linkwise.algebra import role
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
 from linkwise.algebra.space import JOINT, NODE
 
 
 class Names:
-    """Gives out names, none of them twice."""
+    """Gives out names, none of them twice, and none of those that are taken."""
 
-    def __init__(self) -> None:
-        self._used: dict[str, int] = {}
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._used = dict.fromkeys(taken, 1)
 
     def of(self, expr: Expr, *, result: bool = False) -> str:
         """A name for the value of an expression."""

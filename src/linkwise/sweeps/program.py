@@ -21,7 +21,7 @@ from typing import Literal
 
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
-from linkwise.algebra.space import Space
+from linkwise.algebra.space import BODY, Space
 
 Place = Literal["k", "c", "p", "all"]
 Direction = Literal["tip_to_base", "base_to_tip"]
@@ -85,13 +85,17 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """number · left ... · operand(place) · right ...; without operand, a product of blocks."""
+    """number · left ... · operand(place) · right ...; without operand, a product of blocks.
+
+    With neither, it is a multiple of the identity on `rows`.
+    """
 
     number: float
     left: tuple[Block, ...] = ()
     operand: Quantity | None = None
     place: Place = "k"
     right: tuple[Block, ...] = ()
+    rows: Space = BODY
 
 
 @dataclass(frozen=True, slots=True)
