@@ -7,7 +7,15 @@ no failure of the code.
 
 import os
 
+import pytest
 from hypothesis import settings
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the golden files anew instead"
+    )
+
 
 settings.register_profile("usual", deadline=None, print_blob=True)
 settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)

@@ -141,7 +141,7 @@ def random_dense(
     rng = np.random.default_rng(seed)
     chosen = [mech.bodies[-1].name] if nodes is None and mech.bodies else list(nodes or ())
     dense = Dense(mech, mech.random(rng), mech.random_velocity(rng), nodes=chosen)
-    for leaf in {leaf for expr in exprs for leaf in leaves(expr)}:
+    for leaf in dict.fromkeys(leaf for expr in exprs for leaf in leaves(expr)):  # in a fixed order
         key = leaf.role
         if isinstance(key, role.Vector) and key.source not in ("v", "a", "b"):
             dense.values[key.source] = rng.standard_normal(dense.size(leaf.range))

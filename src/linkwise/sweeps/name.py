@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
+from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol, nodes
 from linkwise.algebra.space import JOINT, NODE
 
 
@@ -31,7 +31,7 @@ def _subscript(number: int) -> str:
 
 
 def _stem(expr: Expr) -> str:
-    """z for filtered forces, λ for smoothed accelerations, f and α for rigid ones, ε, ν, x."""
+    """z for filtered forces, λ for smoothed accelerations, f and α for rigid ones, ε, ν, τ′, x."""
     lead = expr.factors[0] if isinstance(expr, Product) else expr
     star = isinstance(lead, Adjoint)
     leaf = lead.of if isinstance(lead, Adjoint) else lead
@@ -42,9 +42,23 @@ def _stem(expr: Expr) -> str:
         return "λ" if star else ("f" if rigid else "z")
     if isinstance(lead, Inverse) and expr.range is JOINT:
         return "ν"
-    if isinstance(expr, Sum) and expr.range is JOINT:
-        return "ε"
+    if isinstance(lead, Sum) and expr.range is JOINT:
+        return "ε" if _is_filtered(lead) else _corrected(lead)
     return "w" if expr.range is NODE else "x"
+
+
+def _is_filtered(expr: Expr) -> bool:
+    """Whether a resolvent ψ of a Riccati family is in it."""
+    roles = [node.role for node in nodes(expr) if isinstance(node, Symbol)]
+    return any(isinstance(r, role.Resolvent) and isinstance(r.of.role, role.Riccati) for r in roles)
+
+
+def _corrected(expr: Sum) -> str:
+    """τ′ for τ less something: the forces without bias of algorithm FD."""
+    vectors = [
+        e for _, e in expr.terms if isinstance(e, Symbol) and isinstance(e.role, role.Vector)
+    ]
+    return f"{vectors[0].name}′" if vectors else "ε"
 
 
 def _is_velocity(expr: Expr) -> bool:

@@ -82,14 +82,19 @@ def _is_leaf(quantity: Quantity) -> bool:
 
 
 _EDGES = {"E_φ": "φ", "E_ψ": "ψ", r"\mathcal{E}_\phi": r"\phi", r"\mathcal{E}_\psi": r"\psi"}
-_GREEK = {"ε": r"\epsilon", "ν": r"\nu", "λ": r"\lambda", "α": r"\alpha"}
+_GREEK = {
+    **{"ε": r"\epsilon", "ν": r"\nu", "λ": r"\lambda", "α": r"\alpha"},
+    **{"τ": r"\tau", "v̇": r"\dot{v}"},
+}
 
 
 def _tex(name: str) -> str:
     digits = "₀₁₂₃₄₅₆₇₈₉"
     stem = "".join(c for c in name if c not in digits)
     number = "".join(str(digits.index(c)) for c in name if c in digits)
-    stem = _GREEK.get(stem, stem)
+    prime = "'" if stem.endswith("′") else ""
+    stem = stem.removesuffix("′")
+    stem = _GREEK.get(stem, stem) + prime
     return f"{stem}_{{{number}}}" if number else stem
 
 
@@ -136,7 +141,9 @@ def _special(statement: Statement, style: Style) -> str:
         case "a":
             H, v = "H^{*}(k)" if style is LATEX else "H*(k)", reads[1]
             rate = r"\dot{H}^{*}(k)" if style is LATEX else "Ḣ*(k)"
-            return f"{reads[0]} {times} {H} {v} + {rate} {v}"
+            up = r" - \phi^{*}(p,k)\, g \text{ if } p \text{ is the ground}"
+            up = up if style is LATEX else " - φ*(p,k) g if p is the ground"
+            return f"{reads[0]} {times} {H} {v} + {rate} {v}{up}"
         case "b":
             star = "^{*}" if style is LATEX else "*"
             return f"{reads[0]} {times}{star} M(k) {reads[0]}"
