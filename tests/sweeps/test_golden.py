@@ -112,7 +112,7 @@ FD_LINES = (
     "λ(k) = ψ*(p,k) λ(p) + H*(k) ν(k)",
     "y(k) = ν(k) - K*(p,k) λ(p)",
 )
-"""000, section 4: the filter and the smoother of (4.8), after the Newton-Euler recursion of (4.7)."""
+"""000, section 4: filter and smoother of (4.8), after the Newton-Euler recursion of (4.7)."""
 
 
 def test_forward_dynamics_has_the_lines_of_the_paper():
