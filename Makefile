@@ -9,12 +9,12 @@ CORE    := $(VENV)/.core
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test lint types docs bench corpus fuzz clean
+.PHONY: help setup tour test test-all lint types docs bench corpus fuzz clean
 
 help:
 	@echo "make setup   the development environment in .venv"
 	@echo "make tour    a guided tour in the terminal (core install only)"
-	@echo "make test    all tests"
+	@echo "make test    the tests (make test-all: the slow ones too)"
 	@echo "make lint    style, spelling, types, import layers"
 	@echo "make docs    the documentation, in docs/_build/html"
 	@echo "make bench   measurements, written to benchmarks/results"
@@ -42,6 +42,9 @@ tour: $(CORE)
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-all: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) -m ""
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -43,7 +43,6 @@ def test_memory_is_linear():
     assert large / 8_000 < 3_000  # bytes a link
 
 
-@pytest.mark.slow
 def test_a_hundred_thousand_links():
     mech = models.chain(100_000)
     assert mech.nv == mech.nq == 100_000

@@ -8,9 +8,29 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import BODY, NODE, B, D, H, I, J, M, a, b, f, mass, memoryless, phi, psi, v
+from linkwise.algebra import (
+    BODY,
+    NODE,
+    B,
+    D,
+    E_phi,
+    H,
+    I,
+    J,
+    K,
+    M,
+    N,
+    a,
+    b,
+    f,
+    mass,
+    memoryless,
+    phi,
+    psi,
+    v,
+)
 from linkwise.algebra.derivation import random_dense
-from linkwise.algebra.expr import Expr, product
+from linkwise.algebra.expr import Expr, Product, product
 from linkwise.algebra.search import Budget
 from linkwise.errors import ExpressionError, LoweringError
 from linkwise.pipeline import derive, plan
@@ -33,6 +53,9 @@ def agreement(expr: Expr, seed: int, *, derived: bool, budget: Budget | None = N
     want, size = dense.matrix(expr), trees.magnitude(dense, expr)
     # 1e-9 of the result, and a thousand roundings of what it is the (cancelling) sum of.
     bound = 1e-9 * np.abs(want).max(initial=0.0) + 2e-13 * size.max(initial=0.0)
+    # A dense inverse rounds where the sweeps have exact zeros: one rounding of all factors' norms.
+    factors = expr.factors if isinstance(expr, Product) else (expr,)
+    bound += 2e-16 * np.prod([np.linalg.norm(dense.matrix(x), 2) for x in factors])
     forms = [expr, derive(expr, budget=budget).result] if derived else [expr]
     for form in forms:
         began = time.perf_counter()
@@ -193,6 +216,25 @@ def test_products_of_many_sums_do_not_explode():
     for one in (program, plan(form)):
         got = run(one, mech, dense.q, dense.v, values=dense.values)
         assert np.abs(got - want).max() < 1e-9 * np.abs(want).max() + 1e-13 * size
+
+
+def test_inverses_of_long_sums_are_refused_in_time():
+    expr = (I + product([M + phi + psi.T] * 20)).inv @ b
+    began = time.perf_counter()
+    with pytest.raises(LoweringError, match="cannot invert"):
+        plan(expr)
+    assert time.perf_counter() - began < 5.0
+
+
+def test_scaled_inverses():
+    for expr in (
+        (2.0 * (I - E_phi)).inv @ b,
+        (3.0 * I + 3.0 * (H @ phi @ K)).inv @ v,
+        (0.5 * mass + 0.5 * N).inv @ v,
+        (-mass).inv @ v,
+        (2.0 * M).inv @ b,
+    ):
+        assert agreement(expr, 2, derived=True)
 
 
 @pytest.mark.parametrize("budget", [Budget(1, 1e-9), Budget(0, 0.0), Budget(2, 0.01)])
