@@ -37,7 +37,7 @@ from linkwise.algebra import (
 from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.expr import Identity
 from linkwise.algebra.family import resolvent
-from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
+from linkwise.errors import ShapeError, SingularHingeError
 from linkwise.model.hinges import Locked, Pin
 from linkwise.pipeline import derive, plan
 from linkwise.sweeps.cost import cost
@@ -72,11 +72,13 @@ def test_dot_test(operator):
         dense = random_dense(mech, [operator], seed, nodes)
         x = rng.standard_normal(dense.size(operator.domain))
         y = rng.standard_normal(dense.size(operator.range))
-        Ax = swept(operator @ probe("x", operator.domain), dense, x=x)
-        Ay = swept(operator.T @ probe("y", operator.range), dense, y=y)
+        there = swept(operator @ probe("x", operator.domain), dense, x=x)
+        back = swept(operator.T @ probe("y", operator.range), dense, y=y)
         size = np.abs(y) @ np.abs(dense.matrix(operator)) @ np.abs(x)
-        assert abs(Ax @ y - x @ Ay) <= 1e-12 * size
-        assert np.abs(Ax - dense.matrix(operator) @ x).max(initial=0.0) <= 1e-11 * max(size, 1e-300)
+        assert abs(there @ y - x @ back) <= 1e-12 * size
+        assert np.abs(there - dense.matrix(operator) @ x).max(initial=0.0) <= 1e-11 * max(
+            size, 1e-300
+        )
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)

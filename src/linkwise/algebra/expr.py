@@ -15,6 +15,7 @@ stand on symbols only, numbers stand in sums only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
@@ -117,6 +118,12 @@ class Expr:
 
     def _repr_latex_(self) -> str:
         return f"${self.latex()}$"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"expressions do not change: {name} of {self} cannot be set.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"expressions do not change: {name} of {self} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:  # the same object again in the same process
         raise NotImplementedError
@@ -429,6 +436,8 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
     first = next((e for _, e in listed if e.range is not ANY), None)
     space = None if first is None else (first.range, first.domain)
     for number, expr in listed:
+        if not math.isfinite(number):
+            raise ExpressionError(f"{number} times  {expr}: a number must be finite, not too large or too small.")
         typed = _adopt(expr, space)
         if first is not None and (typed.range, typed.domain) != space and typed.range is not ANY:
             raise ExpressionError(
@@ -540,8 +549,8 @@ def _invertible(expr: Expr) -> bool:
 
 
 def _full_rank(expr: Expr) -> bool:
-    leaf = expr.of if isinstance(expr, Adjoint) else expr
-    return isinstance(leaf, Symbol) and leaf.role.full_rank
+    # Independent rows: H P H* is definite, H* D⁻¹ H is not.
+    return isinstance(expr, Symbol) and expr.role.full_rank
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:

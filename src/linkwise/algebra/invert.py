@@ -25,7 +25,10 @@ from linkwise.algebra.expr import (
 )
 from linkwise.algebra.family import Family, family_of, resolvent, riccati
 from linkwise.algebra.symbols import H
-from linkwise.algebra.words import Word, Words, expand
+from linkwise.algebra.words import Word, Words, count, expand
+
+MOST_WORDS = 100
+"""A longer sum, multiplied out, is none of those with a known inverse."""
 
 
 def opened_name(leaf: Expr) -> Expr | None:
@@ -45,6 +48,8 @@ def opened_inverse(expr: Inverse) -> Expr | None:
         of_factors = _of_product(expr.of.factors, 1.0)
         if of_factors is not None:
             return of_factors
+    if count(expr.of, opened_name) > MOST_WORDS:
+        return None
     words = expand(expr.of, opened=opened_name)
     if len(words) == 1:
         ((word, number),) = words.items()
@@ -52,7 +57,10 @@ def opened_inverse(expr: Inverse) -> Expr | None:
         if family is not None:
             return _innovations(family) / number
         return _of_product(word, number)
-    return _of_sum(words)
+    # 2 I - 2 E is 2 (I - E).
+    scale = words.get((), next(iter(words.values()), 1.0))
+    found = _of_sum({word: number / scale for word, number in words.items()})
+    return None if found is None else found / scale
 
 
 def _of_leaf(leaf: Expr) -> Expr | None:
@@ -96,9 +104,9 @@ def pattern(word: Word) -> Family | None:
 
 
 def _of_sum(words: Words) -> Expr | None:
-    """I - E, H φ M φ* H* + N, and I ± H φ K."""
+    """I - E, H φ M φ* H* + N, and I ± H φ K; the identity has the number one."""
     rest = {word: number for word, number in words.items() if word}
-    if () in words and words[()] == 1.0 and len(rest) == 1:
+    if () in words and len(rest) == 1:
         ((word, number),) = rest.items()
         return _one_plus(word, number)
     if len(words) == 2 and () not in words:
