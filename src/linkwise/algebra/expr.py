@@ -437,7 +437,9 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
     space = None if first is None else (first.range, first.domain)
     for number, expr in listed:
         if not math.isfinite(number):
-            raise ExpressionError(f"{number} times  {expr}: a number must be finite, not too large or too small.")
+            raise ExpressionError(
+                f"{number} times  {expr}: a number must be finite, not too large or too small."
+            )
         typed = _adopt(expr, space)
         if first is not None and (typed.range, typed.domain) != space and typed.range is not ANY:
             raise ExpressionError(
