@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from linkwise.algebra.derivation import Derivation
-from linkwise.codegen.llvm import Machine, Signature
+from linkwise.codegen.llvm import Machine
 from linkwise.codegen.trace import Traced
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -38,6 +39,11 @@ class Kernel:
     program: Program
     traced: Traced
     machine: Machine
+    _fast: Callable[..., Array | None] | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        fast = self.machine.fast
+        object.__setattr__(self, "_fast", None if fast is None else fast.function)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -61,6 +67,10 @@ class Kernel:
             ShapeError: An array is missing or does not fit; says which.
             ModelError: An input is not finite; says which.
         """
+        if self._fast is not None and not named:
+            out = self._fast(*arrays)
+            if out is not None:
+                return out
         given = dict(zip(self.arguments, arrays, strict=False)) | named
         rows, batch = list[Array](), 0
         for name, size in self.traced.inputs:
@@ -93,8 +103,8 @@ class Kernel:
         ]
         out = np.empty((padded, len(self.traced.outputs)))
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-        address = self.machine.single if padded == 1 else self.machine.batch
-        Signature(address)(ctypes.addressof(pointers), out.ctypes.data, padded)
+        function = self.machine.single if padded == 1 else self.machine.batch
+        function(ctypes.addressof(pointers), out.ctypes.data, padded)
         out = out[:count].reshape(count, *self.traced.shape)
         return out if batch else out[0]
 

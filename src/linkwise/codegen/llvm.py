@@ -17,9 +17,11 @@ from typing import Any
 import llvmlite.binding as binding
 from llvmlite import ir
 
+from linkwise.codegen import fastcall
 from linkwise.codegen.sincos import LARGEST, emit_sincos
 from linkwise.codegen.trace import Traced
 
+SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 DOUBLE = ir.DoubleType()
 INT = ir.IntType(64)
 FLAGS = ("contract",)
@@ -32,15 +34,17 @@ class Machine:
 
     Attributes:
         engine: LLVM's execution engine.
-        single: Address of the function for one state.
-        batch: Address of the function for many.
+        single: The function for one state.
+        batch: The function for many.
+        fast: The Python callable for one state, if this interpreter can have one.
         lanes: States in a vector register.
         source: The LLVM text before optimisation.
     """
 
     engine: Any
-    single: int
-    batch: int
+    single: Any
+    batch: Any
+    fast: fastcall.FastCall | None
     lanes: int
     source: str
 
@@ -56,6 +60,9 @@ def compile_graph(traced: Traced, *, lanes: int | None = None) -> Machine:
     module.triple = binding.get_default_triple()
     _Emitter(module, traced, 1).function("single")
     _Emitter(module, traced, wide).function("batch")
+    quick = fastcall.available()
+    if quick:
+        fastcall.emit(module, [size for _, size in traced.inputs], traced.shape)
     text = str(module)
     machine = target.create_target_machine(
         cpu=binding.get_host_cpu_name(), features=features.flatten(), opt=3
@@ -67,8 +74,9 @@ def compile_graph(traced: Traced, *, lanes: int | None = None) -> Machine:
     passes.getModulePassManager().run(parsed, passes)
     engine = binding.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
-    addresses = [engine.get_function_address(name) for name in ("single", "batch")]
-    return Machine(engine, addresses[0], addresses[1], wide, text)
+    single, batch = (engine.get_function_address(name) for name in ("single", "batch"))
+    fast = fastcall.callable_at(engine.get_function_address("fast")) if quick else None
+    return Machine(engine, SIGNATURE(single), SIGNATURE(batch), fast, wide, text)
 
 
 class _Emitter:
@@ -237,6 +245,3 @@ class _Emitter:
             return build.fdiv(self.constant(1.0), x)
         assert op == "sqrt"
         return build.call(self._intrinsic("llvm.sqrt"), [x])
-
-
-Signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)

@@ -1,0 +1,113 @@
+"""The machine-code call path: same answers, same errors, no leaks."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import bias, mass, tau
+from linkwise.errors import ModelError, ShapeError
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return lw.compile(mass.inv @ (tau - bias), lw.models.pendulum(3))
+
+
+@pytest.fixture
+def state():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((3, 3))
+
+
+def test_it_is_the_path_taken(kernel, state):
+    assert kernel.machine.fast is not None
+    direct = kernel.machine.fast.function(*state)
+    np.testing.assert_array_equal(direct, kernel(*state))
+    assert direct.flags.owndata
+    assert direct.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.tolist(),
+        lambda x: np.repeat(x, 2)[::2],
+        lambda x: x.astype(np.float32).astype(np.float64).view(np.ndarray).copy()[::-1][::-1],
+        lambda x: np.asarray(x, dtype=">f8"),
+        lambda x: np.ma.masked_array(x),
+    ],
+    ids=["list", "strided", "view", "big-endian", "subclass"],
+)
+def test_what_it_does_not_take_goes_the_careful_way(kernel, state, change):
+    q, v, force = state
+    expected = kernel(np.asarray(change(q), dtype=np.float64).copy(), v, force)
+    np.testing.assert_array_equal(kernel(change(q), v, force), expected)
+
+
+def test_integers_and_single_precision_are_converted(kernel, state):
+    _, v, force = state
+    np.testing.assert_array_equal(
+        kernel(np.array([0, 1, 2]), v, force), kernel(np.array([0.0, 1.0, 2.0]), v, force)
+    )
+    single = np.array([0.5, 0.25, 1.0], dtype=np.float32)
+    np.testing.assert_array_equal(kernel(single, v, force), kernel(single.astype(float), v, force))
+
+
+def test_errors_are_those_of_the_careful_path(kernel, state):
+    q, v, force = state
+    for bad in (np.nan, np.inf, -np.inf):
+        wrong = force.copy()
+        wrong[1] = bad
+        with pytest.raises(ModelError, match="tau is not finite"):
+            kernel(q, v, wrong)
+    with pytest.raises(ShapeError, match="v has shape"):
+        kernel(q, np.zeros(4), force)
+    with pytest.raises(ShapeError, match="tau is missing"):
+        kernel(q, v)
+    with pytest.raises((ShapeError, TypeError, ValueError)):
+        kernel("a", v, force)
+
+
+def test_calls_leave_nothing_behind(kernel, state):
+    arguments = [x.copy() for x in state]
+    kernel(*arguments)
+    counts, none = [sys.getrefcount(x) for x in arguments], sys.getrefcount(None)
+    tracemalloc.start()
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(20_000):
+        kernel(*arguments)
+        kernel.machine.fast.function(arguments[0])  # refused: gives None
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 20_000
+    assert [sys.getrefcount(x) for x in arguments] == counts
+    if sys.version_info < (3, 12):
+        assert abs(sys.getrefcount(None) - none) < 5_000
+
+
+def test_many_threads_at_once(kernel):
+    rng = np.random.default_rng(1)
+    states = rng.standard_normal((8, 3, 3))
+    expected = [kernel(*s) for s in states]
+    wrong = list[int]()
+
+    def work(i: int) -> None:
+        for _ in range(2000):
+            if not np.array_equal(kernel(*states[i]), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
