@@ -61,6 +61,7 @@ docs: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
+	$(BIN)/python benchmarks/kernel.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py
