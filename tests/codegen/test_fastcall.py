@@ -12,7 +12,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import bias, mass, tau
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError, ShapeError, SingularHingeError
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +111,25 @@ def test_many_threads_at_once(kernel):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_hinge_that_never_moves_anything_is_refused_at_once():
+    thin = lw.Builder("thin").body("a", "world", lw.Pin()).build()  # no inertia at all
+    with pytest.raises(SingularHingeError, match="D is zero at body 'a' in every state"):
+        lw.compile(mass.inv @ tau, thin)
+
+
+def test_a_hinge_that_moves_nothing_in_some_state_is_an_error():
+    """Two pins with parallel axes and no mass between them: singular only when stretched out."""
+    b = lw.Builder("fold")
+    b.body("a", "world", lw.Pin((0, 1, 0)))
+    b.body("b", "a", lw.Pin((0, 1, 0)), inboard=(0, 0, 1))
+    b.node("bob", "b", (0, 0, 1), inertia=lw.SpatialInertia.point(1.0), kind="payload")
+    kernel = lw.compile(mass.inv @ tau, b.build())
+    straight, bent, force = np.zeros(2), np.array([0.0, 1.0]), np.ones(2)
+    assert np.isfinite(kernel(bent, force)).all()
+    for _ in range(3):
+        with pytest.raises(SingularHingeError, match="the result is not finite"):
+            kernel(straight, force)
+    with pytest.raises(SingularHingeError, match=r"1 of 3 states \(rows 1\)"):
+        kernel(np.stack([bent, straight, bent]), force)

@@ -89,6 +89,8 @@ def inverse(matrix: Objects) -> Objects:
         d = matrix[j, j]
         for k in range(j):
             d = d - lower[j, k] * lower[j, k] * reciprocal[k]
+        if isinstance(d, float | int) and d == 0.0:
+            raise ZeroDivisionError("the matrix is singular whatever the input")
         reciprocal[j] = 1.0 / d
         for i in range(j + 1, n):
             e = matrix[i, j]

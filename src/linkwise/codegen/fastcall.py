@@ -4,12 +4,14 @@
 
 The function reads the leading fields of `PyArrayObject`, whose layout NumPy keeps stable, and makes
 the result through NumPy's C function table. It serves the common case only: one state, contiguous
-float64 arrays of the right length, all finite. Anything else goes to the careful Python path.
+float64 arrays of the right length, all finite, and a result that is. Anything else goes to the
+careful Python path.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import platform
 import sys
 import sysconfig
@@ -87,7 +89,19 @@ def emit(module: ir.Module, sizes: list[int], shape: tuple[int, ...]) -> None:
     build = _demand(function, build, failed, made)
     result = build.bitcast(_field(build, out, DATA, POINTER), DOUBLE.as_pointer())
     build.call(module.globals["single"], [arrays, result, _int(1)])
+    checksum = ir.Constant(DOUBLE, 0.0)
+    for j in range(math.prod(shape)):
+        x = build.load(build.gep(result, [_int(j)]))
+        checksum = build.fadd(checksum, build.fmul(x, ir.Constant(DOUBLE, 0.0)))
+    finite = build.fcmp_ordered("==", checksum, ir.Constant(DOUBLE, 0.0))
+    dropped = function.append_basic_block("dropped")
+    build = _demand(function, build, dropped, finite)
     build.ret(out)
+    build = ir.IRBuilder(dropped)
+    release = ir.FunctionType(ir.VoidType(), [POINTER]).as_pointer()
+    address = ctypes.cast(ctypes.pythonapi.Py_DecRef, ctypes.c_void_p).value
+    build.call(build.inttoptr(_int(address or 0), release), [out])
+    _return_none(build)
 
 
 def _return_none(build: ir.IRBuilder) -> None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.algebra.derivation import Derivation
 from linkwise.codegen.llvm import Machine
 from linkwise.codegen.trace import Traced
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError, ShapeError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.sweeps.program import Program
@@ -66,6 +67,7 @@ class Kernel:
         Raises:
             ShapeError: An array is missing or does not fit; says which.
             ModelError: An input is not finite; says which.
+            SingularHingeError: The result is not finite; says for which states.
         """
         if self._fast is not None and not named:
             out = self._fast(*arrays)
@@ -105,8 +107,20 @@ class Kernel:
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
         function = self.machine.single if padded == 1 else self.machine.batch
         function(ctypes.addressof(pointers), out.ctypes.data, padded)
-        out = out[:count].reshape(count, *self.traced.shape)
+        out = out[:count]
+        finite = np.isfinite(out).all(axis=1)
+        if not finite.all():
+            raise SingularHingeError(self._trouble(np.flatnonzero(~finite), batch))
+        out = out.reshape(count, *self.traced.shape)
         return out if batch else out[0]
+
+    def _trouble(self, rows: NDArray[np.intp], batch: int) -> str:
+        listed = ", ".join(str(i) for i in rows[:5]) + (" ..." if len(rows) > 5 else "")
+        where = f" for {len(rows)} of {batch} states (rows {listed})" if batch else ""
+        return (
+            f"the result is not finite{where}: some hinge has nothing to resist it, or numbers "
+            "are too large. mech.validate() names hinges that move nothing."
+        )
 
     def _rows(self, name: str, array: Array, count: int, padded: int) -> Array:
         """One row a state; the last vector register is filled up with copies of the last state."""

@@ -18,6 +18,7 @@ from linkwise.algebra.expr import Symbol
 from linkwise.algebra.family import Family
 from linkwise.codegen.block import ArticulatedBlock, ShiftBlock, inverse
 from linkwise.codegen.graph import Graph, Scalar
+from linkwise.errors import SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -103,8 +104,13 @@ class _Trace(Run):
         return super()._block(block, here, inner, outer, node)
 
     def _inverted(self, matrix: Any, block: Block, k: int) -> Any:
-        del block, k
-        return inverse(matrix) if matrix.size else matrix.T
+        try:
+            return inverse(matrix) if matrix.size else matrix.T
+        except ZeroDivisionError:
+            raise SingularHingeError(
+                f"{block.symbol} is zero at body {self.mech.bodies[k].name!r} in every state: "
+                "nothing resists its hinge. Give the body inertia, or the hinge an armature."
+            ) from None
 
     def _execute(self, statement: Statement, k: int) -> None:
         symbol = statement.target.key
