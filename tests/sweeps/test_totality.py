@@ -237,6 +237,34 @@ def test_scaled_inverses():
         assert agreement(expr, 2, derived=True)
 
 
+def test_inverses_of_sums_of_mass_operators():
+    """Payloads in the core, damping beside the mass operator: a Riccati recursion of their own."""
+    load = memoryless("Q", BODY, BODY, definite=True)
+    for expr in (
+        (H @ phi @ (M + load) @ phi.T @ H.T).inv @ v,
+        (mass + H @ phi @ load @ phi.T @ H.T).inv @ v,
+        (mass + 2.0 * N + D).inv @ v,
+        (I + mass).inv @ v,
+        (0.1 * I + 3.0 * mass).inv @ v,
+        J @ (mass + 0.5 * I).inv @ J.T @ f,
+        (M + load).inv @ b,
+        (M.inv + load.inv).inv @ b,
+        (2.0 * I - lw.algebra.Pi).inv @ b,
+        (D + H @ M @ H.T).inv @ v,
+    ):
+        for seed in (1, 2, 5):
+            assert agreement(expr, seed, derived=True), expr
+        assert derive(expr).replay()
+
+
+def test_what_is_not_block_diagonal_is_not_taken_for_it():
+    """a a* and B W B* reach from body to body, or have no block at a body."""
+    for expr in ((M + a @ a.T).inv @ b, (M + B @ B.T).inv @ b, (D + v @ v.T).inv @ v):
+        with pytest.raises(LoweringError):
+            plan(expr)
+    assert (a @ b.T).causality == "mixed"
+
+
 @pytest.mark.parametrize("budget", [Budget(1, 1e-9), Budget(0, 0.0), Budget(2, 0.01)])
 def test_a_tiny_budget_ends_politely(budget):
     for seed in range(10):

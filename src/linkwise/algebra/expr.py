@@ -239,6 +239,8 @@ class Product(Expr):
 
     @property
     def causality(self) -> Causality:  # noqa: D102
+        if any(f.domain is ONE for f in self.factors[:-1]):
+            return "mixed"  # x y* takes every body to every body
         return _joined(f.causality for f in self.factors)
 
     @property

@@ -134,11 +134,20 @@ class Family:
 @cache
 def riccati(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None = None) -> Family:
     """The Riccati family of a shift, a core and a projection."""
-    standard = (E.role, M.role, H.role) == (RIGID_SHIFT, SPATIAL_INERTIA, HINGE_MAP)
-    if standard and noise is None:
+    same = (E.role == RIGID_SHIFT, M.role == SPATIAL_INERTIA, H.role == HINGE_MAP)
+    if all(same) and noise is None:
         return Family(E, M, H)
-    mark = "′" if standard and noise is not None else f"[{H.name}]"
-    return Family(E, M, H, noise, mark)
+    if all(same) and noise is not None:
+        armature = isinstance(noise.role, role.Memoryless) and noise.role.source == "N"
+        return Family(E, M, H, noise, "′" if armature else f"[{_bare(noise)}]")
+    other = H if not same[2] else (M if not same[1] else E)
+    names = _bare(other) if noise is None else f"{_bare(other)}, {_bare(noise)}"
+    return Family(E, M, H, noise, f"[{names}]")
+
+
+def _bare(leaf: Symbol) -> str:
+    """Its name, without the parentheses of a sum."""
+    return leaf.name.removeprefix("(").removesuffix(")")
 
 
 RIGID_SHIFT = role.Shift("phi")
@@ -165,7 +174,8 @@ def resolvent(E: Symbol, *, strict: bool = False) -> Symbol:
 
 def _marked(tex: str, mark: str) -> str:
     """The LaTeX of a name with a mark behind it, raised so that no subscript is doubled."""
-    raised = r"\prime" if mark == "′" else rf"\text{{{mark}}}"
+    plain = mark.replace("_", r"\_")
+    raised = r"\prime" if mark == "′" else rf"\text{{{plain}}}"
     base = f"{{{tex}}}" if "^" in tex else tex
     return f"{base}^{{{raised}}}" if mark else tex
 
@@ -182,6 +192,12 @@ def lyapunov(a: Symbol, core: Expr, b: Symbol | None = None) -> Symbol:
     ):
         return symbol("R", a.range, b.range, key, "R", "R")
     return symbol(f"R[{core}]", a.range, b.range, key, f"R[{core}]", f"R_{{{core.latex()}}}")
+
+
+def composite(expr: Expr) -> Symbol:
+    """A memoryless expression as one operator, with blocks that can be inverted."""
+    key, tex = role.Composite(expr), rf"\left({expr.latex()}\right)"
+    return symbol(f"({expr})", expr.range, expr.domain, key, f"({expr})", tex)
 
 
 def family_of(leaf: Symbol) -> Family | None:
@@ -201,6 +217,7 @@ __all__ = [
     "INBOARD",
     "JOINT",
     "Family",
+    "composite",
     "family_of",
     "lyapunov",
     "resolvent",

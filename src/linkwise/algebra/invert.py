@@ -23,9 +23,10 @@ from linkwise.algebra.expr import (
     nodes,
     product,
 )
-from linkwise.algebra.family import Family, family_of, resolvent, riccati
+from linkwise.algebra.family import Family, composite, family_of, resolvent, riccati
+from linkwise.algebra.space import Space
 from linkwise.algebra.symbols import H
-from linkwise.algebra.words import Word, Words, count, expand
+from linkwise.algebra.words import Word, Words, count, expand, flat
 
 MOST_WORDS = 100
 """A longer sum, multiplied out, is none of those with a known inverse."""
@@ -57,8 +58,9 @@ def opened_inverse(expr: Inverse) -> Expr | None:
         if family is not None:
             return _innovations(family) / number
         return _of_product(word, number)
-    # 2 I - 2 E is 2 (I - E).
-    scale = words.get((), next(iter(words.values()), 1.0))
+    # 2 I - 2 E is 2 (I - E), and 2 𝓜 + N is 2 (𝓜 + N / 2).
+    whole = next((number for word, number in words.items() if _ends(word) is not None), None)
+    scale = words.get((), next(iter(words.values()), 1.0)) if whole is None else whole
     found = _of_sum({word: number / scale for word, number in words.items()})
     return None if found is None else found / scale
 
@@ -87,20 +89,49 @@ def _of_product(word: Word, number: float) -> Expr | None:
 
 def pattern(word: Word) -> Family | None:
     """The Riccati family of a word H φ M φ* H*, told by roles, not by names."""
-    if len(word) != 5:
+    return _family({word: 1.0}) if len(word) == 5 else None
+
+
+def _family(words: Words) -> Family | None:
+    """The Riccati family of H φ M φ* H* + N, with M and N symmetric and memoryless, maybe sums."""
+    ends: tuple[Symbol, Symbol] | None = None
+    core, noise = Words(), Words()
+    for word, number in words.items():
+        found = _ends(word)
+        if found is None:
+            noise[word] = number
+        elif ends is None or found == ends:
+            ends, core[word[2:-2]] = found, number
+        else:
+            return None
+    if ends is None:
         return None
-    left, phi, core, phi_star, right = word
-    if left.T is not right or phi.T is not phi_star or not isinstance(left, Symbol):
+    H, phi = ends
+    assert isinstance(phi.role, role.Resolvent)
+    M, N = _one_operator(core, phi.range), _one_operator(noise, H.range) if noise else None
+    return None if M is None or (noise and N is None) else riccati(phi.role.of, M, H, N)
+
+
+def _ends(word: Word) -> tuple[Symbol, Symbol] | None:
+    """H and φ of a word H φ ... φ* H*."""
+    if len(word) < 5:
         return None
-    if not (isinstance(phi, Symbol) and isinstance(phi.role, role.Resolvent)):
+    left, phi, phi_star, right = (*word[:2], *word[-2:])
+    if left.T is not right or phi.T is not phi_star:
         return None
-    if phi.role.strict or not isinstance(core, Symbol) or not core.symmetric:
+    if not isinstance(left, Symbol) or left.causality != "memoryless" or not left.role.full_rank:
         return None
-    if core.causality != "memoryless" or left.causality != "memoryless":
+    if not (isinstance(phi, Symbol) and isinstance(phi.role, role.Resolvent)) or phi.role.strict:
         return None
-    if not left.role.full_rank or left.domain is not phi.range:
+    return left, phi
+
+
+def _one_operator(words: Words, space: Space) -> Symbol | None:
+    """A symmetric, memoryless sum of words as one symbol."""
+    expr = flat(words, space, space)
+    if expr.causality != "memoryless" or not expr.symmetric:
         return None
-    return riccati(phi.role.of, core, left)
+    return expr if isinstance(expr, Symbol) else composite(expr)
 
 
 def _of_sum(words: Words) -> Expr | None:
@@ -108,10 +139,11 @@ def _of_sum(words: Words) -> Expr | None:
     rest = {word: number for word, number in words.items() if word}
     if () in words and len(rest) == 1:
         ((word, number),) = rest.items()
-        return _one_plus(word, number)
-    if len(words) == 2 and () not in words:
-        return _with_noise(words)
-    return None
+        found = _one_plus(word, number)
+        if found is not None:
+            return found
+    family = _family(words)
+    return None if family is None else _innovations(family)
 
 
 def _one_plus(word: Word, number: float) -> Expr | None:
@@ -137,24 +169,6 @@ def _one_plus(word: Word, number: float) -> Expr | None:
             elif letters[1] is family.psi and number == -1.0:
                 found = family.coloring
             return found.T if found is not None and star else found
-    return None
-
-
-def _with_noise(words: Words) -> Expr | None:
-    for word, number in words.items():
-        plain = pattern(word)
-        others = [(w, n) for w, n in words.items() if w is not word]
-        if plain is None or number != 1.0 or len(others) != 1:
-            continue
-        (noise_word, noise_number) = others[0]
-        noise = noise_word[0] if len(noise_word) == 1 else None
-        if (
-            isinstance(noise, Symbol)
-            and noise_number == 1.0
-            and noise.symmetric
-            and noise.causality == "memoryless"
-        ):
-            return _innovations(riccati(plain.E, plain.M, plain.H, noise))
     return None
 
 

@@ -24,10 +24,9 @@ from linkwise.algebra.expr import (
     inverse,
     nodes,
     product,
-    symbol,
     total,
 )
-from linkwise.algebra.family import Family, resolvent
+from linkwise.algebra.family import Family, composite, resolvent
 from linkwise.algebra.invert import opened_inverse, opened_name
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
 from linkwise.algebra.symbols import H, M, phi, v
@@ -290,7 +289,7 @@ class _Lowering:
     def _dense_inverse(self, factor: Inverse, rest: Expr) -> list[Term]:
         """A small dense matrix: solved as a whole, between passes."""
         if factor.range in TREE_SPACES and factor.of.causality == "memoryless":
-            return self._letter(inverse(_composite(factor.of)), rest)
+            return self._letter(inverse(composite(factor.of)), rest)
         if factor.range in TREE_SPACES:
             raise LoweringError(
                 f"cannot invert  {factor.of}  by a recursion: an inverse is had of memoryless "
@@ -393,8 +392,13 @@ class _Lowering:
         leaf = letter.of if isinstance(letter, Adjoint | Inverse) else letter
         if leaf.causality != "memoryless":
             raise LoweringError(f"{letter} is not memoryless, but has to be where it stands.")
+        if {leaf.range, leaf.domain} - set(TREE_SPACES):
+            raise LoweringError(
+                f"{letter} belongs to {leaf.domain if leaf.range in TREE_SPACES else leaf.range}: "
+                "it has no block at a body, which is wanted where it stands."
+            )
         if not isinstance(leaf, Symbol):
-            leaf = _composite(leaf)
+            leaf = composite(leaf)
         self._define(leaf)
         return Block(leaf, adjoint=star, inverse=inverted)
 
@@ -448,11 +452,6 @@ def _inside(lead: Expr, rest: Expr) -> Expr:
     assert found is not None
     shift, star, strict = found
     return product((shift.T if star else shift, rest)) if strict else rest
-
-
-def _composite(expr: Expr) -> Symbol:
-    """A memoryless expression as one operator."""
-    return symbol(f"({expr})", expr.range, expr.domain, role.Composite(expr))
 
 
 def _block_quantity(leaf: Symbol) -> Quantity:
