@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import unicodedata
 
-SPELT = {
-    **{"φ": "phi", "ψ": "psi", "Φ": "Phi", "Ψ": "Psi", "Π": "Pi", "Υ": "Upsilon", "Ξ": "Xi"},
-    **{"Ω": "Omega", "Δ": "Delta", "τ": "tau", "𝓜": "mass", "ε": "eps", "ν": "nu"},
-    **{"λ": "lambda", "α": "alpha", "Σ": "sum", "̃": "_tilde", "̄": "_bar", "̇": "dot"},
-    **{"⁺": "_plus", "′": "_prime", "⁻": "^-", "…": "...", "×": "x", "·": "."},
-}
+from linkwise.algebra.spelling import spelt
 
 
 def spell(error: UnicodeError) -> tuple[str, int]:
-    """Replaces what an encoding lacks: by its spelling, by plain digits, or by a question mark."""
+    """Replaces what an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end]
-    return "".join(SPELT.get(letter) or _plain(letter) for letter in text), error.end
-
-
-def _plain(letter: str) -> str:
-    """₂ and ² are 2, ª is a; what has no plain form is a question mark."""
-    folded = unicodedata.normalize("NFKC", letter)
-    return folded if folded.isascii() else "?"
+    return spelt(error.object[error.start : error.end]), error.end
 
 
 def register() -> str:

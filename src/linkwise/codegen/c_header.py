@@ -1,0 +1,281 @@
+"""The header of an emitted C function: what it computes, how, and the order of every number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
+from linkwise.codegen.c_text import comment, distinct, plain_name
+from linkwise.codegen.trace import Traced
+from linkwise.model.mechanism import Mechanism
+
+MARK = "Written by linkwise export-c"
+"""First words of every file; a file that begins with them may be written again."""
+
+RATES: Mapping[str, Mapping[str, str]] = {
+    "velocity": {"rad": "rad/s", "m": "m/s"},
+    "acceleration": {"rad": "rad/s^2", "m": "m/s^2"},
+    "force": {"rad": "N m", "m": "N"},
+}
+"""Unit along a freedom that turns [rad] or travels [m]."""
+
+KINDS: Mapping[str, str] = {
+    "acceleration": "acceleration",
+    "force": "force",
+    "inertia": "kg m^2 between turns, kg m between a turn and a travel, kg between travels",
+    "inverse inertia": "1/(kg m^2) between turns, 1/(kg m) between a turn and a travel, 1/kg "
+    "between travels",
+    "velocity per rate": "angular rows rad/s, linear rows m/s, per rad/s or m/s of the freedom",
+}
+"""Kinds of results, and for matrices the units of their entries."""
+
+INPUT_KINDS = {"v": "velocity", "vdot": "acceleration", "tau": "force", "f": "force"}
+AXES = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
+
+MEANING = {
+    "q": "coordinates",
+    "v": "velocities",
+    "vdot": "accelerations",
+    "tau": "forces along the freedoms",
+    "f": "forces on the nodes: moment and force, in the axes of the node",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A vector that goes in or comes out.
+
+    Attributes:
+        name: As the algebra calls it.
+        identifier: Its name in C.
+        size: How many numbers.
+        labels: Name and unit of each, ("", "") where nothing is known.
+    """
+
+    name: str
+    identifier: str
+    size: int
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What the function looks like from outside.
+
+    Attributes:
+        name: Of the function.
+        dtype: "float64" or "float32".
+        inputs: In the order of the arguments.
+        rows: Names of the rows of the result.
+        columns: Names of its columns; empty for a vector.
+        shape: Of the result.
+        unit: Kind of the result.
+        quaternions: Where in q the quaternions begin.
+        mark: First line of the files.
+    """
+
+    name: str
+    dtype: str
+    inputs: tuple[Entries, ...]
+    rows: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+    shape: tuple[int, ...]
+    unit: str
+    quaternions: tuple[int, ...]
+    mark: str
+
+    @property
+    def type(self) -> str:
+        """The C type."""
+        return "double" if self.dtype == "float64" else "float"
+
+    def function(self, name: str) -> str:
+        """The function of math.h for the type."""
+        return name if self.dtype == "float64" else f"{name}f"
+
+    def macro(self, *words: str) -> str:
+        """A macro of this function: NAME_WORD_WORD."""
+        return "_".join((self.name, *words)).upper()
+
+
+def of_kernel(
+    traced: Traced,
+    name: str,
+    mech: Mechanism,
+    expr: Expr,
+    nodes: Sequence[str],
+    unit: str,
+    dtype: str,
+) -> Interface:
+    """The interface of a traced expression."""
+    identifiers = distinct((given for given, _ in traced.inputs), taken=(name.casefold(), "out"))
+    inputs = tuple(
+        Entries(given, identifier, size, _labels(mech, nodes, given, size))
+        for (given, size), identifier in zip(traced.inputs, identifiers, strict=True)
+    )
+    rows = _space_labels(mech, nodes, expr.range, unit)
+    columns = () if expr.is_vector else _space_labels(mech, nodes, expr.domain, "")
+    quaternions = tuple(
+        int(mech.q_start[k]) + body.hinge.quaternion.start
+        for k, body in enumerate(mech.bodies)
+        if body.hinge.quaternion is not None
+    )
+    mark = f"{MARK} {_version()}; do not edit."
+    return Interface(name, dtype, inputs, rows, columns, traced.shape, unit, quaternions, mark)
+
+
+def _version() -> str:
+    from linkwise import __version__
+
+    return __version__
+
+
+def _labels(
+    mech: Mechanism, nodes: Sequence[str], name: str, size: int
+) -> tuple[tuple[str, str], ...]:
+    if name == "q":
+        units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
+        return tuple(zip(mech.coordinate_names, units, strict=True))
+    if name == "f":
+        return _space_labels(mech, nodes, NODE, "force")
+    labels = _space_labels(mech, nodes, JOINT, INPUT_KINDS.get(name, ""))
+    return labels if len(labels) == size else (("", ""),) * size
+
+
+def _space_labels(
+    mech: Mechanism, nodes: Sequence[str], space: Space, kind: str
+) -> tuple[tuple[str, str], ...]:
+    """Name and unit of each entry of a space."""
+    rates = RATES.get(KINDS.get(kind, kind), {})
+    if space is JOINT:
+        units = [c.unit for body in mech.bodies for c in body.hinge.velocities]
+        return tuple(
+            (name, rates.get(unit, ""))
+            for name, unit in zip(mech.velocity_names, units, strict=True)
+        )
+    owners = {
+        BODY: [body.name for body in mech.bodies],
+        INBOARD: [f"parent of {body.name}" for body in mech.bodies],
+        NODE: list(nodes),
+    }.get(space, [])
+    return tuple(
+        (f"{owner}, {axis}", rates.get("rad" if axis.startswith("a") else "m", ""))
+        for owner in owners
+        for axis in AXES
+    )
+
+
+def header(
+    face: Interface,
+    mech: Mechanism,
+    derivation: Derivation,
+    nodes: Sequence[str],
+    title: str,
+    ops: Counter[str],
+    signature: str,
+) -> str:
+    """The text of the header."""
+    guard = face.macro("H")
+    sizes = [(face.macro(x.identifier, "SIZE"), x.size) for x in face.inputs]
+    shape = face.shape if len(face.shape) == 2 else (*face.shape, 1)
+    sizes += [(face.macro("OUT_ROWS"), shape[0]), (face.macro("OUT_COLUMNS"), shape[1])]
+    sizes += [(face.macro("OUT_SIZE"), shape[0] * shape[1])]
+    codes = ("OK", "INPUT_NOT_FINITE", "QUATERNION_NOT_UNIT", "RESULT_NOT_FINITE")
+    lines = [
+        comment(_about(face, mech, derivation, nodes, title, ops)),
+        f"#ifndef {guard}\n#define {guard}\n",
+        *(f"#define {name} {size}" for name, size in sizes),
+        "",
+        *(f"#define {face.macro(code)} {i}" for i, code in enumerate(codes)),
+        "",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        f"{signature};\n",
+        "#ifdef __cplusplus\n}\n#endif\n",
+        f"#endif /* {guard} */\n",
+    ]
+    return "\n".join(lines)
+
+
+def _about(
+    face: Interface,
+    mech: Mechanism,
+    derivation: Derivation,
+    nodes: Sequence[str],
+    title: str,
+    ops: Counter[str],
+) -> Iterator[str]:
+    yield face.mark
+    yield ""
+    robot = plain_name(mech.name)
+    yield f"{face.name}: {title or 'an expression'} of {robot} ({_counted(mech)}), one state a call"
+    yield ""
+    yield f"    {derivation.start}"
+    yield ""
+    yield "A* is the adjoint, A^-1 the inverse; mass is the mass matrix, N the armature of the"
+    yield "drives, C the Coriolis, centrifugal and gravity forces; other symbols are those of the"
+    yield "notation page of Linkwise. Gravity is ({}, {}, {}) m/s^2.".format(*mech.gravity.tolist())
+    yield "Damping, friction and springs of the drives are not part of it."
+    if mech.loops or mech.couplings:
+        yield f"Of the tree alone: loops ({len(mech.loops)}) and couplings ({len(mech.couplings)})"
+        yield "of this mechanism are left open."
+    yield from ("", "Inputs, finite, in SI units; spatial vectors are (angular, linear):")
+    for x in face.inputs:
+        yield from ("", f"  {x.identifier}[{x.size}]  {MEANING.get(x.name, 'a vector')}")
+        yield from _listed(x.labels, x.identifier + "[{}]")
+    yield from ("", *_output(face))
+    if nodes:
+        named = ", ".join(f"{plain_name(n)} on {plain_name(mech.node(n).body)}" for n in nodes)
+        yield from ("", f"Nodes: {named}; their vectors are in their own axes.")
+    yield from (
+        "",
+        "Returns",
+        "  0  all is well",
+        "  1  an input is not finite; out is untouched",
+        "  2  a quaternion of q is not of unit length; out is untouched",
+        "  3  the result is not finite: a hinge that nothing resists, or overflow",
+        "",
+        f"Scalar operations: {', '.join(f'{n} {op}' for op, n in sorted(ops.items()))}.",
+        "No memory but the stack; no state: calls from several threads do not meet. `out` may be",
+        "one of the inputs. Do not compile with -ffast-math, which takes all numbers for finite.",
+        f"Self-test: cc -std=c99 -O2 -D{face.macro('SELFTEST')} {face.name}.c -lm, then run it.",
+        "",
+        "Derivation:",
+        "",
+    )
+    yield from str(derivation).splitlines()
+
+
+def _counted(mech: Mechanism) -> str:
+    bodies = "1 body" if mech.n_bodies == 1 else f"{mech.n_bodies} bodies"
+    freedoms = "1 degree" if mech.nv == 1 else f"{mech.nv} degrees"
+    return f"{bodies}, {freedoms} of freedom"
+
+
+def _listed(labels: Sequence[tuple[str, str]], entry: str) -> Iterator[str]:
+    for i, (name, unit) in enumerate(labels):
+        shown = f" [{plain_name(unit)}]" if unit else ""
+        if name:
+            yield f"    {entry.format(i)}  {plain_name(name)}{shown}"
+
+
+def _output(face: Interface) -> Iterator[str]:
+    if not face.columns:
+        yield f"Output: out[{face.shape[0]}]"
+        yield from _listed(face.rows, "out[{}]")
+        return
+    rows, columns = face.shape
+    where = f"entry (i, j) is out[{columns} * i + j]"
+    yield f"Output: a matrix, {rows} x {columns}, row by row: {where}"
+    if face.unit:
+        yield f"  units: {KINDS.get(face.unit, face.unit)}"
+    yield "  rows:"
+    yield from _listed(face.rows, "i = {}")
+    if face.columns == face.rows:
+        yield "  columns: the same"
+        return
+    yield "  columns:"
+    yield from _listed(face.columns, "j = {}")

@@ -1,0 +1,352 @@
+"""Emitted C: compiled with every warning an error, against kernels, matrices and its own test."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import J, N, bias, f, mass, tau
+from linkwise.algebra.dense import Dense
+from linkwise.cli import main
+from linkwise.cli.export_c import QUANTITIES, Quantity, default_name, export
+from linkwise.codegen.c_text import check_identifier, comment, distinct, identifier, plain
+from linkwise.errors import ModelError
+from linkwise.spatial import SpatialInertia
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+
+ROBOTS = {
+    "puma560": lw.models.puma560,
+    "seven_dof_arm": lw.models.seven_dof_arm,
+    "quadruped": lw.models.quadruped,
+    "random_tree": lambda: lw.models.random_tree(4, 3),
+}
+DYNAMICS = ("forward_dynamics", "inverse_dynamics", "jacobian")
+CASES = [("puma560", quantity) for quantity in QUANTITIES]
+CASES += [("random_tree", quantity) for quantity in QUANTITIES]
+CASES += [(robot, quantity) for robot in ("seven_dof_arm", "quadruped") for quantity in DYNAMICS]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An emitted function in a shared object, the self-test in it."""
+
+    function: ctypes._CFuncPtr
+    selftest: ctypes._CFuncPtr
+    dtype: str
+
+    def __call__(self, arrays, shape):
+        """The status and the result."""
+        kind = np.float64 if self.dtype == "float64" else np.float32
+        out = np.full(shape, 7.0, dtype=kind)
+        given = [np.ascontiguousarray(a, dtype=kind) for a in arrays]
+        status = self.function(*(ctypes.c_void_p(a.ctypes.data) for a in (*given, out)))
+        return status, out
+
+
+def compiled(folder: Path, name: str, texts, dtype="float64", options=("-O1",)) -> Compiled:
+    for ending, text in zip((".h", ".c"), texts, strict=True):
+        (folder / f"{name}{ending}").write_text(text, encoding="ascii")
+    library = folder / f"{name}.so"
+    flags = [*STRICT, *options, "-shared", "-fPIC", f"-D{name.upper()}_SELFTEST"]
+    build(*flags, f"{name}.c", "-o", str(library), "-lm", folder=folder)
+    loaded = ctypes.CDLL(str(library))
+    return Compiled(getattr(loaded, name), loaded.main, dtype)
+
+
+def build(*arguments: str, folder: Path):
+    done = subprocess.run(
+        [str(COMPILER), *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+def state(mech, sizes, rng):
+    """Random values of all inputs, by name."""
+    drawn = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
+    return {name: drawn.get(name, rng.standard_normal(size)) for name, size in sizes}
+
+
+def agree(found, expected, bound):
+    scale = max(1e-9, float(np.abs(expected).max(initial=0.0)))
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=0.0, atol=bound)
+
+
+# ------------------------------------------------------------------------------------ numbers
+
+
+@needs_compiler
+@pytest.mark.parametrize(("robot", "quantity"), CASES)
+def test_agrees_with_the_kernel_and_with_matrices(robot, quantity, tmp_path):
+    mech, asked = ROBOTS[robot](), QUANTITIES[quantity]
+    nodes = [mech.bodies[-1].name] if "J" in str(asked.expr) else []
+    name = default_name(robot, quantity)
+    ours = compiled(tmp_path, name, export(asked, mech, name, nodes=nodes))
+    assert ours.selftest() == 0
+    kernel = lw.compile(asked.expr, mech, nodes=nodes)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        given = state(mech, kernel.traced.inputs, rng)
+        status, out = ours(given.values(), kernel.traced.shape)
+        assert status == 0
+        agree(out, kernel(**given), 1e-12)
+        values = {k: x for k, x in given.items() if k not in "qv"}
+        dense = Dense(mech, given["q"], given.get("v"), nodes=nodes, values=values)
+        agree(out, dense(asked.expr), 1e-12)
+        again = ours(given.values(), kernel.traced.shape)[1]
+        np.testing.assert_array_equal(again, out)
+
+
+@needs_compiler
+def test_an_expression_with_forces_on_two_nodes(tmp_path):
+    mech = lw.models.random_tree(4, 8)
+    expr = (mass + N).inv @ (tau - bias + J.T @ f)
+    nodes = [mech.bodies[-1].name, mech.bodies[1].name]
+    texts = export(Quantity(expr, "", ""), mech, "pushed", nodes=nodes)
+    ours = compiled(tmp_path, "pushed", texts)
+    kernel = lw.compile(expr, mech, nodes=nodes)
+    given = state(mech, kernel.traced.inputs, np.random.default_rng(2))
+    status, out = ours(given.values(), kernel.traced.shape)
+    assert status == 0 and ours.selftest() == 0
+    agree(out, kernel(**given), 1e-12)
+    assert "#define PUSHED_F_SIZE 12" in texts[0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1.99e4, 2.01e4, 1e6, 1e12])
+def test_angles_of_any_size(scale, tmp_path):
+    """Gravity on a pendulum: sines of the emitted code against those of Python."""
+    mech = lw.models.pendulum(1)
+    name = "swing"
+    ours = compiled(tmp_path, name, export(QUANTITIES["bias_force"], mech, name), options=("-O2",))
+    for angle in scale * np.random.default_rng(0).uniform(-1, 1, 32):
+        q, v = np.array([angle]), np.zeros(1)
+        status, out = ours([q, v], (1,))
+        assert status == 0
+        np.testing.assert_allclose(out, Dense(mech, q, v)(bias), rtol=1e-13, atol=1e-14)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("robot", "quantity"), [("quadruped", "inverse_dynamics"), ("puma560", "mass_matrix_inverse")]
+)
+def test_float32(robot, quantity, tmp_path):
+    mech, asked = ROBOTS[robot](), QUANTITIES[quantity]
+    texts = export(asked, mech, "short_one", dtype="float32")
+    assert "double" not in texts[0].split("#ifndef")[1]
+    # Without its self-test the source never leaves float: every constant has its f.
+    (tmp_path / "short_one.h").write_text(texts[0])
+    (tmp_path / "short_one.c").write_text(texts[1])
+    strict = [*STRICT, "-Wdouble-promotion", "-Wfloat-conversion"]
+    build(*strict, "-c", "short_one.c", folder=tmp_path)
+    ours = compiled(tmp_path, "short_one", texts, dtype="float32")
+    assert ours.selftest() == 0
+    kernel = lw.compile(asked.expr, mech)
+    given = state(mech, kernel.traced.inputs, np.random.default_rng(1))
+    status, out = ours(given.values(), kernel.traced.shape)
+    assert status == 0 and out.dtype == np.float32
+    agree(out.astype(float), kernel(**given), 2e-5)
+
+
+@needs_compiler
+def test_without_and_with_fused_arithmetic(tmp_path):
+    """FP_FAST_FMA is the compiler's to say; both forms of the macros are right."""
+    mech, asked = lw.models.seven_dof_arm(), QUANTITIES["forward_dynamics"]
+    header, source = export(asked, mech, "fused")
+    kernel = lw.compile(asked.expr, mech)
+    given = state(mech, kernel.traced.inputs, np.random.default_rng(4))
+    for way in ("-UFP_FAST_FMA", "-DFP_FAST_FMA"):
+        folder = tmp_path / way
+        folder.mkdir()
+        text = source.replace("#ifdef FP_FAST_FMA", f"#if {int('-D' in way)}")
+        ours = compiled(folder, "fused", (header, text))
+        assert ours.selftest() == 0
+        agree(ours(given.values(), (7,))[1], kernel(**given), 1e-12)
+
+
+# ----------------------------------------------------------------------------------- trouble
+
+
+@needs_compiler
+def test_statuses(tmp_path):
+    mech = lw.models.quadruped()
+    ours = compiled(tmp_path, "walk", export(QUANTITIES["inverse_dynamics"], mech, "walk"))
+    q, zero = mech.neutral(), np.zeros(mech.nv)
+    assert ours([q, zero, zero], (mech.nv,))[0] == 0
+    for bad in (math.nan, math.inf, -math.inf):
+        for which in range(3):
+            given = [q.copy(), zero.copy(), zero.copy()]
+            given[which][-1] = bad
+            status, out = ours(given, (mech.nv,))
+            assert status == 1
+            np.testing.assert_array_equal(out, 7.0)  # untouched
+    off = q.copy()
+    off[:4] *= 1.001
+    assert ours([off, zero, zero], (mech.nv,))[0] == 2
+    assert ours([q, zero, 1e308 * (1.0 + zero)], (mech.nv,))[0] == 3
+
+
+@needs_compiler
+def test_the_output_may_be_an_input(tmp_path):
+    mech = lw.models.puma560()
+    ours = compiled(tmp_path, "same", export(QUANTITIES["forward_dynamics"], mech, "same"))
+    q, v, force = mech.random(1), mech.random_velocity(2), np.arange(6.0)
+    expected = ours([q, v, force], (6,))[1]
+    for which in range(3):
+        given = [q.copy(), v.copy(), force.copy()]
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in given]
+        assert ours.function(*pointers, pointers[which]) == 0
+        np.testing.assert_array_equal(given[which], expected)
+
+
+@needs_compiler
+def test_the_self_test_finds_a_wrong_number(tmp_path):
+    mech = lw.models.puma560()
+    header, source = export(QUANTITIES["mass_matrix"], mech, "spoilt")
+    assert source.count("    out[7] = ") == 1
+    wrong = source.replace("    out[7] = ", "    out[7] = 1e-9 + ")
+    assert compiled(tmp_path, "spoilt", (header, wrong)).selftest() == 1
+    careless = source.replace("if (!isfinite(q[i]))", "if (0)")
+    (tmp_path / "b").mkdir()
+    assert compiled(tmp_path / "b", "spoilt", (header, careless)).selftest() == 1
+
+
+# ------------------------------------------------------------------------------------- names
+
+HOSTILE = [
+    "*/ int main(void) { return 1; } /*",
+    "a/*b",
+    "back\\",
+    'quote" %s %n \\n',
+    "trigraph ??/",
+    "new\nline\r#error",
+    "Łódź ✈ 机器人 \u202e",
+    "//*//**/",
+    "x" * 300,
+    "int",
+]
+
+
+def hostile_robot(name: str):
+    builder = lw.Builder(name)
+    inertia = SpatialInertia.from_com(1.0, (0.1, 0.2, 0.0), (0.1, 0.2, 0.15))
+    builder.body(f"{name} body", "world", lw.Pin((0, 1, 0)), inertia=inertia, hinge_name=name)
+    builder.node(f"{name} node", f"{name} body", (0.0, 0.0, 1.0))
+    return builder.build()
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_comments(name, tmp_path):
+    mech = hostile_robot(name)
+    function = default_name(mech.name, "jacobian")
+    texts = export(QUANTITIES["jacobian"], mech, function, nodes=[f"{name} node"])
+    ours = compiled(tmp_path, function, texts)
+    assert ours.selftest() == 0
+    out = ours([np.zeros(1)], (6, 1))[1]
+    np.testing.assert_allclose(out[:, 0], [0, 1, 0, 1, 0, 0], atol=1e-15)
+    assert all(" " <= c <= "~" or c == "\n" for text in texts for c in text)
+    assert max(len(line) for line in texts[0].splitlines()) < 200
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "", " ", "123", "_x", "é", "q"])
+def test_identifiers(text):
+    name = identifier(text)
+    assert check_identifier(name) == name
+    assert "*/" not in plain(text) and "/*" not in plain(text) and "??" not in plain(text)
+    assert "\n" not in plain(text) and "\\" not in plain(text)
+    assert comment([text]).count("*/") == 1
+
+
+@pytest.mark.parametrize("name", ["", "a b", "2x", "double", "class", "sinf", "x1", "é", "a" * 99])
+def test_names_that_c_cannot_have(name):
+    with pytest.raises(ModelError, match="use for instance"):
+        check_identifier(name)
+
+
+def test_distinct_names():
+    assert distinct(["q", "Q", "out", "a-b", "a b"], taken=["out"]) == [
+        *("q", "Q_2", "out_", "a_b", "a_b_2")
+    ]
+
+
+# ------------------------------------------------------------------------------- the command
+
+
+@needs_compiler
+def test_the_command_writes_what_a_strict_compiler_takes(tmp_path, capsys):
+    folder = tmp_path / "made" / "here"
+    arguments = ["export-c", "puma560", "--quantity", "forward_dynamics", "-o", str(folder)]
+    assert main(arguments) == 0
+    assert "wrote" in capsys.readouterr().out
+    name = "puma560_forward_dynamics"
+    assert sorted(x.name for x in folder.iterdir()) == [f"{name}.c", f"{name}.h"]
+    flags = [*STRICT, "-O2", f"-D{name.upper()}_SELFTEST"]
+    build(*flags, f"{name}.c", "-o", "selftest", "-lm", folder=folder)
+    done = subprocess.run([folder / "selftest"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.strip().endswith("ok")
+    build("-x", "c++", "-Wall", "-Werror", "-fsyntax-only", f"{name}.h", folder=folder)
+    header = (folder / f"{name}.h").read_text()
+    for part in ("tau[5]  joint_6 [N m]", "out[0]  joint_1 [rad/s^2]", "Scalar operations:"):
+        assert part in header
+    for part in ("(N + mass)^-1 (tau - C)", "Derivation:", "of puma560", lw.__version__):
+        assert part in header
+    source = (folder / f"{name}.c").read_text()
+    assert source.count("#include") == 3  # its header, math.h; stdio.h for the self-test only
+    assert "malloc" not in source
+    assert main(arguments) == 0  # its own files may be written again
+
+
+def test_files_of_others_are_kept(tmp_path, capsys):
+    arguments = ["export-c", "pendulum", "--quantity", "mass_matrix", "-o", str(tmp_path)]
+    precious = tmp_path / "pendulum_1_mass_matrix.c"
+    assert main([*arguments, "--name", "pendulum_1_mass_matrix"]) == 0
+    for content in ("int precious;\n", "", "/*\n * Written by linkwise export-", "/* x */\n"):
+        precious.write_text(content)
+        before = (tmp_path / "pendulum_1_mass_matrix.h").stat().st_mtime_ns
+        assert main([*arguments, "--name", "pendulum_1_mass_matrix"]) == 2
+        assert "was not written by linkwise export-c" in capsys.readouterr().err
+        assert precious.read_text() == content
+        assert (tmp_path / "pendulum_1_mass_matrix.h").stat().st_mtime_ns == before
+    assert main([*arguments, "--name", "pendulum_1_mass_matrix", "--force"]) == 0
+    assert "pendulum_1_mass_matrix(" in precious.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["puma560", "--quantity", "jacobian"], "give --node"),
+        (["puma560", "--quantity", "jacobian", "--node", "nowhere"], "no node or body called"),
+        (["puma560", "--expr", "mass +", "--name", "x"], "mass"),
+        (["puma560", "--quantity", "mass_matrix", "--name", "a-b"], "use for instance 'a_b'"),
+        (["nothing", "--quantity", "mass_matrix"], "no file or built-in mechanism"),
+    ],
+)
+def test_the_command_says_what_is_wrong(arguments, message, tmp_path, capsys):
+    assert main(["export-c", *arguments, "-o", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    where = str(tmp_path / "file" / "folder")
+    assert main(["export-c", "pendulum", "--quantity", "bias_force", "-o", where]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_robot_without_freedom_is_refused():
+    mech = lw.models.pendulum(1)
+    held = mech.lock([mech.bodies[0].hinge_name])
+    with pytest.raises(ModelError, match="nothing to compute"):
+        export(QUANTITIES["mass_matrix"], held, "held")
