@@ -339,8 +339,10 @@ def test_order_depth_and_massless_bodies_are_reported():
         "bodies are written, and read back, depth first: their order changes"
     ]
     reporter = Reporter("deep.xml")
-    write_mjcf(lw.models.chain(300), reporter)
-    assert [i.reason for i in reporter.report()] == ["the tree nests 302 levels; `load` reads 200"]
+    write_mjcf(lw.models.chain(2100), reporter)
+    assert [i.reason for i in reporter.report()] == [
+        "the tree nests 2102 levels; `load` reads 2000"
+    ]
     bare = Builder("bare").body("a", "world", Pin()).build()
     assert [i.reason for i in again(bare)[1]] == [
         "MuJoCo refuses moving bodies without mass or moments of inertia"

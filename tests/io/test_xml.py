@@ -86,7 +86,7 @@ def test_text_ignores_the_encoding_it_declares():
             "robot.urdf:1: the encoding of this file cannot be used (unknown encoding: klingon); "
             "save it as UTF-8",
         ),
-        ("<a>" * 300, "robot.urdf:1: <a> is nested deeper than 200 levels"),
+        ("<a>" * 3000, "robot.urdf:1: <a> is nested deeper than 2000 levels"),
         ("<a/><b/>", "robot.urdf:1: this is not well-formed XML: junk after document element"),
     ],
 )

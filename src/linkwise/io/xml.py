@@ -25,7 +25,7 @@ from linkwise.errors import ParseError
 
 MAX_BYTES: Final = 64 * 2**20
 """Largest file that is read [bytes]."""
-MAX_DEPTH: Final = 200
+MAX_DEPTH: Final = 2000
 """Deepest nesting of elements."""
 MAX_ELEMENTS: Final = 500_000
 """Most elements in one file; this many take about a second."""
