@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -129,9 +130,7 @@ def of_kernel(
 
 
 def _version() -> str:
-    from linkwise import __version__
-
-    return __version__
+    return sys.modules["linkwise"].__version__  # the package itself is above this layer
 
 
 def _labels(
