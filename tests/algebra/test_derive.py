@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,7 +42,9 @@ from linkwise.algebra import (
     v,
 )
 from linkwise.algebra.derivation import random_dense, residual
-from linkwise.algebra.search import Budget
+from linkwise.algebra.normal_form import opened
+from linkwise.algebra.search import MOST_WORDS, Budget
+from linkwise.algebra.words import count
 from linkwise.errors import ExpressionError
 from linkwise.pipeline import derive, plan, prove
 from linkwise.sweeps.cost import cost
@@ -281,3 +284,39 @@ def test_own_operators_in_derivations():
     mech = trees.branched(1)
     dense = random_dense(mech, [expr], 1, [mech.bodies[-1].name])
     assert residual(dense, expr, derivation.result) < 1e-10
+
+
+# ------------------------------------------------------------------------ what must not pass
+
+
+def test_a_wrong_step_is_caught():
+    """Replaying and checking find a step that does not follow, whatever it claims."""
+    honest = derive(J @ mass.inv @ J.T)
+    last = honest.steps[-1]
+    for wrong in (B.T @ psi.T @ H.T @ D @ H @ psi @ B, B.T @ psi.T @ H.T @ D.inv @ H @ phi @ B):
+        step = replace(last, after=wrong)
+        forged = replace(honest, steps=(*honest.steps[:-1], step))
+        assert not forged.replay()
+        assert forged.check(trees.branched(1), seed=1) > 1e-3
+    gap = replace(honest, steps=honest.steps[:1] + honest.steps[2:])
+    assert not gap.replay()
+
+
+@pytest.mark.parametrize("seed", range(3000, 3020))
+def test_prove_random_expressions(seed):
+    """A derived form is proved, or too long to be; one and a half times it is not."""
+    expr = random_expression(np.random.default_rng(seed), 8, sums=2)
+    form = derive(expr).result
+    began = time.perf_counter()
+    proof = prove(expr, form)
+    assert proof.found or max(count(expr, opened), count(form, opened)) > MOST_WORDS
+    assert time.perf_counter() - began < 20.0
+    if normal_form_is_not_zero(expr):
+        assert not prove(expr, 1.5 * form).found
+
+
+def normal_form_is_not_zero(expr: Expr) -> bool:
+    mech = trees.branched(1)
+    dense = random_dense(mech, [expr], 1, [mech.bodies[-1].name, mech.bodies[1].name])
+    size = trees.magnitude(dense, expr).max(initial=0.0)
+    return float(np.abs(dense.matrix(expr)).max(initial=0.0)) > 1e-10 * size
