@@ -28,7 +28,7 @@ INT32 = ir.IntType(32)
 DOUBLE = ir.DoubleType()
 
 # Offsets in PyObject and PyArrayObject_fields (64-bit, with the GIL).
-OB_TYPE, DATA, ND, DIMENSIONS, STRIDES, DESCR = 8, 16, 24, 32, 40, 56
+OB_TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCR = 8, 16, 24, 32, 40, 56
 ARRAY_TYPE, ARRAY_NEW = 2, 93  # entries of NumPy's C function table
 NPY_DOUBLE = 12
 METH_FASTCALL = 0x0080
@@ -139,8 +139,8 @@ def _check_array(
     descr = _field(build, item, DESCR, INT)
     float64 = _int(id(np.dtype(np.float64)))
     build = _demand(function, build, careful, build.icmp_signed("==", descr, float64))
-    nd = _field(build, item, ND, INT32)
-    build = _demand(function, build, careful, build.icmp_signed("==", nd, ir.Constant(INT32, 1)))
+    ndim = _field(build, item, NDIM, INT32)
+    build = _demand(function, build, careful, build.icmp_signed("==", ndim, ir.Constant(INT32, 1)))
     length = build.load(_field(build, item, DIMENSIONS, INT.as_pointer()))
     stride = build.load(_field(build, item, STRIDES, INT.as_pointer()))
     fits = build.and_(
@@ -149,14 +149,14 @@ def _check_array(
     return _demand(function, build, careful, fits)
 
 
-def _new_array(build: ir.IRBuilder, dims: Any, nd: int, table: Any) -> Any:
-    """PyArray_New(&PyArray_Type, nd, dims, NPY_DOUBLE, NULL, NULL, 0, 0, NULL)."""
+def _new_array(build: ir.IRBuilder, dims: Any, ndim: int, table: Any) -> Any:
+    """PyArray_New(&PyArray_Type, ndim, dims, NPY_DOUBLE, NULL, NULL, 0, 0, NULL)."""
     parts = [POINTER, INT32, INT.as_pointer(), INT32, POINTER, POINTER, INT32, INT32, POINTER]
     kind = ir.FunctionType(POINTER, parts).as_pointer()
     new = build.inttoptr(_int(table[ARRAY_NEW]), kind)
     array_type = build.inttoptr(_int(table[ARRAY_TYPE]), POINTER)
     null, zero = ir.Constant(POINTER, None), ir.Constant(INT32, 0)
-    arguments = [array_type, ir.Constant(INT32, nd), dims, ir.Constant(INT32, NPY_DOUBLE)]
+    arguments = [array_type, ir.Constant(INT32, ndim), dims, ir.Constant(INT32, NPY_DOUBLE)]
     return build.call(new, [*arguments, null, null, zero, zero, null])
 
 
