@@ -45,7 +45,7 @@ def available() -> bool:
 
 def _table() -> Any:
     """NumPy's C function table."""
-    core = getattr(np, "_core", None) or np.core
+    core: Any = getattr(np, "_core", None) or np.core  # NumPy 2, NumPy 1
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     address = get(core._multiarray_umath._ARRAY_API, None)
