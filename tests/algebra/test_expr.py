@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -323,6 +324,34 @@ def test_exponential_growth_is_refused():
     with pytest.raises(ExpressionError, match="leaves"):
         for _ in range(60):
             expr = (expr + phi) @ (expr + psi)
+
+
+def test_endless_nesting_is_refused():
+    expr = M
+    with pytest.raises(ExpressionError, match="deep"):
+        for _ in range(1000):
+            expr = phi @ (expr + psi)
+    assert expr.depth > 100 and plan(expr @ a) is not None and expr.T.T is expr
+
+
+def test_long_words_with_common_letters():
+    """Sums of long words are collected to a depth, and no further."""
+    powers = total((1.0, product([phi @ M] * n)) for n in range(1, 120))
+    for expr in (powers @ a, product([M, phi.T] * 150) @ (phi + psi) @ a):
+        words = expand(expr)
+        again = left_factored(words, expr.range, expr.domain)
+        assert flat(expand(again), expr.range, expr.domain) is flat(words, expr.range, expr.domain)
+        assert again.depth <= 200
+        assert derive(expr).replay()
+
+
+def test_threads_share_one_table():
+    def build(i: int) -> list[Expr]:
+        return [vector(f"t{j}", BODY) + M @ vector(f"t{j}", BODY) for j in range(300)]
+
+    with ThreadPoolExecutor(8) as pool:
+        built = list(pool.map(build, range(8)))
+    assert all(x is y for other in built[1:] for x, y in zip(built[0], other, strict=True))
 
 
 @pytest.mark.parametrize("seed", [s for s in range(0, 150, 3) if count(RANDOM[s], opened) < 200])

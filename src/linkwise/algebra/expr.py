@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from threading import RLock
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -27,16 +28,18 @@ from linkwise.errors import ExpressionError
 Causality = Literal["memoryless", "causal", "anticausal", "mixed"]
 
 _TABLE: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+_LOCK = RLock()
 
 
 class Expr:
     """An operator from `domain` to `range`; a stacked vector has the domain ONE."""
 
-    __slots__ = ("__weakref__", "domain", "order", "range", "size")
+    __slots__ = ("__weakref__", "depth", "domain", "order", "range", "size")
 
     range: Space
     domain: Space
     size: int
+    depth: int
     order: str
 
     # ------------------------------------------------------------------------- arithmetic
@@ -145,13 +148,18 @@ def _expr(value: object) -> Expr:
 def _make(cls: type[Expr], key: tuple[Any, ...], **fields: Any) -> Any:
     """The one object of this class with these fields."""
     found = _TABLE.get((cls, *key))
-    if found is None:
-        found = object.__new__(cls)
-        for name, value in fields.items():
-            object.__setattr__(found, name, value)
-        object.__setattr__(found, "order", _order(found))
-        _TABLE[(cls, *key)] = found
-    return found
+    if found is not None:
+        return found
+    with _LOCK:  # two threads that make the same expression get the same object
+        found = _TABLE.get((cls, *key))
+        if found is None:
+            found = object.__new__(cls)
+            for name, value in fields.items():
+                object.__setattr__(found, name, value)
+            object.__setattr__(found, "order", _order(found))
+            object.__setattr__(found, "depth", _depth(found))
+            _TABLE[(cls, *key)] = found
+        return found
 
 
 class Symbol(Expr):
@@ -479,10 +487,31 @@ LARGEST: Final = 100_000
 def _bounded(size: int) -> int:
     if size > LARGEST:
         raise ExpressionError(
-            f"an expression with {size} leaves was asked for; {LARGEST} is the most. Give parts of "
-            "it a name with lw.algebra.named, or evaluate them first."
+            f"an expression with {size} leaves was asked for; {LARGEST} is the most. Evaluate "
+            "parts of it first and go on with vectors and operators of your own."
         )
     return size
+
+
+DEEPEST: Final = 200
+"""Levels of sums in products in sums of the deepest expression."""
+
+
+def _depth(expr: Expr) -> int:
+    parts: Iterable[Expr] = ()
+    if isinstance(expr, Product):
+        parts = expr.factors
+    elif isinstance(expr, Sum):
+        parts = (e for _, e in expr.terms)
+    elif isinstance(expr, Inverse):
+        parts = (expr.of,)
+    depth = 1 + max((part.depth for part in parts), default=-1)
+    if depth > DEEPEST:
+        raise ExpressionError(
+            f"an expression nested {depth} deep was asked for; {DEEPEST} levels are the most. "
+            "Multiply it out, or evaluate parts of it first."
+        )
+    return depth
 
 
 def _adopt(expr: Expr, space: tuple[Space, Space] | None) -> Expr:

@@ -132,11 +132,14 @@ def left_factored(words: Words, range_: Space, domain: Space) -> Expr:
     return _grouped(words, range_, 0) if words else zero(range_, domain)
 
 
-def _grouped(words: Words, space: Space, side: int) -> Expr:
+DEEPEST_GROUP = 60
+"""Letters of a word that are looked at for common ones: deeper, it is left as it is."""
+
+
+def _grouped(words: Words, space: Space, side: int, level: int = 0) -> Expr:
     """Words that begin (side 0) or end (side -1) with the same letter go under one."""
-    if len(words) == 1:
-        ((word, number),) = words.items()
-        return total(((number, _word(word, space)),))
+    if len(words) == 1 or level > DEEPEST_GROUP:
+        return flat(words, space, space)
     groups = dict[Expr | None, Words]()
     for word, number in words.items():
         letter = word[side] if word else None
@@ -148,7 +151,7 @@ def _grouped(words: Words, space: Space, side: int) -> Expr:
             terms.append((rest[()], identity(space)))
             continue
         inner_space = letter.domain if side == 0 else letter.range
-        sign, inner = _signed(_grouped(rest, inner_space, side))
+        sign, inner = _signed(_grouped(rest, inner_space, side, level + 1))
         parts = (letter, inner) if side == 0 else (inner, letter)
         terms.append((sign, product(parts)))
     return total(terms)

@@ -42,6 +42,9 @@ TREE_SPACES = (JOINT, BODY, INBOARD)
 MOST_WORDS = 300
 """A longer expression is not multiplied out: its factors are applied as they stand."""
 
+STRETCH = 40
+"""A longer product is done in stretches from the right, not in one deep recursion."""
+
 
 def lower(expr: Expr) -> Program:
     """The program of an expression: any well-typed one, applied to its vectors from the right.
@@ -129,6 +132,8 @@ class _Lowering:
         if isinstance(expr, Sum):
             return self._sum(expr)
         if isinstance(expr, Product):
+            for n in range(STRETCH, len(expr.factors), STRETCH):
+                self.value(product(expr.factors[-n:]))
             return self._apply(expr.factors[0], product(expr.factors[1:]), expr)
         if isinstance(expr, Symbol) and isinstance(expr.role, role.Vector):
             return [Term(1.0, operand=self._leaf(expr))]
