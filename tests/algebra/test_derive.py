@@ -276,6 +276,15 @@ def test_almost_equal_is_not_equal():
     assert not proof.found
 
 
+def test_numbers_are_equal_up_to_round_off():
+    assert 0.1 * M + 0.2 * M - 0.3 * M is 0.0 * M
+    x = phi @ M
+    assert prove(0.1 * x + 0.2 * x, 0.3 * x).found
+    assert prove((0.1 * phi) @ (3.0 * M), 0.3 * x).found
+    assert prove(phi @ (M / 3.0 + M / 3.0) @ phi.T, 2.0 / 3.0 * (phi @ M @ phi.T)).found
+    assert not prove(0.1 * x + 0.2 * x, 0.3000001 * x).found
+
+
 def test_own_operators_in_derivations():
     weight = memoryless("W", NODE, NODE, definite=True)
     expr = J.T @ weight @ J @ mass.inv @ J.T

@@ -461,7 +461,7 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
         for c, e in inner:
             e = _adopt(e, space)
             if not isinstance(e, Zero):
-                collected[e] = collected.get(e, 0.0) + number * c
+                collected[e] = added(collected.get(e, 0.0), number * c)
     left = [(c, e) for e, c in collected.items() if c != 0.0]
     if not left:
         range_, domain = space if space is not None else (ANY, ANY)
@@ -478,6 +478,12 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
         domain=left[0][1].domain,
         size=size,
     )
+
+
+def added(a: float, b: float) -> float:
+    """a + b, and zero where only round-off is left of the two: 0.1 + 0.2 - 0.3."""
+    value = a + b
+    return 0.0 if abs(value) < 1e-15 * max(abs(a), abs(b)) else value
 
 
 LARGEST: Final = 100_000

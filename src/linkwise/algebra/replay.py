@@ -11,7 +11,7 @@ from linkwise.algebra.invert import families_of
 from linkwise.algebra.normal_form import Replacement, normal_form, opened, replaced
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.search import directions, everywhere, kept_sums
-from linkwise.algebra.words import Words, collected, expand, flat
+from linkwise.algebra.words import Words, collected, expand, flat, same
 
 
 def replays(derivation: Derivation) -> bool:
@@ -29,12 +29,12 @@ def justified(step: Step) -> bool:
 
     Where a product with an inverse has gone on the way (A A⁻¹ = I), the normal forms are compared.
     """
-    return _follows(step) or normal_form(step.before) == normal_form(step.after)
+    return _follows(step) or same(normal_form(step.before), normal_form(step.after))
 
 
 def _follows(step: Step) -> bool:
     if step.rule is None:
-        return expand(step.before, opened=opened) == expand(step.after, opened=opened)
+        return same(expand(step.before, opened=opened), expand(step.after, opened=opened))
     for keep in _alphabets(step):
         before, after = expand(step.before, keep), expand(step.after, keep)
         for move in _moves(step.rule, keep):

@@ -42,7 +42,7 @@ from linkwise.algebra.normal_form import (
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.symbols import articulated
-from linkwise.algebra.words import Words, count, expand, factored, flat
+from linkwise.algebra.words import Words, count, expand, factored, flat, same
 
 SIMPLIFYING = (
     "whitened propagation",
@@ -297,7 +297,7 @@ def _short_path(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
     seen, queue = {frozenset(first.words.items())}, [first]
     while queue:
         form = queue.pop(0)
-        if expand(form.expr) == target:
+        if same(expand(form.expr), target):
             way = Derivation(expr, (*opening.steps, *form.path()))
             return _joined(way, closing.reversed())
         if len(seen) >= budget.forms or time.perf_counter() - began > budget.seconds:
@@ -337,9 +337,9 @@ def by_normal_form(
             continue
         names = (*modules, *CHAIN) if chain else modules
         left, right = list[Reduction](), list[Reduction]()
-        if normal_form(expr, modules=names, trace=left) == normal_form(
-            to, modules=names, trace=right
-        ):
+        one = normal_form(expr, modules=names, trace=left)
+        other = normal_form(to, modules=names, trace=right)
+        if same(one, other):
             there = _reductions(expr, left)
             back = _reductions(to, right)
             return _joined(there, back.reversed())

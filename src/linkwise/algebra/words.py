@@ -11,7 +11,17 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
-from linkwise.algebra.expr import Expr, Identity, Product, Sum, Zero, identity, product, total
+from linkwise.algebra.expr import (
+    Expr,
+    Identity,
+    Product,
+    Sum,
+    Zero,
+    added,
+    identity,
+    product,
+    total,
+)
 from linkwise.algebra.space import Space
 
 Word: TypeAlias = tuple[Expr, ...]
@@ -92,12 +102,17 @@ def collected(pairs: Iterable[tuple[Word, float]]) -> Words:
     """Numbers of equal words added up, zeros left out."""
     out: Words = {}
     for word, number in pairs:
-        value = out.get(word, 0.0) + number
+        value = added(out.get(word, 0.0), number)
         if value == 0.0:
             out.pop(word, None)
         else:
             out[word] = value
     return out
+
+
+def same(a: Words, b: Words) -> bool:
+    """Whether two sums have the same words with the same numbers, but for round-off of these."""
+    return a.keys() == b.keys() and all(math.isclose(a[w], b[w], rel_tol=1e-12) for w in a)
 
 
 def flat(words: Words, range_: Space, domain: Space) -> Expr:
