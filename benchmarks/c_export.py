@@ -1,6 +1,6 @@
 """Emitted C beside the LLVM kernel for one state: time of one evaluation, in compiled loops.
 
-Run with `python benchmarks/c_export.py [robot ...]`; prints a table. Both sides run the same states
+Run with `python benchmarks/c_export.py [ROBOT ...]`; prints a table. Both sides run the same states
 from a loop in machine code, and are compared with each other first.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.algebra import N, bias, mass, tau, vdot
+from linkwise.cli.robot import open_robot
 from linkwise.codegen.c import emit_c
 
 ROBOTS = ("puma560", "seven_dof_arm", "quadruped", "humanoid")
@@ -61,7 +62,7 @@ def main() -> None:
 
 def row(compiler: str, robot: str, title: str, expr: lw.algebra.Expr) -> str:
     """One line of the table."""
-    mech = getattr(lw.models, robot)()
+    mech = open_robot(robot)
     kernel = lw.compile(expr, mech)
     rng = np.random.default_rng(0)
     drawn = {
@@ -95,7 +96,7 @@ def row(compiler: str, robot: str, title: str, expr: lw.algebra.Expr) -> str:
             assert np.abs(found - expected).max() <= 1e-11 * np.abs(expected).max()
             cells.append(f"{1e9 * seconds / STATES:.0f} ns, {seconds / times[0]:.2f} times")
     count = sum(kernel.ops.values())
-    first = f"{robot} | {title} | {count} | {1e9 * times[0] / STATES:.0f}"
+    first = f"{mech.name} | {title} | {count} | {1e9 * times[0] / STATES:.0f}"
     return f"| {first} | {' | '.join(cells)} |"
 
 

@@ -72,6 +72,9 @@ QUANTITIES = {
     "operational_space_compliance": Quantity(
         J @ INERTIA.inv @ J.T, "operational-space compliance of the nodes", "inverse inertia"
     ),
+    "operational_space_inertia": Quantity(
+        (J @ INERTIA.inv @ J.T).inv, "operational-space inertia of the nodes", "inertia"
+    ),
 }
 
 

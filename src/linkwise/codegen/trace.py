@@ -18,13 +18,13 @@ from linkwise.algebra.expr import Symbol
 from linkwise.algebra.family import Family
 from linkwise.codegen.block import ArticulatedBlock, ShiftBlock, inverse
 from linkwise.codegen.graph import Graph, Scalar
-from linkwise.errors import SingularHingeError
+from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_force, cross_velocity
 from linkwise.sweeps.interpret import Run
-from linkwise.sweeps.program import Block, Program, Statement, Term
+from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
 
 SNAP = 4e-16
 """Entries of constant rotations this close to 0 or ±1 are taken to be that: files print angles."""
@@ -88,6 +88,28 @@ class _Trace(Run):
         vector = self.v if source == "v" else self._input(source, sum(sizes))
         ends = np.cumsum(sizes)
         return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
+
+    def _empty(self, quantity: Quantity) -> list[Array]:
+        return [x.astype(object) for x in super()._empty(quantity)]  # nodes are summed up in them
+
+    def _dense_solve(self, statement: Statement) -> None:
+        """A⁻¹ X for a symmetric A, by L D L*; others need pivots, which depend on the state."""
+        (matrix, _), (right, _) = statement.reads
+        if not matrix.key.symmetric:
+            raise LoweringError(
+                f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
+                "with it needs pivots that depend on the state. The interpreter evaluates it."
+            )
+        A = np.concatenate(self._blocks(matrix))
+        _mirror(A)
+        try:
+            x = inverse(A) @ np.concatenate(self._blocks(right))
+        except ZeroDivisionError:
+            raise ExpressionError(
+                f"{matrix.key} is singular on {self.mech.name} in every state: it has no inverse."
+            ) from None
+        sizes = self.sizes(statement.target.rows)
+        self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
 
     # ------------------------------------------------------------------------- structured blocks
 
