@@ -3,6 +3,7 @@
 from linkwise.algebra.rule import rule
 from linkwise.algebra.symbols import (
     D,
+    E_phi,
     E_psi,
     H,
     I,
@@ -10,6 +11,7 @@ from linkwise.algebra.symbols import (
     M,
     Omega,
     P,
+    Pi_bar,
     R,
     Upsilon,
     Xi,
@@ -23,6 +25,15 @@ from linkwise.algebra.symbols import (
 W = I - H @ psi @ K
 STATE = phi @ M @ phi.T
 SMOOTHED = psi @ M @ psi.T - P @ Omega @ P
+SMOOTHER = I - P @ psi.T @ H.T @ D.inv @ H
+
+UPSILON_PLUS = E_phi.T @ Upsilon @ E_phi
+INSIDE = (
+    P
+    + P @ UPSILON_PLUS @ P
+    + P @ E_phi.T @ psi.T @ (Pi_bar.T @ UPSILON_PLUS @ P - I)
+    + (P @ UPSILON_PLUS @ Pi_bar - I) @ psi @ E_phi @ P
+)
 
 COVARIANCE = (
     rule("covariance of the innovations", W @ mass @ W.T, D, "004 Lemma 7"),
@@ -60,6 +71,31 @@ COVARIANCE = (
         "004 Lemma 11",
         where="serial chains",
     ),
+    rule(
+        "smoothing error from the filtering error",
+        SMOOTHED,
+        SMOOTHER @ psi @ M @ psi.T @ SMOOTHER.T,
+        "004 10.4",
+    ),
+    rule(
+        "state from filtered state and costate",
+        STATE @ H.T @ mass.inv,
+        psi @ K + P @ phi.T @ H.T @ mass.inv,
+        "004 sec. 4, f = z + P α",
+    ),
+    rule(
+        "covariance of the correction",
+        P @ psi.T @ H.T @ D.inv @ W @ mass @ W.T @ D.inv @ H @ psi @ P,
+        P @ Omega @ P,
+        "004 sec. 10",
+    ),
+    rule(
+        "inertial force error by Υ",
+        M - M @ Omega @ M,
+        (M - M @ Upsilon @ M) - M @ (Upsilon @ psi_tilde + psi_tilde.T @ Upsilon) @ M,
+        "004 sec. 10",
+        where="serial chains",
+    ),
     rule("smoothing error at the joints", H @ SMOOTHED, 0.0 * (H @ P), "004 10.6"),
     rule(
         "inertial force error",
@@ -86,6 +122,13 @@ COVARIANCE = (
         + (K.T @ Upsilon - D.inv @ H) @ psi @ K
         + K.T @ psi.T @ Xi @ psi @ K,
         "004 Lemma 12, with the cross-branch term",
+    ),
+    rule(
+        "closed form of the inverse by U",
+        mass.inv,
+        D.inv @ H @ INSIDE @ H.T @ D.inv,
+        "004 Lemma 12",
+        where="serial chains",
     ),
     rule(
         "closed form of the inverse by E_ψ",
