@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linkwise.algebra.derivation import Derivation, random_dense, residual
-from linkwise.algebra.expr import Expr
+from linkwise.algebra.expr import ANY, Expr
 from linkwise.algebra.search import Budget, by_normal_form, cheapest, connect
 from linkwise.errors import ExpressionError
 from linkwise.model.mechanism import Mechanism
@@ -32,8 +32,11 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
         ExpressionError: `to` was given and no path was found; says whether the two agree
             numerically on a sample of mechanisms.
     """
+    expr = _expression(expr)
     if to is None:
         return cheapest(expr, lambda form: program_cost(lower(form)), budget or Budget())
+    if _expression(to).range is ANY:  # a bare I takes the space of the expression
+        to = to + 0.0 * expr
     if (expr.range, expr.domain) != (to.range, to.domain):
         raise ExpressionError(
             f"{expr} maps {expr.domain} to {expr.range}, but {to} maps {to.domain} to {to.range}: "
@@ -124,7 +127,16 @@ def _numerically(left: Expr, right: Expr) -> tuple[float, float]:
 
 def plan(expr: Expr) -> Program:
     """The sweeps of an expression as it stands, scheduled into the fewest passes."""
-    return lower(expr)
+    return lower(_expression(expr))
+
+
+def _expression(value: object) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    raise ExpressionError(
+        f"{value!r} is not an expression: write one with the symbols of linkwise.algebra, or read "
+        "it from text with linkwise.algebra.parse.parse."
+    )
 
 
 def compile(expr: Expr, mech: Mechanism, *, nodes: Sequence[str] = ()) -> Kernel:

@@ -276,6 +276,21 @@ def test_almost_equal_is_not_equal():
     assert not proof.found
 
 
+def test_what_is_no_expression_is_said():
+    for call in (derive, plan):
+        with pytest.raises(ExpressionError, match="'J M' is not an expression"):
+            call("J M")
+    with pytest.raises(ExpressionError, match="3 is not an"):
+        prove(M, 3)
+    with pytest.raises(ExpressionError, match="identity is square"):
+        derive(H @ phi, to=I)
+
+
+def test_a_bare_identity_as_a_target():
+    assert derive(C @ W, to=I).replay()
+    assert derive(mass.inv @ H @ phi @ M @ phi.T @ H.T, to=I).replay()
+
+
 def test_numbers_are_equal_up_to_round_off():
     assert 0.1 * M + 0.2 * M - 0.3 * M is 0.0 * M
     x = phi @ M

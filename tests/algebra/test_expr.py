@@ -236,6 +236,7 @@ def test_causality_is_what_the_matrices_show():
         (lambda: Xi.inv, ["not known to have an inverse"]),
         (lambda: (0.0 * M).inv, ["zero operator has no inverse"]),
         (lambda: M * P, ["@"]),
+        (lambda: M * "2", ["only a number"]),
         (lambda: M @ 3.0, ["3.0 is not an operator"]),
         (lambda: M + 1.0, ["1.0 is not an operator"]),
         (lambda: bool(M), ["no truth value"]),

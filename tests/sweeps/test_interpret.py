@@ -10,6 +10,7 @@ from linkwise.algebra import (
     BODY,
     JOINT,
     NODE,
+    ONE,
     VOCABULARY,
     B,
     D,
@@ -162,6 +163,16 @@ def test_given_biases_are_used():
         assert np.allclose(got, dense(expr), rtol=1e-9, atol=1e-9)
 
 
+def test_a_number_of_ones_own():
+    """A vector of the space ONE is a scale that is given when the expression is evaluated."""
+    mech, gain = trees.branched(4), vector("s", ONE)
+    values = {"s": np.array([2.5]), "tau": np.ones(mech.nv)}
+    dense = lw.algebra.dense.Dense(mech, mech.random(4), values=values)
+    for expr in (gain, tau @ gain, tau @ gain @ gain, gain.T @ tau.T @ mass @ tau):
+        got = run(plan(expr), mech, dense.q, values=values)
+        assert np.allclose(got, dense(expr), rtol=1e-12)
+
+
 def test_deep_chains_do_not_recurse():
     mech = lw.models.chain(1500)
     program = plan(derive(mass.inv @ (tau - bias)).result)
@@ -199,6 +210,8 @@ def test_wrong_shapes_are_named():
     for wrong in (np.zeros((2, 6, 6)), np.zeros((3, 6, 5))):
         with pytest.raises(ShapeError, match="W has"):
             run(plan(weight @ a), mech, mech.neutral(), values={"W": wrong})
+        with pytest.raises(ShapeError, match="W has"):
+            lw.algebra.dense.Dense(mech, mech.neutral(), values={"W": wrong})(weight)
     with pytest.raises(lw.errors.ModelError, match="no_such"):
         run(plan(J), mech, mech.neutral(), nodes=["no_such"])
 

@@ -201,6 +201,12 @@ class Dense:
                 f"{leaf} has {len(blocks)} blocks; one for each {leaf.range.block} is wanted, "
                 f"{wanted} here."
             )
+        for block, rows, columns in zip(
+            blocks, self.slices(leaf.range), self.slices(leaf.domain), strict=True
+        ):
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            if block.shape != shape:
+                raise ShapeError(f"{leaf} has a block of shape {block.shape}; {shape} is wanted.")
         return blocks
 
     def _pick_off(self) -> Array:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from numbers import Real
 from threading import RLock
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
@@ -66,6 +67,8 @@ class Expr:
             raise ExpressionError(
                 f"({self}) * ({factor}): operators are multiplied with @, numbers with *."
             )
+        if not isinstance(factor, Real):
+            raise ExpressionError(f"({self}) * {factor!r}: only a number can scale an operator.")
         return total(((float(factor), self),))
 
     __rmul__ = __mul__

@@ -136,7 +136,7 @@ class _Lowering:
                 self.value(product(expr.factors[-n:]))
             return self._apply(expr.factors[0], product(expr.factors[1:]), expr)
         if isinstance(expr, Symbol) and isinstance(expr.role, role.Vector):
-            return [Term(1.0, operand=self._leaf(expr))]
+            return [_read(self._leaf(expr))]
         # An operator by itself: applied to the columns of the identity.
         return self._apply(expr, identity(expr.domain), expr)
 
