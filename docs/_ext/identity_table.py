@@ -28,8 +28,8 @@ class Identities(SphinxDirective):
 
 
 def statement(rule) -> str:
-    """Name and equation."""
-    return f"{_text(rule.name)} <br> ${rule.left.latex()} = {rule.right.latex()}$"
+    """Name and equation, as the terminal prints it: readable without a mathematics server."""
+    return f"{_text(rule.name)} <br> `{rule.left} = {rule.right}`"
 
 
 def proof(rule) -> str:
