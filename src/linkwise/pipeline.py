@@ -77,7 +77,9 @@ class Proof:
         """In words."""
         numbers = f"(difference {self.on_trees:.1e} on trees, {self.on_chains:.1e} on chains)"
         if self.derivation is not None:
-            return f"Proved in {len(self.derivation)} steps, on {self.derivation.where} {numbers}."
+            count = len(self.derivation)
+            steps = f"{count} step" + ("" if count == 1 else "s")
+            return f"Proved in {steps}, on {self.derivation.where} {numbers}."
         if self.on_trees < 1e-8:
             return f"The two agree numerically {numbers}; the proof is missing."
         if self.on_chains < 1e-8:
