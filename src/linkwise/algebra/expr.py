@@ -10,7 +10,8 @@ The grammar, on one screen:
 
 Equal structure is the same object: `H @ phi is H @ phi`. Constructors keep a canonical form:
 products are flat and have no identity in them, sums are flat, collected and ordered, adjoints
-stand on symbols only, numbers stand in sums only.
+stand on symbols only, numbers stand in sums only. Nodes and constructors make each other, so they
+are one file, longer than others.
 """
 
 from __future__ import annotations
@@ -131,8 +132,8 @@ class Expr:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"expressions do not change: {name} of {self} cannot be deleted.")
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the same object again in the same process
-        raise NotImplementedError
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise NotImplementedError  # abstract: each node names the constructor that finds it again
 
     def __bool__(self) -> bool:
         raise ExpressionError(

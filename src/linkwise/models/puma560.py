@@ -34,7 +34,7 @@ EFFECTIVE_MOTOR_INERTIA = (1.14, 4.71, 0.827, 0.200, 0.179, 0.193)  # at the joi
 GEAR_RATIO = (62.61, 107.36, 53.69, 76.01, 71.91, 76.73)
 MAXIMUM_TORQUE = (97.6, 186.4, 89.4, 24.2, 20.1, 21.3)  # [N m]
 BREAK_AWAY_TORQUE = (6.3, 5.5, 2.6, 1.3, 1.0, 1.2)  # used as Coulomb friction [N m]
-# Ranges [deg] of Fu, Gonzalez and Lee, "Robotics", McGraw-Hill 1987; same axes, same zeros.
+# Ranges [deg] as they are commonly quoted; not checked against a document (see the docstring).
 RANGE = ((-160, 160), (-225, 45), (-45, 225), (-110, 170), (-100, 100), (-266, 266))
 FLANGE = 0.05625  # wrist centre to flange [m]
 
@@ -61,9 +61,10 @@ def puma560(*, as_printed: bool = False) -> Mechanism:
 
     Not in the paper: mass and centre of mass of link 1 (13 kg at the waist stands in for them: they
     do not act while the base is fixed), products of inertia (small; taken as zero), the tool, the
-    flange, and joint ranges (from Fu, Gonzalez and Lee 1987).
+    flange and the joint ranges. The last two are nominal values, not checked against a document:
+    lists of the ranges differ (for the wrist roll also ±266° is quoted), so set your own arm's.
 
-    The tables were taken from public transcriptions of the paper that agree with each other. What
+    The paper itself was not at hand: the tables are those of public transcriptions that agree. What
     was found out about the numbers (`tests/models/test_puma560.py`):
 
     * The dyadic of link 3 is printed as (0.066, 0.0125, 0.086). No rigid body has it: 0.086 exceeds
