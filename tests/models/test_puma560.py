@@ -1,4 +1,4 @@
-"""The PUMA 560 against the numbers printed by Armstrong, Khatib and Burdick (1986)."""
+"""The PUMA 560 against the numbers of Armstrong, Khatib and Burdick (1986), as transcribed."""
 
 from __future__ import annotations
 
