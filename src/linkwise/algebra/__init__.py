@@ -1,9 +1,21 @@
 """What can be said, and what equals what: the spatial operator algebra as a language."""
 
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.space import BODY, CONSTRAINT, INBOARD, JOINT, NODE, ONE, TASK, Space
+from linkwise.algebra.space import (
+    BODY,
+    CONSTRAINT,
+    INBOARD,
+    JOINT,
+    NODE,
+    NODE_PLACE,
+    ONE,
+    PLACE,
+    TASK,
+    Space,
+)
 from linkwise.algebra.symbols import (
     VOCABULARY,
+    X_B,
     B,
     D,
     Delta_phi,
@@ -29,8 +41,10 @@ from linkwise.algebra.symbols import (
     S,
     Upsilon,
     V,
+    X,
     Xi,
     a,
+    a_g,
     b,
     bias,
     f,
@@ -41,11 +55,13 @@ from linkwise.algebra.symbols import (
     phi_tilde,
     psi,
     psi_tilde,
+    rot_W,
     shift,
     tau,
     v,
     vdot,
     vector,
+    weight,
 )
 
 __all__ = [
@@ -54,9 +70,12 @@ __all__ = [
     "INBOARD",
     "JOINT",
     "NODE",
+    "NODE_PLACE",
     "ONE",
+    "PLACE",
     "TASK",
     "VOCABULARY",
+    "X_B",
     "B",
     "D",
     "Delta_phi",
@@ -84,8 +103,10 @@ __all__ = [
     "Space",
     "Upsilon",
     "V",
+    "X",
     "Xi",
     "a",
+    "a_g",
     "b",
     "bias",
     "f",
@@ -96,9 +117,11 @@ __all__ = [
     "phi_tilde",
     "psi",
     "psi_tilde",
+    "rot_W",
     "shift",
     "tau",
     "v",
     "vdot",
     "vector",
+    "weight",
 ]

@@ -22,12 +22,19 @@ from linkwise.algebra.expr import (
     Zero,
 )
 from linkwise.algebra.family import Family
-from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, ONE, Space
+from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
+from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
-from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.spatial.vector import blocks, cross_force, cross_velocity
+
+STATE_VECTORS = ("v", "a", "b", "a_g", "X", "X_B", "weight")
+"""Vectors that a mechanism and its state give; all others are given by the user."""
+
+STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W")
+"""Memoryless operators that a mechanism and its state give."""
 
 
 class Dense:
@@ -114,6 +121,9 @@ class Dense:
         count = {BODY: mech.n_bodies, INBOARD: mech.n_bodies, NODE: len(self.nodes)}.get(space)
         if count is not None:
             return [slice(6 * k, 6 * k + 6) for k in range(count)]
+        if space is PLACE or space is NODE_PLACE:
+            count = mech.n_bodies if space is PLACE else len(self.nodes)
+            return [slice(12 * k, 12 * k + 12) for k in range(count)]
         if space is ONE:
             return [slice(0, 1)]
         raise ExpressionError(
@@ -189,7 +199,13 @@ class Dense:
                 body.hinge.hinge_map(self.q[mech.q_slice(body.hinge_name)]) @ body.outboard.shift
                 for body in mech.bodies
             ]
+        if source == "rot_W":
+            turns, zero = [self._node_pose(node).rot for node in self.nodes], np.zeros((3, 3))
+            return [blocks(rot, zero, zero, rot) for rot in turns]
         return self._given(leaf, source)
+
+    def _node_pose(self, node: Node) -> Pose:
+        return self.mech.pose(self.q, node.body) @ node.pose
 
     def _given(self, leaf: Symbol, source: str) -> list[Array]:
         if source not in self.values:
@@ -288,6 +304,8 @@ class Dense:
             value = self.v
         elif source in ("a", "b"):
             value = self._coriolis()[source]
+        elif source in STATE_VECTORS:
+            value = self._place(source)
         else:
             raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
         if value.shape != (self.size(leaf.range),):
@@ -296,6 +314,22 @@ class Dense:
                 f"({self.size(leaf.range)},) here."
             )
         return value[:, None]
+
+    def _place(self, source: str) -> Array:
+        """Poses as rows of (rot | p), what potential energy is per entry of them, and a_g."""
+        mech = self.mech
+        if source == "X":
+            return mech.poses(self.q).matrix[:, :3].ravel()
+        if source == "X_B":
+            poses = [self._node_pose(node).matrix[:3].ravel() for node in self.nodes]
+            return np.concatenate([np.zeros(0), *poses])
+        if source == "weight":
+            moments = np.column_stack([mech.inertias.h, mech.inertias.mass])
+            return (-mech.gravity[:, None] * moments[:, None, :]).ravel()
+        a_g = np.zeros((mech.n_bodies, 6))
+        for k in (k for k in range(mech.n_bodies) if mech.parent[k] < 0):
+            a_g[k, 3:] = -self.step[k].rot.T @ mech.gravity
+        return a_g.ravel()
 
     def _coriolis(self) -> dict[str, Array]:
         """a = V × ΔV + Ḣ* v (with the acceleration of the base against gravity), b = V ×* M V."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.algebra import role
-from linkwise.algebra.dense import Dense
+from linkwise.algebra.dense import STATE_BLOCKS, STATE_VECTORS, Dense
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.space import BODY, NODE
@@ -143,11 +143,11 @@ def random_dense(
     dense = Dense(mech, mech.random(rng), mech.random_velocity(rng), nodes=chosen)
     for leaf in dict.fromkeys(leaf for expr in exprs for leaf in leaves(expr)):  # in a fixed order
         key = leaf.role
-        if isinstance(key, role.Vector) and key.source not in ("v", "a", "b"):
+        if isinstance(key, role.Vector) and key.source not in STATE_VECTORS:
             dense.values[key.source] = rng.standard_normal(dense.size(leaf.range))
         elif isinstance(key, role.Shift) and key.source != "phi":
             dense.values[key.source] = list(rng.standard_normal((mech.n_bodies, 6, 6)))
-        elif isinstance(key, role.Memoryless) and key.source not in ("H", "M", "N", "Delta_phi"):
+        elif isinstance(key, role.Memoryless) and key.source not in STATE_BLOCKS:
             dense.values[key.source] = _random_blocks(leaf, key, dense, rng)
     return dense
 

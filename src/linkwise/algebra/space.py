@@ -46,6 +46,12 @@ INBOARD = Space("INBOARD")
 NODE = Space("NODE", block="node")
 """Six numbers for each chosen node."""
 
+PLACE = Space("PLACE")
+"""Twelve numbers for each body: the rows of (rot | p), its pose in the world."""
+
+NODE_PLACE = Space("NODE_PLACE", block="node")
+"""Twelve numbers for each chosen node: the rows of (rot | p), its pose in the world."""
+
 CONSTRAINT = Space("CONSTRAINT", block="constraint")
 """Rows of loops and grasps."""
 

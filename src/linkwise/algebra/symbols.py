@@ -19,7 +19,7 @@ from linkwise.algebra.family import (
     resolvent,
     riccati,
 )
-from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, ONE, Space
+from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.errors import ExpressionError
 
 I = identity()
@@ -46,7 +46,8 @@ Upsilon, Xi = articulated.Upsilon, articulated.Xi
 
 _OF_THE_MECHANISM = {
     **{"M": (BODY, BODY), "H": (JOINT, BODY), "N": (JOINT, JOINT), "Delta_phi": (INBOARD, BODY)},
-    **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE)},
+    **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE), "a_g": (BODY, ONE)},
+    **{"X": (PLACE, ONE), "X_B": (NODE_PLACE, ONE), "weight": (PLACE, ONE), "rot_W": (NODE, NODE)},
 }
 """Names whose values come from the mechanism and its state."""
 
@@ -115,6 +116,21 @@ a = vector("a", BODY, tex=r"\mathfrak{a}")
 b = vector("b", BODY, tex=r"\mathfrak{b}")
 f = vector("f", NODE)
 
+a_g = vector("a_g", BODY, tex=r"\mathfrak{a}_g")
+"""The part of a that gravity makes: at the bodies on the ground, the base accelerated upwards."""
+
+X = vector("X", PLACE)
+"""Where each body is: (rot | p) of its frame in the world."""
+
+X_B = vector("X_B", NODE_PLACE, tex=r"X_{\mathcal{B}}")
+"""Where each node is: (rot | p) of its frame in the world."""
+
+weight = vector("weight", PLACE, tex=r"\mathrm{weight}")
+"""What potential energy is per entry of X: -(g h* | g m), so that it is weight* X."""
+
+rot_W = memoryless("rot_W", NODE, NODE, invertible=True, tex=r"\mathrm{rot}_W")
+"""From the axes of each node to those of the world, angular and linear part alike."""
+
 J = named("J", B.T @ phi.T @ H.T)
 mass = named("𝓜", H @ phi @ M @ phi.T @ H.T, ascii="mass", tex=r"\mathcal{M}")
 bias = named("C", H @ phi @ (M @ phi.T @ a + b), ascii="bias", tex=r"\mathcal{C}")
@@ -134,6 +150,7 @@ VOCABULARY: dict[str, Expr] = {
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
         *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
+        *(a_g, X, X_B, weight, rot_W),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import NODE, ONE, Space
+from linkwise.algebra.space import NODE, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.symbols import M
 from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross_force, cross_velocity
-from linkwise.sweeps.program import Block, Ident, Program, Quantity, Statement, Term
+from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 
 
 def run(
@@ -56,6 +58,7 @@ class Run:
         self.nodes = [mech.node(name) for name in nodes]
         self.node_body = [mech.body_index[node.body] for node in self.nodes]
         self.given = values
+        self.gravity: Array = mech.gravity
         self.value: dict[Ident, list[Array]] = {}
         for leaf in program.inputs:
             self._load(leaf)
@@ -83,7 +86,7 @@ class Run:
 
     def _known(self, statement: Statement) -> bool:
         """Whether what it gives was given: a or b of one's own."""
-        return statement.special in ("a", "b") and statement.special in self.given
+        return statement.special in ("a", "b", *PLACED) and statement.special in self.given
 
     # ----------------------------------------------------------------------------- spaces
 
@@ -91,12 +94,14 @@ class Run:
         """Length of each block of a space."""
         if space.name == "JOINT":
             return [body.hinge.nv for body in self.mech.bodies]
-        if space is NODE:
-            return [6] * len(self.nodes)
+        if space.block == "node":
+            return [12 if space is NODE_PLACE else 6] * len(self.nodes)
         if space is ONE:
             return [1]
         if space.name in ("BODY", "INBOARD"):
             return [6] * self.mech.n_bodies
+        if space is PLACE:
+            return [12] * self.mech.n_bodies
         raise LoweringError(f"the space {space} has no blocks in a mechanism.")
 
     def size(self, space: Space) -> int:
@@ -106,7 +111,7 @@ class Run:
     def _empty(self, quantity: Quantity) -> list[Array]:
         if quantity.rows is ONE:  # summed up over the bodies
             return [np.zeros((1, self.size(quantity.columns)))]
-        count = len(self.nodes) if quantity.rows is NODE else self.mech.n_bodies
+        count = len(self.nodes) if quantity.rows.block == "node" else self.mech.n_bodies
         return [np.zeros(0)] * count
 
     def _blocks(self, quantity: Quantity) -> list[Array]:
@@ -126,12 +131,18 @@ class Run:
         if target.rows is ONE:
             self._accumulate(statement, k)
             return
-        if target.rows is NODE:
+        if target.rows.block == "node":
             for i, body in enumerate(self.node_body):
                 if max(body, 0) == k:  # nodes on the ground are done with the first body
-                    self.value[target.ident][i] = self._sum(statement, k, node=i)
+                    self.value[target.ident][i] = (
+                        self._place(statement, k, node=i)
+                        if statement.special
+                        else self._sum(statement, k, node=i)
+                    )
             return
-        if statement.special:
+        if statement.special in PLACED:
+            self.value[target.ident][k] = self._place(statement, k)
+        elif statement.special:
             self.value[target.ident][k] = self._special(statement, k)
         else:
             self.value[target.ident][k] = self._sum(statement, k)
@@ -141,7 +152,7 @@ class Run:
         (total,) = self.value[statement.target.ident]
         for term in statement.terms:
             assert term.operand is not None
-            if term.operand.rows is NODE:
+            if term.operand.rows.block == "node":
                 for i, body in enumerate(self.node_body):
                     if max(body, 0) == k:
                         total += self._product(term, k, k, node=i)
@@ -181,7 +192,7 @@ class Run:
         left, result = list(term.left), None
         if term.operand is not None:
             blocks = self._blocks(term.operand)
-            if term.operand.rows is not NODE:
+            if term.operand.rows.block != "node":
                 result = blocks[there]  # the only block of a number
             elif node is not None:
                 result = blocks[node]
@@ -268,12 +279,43 @@ class Run:
                 V_k = self._blocks(statement.reads[0][0])[k][:, 0]
                 return cross_force(V_k, mech.inertias[k].apply(V_k))[:, None]
 
+    def _pose(self, k: int) -> Any:
+        """X_pk, with its `rot` and `p`."""
+        start, stop = self.mech.q_start[k], self.mech.q_start[k + 1]
+        return self.mech.bodies[k].pose(self.q[start:stop])
+
+    def _place(self, statement: Statement, k: int, node: int | None = None) -> Array:
+        """Poses as columns (12, 1), the rows of (rot | p) one after the other; see PLACED."""
+        up = -self.gravity
+        match statement.special:
+            case "a_g":
+                rot = self._pose(k).rot
+                lifted = rot.T @ up if self.mech.parent[k] < 0 else np.zeros(3)
+                return np.concatenate([np.zeros(3), lifted])[:, None]
+            case "weight":
+                M_k = self.value[M, True][k]  # [[J, h~], [-h~, m]]
+                moment = np.stack([M_k[2, 4], M_k[0, 5], M_k[1, 3], M_k[5, 5]])
+                return np.outer(up, moment).reshape(12, 1)
+            case "X":
+                p, pose = int(self.mech.parent[k]), self._pose(k)
+                above = None if p < 0 else self._blocks(statement.target)[p].reshape(3, 4)
+                return _placed(above, pose.rot, pose.p).reshape(12, 1)
+            case _:
+                assert node is not None
+                fixed, on_ground = self.nodes[node].pose, self.node_body[node] < 0
+                above = None if on_ground else self._blocks(statement.reads[0][0])[k].reshape(3, 4)
+                place = _placed(above, fixed.rot, fixed.p)
+                if statement.special == "X_B":
+                    return place.reshape(12, 1)
+                zero = np.zeros((3, 3))
+                return np.block([[place[:, :3], zero], [zero, place[:, :3]]])
+
     # ----------------------------------------------------------------------------- inputs
 
     def _load(self, leaf: Symbol) -> None:
         key, mech = leaf.role, self.mech
         if isinstance(key, role.Vector):
-            if key.source in ("a", "b") and key.source not in self.given:
+            if key.source in ("a", "b", *PLACED) and key.source not in self.given:
                 return  # computed by their statements
             self.value[leaf, False] = self._split(leaf, key.source)
         elif isinstance(key, role.Memoryless) and key.source == "M":
@@ -289,6 +331,7 @@ class Run:
             "phi",
             "H",
             "Delta_phi",
+            "rot_W",
         ):
             if key.source not in self.given:
                 raise ExpressionError(
@@ -322,3 +365,12 @@ class Run:
             )
         ends = np.cumsum(sizes)
         return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _placed(above: Array | None, rot: Array, p: Array) -> Array:
+    """X_WP X_PB as (rot | p), (3, 4); without the first, X_PB is seen from the world itself."""
+    if above is None:
+        return np.concatenate([rot, p[:, None]], axis=1)
+    turned = above[:, :3] @ rot
+    moved = above[:, :3] @ p + above[:, 3]
+    return np.concatenate([turned, moved[:, None]], axis=1)

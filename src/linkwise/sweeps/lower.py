@@ -29,12 +29,12 @@ from linkwise.algebra.expr import (
 from linkwise.algebra.family import Family, composite, resolvent
 from linkwise.algebra.invert import opened_inverse, opened_name
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
-from linkwise.algebra.symbols import H, M, phi, v
+from linkwise.algebra.symbols import E_phi, H, M, X, phi, v
 from linkwise.algebra.words import count, expand, left_factored, rebuilt
 from linkwise.errors import LoweringError
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.name import Names
-from linkwise.sweeps.program import Block, Place, Program, Quantity, Statement, Term
+from linkwise.sweeps.program import PLACED, Block, Place, Program, Quantity, Statement, Term
 from linkwise.sweeps.schedule import scheduled
 
 TREE_SPACES = (JOINT, BODY, INBOARD)
@@ -416,10 +416,29 @@ class _Lowering:
         ):
             target = _block_quantity(leaf)
             self.statements.append(Statement(target, special=f"{leaf.role.source}(q)"))
+        elif isinstance(leaf.role, role.Memoryless) and leaf.role.source == "rot_W":
+            self._define_place("rot_W", _block_quantity(leaf))
+
+    def _define_place(self, source: str, target: Quantity) -> None:
+        """X(k) = X(p) X_pk(q); what belongs to nodes is read off the bodies they are fixed on."""
+        reads: list[tuple[Quantity, Place]] = []
+        if source == "X":
+            self._define(E_phi)
+            reads = [(target, "p"), (_block_quantity(E_phi), "k")]
+        elif source in ("X_B", "rot_W"):
+            reads = [(self._leaf(X), "k")]
+        elif source == "a_g":
+            self._define(E_phi)
+            reads = [(_block_quantity(E_phi), "k")]
+        else:
+            self._define(M)
+        self.statements.append(Statement(target, special=source, reads=tuple(reads)))
 
     def _define_vector(self, leaf: Symbol, target: Quantity) -> None:
-        """a and b come from the velocities of the bodies, which need a pass of their own."""
+        """a and b come from the velocities of the bodies, poses from those of the parents."""
         assert isinstance(leaf.role, role.Vector)
+        if leaf.role.source in PLACED:
+            self._define_place(leaf.role.source, target)
         if leaf.role.source not in ("a", "b"):
             return
         velocity = self.value(phi.T @ H.T @ v)

@@ -26,6 +26,8 @@ from linkwise.algebra.space import BODY, Space
 Place = Literal["k", "c", "p", "all"]
 Direction = Literal["tip_to_base", "base_to_tip"]
 
+PLACED = ("a_g", "X", "X_B", "weight")
+"""Vectors that come from where bodies are, each by a special statement."""
 
 Ident = tuple[Expr, bool]
 
@@ -105,7 +107,7 @@ class Statement:
     Attributes:
         target: What it gives.
         terms: The sum.
-        special: "" or one of "pose", "hinge_map", "velocity", "a", "b", "dense_inverse" ...
+        special: "" or one of "phi(q)", "H(q)", "a", "b", "dense_solve", "X", "rot_W" ...
         reads: For a special rule, what it needs and where.
     """
 

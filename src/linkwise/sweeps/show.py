@@ -147,5 +147,16 @@ def _special(statement: Statement, style: Style) -> str:
         case "b":
             star = "^{*}" if style is LATEX else "*"
             return f"{reads[0]} {times}{star} M(k) {reads[0]}"
+        case "a_g":
+            up = r"-\phi^{*}(p,k)\, g \text{ if } p \text{ is the ground, else } 0"
+            return up if style is LATEX else "-φ*(p,k) g if p is the ground, else 0"
+        case "weight":
+            return "-g (h^{*}(k), m(k))" if style is LATEX else "-g (h*(k), m(k))"
+        case "X":
+            return f"{reads[0]} " + (r"X_{pk}(q(k))" if style is LATEX else "X_pk(q(k))")
+        case "X_B":
+            return f"{reads[0]} " + (r"X_{k\mathcal{B}}" if style is LATEX else "X_kB")
+        case "rot_W":
+            return r"\mathrm{rot}(" + f"{reads[0]})" if style is LATEX else f"rot of {reads[0]}"
         case _:
             return f"solve({', '.join(reads)})"
