@@ -32,6 +32,8 @@ class Graph:
         b: Second argument.
         value: Value of constants.
         inputs: Names of the inputs, by number.
+        body: Body whose statement first made each node, -1 for none.
+        here: Body whose statement is being traced; marks the nodes made now.
     """
 
     op: list[Op] = field(default_factory=lambda: [])
@@ -39,6 +41,8 @@ class Graph:
     b: list[int] = field(default_factory=lambda: [])
     value: list[float] = field(default_factory=lambda: [])
     inputs: list[str] = field(default_factory=lambda: [])
+    body: list[int] = field(default_factory=lambda: [])
+    here: int = -1
     _table: dict[tuple[Op, int, int, float], int] = field(default_factory=lambda: {})
 
     def _node(self, op: Op, a: int = -1, b: int = -1, value: float = 0.0) -> int:
@@ -51,6 +55,7 @@ class Graph:
             self.a.append(a)
             self.b.append(b)
             self.value.append(value)
+            self.body.append(self.here)
         return found
 
     def constant(self, value: float) -> int:
