@@ -1,0 +1,144 @@
+"""Where the numbers of each body stand in memory, as a table of integers with a row a body.
+
+What a body hands to its children lives until the last child was visited, a sum over children from
+the first child's visit to the body's own. Both get a place that is free again afterwards: on a
+serial chain there is one, and it stays in the cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.model.body import Node
+from linkwise.model.mechanism import Mechanism
+
+NAMES = (
+    *("class", "body", "q", "v", "table", "record", "parent", "parent_record"),
+    *("carry", "parent_carry", "sum", "sum_read", "sum_write"),
+)
+"""Columns of the table; behind them, for each node of a body, which of the chosen nodes it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The table.
+
+    Attributes:
+        rows: (bodies, columns), int32.
+        carried: Numbers handed from bodies to children, in all places.
+        summed: Numbers of the sums over children, in all places; the first place is always zero.
+        summed_first: Numbers of the first of these places.
+        records: Numbers of all records.
+    """
+
+    rows: NDArray[np.int32]
+    carried: int
+    summed: int
+    summed_first: int
+    records: int
+
+    def column(self, name: str) -> int:
+        """The column of that name; "node 0", "node 1" ... for nodes."""
+        if name.startswith("node "):
+            return len(NAMES) + int(name[5:])
+        return NAMES.index(name)
+
+
+def places(
+    mech: Mechanism,
+    nodes: list[Node],
+    number: NDArray[np.int64],
+    table: NDArray[np.int64],
+    records: NDArray[np.int64],
+    carried: int,
+    summed: int,
+) -> Places:
+    """The table of a mechanism.
+
+    Args:
+        mech: The mechanism.
+        nodes: The chosen nodes.
+        number: Class of each body.
+        table: Where each body's columns begin.
+        records: Length of each body's record.
+        carried: Numbers a body hands to its children in one pass, at most.
+        summed: Numbers in a sum over children, at most.
+    """
+    n = mech.n_bodies
+    on_body = dict[int, list[int]]()
+    for i, node in enumerate(nodes):
+        on_body.setdefault(max(mech.body_index[node.body], 0), []).append(i)
+    for held in on_body.values():  # those on the ground come first, as in the classes
+        held.sort(key=lambda i: mech.body_index[nodes[i].body] >= 0)
+    most = max((len(x) for x in on_body.values()), default=0)
+    rows = np.zeros((n, len(NAMES) + most), dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(records)])
+    above = np.maximum(mech.parent, 0)
+    carry, carries = _carried(mech)
+    sums, read, write, summing = _summed(mech)
+    by_name = {
+        "class": number,
+        "body": np.arange(n),
+        "q": mech.q_start[:-1],
+        "v": mech.v_start[:-1],
+        "table": table,
+        "record": starts[:-1],
+        "parent": above,
+        "parent_record": starts[:-1][above],
+        "carry": carry * carried,
+        "parent_carry": carry[above] * carried,
+        "sum": sums * summed,
+        "sum_read": read * summed,
+        "sum_write": write * summed,
+    }
+    for i, name in enumerate(NAMES):
+        rows[:, i] = by_name[name]
+    for k, held in on_body.items():
+        rows[k, len(NAMES) : len(NAMES) + len(held)] = held
+    assert rows.max(initial=0) < 2**31
+    sizes = (carries * carried, summing * summed, summed, int(starts[-1]))
+    return Places(rows.astype(np.int32), *sizes)
+
+
+def _carried(mech: Mechanism) -> tuple[NDArray[np.int64], int]:
+    """The place of what each body hands over, and how many there are; the first is for nothing."""
+    n, parent, children = mech.n_bodies, mech.parent.tolist(), mech.children
+    found, free, top = [0] * n, list[int](), 1
+    for k in range(n):
+        p = parent[k]
+        if p >= 0 and children[p][-1] == k:
+            free.append(found[p])
+        if not children[k]:
+            continue
+        if free:
+            found[k] = free.pop()
+        else:
+            found[k], top = top, top + 1
+    return np.array(found), top
+
+
+def _summed(
+    mech: Mechanism,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
+    """The places of each body's own sums and of its parent's: to read (zero at first), to write."""
+    n, parent = mech.n_bodies, mech.parent.tolist()
+    own, read, write = [0] * n, [0] * n, [0] * n
+    free, top = list[int](), 1
+    for k in reversed(range(n)):
+        if own[k]:
+            free.append(own[k])
+        p = parent[k]
+        if p < 0:
+            continue
+        if own[p]:
+            read[k] = write[k] = own[p]
+            continue
+        if free:
+            write[k] = free.pop()
+        else:
+            write[k], top = top, top + 1
+        own[p] = write[k]
+    return np.array(own), np.array(read), np.array(write), top

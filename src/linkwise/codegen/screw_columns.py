@@ -1,0 +1,155 @@
+"""Hinges whose numbers (axes, pitches, radii) are columns of a table instead of constants.
+
+The structure of a hinge is what its formulas look like: which screws turn, which slide, which do
+both. Hinges of one structure share code and differ in their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from linkwise.model.hinges import Hinge, Planar, Reversed, RollingBall, ScrewHinge
+from linkwise.model.hinges.hinge import Coordinate
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import axis_angle
+from linkwise.spatial.vector import cross
+
+Structure: TypeAlias = tuple[Any, ...]
+
+PER_SCREW = 13
+"""Columns of a screw: |ω|, ω/|ω|, v/|ω|, w × v, w × (w × v); of a slide v stands for v/|ω|."""
+
+
+def structure_of(hinge: Hinge) -> Structure | None:
+    """What the code for a hinge depends on, or None if it is the hinge with all its numbers."""
+    if isinstance(hinge, ScrewHinge):
+        return ("screws", tuple(_shape(screw) for screw in hinge.screws), hinge.coordinates)
+    if isinstance(hinge, Reversed):
+        inner = structure_of(hinge.hinge)
+        return None if inner is None else ("reversed", inner)
+    if isinstance(hinge, RollingBall):
+        return ("rolling ball",)
+    if isinstance(hinge, Planar):
+        return ("planar",)
+    return None
+
+
+def numbers_of(hinge: Hinge) -> list[float]:
+    """The columns of a hinge that has a structure."""
+    if isinstance(hinge, Reversed):
+        return numbers_of(hinge.hinge)
+    if isinstance(hinge, RollingBall):
+        return [hinge.radius]
+    if isinstance(hinge, Planar):
+        return [*hinge.normal, *hinge.in_plane.ravel()]
+    assert isinstance(hinge, ScrewHinge)
+    return [x for screw in hinge.screws for x in _columns(screw)]
+
+
+def hinge_of(structure: Structure, numbers: Sequence[Any]) -> Hinge:
+    """The hinge with nodes of a graph for its numbers."""
+    given = np.array(numbers, dtype=object)
+    match structure[0]:
+        case "reversed":
+            return Reversed(hinge_of(structure[1], numbers))
+        case "rolling ball":
+            ball = object.__new__(RollingBall)
+            object.__setattr__(ball, "radius", numbers[0])
+            return ball
+        case "planar":
+            plane = object.__new__(_Plane)
+            plane.__dict__.update(normal=given[:3], in_plane=given[3:].reshape(2, 3))
+            return plane
+        case _:
+            return ColumnScrews(structure[1], structure[2], given.reshape(-1, PER_SCREW))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScrews(ScrewHinge):
+    """A product of screw motions whose screws are nodes of a graph.
+
+    Attributes:
+        shapes: For each screw whether it turns, slides along, and slides across its axis.
+        names: The coordinates.
+        numbers: The columns (screws, PER_SCREW).
+    """
+
+    shapes: tuple[tuple[bool, bool, bool], ...]
+    names: tuple[Coordinate, ...]
+    numbers: Any
+
+    @cached_property
+    def screws(self) -> Any:
+        rows = list[Any]()
+        for (turns, *_), row in zip(self.shapes, self.numbers, strict=True):
+            w, v = row[1:4], row[4:7]
+            rows.append(np.concatenate([row[0] * w, row[0] * v if turns else v]))
+        return np.array(rows, dtype=object)
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        return self.names
+
+    def pose(self, q: Array) -> Pose:
+        pose = Pose.identity()
+        for i in range(len(self.shapes)):
+            pose = pose @ self._motion(i, q[..., i])
+        return pose
+
+    def hinge_map(self, q: Array) -> Array:
+        after, rows = Pose.identity(), list[Any]()
+        for i in reversed(range(len(self.shapes))):
+            screw = self.screws[i]
+            row = screw if after is Pose.identity() else after.shift_velocity(screw[None])
+            rows.append(np.broadcast_to(row, (*q.shape[:-1], 6)))
+            after = self._motion(i, q[..., i]) @ after
+        return np.stack(rows[::-1], axis=-2)
+
+    def _motion(self, i: int, q: Any) -> Pose:
+        """exp(S q) as in `screw_motion`, what is zero being known from the shape."""
+        turns, along, across = self.shapes[i]
+        row = self.numbers[i]
+        w, v = row[1:4], row[4:7]
+        if not turns:
+            return Pose(Pose.identity().rot, v * q[..., None])
+        angle = row[0] * q
+        rot = axis_angle(w, angle)
+        if not along and not across:
+            return Pose(rot, np.zeros(3))
+        p = v * angle[..., None]
+        if across:
+            c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
+            p = p + (1.0 - c) * row[7:10] + (angle[..., None] - s) * row[10:13]
+        return Pose(rot, p)
+
+
+class _Plane(Planar):
+    """A planar hinge whose normal and axes are nodes of a graph."""
+
+    def hinge_map(self, q: Array) -> Array:
+        H: Any = np.zeros((3, 6), dtype=object)
+        H[:2, 3:] = self.in_plane
+        H[2, :3] = self.normal
+        return np.broadcast_to(H, (*np.shape(q)[:-1], 3, 6))
+
+
+def _shape(screw: Array) -> tuple[bool, bool, bool]:
+    w, v = screw[:3], screw[3:]
+    turns = bool(w.any())
+    return turns, bool(v.any()), turns and bool(cross(w, v).any())
+
+
+def _columns(screw: Array) -> list[float]:
+    w, v = screw[:3], screw[3:]
+    rate = float(np.sqrt(w @ w))
+    if rate == 0.0:
+        return [0.0, *w, *v, *np.zeros(6)]
+    w, v = w / rate, v / rate
+    wv = cross(w, v)
+    return [rate, *w, *v, *wv, *cross(w, wv)]
