@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from linkwise.algebra.expr import Symbol
+from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import NODE, ONE, Space
 from linkwise.sweeps.program import Direction, Ident, Program, Quantity, Statement
@@ -123,6 +123,8 @@ def _from_parent(
             for ident, place in statement.needs():
                 if place != "p":
                     continue
+                if isinstance(ident[0], Identity):
+                    continue  # columns of the identity are known everywhere
                 if ident in quantities:
                     found[ident] = quantities[ident]
                     if made[ident] < i:

@@ -36,6 +36,9 @@ ABOVE, HERE = 0, 1
 Where = Literal["q", "v", "body", "place", "inertia", "node", "start", "parent_body"]
 """What an entry of an array is counted from: a body's q, v, its 6, 12 or 10 numbers, a node ..."""
 
+WHERE: dict[Space, Where] = {JOINT: "v", BODY: "body", INBOARD: "body", PLACE: "place"}
+"""What the entries of a space are counted from."""
+
 Key: TypeAlias = tuple[Ident, int, int]
 """An entry of a quantity that is handed from body to body."""
 
@@ -288,23 +291,25 @@ class Step(Trace):
             return found
         sizes = self.sizes(quantity.rows)
         if quantity.columns is self.plan.looped:
-            where: dict[Space, Where] = {JOINT: "v", BODY: "body", INBOARD: "body", PLACE: "place"}
-            level = self.plan.first_each
-            found = list[Any]()
-            for i, size in enumerate(sizes):
-                on_node = quantity.rows.block == "node"
-                at = "node" if on_node else where[quantity.rows]
-                leaves = [
-                    Leaf("unit", level, True, 0, at, r, i if on_node else -1, size)
-                    for r in range(size)
-                ]
-                made = on_node or i == HERE
-                found.append(_objects([self._scalar(x) for x in leaves])[:, None] if made else None)
+            found = [self._unit(quantity.rows, i, size) for i, size in enumerate(sizes)]
         else:
             whole = np.eye(self.size(quantity.columns))
             found = [whole[6 * i : 6 * i + 6] for i in self.kind.nodes]
         self.value[quantity.ident] = found
         return found
+
+    def _unit(self, rows: Space, i: int, size: int) -> Any:
+        """The part of a column of the identity that belongs to a body or node of the window."""
+        on_node = rows.block == "node"
+        if i == ABOVE and not on_node:
+            if self.kind.root or rows not in (BODY, INBOARD):
+                return np.zeros((0, 1))
+            where: Where = "parent_body"
+        else:
+            where = "node" if on_node else WHERE[rows]
+        level, node = self.plan.first_each, i if on_node else -1
+        leaves = [Leaf("unit", level, True, 0, where, r, node, size) for r in range(size)]
+        return _objects([self._scalar(leaf) for leaf in leaves])[:, None]
 
     # --------------------------------------------------------------------------- statements
 
@@ -454,7 +459,6 @@ class Step(Trace):
         result = self.program.result
         if result.rows is ONE:
             return
-        where: dict[Space, Where] = {JOINT: "v", BODY: "body", INBOARD: "body", PLACE: "place"}
         blocks = self._blocks(result)
         on_node = result.rows.block == "node"
         earliest = self.plan.first_each if self.plan.looped is not None else 0
@@ -462,7 +466,7 @@ class Step(Trace):
             if not on_node and i != HERE:
                 continue
             for j, x in enumerate(np.asarray(block, dtype=object).ravel()):
-                at = "node" if on_node else where[result.rows]
+                at = "node" if on_node else WHERE[result.rows]
                 rows = len(block)
                 self.results.append(
                     Out(earliest, self.number(x), at, j, i if on_node else -1, 0, rows)
