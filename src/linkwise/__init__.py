@@ -46,7 +46,24 @@ from linkwise.model.hinges import (
 from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
-    from linkwise import algebra, convert, models
+    from linkwise import algebra, convert, dynamics, models
+    from linkwise.dynamics import (
+        Energy,
+        bias_force,
+        energy,
+        forward_dynamics,
+        forward_kinematics,
+        gravity_force,
+        inverse_dynamics,
+        jacobian,
+        kinetic_energy,
+        mass_matrix,
+        mass_matrix_inverse,
+        node_velocity,
+        operational_inertia,
+        operational_inertia_inverse,
+        potential_energy,
+    )
     from linkwise.pipeline import compile, derive, plan, prove
 
 __version__ = "0.1.0"
@@ -58,6 +75,7 @@ __all__ = [
     "CustomHinge",
     "Cylindrical",
     "Drive",
+    "Energy",
     "Finding",
     "Free",
     "Geometry",
@@ -84,25 +102,53 @@ __all__ = [
     "Translation",
     "Universal",
     "algebra",
+    "bias_force",
     "compile",
     "convert",
     "derive",
+    "dynamics",
+    "energy",
+    "forward_dynamics",
+    "forward_kinematics",
+    "gravity_force",
+    "inverse_dynamics",
+    "jacobian",
+    "kinetic_energy",
     "load",
+    "mass_matrix",
+    "mass_matrix_inverse",
     "models",
+    "node_velocity",
+    "operational_inertia",
+    "operational_inertia_inverse",
     "plan",
+    "potential_energy",
     "prove",
     "save",
 ]
 
-_LAZY_MODULES = ("algebra", "convert", "models")
-_LAZY_FUNCTIONS = ("compile", "derive", "plan", "prove")
+_LAZY_MODULES = ("algebra", "convert", "dynamics", "models")
+_LAZY_FUNCTIONS = {
+    **dict.fromkeys(("compile", "derive", "plan", "prove"), "linkwise.pipeline"),
+    **dict.fromkeys(
+        ("Energy", "energy", "kinetic_energy", "potential_energy"), "linkwise.dynamics"
+    ),
+    **dict.fromkeys(("forward_dynamics", "inverse_dynamics"), "linkwise.dynamics"),
+    **dict.fromkeys(("bias_force", "gravity_force"), "linkwise.dynamics"),
+    **dict.fromkeys(("mass_matrix", "mass_matrix_inverse"), "linkwise.dynamics"),
+    **dict.fromkeys(("forward_kinematics", "jacobian", "node_velocity"), "linkwise.dynamics"),
+    "operational_inertia": "linkwise.dynamics",
+    "operational_inertia_inverse": "linkwise.dynamics",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY_MODULES:
         return importlib.import_module(f"linkwise.{name}")
     if name in _LAZY_FUNCTIONS:
-        return getattr(importlib.import_module("linkwise.pipeline"), name)
+        found = getattr(importlib.import_module(_LAZY_FUNCTIONS[name]), name)
+        globals()[name] = found  # from now on a plain attribute
+        return found
     raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
 
 

@@ -146,6 +146,11 @@ class Mechanism:
                 return loop
         raise unknown_name("loop", name, (x.name for x in self.loops), owner=self._title)
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What later layers keep for this mechanism and want to go with it: compiled kernels."""
+        return {}
+
     @property
     def _title(self) -> str:
         return f"mechanism {self.name!r}"

@@ -1,0 +1,39 @@
+"""Named quantities of open chains: each is an expression, a docstring and a thin call.
+
+Every function takes q (nq,) or (batch, nq), other arrays likewise; an array without the batch axis
+serves all states of a batch. Loops and couplings are left open: all is about the tree.
+
+The kernel behind a function is compiled on first use and kept with the mechanism. `kernel` gives it
+away: to explain itself, to be called without this layer, or to show its expression.
+"""
+
+from linkwise.dynamics.energy import Energy, energy, kinetic_energy, potential_energy
+from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.inverse_dynamics import bias_force, gravity_force, inverse_dynamics
+from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
+from linkwise.dynamics.mass_matrix import mass_matrix, mass_matrix_inverse
+from linkwise.dynamics.operational_inertia import operational_inertia, operational_inertia_inverse
+from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
+
+__all__ = [
+    "QUANTITIES",
+    "Energy",
+    "Frame",
+    "bias_force",
+    "energy",
+    "expression",
+    "forward_dynamics",
+    "forward_kinematics",
+    "gravity_force",
+    "inverse_dynamics",
+    "jacobian",
+    "kernel",
+    "kinetic_energy",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "node_velocity",
+    "operational_inertia",
+    "operational_inertia_inverse",
+    "potential_energy",
+]

@@ -1,0 +1,116 @@
+"""Inverse dynamics: forces that cause given accelerations, and what is needed at none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from linkwise.dynamics.kernels import Status, kernel, options, pushed
+from linkwise.dynamics.quantity import Frame
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+
+def inverse_dynamics(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    *,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Joint forces that cause given joint accelerations.
+
+    Expression:
+        τ = 𝓜 v̇ + C − J* f,   `mass @ vdot + bias - J.T @ f`
+    with 𝓜 + N for 𝓜 where the mechanism has armature, and without J* f unless `forces` are given.
+
+    Derived form:
+        H φ (M φ* (H* v̇ + a) + b): two passes, O(n), the recursion of Newton and Euler.
+
+    Damping, friction, springs and limits of the hinges are not part of it.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²].
+        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
+            (batch, 6) [N m, N], about the node's origin.
+        frame: Axes of `forces`: those of the "node" or of the "world".
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        Joint forces (nv,) or (batch, nv) [N or N m].
+    """
+    if forces:
+        arrays = {"q": q, "v": v, "vdot": vdot}
+        asked = options(out, status, threads)
+        return pushed(mech, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
+    found = mech.kept.get("inverse_dynamics") or kernel(mech, "inverse_dynamics")
+    if out is status is threads is None:
+        return found(q, v, vdot)
+    return found(q, v, vdot, **options(out, status, threads))
+
+
+def bias_force(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Joint forces that keep all joint accelerations at zero: Coriolis, centrifugal, gravity.
+
+    Expression:
+        C = H φ (M φ* a + b),   `bias`
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        Joint forces (nv,) or (batch, nv) [N or N m].
+    """
+    found = mech.kept.get("bias_force") or kernel(mech, "bias_force")
+    return found(q, v, **options(out, status, threads))
+
+
+def gravity_force(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Joint forces that hold the mechanism at rest against gravity.
+
+    Expression:
+        H φ M φ* a_g,   `H @ phi @ M @ phi.T @ a_g`
+    where a_g is the acceleration against gravity of the bodies on the ground. It is `bias_force` at
+    v = 0, and the gradient of `potential_energy`.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        Joint forces (nv,) or (batch, nv) [N or N m].
+    """
+    found = mech.kept.get("gravity_force") or kernel(mech, "gravity_force")
+    return found(q, **options(out, status, threads))

@@ -1,0 +1,91 @@
+"""Kernels made on first use, and kept with the mechanism they belong to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.quantity import Frame, expression
+from linkwise.errors import ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+if TYPE_CHECKING:
+    from linkwise.codegen.kernel import Kernel
+
+Status: TypeAlias = NDArray[np.int32]
+Nodes: TypeAlias = str | Sequence[str]
+
+_MAKING = threading.Lock()
+"""Held while a kernel is made: threads that want the same one wait for it."""
+
+
+def kernel(mech: Mechanism, name: str, nodes: Nodes = (), *, frame: Frame = "node") -> Kernel:
+    """The kernel behind a named quantity of a mechanism: made once, then kept with it.
+
+    Args:
+        mech: The mechanism.
+        name: "forward_dynamics", "mass_matrix" ... (`linkwise.dynamics.QUANTITIES`).
+        nodes: Node or nodes it is about, for those that are about nodes.
+        frame: Axes of what belongs to nodes.
+    """
+    if not isinstance(nodes, str):
+        nodes = tuple(nodes)
+    return mech.kept.get((name, nodes, frame)) or _made(mech, name, nodes, frame)
+
+
+def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame) -> Kernel:
+    expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
+    names = (nodes,) if isinstance(nodes, str) else nodes
+    for node in names:
+        mech.node(node)  # raises for one that is not there
+    with _MAKING:
+        found = mech.kept.get((name, nodes, frame))
+        if found is None:
+            found = compile(expr, mech, nodes=names)
+            mech.kept[name, nodes, frame] = found
+            if not names:
+                mech.kept[name] = found
+    return found
+
+
+def pushed(
+    mech: Mechanism,
+    name: str,
+    arrays: Mapping[str, Any],
+    forces: Mapping[str, ArrayLike],
+    frame: Frame,
+    options: Mapping[str, Any],
+) -> Array:
+    """A quantity with forces at nodes, which are one array f of the kernel."""
+    nodes = tuple(sorted(forces))  # one kernel whatever the order
+    found = kernel(mech, name, nodes, frame=frame)
+    given = {**arrays, "f": _stacked(forces, nodes)}
+    return found(*(given[name] for name in found.arguments), **options)
+
+
+def _stacked(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
+    """The forces side by side (6 k,) or (batch, 6 k)."""
+    parts = [floats(forces[name], f"the force on {name!r}") for name in names]
+    rows = {len(part) for part in parts if part.ndim == 2}
+    for name, part in zip(names, parts, strict=True):
+        if part.ndim not in (1, 2) or part.shape[-1] != 6 or len(rows) > 1:
+            raise ShapeError(
+                f"the force on {name!r} has shape {part.shape}; it must be (6,) or (batch, 6), "
+                "moment first, with one batch for all."
+            )
+    if rows:
+        lead = (rows.pop(),)
+        parts = [np.broadcast_to(part, (*lead, 6)) for part in parts]
+    return np.concatenate(parts, axis=-1)
+
+
+def options(out: Array | None, status: Status | None, threads: int | None) -> dict[str, Any]:
+    """What was asked for of a call, and nothing else."""
+    asked = {"out": out, "status": status, "threads": threads}
+    return {key: value for key, value in asked.items() if value is not None}

@@ -1,0 +1,127 @@
+"""Where bodies and nodes are, and how they move with the joints."""
+
+from __future__ import annotations
+
+from linkwise.dynamics.kernels import Nodes, Status, kernel, options
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.pose import Pose
+
+
+def forward_kinematics(
+    mech: Mechanism,
+    q: ArrayLike,
+    node: Nodes | None = None,
+    *,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Pose:
+    """Poses in the world, of all bodies or of the nodes that are named.
+
+    Expression:
+        X for the bodies, X_B for nodes,   X(k) = X(p) X_pk(q(k)): one pass, O(n).
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        node: Name of a node or body, or several; by default all bodies, in their order.
+        out: Array (..., 3, 4) for the rows of (rot | p), which the result then looks into.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        One pose for the name of one node, else a stack of k poses; for a batch with (batch,) in
+        front: `rot` (batch, k, 3, 3), `p` (batch, k, 3) [m].
+    """
+    if node is None:
+        found = mech.kept.get("body_poses") or kernel(mech, "body_poses")
+        each: tuple[int, ...] = (mech.n_bodies, 3, 4)
+    else:
+        found = kernel(mech, "node_poses", node)
+        each = (3, 4) if isinstance(node, str) else (len(node), 3, 4)
+    flat = None if out is None else _flat(out, each)
+    result: Array = found(q, **options(flat, status, threads))
+    rows = result.reshape(*result.shape[:-1], *each)
+    return Pose(rows[..., :3], rows[..., 3])
+
+
+def _flat(out: Array, each: tuple[int, ...]) -> Array:
+    """The same memory with the entries of one state side by side."""
+    lead = out.shape[: out.ndim - len(each)]
+    if out.shape != (*lead, *each) or not out.flags.c_contiguous:
+        shape = ", ".join(str(n) for n in each)
+        raise ShapeError(f"out has shape {out.shape}; it must be contiguous, (..., {shape}).")
+    return out.reshape(*lead, -1)
+
+
+def jacobian(
+    mech: Mechanism,
+    q: ArrayLike,
+    node: Nodes,
+    *,
+    frame: Frame = "node",
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The Jacobian: velocities (angular, linear) of nodes per joint velocity.
+
+    Expression:
+        J = B* φ* H*,   `J`, or `rot_W @ J` in world axes.
+
+    Its transpose takes forces (moment, force) at the nodes to the joint forces they act with.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        node: Name of a node or body, or several, whose rows stand one below the other.
+        frame: Axes: those of the "node" (as Pinocchio's LOCAL) or of the "world" (as its
+            LOCAL_WORLD_ALIGNED). The linear velocity is that of the node's origin in both.
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        (6 k, nv) for k nodes, or (batch, 6 k, nv).
+
+    Raises:
+        UnknownNameError: A node that the mechanism does not have; lists those it has.
+    """
+    found = kernel(mech, "jacobian", node, frame=frame)
+    return found(q, **options(out, status, threads))
+
+
+def node_velocity(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    node: Nodes,
+    *,
+    frame: Frame = "node",
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Spatial velocities (angular, linear) of nodes, without their Jacobian.
+
+    Expression:
+        J v = B* φ* H* v,   `J @ v`, or `rot_W @ J @ v` in world axes: one pass, O(n).
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        node: Name of a node or body, or several, one after the other.
+        frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        (6 k,) for k nodes, or (batch, 6 k) [rad/s, m/s].
+    """
+    found = kernel(mech, "node_velocity", node, frame=frame)
+    return found(q, v, **options(out, status, threads))

@@ -1,0 +1,68 @@
+"""The mass matrix and its inverse."""
+
+from __future__ import annotations
+
+from linkwise.dynamics.kernels import Status, kernel, options
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+
+def mass_matrix(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The mass matrix: kinetic energy is ½ v* 𝓜 v.
+
+    Expression:
+        𝓜 = H φ M φ* H*,   `mass`, or `mass + N` where the mechanism has armature.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        The whole symmetric matrix (nv, nv), or (batch, nv, nv).
+    """
+    found = mech.kept.get("mass_matrix") or kernel(mech, "mass_matrix")
+    return found(q, **options(out, status, threads))
+
+
+def mass_matrix_inverse(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The inverse of the mass matrix, without the mass matrix.
+
+    Expression:
+        𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K),   `mass.inv`, or `(mass + N).inv` where the mechanism
+        has armature.
+    Source: 000 Lemma 4.3.
+
+    To apply it to a vector, `forward_dynamics` is cheaper: O(n) instead of O(n²).
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        The whole symmetric matrix (nv, nv), or (batch, nv, nv).
+
+    Raises:
+        SingularHingeError: Nothing resists the hinge of some body, which is named.
+    """
+    found = mech.kept.get("mass_matrix_inverse") or kernel(mech, "mass_matrix_inverse")
+    return found(q, **options(out, status, threads))
