@@ -45,6 +45,10 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
     """A hinge that nothing resists: its articulated inertia D is not positive definite."""
 
 
+class TroubleWarning(UserWarning):
+    """Some states of a batch have no result; their rows are NaN."""
+
+
 class ParseError(LinkwiseError, ValueError):
     """A model file that cannot be read.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from linkwise.algebra.derivation import Derivation, random_dense, residual
 from linkwise.algebra.expr import ANY, Expr
@@ -141,22 +143,38 @@ def _expression(value: object) -> Expr:
     )
 
 
-def compile(expr: Expr, mech: Mechanism, *, nodes: Sequence[str] = ()) -> Kernel:
+def compile(
+    expr: Expr,
+    mech: Mechanism,
+    *,
+    nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    dtype: Any = np.float64,
+    cache: bool = True,
+) -> Kernel:
     """Machine code of an expression on one mechanism, for this computer.
 
     Args:
         expr: The expression; its cheapest form is derived first.
         mech: The mechanism; its numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
+        parameters: Numbers of the mechanism that stay inputs of the kernel instead: "gravity",
+            "inertia", "payload" or "payload:NODE", "armature", "locked" (`codegen/parameters.py`).
+        dtype: float64 or float32.
+        cache: Whether compiled kernels are kept on disk for the next process.
     """
     from linkwise.codegen.kernel import Kernel
-    from linkwise.codegen.llvm import compile_graph
-    from linkwise.codegen.trace import trace
+    from linkwise.codegen.recipe import Recipe
 
-    derivation = derive(expr)
-    program = lower(derivation.result)
-    traced = trace(program, mech, nodes)
-    return Kernel(mech, derivation, program, traced, compile_graph(traced))
+    recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), derive)
+    return Kernel(mech, *recipe.machine(keep=cache), recipe)
+
+
+def _itemsize(dtype: Any) -> int:
+    found = np.dtype(dtype)
+    if found not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise ExpressionError(f"dtype is {found}; kernels are made for float64 and float32.")
+    return found.itemsize
 
 
 __all__ = ["Cost", "Derivation", "Proof", "compile", "derive", "plan", "prove"]

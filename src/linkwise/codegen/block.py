@@ -80,9 +80,10 @@ class ArticulatedBlock:
         return (self.T @ x.T).T
 
 
-def inverse(matrix: Objects) -> Objects:
-    """Inverse of a small symmetric positive definite matrix, by L D L* without square roots."""
+def inverse(matrix: Objects) -> tuple[Objects, list[Any]]:
+    """Inverse and pivots of a small symmetric positive definite matrix: L D L*, no square roots."""
     n = len(matrix)
+    pivots = list[Any]()
     lower = np.full((n, n), 0.0, dtype=object)
     reciprocal: list[Any] = [0.0] * n
     for j in range(n):
@@ -91,6 +92,7 @@ def inverse(matrix: Objects) -> Objects:
             d = d - lower[j, k] * lower[j, k] * reciprocal[k]
         if isinstance(d, float | int) and d == 0.0:
             raise ZeroDivisionError("the matrix is singular whatever the input")
+        pivots.append(d)
         reciprocal[j] = 1.0 / d
         for i in range(j + 1, n):
             e = matrix[i, j]
@@ -112,4 +114,4 @@ def inverse(matrix: Objects) -> Objects:
             for k in range(j, n):
                 total = total + unit[k, i] * reciprocal[k] * unit[k, j]
             out[i, j] = out[j, i] = total
-    return out
+    return out, pivots

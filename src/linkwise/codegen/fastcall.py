@@ -4,8 +4,9 @@
 
 The function reads the leading fields of `PyArrayObject`, whose layout NumPy keeps stable, and makes
 the result through NumPy's C function table. It serves the common case only: one state, contiguous
-float64 arrays of the right length, all finite, and a result that is. Anything else goes to the
-careful Python path.
+arrays of the right length and kind, and a status that is fine. Anything else goes to the careful
+Python path. Addresses of this process are in a table of the module, filled when it is loaded, so
+that the same object file serves other processes too.
 """
 
 from __future__ import annotations
@@ -25,13 +26,22 @@ BYTE = ir.IntType(8)
 POINTER = BYTE.as_pointer()
 INT = ir.IntType(64)
 INT32 = ir.IntType(32)
-DOUBLE = ir.DoubleType()
 
 # Offsets in PyObject and PyArrayObject_fields (64-bit, with the GIL).
 OB_TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCR = 8, 16, 24, 32, 40, 56
 ARRAY_TYPE, ARRAY_NEW = 2, 93  # entries of NumPy's C function table
-NPY_DOUBLE = 12
+NPY_KIND = {4: 11, 8: 12}
 METH_FASTCALL = 0x0080
+
+# Entries of the module's table.
+TYPE, NEW, NONE, RELEASE, DTYPE_4, DTYPE_8 = range(6)
+ENTRIES = 6
+
+ON_STACK = 1 << 16
+"""Bytes of scratch memory that are taken from the stack; more is allocated."""
+
+MOST_WORK = 1 << 24
+"""Bytes of scratch memory above which the careful path, which keeps its own, is better."""
 
 
 def available() -> bool:
@@ -43,69 +53,92 @@ def available() -> bool:
     )
 
 
-def _table() -> Any:
-    """NumPy's C function table."""
+def fill_table(address: int) -> None:
+    """Write the addresses of this process into the table of a loaded module."""
     core: Any = getattr(np, "_core", None) or np.core  # NumPy 2, NumPy 1
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address = get(core._multiarray_umath._ARRAY_API, None)
-    return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
+    capsule = get(core._multiarray_umath._ARRAY_API, None)
+    functions = ctypes.cast(capsule, ctypes.POINTER(ctypes.c_void_p))
+    table = (ctypes.c_void_p * ENTRIES).from_address(address)
+    table[TYPE], table[NEW] = functions[ARRAY_TYPE], functions[ARRAY_NEW]
+    table[NONE] = id(None)
+    table[RELEASE] = ctypes.cast(ctypes.pythonapi.Py_DecRef, ctypes.c_void_p).value
+    table[DTYPE_4], table[DTYPE_8] = id(np.dtype(np.float32)), id(np.dtype(np.float64))
 
 
-def emit(module: ir.Module, sizes: list[int], shape: tuple[int, ...]) -> None:
-    """Add `fast(self, args, count)` to a module that has `single`.
+def emit(
+    module: ir.Module, sizes: list[int], shape: tuple[int, ...], itemsize: int, work: int
+) -> None:
+    """Add `fast(self, args, count)` to a module that has `one`.
 
     It returns None where the careful path has to be taken.
     """
-    table = _table()
-    kind = ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT])
-    function = ir.Function(module, kind, "fast")
-    entry = function.append_basic_block("entry")
-    careful = function.append_basic_block("careful")
-    _return_none(ir.IRBuilder(careful))
-    build = ir.IRBuilder(entry)
-    arrays = build.alloca(DOUBLE.as_pointer(), size=max(len(sizes), 1))
-    dims = build.alloca(INT, size=max(len(shape), 1))
-    build = _demand(
-        function, build, careful, build.icmp_signed("==", function.args[2], _int(len(sizes)))
+    kind = ir.ArrayType(INT, ENTRIES)
+    table = ir.GlobalVariable(module, kind, "table")
+    table.initializer = ir.Constant(kind, [0] * ENTRIES)
+    function = ir.Function(
+        module, ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT]), "fast"
     )
-    checksum = ir.Constant(DOUBLE, 0.0)
+    build = ir.IRBuilder(function.append_basic_block("entry"))
+    if work * itemsize > MOST_WORK:
+        _return_none(build, table)
+        return
+    number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+    arrays = build.alloca(number.as_pointer(), size=max(len(sizes), 1))
+    steps = build.alloca(INT, size=max(len(sizes), 1))
+    dims = build.alloca(INT, size=max(len(shape), 1))
+    status = build.alloca(INT32)
+    stacked = work * itemsize <= ON_STACK
+    scratch = build.alloca(number, size=max(work, 1) if stacked else 1)
+    careful = function.append_basic_block("careful")
+    _return_none(ir.IRBuilder(careful), table)
+    count = build.icmp_signed("==", function.args[2], _int(len(sizes)))
+    build = _demand(function, build, careful, count)
     for i, size in enumerate(sizes):
         item = build.load(build.gep(function.args[1], [_int(i)]))
-        build = _check_array(function, build, careful, item, size, table)
-        data = build.bitcast(_field(build, item, DATA, POINTER), DOUBLE.as_pointer())
+        build = _check_array(function, build, careful, item, size, table, itemsize)
+        data = build.bitcast(_field(build, item, DATA, POINTER), number.as_pointer())
         build.store(data, build.gep(arrays, [_int(i)]))
-        for j in range(size):  # 0 x is zero for finite x only
-            x = build.load(build.gep(data, [_int(j)]))
-            checksum = build.fadd(checksum, build.fmul(x, ir.Constant(DOUBLE, 0.0)))
-    finite = build.fcmp_ordered("==", checksum, ir.Constant(DOUBLE, 0.0))
-    build = _demand(function, build, careful, finite)
+        build.store(_int(size), build.gep(steps, [_int(i)]))
     for i, n in enumerate(shape):
         build.store(_int(n), build.gep(dims, [_int(i)]))
-    out = _new_array(build, dims, len(shape), table)
+    out = _new_array(build, dims, len(shape), table, itemsize)
     made = build.icmp_unsigned("!=", build.ptrtoint(out, INT), _int(0))
     failed = function.append_basic_block("failed")  # out of memory: NumPy has set the error
     ir.IRBuilder(failed).ret(ir.Constant(POINTER, None))
     build = _demand(function, build, failed, made)
-    result = build.bitcast(_field(build, out, DATA, POINTER), DOUBLE.as_pointer())
-    build.call(module.globals["single"], [arrays, result, _int(1)])
-    checksum = ir.Constant(DOUBLE, 0.0)
-    for j in range(math.prod(shape)):
-        x = build.load(build.gep(result, [_int(j)]))
-        checksum = build.fadd(checksum, build.fmul(x, ir.Constant(DOUBLE, 0.0)))
-    finite = build.fcmp_ordered("==", checksum, ir.Constant(DOUBLE, 0.0))
     dropped = function.append_basic_block("dropped")
-    build = _demand(function, build, dropped, finite)
+    if not stacked:
+        allocate = ir.Function(module, ir.FunctionType(POINTER, [INT]), "malloc")
+        memory = build.call(allocate, [_int(work * itemsize)])
+        got = build.icmp_unsigned("!=", build.ptrtoint(memory, INT), _int(0))
+        build = _demand(function, build, dropped, got)
+        scratch = build.bitcast(memory, number.as_pointer())
+    result = build.bitcast(_field(build, out, DATA, POINTER), number.as_pointer())
+    width = _int(math.prod(shape))
+    build.call(
+        module.globals["one"], [arrays, steps, result, width, status, _int(0), _int(1), scratch]
+    )
+    if not stacked:
+        free = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER]), "free")
+        build.call(free, [memory])
+    fine = build.icmp_signed("==", build.load(status), ir.Constant(INT32, 0))
+    build = _demand(function, build, dropped, fine)
     build.ret(out)
     build = ir.IRBuilder(dropped)
     release = ir.FunctionType(ir.VoidType(), [POINTER]).as_pointer()
-    address = ctypes.cast(ctypes.pythonapi.Py_DecRef, ctypes.c_void_p).value
-    build.call(build.inttoptr(_int(address or 0), release), [out])
-    _return_none(build)
+    build.call(build.inttoptr(_entry(build, table, RELEASE), release), [out])
+    _return_none(build, table)
 
 
-def _return_none(build: ir.IRBuilder) -> None:
-    none = build.inttoptr(_int(id(None)), POINTER)
+def _entry(build: ir.IRBuilder, table: Any, index: int) -> Any:
+    zero = ir.Constant(INT32, 0)
+    return build.load(build.gep(table, [zero, ir.Constant(INT32, index)]))
+
+
+def _return_none(build: ir.IRBuilder, table: Any) -> None:
+    none = build.inttoptr(_entry(build, table, NONE), POINTER)
     if sys.version_info < (3, 12):  # from then on None is never counted
         count = build.bitcast(none, INT.as_pointer())
         build.store(build.add(build.load(count), _int(1)), count)
@@ -129,34 +162,39 @@ def _field(build: ir.IRBuilder, item: Any, offset: int, kind: Any) -> Any:
 
 
 def _check_array(
-    function: Any, build: ir.IRBuilder, careful: Any, item: Any, size: int, table: Any
+    function: Any,
+    build: ir.IRBuilder,
+    careful: Any,
+    item: Any,
+    size: int,
+    table: Any,
+    itemsize: int,
 ) -> ir.IRBuilder:
-    """A plain one-dimensional contiguous array of float64."""
+    """A plain one-dimensional contiguous array of the right kind of number."""
     kind = _field(build, item, OB_TYPE, INT)
-    build = _demand(
-        function, build, careful, build.icmp_signed("==", kind, _int(table[ARRAY_TYPE]))
-    )
+    array_type = _entry(build, table, TYPE)
+    build = _demand(function, build, careful, build.icmp_signed("==", kind, array_type))
     descr = _field(build, item, DESCR, INT)
-    float64 = _int(id(np.dtype(np.float64)))
-    build = _demand(function, build, careful, build.icmp_signed("==", descr, float64))
+    wanted = _entry(build, table, DTYPE_8 if itemsize == 8 else DTYPE_4)
+    build = _demand(function, build, careful, build.icmp_signed("==", descr, wanted))
     ndim = _field(build, item, NDIM, INT32)
     build = _demand(function, build, careful, build.icmp_signed("==", ndim, ir.Constant(INT32, 1)))
     length = build.load(_field(build, item, DIMENSIONS, INT.as_pointer()))
     stride = build.load(_field(build, item, STRIDES, INT.as_pointer()))
     fits = build.and_(
-        build.icmp_signed("==", length, _int(size)), build.icmp_signed("==", stride, _int(8))
+        build.icmp_signed("==", length, _int(size)), build.icmp_signed("==", stride, _int(itemsize))
     )
     return _demand(function, build, careful, fits)
 
 
-def _new_array(build: ir.IRBuilder, dims: Any, ndim: int, table: Any) -> Any:
-    """PyArray_New(&PyArray_Type, ndim, dims, NPY_DOUBLE, NULL, NULL, 0, 0, NULL)."""
+def _new_array(build: ir.IRBuilder, dims: Any, ndim: int, table: Any, itemsize: int) -> Any:
+    """PyArray_New(&PyArray_Type, ndim, dims, kind, NULL, NULL, 0, 0, NULL)."""
     parts = [POINTER, INT32, INT.as_pointer(), INT32, POINTER, POINTER, INT32, INT32, POINTER]
     kind = ir.FunctionType(POINTER, parts).as_pointer()
-    new = build.inttoptr(_int(table[ARRAY_NEW]), kind)
-    array_type = build.inttoptr(_int(table[ARRAY_TYPE]), POINTER)
+    new = build.inttoptr(_entry(build, table, NEW), kind)
+    array_type = build.inttoptr(_entry(build, table, TYPE), POINTER)
     null, zero = ir.Constant(POINTER, None), ir.Constant(INT32, 0)
-    arguments = [array_type, ir.Constant(INT32, ndim), dims, ir.Constant(INT32, NPY_DOUBLE)]
+    arguments = [array_type, ir.Constant(INT32, ndim), dims, ir.Constant(INT32, NPY_KIND[itemsize])]
     return build.call(new, [*arguments, null, null, zero, zero, null])
 
 

@@ -1,0 +1,66 @@
+"""How small a pivot of D may be before its hinge is called singular.
+
+D(k) = H(k) P(k) H*(k), and P(k) is the body's own inertia plus something positive: no pivot of D is
+smaller than the same pivot of H M H*. One that falls below a hundredth of it is rounding error.
+Where the body has no inertia of its own in that direction, or the direction depends on q, the size
+of what it is and carries is the measure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+OWN = 0.01
+"""Least pivot of D, relative to the body's own."""
+
+CARRIED = {8: 1e-13, 4: 3e-7}
+"""Least pivot of D, relative to the inertia of what is carried, by bytes of a number."""
+
+SINGULAR = {8: 1e-12, 4: 1e-5}
+"""Least pivot of a matrix over nodes, relative to its diagonal entry, by bytes of a number."""
+
+
+def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
+    """The least pivot of D at each freedom of body k, in the units of its inertia (nv_k,)."""
+    body = mech.bodies[k]
+    H = np.atleast_2d(body.hinge.hinge_map(body.hinge.neutral()) @ body.outboard.shift)
+    own = _pivots(H @ mech.inertias[k].matrix @ H.T)
+    limit = np.full(body.hinge.nq, np.inf)
+    elsewhere = body.hinge.random(np.random.default_rng(0), -limit, limit)
+    turned = body.hinge.hinge_map(elsewhere)
+    if not np.array_equal(turned @ body.outboard.shift, H):  # H depends on q
+        own = np.zeros(len(H))
+    if (own > 0.0).all():
+        return OWN * own
+    angular, linear = _carried(mech, k)
+    scale = angular * (H[:, :3] ** 2).sum(axis=1) + linear * (H[:, 3:] ** 2).sum(axis=1)
+    return np.where(own > 0.0, OWN * own, CARRIED[itemsize] * scale)
+
+
+def _pivots(D: Array) -> Array:
+    """Diagonal of L D L*, without pivoting; zero from where it breaks down."""
+    A, n = D.copy(), len(D)
+    found = np.zeros(n)
+    for j in range(n):
+        if A[j, j] <= 1e-12 * D[j, j] or D[j, j] <= 0.0:
+            return found
+        found[j] = A[j, j]
+        A[j:, j:] -= np.outer(A[j:, j], A[j, j:]) / A[j, j]
+    return found
+
+
+def _carried(mech: Mechanism, k: int) -> tuple[float, float]:
+    """Sizes of the rotational inertia and of the mass met first on the way out from body k."""
+    angular, linear, stack = 0.0, 0.0, [(k, 0.0)]
+    while stack:
+        j, reach = stack.pop()
+        inertia = mech.inertias[j]
+        angular += float(np.trace(inertia.J)) + float(inertia.mass) * reach**2
+        linear += float(inertia.mass)
+        if j == k or float(inertia.mass) == 0.0:
+            for c in mech.children[j]:
+                stack.append((c, reach + float(np.linalg.norm(mech.bodies[c].inboard.p))))
+    return angular, linear

@@ -1,0 +1,145 @@
+"""The way from an expression to machine code, each stage made when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
+from linkwise.codegen import cache, parameters
+from linkwise.codegen.digest import UnknownContentError, digest, package
+from linkwise.codegen.trace import Traced, trace
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.lower import lower
+from linkwise.sweeps.program import Program
+
+if TYPE_CHECKING:
+    from linkwise.codegen.llvm import Unit
+    from linkwise.codegen.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a kernel takes and gives.
+
+    Attributes:
+        inputs: For each input array its name and length, in order.
+        shape: Shape of the result for one state.
+        ops: Scalar operations for one state, by kind.
+    """
+
+    inputs: tuple[tuple[str, int], ...]
+    shape: tuple[int, ...]
+    ops: Counter[str]
+
+
+class Recipe:
+    """How a kernel is made.
+
+    Attributes:
+        expr: What was asked for.
+        mech: The mechanism.
+        nodes: Names of the nodes of the space NODE.
+        parameters: Numbers of the mechanism that stay inputs.
+        itemsize: Bytes of a number.
+    """
+
+    def __init__(
+        self,
+        expr: Expr,
+        mech: Mechanism,
+        nodes: Sequence[str],
+        named: Sequence[str],
+        itemsize: int,
+        derive: Callable[[Expr], Derivation],
+    ) -> None:
+        self.expr, self.mech, self.itemsize = expr, mech, itemsize
+        self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
+        self.parameters = parameters.checked(mech, named, self.nodes)
+        self._derive = derive
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """How the form that runs was found."""
+        return self._derive(self.expr)
+
+    @cached_property
+    def program(self) -> Program:
+        """Its sweeps."""
+        return lower(self.derivation.result)
+
+    @cached_property
+    def traced(self) -> Traced:
+        """Its scalar graph."""
+        return trace(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """What the kernel takes and gives."""
+        traced = self.traced
+        return Signature(traced.inputs, traced.shape, traced.graph.count(traced.wanted))
+
+    @cached_property
+    def unit(self) -> Unit:
+        """Its LLVM text, for the widest vectors of this computer."""
+        from linkwise.codegen.llvm import emit_graph
+        from linkwise.codegen.machine import lanes
+
+        return emit_graph(self.traced, itemsize=self.itemsize, lanes=lanes(self.itemsize))
+
+    @property
+    def source(self) -> str:
+        """The LLVM text."""
+        return self.unit.text
+
+    # -------------------------------------------------------------------------------- disk
+
+    def machine(self, *, keep: bool = True) -> tuple[Signature, Machine]:
+        """Machine code, from disk if it is there; `keep` says whether to look and to file it."""
+        from linkwise.codegen.machine import load, object_code
+
+        key = self._key() if keep else None
+        found = cache.read(key) if key else None
+        if found is not None:
+            head, _, code = found.partition(b"\n")
+            facts = json.loads(head)
+            signature = Signature(
+                tuple((name, size) for name, size in facts["inputs"]),
+                tuple(facts["shape"]),
+                Counter(facts["ops"]),
+            )
+            return signature, load(code, **facts["machine"])
+        unit, signature = self.unit, self.signature
+        code = object_code(unit)
+        machine = {"lanes": unit.lanes, "itemsize": unit.itemsize, "work": unit.work}
+        if key:
+            facts = {
+                "inputs": signature.inputs,
+                "shape": signature.shape,
+                "ops": signature.ops,
+                "machine": machine,
+            }
+            cache.write(key, json.dumps(facts).encode() + b"\n" + code)
+        return signature, load(code, **machine)
+
+    def _key(self) -> str | None:
+        """What the machine code depends on; None where that cannot be told."""
+        from linkwise.codegen.machine import versions
+
+        try:
+            return digest(
+                self.expr,
+                self.mech,
+                self.nodes,
+                self.parameters,
+                self.itemsize,
+                package(),
+                versions(),
+            )
+        except UnknownContentError:
+            return None

@@ -1,0 +1,59 @@
+"""The status of a sample: what went wrong with one state of a batch, as a number and in words.
+
+Every target (CPU, CUDA, C) writes the same codes: 0 is fine, 1 to 3 concern the whole state, and
+each body has two codes of its own, for its hinge and for its quaternion.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linkwise.errors import LinkwiseError, ModelError, SingularHingeError
+from linkwise.model.mechanism import Mechanism
+
+FINE: Final = 0
+INPUT: Final = 1
+RESULT: Final = 2
+MATRIX: Final = 3
+HINGES: Final = 4
+
+
+def hinge(k: int) -> int:
+    """The code for: nothing resists the hinge of body k."""
+    return HINGES + 2 * k
+
+
+def quaternion(k: int) -> int:
+    """The code for: the quaternion of body k is not of unit length."""
+    return HINGES + 2 * k + 1
+
+
+def describe(code: int, mech: Mechanism) -> str:
+    """The code in words, naming the body."""
+    if code == FINE:
+        return "fine"
+    if code == INPUT:
+        return "an input is not finite"
+    if code == RESULT:
+        return "the result is not finite: numbers are too large"
+    if code == MATRIX:
+        return "a matrix that has to be inverted is singular, or not positive definite"
+    k, what = divmod(code - HINGES, 2)
+    if not 0 <= k < mech.n_bodies:
+        return f"the code {code} has no meaning for {mech.name}"
+    name = mech.bodies[k].name
+    if what:
+        return (
+            f"the quaternion of body {name!r} is not of unit length; mech.normalise(q) makes it so"
+        )
+    return (
+        f"the hinge of body {name!r} is singular: nothing resists it. Give the body, or what it "
+        "carries, inertia, or the hinge an armature"
+    )
+
+
+def error(code: int, mech: Mechanism, where: str = "") -> LinkwiseError:
+    """The exception for a code; `where` stands in front of the words."""
+    text = f"{where}{describe(code, mech)}."
+    singular = code in (RESULT, MATRIX) or (code >= HINGES and (code - HINGES) % 2 == 0)
+    return SingularHingeError(text) if singular else ModelError(text)
