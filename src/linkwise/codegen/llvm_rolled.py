@@ -33,6 +33,9 @@ from linkwise.codegen.whole import Whole
 COLUMNS, PLACES = "columns", "places"
 """Globals of the module: pointers to the tables."""
 
+SQUARE = 256
+"""Bytes that are looked at together when rows are checked for finite numbers."""
+
 
 def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     """The module of a rolled kernel."""
@@ -107,29 +110,32 @@ class _Body:
         work = build.bitcast(place.work, emit.type.as_pointer())
         build, rows, given = self._inputs(build, place, work)
         self._put(build, work, 0, zero)
-        build, _ = self._loop(build, rolled.places.summed_first, self._clear, work)
+        build, _ = self._loop(build, rolled.places.summed_first, self._clear, zero, work)
         output = build.gep(place.output, [build.mul(place.state, place.out_stride)])
         args = [*rows, output, place.out_stride, *self._areas(build, work)]
         first = rolled.plan.first_each
         for i in range(first):
             build.call(self.stages[i], [*args, _int(0)])
-        if first < len(self.stages):
-            build, _ = self._loop(build, rolled.columns, self._column_stages, args)
-        self._between(build, rolled.wholes[-1], args, None)
+        if rolled.plan.looped is None:
+            self._between(build, rolled.wholes[-1], args, None)
+        else:
+            build, given = self._loop(build, rolled.columns, self._column_stages, given, args)
         result, build = self._finite_rows(build, output, place.out_stride, self._width())
         status = self._get(build, work, 0)
         store_status(emit, build, emit.concluded(build, status, given, result), place)
         return build
 
-    def _clear(self, build: ir.IRBuilder, i: Any, work: Any) -> ir.IRBuilder:
-        at = build.add(i, _int(self.memory.sums))
-        self._put(build, work, at, self.emit.constant(0.0))
-        return build
+    def _clear(self, build: ir.IRBuilder, i: Any, zero: Any, work: Any) -> tuple[ir.IRBuilder, Any]:
+        self._put(build, work, build.add(i, _int(self.memory.sums)), zero)
+        return build, zero
 
-    def _column_stages(self, build: ir.IRBuilder, column: Any, args: Any) -> ir.IRBuilder:
+    def _column_stages(
+        self, build: ir.IRBuilder, column: Any, given: Any, args: Any
+    ) -> tuple[ir.IRBuilder, Any]:
         for stage in self.stages[self.rolled.plan.first_each :]:
             build.call(stage, [*args, column])
-        return build
+        self._between(build, self.rolled.wholes[-1], args, None, column)
+        return build, given
 
     def _width(self) -> int:
         return int(np.prod(self.rolled.shape, dtype=np.int64))
@@ -139,22 +145,26 @@ class _Body:
         return [build.gep(work, [_int(at)]) for at in (m.frame, m.sums, m.carry, m.record)]
 
     def _loop(
-        self, build: ir.IRBuilder, count: Any, body: Any, *more: Any
+        self, build: ir.IRBuilder, count: int, body: Any, carried: Any, *more: Any
     ) -> tuple[ir.IRBuilder, Any]:
-        """body(build, i, ...) for i = 0 ... count - 1."""
-        count = _int(count) if isinstance(count, int) else count
+        """build, carried = body(build, i, carried, ...) for i = 0 ... count - 1."""
+        if count == 0:
+            return build, carried
         function = build.function
         loop, done = (function.append_basic_block(name) for name in ("each", "after"))
         before = build.block
-        build.cbranch(build.icmp_signed("<", _int(0), count), loop, done)
+        build.branch(loop)
         build = ir.IRBuilder(loop)
         i = build.phi(INT)
         i.add_incoming(_int(0), before)
-        build = body(build, i, *more)
+        value = build.phi(carried.type)
+        value.add_incoming(carried, before)
+        build, carried = body(build, i, value, *more)
         after = build.add(i, _int(1))
         i.add_incoming(after, build.block)
-        build.cbranch(build.icmp_signed("<", after, count), loop, done)
-        return ir.IRBuilder(done), None
+        value.add_incoming(carried, build.block)
+        build.cbranch(build.icmp_signed("<", after, _int(count)), loop, done)
+        return ir.IRBuilder(done), carried
 
     # --------------------------------------------------------------------------------- inputs
 
@@ -173,25 +183,11 @@ class _Body:
                 rows.append(row)
                 continue
             area = build.gep(work, [_int(self.memory.arrays[i])])
-            with build.goto_entry_block():
-                total = build.alloca(emit.type)
-            build.store(given, total)
-            build, _ = self._loop(
-                build, size // emit.lanes, self._turned, array, stride, place.state, area, total
-            )
-            rest = size % emit.lanes
-            if rest:
-                build = self._turned(
-                    build,
-                    _int(size // emit.lanes),
-                    array,
-                    stride,
-                    place.state,
-                    area,
-                    total,
-                    count=rest,
-                )
-            given = build.load(total)
+            where = (array, stride, place.state, area)
+            build, given = self._loop(build, size // emit.lanes, self._turned, given, *where)
+            if size % emit.lanes:
+                last = _int(size // emit.lanes)
+                build, given = self._turned(build, last, given, *where, count=size % emit.lanes)
             rows.append(area)
         return build, rows, given
 
@@ -199,25 +195,21 @@ class _Body:
         self,
         build: ir.IRBuilder,
         i: Any,
+        given: Any,
         array: Any,
         stride: Any,
         state: Any,
         area: Any,
-        total: Any,
         count: int = 0,
-    ) -> ir.IRBuilder:
+    ) -> tuple[ir.IRBuilder, Any]:
         """A square of entries from rows of states to states side by side."""
         emit = self.emit
         start = build.mul(i, _int(emit.lanes))
-        values = load_rows(
-            emit, build, build.gep(array, [start]), stride, state, count or emit.lanes
-        )
-        given = build.load(total)
-        for j, x in enumerate(values):
+        entries = build.gep(array, [start])
+        for j, x in enumerate(load_rows(emit, build, entries, stride, state, count or emit.lanes)):
             self._put(build, area, build.add(start, _int(j)), x)
             given = emit.vanishing(build, given, x)
-        build.store(given, total)
-        return build
+        return build, given
 
     def _finite_rows(
         self, build: ir.IRBuilder, row: Any, stride: Any, size: int
@@ -251,19 +243,18 @@ class _Body:
             if isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")
         build = ir.IRBuilder(function.append_basic_block("entry"))
-        status = build.alloca(emit.type)
         frame = function.args[len(inputs) + 2]
-        build.store(self._get(build, frame, 0), status)
-        self._between(build, rolled.wholes[number], list(function.args), status)
+        status = self._get(build, frame, 0)
+        status = self._between(build, rolled.wholes[number], list(function.args), status)
         if any(_busy(code.visits[number]) for code in rolled.codes):
-            build = self._bodies(build, number, list(function.args), status)
-        self._put(build, frame, 0, build.load(status))
+            build, status = self._bodies(build, number, list(function.args), status)
+        self._put(build, frame, 0, status)
         build.ret_void()
         return function
 
     def _bodies(
         self, build: ir.IRBuilder, number: int, args: list[Any], status: Any
-    ) -> ir.IRBuilder:
+    ) -> tuple[ir.IRBuilder, Any]:
         rolled, function = self.rolled, build.function
         tables = [build.load(build.module.globals[name]) for name in (COLUMNS, PLACES)]
         count, width = rolled.places.rows.shape
@@ -274,6 +265,8 @@ class _Body:
         build = ir.IRBuilder(loop)
         k = build.phi(INT)
         k.add_incoming(_int(0 if outward else count - 1), before)
+        known = build.phi(self.emit.type)
+        known.add_incoming(status, before)
         row = build.gep(tables[1], [build.mul(k, _int(width))])
         cases = [function.append_basic_block(f"class_{i}") for i in range(len(rolled.codes))]
         if len(cases) == 1:
@@ -283,20 +276,32 @@ class _Body:
             switch = build.switch(which, cases[-1])
             for i, case in enumerate(cases[:-1]):
                 switch.add_case(ir.Constant(INT32, i), case)
-        for code, case in zip(rolled.codes, cases, strict=True):
-            at = ir.IRBuilder(case)
-            if _busy(code.visits[number]):
-                at = _BodyStep(self, code, number, args, tables[0], row, status, k).emitted(at)
-            at.branch(latch)
         build = ir.IRBuilder(latch)
+        status = build.phi(self.emit.type)
+        for code, case in zip(rolled.codes, cases, strict=True):
+            at, found = ir.IRBuilder(case), known
+            if _busy(code.visits[number]):
+                given = [*args, tables[0], row, known, k]
+                step = _BodyStep(self, code, number, given)
+                at, found = step.emitted(at), step.status
+            status.add_incoming(found, at.block)
+            at.branch(latch)
+        known.add_incoming(status, latch)
         after = build.add(k, _int(1 if outward else -1))
         k.add_incoming(after, latch)
         ended = build.icmp_signed("==", after, _int(count if outward else -1))
         build.cbranch(ended, done, loop)
-        return ir.IRBuilder(done)
+        return ir.IRBuilder(done), status
 
-    def _between(self, build: ir.IRBuilder, whole: Whole, args: list[Any], status: Any) -> None:
-        """Straight code on numbers that belong to no body."""
+    def _between(
+        self,
+        build: ir.IRBuilder,
+        whole: Whole,
+        args: list[Any],
+        status: Any,
+        column: Any = None,
+    ) -> Any:
+        """Straight code on numbers that belong to no body; returns the status after it."""
         emit, graph, n = self.emit, whole.graph, len(self.rolled.inputs)
         output, out_stride, frame = args[n : n + 3]
         value = dict[int, Any]()
@@ -310,10 +315,11 @@ class _Body:
         for slot, node in whole.stores:
             self._put(build, frame, 1 + slot, value[node])
         for entry, node in whole.results:
-            self._store_result(build, value[node], output, out_stride, _int(entry))
+            at = _int(entry) if column is None else column
+            self._store_result(build, value[node], output, out_stride, at)
         for check in whole.checks:
-            code = emit.checked(build, check, value[check.node], build.load(status))
-            build.store(code, status)
+            status = emit.checked(build, check, value[check.node], status)
+        return status
 
     def _store_result(
         self, build: ir.IRBuilder, x: Any, output: Any, out_stride: Any, entry: Any
@@ -340,25 +346,14 @@ class _Body:
 class _BodyStep:
     """The instructions of one class in one stage."""
 
-    def __init__(
-        self,
-        body: _Body,
-        code: ClassCode,
-        number: int,
-        args: list[Any],
-        table: Any,
-        row: Any,
-        status: Any,
-        k: Any,
-    ) -> None:
+    def __init__(self, body: _Body, code: ClassCode, number: int, given: list[Any]) -> None:
         self.body, self.emit, self.code = body, body.emit, code
         self.visit = code.visits[number]
-        rolled = body.rolled
-        n = len(rolled.inputs)
-        self.inputs = args[:n]
-        self.output, self.out_stride, self.frame, self.sums, self.carry, self.record = args[n:-1]
-        self.column = args[-1]
-        self.rolled, self.table, self.row, self.status, self.k = rolled, table, row, status, k
+        self.rolled = body.rolled
+        n = len(self.rolled.inputs)
+        self.inputs, rest = given[:n], given[n:]
+        self.output, self.out_stride, self.frame, self.sums, self.carry, self.record = rest[:6]
+        self.column, self.table, self.row, self.status, self.k = rest[6:]
         self.loaded: dict[str, Any] = {}
 
     def emitted(self, build: ir.IRBuilder) -> ir.IRBuilder:
@@ -500,9 +495,7 @@ class _BodyStep:
             number = self._splat(build, build.sitofp(code, emit.number))
             low = value[int(guard.low)] if guard.column else float(guard.low)
             x = value[guard.check.node]
-            old = build.load(self.status)
-            new = emit.guarded(build, x, low, guard.check.high, number, old)
-            build.store(new, self.status)
+            self.status = emit.guarded(build, x, low, guard.check.high, number, self.status)
 
 
 def _busy(visit: Visit) -> bool:
@@ -531,24 +524,42 @@ def _finite(emit: Emitter) -> ir.Function:
     function = ir.Function(module, ir.FunctionType(emit.number, [pointer, INT]), name)
     function.linkage = "internal"
     row, count = function.args
-    zero = ir.Constant(emit.number, 0.0)
-    entry, loop, done = (function.append_basic_block(x) for x in ("entry", "each", "done"))
-    build = ir.IRBuilder(entry)
+    wide = ir.VectorType(emit.number, SQUARE // emit.itemsize)
+    whole = ir.IRBuilder(function.append_basic_block("entry"))
+    squares = whole.sdiv(count, _int(wide.count))
+    build, sums = _finite_part(whole, row, _int(0), squares, wide)
+    parts = [build.extract_element(sums, ir.Constant(INT32, i)) for i in range(wide.count)]
+    while len(parts) > 1:
+        parts = [build.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    done = build.mul(squares, _int(wide.count))
+    build, rest = _finite_part(build, row, done, build.sub(count, done), emit.number)
+    build.ret(build.fadd(parts[0], rest))
+    return function
+
+
+def _finite_part(
+    build: ir.IRBuilder, row: Any, start: Any, count: Any, kind: Any
+) -> tuple[ir.IRBuilder, Any]:
+    """The sum of 0 x over `count` values of a kind, from entry `start` on."""
+    step = kind.count if isinstance(kind, ir.VectorType) else 1
+    zero = ir.Constant(kind, [0.0] * step if isinstance(kind, ir.VectorType) else 0.0)
+    before, function = build.block, build.function
+    loop, done = (function.append_basic_block(x) for x in ("each", "done"))
     build.cbranch(build.icmp_signed("<", _int(0), count), loop, done)
     build = ir.IRBuilder(loop)
-    i, total = build.phi(INT), build.phi(emit.number)
-    i.add_incoming(_int(0), entry)
-    total.add_incoming(zero, entry)
-    x = build.load(build.gep(row, [i]))
-    flags = ("reassoc", "contract")  # the order of the sum does not matter
-    more = build.fadd(total, build.fmul(x, zero, flags=flags), flags=flags)
+    i, total = build.phi(INT), build.phi(kind)
+    i.add_incoming(_int(0), before)
+    total.add_incoming(zero, before)
+    at = build.gep(row, [build.add(start, build.mul(i, _int(step)))])
+    size = 8 if isinstance(row.type.pointee, ir.DoubleType) else 4
+    x = build.load(build.bitcast(at, kind.as_pointer()), align=size)
+    more = build.fadd(total, build.fmul(x, zero, flags=FLAGS), flags=FLAGS)
     after = build.add(i, _int(1))
     i.add_incoming(after, loop)
     total.add_incoming(more, loop)
     build.cbranch(build.icmp_signed("<", after, count), loop, done)
     build = ir.IRBuilder(done)
-    result = build.phi(emit.number)
-    result.add_incoming(zero, entry)
+    result = build.phi(kind)
+    result.add_incoming(zero, before)
     result.add_incoming(more, loop)
-    build.ret(result)
-    return function
+    return build, result
