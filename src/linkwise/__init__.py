@@ -129,26 +129,24 @@ __all__ = [
 
 _LAZY_MODULES = ("algebra", "convert", "dynamics", "models")
 _LAZY_FUNCTIONS = {
-    **dict.fromkeys(("compile", "derive", "plan", "prove"), "linkwise.pipeline"),
-    **dict.fromkeys(
-        ("Energy", "energy", "kinetic_energy", "potential_energy"), "linkwise.dynamics"
+    "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
+    "linkwise.dynamics": (
+        *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force"),
+        *("mass_matrix", "mass_matrix_inverse", "forward_kinematics", "jacobian", "node_velocity"),
+        *("Energy", "energy", "kinetic_energy", "potential_energy"),
+        *("operational_inertia", "operational_inertia_inverse"),
     ),
-    **dict.fromkeys(("forward_dynamics", "inverse_dynamics"), "linkwise.dynamics"),
-    **dict.fromkeys(("bias_force", "gravity_force"), "linkwise.dynamics"),
-    **dict.fromkeys(("mass_matrix", "mass_matrix_inverse"), "linkwise.dynamics"),
-    **dict.fromkeys(("forward_kinematics", "jacobian", "node_velocity"), "linkwise.dynamics"),
-    "operational_inertia": "linkwise.dynamics",
-    "operational_inertia_inverse": "linkwise.dynamics",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY_MODULES:
         return importlib.import_module(f"linkwise.{name}")
-    if name in _LAZY_FUNCTIONS:
-        found = getattr(importlib.import_module(_LAZY_FUNCTIONS[name]), name)
-        globals()[name] = found  # from now on a plain attribute
-        return found
+    for module, names in _LAZY_FUNCTIONS.items():
+        if name in names:
+            found = getattr(importlib.import_module(module), name)
+            globals()[name] = found  # from now on a plain attribute
+            return found
     raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
 
 

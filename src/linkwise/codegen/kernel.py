@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import math
 import os
 import threading
@@ -63,6 +64,11 @@ class Kernel:
     def arguments(self) -> tuple[str, ...]:
         """Names of the arrays it takes, in order."""
         return tuple(name for name, _ in self.signature.inputs)
+
+    @property
+    def quick(self) -> Callable[..., Array | None] | None:
+        """The bare call for one state: no options, and None where `__call__` has to look closer."""
+        return self._fast
 
     @property
     def ops(self) -> Counter[str]:
@@ -300,7 +306,7 @@ class Kernel:
             f"{len(bad)} of {batch} states have no result and are NaN; row {first}: {told}.{often} "
             "Give status= to get a code for each state instead of this warning.",
             TroubleWarning,
-            stacklevel=5,
+            stacklevel=_caller(),
         )
 
     def _error(self, code: int, rows: list[NDArray[Any]]) -> LinkwiseError:
@@ -311,6 +317,14 @@ class Kernel:
                     entry = int(np.argmin(finite))
                     return ModelError(f"{name} is not finite (entry {entry}).")
         return status.error(code, self.mech)
+
+
+def _caller() -> int:
+    """How far up the first line outside this package is, for a warning of the one who asks."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("linkwise."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:

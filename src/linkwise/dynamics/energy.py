@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.dynamics.kernels import Status, kernel, options
+from linkwise.dynamics.kernels import Status, kernel
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import ArrayLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +65,9 @@ def kinetic_energy(
         threads: Processor cores for a batch; by default as many as are worth it.
     """
     found = mech.kept.get("kinetic_energy") or kernel(mech, "kinetic_energy")
-    result: Array = found(q, v, **options(None, status, threads))
-    return result[..., 0][()]
+    if status is threads is None:
+        return found(q, v)[..., 0][()]
+    return found(q, v, status=status, threads=threads)[..., 0][()]
 
 
 def potential_energy(
@@ -86,5 +87,6 @@ def potential_energy(
         threads: Processor cores for a batch; by default as many as are worth it.
     """
     found = mech.kept.get("potential_energy") or kernel(mech, "potential_energy")
-    result: Array = found(q, **options(None, status, threads))
-    return result[..., 0][()]
+    if status is threads is None:
+        return found(q)[..., 0][()]
+    return found(q, status=status, threads=threads)[..., 0][()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwise.dynamics.kernels import Status, kernel, options, pushed
+from linkwise.dynamics.kernels import Status, kernel, pushed
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -57,11 +57,16 @@ def forward_dynamics(
             row is NaN instead, and a warning or `status` tells.
         UnknownNameError: A node that the mechanism does not have.
     """
+    quick = mech.kept.get("quick forward_dynamics")
+    if quick is not None and forces is out is status is None:  # most calls: one state
+        result = quick(q, v, tau)
+        if result is not None:
+            return result
     if forces:
         arrays = {"q": q, "v": v, "tau": tau}
-        asked = options(out, status, threads)
+        asked = {"out": out, "status": status, "threads": threads}
         return pushed(mech, "forward_dynamics_with_forces", arrays, forces, frame, asked)
     found = mech.kept.get("forward_dynamics") or kernel(mech, "forward_dynamics")
     if out is status is threads is None:
         return found(q, v, tau)
-    return found(q, v, tau, **options(out, status, threads))
+    return found(q, v, tau, out=out, status=status, threads=threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwise.dynamics.kernels import Status, kernel, options, pushed
+from linkwise.dynamics.kernels import Status, kernel, pushed
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -48,14 +48,19 @@ def inverse_dynamics(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
+    quick = mech.kept.get("quick inverse_dynamics")
+    if quick is not None and forces is out is status is None:  # most calls: one state
+        result = quick(q, v, vdot)
+        if result is not None:
+            return result
     if forces:
         arrays = {"q": q, "v": v, "vdot": vdot}
-        asked = options(out, status, threads)
+        asked = {"out": out, "status": status, "threads": threads}
         return pushed(mech, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
     found = mech.kept.get("inverse_dynamics") or kernel(mech, "inverse_dynamics")
     if out is status is threads is None:
         return found(q, v, vdot)
-    return found(q, v, vdot, **options(out, status, threads))
+    return found(q, v, vdot, out=out, status=status, threads=threads)
 
 
 def bias_force(
@@ -84,7 +89,9 @@ def bias_force(
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
     found = mech.kept.get("bias_force") or kernel(mech, "bias_force")
-    return found(q, v, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q, v)
+    return found(q, v, out=out, status=status, threads=threads)
 
 
 def gravity_force(
@@ -113,4 +120,6 @@ def gravity_force(
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
     found = mech.kept.get("gravity_force") or kernel(mech, "gravity_force")
-    return found(q, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)

@@ -51,6 +51,7 @@ def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame
             mech.kept[name, nodes, frame] = found
             if not names:
                 mech.kept[name] = found
+                mech.kept[f"quick {name}"] = found.quick
     return found
 
 
@@ -66,7 +67,8 @@ def pushed(
     nodes = tuple(sorted(forces))  # one kernel whatever the order
     found = kernel(mech, name, nodes, frame=frame)
     given = {**arrays, "f": _stacked(forces, nodes)}
-    return found(*(given[name] for name in found.arguments), **options)
+    asked = {key: value for key, value in options.items() if value is not None}
+    return found(*(given[name] for name in found.arguments), **asked)
 
 
 def _stacked(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
@@ -83,9 +85,3 @@ def _stacked(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
         lead = (rows.pop(),)
         parts = [np.broadcast_to(part, (*lead, 6)) for part in parts]
     return np.concatenate(parts, axis=-1)
-
-
-def options(out: Array | None, status: Status | None, threads: int | None) -> dict[str, Any]:
-    """What was asked for of a call, and nothing else."""
-    asked = {"out": out, "status": status, "threads": threads}
-    return {key: value for key, value in asked.items() if value is not None}

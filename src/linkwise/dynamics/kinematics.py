@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Nodes, Status, kernel, options
+from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -42,8 +42,12 @@ def forward_kinematics(
     else:
         found = kernel(mech, "node_poses", node)
         each = (3, 4) if isinstance(node, str) else (len(node), 3, 4)
-    flat = None if out is None else _flat(out, each)
-    result: Array = found(q, **options(flat, status, threads))
+    result: Array
+    if out is status is threads is None:
+        result = found(q)
+    else:
+        flat = None if out is None else _flat(out, each)
+        result = found(q, out=flat, status=status, threads=threads)
     rows = result.reshape(*result.shape[:-1], *each)
     return Pose(rows[..., :3], rows[..., 3])
 
@@ -91,7 +95,9 @@ def jacobian(
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
     found = kernel(mech, "jacobian", node, frame=frame)
-    return found(q, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)
 
 
 def node_velocity(
@@ -124,4 +130,6 @@ def node_velocity(
         (6 k,) for k nodes, or (batch, 6 k) [rad/s, m/s].
     """
     found = kernel(mech, "node_velocity", node, frame=frame)
-    return found(q, v, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q, v)
+    return found(q, v, out=out, status=status, threads=threads)

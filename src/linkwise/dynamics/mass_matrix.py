@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Status, kernel, options
+from linkwise.dynamics.kernels import Status, kernel
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -31,7 +31,9 @@ def mass_matrix(
         The whole symmetric matrix (nv, nv), or (batch, nv, nv).
     """
     found = mech.kept.get("mass_matrix") or kernel(mech, "mass_matrix")
-    return found(q, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)
 
 
 def mass_matrix_inverse(
@@ -65,4 +67,6 @@ def mass_matrix_inverse(
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
     found = mech.kept.get("mass_matrix_inverse") or kernel(mech, "mass_matrix_inverse")
-    return found(q, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Nodes, Status, kernel, options
+from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -48,7 +48,9 @@ def operational_inertia(
             warning or `status` tells.
     """
     found = kernel(mech, "operational_inertia", node, frame=frame)
-    return found(q, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)
 
 
 def operational_inertia_inverse(
@@ -83,4 +85,6 @@ def operational_inertia_inverse(
         (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).
     """
     found = kernel(mech, "operational_inertia_inverse", node, frame=frame)
-    return found(q, **options(out, status, threads))
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)
