@@ -42,6 +42,10 @@ def test_a_singular_configuration_is_told():
     arm = lw.models.puma560()
     hand = arm.bodies[-1].name
     q = np.array([0.3, 0.4, 0.5, 0.7, 0.0, 0.2])  # the axes 4 and 6 of the wrist are one line
-    with pytest.raises(SingularHingeError):
+    with pytest.raises(SingularHingeError, match=f"inertia of '{hand}' does not exist in this"):
         lw.operational_inertia(arm, q, hand)
+    several, status = np.stack([q, q + 0.3]), np.zeros(2, dtype=np.int32)
+    found = lw.operational_inertia(arm, several, hand, status=status)
+    assert (status != 0).tolist() == [True, False]
+    assert np.isnan(found[0]).all() and np.isfinite(found[1]).all()
     assert np.isfinite(lw.operational_inertia_inverse(arm, q, hand)).all()

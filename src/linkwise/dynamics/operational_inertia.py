@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from linkwise.codegen.status import MATRIX
 from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.quantity import Frame
+from linkwise.errors import SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -48,9 +52,23 @@ def operational_inertia(
             warning or `status` tells.
     """
     found = kernel(mech, "operational_inertia", node, frame=frame)
-    if out is status is threads is None:
-        return found(q)
-    return found(q, out=out, status=status, threads=threads)
+    try:
+        if out is status is threads is None:
+            return found(q)
+        return found(q, out=out, status=status, threads=threads)
+    except SingularHingeError:
+        code = np.zeros((), dtype=np.int32)
+        found(q, status=code)
+        if code != MATRIX:
+            raise
+        raise SingularHingeError(
+            f"the operational inertia of {_named(node)} does not exist in this configuration: "
+            "there are directions in which it cannot move. operational_inertia_inverse exists."
+        ) from None
+
+
+def _named(node: Nodes) -> str:
+    return repr(node) if isinstance(node, str) else " and ".join(repr(name) for name in node)
 
 
 def operational_inertia_inverse(
