@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import models
+from linkwise import dynamics, models
 from linkwise.algebra import N, bias, mass, tau
 from linkwise.algebra.dense import Dense
 from linkwise.cli.info import as_text, table, tree_table
@@ -61,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
         _files,
         _validation,
         _algebra,
+        _dynamics,
     ]
     for i, station in enumerate(stations, start=1):
         print(f"\n{i}. {(station.__doc__ or '').strip()}\n")
@@ -191,6 +192,50 @@ def _algebra(mech: Mechanism, check: Checks) -> None:
     check(
         "every step of the derivation, relative", derivation.check(models.random_tree(8, 1)), 1e-9
     )
+
+
+def _dynamics(mech: Mechanism, check: Checks) -> None:
+    """The same, compiled: each function of every day is such a line, made into machine code."""
+    small = mech if mech.n_bodies <= 40 else models.puma560()
+    q, v = small.random(4), small.random_velocity(4)
+    tau_ = np.random.default_rng(4).standard_normal(small.nv)
+    tip = small.bodies[-1].name
+    calls: dict[str, Callable[[], Any]] = {
+        "forward_dynamics": lambda: dynamics.forward_dynamics(small, q, v, tau_),
+        "inverse_dynamics": lambda: dynamics.inverse_dynamics(small, q, v, tau_),
+        "gravity_force": lambda: dynamics.gravity_force(small, q),
+        "jacobian": lambda: dynamics.jacobian(small, q, tip),
+        "potential_energy": lambda: dynamics.potential_energy(small, q),
+    }
+    rows = list[list[str]]()
+    for name, call in calls.items():
+        first, later = _seconds(call, 1), _seconds(call, 200)
+        expr = dynamics.expression(name, armature=bool(small.armature.any()))
+        rows.append([f"lw.{name}", str(expr), f"{first:.2f} s", f"{1e6 * later:.1f} µs"])
+    print("\n".join(table(["function", "is", "first call", "later"], rows)))
+    print()
+    vdot, h = dynamics.forward_dynamics(small, q, v, tau_), 1e-4
+    back = dynamics.inverse_dynamics(small, q, v, vdot)
+    size = float((np.abs(dynamics.mass_matrix(small, q)) @ np.abs(vdot)).max(initial=1.0))
+    check("inverse dynamics undoes forward dynamics, relative", _gap(back, tau_) / size, 1e-12)
+    energies = [
+        dynamics.energy(small, small.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot).total
+        for s in (h, -h)
+    ]
+    power = float(v @ tau_)
+    gained = (energies[0] - energies[1]) / (2.0 * h)
+    scale = float(np.abs(v) @ (np.abs(tau_) + np.abs(dynamics.bias_force(small, q, v)))) or 1.0
+    check("energy changes by the power of the joints, relative", abs(gained - power) / scale, 1e-5)
+
+
+def _seconds(call: Callable[[], Any], times: int) -> float:
+    """Of one call: the best of so many."""
+    best = float("inf")
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - started)
+    return best
 
 
 def _gap(a: Any, b: Any) -> float:
