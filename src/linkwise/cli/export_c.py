@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linkwise.algebra import J, N, bias, mass, tau, vdot
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.space import NODE
 from linkwise.cli.derive import NOTATION, read
 from linkwise.cli.robot import open_robot
 from linkwise.codegen.c import DType, emit_c
 from linkwise.codegen.c_header import MARK
 from linkwise.codegen.c_text import LONGEST_IDENTIFIER, check_identifier, identifier
 from linkwise.codegen.trace import trace
+from linkwise.dynamics.quantity import expression
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
@@ -55,25 +54,33 @@ class Quantity:
     unit: str
 
 
-INERTIA = mass + N
-"""The mass matrix of the mechanism together with the armature of its drives."""
+def _named(name: str, title: str, unit: str) -> Quantity:
+    """A quantity of `linkwise.dynamics`, with the armature."""
+    return Quantity(expression(name, armature=True), title, unit)
+
 
 QUANTITIES = {
-    "forward_dynamics": Quantity(
-        INERTIA.inv @ (tau - bias), "accelerations caused by forces", "acceleration"
+    "forward_dynamics": _named(
+        "forward_dynamics", "accelerations caused by forces", "acceleration"
     ),
-    "inverse_dynamics": Quantity(
-        INERTIA @ vdot + bias, "forces that cause given accelerations", "force"
+    "inverse_dynamics": _named(
+        "inverse_dynamics", "forces that cause given accelerations", "force"
     ),
-    "mass_matrix": Quantity(INERTIA, "mass matrix", "inertia"),
-    "mass_matrix_inverse": Quantity(INERTIA.inv, "inverse of the mass matrix", "inverse inertia"),
-    "bias_force": Quantity(bias, "Coriolis, centrifugal and gravity forces", "force"),
-    "jacobian": Quantity(J, "Jacobian of the nodes", "velocity per rate"),
-    "operational_space_compliance": Quantity(
-        J @ INERTIA.inv @ J.T, "operational-space compliance of the nodes", "inverse inertia"
+    "mass_matrix": _named("mass_matrix", "mass matrix", "inertia"),
+    "mass_matrix_inverse": _named(
+        "mass_matrix_inverse", "inverse of the mass matrix", "inverse inertia"
     ),
-    "operational_space_inertia": Quantity(
-        (J @ INERTIA.inv @ J.T).inv, "operational-space inertia of the nodes", "inertia"
+    "bias_force": _named("bias_force", "Coriolis, centrifugal and gravity forces", "force"),
+    "gravity_force": _named("gravity_force", "forces that hold it at rest", "force"),
+    "node_poses": _named("node_poses", "poses of the nodes in the world, rows of (rot | p)", ""),
+    "jacobian": _named("jacobian", "Jacobian of the nodes", "velocity per rate"),
+    "operational_space_compliance": _named(
+        "operational_inertia_inverse",
+        "operational-space compliance of the nodes",
+        "inverse inertia",
+    ),
+    "operational_space_inertia": _named(
+        "operational_inertia", "operational-space inertia of the nodes", "inertia"
     ),
 }
 
@@ -142,7 +149,8 @@ def export(
         ModelError: The quantity needs nodes and there are none, or the name is no C identifier.
     """
     check_identifier(name)
-    needs = any(NODE in (leaf.range, leaf.domain) for leaf in leaves(quantity.expr))
+    spaces = {space for leaf in leaves(quantity.expr) for space in (leaf.range, leaf.domain)}
+    needs = any(space.block == "node" for space in spaces)
     if needs and not nodes:
         known = ", ".join([*mech.node_index, *mech.body_index][:12])
         raise ModelError(

@@ -182,9 +182,9 @@ def _sincos_function(name: str, dtype: str) -> str:
         name=name,
         largest=repr(LARGEST_ANGLE),
         two_over_pi=repr(2.0 / math.pi),
-        parts=[repr(p) for p in sincos.PARTS],
-        sine=horner("s", sincos.SINE),
-        cosine=horner("c", sincos.COSINE),
+        parts=[repr(p) for p in sincos.DOUBLES.parts],
+        sine=horner("s", sincos.DOUBLES.sine),
+        cosine=horner("c", sincos.DOUBLES.cosine),
     )
 
 
