@@ -135,9 +135,27 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
     if not words:
         return zero(range_, domain)
     plain = flat(words, range_, domain)
-    grouped = min(_grouped(words, range_, 0), _grouped(words, range_, -1), key=lambda e: e.size)
+    candidates = [_grouped(words, range_, 0), _grouped(words, range_, -1)]
+    head, tail = _common_ends(list(words))
+    if head and tail and len(words) > 1:
+        inside = {w[len(head) : len(w) - len(tail)]: number for w, number in words.items()}
+        between = factored(inside, head[-1].domain, tail[0].range)
+        candidates.insert(0, product((*head, between, *tail)))
+    grouped = min(candidates, key=lambda e: e.size)
     # Taking out a factor has to be worth it: R + φ~ R + R φ~* is how one wants to read it.
     return grouped if grouped.size + 1 < plain.size else plain
+
+
+def _common_ends(words: list[tuple[Expr, ...]]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """The letters that all words begin with, and those that all end with, without overlap."""
+    first, shortest = words[0], min(len(word) for word in words)
+    head = 0
+    while head < shortest and all(word[head] is first[head] for word in words):
+        head += 1
+    tail = 0
+    while tail < shortest - head and all(word[-1 - tail] is first[-1 - tail] for word in words):
+        tail += 1
+    return first[:head], first[len(first) - tail :]
 
 
 def left_factored(words: Words, range_: Space, domain: Space) -> Expr:

@@ -99,6 +99,8 @@ def trace(
     """
     run = Trace(program, mech, nodes, parameters, itemsize)
     result = run.result()
+    if program.expr.symmetric and np.ndim(result) == 2:
+        mirror(result)
     flat = [
         x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
         for x in np.asarray(result, dtype=object).ravel()

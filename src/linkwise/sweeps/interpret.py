@@ -82,6 +82,8 @@ class Run:
             1 if self.program.result.columns is ONE else self.size(self.program.result.columns)
         )
         stacked = np.concatenate([np.zeros((0, columns)), *blocks])
+        if self.program.mirrored:  # bodies are stored base first: descendants are to the right
+            stacked = np.triu(stacked) + np.triu(stacked, 1).T
         return stacked[:, 0] if self.program.result.columns is ONE else stacked
 
     def _known(self, statement: Statement) -> bool:

@@ -46,21 +46,68 @@ STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
 
 
-def lower(expr: Expr) -> Program:
+def lower(expr: Expr, *, whole: bool = False) -> Program:
     """The program of an expression: any well-typed one, applied to its vectors from the right.
+
+    Args:
+        expr: The expression.
+        whole: Give every entry of a symmetric matrix, not one half to be mirrored.
 
     Raises:
         LoweringError: Some inverse in it cannot be had by a recursion; says which.
     """
     programs = [_program(expr, arranged) for arranged in _arrangements(expr)]
+    half = None if whole else _upper_half(expr)
+    if half is not None:
+        programs.append(_program(expr, half, mirrored=True))
     return min(programs, key=cost)
 
 
-def _program(expr: Expr, arranged: Expr) -> Program:
+def _program(expr: Expr, arranged: Expr, *, mirrored: bool = False) -> Program:
     lowering = _Lowering(arranged)
     result = lowering.result(arranged)
     passes = scheduled(_shared(lowering.statements))
-    return Program(expr, result, passes, tuple(lowering.inputs))
+    return Program(expr, result, passes, tuple(lowering.inputs), mirrored)
+
+
+def _upper_half(expr: Expr) -> Expr | None:
+    """X + Y of a symmetric X + Y + Y*, with X memoryless and Y strictly causal.
+
+    Strictly causal operators take from descendants only: they stand above the block diagonal.
+    """
+    if expr.range is not expr.domain or expr.range not in TREE_SPACES:
+        return None
+    stands = rebuilt(expr, _opened)
+    if count(stands) > MOST_WORDS or stands.causality == "memoryless":
+        return None
+    words = expand(stands)
+    if not expr.symmetric and words != {
+        tuple(letter.T for letter in reversed(word)): number for word, number in words.items()
+    }:
+        return None
+    kept = dict[tuple[Expr, ...], float]()
+    for word, number in words.items():
+        causality = product(word).causality if word else "memoryless"
+        if causality == "memoryless":
+            kept[word] = number
+        elif causality == "mixed" or not any(_is_strict(letter) for letter in word):
+            return None
+        elif causality == "causal":
+            kept[word] = number
+    return left_factored(kept, expr.range, expr.domain)
+
+
+def _is_strict(letter: Expr) -> bool:
+    """Whether an operator has nothing on its block diagonal."""
+    leaf = letter.of if isinstance(letter, Adjoint) else letter
+    if not isinstance(leaf, Symbol):
+        return False
+    key = leaf.role
+    if isinstance(key, role.Resolvent):
+        return key.strict
+    return isinstance(key, role.Shift) or (
+        isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
+    )
 
 
 def _arrangements(expr: Expr) -> list[Expr]:

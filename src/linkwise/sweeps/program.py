@@ -151,12 +151,14 @@ class Program:
         result: The quantity that holds it.
         passes: The passes, in order.
         inputs: Leaves it needs: vectors, and operators of the mechanism.
+        mirrored: The result is a symmetric matrix of which the passes give the upper half.
     """
 
     expr: Expr
     result: Quantity
     passes: tuple[Pass, ...]
     inputs: tuple[Symbol, ...] = field(default=())
+    mirrored: bool = False
 
     @property
     def statements(self) -> tuple[Statement, ...]:

@@ -19,6 +19,8 @@ def program_text(program: Program) -> str:
     lines = [f"{program.result} = {program.expr}"]
     for step in program.passes:
         lines += ["", LOOPS[step.direction], *(f"    {line}" for line in _lines(step)), "end"]
+    if program.mirrored:
+        lines += ["", f"{program.result} is symmetric: the loops give its upper half"]
     return "\n".join(lines)
 
 
