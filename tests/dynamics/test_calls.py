@@ -153,6 +153,16 @@ def test_numbers_that_are_none_are_told():
     assert np.isnan(found[3]).all() and np.isfinite(found[[0, 1, 2, 4]]).all()
 
 
+def test_energies_tell_of_both_their_parts():
+    q, v, _ = states(ARM, 4)
+    q[1, 0], v[2, 1] = np.nan, np.nan
+    status = np.zeros(4, dtype=np.int32)
+    found = lw.energy(ARM, q, v, status=status)
+    assert status.tolist() == [0, 1, 1, 0]
+    assert np.isnan(found.total).tolist() == [False, True, True, False]
+    assert np.isfinite(found.potential[2])
+
+
 def test_the_warning_points_at_the_caller():
     q, v, x = states(ARM, 5)
     x[2, 0] = np.nan

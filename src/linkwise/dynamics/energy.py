@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from linkwise.dynamics.kernels import Status, kernel
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import ArrayLike
@@ -28,7 +30,14 @@ class Energy:
         return self.kinetic + self.potential
 
 
-def energy(mech: Mechanism, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Energy:
+def energy(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Energy:
     """Kinetic and potential energy; springs of the hinges are not part of it.
 
     Expressions: those of `kinetic_energy` and `potential_energy`.
@@ -37,10 +46,16 @@ def energy(mech: Mechanism, q: ArrayLike, v: ArrayLike, *, threads: int | None =
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
     """
-    kinetic = kinetic_energy(mech, q, v, threads=threads)
-    return Energy(kinetic, potential_energy(mech, q, threads=threads))
+    kinetic = kinetic_energy(mech, q, v, status=status, threads=threads)
+    if status is None:
+        return Energy(kinetic, potential_energy(mech, q, threads=threads))
+    second = np.empty(np.shape(kinetic), dtype=np.int32)
+    potential = potential_energy(mech, q, status=second, threads=threads)
+    np.copyto(status, second, where=status == 0)
+    return Energy(kinetic, potential)
 
 
 def kinetic_energy(

@@ -68,12 +68,14 @@ def pushed(
     found = kernel(mech, name, nodes, frame=frame)
     given = {**arrays, "f": _stacked(forces, nodes)}
     asked = {key: value for key, value in options.items() if value is not None}
-    return found(*(given[name] for name in found.arguments), **asked)
+    return found(*[given[name] for name, _ in found.signature.inputs], **asked)
 
 
 def _stacked(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
     """The forces side by side (6 k,) or (batch, 6 k)."""
     parts = [floats(forces[name], f"the force on {name!r}") for name in names]
+    if len(parts) == 1 and parts[0].shape == (6,):
+        return parts[0]
     rows = {len(part) for part in parts if part.ndim == 2}
     for name, part in zip(names, parts, strict=True):
         if part.ndim not in (1, 2) or part.shape[-1] != 6 or len(rows) > 1:

@@ -48,7 +48,7 @@ def forward_kinematics(
     else:
         flat = None if out is None else _flat(out, each)
         result = found(q, out=flat, status=status, threads=threads)
-    rows = result.reshape(*result.shape[:-1], *each)
+    rows = result.reshape(each if result.ndim == 1 else (len(result), *each))
     return Pose(rows[..., :3], rows[..., 3])
 
 
