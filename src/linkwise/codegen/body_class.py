@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.codegen.parameters import numbers
 from linkwise.codegen.pivots import thresholds
 from linkwise.codegen.screw_columns import Structure, numbers_of, structure_of
 from linkwise.model.body import Node

@@ -17,7 +17,7 @@ from linkwise.model.mechanism import Mechanism
 
 NAMES = (
     *("class", "body", "q", "v", "table", "record", "parent", "parent_record"),
-    *("carry", "parent_carry", "sum", "sum_read", "sum_write"),
+    *("record_each", "parent_record_each", "carry", "parent_carry", "sum", "sum_read", "sum_write"),
 )
 """Columns of the table; behind them, for each node of a body, which of the chosen nodes it is."""
 
@@ -31,14 +31,14 @@ class Places:
         carried: Numbers handed from bodies to children, in all places.
         summed: Numbers of the sums over children, in all places; the first place is always zero.
         summed_first: Numbers of the first of these places.
-        records: Numbers of all records.
+        records: Numbers of all records, and of all records for columns.
     """
 
     rows: NDArray[np.int32]
     carried: int
     summed: int
     summed_first: int
-    records: int
+    records: tuple[int, int]
 
     def column(self, name: str) -> int:
         """The column of that name; "node 0", "node 1" ... for nodes."""
@@ -63,7 +63,7 @@ def places(
         nodes: The chosen nodes.
         number: Class of each body.
         table: Where each body's columns begin.
-        records: Length of each body's record.
+        records: Lengths of each body's record and of its record for columns (n, 2).
         carried: Numbers a body hands to its children in one pass, at most.
         summed: Numbers in a sum over children, at most.
     """
@@ -75,7 +75,8 @@ def places(
         held.sort(key=lambda i: mech.body_index[nodes[i].body] >= 0)
     most = max((len(x) for x in on_body.values()), default=0)
     rows = np.zeros((n, len(NAMES) + most), dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(records)])
+    starts = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(records, axis=0)])
+    begin = starts[:-1]
     above = np.maximum(mech.parent, 0)
     carry, carries = _carried(mech)
     sums, read, write, summing = _summed(mech)
@@ -85,9 +86,11 @@ def places(
         "q": mech.q_start[:-1],
         "v": mech.v_start[:-1],
         "table": table,
-        "record": starts[:-1],
+        "record": begin[:, 0],
         "parent": above,
-        "parent_record": starts[:-1][above],
+        "parent_record": begin[above, 0],
+        "record_each": begin[:, 1],
+        "parent_record_each": begin[above, 1],
         "carry": carry * carried,
         "parent_carry": carry[above] * carried,
         "sum": sums * summed,
@@ -99,8 +102,8 @@ def places(
     for k, held in on_body.items():
         rows[k, len(NAMES) : len(NAMES) + len(held)] = held
     assert rows.max(initial=0) < 2**31
-    sizes = (carries * carried, summing * summed, summed, int(starts[-1]))
-    return Places(rows.astype(np.int32), *sizes)
+    whole = (int(starts[-1, 0]), int(starts[-1, 1]))
+    return Places(rows.astype(np.int32), carries * carried, summing * summed, summed, whole)
 
 
 def _carried(mech: Mechanism) -> tuple[NDArray[np.int64], int]:

@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen import cache, parameters
 from linkwise.codegen.digest import UnknownContentError, digest, package
+from linkwise.codegen.roll import Rolled, roll, worth_rolling
 from linkwise.codegen.trace import Traced, trace
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.lower import lower
@@ -47,6 +50,7 @@ class Recipe:
         nodes: Names of the nodes of the space NODE.
         parameters: Numbers of the mechanism that stay inputs.
         itemsize: Bytes of a number.
+        wish: Whether it shall have loops over bodies; None leaves it to its size.
     """
 
     def __init__(
@@ -57,8 +61,9 @@ class Recipe:
         named: Sequence[str],
         itemsize: int,
         derive: Callable[[Expr], Derivation],
+        wish: bool | None = None,
     ) -> None:
-        self.expr, self.mech, self.itemsize = expr, mech, itemsize
+        self.expr, self.mech, self.itemsize, self.wish = expr, mech, itemsize, wish
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self.parameters = parameters.checked(mech, named, self.nodes)
         self._derive = derive
@@ -79,8 +84,20 @@ class Recipe:
         return trace(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
 
     @cached_property
+    def is_rolled(self) -> bool:
+        """Whether it has loops over bodies instead of straight code."""
+        return worth_rolling(self.program, self.mech) if self.wish is None else self.wish
+
+    @cached_property
+    def rolled(self) -> Rolled:
+        """Its loops."""
+        return roll(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
+
+    @cached_property
     def signature(self) -> Signature:
         """What the kernel takes and gives."""
+        if self.is_rolled:
+            return Signature(self.rolled.inputs, self.rolled.shape, self.rolled.ops)
         traced = self.traced
         return Signature(traced.inputs, traced.shape, traced.graph.count(traced.wanted))
 
@@ -88,8 +105,11 @@ class Recipe:
     def unit(self) -> Unit:
         """Its LLVM text, for the widest vectors of this computer."""
         from linkwise.codegen.llvm import emit_graph
+        from linkwise.codegen.llvm_rolled import emit_rolled
         from linkwise.codegen.machine import lanes
 
+        if self.is_rolled:
+            return emit_rolled(self.rolled, itemsize=self.itemsize, lanes=lanes(self.itemsize))
         return emit_graph(self.traced, itemsize=self.itemsize, lanes=lanes(self.itemsize))
 
     @property
@@ -106,14 +126,15 @@ class Recipe:
         key = self._key() if keep else None
         found = cache.read(key) if key else None
         if found is not None:
-            head, _, code = found.partition(b"\n")
+            head, _, rest = found.partition(b"\n")
             facts = json.loads(head)
+            code, tables = _parted(rest, facts["tables"])
             signature = Signature(
                 tuple((name, size) for name, size in facts["inputs"]),
                 tuple(facts["shape"]),
                 Counter(facts["ops"]),
             )
-            return signature, load(code, **facts["machine"])
+            return signature, load(code, **facts["machine"], tables=tables)
         unit, signature = self.unit, self.signature
         code = object_code(unit)
         machine = {"lanes": unit.lanes, "itemsize": unit.itemsize, "work": unit.work}
@@ -123,9 +144,11 @@ class Recipe:
                 "shape": signature.shape,
                 "ops": signature.ops,
                 "machine": machine,
+                "tables": [(name, x.dtype.str, x.shape) for name, x in unit.tables],
             }
-            cache.write(key, json.dumps(facts).encode() + b"\n" + code)
-        return signature, load(code, **machine)
+            parts = [json.dumps(facts).encode(), b"\n", *(x.tobytes() for _, x in unit.tables)]
+            cache.write(key, b"".join([*parts, code]))
+        return signature, load(code, **machine, tables=unit.tables)
 
     def _key(self) -> str | None:
         """What the machine code depends on; None where that cannot be told."""
@@ -138,8 +161,21 @@ class Recipe:
                 self.nodes,
                 self.parameters,
                 self.itemsize,
+                self.wish,
                 package(),
                 versions(),
             )
         except UnknownContentError:
             return None
+
+
+def _parted(
+    rest: bytes, heads: list[tuple[str, str, list[int]]]
+) -> tuple[bytes, tuple[tuple[str, Any], ...]]:
+    """The tables in front of an object file, and the file."""
+    tables, at = list[tuple[str, Any]](), 0
+    for name, kind, shape in heads:
+        count = int(np.prod(shape, dtype=np.int64))
+        tables.append((name, np.frombuffer(rest, kind, count, at).reshape(shape).copy()))
+        at += tables[-1][1].nbytes
+    return rest[at:], tuple(tables)

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, PLACE, Space
 from linkwise.codegen import parameters as parameter
 from linkwise.codegen.body_class import MOST, BodyClass, classes
@@ -32,7 +31,14 @@ from linkwise.errors import LoweringError, SingularHingeError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.sweeps.cost import cost
 from linkwise.sweeps.program import PLACED, Program
+
+MOST_BODIES = 64
+"""Bodies of a mechanism whose kernels may be straight code."""
+
+MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 40_000
+"""Estimated operations (before folding) of straight code, for a vector and for a matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,8 @@ class Visit:
         order: Nodes to compute, in order.
         leaves: Inputs of the graph that are read.
         fetched: Nodes read from the body's record.
-        kept: (slot, node) to put into the record.
+        kept: Nodes to put into the record.
+        shown: (entry, node) for the children to read in a later stage.
         handed: (entry, node) for the children, to be read in this stage only.
         added: (entry, node) to add to the sums of the parent.
         results: Entries of the result.
@@ -64,7 +71,8 @@ class Visit:
     order: list[int]
     leaves: list[int]
     fetched: list[int]
-    kept: list[tuple[int, int]]
+    kept: list[int]
+    shown: list[tuple[int, int]]
     handed: list[tuple[int, int]]
     added: list[tuple[int, int]]
     results: list[Out]
@@ -75,13 +83,24 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class ClassCode:
-    """The code of one class: its graph, what its inputs are, its record and its visits."""
+    """The code of one class.
+
+    Attributes:
+        kind: The class.
+        graph: The graph of one body.
+        leaf: What its inputs are.
+        slot: Where nodes stand in the record, behind what children may read there.
+        each: Those among them that have another value for each column, in a record of their own.
+        records: Lengths of the record and of the one for columns.
+        visits: What is done in each stage.
+    """
 
     kind: BodyClass
     graph: Graph
     leaf: dict[int, Leaf]
     slot: dict[int, int]
-    record: int
+    each: frozenset[int]
+    records: tuple[int, int]
     visits: list[Visit]
 
 
@@ -97,9 +116,9 @@ class Rolled:
         codes: The classes.
         parent_entry: Slot of each entry handed to children: in the record if it is kept.
         sum_entry: Slot of each entry of sums over children.
-        kept_entries: How many entries stand in front of every record.
+        shown: How many entries stand in front of every record, and of every record for columns.
         wholes: What is done between the loops, by stage; the last one after all of them.
-        slots: Numbers that belong to no body.
+        slots: Numbers that belong to no body: the same for all columns, and others.
         places: Where each body's numbers stand.
         table: The columns of all classes, body after body.
         ops: Scalar operations for one state, by kind.
@@ -112,9 +131,9 @@ class Rolled:
     codes: list[ClassCode]
     parent_entry: dict[Key, int]
     sum_entry: dict[Key, int]
-    kept_entries: int
+    shown: tuple[int, int]
     wholes: list[Whole]
-    slots: int
+    slots: tuple[int, int]
     places: Places
     table: Array
     ops: Counter[str]
@@ -166,11 +185,19 @@ def roll(
         columns,
         codes,
         *entries,
-        wholes(plan, layout),
+        wholes(plan, layout, itemsize),
         layout.slots,
         *_tables(mech, chosen, codes, entries),
         ops,
     )
+
+
+def worth_rolling(program: Program, mech: Mechanism) -> bool:
+    """Whether straight code would be too long: it is a little quicker, but slow to compile."""
+    if mech.n_bodies > MOST_BODIES:
+        return True
+    most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX
+    return mech.n_bodies > 0 and cost(program, mech).operations > most
 
 
 # -------------------------------------------------------------------------------- what is shared
@@ -199,7 +226,7 @@ def _layout(
     for name in (n for n in names if n.startswith("payload")):
         node = mech.node(parameter.node_of(mech, name, nodes))
         payloads[name] = (mech.body_index[node.body], node.pose)
-    slot, top = dict[Any, int](), 0
+    slot, top = dict[Any, int](), [0, 0]
 
     def columns(space: Space) -> int:
         return 1 if space is ONE or space is plan.looped else total_size(space, mech, len(chosen))
@@ -210,10 +237,11 @@ def _layout(
             wanted += [solve.target, *(q for q, _ in solve.reads)]
         for quantity in wanted:
             if quantity.ident not in slot and not quantity.leaf:
-                slot[quantity.ident] = top
+                kind = int(quantity.ident in plan.each)
+                slot[quantity.ident] = top[kind]
                 rows = total_size(quantity.rows, mech, len(chosen))
-                top += rows * columns(quantity.columns)
-    layout = Layout(tuple(inputs), names, payloads, len(chosen), slot, top)
+                top[kind] += rows * columns(quantity.columns)
+    layout = Layout(tuple(inputs), names, payloads, len(chosen), slot, (top[0], top[1]))
     return tuple(inputs.items()), layout
 
 
@@ -310,7 +338,7 @@ def _loosened(fold: Fold, plan: Plan) -> bool:
 # ------------------------------------------------------------------------------------- the cut
 
 
-Entries = tuple[dict[Key, int], dict[Key, int], int]
+Entries = tuple[dict[Key, int], dict[Key, int], tuple[int, int]]
 
 
 def _cut(plan: Plan, steps: list[Step], fold: Fold) -> tuple[list[ClassCode], Entries]:
@@ -329,16 +357,20 @@ def _cut(plan: Plan, steps: list[Step], fold: Fold) -> tuple[list[ClassCode], En
         if read["parent"] == parent and read["sum"] == sums:
             break
         parent, sums = read["parent"], read["sum"]
-    kept = sorted((k for k in parent if k[0] in plan.kept), key=_order(plan))
-    parent_entry = {k: i for i, k in enumerate(kept)}
-    for keys, entry in ((parent - set(kept), parent_entry), (sums, sum_entry := {})):
-        stages = plan.made if entry is parent_entry else plan.gathered
-        next_free = Counter[int]()
-        for key in sorted(keys, key=_order(plan)):
-            stage = stages[key[0]]
-            entry[key] = next_free[stage]
-            next_free[stage] += 1
-    entries = (parent_entry, sum_entry, len(kept))
+    parent_entry, sum_entry, shown = dict[Key, int](), dict[Key, int](), [0, 0]
+    free = {"parent": Counter[int](), "sum": Counter[int]()}
+    for key in sorted(parent, key=_order(plan)):
+        if key[0] in plan.kept:
+            each = int(key[0] in plan.each)
+            parent_entry[key] = shown[each]
+            shown[each] += 1
+        else:
+            parent_entry[key] = free["parent"][plan.made[key[0]]]
+            free["parent"][plan.made[key[0]]] += 1
+    for key in sorted(sums, key=_order(plan)):
+        sum_entry[key] = free["sum"][plan.gathered[key[0]]]
+        free["sum"][plan.gathered[key[0]]] += 1
+    entries = (parent_entry, sum_entry, (shown[0], shown[1]))
     return [cut.finished(entries) for cut in cuts], entries
 
 
@@ -365,7 +397,11 @@ class _Cut:
             needs[i], fetched = self._needed(i, [*sinks[i], *stored[i]])
             for node in fetched:
                 stored[self.level[node]].add(node)
-        self.slot = {n: i for i, n in enumerate(sorted(set[int]().union(*stored)))}
+        wanted = sorted(set[int]().union(*stored))
+        self.each = frozenset(n for n in wanted if plan.stages[self.level[n]].each)
+        parts = ([n for n in wanted if n not in self.each], sorted(self.each))
+        self.slot = {n: i for part in parts for i, n in enumerate(part)}
+        self.lengths = (len(parts[0]), len(parts[1]))
         for i in range(count):
             self.visits.append(self._visit(i, needs[i], stored[i]))
 
@@ -446,7 +482,8 @@ class _Cut:
             order,
             sorted(leaves),
             sorted(fetched),
-            [(self.slot[n], n) for n in sorted(stored)],
+            sorted(stored),
+            [],
             [],
             [],
             [o for o in step.results if max(o.stage, self.level[o.node]) == i],
@@ -456,17 +493,20 @@ class _Cut:
         )
 
     def finished(self, entries: Entries) -> ClassCode:
-        parent_entry, sum_entry, kept = entries
+        """The code, with what is handed on at its place."""
+        parent_entry, sum_entry, shown = entries
         plan = self.plan
         for k, node in self.handed.items():
-            if k[0] not in plan.kept:
-                self.visits[plan.made[k[0]]].handed.append((parent_entry[k], node))
-            else:  # in front of the record, where children find it later
-                self.visits[plan.made[k[0]]].kept.append((parent_entry[k] - kept, node))
+            visit = self.visits[plan.made[k[0]]]
+            into = visit.shown if k[0] in plan.kept else visit.handed
+            into.append((parent_entry[k], node))
         for k, node in self.added.items():
             self.visits[plan.gathered[k[0]]].added.append((sum_entry[k], node))
-        record = kept + len(self.slot)
-        return ClassCode(self.step.kind, self.graph, self.step.leaf, self.slot, record, self.visits)
+        records = (shown[0] + self.lengths[0], shown[1] + self.lengths[1])
+        step = self.step
+        return ClassCode(
+            step.kind, self.graph, step.leaf, self.slot, self.each, records, self.visits
+        )
 
 
 # ---------------------------------------------------------------------------------- the tables
@@ -477,17 +517,17 @@ def _tables(
 ) -> tuple[Places, Array]:
     number = np.empty(mech.n_bodies, dtype=np.int64)
     widths: NDArray[np.int64] = np.empty(mech.n_bodies, dtype=np.int64)
-    records: NDArray[np.int64] = np.empty(mech.n_bodies, dtype=np.int64)
+    records: NDArray[np.int64] = np.empty((mech.n_bodies, 2), dtype=np.int64)
     for i, code in enumerate(codes):
         number[code.kind.bodies] = i
         widths[code.kind.bodies] = len(code.kind.varying)
-        records[code.kind.bodies] = code.record
+        records[code.kind.bodies] = code.records
     starts = np.concatenate([[0], np.cumsum(widths)])
     table = np.empty(int(starts[-1]))
     for code in codes:
         at = starts[code.kind.bodies][:, None] + np.arange(len(code.kind.varying))
         table[at] = code.kind.columns[:, code.kind.varying]
     parent_entry, sum_entry, _ = entries
-    carried = max((i + 1 for i in parent_entry.values()), default=0)
+    carried = max((i + 1 for k, i in parent_entry.items()), default=0)
     summed = max((i + 1 for i in sum_entry.values()), default=0)
     return places(mech, nodes, number, starts[:-1], records, carried, summed), table

@@ -86,6 +86,7 @@ class ColumnScrews(ScrewHinge):
 
     @cached_property
     def screws(self) -> Any:
+        """The screws, as nodes."""
         rows = list[Any]()
         for (turns, *_), row in zip(self.shapes, self.numbers, strict=True):
             w, v = row[1:4], row[4:7]
@@ -94,15 +95,18 @@ class ColumnScrews(ScrewHinge):
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
+        """Names and units, as given."""
         return self.names
 
     def pose(self, q: Array) -> Pose:
+        """The product of the motions."""
         pose = Pose.identity()
         for i in range(len(self.shapes)):
             pose = pose @ self._motion(i, q[..., i])
         return pose
 
     def hinge_map(self, q: Array) -> Array:
+        """Each screw, carried through the motions after it."""
         after, rows = Pose.identity(), list[Any]()
         for i in reversed(range(len(self.shapes))):
             screw = self.screws[i]

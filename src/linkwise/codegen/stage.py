@@ -50,6 +50,7 @@ class Plan:
         gathered: The stage in which each sum over children is added up.
         from_parent: Quantities that are read at the parent.
         kept: Those among them that a later stage reads.
+        each: Quantities that have another value for each column.
     """
 
     program: Program
@@ -59,6 +60,7 @@ class Plan:
     gathered: dict[Ident, int]
     from_parent: dict[Ident, Quantity]
     kept: frozenset[Ident]
+    each: frozenset[Ident]
 
     @property
     def first_each(self) -> int:
@@ -93,7 +95,8 @@ def planned(program: Program) -> Plan:
         made |= {s.target.ident: i for s in (*stage.statements, *stage.solves)}
         gathered |= {s.target.ident: i for s in stage.gathers}
     above, kept = _from_parent(stages, made)
-    return Plan(program, tuple(stages), looped, made, gathered, above, kept)
+    each = frozenset(ident for ident, i in made.items() if stages[i].each)
+    return Plan(program, tuple(stages), looped, made, gathered, above, kept, each)
 
 
 def _looped(program: Program) -> Space | None:

@@ -59,6 +59,7 @@ class Leaf:
         key: The entry of a quantity.
         level: The stage from which on it is known.
         kept: Whether it can be read again later.
+        each: Whether it has another value for each column.
     """
 
     kind: Literal["input", "column", "parent", "sum", "unit", "whole"]
@@ -70,6 +71,7 @@ class Leaf:
     node: int = -1
     stride: int = 6
     key: Key | None = None
+    each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,9 @@ class Step(Trace):
         self.outboard = self._pose_columns(OUTBOARD)
         self.inertia_columns = _objects([self._column(INERTIA + i) for i in range(10)])
         dense = ShiftBlock(*self.outboard) @ np.eye(6)
+        name = mech.bodies[int(kind.bodies[0])].name
         body = SimpleNamespace(
-            name="", hinge=hinge, outboard=SimpleNamespace(shift=dense), inboard=None
+            name=name, hinge=hinge, outboard=SimpleNamespace(shift=dense), inboard=None
         )
         above = SimpleNamespace(name="", hinge=Locked(), outboard=None, inboard=None)
         nq = hinge.nq
@@ -352,7 +355,7 @@ class Step(Trace):
         for key in _keys(target, out.shape):
             constant = fold.get(key, 0.0)
             if constant is None:
-                leaf = Leaf(kind, level, kept, key=key)
+                leaf = Leaf(kind, level, kept, key=key, each=target.ident in self.plan.each)
                 out[key[1], key[2]] = self._scalar(leaf)
             else:
                 out[key[1], key[2]] = constant
@@ -427,24 +430,25 @@ class Step(Trace):
 
     def _numbers(self, target: Quantity, level: int) -> Any:
         slot, columns = self.layout.slot[target.ident], self.size(target.columns)
-        return _objects(
-            [self._scalar(Leaf("whole", level, True, slot + c)) for c in range(columns)]
-        )[None]
+        each = target.ident in self.plan.each
+        leaves = [Leaf("whole", level, True, slot + c, each=each) for c in range(columns)]
+        return _objects([self._scalar(leaf) for leaf in leaves])[None]
 
     def _solved(self, target: Quantity, number: int) -> list[Any]:
         """The solution of a dense matrix, read at the nodes of the body."""
         if target.rows is ONE:
             return [self._numbers(target, number)]
         columns, slot = self.size(target.columns), self.layout.slot[target.ident]
-        return [
-            _objects(
-                [
-                    self._scalar(Leaf("whole", number, True, slot, "node", j, i, 6 * columns))
-                    for j in range(6 * columns)
-                ]
-            ).reshape(6, columns)
-            for i in range(len(self.nodes))
-        ]
+        each = target.ident in self.plan.each
+        found = list[Any]()
+        for i in range(len(self.nodes)):
+            leaves = [
+                Leaf("whole", number, True, slot, "node", j, i, 6 * columns, each=each)
+                for j in range(6 * columns)
+            ]
+            entries = _objects([self._scalar(leaf) for leaf in leaves])
+            found.append(entries.reshape(6, columns))
+        return found
 
     def _export(self, target: Quantity, i: int, block: Any) -> None:
         if target.ident not in self.layout.slot:
@@ -525,7 +529,7 @@ class Layout:
         n_nodes: How many nodes were chosen.
         slot: Where numbers that belong to no body stand: sums over bodies, and entries of nodes
             that a dense matrix is made of or that it gives.
-        slots: How many there are.
+        slots: How many there are, of those that are the same for all columns and of the others.
     """
 
     arrays: tuple[str, ...]
@@ -533,7 +537,7 @@ class Layout:
     payloads: dict[str, tuple[int, Any]]
     n_nodes: int
     slot: dict[Ident, int]
-    slots: int
+    slots: tuple[int, int]
 
 
 __all__ = ["ABOVE", "HERE", "Fold", "Key", "Layout", "Leaf", "Out", "Step", "Term"]

@@ -30,7 +30,7 @@ class Whole:
 
     Attributes:
         graph: Its graph.
-        slots: Input nodes that are numbers of the frame, with their slots.
+        slots: Input nodes that are numbers of the frame: slot, and whether columns differ.
         arrays: Input nodes that are entries of inputs: (array, entry).
         stores: (slot, node) to put into the frame.
         results: (entry, node) of the result.
@@ -38,7 +38,7 @@ class Whole:
     """
 
     graph: Graph = field(default_factory=Graph)
-    slots: dict[int, int] = field(default_factory=lambda: {})
+    slots: dict[int, tuple[int, bool]] = field(default_factory=lambda: {})
     arrays: dict[int, tuple[int, int]] = field(default_factory=lambda: {})
     stores: list[tuple[int, int]] = field(default_factory=lambda: [])
     results: list[tuple[int, int]] = field(default_factory=lambda: [])
@@ -49,14 +49,14 @@ class Whole:
         return x.node if isinstance(x, Scalar) else self.graph.constant(float(x))
 
 
-def wholes(plan: Plan, layout: Layout) -> list[Whole]:
+def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
     """What stands in front of each stage; the last one comes after all of them."""
     found = list[Whole]()
     for stage in plan.stages:
         whole = Whole()
         reader = _Reader(plan, layout, whole)
         for statement in stage.solves:
-            _solve(reader, statement)
+            _solve(reader, statement, SINGULAR[itemsize])
         for statement in stage.statements:
             if statement.target.rows is ONE:
                 _start(reader, statement)
@@ -94,7 +94,8 @@ class _Reader:
             for c in range(columns):
                 if slot is not None:
                     out[r, c] = self._input("slot")
-                    self.whole.slots[out[r, c].node] = slot + r * columns + c
+                    each = quantity.ident in self.plan.each
+                    self.whole.slots[out[r, c].node] = (slot + r * columns + c, each)
                 elif isinstance(quantity.key, Symbol) and isinstance(quantity.key.role, Vector):
                     out[r, c] = self._input("entry")
                     array = self.layout.arrays.index(quantity.key.role.source)
@@ -105,8 +106,8 @@ class _Reader:
         return out
 
 
-def _solve(reader: _Reader, statement: Statement) -> None:
-    """A⁻¹ X for a symmetric A."""
+def _solve(reader: _Reader, statement: Statement, small: float) -> None:
+    """A⁻¹ X for a symmetric A; a pivot that is a small part of its diagonal entry is zero."""
     (matrix, _), (right, _) = statement.reads
     if not matrix.key.symmetric:
         raise LoweringError(
@@ -121,9 +122,10 @@ def _solve(reader: _Reader, statement: Statement) -> None:
     except ZeroDivisionError:
         raise ExpressionError(f"{matrix.key} is singular in every state.") from None
     x = inverted @ reader.matrix(right)
-    for d in pivots:
-        if isinstance(d, Scalar):
-            whole.checks.append(Check(status.MATRIX, d.node, 0.0, np.inf))
+    for j, d in enumerate(pivots):
+        left = d - small * A[j, j]
+        if isinstance(left, Scalar):
+            whole.checks.append(Check(status.MATRIX, left.node, 0.0, np.inf))
     slot = reader.layout.slot[statement.target.ident]
     whole.stores += [(slot + i, whole.number(value)) for i, value in enumerate(x.ravel())]
 
