@@ -122,14 +122,16 @@ class VisitCode:
     def emitted(self, build: ir.IRBuilder) -> ir.IRBuilder:
         """All of it; returns where to go on."""
         emit, visit, graph, given = self.emit, self.visit, self.code.graph, self.given
-        value = dict[int, Any]()
+        turned = {graph.a[n] for n in visit.order if graph.op[n] in ("sin", "cos")}
+        value = {n: self._leaf(build, self.code.leaf[n]) for n in visit.leaves if n in turned}
+        build = emit.angles(build, graph, visit.order, value)  # nothing else is alive across calls
         for node in visit.leaves:
-            value[node] = self._leaf(build, self.code.leaf[node])
+            if node not in value:
+                value[node] = self._leaf(build, self.code.leaf[node])
         for node in visit.fetched:
             each = node in self.code.each
             slot = self.rolled.shown[each] + self.code.slot[node]
             value[node] = self._kept(build, "", slot, each=each)
-        build = emit.angles(build, graph, visit.order, value)
         emit.nodes(build, graph, visit.order, value)
         for node in visit.kept:
             slot = self.rolled.shown[self.each] + self.code.slot[node]
