@@ -49,3 +49,13 @@ def test_a_singular_configuration_is_told():
     assert (status != 0).tolist() == [True, False]
     assert np.isnan(found[0]).all() and np.isfinite(found[1]).all()
     assert np.isfinite(lw.operational_inertia_inverse(arm, q, hand)).all()
+
+
+def test_a_singular_configuration_of_a_long_arm_is_told():
+    """A straight chain cannot stretch, however long it is."""
+    chain = lw.models.chain(60)
+    tip = chain.bodies[-1].name
+    bent, status = chain.random(0), np.zeros(2, dtype=np.int32)
+    found = lw.operational_inertia(chain, np.stack([0.0 * bent, bent]), tip, status=status)
+    assert (status != 0).tolist() == [True, False]
+    assert np.isfinite(found[1]).all()

@@ -17,6 +17,7 @@ from linkwise.algebra.space import NODE_PLACE, ONE, Space
 from linkwise.codegen import status
 from linkwise.codegen.block import inverse
 from linkwise.codegen.graph import Graph, Scalar
+from linkwise.codegen.pivots import SINGULAR
 from linkwise.codegen.stage import Plan
 from linkwise.codegen.step import Layout
 from linkwise.codegen.trace import Check, mirror
