@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from linkwise.algebra.derivation import Derivation, random_dense, residual
 from linkwise.algebra.expr import ANY, Expr
 from linkwise.algebra.search import Budget, by_normal_form, cheapest, connect
-from linkwise.errors import ExpressionError
+from linkwise.errors import ExpressionError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.cost import Cost
 from linkwise.sweeps.cost import cost as program_cost
@@ -19,7 +19,12 @@ from linkwise.sweeps.lower import lower
 from linkwise.sweeps.program import Program
 
 if TYPE_CHECKING:
+    from linkwise.codegen.c_source import CSource
+    from linkwise.codegen.cuda_kernel import CudaKernel
     from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.numpy_kernel import NumpyKernel
+
+TARGETS = ("cpu", "cuda", "c", "numpy")
 
 
 def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) -> Derivation:
@@ -143,31 +148,82 @@ def _expression(value: object) -> Expr:
     )
 
 
+@overload
 def compile(
     expr: Expr,
     mech: Mechanism,
     *,
     nodes: Sequence[str] = (),
+    target: Literal["cpu"] = "cpu",
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
+    rolled: bool | None = None,
     cache: bool = True,
-) -> Kernel:
-    """Machine code of an expression on one mechanism, for this computer.
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    expr: Expr,
+    mech: Mechanism,
+    *,
+    nodes: Sequence[str] = (),
+    target: Literal["cuda", "c", "numpy"],
+    parameters: Sequence[str] = (),
+    dtype: Any = np.float64,
+    rolled: bool | None = None,
+    cache: bool = True,
+) -> CudaKernel | CSource | NumpyKernel: ...
+
+
+def compile(
+    expr: Expr,
+    mech: Mechanism,
+    *,
+    nodes: Sequence[str] = (),
+    target: str = "cpu",
+    parameters: Sequence[str] = (),
+    dtype: Any = np.float64,
+    rolled: bool | None = None,
+    cache: bool = True,
+) -> Kernel | CudaKernel | CSource | NumpyKernel:
+    """An expression on one mechanism, compiled.
 
     Args:
         expr: The expression; its cheapest form is derived first.
         mech: The mechanism; its numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
+        target: "cpu" for machine code of this computer; "cuda" for a graphics card, whose text can
+            be looked at without one; "c" for the text of a C function; "numpy" for the interpreter.
         parameters: Numbers of the mechanism that stay inputs of the kernel instead: "gravity",
             "inertia", "payload" or "payload:NODE", "armature", "locked" (`codegen/parameters.py`).
         dtype: float64 or float32.
+        rolled: True for loops over bodies, whose code does not grow with the mechanism, False for
+            straight code; by default what suits the size. For the target "cpu".
         cache: Whether compiled kernels are kept on disk for the next process.
     """
-    from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.recipe import Recipe
 
-    recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), derive)
-    return Kernel(mech, *recipe.machine(keep=cache), recipe)
+    recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), derive, rolled)
+    match target:
+        case "cpu":
+            from linkwise.codegen.kernel import Kernel
+
+            return Kernel(mech, *recipe.machine(keep=cache), recipe)
+        case "cuda":
+            from linkwise.codegen.cuda_kernel import CudaKernel
+
+            return CudaKernel(recipe)
+        case "c":
+            from linkwise.codegen.c_source import CSource
+
+            return CSource(recipe)
+        case "numpy":
+            from linkwise.codegen.numpy_kernel import NumpyKernel
+
+            return NumpyKernel(recipe)
+        case _:
+            raise unknown_name("target", target, TARGETS, owner="lw.compile")
 
 
 def _itemsize(dtype: Any) -> int:

@@ -146,6 +146,20 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
     return grouped if grouped.size + 1 < plain.size else plain
 
 
+def is_symmetric(expr: Expr) -> bool:
+    """Whether an operator is its own adjoint: by its form, or word by word when multiplied out."""
+    if expr.symmetric:
+        return True
+    if expr.range is not expr.domain or count(expr) > MOST_COMPARED:
+        return False
+    words = expand(expr)
+    return words == {tuple(x.T for x in reversed(w)): number for w, number in words.items()}
+
+
+MOST_COMPARED = 300
+"""Words of an expression that are compared with those of its adjoint."""
+
+
 def _common_ends(words: list[tuple[Expr, ...]]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """The letters that all words begin with, and those that all end with, without overlap."""
     first, shortest = words[0], min(len(word) for word in words)

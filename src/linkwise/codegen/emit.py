@@ -175,6 +175,36 @@ class Emitter:
         return build.fptosi(status, kind)
 
 
+class Finite:
+    """Σ 0 x over values: zero as long as all of them are finite.
+
+    The sum is kept in several parts, since each addition waits for the one before it.
+    """
+
+    def __init__(self, emit: Emitter, start: Any = None) -> None:
+        self.emit = emit
+        first = emit.constant(0.0) if start is None else start
+        self.parts = [first, *(emit.constant(0.0) for _ in range(7))]
+        self.seen = set[int]()
+
+    def add(self, build: ir.IRBuilder, x: Any) -> None:
+        """Take a value in, once."""
+        if isinstance(x, ir.Constant) or id(x) in self.seen:
+            return
+        at = len(self.seen) % len(self.parts)
+        self.seen.add(id(x))
+        self.parts[at] = self.emit.vanishing(build, self.parts[at], x)
+
+    def total(self, build: ir.IRBuilder) -> Any:
+        """The sum."""
+        parts = self.parts[: max(1, min(len(self.seen), len(self.parts)))]
+        while len(parts) > 1:
+            rest = [parts[-1]] if len(parts) % 2 else []
+            pairs = zip(parts[0::2], parts[1::2], strict=False)
+            parts = [build.fadd(a, b) for a, b in pairs] + rest
+        return parts[0]
+
+
 def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> Any:
     """A function of another module, declared once."""
     found = module.globals.get(name)

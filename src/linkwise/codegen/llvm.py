@@ -22,7 +22,7 @@ from typing import Any
 from llvmlite import ir
 
 from linkwise.codegen import fastcall
-from linkwise.codegen.emit import INT, INT32, Emitter
+from linkwise.codegen.emit import INT, INT32, Emitter, Finite
 from linkwise.codegen.rows import load_rows, store_rows
 from linkwise.codegen.trace import Traced
 
@@ -171,30 +171,30 @@ class _Body:
     def begin(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, dict[int, Any], Any]:
         """Inputs and sines: values by node, and the sum that tells finite input."""
         emit, graph = self.emit, self.graph
-        value, given, number = dict[int, Any](), emit.constant(0.0), 0
+        value, given, number = dict[int, Any](), Finite(emit), 0
         node_of = {graph.a[n]: n for n in self.needed if graph.op[n] == "input"}
         arrays = zip(self.traced.inputs, place.inputs, place.strides, strict=True)
         for (_, size), array, stride in arrays:
             for x in load_rows(emit, build, array, stride, place.state, size):
-                given = emit.vanishing(build, given, x)
+                given.add(build, x)
                 if number in node_of:
                     value[node_of[number]] = x
                 number += 1
         build = emit.angles(build, graph, self.needed, value)
-        return build, value, given
+        return build, value, given.total(build)
 
     def _whole(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         emit = self.emit
         build, value, given = self.begin(build, place)
-        status, result = emit.constant(0.0), emit.constant(0.0)
+        status, result = emit.constant(0.0), Finite(emit)
         for node in self.needed:
             emit.nodes(build, self.graph, (node,), value)
             if node in self.checks:
                 status = emit.checked(build, self.checks[node], value[node], status)
         for start, group in self.groups():
-            values = [value[n] for n in group]
-            result = self.stored(build, values, place, start, result)
-        store_status(emit, build, emit.concluded(build, status, given, result), place)
+            self.stored(build, [value[n] for n in group], place, start, result)
+        code = emit.concluded(build, status, given, result.total(build))
+        store_status(emit, build, code, place)
         return build
 
     def groups(self) -> list[tuple[int, list[int]]]:
@@ -204,15 +204,13 @@ class _Body:
         return [(j, outputs[j : j + width]) for j in range(0, len(outputs), width)]
 
     def stored(
-        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Any
-    ) -> Any:
-        """Store a group; returns the sum that tells a finite result."""
+        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
+    ) -> None:
+        """Store a group; `result` tells whether all is finite."""
         for x in values:
-            if not isinstance(x, ir.Constant):
-                result = self.emit.vanishing(build, result, x)
+            result.add(build, x)
         emit = self.emit
         store_rows(emit, build, values, place.output, place.out_stride, place.state, start)
-        return result
 
 
 class _Parts:
@@ -324,7 +322,7 @@ class _Parts:
         build = ir.IRBuilder(function.append_basic_block("entry"))
         place = Place([], [], output, out_stride, None, frame, state)
         value = dict[int, Any]()
-        status, result = self._get(build, frame, 2), self._get(build, frame, 1)
+        status, result = self._get(build, frame, 2), Finite(emit, self._get(build, frame, 1))
         made = [n for n in self.parts[i] if self._made(n) == i]
         for node in made:
             self._fetch(build, frame, value, (self.graph.a[node], self.graph.b[node]), i)
@@ -341,9 +339,8 @@ class _Parts:
         for where, start, group in self.groups:
             if where == i:
                 self._fetch(build, frame, value, group, i)
-                values = [value[n] for n in group]
-                result = self.body.stored(build, values, place, start, result)
-        self._put(build, frame, 1, result)
+                self.body.stored(build, [value[n] for n in group], place, start, result)
+        self._put(build, frame, 1, result.total(build))
         self._put(build, frame, 2, status)
         build.ret_void()
         return function

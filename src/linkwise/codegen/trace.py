@@ -17,6 +17,7 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.family import Family
+from linkwise.algebra.words import is_symmetric
 from linkwise.codegen import parameters as parameter
 from linkwise.codegen import status
 from linkwise.codegen.block import ArticulatedBlock, ShiftBlock, inverse
@@ -99,7 +100,7 @@ def trace(
     """
     run = Trace(program, mech, nodes, parameters, itemsize)
     result = run.result()
-    if program.expr.symmetric and np.ndim(result) == 2:
+    if np.ndim(result) == 2 and is_symmetric(program.expr):
         mirror(result)
     flat = [
         x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
@@ -240,7 +241,7 @@ class Trace(Run):
     def _dense_solve(self, statement: Statement) -> None:
         """A⁻¹ X for a symmetric A, by L D L*; others need pivots, which depend on the state."""
         (matrix, _), (right, _) = statement.reads
-        if not matrix.key.symmetric:
+        if not is_symmetric(matrix.key):
             raise LoweringError(
                 f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
                 "with it needs pivots that depend on the state. The interpreter evaluates it."

@@ -30,7 +30,7 @@ from linkwise.algebra.family import Family, composite, resolvent
 from linkwise.algebra.invert import opened_inverse, opened_name
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
 from linkwise.algebra.symbols import E_phi, H, M, X, phi, v
-from linkwise.algebra.words import count, expand, left_factored, rebuilt
+from linkwise.algebra.words import count, expand, is_symmetric, left_factored, rebuilt
 from linkwise.errors import LoweringError
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.name import Names
@@ -80,13 +80,10 @@ def _upper_half(expr: Expr) -> Expr | None:
     stands = rebuilt(expr, _opened)
     if count(stands) > MOST_WORDS or stands.causality == "memoryless":
         return None
-    words = expand(stands)
-    if not expr.symmetric and words != {
-        tuple(letter.T for letter in reversed(word)): number for word, number in words.items()
-    }:
+    if not is_symmetric(expr):
         return None
     kept = dict[tuple[Expr, ...], float]()
-    for word, number in words.items():
+    for word, number in expand(stands).items():
         causality = product(word).causality if word else "memoryless"
         if causality == "memoryless":
             kept[word] = number

@@ -1,0 +1,103 @@
+"""The interpreter called like a kernel: no compiler, no waiting, and slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.derivation import Derivation
+from linkwise.codegen.recipe import Recipe
+from linkwise.errors import ExpressionError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.sweeps.interpret import run
+from linkwise.sweeps.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyKernel:
+    """An expression of one mechanism, run statement by statement in NumPy.
+
+    Called like a compiled kernel, one state or a batch; trouble raises in both.
+
+    Attributes:
+        recipe: How it came about.
+    """
+
+    recipe: Recipe
+
+    def __post_init__(self) -> None:
+        if self.recipe.parameters or self.recipe.itemsize != 8:
+            raise ExpressionError(
+                "the target 'numpy' has float64 and no run-time parameters; change the mechanism "
+                "instead, or use the target 'cpu'."
+            )
+
+    @property
+    def mech(self) -> Mechanism:
+        """The mechanism."""
+        return self.recipe.mech
+
+    @property
+    def derivation(self) -> Derivation:
+        """How the form that runs was found."""
+        return self.recipe.derivation
+
+    @property
+    def program(self) -> Program:
+        """The sweeps."""
+        return self.recipe.program
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arrays it takes, in order."""
+        vectors = [leaf.role for leaf in self.program.inputs if isinstance(leaf.role, role.Vector)]
+        sources = [key.source for key in vectors]
+        moving = bool({"v", "a", "b"} & set(sources))
+        given = [s for s in sources if s not in ("v", "a", "b", "a_g", "weight")]
+        return ("q", *(("v",) if moving else ()), *given)
+
+    @property
+    def ops(self) -> Counter[str]:
+        """Scalar operations of the compiled form, by kind."""
+        return self.recipe.signature.ops
+
+    @property
+    def source(self) -> str:
+        """The sweeps, which is what runs."""
+        return str(self.program)
+
+    def explain(self) -> str:
+        """The derivation and the sweeps."""
+        return f"{self.derivation}\n\n{self.program}"
+
+    def __call__(self, *arrays: Any, **named: Any) -> Array:
+        """The value for one state (n,), or for a batch (batch, n), state by state."""
+        names = self.arguments
+        given = dict(zip(names, arrays, strict=False)) | named
+        if len(arrays) > len(names) or set(given) != set(names):
+            raise ShapeError(f"this kernel takes {', '.join(names)}; given: {', '.join(given)}.")
+        rows = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+        sizes = {len(x) for x in rows.values() if x.ndim == 2}
+        if not sizes:
+            return self._one(rows)
+        count = max(sizes)
+        for name, x in rows.items():
+            if x.ndim == 2 and len(x) not in (1, count):
+                raise ShapeError(f"{name} has {len(x)} rows; the batch has {count}.")
+        return np.stack([self._one(_row(rows, i)) for i in range(count)])
+
+    def _one(self, rows: dict[str, Array]) -> Array:
+        rest = {name: x for name, x in rows.items() if name not in ("q", "v")}
+        recipe = self.recipe
+        return run(
+            self.program, self.mech, rows["q"], rows.get("v"), nodes=recipe.nodes, values=rest
+        )
+
+
+def _row(rows: dict[str, Array], i: int) -> dict[str, Array]:
+    return {n: x if x.ndim == 1 else x[i if len(x) > 1 else 0] for n, x in rows.items()}

@@ -1,0 +1,239 @@
+"""Kernels on disk: found again, rebuilt when damaged, never taken from somebody else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import bias, mass, tau
+from linkwise.codegen import cache, machine
+from linkwise.codegen.digest import UnknownContentError, digest
+
+FORWARD = mass.inv @ (tau - bias)
+pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners of files here")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    where = tmp_path / "kernels"
+    monkeypatch.setenv("LINKWISE_CACHE", str(where))
+    return where
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Counts how often LLVM is really run."""
+    calls = list[int]()
+    plain = machine.object_code
+
+    def counted(unit):
+        calls.append(1)
+        return plain(unit)
+
+    monkeypatch.setattr(machine, "object_code", counted)
+    return calls
+
+
+def value(kernel):
+    n = kernel.mech.nv
+    return kernel(np.linspace(0.1, 0.9, n), np.linspace(-1, 1, n), np.ones(n))
+
+
+def test_a_kernel_is_compiled_once_and_found_again(folder, compiled):
+    mech = lw.models.pendulum(2)
+    first = lw.compile(FORWARD, mech)
+    again = lw.compile(FORWARD, lw.models.pendulum(2))  # another object, the same content
+    assert len(compiled) == 1
+    np.testing.assert_array_equal(value(first), value(again))
+    assert again.ops == first.ops
+    assert again.arguments == first.arguments
+    assert again.source == first.source  # made again when asked for
+    assert "for k = tips" in again.explain()
+    assert (folder.stat().st_mode & 0o777) == 0o700
+    assert all((file.stat().st_mode & 0o777) == 0o600 for file in folder.iterdir())
+
+
+def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
+    mech = lw.models.pendulum(2)
+    arm = lw.models.seven_dof_arm()
+    node, other = arm.bodies[-1].name, arm.bodies[-2].name
+    from linkwise.algebra import J
+
+    asked = [
+        lambda: lw.compile(FORWARD, mech),
+        lambda: lw.compile(mass, mech),
+        lambda: lw.compile(FORWARD, mech, dtype=np.float32),
+        lambda: lw.compile(FORWARD, mech, parameters=["gravity"]),
+        lambda: lw.compile(FORWARD, mech, rolled=True),
+        lambda: lw.compile(FORWARD, lw.models.pendulum(2, mass=1.25)),
+        lambda: lw.compile(FORWARD, lw.models.pendulum(3)),
+        lambda: lw.compile(J, arm, nodes=[node]),
+        lambda: lw.compile(J, arm, nodes=[other]),
+        lambda: lw.compile(J, arm, nodes=[node, other]),
+    ]
+    for ask in asked:
+        ask()
+    assert len(compiled) == len(asked) == len(list(folder.iterdir()))
+    for ask in asked:
+        ask()
+    assert len(compiled) == len(asked)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:40],
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-1],
+        lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
+        lambda data: data[:-9] + bytes([data[-9] ^ 128]) + data[-8:],
+        lambda data: b"x" * len(data),
+        lambda data: data + b"more",
+    ],
+)
+def test_damaged_files_are_rebuilt(folder, compiled, damage):
+    mech = lw.models.pendulum(2)
+    expected = value(lw.compile(FORWARD, mech))
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    np.testing.assert_array_equal(value(lw.compile(FORWARD, mech)), expected)
+    assert len(compiled) == 2
+    assert len(file.read_bytes()) == len(whole)
+    lw.compile(FORWARD, mech)
+    assert len(compiled) == 2
+
+
+def test_files_that_others_could_have_written_are_not_loaded(folder, compiled, monkeypatch):
+    mech = lw.models.pendulum(2)
+    lw.compile(FORWARD, mech)
+    (file,) = folder.iterdir()
+    for mode in (0o620, 0o602, 0o666):
+        file.chmod(mode)
+        before = len(compiled)
+        lw.compile(FORWARD, mech)
+        assert len(compiled) == before + 1
+    file.unlink()
+    elsewhere = folder.parent / "planted"
+    elsewhere.write_bytes(b"")
+    lw.compile(FORWARD, mech)
+    (file,) = folder.iterdir()
+    elsewhere.write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(elsewhere)  # a link may point to anybody's file
+    before = len(compiled)
+    lw.compile(FORWARD, mech)
+    assert len(compiled) == before + 1
+    for mode in (0o720, 0o702, 0o777):  # a folder in which others can put files
+        folder.chmod(mode)
+        before = len(compiled)
+        lw.compile(FORWARD, mech)
+        lw.compile(FORWARD, mech)
+        assert len(compiled) == before + 2
+    folder.chmod(0o700)
+    before = len(compiled)
+    lw.compile(FORWARD, mech)
+    assert len(compiled) == before
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # the files are another user's
+    lw.compile(FORWARD, mech)
+    assert len(compiled) == before + 1
+
+
+def test_without_a_place_to_write_kernels_work_in_memory(tmp_path, monkeypatch, compiled):
+    mech = lw.models.pendulum(2)
+    expected = value(lw.compile(FORWARD, mech, cache=False))
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("no folder")
+    for place in (str(in_the_way), str(in_the_way / "below"), "/proc/nowhere/linkwise", "off"):
+        monkeypatch.setenv("LINKWISE_CACHE", place)
+        before = len(compiled)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(value(lw.compile(FORWARD, mech)), expected)
+        assert len(compiled) == before + 1
+    assert in_the_way.read_text() == "no folder"
+    monkeypatch.delenv("LINKWISE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.path() == tmp_path / "xdg" / "linkwise"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the standard
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.path() == tmp_path / ".cache" / "linkwise"
+
+
+def test_a_full_folder_loses_what_was_not_used_for_longest(folder, monkeypatch):
+    monkeypatch.setattr(cache, "LARGEST_FOLDER", 1000)
+    for i in range(8):
+        assert cache.write(f"{i:064x}", bytes([i]) * 300)
+        os.utime(folder / f"{i:064x}", (i + 1.0, i + 1.0))
+    names = {file.name for file in folder.iterdir()}
+    assert f"{7:064x}" in names
+    assert f"{0:064x}" not in names
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 1000
+    assert cache.read(f"{7:064x}") == bytes([7]) * 300
+
+
+def test_threads_and_processes_at_once(folder):
+    """Several processes ask for the same kernels at the same time; some files are damaged."""
+    script = (
+        "import sys, numpy as np, linkwise as lw\n"
+        "from linkwise.algebra import bias, mass, tau\n"
+        "for n in (1, 2, 3):\n"
+        "    k = lw.compile(mass.inv @ (tau - bias), lw.models.pendulum(n))\n"
+        "    print(repr(k(np.full(n, 0.3), np.full(n, 0.2), np.ones(n)).tolist()))\n"
+    )
+    source = str(Path(lw.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": source}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    texts = {worker.communicate(timeout=120)[0] for worker in workers}
+    assert [worker.returncode for worker in workers] == [0] * 4
+    assert len(texts) == 1
+    assert len(list(folder.iterdir())) == 3  # and nothing left over
+    failures = list[BaseException]()
+
+    def ask():
+        try:
+            for n in (1, 2, 3):
+                value(lw.compile(FORWARD, lw.models.pendulum(n)))
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for file in folder.iterdir():
+        file.write_bytes(file.read_bytes()[:-5])
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_what_has_no_content_to_compare_is_not_kept(folder, compiled):
+    def placement(q):
+        zero = 0.0 * q[..., 0]
+        p = np.stack([zero, zero, q[..., 0]], axis=-1)
+        return np.broadcast_to(np.eye(3), (*np.shape(q)[:-1], 3, 3)), p
+
+    b = lw.Builder("own")
+    hinge = lw.CustomHinge("slide", (("x", "m"),), placement)
+    b.body("a", "world", hinge, inertia=lw.SpatialInertia.point(2.0, (0, 0, 0.1)))
+    mech = b.build()
+    with pytest.raises(UnknownContentError):
+        digest(mech)
+    kernels = [lw.compile(FORWARD, mech) for _ in range(2)]
+    assert len(compiled) == 2
+    assert not folder.exists()
+    np.testing.assert_allclose(kernels[0](np.zeros(1), np.zeros(1), np.ones(1)), 0.5 - 9.81)
