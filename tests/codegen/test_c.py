@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +21,11 @@ from linkwise.algebra.derivation import leaves
 from linkwise.algebra.parse import parse
 from linkwise.cli import main
 from linkwise.cli.export_c import QUANTITIES, Quantity, default_name, export
+from linkwise.codegen import parameters, status
+from linkwise.codegen.c_source import CSource
 from linkwise.codegen.c_text import check_identifier, comment, distinct, identifier, plain
 from linkwise.errors import LoweringError, ModelError
+from linkwise.model import Drive
 from linkwise.spatial import SpatialInertia
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -52,11 +57,15 @@ class Compiled:
         kind = np.float64 if self.dtype == "float64" else np.float32
         out = np.full(shape, 7.0, dtype=kind)
         given = [np.ascontiguousarray(a, dtype=kind) for a in arrays]
-        status = self.function(*(ctypes.c_void_p(a.ctypes.data) for a in (*given, out)))
-        return status, out
+        code = self.function(*(ctypes.c_void_p(a.ctypes.data) for a in (*given, out)))
+        return code, out
 
 
-def compiled(folder: Path, name: str, texts, dtype="float64", options=("-O1",)) -> Compiled:
+def compiled(folder: Path, made: CSource, options=("-O1",)) -> Compiled:
+    return from_texts(folder, made.name, made.texts, made.dtype, options)
+
+
+def from_texts(folder: Path, name: str, texts, dtype="float64", options=("-O1",)) -> Compiled:
     for ending, text in zip((".h", ".c"), texts, strict=True):
         (folder / f"{name}{ending}").write_text(text, encoding="ascii")
     library = folder / f"{name}.so"
@@ -94,14 +103,14 @@ def test_agrees_with_the_kernel_and_with_matrices(robot, quantity, tmp_path):
     about_nodes = {"J", "X_B"} & {leaf.name for leaf in leaves(asked.expr)}
     nodes = [mech.bodies[-1].name] if about_nodes else []
     name = default_name(robot, quantity)
-    ours = compiled(tmp_path, name, export(asked, mech, name, nodes=nodes))
+    ours = compiled(tmp_path, export(asked, mech, name, nodes=nodes))
     assert ours.selftest() == 0
     kernel = lw.compile(asked.expr, mech, nodes=nodes)
     rng = np.random.default_rng(5)
     for _ in range(3):
         given = state(mech, kernel.traced.inputs, rng)
-        status, out = ours(given.values(), kernel.traced.shape)
-        assert status == 0
+        code, out = ours(given.values(), kernel.traced.shape)
+        assert code == 0
         agree(out, kernel(**given), 1e-12)
         values = {k: x for k, x in given.items() if k not in "qv"}
         dense = Dense(mech, given["q"], given.get("v"), nodes=nodes, values=values)
@@ -115,22 +124,21 @@ def test_an_expression_with_forces_on_two_nodes(tmp_path):
     mech = lw.models.random_tree(4, 8)
     expr = (mass + N).inv @ (tau - bias + J.T @ f)
     nodes = [mech.bodies[-1].name, mech.bodies[1].name]
-    texts = export(Quantity(expr, "", ""), mech, "pushed", nodes=nodes)
-    ours = compiled(tmp_path, "pushed", texts)
+    made = export(Quantity(expr, "", ""), mech, "pushed", nodes=nodes)
+    ours = compiled(tmp_path, made)
     kernel = lw.compile(expr, mech, nodes=nodes)
     given = state(mech, kernel.traced.inputs, np.random.default_rng(2))
-    status, out = ours(given.values(), kernel.traced.shape)
-    assert status == 0 and ours.selftest() == 0
+    code, out = ours(given.values(), kernel.traced.shape)
+    assert code == 0 and ours.selftest() == 0
     agree(out, kernel(**given), 1e-12)
-    assert "#define PUSHED_F_SIZE 12" in texts[0]
+    assert "#define PUSHED_F_SIZE 12" in made.header
 
 
 @needs_compiler
 @pytest.mark.parametrize("text", ["v* (mass + N) v", "V", "(J mass^-1 J*)^-1 J mass^-1 tau"])
 def test_numbers_and_vectors_of_other_spaces(text, tmp_path):
     mech, expr = lw.models.puma560(), parse(text)
-    texts = export(Quantity(expr, "", ""), mech, "other", nodes=["link_6"])
-    ours = compiled(tmp_path, "other", texts)
+    ours = compiled(tmp_path, export(Quantity(expr, "", ""), mech, "other", nodes=["link_6"]))
     assert ours.selftest() == 0
     kernel = lw.compile(expr, mech, nodes=["link_6"])
     given = state(mech, kernel.traced.inputs, np.random.default_rng(3))
@@ -148,12 +156,12 @@ def test_an_inverse_that_needs_pivots_is_refused():
 def test_angles_of_any_size(scale, tmp_path):
     """Gravity on a pendulum: sines of the emitted code against those of Python."""
     mech = lw.models.pendulum(1)
-    name = "swing"
-    ours = compiled(tmp_path, name, export(QUANTITIES["bias_force"], mech, name), options=("-O2",))
+    made = export(QUANTITIES["bias_force"], mech, "swing")
+    ours = compiled(tmp_path, made, options=("-O2",))
     for angle in scale * np.random.default_rng(0).uniform(-1, 1, 32):
         q, v = np.array([angle]), np.zeros(1)
-        status, out = ours([q, v], (1,))
-        assert status == 0
+        code, out = ours([q, v], (1,))
+        assert code == 0
         np.testing.assert_allclose(out, Dense(mech, q, v)(bias), rtol=1e-13, atol=1e-14)
 
 
@@ -163,19 +171,18 @@ def test_angles_of_any_size(scale, tmp_path):
 )
 def test_float32(robot, quantity, tmp_path):
     mech, asked = ROBOTS[robot](), QUANTITIES[quantity]
-    texts = export(asked, mech, "short_one", dtype="float32")
-    assert "double" not in texts[0].split("#ifndef")[1]
+    made = export(asked, mech, "short_one", dtype="float32")
+    assert "double" not in made.header.split("#ifndef")[1]
     # Without its self-test the source never leaves float: every constant has its f.
-    (tmp_path / "short_one.h").write_text(texts[0])
-    (tmp_path / "short_one.c").write_text(texts[1])
+    made.write(tmp_path)
     strict = [*STRICT, "-Wdouble-promotion", "-Wfloat-conversion"]
     build(*strict, "-c", "short_one.c", folder=tmp_path)
-    ours = compiled(tmp_path, "short_one", texts, dtype="float32")
+    ours = compiled(tmp_path, made)
     assert ours.selftest() == 0
     kernel = lw.compile(asked.expr, mech)
     given = state(mech, kernel.traced.inputs, np.random.default_rng(1))
-    status, out = ours(given.values(), kernel.traced.shape)
-    assert status == 0 and out.dtype == np.float32
+    code, out = ours(given.values(), kernel.traced.shape)
+    assert code == 0 and out.dtype == np.float32
     agree(out.astype(float), kernel(**given), 2e-5)
 
 
@@ -183,14 +190,14 @@ def test_float32(robot, quantity, tmp_path):
 def test_without_and_with_fused_arithmetic(tmp_path):
     """FP_FAST_FMA is the compiler's to say; both forms of the macros are right."""
     mech, asked = lw.models.seven_dof_arm(), QUANTITIES["forward_dynamics"]
-    header, source = export(asked, mech, "fused")
+    header, source = export(asked, mech, "fused").texts
     kernel = lw.compile(asked.expr, mech)
     given = state(mech, kernel.traced.inputs, np.random.default_rng(4))
     for way in ("-UFP_FAST_FMA", "-DFP_FAST_FMA"):
         folder = tmp_path / way
         folder.mkdir()
         text = source.replace("#ifdef FP_FAST_FMA", f"#if {int('-D' in way)}")
-        ours = compiled(folder, "fused", (header, text))
+        ours = from_texts(folder, "fused", (header, text))
         assert ours.selftest() == 0
         agree(ours(given.values(), (7,))[1], kernel(**given), 1e-12)
 
@@ -201,26 +208,141 @@ def test_without_and_with_fused_arithmetic(tmp_path):
 @needs_compiler
 def test_statuses(tmp_path):
     mech = lw.models.quadruped()
-    ours = compiled(tmp_path, "walk", export(QUANTITIES["inverse_dynamics"], mech, "walk"))
+    ours = compiled(tmp_path, export(QUANTITIES["inverse_dynamics"], mech, "walk"))
     q, zero = mech.neutral(), np.zeros(mech.nv)
-    assert ours([q, zero, zero], (mech.nv,))[0] == 0
+    assert ours([q, zero, zero], (mech.nv,))[0] == status.FINE
     for bad in (math.nan, math.inf, -math.inf):
         for which in range(3):
             given = [q.copy(), zero.copy(), zero.copy()]
             given[which][-1] = bad
-            status, out = ours(given, (mech.nv,))
-            assert status == 1
-            np.testing.assert_array_equal(out, 7.0)  # untouched
+            code, out = ours(given, (mech.nv,))
+            assert code == status.INPUT and np.isnan(out).all()
     off = q.copy()
     off[:4] *= 1.001
-    assert ours([off, zero, zero], (mech.nv,))[0] == 2
-    assert ours([q, zero, 1e308 * (1.0 + zero)], (mech.nv,))[0] == 3
+    code, out = ours([off, zero, zero], (mech.nv,))
+    assert code == status.quaternion(0) and np.isnan(out).all()
+    code, out = ours([q, zero, 1e308 * (1.0 + zero)], (mech.nv,))
+    assert code == status.RESULT and np.isnan(out).all()
+
+
+def idle_hand():
+    """A hand that nothing resists in the hinge unless the drive has armature."""
+    heavy = SpatialInertia.from_com(1.0, (0.0, 0.1, 0.2), (0.1, 0.1, 0.1))
+    b = lw.Builder("idle")
+    b.body("arm", "world", lw.Pin((0.0, 1.0, 0.0)), inertia=heavy)
+    b.body("hand", "arm", lw.Pin((0.0, 0.0, 1.0)), drive=Drive(armature=0.1))
+    return b.build()
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_hinge_that_nothing_resists_is_named(dtype, tmp_path):
+    """The first body in trouble, not those whose numbers it spoils; the kernel says the same."""
+    mech, asked = idle_hand(), QUANTITIES["forward_dynamics"]
+    made = export(asked, mech, "idle", parameters=["armature"], dtype=dtype)
+    ours = compiled(tmp_path, made)
+    assert ours.selftest() == 0
+    assert "  6  nothing resists the hinge of body 1, hand" in made.header.replace(" *   ", "  ")
+    assert "#define IDLE_HINGE_SINGULAR(body) (4 + 2 * (body))" in made.header
+    kernel = lw.compile(asked.expr, mech, parameters=["armature"], dtype=dtype)
+    for armature, code in (([0.0, 0.1], 0), ([0.0, 0.0], 6), ([-9.0, 0.1], 4)):
+        given = [np.zeros(2), np.zeros(2), np.ones(2), np.array(armature)]
+        found, out = ours(given, (2,))
+        assert found == code
+        assert np.isfinite(out).all() if code == 0 else np.isnan(out).all()
+        theirs = np.empty((), np.int32)
+        kernel(*given, status=theirs)
+        assert theirs == code
+
+
+@needs_compiler
+def test_a_singular_matrix_over_nodes(tmp_path):
+    """Six directions of a tip that six hinges move, the arm stretched out."""
+    mech, asked = lw.models.puma560(), QUANTITIES["operational_space_inertia"]
+    ours = compiled(tmp_path, export(asked, mech, "stretched", nodes=["link_6"]))
+    code, out = ours([np.array([0.3, 0.2, 0.4, 0.7, 0.0, 0.5])], (6, 6))  # axes 4 and 6 in line
+    assert code == status.MATRIX and np.isnan(out).all()
+    assert ours([np.array([0.3, 0.2, 0.4, 0.7, 0.6, 0.5])], (6, 6))[0] == status.FINE
+
+
+def test_what_is_singular_everywhere_is_refused():
+    with pytest.raises(LoweringError, match="singular in nearly every one of 64 random states"):
+        export(QUANTITIES["operational_space_inertia"], lw.models.chain(3), "no", nodes=["link_3"])
+
+
+# ------------------------------------------------------------------------- numbers as inputs
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_of_the_mechanism_stay_inputs(dtype, tmp_path):
+    mech = lw.models.seven_dof_arm()
+    node = mech.nodes[-1].name
+    names = ["gravity", "inertia", f"payload:{node}", "armature", "locked"]
+    made = export(QUANTITIES["forward_dynamics"], mech, "varied", parameters=names, dtype=dtype)
+    assert made.arguments == ("q", "v", "tau", *names)
+    ours = compiled(tmp_path, made)
+    assert ours.selftest() == 0
+    kernel = lw.compile(QUANTITIES["forward_dynamics"].expr, mech, parameters=names)
+    given = state(mech, kernel.traced.inputs, np.random.default_rng(6))
+    given |= {name: kernel.nominal(name) for name in names}
+    given["gravity"] = np.array([1.0, 2.0, -3.0])
+    given["inertia"] = 1.5 * given["inertia"]
+    given["locked"] = np.arange(7) % 3 == 0
+    given[names[2]] = parameters.numbers(SpatialInertia.from_com(1.0, (0.1, 0, 0), (0.1, 0.2, 0.2)))
+    code, out = ours(given.values(), (7,))
+    assert code == 0
+    agree(out, kernel(**given), 1e-12 if dtype == "float64" else 2e-5)
+    assert (out[::3] == 0.0).all() and (out[1::3] != 0.0).all()
+    folded = re.sub(r"\s*\n \*\s+", " ", made.header)
+    for part in (
+        "gravity[3] acceleration of free fall, world axes gravity[0] x [m/s^2]",
+        f"inertia[10] {mech.bodies[1].name}, mass [kg]",
+        f"payload_{node}[10] inertia of something welded to {node}",
+        "locked[7] 1 where a freedom is held, 0 where it is free",
+    ):
+        assert part in re.sub(r" +", " ", folded), part
+
+
+# -------------------------------------------------------------------------------- lw.compile
+
+
+@needs_compiler
+def test_the_target_c(tmp_path):
+    mech, expr = lw.models.pendulum(2), mass.inv @ (tau - bias)
+    made = lw.compile(expr, mech, target="c")
+    kernel = lw.compile(expr, mech)
+    assert made.arguments == kernel.arguments and made.shape == kernel.signature.shape
+    assert made.ops == kernel.ops and made.dtype == "float64"
+    assert made.name == f"{identifier(mech.name)}_kernel" and f"int {made.name}(" in made.header
+    assert "operations for one state" in made.explain() and str(expr) in made.explain()
+    swing = made.named("swing")
+    assert [path.name for path in swing.write(tmp_path / "new")] == ["swing.h", "swing.c"]
+    assert (tmp_path / "new" / "swing.c").read_text() == swing.source
+    given = [np.array([0.3, -1.0]), np.array([1.0, 2.0]), np.array([0.5, 0.25])]
+    agree(compiled(tmp_path, swing)(given, (2,))[1], kernel(*given), 1e-12)
+    with pytest.raises(ModelError, match="use for instance"):
+        made.named("no name")
+    with pytest.raises(LoweringError, match="it is not symmetric"):
+        lw.compile(parse("(J mass^-1 J* + J tau f*)^-1 f"), mech, nodes=["tip"], target="c")
+
+
+def test_c_needs_no_machine_code():
+    """The C path has to work where llvmlite is not installed."""
+    program = (
+        "import sys; sys.modules['llvmlite'] = None; import linkwise as lw\n"
+        "from linkwise.algebra import mass, tau\n"
+        "made = lw.compile(mass.inv @ tau, lw.models.pendulum(2), target='c', dtype='float32')\n"
+        "assert 'float *out' in made.header"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @needs_compiler
 def test_the_output_may_be_an_input(tmp_path):
     mech = lw.models.puma560()
-    ours = compiled(tmp_path, "same", export(QUANTITIES["forward_dynamics"], mech, "same"))
+    ours = compiled(tmp_path, export(QUANTITIES["forward_dynamics"], mech, "same"))
     q, v, force = mech.random(1), mech.random_velocity(2), np.arange(6.0)
     expected = ours([q, v, force], (6,))[1]
     for which in range(3):
@@ -233,13 +355,13 @@ def test_the_output_may_be_an_input(tmp_path):
 @needs_compiler
 def test_the_self_test_finds_a_wrong_number(tmp_path):
     mech = lw.models.puma560()
-    header, source = export(QUANTITIES["mass_matrix"], mech, "spoilt")
+    header, source = export(QUANTITIES["mass_matrix"], mech, "spoilt").texts
     assert source.count("    out[7] = ") == 1
     wrong = source.replace("    out[7] = ", "    out[7] = 1e-9 + ")
-    assert compiled(tmp_path, "spoilt", (header, wrong)).selftest() == 1
+    assert from_texts(tmp_path, "spoilt", (header, wrong)).selftest() == 1
     careless = source.replace("if (!isfinite(q[i]))", "if (0)")
     (tmp_path / "b").mkdir()
-    assert compiled(tmp_path / "b", "spoilt", (header, careless)).selftest() == 1
+    assert from_texts(tmp_path / "b", "spoilt", (header, careless)).selftest() == 1
 
 
 # ------------------------------------------------------------------------------------- names
@@ -271,13 +393,13 @@ def hostile_robot(name: str):
 def test_hostile_names_stay_comments(name, tmp_path):
     mech = hostile_robot(name)
     function = default_name(mech.name, "jacobian")
-    texts = export(QUANTITIES["jacobian"], mech, function, nodes=[f"{name} node"])
-    ours = compiled(tmp_path, function, texts)
+    made = export(QUANTITIES["jacobian"], mech, function, nodes=[f"{name} node"])
+    ours = compiled(tmp_path, made)
     assert ours.selftest() == 0
     out = ours([np.zeros(1)], (6, 1))[1]
     np.testing.assert_allclose(out[:, 0], [0, 1, 0, 1, 0, 0], atol=1e-15)
-    assert all(" " <= c <= "~" or c == "\n" for text in texts for c in text)
-    assert max(len(line) for line in texts[0].splitlines()) < 200
+    assert all(" " <= c <= "~" or c == "\n" for text in made.texts for c in text)
+    assert max(len(line) for line in made.header.splitlines()) < 200
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "", " ", "123", "_x", "é", "q"])

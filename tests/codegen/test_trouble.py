@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import J, bias, mass, tau
+from linkwise.algebra import D, J, N, bias, mass, tau
 from linkwise.codegen import status
 from linkwise.errors import ModelError, ShapeError, SingularHingeError, TroubleWarning
 
@@ -125,3 +125,29 @@ def test_status_and_out_have_to_fit():
         kernel(q, v, force, threads=0)
     with pytest.raises(ShapeError, match="q is not an array of real numbers"):
         kernel("abc", v, force)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_body_that_is_named_is_the_first_in_trouble(rolled, dtype):
+    """D = 0 at a hinge makes NaN of all that carry it; they are not the ones to look at."""
+    mech = lw.models.chain(4)
+    kernel = lw.compile(
+        (mass + N).inv @ (tau - bias), mech, parameters=["armature"], rolled=rolled, dtype=dtype
+    )
+    q, v, force = (x.astype(dtype) for x in states(mech, 9))
+    armature = np.zeros((9, mech.nv), dtype)
+    armature[4, 3] = -1e6
+    armature[5, 2] = -1e6
+    plain = kernel(q, v, force, np.zeros(mech.nv, dtype))
+    codes = np.empty(9, np.int32)
+    found = kernel(q, v, force, armature, status=codes)
+    assert codes.tolist() == [0, 0, 0, 0, status.hinge(3), status.hinge(2), 0, 0, 0]
+    np.testing.assert_array_equal(found[[3, 6]], plain[[3, 6]])
+    # The pivot of the tip is zero to the last bit: what follows is not small, it is NaN.
+    tip = lw.compile(D, mech, dtype=dtype)(q[0])[-1, -1]
+    one = np.zeros(mech.nv, dtype)
+    one[3] = -tip
+    code = np.empty((), np.int32)
+    kernel(q[0], v[0], force[0], one, status=code)
+    assert code == status.hinge(3)

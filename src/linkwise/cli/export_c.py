@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
 from linkwise.cli.derive import NOTATION, read
 from linkwise.cli.robot import open_robot
-from linkwise.codegen.c import DType, emit_c
-from linkwise.codegen.c_header import MARK
-from linkwise.codegen.c_text import LONGEST_IDENTIFIER, check_identifier, identifier
-from linkwise.codegen.trace import trace
+from linkwise.codegen.c import DType
+from linkwise.codegen.c_source import CSource, default_name
+from linkwise.codegen.c_text import check_identifier
+from linkwise.codegen.recipe import Recipe
 from linkwise.dynamics.quantity import expression
-from linkwise.errors import LinkwiseError, ModelError
+from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
-from linkwise.sweeps.lower import lower
 
 EXAMPLES = f"""examples:
   linkwise export-c puma560 --quantity forward_dynamics -o generated/
@@ -102,6 +98,14 @@ def add_to(commands: Any) -> None:
     )
     what.add_argument("--expr", metavar="EXPR", help="an expression of your own")
     p.add_argument("--node", metavar="NODE", action="append", default=[], help="may be repeated")
+    p.add_argument(
+        "--parameter",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a number of the robot that stays an input: gravity, inertia, payload:NODE, armature, "
+        "locked; may be repeated",
+    )
     p.add_argument("-o", "--output", metavar="DIR", default=".", help="folder, made if need be")
     p.add_argument("--name", help="of the function and the files (default: robot and quantity)")
     p.add_argument("--dtype", choices=("float64", "float32"), default="float64")
@@ -120,19 +124,19 @@ def run(options: argparse.Namespace) -> int:
     name = options.name or default_name(mech.name, options.quantity or "expression")
     if mech.loops or mech.couplings:
         print("note: loops and couplings are left open, the function is that of the tree.")
-    texts = export(quantity, mech, name, nodes=options.node, dtype=options.dtype)
-    paths = [Path(options.output, f"{name}{ending}") for ending in (".h", ".c")]
-    write(paths, texts, force=options.force)
-    for path, text in zip(paths, texts, strict=True):
+    made = export(
+        quantity,
+        mech,
+        name,
+        nodes=options.node,
+        parameters=options.parameter,
+        dtype=options.dtype,
+    )
+    paths = made.write(options.output, force=options.force)
+    for path, text in zip(paths, made.texts, strict=True):
         print(f"wrote {path} ({text.count(chr(10))} lines)")
     print(f"self-test: cc -std=c99 -O2 -D{name.upper()}_SELFTEST {paths[1]} -lm && ./a.out")
     return 0
-
-
-def default_name(robot: str, quantity: str) -> str:
-    """A C identifier of the robot and the quantity, the quantity whole."""
-    room = LONGEST_IDENTIFIER - len(quantity) - 1
-    return f"{identifier(robot)[:room].rstrip('_')}_{quantity}"
 
 
 def export(
@@ -141,9 +145,10 @@ def export(
     name: str,
     *,
     nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
     dtype: DType = "float64",
-) -> tuple[str, str]:
-    """Header and source of a quantity.
+) -> CSource:
+    """A quantity as C.
 
     Raises:
         ModelError: The quantity needs nodes and there are none, or the name is no C identifier.
@@ -158,61 +163,6 @@ def export(
             f"{known}."
         )
     chosen = [mech.node(node).name for node in nodes] if needs else []
-    derivation = derive(quantity.expr)
-    traced = trace(lower(derivation.result), mech, chosen)
-    return emit_c(
-        traced,
-        name,
-        mech=mech,
-        derivation=derivation,
-        nodes=chosen,
-        title=quantity.title,
-        unit=quantity.unit,
-        dtype=dtype,
-    )
-
-
-def write(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> None:
-    """Write all files, or none: those that are there must be our own.
-
-    Raises:
-        LinkwiseError: A file is of other origin, or cannot be written.
-    """
-    try:
-        for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not force and os.path.lexists(path) and not _is_ours(path):
-                raise LinkwiseError(
-                    f"{path} is there already and was not written by linkwise export-c; use "
-                    "--name or -o for another place, or --force to replace it."
-                )
-        for path, text in zip(paths, texts, strict=True):
-            _replace(path, text)
-    except OSError as error:
-        raise LinkwiseError(
-            f"cannot write {error.filename or paths[0]}: {error.strerror}."
-        ) from None
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether the file begins as ours do."""
-    if not path.is_file():
-        return False
-    start = f"/*\n * {MARK} "
-    with path.open("rb") as file:
-        return file.read(len(start)) == start.encode("ascii")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Whole or not at all: written beside it, then moved over it."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".linkwise-", suffix=path.suffix)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii", newline="\n") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(beside, 0o666 & ~umask)  # mkstemp allows the owner only
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    itemsize = 8 if dtype == "float64" else 4
+    recipe = Recipe(quantity.expr, mech, chosen, parameters, itemsize, derive)
+    return CSource(recipe, name, quantity.title, quantity.unit)

@@ -18,7 +18,7 @@ import numpy as np
 
 from linkwise.algebra.derivation import Derivation
 from linkwise.codegen import sincos
-from linkwise.codegen.c_header import Interface, header, of_kernel
+from linkwise.codegen.c_header import Interface, code_name, header, of_kernel
 from linkwise.codegen.c_selftest import selftest
 from linkwise.codegen.c_text import check_identifier, comment
 from linkwise.codegen.trace import Traced
@@ -26,9 +26,6 @@ from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 
 DType = Literal["float64", "float32"]
-
-QUATERNION_TOLERANCE = {"float64": 2e-6, "float32": 2e-5}
-"""How far from 1 the square of a quaternion's length may be before the function refuses it."""
 
 LARGEST_ANGLE = 2e4
 """Angles beyond this go to the C library [rad]; up to it k fits in 16 bits."""
@@ -77,6 +74,18 @@ static void {name}_sincos(int count, const float *angle, float *sine, float *cos
 }}
 """
 
+TROUBLE = """
+/* Where there is no result there is no number either. */
+static int {name}_trouble({type} *out, int status)
+{{
+    int i;
+    for (i = 0; i < {size}; ++i) {{
+        out[i] = {nan};
+    }}
+    return status;
+}}
+"""
+
 FUSED = """#ifdef {macro}
 #define FMA(x, y, z) {fma}((x), (y), (z))
 #define FMS(x, y, z) {fma}((x), (y), -(z))
@@ -106,10 +115,10 @@ def emit_c(
 
         int NAME(const double *q, const double *v, ..., double *out);
 
-    It returns 0 when all is well, 1 where an input is not finite, 2 where a quaternion of q is not
-    of unit length, 3 where the result is not finite: a hinge that nothing resists, or overflow.
-    Compiled with -DNAME_SELFTEST (capitals) the source has a main that compares the function with
-    values of the sweep interpreter and returns 0 if they agree.
+    It returns a code of `status.py`, 0 when all is well; otherwise every number of `out` is NaN.
+    Numbers of the mechanism that stay inputs follow the vectors (`parameters.py`). Compiled with
+    -DNAME_SELFTEST (capitals) the source has a main that compares the function with values of the
+    sweep interpreter and returns 0 if they agree.
 
     Args:
         traced: The scalar graph.
@@ -141,7 +150,13 @@ def emit_c(
             macro="FP_FAST_FMA" if dtype == "float64" else "FP_FAST_FMAF", fma=face.function("fma")
         ),
     ]
-    ops = Counter(traced.graph.count(traced.outputs))
+    nan = "(double)NAN" if dtype == "float64" else "NAN"
+    parts.append(
+        TROUBLE.lstrip().format(
+            name=face.name, type=face.type, size=face.macro("OUT_SIZE"), nan=nan
+        )
+    )
+    ops = Counter(traced.graph.count(traced.wanted))
     if ops["sin"] + ops["cos"]:
         parts.append(_sincos_function(face.name, dtype))
     parts.append("\n".join([_signature(face), "{", *body, "}", ""]))
@@ -197,8 +212,8 @@ class _Body:
 
     def lines(self) -> Iterator[str]:
         traced, face = self.traced, self.face
-        yield from self._checks()
-        needed = traced.graph.used(traced.outputs)
+        yield from self._input_checks()
+        needed = traced.graph.used(traced.wanted)
         value, fused = self._loaded(needed), self._fused(needed)
         for node, text in value.items():
             if traced.graph.op[node] == "input":
@@ -213,9 +228,10 @@ class _Body:
                 yield from self._node(node, named, fused)
             for i in places.get(node, ()):
                 yield f"    out[{i}] = {named[node]};"
+        yield from self._checks(named)
         yield from self._result_check()
 
-    def _checks(self) -> Iterator[str]:
+    def _input_checks(self) -> Iterator[str]:
         face = self.face
         if any(x.size for x in face.inputs):
             yield "    int i;"
@@ -225,23 +241,30 @@ class _Body:
                 continue
             yield f"    for (i = 0; i < {face.macro(x.identifier, 'SIZE')}; ++i) {{"
             yield f"        if (!isfinite({x.identifier}[i])) {{"
-            yield f"            return {face.macro('INPUT_NOT_FINITE')};"
+            yield f"            return {self._trouble('INPUT_NOT_FINITE')};"
             yield "        }"
             yield "    }"
-        one, bound = (number(x, face.dtype) for x in (1.0, QUATERNION_TOLERANCE[face.dtype]))
-        q = face.inputs[0].identifier if face.inputs else ""
-        for start in face.quaternions:
-            square = " + ".join(f"{q}[{j}] * {q}[{j}]" for j in range(start, start + 4))
-            yield f"    if (!({face.function('fabs')}({square} - {one}) <= {bound})) {{"
-            yield f"        return {face.macro('QUATERNION_NOT_UNIT')};"
+
+    def _checks(self, named: dict[int, str]) -> Iterator[str]:
+        """low < value < high, in the order they were met: what fails first makes others fail."""
+        for check in self.traced.checks:
+            value = named[check.node]
+            inside = [f"{value} > {number(check.low, self.face.dtype)}"]
+            if math.isfinite(check.high):
+                inside.append(f"{value} < {number(check.high, self.face.dtype)}")
+            yield f"    if (!({' && '.join(inside)})) {{"
+            yield f"        return {self._trouble(code_name(check.code))};"
             yield "    }"
+
+    def _trouble(self, code: str) -> str:
+        return f"{self.face.name}_trouble(out, {self.face.macro(code)})"
 
     def _result_check(self) -> Iterator[str]:
         size = self.face.macro("OUT_SIZE")
         index = "i = 0" if any(x.size for x in self.face.inputs) else "int i = 0"
         yield f"    for ({index}; i < {size}; ++i) {{"
         yield "        if (!isfinite(out[i])) {"
-        yield f"            return {self.face.macro('RESULT_NOT_FINITE')};"
+        yield f"            return {self._trouble('RESULT_NOT_FINITE')};"
         yield "        }"
         yield "    }"
         yield f"    return {self.face.macro('OK')};"
@@ -262,7 +285,7 @@ class _Body:
     def _fused(self, needed: list[int]) -> dict[int, int]:
         """Products that are used once, by a sum: each with that sum, of two the later one."""
         graph = self.traced.graph
-        uses = Counter(self.traced.outputs)
+        uses = Counter(self.traced.wanted)
         for node in needed:
             if graph.op[node] not in ("const", "input"):
                 uses.update(x for x in (graph.a[node], graph.b[node]) if x >= 0)

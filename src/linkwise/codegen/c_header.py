@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
+from linkwise.codegen import status
 from linkwise.codegen.c_text import comment, distinct, plain_name
+from linkwise.codegen.parameters import node_of
 from linkwise.codegen.trace import Traced
 from linkwise.model.mechanism import Mechanism
 
@@ -21,6 +23,7 @@ RATES: Mapping[str, Mapping[str, str]] = {
     "velocity": {"rad": "rad/s", "m": "m/s"},
     "acceleration": {"rad": "rad/s^2", "m": "m/s^2"},
     "force": {"rad": "N m", "m": "N"},
+    "armature": {"rad": "kg m^2", "m": "kg"},
 }
 """Unit along a freedom that turns [rad] or travels [m]."""
 
@@ -34,7 +37,18 @@ KINDS: Mapping[str, str] = {
 }
 """Kinds of results, and for matrices the units of their entries."""
 
-INPUT_KINDS = {"v": "velocity", "vdot": "acceleration", "tau": "force", "f": "force"}
+CODES = {
+    status.FINE: "OK",
+    status.INPUT: "INPUT_NOT_FINITE",
+    status.RESULT: "RESULT_NOT_FINITE",
+    status.MATRIX: "MATRIX_SINGULAR",
+}
+"""Macros of the codes that concern no body."""
+
+INPUT_KINDS = {
+    **{"v": "velocity", "vdot": "acceleration", "tau": "force", "f": "force"},
+    "armature": "armature",
+}
 AXES = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 
 MEANING = {
@@ -43,7 +57,19 @@ MEANING = {
     "vdot": "accelerations",
     "tau": "forces along the freedoms",
     "f": "forces on the nodes: moment and force, in the axes of the node",
+    "gravity": "acceleration of free fall, world axes",
+    "inertia": "inertias of the bodies at their origins and in their axes, one after the other",
+    "payload": "inertia of something welded to {}, at its origin and in its axes",
+    "armature": "diagonal of N",
+    "locked": "1 where a freedom is held, 0 where it is free",
 }
+"""Of inputs, by the name before a colon."""
+
+INERTIA = (
+    *(("mass", "kg"), ("mass c_x", "kg m"), ("mass c_y", "kg m"), ("mass c_z", "kg m")),
+    *((f"J_{axes}", "kg m^2") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)
+"""The ten numbers of an inertia: c is the centre of mass, J about the origin, J_xy = -sum x y."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +101,7 @@ class Interface:
         columns: Names of its columns; empty for a vector.
         shape: Of the result.
         unit: Kind of the result.
-        quaternions: Where in q the quaternions begin.
+        codes: Those that it may return because of what it computes, ascending (`status.py`).
         mark: First line of the files.
     """
 
@@ -86,7 +112,7 @@ class Interface:
     columns: tuple[tuple[str, str], ...]
     shape: tuple[int, ...]
     unit: str
-    quaternions: tuple[int, ...]
+    codes: tuple[int, ...]
     mark: str
 
     @property
@@ -120,13 +146,17 @@ def of_kernel(
     )
     rows = _space_labels(mech, nodes, expr.range, unit)
     columns = () if expr.is_vector else _space_labels(mech, nodes, expr.domain, "")
-    quaternions = tuple(
-        int(mech.q_start[k]) + body.hinge.quaternion.start
-        for k, body in enumerate(mech.bodies)
-        if body.hinge.quaternion is not None
-    )
+    codes = tuple(sorted({check.code for check in traced.checks}))
     mark = f"{MARK} {_version()}; do not edit."
-    return Interface(name, dtype, inputs, rows, columns, traced.shape, unit, quaternions, mark)
+    return Interface(name, dtype, inputs, rows, columns, traced.shape, unit, codes, mark)
+
+
+def code_name(code: int) -> str:
+    """The last words of the macro for a code."""
+    if code < status.HINGES:
+        return CODES[code]
+    k, what = divmod(code - status.HINGES, 2)
+    return f"{'QUATERNION_NOT_UNIT' if what else 'HINGE_SINGULAR'}({k})"
 
 
 def _version() -> str:
@@ -141,6 +171,12 @@ def _labels(
         return tuple(zip(mech.coordinate_names, units, strict=True))
     if name == "f":
         return _space_labels(mech, nodes, NODE, "force")
+    if name == "gravity":
+        return tuple((axis, "m/s^2") for axis in "xyz")
+    if name == "inertia":
+        return tuple((f"{body.name}, {label}", u) for body in mech.bodies for label, u in INERTIA)
+    if name.startswith("payload"):
+        return INERTIA
     labels = _space_labels(mech, nodes, JOINT, INPUT_KINDS.get(name, ""))
     return labels if len(labels) == size else (("", ""),) * size
 
@@ -183,13 +219,14 @@ def header(
     shape = face.shape if len(face.shape) == 2 else (*face.shape, 1)
     sizes += [(face.macro("OUT_ROWS"), shape[0]), (face.macro("OUT_COLUMNS"), shape[1])]
     sizes += [(face.macro("OUT_SIZE"), shape[0] * shape[1])]
-    codes = ("OK", "INPUT_NOT_FINITE", "QUATERNION_NOT_UNIT", "RESULT_NOT_FINITE")
     lines = [
         comment(_about(face, mech, derivation, nodes, title, ops)),
         f"#ifndef {guard}\n#define {guard}\n",
         *(f"#define {name} {size}" for name, size in sizes),
         "",
-        *(f"#define {face.macro(code)} {i}" for i, code in enumerate(codes)),
+        *(f"#define {face.macro(code)} {i}" for i, code in CODES.items()),
+        f"#define {face.macro('HINGE_SINGULAR')}(body) ({status.hinge(0)} + 2 * (body))",
+        f"#define {face.macro('QUATERNION_NOT_UNIT')}(body) ({status.quaternion(0)} + 2 * (body))",
         "",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         f"{signature};\n",
@@ -216,14 +253,18 @@ def _about(
     yield ""
     yield "A* is the adjoint, A^-1 the inverse; mass is the mass matrix, N the armature of the"
     yield "drives, C the Coriolis, centrifugal and gravity forces; other symbols are those of the"
-    yield "notation page of Linkwise. Gravity is ({}, {}, {}) m/s^2.".format(*mech.gravity.tolist())
+    if all(x.name != "gravity" for x in face.inputs):
+        number = "({}, {}, {}) m/s^2".format(*mech.gravity.tolist())
+        yield f"notation page of Linkwise. Gravity is {number}."
+    else:
+        yield "notation page of Linkwise."
     yield "Damping, friction and springs of the drives are not part of it."
     if mech.loops or mech.couplings:
         yield f"Of the tree alone: loops ({len(mech.loops)}) and couplings ({len(mech.couplings)})"
         yield "of this mechanism are left open."
     yield from ("", "Inputs, finite, in SI units; spatial vectors are (angular, linear):")
     for x in face.inputs:
-        yield from ("", f"  {x.identifier}[{x.size}]  {MEANING.get(x.name, 'a vector')}")
+        yield from ("", f"  {x.identifier}[{x.size}]  {_meaning(x.name, mech, nodes)}")
         yield from _listed(x.labels, x.identifier + "[{}]")
     yield from ("", *_output(face))
     if nodes:
@@ -231,11 +272,9 @@ def _about(
         yield from ("", f"Nodes: {named}; their vectors are in their own axes.")
     yield from (
         "",
-        "Returns",
-        "  0  all is well",
-        "  1  an input is not finite; out is untouched",
-        "  2  a quaternion of q is not of unit length; out is untouched",
-        "  3  the result is not finite: a hinge that nothing resists, or overflow",
+        "Returns one of these; where it is not 0 every number of out is NaN:",
+        "",
+        *_codes(face, mech),
         "",
         f"Scalar operations: {', '.join(f'{n} {op}' for op, n in sorted(ops.items()))}.",
         "No memory but the stack; no state: calls from several threads do not meet. `out` may be",
@@ -246,6 +285,29 @@ def _about(
         "",
     )
     yield from str(derivation).splitlines()
+
+
+def _meaning(name: str, mech: Mechanism, nodes: Sequence[str]) -> str:
+    kind = name.split(":")[0]
+    text = MEANING.get(kind, "a vector")
+    return text.format(plain_name(node_of(mech, name, nodes))) if kind == "payload" else text
+
+
+def _codes(face: Interface, mech: Mechanism) -> Iterator[str]:
+    """What may be returned, bodies by name."""
+    yield "  0  all is well"
+    yield "  1  an input is not finite"
+    yield "  2  the result is not finite: numbers are too large"
+    for code in face.codes:
+        if code == status.MATRIX:
+            yield "  3  a matrix that has to be inverted is singular, or not positive definite"
+            continue
+        k, what = divmod(code - status.HINGES, 2)
+        name = plain_name(mech.bodies[k].name)
+        if what:
+            yield f"  {code}  the quaternion of body {k}, {name}, is not of unit length"
+        else:
+            yield f"  {code}  nothing resists the hinge of body {k}, {name}"
 
 
 def _counted(mech: Mechanism) -> str:

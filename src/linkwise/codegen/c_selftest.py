@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
+from linkwise.codegen import parameters, status
 from linkwise.codegen.c_header import Interface
 from linkwise.codegen.trace import Traced
 from linkwise.errors import LoweringError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
+
+DRAWS = 16
+"""Random states that are drawn for each one that is taken."""
+
+REFERENCES = {
+    False: "the sweep interpreter of Linkwise",
+    True: "Linkwise (the sweep interpreter, or the scalar graph for other parameters)",
+}
 
 ALLOWED = {"float64": 1e-12, "float32": 2e-5}
 """Difference that is always allowed, relative to the largest entry of the result."""
@@ -26,7 +36,7 @@ MAIN = """#ifdef {macro}
 
 #include <stdio.h>
 
-/* Random states, and the values that the sweep interpreter of Linkwise found there. */
+/* Random states, and the values that {reference} found there. */
 {tables}
 
 int main(void)
@@ -61,10 +71,11 @@ int main(void)
 REFUSAL = """    for (i = 0; i < {size}; ++i) {{
         spare[i] = selftest_{which}[0][i];
     }}
-    spare[{size} - 1] = {bad};
+    spare[{at}] {bad};
     status = {call};
-    if (status != 1) {{
-        printf("{name}: {which} that is not finite: returns %d, not 1\\n", status);
+    if (status != {code} || !isnan(out[0])) {{
+        printf("{name}: {which} that is {what}: returns %d, not %d; out[0] is %g\\n",
+               status, {code}, (double)out[0]);
         failed = 1;
     }}
 """
@@ -107,8 +118,14 @@ def selftest(
         states=states,
         call=_call(face, "i"),
         name=face.name,
-        refusals="".join(_refusal(face, k) for k, x in enumerate(face.inputs) if x.size),
+        reference=REFERENCES[bool(_own(face))],
+        refusals="".join(_refusals(traced, face, mech)),
     )
+
+
+def _own(face: Interface) -> list[str]:
+    """Names of the inputs that are numbers of the mechanism."""
+    return [x.name for x in face.inputs if x.name.split(":")[0] in parameters.NAMES]
 
 
 def _cases(
@@ -120,21 +137,78 @@ def _cases(
     states: int,
     seed: int,
 ) -> tuple[list[Array], Array]:
-    """Inputs (states, size) each, representable in the type; results (states, size)."""
+    """Inputs (states, size) each, representable in the type; results (states, size).
+
+    In every second state the numbers of the mechanism that are inputs are its own, and the
+    interpreter gives the result; in the others they are drawn, and the scalar graph gives it.
+    """
     rng = np.random.default_rng(seed)
+    own = _own(face)
+    tries = [_drawn(face, mech, rng, own, i % 2 == 1) for i in range(DRAWS * states)]
+    given = [np.stack([one[x.name] for one in tries]) for x in face.inputs]
+    good = _good(traced, given, face.dtype)
+    chosen = [i for i in range(len(tries)) if good[i] and i % 2 == 0][: states - states // 2]
+    chosen += [i for i in range(len(tries)) if good[i] and i % 2 == 1][: states // 2]
+    if len(chosen) < states:
+        raise LoweringError(
+            f"{face.name}: a matrix or a hinge is singular in nearly every one of {len(tries)} "
+            "random states: there is no result to compare with."
+        )
+    given = [values[chosen] for values in given]
+    expected = evaluate(traced, given)
     program = lower(form)
-    given = [np.empty((states, x.size)) for x in face.inputs]
-    expected = np.empty((states, len(traced.outputs)))
-    for i in range(states):
-        drawn: dict[str, Array] = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
-        for x, values in zip(face.inputs, given, strict=True):
-            value = drawn.get(x.name)
-            value = rng.standard_normal(x.size) if value is None else value
-            values[i] = drawn[x.name] = value.astype(face.dtype).astype(np.float64)
-        others = {name: value for name, value in drawn.items() if name not in ("q", "v")}
-        result = run(program, mech, drawn["q"], drawn["v"], nodes=nodes, values=others)
-        expected[i] = np.ravel(result)
+    for row, i in enumerate(chosen):
+        if own and i % 2 == 1:
+            continue
+        one = tries[i]
+        others = {name: value for name, value in one.items() if name not in ("q", "v", *own)}
+        result = run(program, mech, one["q"], one.get("v"), nodes=nodes, values=others)
+        expected[row] = np.ravel(result)
     return given, expected
+
+
+def _drawn(
+    face: Interface, mech: Mechanism, rng: np.random.Generator, own: Sequence[str], varied: bool
+) -> dict[str, Array]:
+    """One value of each input, rounded to the type."""
+    known: dict[str, Array] = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
+    for name in own:
+        known[name] = _variant(mech, name, rng) if varied else parameters.nominal(mech, name)
+    found = dict[str, Array]()
+    for x in face.inputs:
+        value = known[x.name] if x.name in known else rng.standard_normal(x.size)
+        found[x.name] = value.astype(face.dtype).astype(np.float64)
+    return found
+
+
+def _variant(mech: Mechanism, name: str, rng: np.random.Generator) -> Array:
+    """Another value of a number of the mechanism, one that a mechanism can have."""
+    nominal = parameters.nominal(mech, name)
+    match name.split(":")[0]:
+        case "gravity":
+            return nominal + rng.standard_normal(3)
+        case "inertia":  # scaled body by body: mass stays positive, J what a body can have
+            return nominal * np.repeat(rng.uniform(0.5, 2.0, mech.n_bodies), parameters.INERTIA)
+        case "armature":
+            return nominal + rng.uniform(0.0, 0.1, nominal.size)
+        case "locked":
+            return np.round(rng.uniform(0.0, 0.8, nominal.size))
+        case _:  # a ball beside the node
+            ball = SpatialInertia.from_com(rng.uniform(0.1, 1.0), (0.0, 0.1, 0.05), (1e-3,) * 3)
+            return parameters.numbers(ball)
+
+
+def _good(traced: Traced, given: Sequence[Array], dtype: str) -> Array:
+    """Where all checks hold (states,), pivots with room for rounding."""
+    good = np.ones(len(given[0]) if given else 1, dtype=bool)
+    checks = traced.checks
+    with np.errstate(all="ignore"):
+        found = evaluate(traced, given, dtype, [check.node for check in checks])
+    for check, value in zip(checks, found.T, strict=True):
+        good &= (value > 2.0 * check.low if check.high == np.inf else value > check.low) & (
+            value < check.high
+        )
+    return good
 
 
 def _allowed(
@@ -167,13 +241,19 @@ def _allowed(
     return [float(x) for x in np.maximum(allowed, 10.0 * apart)]
 
 
-def evaluate(traced: Traced, given: Sequence[Array], dtype: str = "float64") -> Array:
-    """The graph in NumPy, for many states at once: (states, outputs)."""
+def evaluate(
+    traced: Traced,
+    given: Sequence[Array],
+    dtype: str = "float64",
+    nodes: Sequence[int] | None = None,
+) -> Array:
+    """The graph in NumPy, for many states at once: (states, nodes), by default the outputs."""
+    nodes = traced.outputs if nodes is None else list(nodes)
     graph = traced.graph
     columns = [c for values in given for c in values.T.astype(dtype)]
     count = len(given[0]) if given else 1
     value: dict[int, Any] = {}
-    for node in graph.used(traced.outputs):
+    for node in graph.used(nodes):
         op, a, b = graph.op[node], graph.a[node], graph.b[node]
         if op == "const":
             value[node] = np.full(count, graph.value[node], dtype=dtype)
@@ -190,7 +270,8 @@ def evaluate(traced: Traced, given: Sequence[Array], dtype: str = "float64") -> 
         else:
             functions = {"inv": np.reciprocal, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos}
             value[node] = functions[op](value[a])
-    return np.stack([value[node] for node in traced.outputs], axis=1).astype(np.float64)
+    found = [np.zeros((0, count)), *(value[node][None] for node in nodes)]
+    return np.concatenate(found).T.astype(np.float64)
 
 
 def _table(which: str, kind: str, values: Array) -> str:
@@ -214,14 +295,30 @@ def _call(face: Interface, index: str, replaced: int = -1) -> str:
     return f"{face.name}({', '.join([*arguments, 'out'])})"
 
 
-def _refusal(face: Interface, k: int) -> str:
-    """The last entry of an input is made NaN or infinite."""
+def _refusals(traced: Traced, face: Interface, mech: Mechanism) -> Iterator[str]:
+    """The last entry of each input is made NaN or infinite; then a quaternion too long."""
+    for k, x in enumerate(face.inputs):
+        if x.size:
+            bad = "= NAN" if k % 2 == 0 else "= INFINITY"
+            yield _refusal(face, k, f"{x.size - 1}", bad, status.INPUT, "not finite")
+    for check in traced.checks:
+        k, what = divmod(check.code - status.HINGES, 2)
+        quaternion = mech.bodies[max(k, 0)].hinge.quaternion
+        if k >= 0 and what and quaternion is not None:
+            first = int(mech.q_start[k]) + quaternion.start
+            bad = "+= 3.0" if face.type == "double" else "+= 3.0f"
+            yield _refusal(face, 0, f"{first}", bad, check.code, "no unit quaternion")
+
+
+def _refusal(face: Interface, k: int, at: str, bad: str, code: int, what: str) -> str:
     x = face.inputs[k]
-    bad = "NAN" if k % 2 == 0 else "INFINITY"
     return REFUSAL.format(
         size=face.macro(x.identifier, "SIZE"),
         which=x.identifier,
+        at=at,
         bad=bad,
+        code=code,
+        what=what,
         call=_call(face, "0", k),
         name=face.name,
     )

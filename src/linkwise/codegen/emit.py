@@ -145,17 +145,21 @@ class Emitter:
     # ------------------------------------------------------------------------------ status
 
     def checked(self, build: ir.IRBuilder, check: Check, x: Any, status: Any) -> Any:
-        """The status with a check taken in: its code where the check fails."""
+        """The status with a check taken in: its code where the check is the first to fail."""
         return self.guarded(build, x, check.low, check.high, self.constant(check.code), status)
 
     def guarded(
         self, build: ir.IRBuilder, x: Any, low: Any, high: float, code: Any, status: Any
     ) -> Any:
-        """The status, or the code unless low < x < high; NaN is outside."""
+        """The status, or the code unless low < x < high; NaN is outside.
+
+        Trouble that is known already stays: a hinge in trouble spoils the pivots of its ancestors.
+        """
         low = self.constant(low) if isinstance(low, float) else low
         bad = build.fcmp_unordered("<=", x, low)
         if math.isfinite(high):
             bad = build.or_(bad, build.fcmp_unordered(">=", x, self.constant(high)))
+        bad = build.and_(bad, build.fcmp_ordered("==", status, self.constant(0.0)))
         return build.select(bad, code, status)
 
     def vanishing(self, build: ir.IRBuilder, total: Any, x: Any) -> Any:
