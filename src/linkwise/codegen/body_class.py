@@ -9,7 +9,7 @@ the same kind of hinge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 from linkwise.codegen.pivots import thresholds
 from linkwise.codegen.screw_columns import Structure, numbers_of, structure_of
+from linkwise.codegen.trace import SNAP
 from linkwise.model.body import Node
-from linkwise.model.hinges import Hinge
+from linkwise.model.hinges import Hinge, Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-
-SNAP = 4e-16
-"""Entries of constant rotations this close to 0 or ±1 are taken to be that."""
 
 MOST = 8
 """Classes a mechanism may have for the sake of finer folding."""
@@ -72,6 +70,7 @@ def classes(
     *,
     alone: Sequence[int] = (),
     indexed: bool = False,
+    armature: bool = True,
     itemsize: int = 8,
     most: int = MOST,
 ) -> list[BodyClass]:
@@ -82,122 +81,151 @@ def classes(
         nodes: The nodes of the space NODE.
         alone: Bodies that need a class of their own.
         indexed: Whether the code depends on which of the nodes a node is.
+        armature: Whether the code asks for the armature.
         itemsize: Bytes of a number.
         most: Classes are coarsened while there are more than this.
     """
-    n = mech.n_bodies
-    shared = _shared(mech)
-    on_body = dict[int, list[int]]()
-    for i, node in enumerate(nodes):  # nodes on the ground are done with the first body
-        on_body.setdefault(max(mech.body_index[node.body], 0), []).append(i)
-    for held in on_body.values():
-        held.sort(key=lambda i: mech.body_index[nodes[i].body] >= 0)
-    extra = list[tuple[Hashable, ...]]()
-    parents, special = mech.parent, set(alone)
-    for k in range(n):
-        held = on_body.get(k, ())
-        grounded = sum(mech.body_index[nodes[i].body] < 0 for i in held)
-        marks = (tuple(held) if indexed else len(held), grounded, k if k in special else -1)
-        extra.append((bool(parents[k] < 0), *marks))
-
-    def exact(k: int) -> Hashable:
-        return (mech.bodies[k].hinge, extra[k], shared[k].tobytes(), _placed(k))
-
-    def patterned(k: int) -> Hashable:
-        row = shared[k]
-        marks = np.where((row == 0.0) | (np.abs(row) == 1.0), row, 2.0)
-        return (mech.bodies[k].hinge, extra[k], marks.tobytes())
-
-    def _placed(k: int) -> Hashable:
-        return tuple(
-            (nodes[i].pose.rot.tobytes(), nodes[i].pose.p.tobytes()) for i in on_body.get(k, ())
-        )
-
-    def hinged(k: int) -> Hashable:
-        return (mech.bodies[k].hinge, extra[k])
-
-    def kind(k: int) -> Hashable:
-        hinge = mech.bodies[k].hinge
-        structure = structure_of(hinge)
-        return (structure if structure is not None else hinge, extra[k])
-
-    levels: list[Callable[[int], Hashable]] = [exact, patterned, hinged, kind]
-    groups = dict[Hashable, list[int]]()
-    for level in levels:
-        groups = dict[Hashable, list[int]]()
-        for k in range(n):
-            groups.setdefault(level(k), []).append(k)
-        if len(groups) <= most:
-            break
-    coarse = level is kind
-    held_by = [on_body.get(k, []) for k in range(n)]
-    return [
-        _class(mech, nodes, np.array(g), held_by, shared, coarse, indexed, special, itemsize)
-        for g in groups.values()
-    ]
-
-
-def _class(
-    mech: Mechanism,
-    nodes: Sequence[Node],
-    bodies: NDArray[np.int64],
-    held_by: list[list[int]],
-    shared: Array,
-    coarse: bool,
-    indexed: bool,
-    special: set[int],
-    itemsize: int,
-) -> BodyClass:
-    first = int(bodies[0])
-    hinge, held = mech.bodies[first].hinge, held_by[first]
-    structure = structure_of(hinge) if coarse else None
-    own = dict[Any, list[float]]()
-    rows = list[list[float]]()
-    plain = not held and structure is None
-    for k in bodies.tolist():
-        body = mech.bodies[k]
-        key = (shared[k].tobytes(), id(body.drive), id(body.hinge))
-        row = own.get(key)
-        if row is None or not plain:
-            row = [*mech.armature[mech.v_start[k] : mech.v_start[k + 1]]]
-            row += list(thresholds(mech, k, itemsize))
-            if structure is not None:
-                row += numbers_of(body.hinge)
-            for i in held_by[k]:
-                row += [*nodes[i].pose.rot.ravel(), *nodes[i].pose.p]
-            if shared[k, INERTIA] > 0.0:
-                own[key] = row
-        rows.append(row)
-    columns = np.concatenate([shared[bodies], np.array(rows).reshape(len(bodies), -1)], axis=1)
-    ground = sum(mech.body_index[nodes[i].body] < 0 for i in held)
-    return BodyClass(
-        hinge,
-        structure,
-        bool(mech.parent[first] < 0),
-        all(not mech.children[k] for k in bodies.tolist()),
-        bodies,
-        tuple(held) if indexed else (-1,) * len(held),
-        ground,
-        first if first in special else -1,
-        columns,
+    hinges = [Locked() if isinstance(b.hinge, Locked) else b.hinge for b in mech.bodies]
+    shared, held = _shared(mech), held_nodes(mech, nodes)
+    hinge = _numbered(hinges)
+    structure = _numbered([structure_of(h) or h for h in _distinct(hinges, hinge)])[hinge]
+    numbers, pattern = _same_rows(shared), _same_rows(_pattern(shared))
+    extra = np.where(mech.parent < 0, 1, 0)  # roots, bodies with nodes, bodies of their own kind
+    placed = np.zeros(mech.n_bodies, dtype=np.int64)
+    marks: dict[Hashable, int] = {}
+    for k in sorted({*held, *alone}):
+        on = held.get(k, [])
+        ground = sum(mech.body_index[nodes[i].body] < 0 for i in on)
+        which = tuple(on) if indexed else len(on)
+        mark = (int(extra[k]), which, ground, k if k in alone else -1)
+        extra[k] = marks.setdefault(mark, 2 + len(marks))
+        placed[k] = 1 + k
+    levels = (
+        (hinge, extra, numbers, placed),
+        (hinge, extra, pattern),
+        (hinge, extra),
+        (structure, extra),
     )
+    groups = [_groups(level) for level in levels]
+    chosen = next((i for i, group in enumerate(groups) if len(group) <= most), len(levels) - 1)
+    drives = _numbered([id(b.drive) for b in mech.bodies])
+    massless = np.where(shared[:, INERTIA] > 0.0, 0, 1 + np.arange(mech.n_bodies))
+    alike = _same_rows(np.stack([hinge, numbers, placed, drives, massless], axis=1))
+    own = _Own(mech, nodes, held, armature, itemsize)
+    found = list[BodyClass]()
+    for bodies in groups[chosen]:
+        first = int(bodies[0])
+        coarse = structure_of(hinges[first]) if chosen == len(levels) - 1 else None
+        _, examples, each = np.unique(alike[bodies], return_index=True, return_inverse=True)
+        rows = [own.row(int(bodies[i]), columns=coarse is not None) for i in examples]
+        on = held.get(first, [])
+        found.append(
+            BodyClass(
+                hinge=hinges[first],
+                structure=coarse,
+                root=bool(mech.parent[first] < 0),
+                leaf=not np.isin(bodies, mech.parent).any(),
+                bodies=bodies,
+                nodes=tuple(on) if indexed else (-1,) * len(on),
+                grounded=sum(mech.body_index[nodes[i].body] < 0 for i in on),
+                special=first if first in alone else -1,
+                columns=np.concatenate([shared[bodies], np.array(rows)[each.ravel()]], axis=1),
+            )
+        )
+    return found
+
+
+def held_nodes(mech: Mechanism, nodes: Sequence[Node]) -> dict[int, list[int]]:
+    """The chosen nodes on each body that has some, those on the ground with the first body."""
+    found = dict[int, list[int]]()
+    for i, node in enumerate(nodes):
+        found.setdefault(max(mech.body_index[node.body], 0), []).append(i)
+    for on in found.values():  # nodes on the ground come first
+        on.sort(key=lambda i: mech.body_index[nodes[i].body] >= 0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """Numbers of a body that depend on its kind: armature, thresholds, its hinge, its nodes."""
+
+    mech: Mechanism
+    nodes: Sequence[Node]
+    held: dict[int, list[int]]
+    armature: bool
+    itemsize: int
+
+    def row(self, k: int, *, columns: bool) -> list[float]:
+        mech, hinge = self.mech, self.mech.bodies[k].hinge
+        own = mech.armature[mech.v_start[k] : mech.v_start[k + 1]] if self.armature else None
+        row = [0.0] * hinge.nv if own is None else own.tolist()
+        row += thresholds(mech, k, self.itemsize).tolist()
+        if columns:
+            row += numbers_of(hinge)
+        for i in self.held.get(k, ()):
+            row += [*self.nodes[i].pose.rot.ravel().tolist(), *self.nodes[i].pose.p.tolist()]
+        return row
+
+
+def _numbered(things: Sequence[Hashable]) -> NDArray[np.int64]:
+    """A number for each thing, the same for equal ones; first come, first numbered."""
+    numbers, by_id = dict[Hashable, int](), dict[int, int]()
+    found = np.empty(len(things), dtype=np.int64)
+    for i, thing in enumerate(things):
+        number = by_id.get(id(thing))
+        if number is None:
+            number = by_id[id(thing)] = numbers.setdefault(thing, len(numbers))
+        found[i] = number
+    return found
+
+
+def _distinct(things: Sequence[Hinge], numbers: NDArray[np.int64]) -> list[Hinge]:
+    _, first = np.unique(numbers, return_index=True)
+    return [things[i] for i in first]
+
+
+def _same_rows(table: NDArray[Any]) -> NDArray[np.int64]:
+    """A number for each row, the same for rows of the same bits."""
+    table = np.ascontiguousarray(table)
+    whole = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    _, inverse = np.unique(whole, return_inverse=True)
+    return inverse.ravel().astype(np.int64)
+
+
+def _groups(level: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Bodies that agree in all numbers of a level, in the order of their first bodies."""
+    number = _same_rows(np.stack(level, axis=1))
+    order = np.argsort(number, kind="stable")
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    parts = np.split(order, starts[1:])
+    return sorted(parts, key=lambda part: int(part[0]))
+
+
+def _pattern(shared: Array) -> Array:
+    """Zeros and ones as they are, all other numbers alike."""
+    return np.where((shared == 0.0) | (np.abs(shared) == 1.0), shared, 2.0)
 
 
 def _shared(mech: Mechanism) -> Array:
-    """Poses of the hinge and ten numbers of inertia of each body (n, 34), rotations snapped."""
+    """Poses of the hinge and ten numbers of inertia of each body (n, 34), rotations snapped.
+
+    A locked hinge is a pose like that of the hinge itself.
+    """
     out = np.empty((mech.n_bodies, OWN))
-    for start, poses in (
-        (INBOARD, [b.inboard for b in mech.bodies]),
-        (OUTBOARD, [b.outboard for b in mech.bodies]),
-    ):
+    held = [
+        b.inboard @ b.hinge.pose(np.zeros(0)) if isinstance(b.hinge, Locked) else b.inboard
+        for b in mech.bodies
+    ]
+    for start, poses in ((INBOARD, held), (OUTBOARD, [b.outboard for b in mech.bodies])):
         rot = np.array([pose.rot for pose in poses]).reshape(-1, 9)
         for value in (0.0, 1.0, -1.0):
             rot[np.abs(rot - value) < SNAP] = value
         out[:, start : start + 9] = rot
         out[:, start + 9 : start + 12] = [pose.p for pose in poses]
-    J = np.asarray(mech.inertias.J)
-    out[:, INERTIA] = mech.inertias.mass
-    out[:, INERTIA + 1 : INERTIA + 4] = mech.inertias.h
+    inertias = mech.inertias
+    J = np.asarray(inertias.J)
+    out[:, INERTIA] = inertias.mass
+    out[:, INERTIA + 1 : INERTIA + 4] = inertias.h
     for column, (i, j) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
         out[:, INERTIA + 4 + column] = J[:, i, j]
     return out + 0.0  # the two zeros are one

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.body_class import held_nodes
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 
@@ -68,11 +69,7 @@ def places(
         summed: Numbers in a sum over children, at most.
     """
     n = mech.n_bodies
-    on_body = dict[int, list[int]]()
-    for i, node in enumerate(nodes):
-        on_body.setdefault(max(mech.body_index[node.body], 0), []).append(i)
-    for held in on_body.values():  # those on the ground come first, as in the classes
-        held.sort(key=lambda i: mech.body_index[nodes[i].body] >= 0)
+    on_body = held_nodes(mech, nodes)
     most = max((len(x) for x in on_body.values()), default=0)
     rows = np.zeros((n, len(NAMES) + most), dtype=np.int64)
     starts = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(records, axis=0)])
@@ -108,13 +105,14 @@ def places(
 
 def _carried(mech: Mechanism) -> tuple[NDArray[np.int64], int]:
     """The place of what each body hands over, and how many there are; the first is for nothing."""
-    n, parent, children = mech.n_bodies, mech.parent.tolist(), mech.children
+    n, parent = mech.n_bodies, mech.parent.tolist()
+    last = {p: k for k, p in enumerate(parent)}  # the last child of each body
     found, free, top = [0] * n, list[int](), 1
     for k in range(n):
         p = parent[k]
-        if p >= 0 and children[p][-1] == k:
+        if p >= 0 and last[p] == k:
             free.append(found[p])
-        if not children[k]:
+        if k not in last:
             continue
         if free:
             found[k] = free.pop()

@@ -37,7 +37,7 @@ from linkwise.sweeps.program import PLACED, Program
 MOST_BODIES = 64
 """Bodies of a mechanism whose kernels may be straight code."""
 
-MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 40_000
+MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 250_000
 """Estimated operations (before folding) of straight code, for a vector and for a matrix."""
 
 
@@ -165,8 +165,17 @@ def roll(
     inputs, layout = _layout(plan, mech, chosen, nodes, parameters)
     indexed = plan.looped is None or plan.looped.block != "node"
     alone = sorted({k for k, _ in layout.payloads.values()})
+    geared = any(
+        isinstance(s.role, role.Memoryless) and s.role.source == "N" for s in program.inputs
+    )
     kinds = classes(
-        mech, chosen, alone=alone, indexed=indexed, itemsize=itemsize, most=most_classes
+        mech,
+        chosen,
+        alone=alone,
+        indexed=indexed,
+        armature=geared,
+        itemsize=itemsize,
+        most=most_classes,
     )
     steps, fold = _traced(plan, mech, kinds, chosen, layout, itemsize)
     codes, entries = _cut(plan, steps, fold)
