@@ -45,6 +45,10 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
     """A hinge that nothing resists: its articulated inertia D is not positive definite."""
 
 
+class DeviceError(LinkwiseError, RuntimeError):
+    """A computation for a graphics card that there is none for, or that does not fit it."""
+
+
 class TroubleWarning(UserWarning):
     """Some states of a batch have no result; their rows are NaN."""
 

@@ -28,7 +28,7 @@ HEAD = r"""
 #define __constant__ static const
 #define NOT_A_NUMBER ((T)NAN)
 struct Index { int x; };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 struct alignas(16) float4 { float x[4]; };
 struct alignas(16) double2 { double x[2]; };
 static void pause_here();
@@ -54,7 +54,7 @@ typedef float T;
 typedef float4 Quad;
 static T reciprocal(T x) { return 1.0f / x; }
 static float watch(T x) { return x; }
-static T signed_by(T x, int n) { return n & 2 ? -x : x; }
+static T turned(T x, int n) { return n & 1 ? -x : x; }
 static int low_bits(T x) { int n; memcpy(&n, &x, 4); return n; }
 """,
     "float64": r"""
@@ -67,17 +67,38 @@ static float watch(T x)
     unsigned upper = n >> 32; float y; memcpy(&y, &upper, 4);
     return y;
 }
-static T signed_by(T x, int n) { return n & 2 ? -x : x; }
+static T turned(T x, int n) { return n & 1 ? -x : x; }
 static int low_bits(T x) { long long n; memcpy(&n, &x, 8); return (int)n; }
 """,
 }
 
-MEET = "static void meet(int) { pause_here(); }\n"
+MEET = r"""
+static void meet(int) { pause_here(); }
+/* A copy arrives only when it is waited for: whoever reads before that sees the old number. */
+struct Copy { void *to; const void *from; size_t size; };
+static Copy copies[1024][1024];
+static int under_way[1024];
+static void start(void *to, const void *from, size_t size)
+{
+    const int me = threadIdx.x;
+    if (under_way[me] == 1024) abort();
+    copies[me][under_way[me]++] = {to, from, size};
+}
+static void fetch_quad(Quad *to, const Quad *from) { start(to, from, 16); }
+static void fetch(T *to, const T *from) { start(to, from, sizeof(T)); }
+static void landed()
+{
+    const int me = threadIdx.x;
+    for (int i = 0; i < under_way[me]; ++i)
+        memcpy(copies[me][i].to, copies[me][i].from, copies[me][i].size);
+    under_way[me] = 0;
+}
+"""
 
 # Fibers run in turn from pause to pause: one turn is one meeting of the whole block, which is
 # stricter on nobody: a group whose threads pause equally often meets with itself.
 TAIL = r"""
-alignas(16) T memory[1 << 16];
+alignas(16) T memory[1 << 17];
 static ucontext_t home, fiber[%(threads)d];
 static char *stack[%(threads)d];
 static bool done[%(threads)d];
@@ -99,8 +120,10 @@ extern "C" void launch(void **arguments, long long count, int blocks, int backwa
 {
     given = arguments;
     states = count;
+    gridDim.x = blocks;
     for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
         for (size_t i = 0; i < sizeof memory / sizeof *memory; ++i) memory[i] = (T)NAN;
+        memset(under_way, 0, sizeof under_way);
         for (int t = 0; t < %(threads)d; ++t) {
             if (!stack[t]) stack[t] = (char *)malloc(1 << 18);
             getcontext(&fiber[t]);
@@ -142,8 +165,12 @@ class OnHost:
         self.source = source
         self.library = ctypes.CDLL(str(folder / "kernel.so"))
 
-    def __call__(self, arrays, width: int, count: int, *, status=True, offset=0, backwards=False):
+    def __call__(
+        self, arrays, width, count, *, status=True, offset=0, backwards=False, blocks=None
+    ):
         """(results, statuses, (how many in trouble, first)); rows of 1-d arrays serve all.
+
+        Fewer blocks than there are groups of states make each of them take several.
 
         Between meetings threads run one after the other: in the other order a meeting that is
         missing shows on the other side.
@@ -161,7 +188,7 @@ class OnHost:
             held += [rows, step]
             pointers += [rows.ctypes.data, ctypes.addressof(step)]
         pointers += [out.ctypes.data, codes.ctypes.data if status else 0, report.ctypes.data]
-        blocks = -(-count // self.source.states)
+        blocks = blocks or -(-count // self.source.states)
         addresses = (ctypes.c_void_p * len(pointers))(*pointers)
         self.library.launch(addresses, ctypes.c_int64(count), blocks, int(backwards))
         untouched = np.concatenate([room[:start], room[start + count * width :]])

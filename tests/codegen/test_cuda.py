@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import J, N, bias, mass, tau, vdot
 from linkwise.algebra.dense import Dense
-from linkwise.codegen import split
+from linkwise.codegen import cuda_plan
 from linkwise.codegen.cuda import Shape, emit_cuda
 from linkwise.codegen.trace import trace
 from linkwise.sweeps.interpret import run
@@ -61,11 +61,20 @@ class Case:
         v = given.get("v")
         return run(self.program, self.mech, given["q"], v, nodes=self.nodes, values=values).ravel()
 
-    def on_host(self, dealt, groups, folder, **options):
+    def on_host(self, kind, groups, folder, **options):
+        traced, codes = self.dealt()[kind]
         source = emit_cuda(
-            self.traced, dealt, Shape(groups, 128, **options), dtype=self.dtype, title=["test"]
+            traced, codes, Shape(groups, 128, **options), dtype=self.dtype, title=["test"]
         )
-        return OnHost(source, len(self.traced.inputs), folder, COMPILER)
+        return OnHost(source, len(traced.inputs), folder, COMPILER)
+
+    def dealt(self):
+        """The ways to deal it out: one worker, limbs, limbs of equal build with one code."""
+        found = {"single": (self.traced, cuda_plan.single(self.traced))}
+        found["limbs"] = (self.traced, cuda_plan.limbs(self.traced, self.mech))
+        itemsize = np.dtype(self.dtype).itemsize
+        twinned = cuda_plan.twinned(self.program, self.mech, self.nodes, itemsize=itemsize)
+        return found if twinned is None else found | {"twins": twinned}
 
     def bound(self, i):
         """Rounding of one state: for accelerations, what the scaled mass matrix makes of it."""
@@ -87,14 +96,16 @@ class Case:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("robot", "quantity"), CASES)
 def test_agrees_with_the_interpreter(robot, quantity, dtype, tmp_path):
-    count = 37
+    count = 133
     case = Case(robot, quantity, dtype, count)
     width = len(case.traced.outputs)
-    for dealt in (split.whole(case.traced), split.by_limbs(case.traced, case.mech.parent)):
-        folder = tmp_path / str(dealt.workers)
-        folder.mkdir(exist_ok=True)
-        kernel = case.on_host(dealt, 2, folder, table=dtype == "float64")
+    for i, kind in enumerate(case.dealt()):
+        folder = tmp_path / kind
+        folder.mkdir()
+        kernel = case.on_host(kind, 2, folder, table=dtype == "float64", ahead=i != 1)
         for backwards in (False, True):
-            out, codes, trouble = kernel(case.given.values(), width, count, backwards=backwards)
-            case.agree(out, (0, 31, 32, count - 1))
+            out, codes, trouble = kernel(
+                case.given.values(), width, count, backwards=backwards, blocks=1 + backwards
+            )
+            case.agree(out, (0, 31, 32, 70, 127, 128, count - 1))
             assert not codes.any() and trouble[0] == 0

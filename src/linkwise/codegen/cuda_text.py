@@ -26,10 +26,10 @@ __device__ __forceinline__ T reciprocal(T x)
 /* Not finite if x is not; sums of these are looked at instead of every number. */
 __device__ __forceinline__ float watch(T x) { return x; }
 
-/* The number with its sign changed where bit 1 of n is set. */
-__device__ __forceinline__ T signed_by(T x, int n)
+/* The number with its sign changed where n is odd. */
+__device__ __forceinline__ T turned(T x, int n)
 {
-    return __int_as_float(__float_as_int(x) ^ ((n & 2) << 30));
+    return __int_as_float(__float_as_int(x) ^ (n << 31));
 }
 
 /* The integer that was added to 1.5 * 2^23. */
@@ -53,16 +53,38 @@ __device__ __forceinline__ T reciprocal(T x)
 /* Not finite if x is not: the upper half as a float, which is cheap to add. */
 __device__ __forceinline__ float watch(T x) { return __int_as_float(__double2hiint(x)); }
 
-/* The number with its sign changed where bit 1 of n is set. */
-__device__ __forceinline__ T signed_by(T x, int n)
+/* The number with its sign changed where n is odd. */
+__device__ __forceinline__ T turned(T x, int n)
 {
-    return __hiloint2double(__double2hiint(x) ^ ((n & 2) << 30), __double2loint(x));
+    return __hiloint2double(__double2hiint(x) ^ (n << 31), __double2loint(x));
 }
 
 /* The integer that was added to 1.5 * 2^52. */
 __device__ __forceinline__ int low_bits(T x) { return __double2loint(x); }
 """,
 }
+
+COPIES: Final = r"""
+/* From global to shared memory, past the registers; `landed` waits for all of a thread's own. */
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ void fetch_quad(Quad *to, const Quad *from)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(at), "l"(from) : "memory");
+}
+__device__ __forceinline__ void fetch(T *to, const T *from)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+        : : "r"(at), "l"(from), "n"(sizeof(T)) : "memory");
+}
+__device__ __forceinline__ void landed() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+#else
+__device__ __forceinline__ void fetch_quad(Quad *to, const Quad *from) { *to = *from; }
+__device__ __forceinline__ void fetch(T *to, const T *from) { *to = *from; }
+__device__ __forceinline__ void landed() {}
+#endif
+"""
 
 MEETING: Final = {
     False: r"""
@@ -78,7 +100,8 @@ __device__ __forceinline__ void meet(int group)
 """,
 }
 
-# Coefficients: the minimax polynomials of fdlibm (double) and Cephes (single) on |r| <= pi/4.
+# Single: minimax polynomials on |r| <= pi/2, absolute errors 5e-9 and 5.3e-8, so that sine and
+# cosine need no exchange. Double: those of fdlibm on |r| <= pi/4.
 TURN: Final = {
     "float32": r"""
 __device__ __forceinline__ T size_of(T x) { return fabsf(x); }
@@ -92,24 +115,25 @@ __device__ __noinline__ T wrapped(T x)
     return (T)atan2(sin((double)x), cos((double)x));
 }
 
-/* Sine and cosine: x = k pi/2 + r with |r| <= pi/4; then k quarters of a turn, exactly. */
+/* Sine and cosine: x = k pi + r with |r| <= pi/2; then k half turns, exactly. */
 __device__ __forceinline__ void turn(T x, T &sine, T &cosine)
 {
-    const T shifted = fmaf(x, 0.636619772f, 12582912.0f);
+    const T shifted = fmaf(x, 0.318309886f, 12582912.0f);
     const T k = shifted - 12582912.0f;
     const int n = low_bits(shifted);
-    T r = fmaf(k, -1.57079637050628662109375f, x);
-    r = fmaf(k, 4.37113900018624283e-8f, r);
+    T r = fmaf(k, -3.1415927410125732421875f, x);
+    r = fmaf(k, 8.74227800037248566e-8f, r);
     const T r2 = r * r;
-    T s = fmaf(r2, -1.9515295891e-4f, 8.3321608736e-3f);
-    s = fmaf(s, r2, -1.6666654611e-1f);
+    T s = fmaf(r2, 2.599471827e-06f, -1.980633533e-04f);
+    s = fmaf(s, r2, 8.333013393e-03f);
+    s = fmaf(s, r2, -1.666665673e-01f);
     s = fmaf(s * r2, r, r);
-    T c = fmaf(r2, 2.443315711809948e-5f, -1.388731625493765e-3f);
-    c = fmaf(c, r2, 4.166664568298827e-2f);
-    c = fmaf(c, r2, -0.5f);
+    T c = fmaf(r2, 2.319366286e-05f, -1.385589712e-03f);
+    c = fmaf(c, r2, 4.166398570e-02f);
+    c = fmaf(c, r2, -4.999993145e-01f);
     c = fmaf(c, r2, 1.0f);
-    sine = signed_by(n & 1 ? c : s, n);
-    cosine = signed_by(n & 1 ? s : c, n + 1);
+    sine = turned(s, n);
+    cosine = turned(c, n);
 }
 """,
     "float64": r"""
@@ -146,14 +170,14 @@ __device__ __forceinline__ void turn(T x, T &sine, T &cosine)
     c = fma(c, r2, 4.16666666666666019037e-02);
     c = fma(c, r2, -0.5);
     c = fma(c, r2, 1.0);
-    sine = signed_by(n & 1 ? c : s, n);
-    cosine = signed_by(n & 1 ? s : c, n + 1);
+    sine = turned(n & 1 ? c : s, n >> 1);
+    cosine = turned(n & 1 ? s : c, (n + 1) >> 1);
 }
 """,
 }
 
 ROWS: Final = r"""
-__device__ __forceinline__ bool all_finite(const T *x, int size)
+__device__ __noinline__ bool all_finite(const T *x, int size)
 {
     bool so_far = true;
 #pragma unroll 1
@@ -161,57 +185,59 @@ __device__ __forceinline__ bool all_finite(const T *x, int size)
     return so_far;
 }
 
-/* 32 rows of N numbers into shared memory, PITCH apart; sixteen bytes at a time where they lie one
-   behind the other, else (another step between rows, the end of the batch) one by one. */
-template <int N, int PITCH>
-__device__ __forceinline__ void take(T *to, const T *__restrict__ from, i64 step, int rows, int me)
+/* Angles of a row brought within half a turn. */
+__device__ __noinline__ void wrap(T *x, int size)
 {
-    constexpr int V = 16 / sizeof(T), QUADS = 32 * N / V, EACH = 32 * WORKERS;
-    constexpr int TURNS = (QUADS + EACH - 1) / EACH;
-    if (step == N && rows == 32 && ((unsigned long long)from & 15) == 0) {
-        const Quad *__restrict__ source = (const Quad *)from;
-        Quad held[TURNS];
-#pragma unroll
-        for (int i = 0; i < TURNS; ++i)
-            if (me + i * EACH < QUADS) held[i] = source[me + i * EACH];
-#pragma unroll
-        for (int i = 0; i < TURNS; ++i) {
-            const int e = me + i * EACH;
-            if (e < QUADS) {
-                if (PITCH == N) {
-                    ((Quad *)to)[e] = held[i];
-                } else {
-                    const T *const part = (const T *)&held[i];
-#pragma unroll
-                    for (int k = 0; k < V; ++k)
-                        to[e * V + k + (e * V + k) / N * (PITCH - N)] = part[k];
-                }
-            }
-        }
-    } else {
 #pragma unroll 1
-        for (int e = me; e < rows * N; e += EACH)
-            to[e / N * PITCH + e % N] = from[e / N * step + e % N];
+    for (int i = 0; i < size; ++i) x[i] = wrapped(x[i]);
+}
+
+/* 32 rows of N numbers on their way into shared memory: sixteen bytes at a time where they lie one
+   behind the other, */
+template <int N>
+__device__ __forceinline__ void take(T *to, const T *from, int me)
+{
+    constexpr int QUADS = 32 * N * (int)sizeof(T) / 16, EACH = 32 * WORKERS;
+#pragma unroll
+    for (int i = 0; i < (QUADS + EACH - 1) / EACH; ++i) {
+        const int e = me + i * EACH;
+        if (e < QUADS) fetch_quad((Quad *)to + e, (const Quad *)from + e);
     }
 }
 
-/* 32 rows of results back to the array; rows in trouble are not numbers. */
-template <int N, int PITCH>
-__device__ __forceinline__ void give(
-    T *to, const T *from, const int *flag, bool fine, int rows, int me)
+/* else one by one; at the end of the batch its last row stands for those that are missing. */
+__device__ __noinline__ void take_slowly(
+    T *to, int pitch, const T *from, i64 step, int size, int rows, int me)
 {
-    constexpr int V = 16 / sizeof(T), QUADS = 32 * N / V, EACH = 32 * WORKERS;
-    constexpr int TURNS = (QUADS + EACH - 1) / EACH;
-    if (PITCH == N && fine && rows == 32 && ((unsigned long long)to & 15) == 0) {
-#pragma unroll
-        for (int i = 0; i < TURNS; ++i) {
-            const int e = me + i * EACH;
-            if (e < QUADS) ((Quad *)to)[e] = ((const Quad *)from)[e];
-        }
-    } else {
 #pragma unroll 1
-        for (int e = me; e < rows * N; e += EACH)
-            to[e] = flag[e / N] ? NOT_A_NUMBER : from[e / N * PITCH + e % N];
+    for (int e = me; e < 32 * size; e += 32 * WORKERS) {
+        const int row = e / size, column = e % size;
+        fetch(to + row * pitch + column, from + (row < rows ? row : rows - 1) * step + column);
     }
 }
+
+/* 32 rows of results back to the array; */
+template <int N>
+__device__ __forceinline__ void give(T *to, const T *from, int me)
+{
+    constexpr int QUADS = 32 * N * (int)sizeof(T) / 16, EACH = 32 * WORKERS;
+#pragma unroll
+    for (int i = 0; i < (QUADS + EACH - 1) / EACH; ++i) {
+        const int e = me + i * EACH;
+        if (e < QUADS) ((Quad *)to)[e] = ((const Quad *)from)[e];
+    }
+}
+
+/* rows in trouble are not numbers. */
+__device__ __noinline__ void give_slowly(
+    T *to, int size, const T *from, int pitch, const int *flag, bool fine, int rows, int me)
+{
+#pragma unroll 1
+    for (int e = me; e < rows * size; e += 32 * WORKERS) {
+        const int row = e / size;
+        to[e] = !fine && flag[row] ? NOT_A_NUMBER : from[row * pitch + e % size];
+    }
+}
+
+__device__ __forceinline__ bool aligned(const T *x) { return ((unsigned long long)x & 15) == 0; }
 """

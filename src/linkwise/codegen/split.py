@@ -65,13 +65,20 @@ def whole(traced: Traced) -> Split:
     return Split(1, 1, reads, dict.fromkeys(reads, 0), dict.fromkeys(wanted(traced), 0))
 
 
-def by_limbs(traced: Traced, parent: Sequence[int], workers: int = 0) -> Split:
+def by_limbs(
+    traced: Traced,
+    parent: Sequence[int],
+    workers: int = 0,
+    alone: Sequence[Sequence[int]] = (),
+) -> Split:
     """The graph dealt out by limbs of the tree.
 
     Args:
         traced: The graph; its nodes know their bodies.
         parent: Parent of each body.
         workers: How many; 0 takes as many as the largest limb allows to be busy.
+        alone: First bodies of limbs that get a worker each, family by family; workers from 1 on,
+            in this order. All other limbs go to worker 0, which waits while limbs are computed.
     """
     graph, leaf = traced.graph, _leaves(traced.graph)
     needed = [n for n in graph.used(wanted(traced)) if not leaf(n)]
@@ -82,7 +89,7 @@ def by_limbs(traced: Traced, parent: Sequence[int], workers: int = 0) -> Split:
         places = {home[x] for x in _arguments(graph, n) if not leaf(x)}
         there = places.pop() if len(places) == 1 else here
         home[n] = there if there > here and related(here, there) else here
-    role = _dealt(parent, Counter(home.values()), workers)
+    role = _alone(parent, alone) if alone else _dealt(parent, Counter(home.values()), workers)
     reads = _Copies(graph, home, role, related).reads(needed)
     owner = {n: 0 if leaf(n) else role[home[n]] for n in wanted(traced)}
     reads = _kept(reads, [(n, w) for n, w in owner.items() if not leaf(n)])
@@ -132,6 +139,14 @@ def _dealt(parent: Sequence[int], work: Counter[int], workers: int) -> list[int]
     used = {0} | {chosen[x] for x in outer}
     name = {worker: i for i, worker in enumerate(sorted(used))}
     return [name[chosen.get(x, 0)] for x in limb]
+
+
+def _alone(parent: Sequence[int], alone: Sequence[Sequence[int]]) -> list[int]:
+    """The worker of each body, if some limbs have workers of their own."""
+    limb = limbs(parent)
+    first = [start for starts in alone for start in starts]
+    worker = {limb[start]: i + 1 for i, start in enumerate(first)}
+    return [worker.get(x, 0) for x in limb]
 
 
 class _Copies:

@@ -1,0 +1,69 @@
+"""As much of CuPy as kernels use, with the processor for a card: NumPy under other names."""
+
+import ctypes
+import types
+from contextlib import nullcontext
+
+import numpy as np
+
+from linkwise.codegen import cuda_kernel
+from tests.codegen.cuda_on_host import OnHost
+
+
+class CardArray(np.ndarray):
+    """An array "on the card": NumPy functions of the code under test must not take it."""
+
+    @property
+    def data(self):
+        return types.SimpleNamespace(ptr=self.ctypes.data)
+
+    @property
+    def device(self):
+        return types.SimpleNamespace(id=0)
+
+    def get(self):
+        return np.array(self).view(np.ndarray)
+
+
+def on_card(x, dtype=None):
+    return np.array(x, dtype=dtype).view(CardArray)
+
+
+def fake():
+    """The module."""
+    found = types.ModuleType("cupy")
+    found.ndarray = CardArray
+    found.asarray = on_card
+    found.ascontiguousarray = lambda x: np.ascontiguousarray(x).view(CardArray)
+    found.zeros = lambda shape, dtype: np.zeros(shape, dtype).view(CardArray)
+    found.empty = lambda shape, dtype: np.full(shape, 77, dtype).view(CardArray)
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0)
+    found.cuda = types.SimpleNamespace(runtime=runtime, Device=lambda i: nullcontext())
+    return found
+
+
+def loader(folder, compiler):
+    """In place of the card's compiler."""
+    made = []
+
+    def load(cp, source, device):
+        inputs = source.text.count("const T *in")
+        place = folder / str(len(made))
+        place.mkdir()
+        host = OnHost(source, inputs, place, compiler)
+        made.append(host)
+
+        def launch(grid, block, arguments, shared_mem):
+            assert block == (source.threads,) and shared_mem == source.shared
+            *given, count = arguments
+            assert count.dtype == np.int64 and len(given) == 2 * inputs + 3
+            steps = [ctypes.c_int64(int(x)) for x in given[1 : 2 * inputs : 2]]
+            pointers = [int(x) for x in given]
+            for i, step in enumerate(steps):
+                pointers[2 * i + 1] = ctypes.addressof(step)
+            addresses = (ctypes.c_void_p * len(pointers))(*pointers)
+            host.library.launch(addresses, ctypes.c_int64(int(count)), grid[0], 0)
+
+        return cuda_kernel._Loaded(launch, 2)
+
+    return load
