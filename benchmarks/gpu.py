@@ -8,6 +8,7 @@ The second needs NumPy and CuPy only; Torch and JAX are checked where they are i
 
 import argparse
 import datetime
+import importlib.util
 import multiprocessing
 import os
 import shutil
@@ -21,7 +22,8 @@ from pathlib import Path
 import machine
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+if importlib.util.find_spec("linkwise") is None:  # a card's machine has a copy of the repository
+    sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import linkwise as lw
 from linkwise.algebra import J, N, bias, mass, tau, vdot
@@ -425,9 +427,9 @@ def main() -> None:
         "one state. *Limit* is the share of the card's arithmetic: arithmetic instructions of a",
         "state (a product that one sum needs is fused with it; a sine or cosine counts 8) times",
         "evaluations, over the fused multiply-adds a second that a loop of nothing else reaches.",
-        "*Difference* is to Pinocchio in float64, relative to the largest entry, the worst of 1024",
-        "states (64 for matrices). *Compile* is all of it: derivation, source, the card's compiler;",
-        "several at a time.",
+        "*Difference* is to Pinocchio in float64, relative to the largest entry, the worst of",
+        "1024 states (64 for matrices). *Compile* is all of it: derivation, source, the card's",
+        "compiler; several at a time.",
         "",
         f"Card: {card['name'].decode()}, {card['multiProcessorCount']} multiprocessors, driver for "
         f"CUDA {driver // 1000}.{driver % 1000 // 10}; {datetime.date.today()}. "
