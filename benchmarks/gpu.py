@@ -389,6 +389,8 @@ def _ladder(cp) -> str:
     }
     for mech in (lw.models.random_tree(6, 1), lw.models.random_tree(9, 5), lw.models.quadruped()):
         for key, expr in expressions.items():
+            if key in ("minv", "osi") and mech.n_bodies > 6:  # straight code of many columns
+                continue
             nodes = [mech.bodies[-1].name] if key in ("J", "osi") else []
             reference: NumpyKernel = lw.compile(expr, mech, nodes=nodes, target="numpy")
             kernel = lw.compile(expr, mech, nodes=nodes, target="cuda")
