@@ -28,8 +28,9 @@ from linkwise.codegen.emit import INT, INT32, Emitter
 from linkwise.codegen.finite import finite_rows
 from linkwise.codegen.llvm import Place, Unit, emit_loop, finished, store_status
 from linkwise.codegen.llvm_visit import Given, VisitCode
-from linkwise.codegen.roll import Rolled, Visit
+from linkwise.codegen.roll import Rolled
 from linkwise.codegen.rows import load_rows
+from linkwise.codegen.visit import Visit
 from linkwise.codegen.whole import Whole
 
 COLUMNS, PLACES = "columns", "places"

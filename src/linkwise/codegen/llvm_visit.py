@@ -15,8 +15,9 @@ from typing import Any
 from llvmlite import ir
 
 from linkwise.codegen.emit import FLAGS, INT, INT32, Emitter, declared
-from linkwise.codegen.roll import ClassCode, Rolled
-from linkwise.codegen.step import Leaf, Out
+from linkwise.codegen.leaf import Leaf, Out
+from linkwise.codegen.roll import Rolled
+from linkwise.codegen.visit import ClassCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def places(
 
 def _carried(mech: Mechanism) -> tuple[NDArray[np.int64], int]:
     """The place of what each body hands over, and how many there are; the first is for nothing."""
-    n, parent = mech.n_bodies, mech.parent.tolist()
+    n = mech.n_bodies
+    parent: list[int] = mech.parent.tolist()
     last = {p: k for k, p in enumerate(parent)}  # the last child of each body
     found, free, top = [0] * n, list[int](), 1
     for k in range(n):
@@ -125,7 +126,8 @@ def _summed(
     mech: Mechanism,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
     """The places of each body's own sums and of its parent's: to read (zero at first), to write."""
-    n, parent = mech.n_bodies, mech.parent.tolist()
+    n = mech.n_bodies
+    parent: list[int] = mech.parent.tolist()
     own, read, write = [0] * n, [0] * n, [0] * n
     free, top = list[int](), 1
     for k in reversed(range(n)):

@@ -1,6 +1,6 @@
 """Rolled kernels: loops over bodies, one piece of code for each class of bodies.
 
-    program, mechanism  ->  stages (loops)  ->  for each class the graph of one body  ->  Rolled
+program, mechanism  ->  stages (loops)  ->  for each class the graph of one body  ->  Rolled
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import role
-from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, PLACE, Space
-from linkwise.codegen import parameters as parameter
+from linkwise.algebra.space import ONE
 from linkwise.codegen.body_class import MOST, BodyClass, classes
-from linkwise.codegen.graph import COUNTED, Graph, Scalar
+from linkwise.codegen.graph import COUNTED, Scalar
+from linkwise.codegen.layout import Layout, layout_of, total_size
+from linkwise.codegen.leaf import Fold, Key
 from linkwise.codegen.place_table import Places, places
 from linkwise.codegen.stage import Plan, planned
-from linkwise.codegen.step import Fold, Key, Layout, Leaf, Out, Step
-from linkwise.codegen.trace import Check
+from linkwise.codegen.step import Step
+from linkwise.codegen.visit import ClassCode, Entries, cut
 from linkwise.codegen.whole import Whole, wholes
 from linkwise.errors import LoweringError, SingularHingeError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.sweeps.cost import cost
-from linkwise.sweeps.program import PLACED, Program
+from linkwise.sweeps.program import Program
 
 MOST_BODIES = 64
 """Bodies of a mechanism whose kernels may be straight code."""
@@ -237,6 +238,6 @@ def _tables(
         at = starts[code.kind.bodies][:, None] + np.arange(len(code.kind.varying))
         table[at] = code.kind.columns[:, code.kind.varying]
     parent_entry, sum_entry, _ = entries
-    carried = max((i + 1 for k, i in parent_entry.items()), default=0)
+    carried = max((i + 1 for i in parent_entry.values()), default=0)
     summed = max((i + 1 for i in sum_entry.values()), default=0)
     return places(mech, nodes, number, starts[:-1], records, carried, summed), table

@@ -64,7 +64,8 @@ def hinge_of(structure: Structure, numbers: Sequence[Any]) -> Hinge:
             return ball
         case "planar":
             plane = object.__new__(_Plane)
-            plane.__dict__.update(normal=given[:3], in_plane=given[3:].reshape(2, 3))
+            object.__setattr__(plane, "normal", given[:3])
+            object.__setattr__(plane, "in_plane", given[3:].reshape(2, 3))
             return plane
         case _:
             return ColumnScrews(structure[1], structure[2], given.reshape(-1, PER_SCREW))

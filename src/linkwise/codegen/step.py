@@ -8,9 +8,8 @@ such sums at the body itself are inputs again, filled by its own children.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,87 +21,18 @@ from linkwise.codegen.block import ShiftBlock
 from linkwise.codegen.body_class import INBOARD as INBOARD_POSE
 from linkwise.codegen.body_class import INERTIA, OUTBOARD, OWN, BodyClass
 from linkwise.codegen.graph import Graph, Scalar
+from linkwise.codegen.layout import Layout
+from linkwise.codegen.leaf import WHERE, Fold, Key, Leaf, Out, Where
 from linkwise.codegen.screw_columns import hinge_of, numbers_of
 from linkwise.codegen.stage import Plan, Stage
 from linkwise.codegen.trace import Check, Trace, first, leading, mirror
 from linkwise.model.hinges import Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.inertia import SpatialInertia
-from linkwise.sweeps.program import Ident, Quantity, Statement, Term
+from linkwise.sweeps.program import Quantity, Statement
 
 ABOVE, HERE = 0, 1
 """Indices of the window: the parent, the body."""
-
-Where = Literal["q", "v", "body", "place", "inertia", "node", "start", "parent_body"]
-"""What an entry of an array is counted from: a body's q, v, its 6, 12 or 10 numbers, a node ..."""
-
-WHERE: dict[Space, Where] = {JOINT: "v", BODY: "body", INBOARD: "body", PLACE: "place"}
-"""What the entries of a space are counted from."""
-
-Key: TypeAlias = tuple[Ident, int, int]
-"""An entry of a quantity that is handed from body to body."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """What an input node of a step stands for.
-
-    Attributes:
-        kind: "input" (entry of an array), "column" (of the table), "parent" (a quantity there),
-            "sum" (over children), "unit" (entry of a column of the identity), "whole" (a number
-            that belongs to no body).
-        index: Which array, column or number.
-        where: What the entry of an array is counted from.
-        offset: The entry, from there.
-        node: For entries of nodes, which node of the body.
-        stride: Numbers of one node.
-        key: The entry of a quantity.
-        level: The stage from which on it is known.
-        kept: Whether it can be read again later.
-        each: Whether it has another value for each column.
-    """
-
-    kind: Literal["input", "column", "parent", "sum", "unit", "whole"]
-    level: int
-    kept: bool
-    index: int = 0
-    where: Where = "start"
-    offset: int = 0
-    node: int = -1
-    stride: int = 6
-    key: Key | None = None
-    each: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Out:
-    """An entry that a step writes: of the result, or of numbers that belong to no body.
-
-    Attributes:
-        stage: The first stage in which it can be written.
-        node: Its value.
-        where: What the entry is counted from.
-        offset: The entry, from there.
-        on: For entries of nodes, which node of the body.
-        index: Where the numbers begin.
-        stride: Numbers of one node.
-    """
-
-    stage: int
-    node: int
-    where: Where
-    offset: int
-    on: int = -1
-    index: int = 0
-    stride: int = 6
-
-
-class Fold:
-    """Entries handed between bodies that are the same constant everywhere."""
-
-    def __init__(self) -> None:
-        self.parent: dict[Key, float | None] = {}
-        self.sums: dict[Key, float | None] = {}
 
 
 class Step(Trace):
@@ -516,28 +446,3 @@ def _keys(target: Quantity, shape: tuple[int, ...]) -> list[Key]:
     rows, columns = shape
     upper = _symmetric(target)
     return [(target.ident, r, c) for r in range(rows) for c in range(r if upper else 0, columns)]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What the steps of all classes share.
-
-    Attributes:
-        arrays: Names of the inputs, in order.
-        parameters: Those that are parameters.
-        payloads: For each payload the body it is welded to, and where.
-        n_nodes: How many nodes were chosen.
-        slot: Where numbers that belong to no body stand: sums over bodies, and entries of nodes
-            that a dense matrix is made of or that it gives.
-        slots: How many there are, of those that are the same for all columns and of the others.
-    """
-
-    arrays: tuple[str, ...]
-    parameters: tuple[str, ...]
-    payloads: dict[str, tuple[int, Any]]
-    n_nodes: int
-    slot: dict[Ident, int]
-    slots: tuple[int, int]
-
-
-__all__ = ["ABOVE", "HERE", "Fold", "Key", "Layout", "Leaf", "Out", "Step", "Term"]

@@ -17,9 +17,9 @@ from linkwise.algebra.space import NODE_PLACE, ONE, Space
 from linkwise.codegen import status
 from linkwise.codegen.block import inverse
 from linkwise.codegen.graph import Graph, Scalar
+from linkwise.codegen.layout import Layout
 from linkwise.codegen.pivots import SINGULAR
 from linkwise.codegen.stage import Plan
-from linkwise.codegen.step import Layout
 from linkwise.codegen.trace import Check, mirror
 from linkwise.errors import ExpressionError, LoweringError
 from linkwise.sweeps.program import Quantity, Statement
