@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algebra import role
+from linkwise.algebra.dense import STATE_VECTORS
 from linkwise.algebra.derivation import Derivation
 from linkwise.codegen.recipe import Recipe
 from linkwise.errors import ExpressionError, ShapeError
@@ -58,7 +59,7 @@ class NumpyKernel:
         vectors = [leaf.role for leaf in self.program.inputs if isinstance(leaf.role, role.Vector)]
         sources = [key.source for key in vectors]
         moving = bool({"v", "a", "b"} & set(sources))
-        given = [s for s in sources if s not in ("v", "a", "b", "a_g", "weight")]
+        given = [s for s in sources if s not in STATE_VECTORS]
         return ("q", *(("v",) if moving else ()), *given)
 
     @property
