@@ -23,7 +23,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numpy.typing import NDArray
 
+from linkwise.algebra.space import JOINT
 from linkwise.codegen.emit import INT, INT32, Emitter
 from linkwise.codegen.finite import finite_rows
 from linkwise.codegen.llvm import Place, Unit, emit_loop, finished, store_status
@@ -33,7 +35,7 @@ from linkwise.codegen.rows import load_rows
 from linkwise.codegen.visit import Visit
 from linkwise.codegen.whole import Whole
 
-COLUMNS, PLACES = "columns", "places"
+COLUMNS, PLACES, LAST = "columns", "places", "last"
 """Globals of the module: pointers to the tables."""
 
 
@@ -41,7 +43,7 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     """The module of a rolled kernel."""
     module = ir.Module(name="linkwise")
     one = Emitter(module, itemsize, 1)
-    for name, kind in ((COLUMNS, one.number), (PLACES, INT32)):
+    for name, kind in ((COLUMNS, one.number), (PLACES, INT32), (LAST, INT32)):
         pointer = ir.GlobalVariable(module, kind.as_pointer(), name)
         pointer.initializer = ir.Constant(kind.as_pointer(), None)
     if rolled.plan.looped is None:
@@ -54,9 +56,24 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     tables = (
         (COLUMNS, np.ascontiguousarray(rolled.table, dtype=dtype)),
         (PLACES, np.ascontiguousarray(rolled.places.rows)),
+        (LAST, last_bodies(rolled, lanes)),
     )
     work = [body.memory.total for body in bodies]
     return finished(module, rolled, lanes, itemsize, max(work), work_one=work[0], tables=tables)
+
+
+def last_bodies(rolled: Rolled, lanes: int) -> NDArray[np.int32]:
+    """The body that the last column of each group belongs to, where only half is computed."""
+    if not rolled.plan.halved:
+        return np.zeros(1, dtype=np.int32)
+    starts = np.arange(0, rolled.columns, lanes)
+    ends = np.minimum(starts + lanes, rolled.columns) - 1
+    if rolled.plan.looped is JOINT:
+        begin = rolled.places.rows[:, rolled.places.column("v")]
+        bodies = np.searchsorted(begin, ends, side="right") - 1
+    else:
+        bodies = ends // (rolled.columns // len(rolled.places.rows))
+    return bodies.astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +137,7 @@ class _Body:
             build = self._cleared(build, areas[2], self.each)
             groups = -(-rolled.columns // self.each.lanes)
             build, given = self._loop(build, groups, self._column_stages, given, args)
-        if rolled.plan.program.mirrored:
+        if rolled.plan.halved or rolled.plan.program.mirrored:
             build, given = self._loop(build, rolled.columns, self._mirrored, given, output)
         width = int(np.prod(rolled.shape, dtype=np.int64))
         result = finite_rows(emit, build, output, place.out_stride, width)
@@ -233,7 +250,7 @@ class _Body:
 
     # ------------------------------------------------------------------------------- a stage
 
-    def _given(self, args: list[Any], emit: Emitter) -> Given:
+    def _given(self, args: list[Any], emit: Emitter, last: Any = None) -> Given:
         n = len(self.rolled.inputs)
         output, out_stride, frame, frame_each, sums, carry, record, record_each, column = args[n:]
         return Given(
@@ -249,6 +266,7 @@ class _Body:
             record=record,
             record_each=record_each,
             column=column,
+            last=last,
         )
 
     def _stage(self, number: int) -> ir.Function:
@@ -266,7 +284,12 @@ class _Body:
             if isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")
         build = ir.IRBuilder(function.append_basic_block("entry"))
-        given = self._given(list(function.args), emit)
+        last = None
+        if stage.each and rolled.plan.halved:
+            group = build.sdiv(function.args[-1], _int(emit.lanes))
+            table = build.load(emit.module.globals[LAST])
+            last = build.zext(build.load(build.gep(table, [group])), INT)
+        given = self._given(list(function.args), emit, last)
         slot = rolled.slots[0]
         status = emit.constant(0.0) if stage.each else given.get(build, given.frame, slot)
         status = self._between(build, rolled.wholes[number], given, status)
@@ -289,7 +312,8 @@ class _Body:
         build.branch(loop)
         build = ir.IRBuilder(loop)
         k, known = build.phi(INT), build.phi(given.emit.type)
-        k.add_incoming(_int(0 if outward else count - 1), before)
+        last = _int(count - 1) if given.last is None else given.last
+        k.add_incoming(_int(0) if outward else last, before)
         known.add_incoming(status, before)
         row = build.gep(rows, [build.mul(k, _int(width))])
         cases = [function.append_basic_block(f"class_{i}") for i in range(len(rolled.codes))]
@@ -312,7 +336,7 @@ class _Body:
         known.add_incoming(status, latch)
         after = build.add(k, _int(1 if outward else -1))
         k.add_incoming(after, latch)
-        ended = build.icmp_signed("==", after, _int(count if outward else -1))
+        ended = build.icmp_signed("==", k, last if outward else _int(0))
         build.cbranch(ended, done, loop)
         return ir.IRBuilder(done), status
 

@@ -37,6 +37,7 @@ class Given:
         record: What bodies keep.
         record_each: What they keep for each column.
         column: The first column of those done together.
+        last: The last body that is visited, where that depends on the column.
     """
 
     emit: Emitter
@@ -51,6 +52,7 @@ class Given:
     record: Any
     record_each: Any
     column: Any
+    last: Any
 
     def get(self, build: ir.IRBuilder, area: Any, at: Any, *, each: bool = True) -> Any:
         """A value of an area, by its number; `each` says whether it depends on the column."""
@@ -93,6 +95,10 @@ class Given:
                 one = build.extract_element(x, ir.Constant(INT32, lane))
                 at = build.add(build.mul(self.out_stride, _index(lane)), entry)
                 build.store(one, build.gep(self.output, [at]))
+
+
+FILLED_BY = {"sum": "first_child", "sum_read": "next_sibling"}
+"""The body that is the last to add to a sum before it is read."""
 
 
 class VisitCode:
@@ -170,6 +176,11 @@ class VisitCode:
                 found = _index(int(values[0]))
             else:
                 found = build.zext(build.load(build.gep(self.row, [_index(column)])), INT)
+            if self.given.last is not None and name in FILLED_BY:
+                # Children that are not visited have added nothing: what stands there is old.
+                filler = self._place(build, FILLED_BY[name])
+                visited = build.icmp_signed("<=", filler, self.given.last)
+                found = build.select(visited, found, _index(0))
             self.places[name] = found
         return found
 

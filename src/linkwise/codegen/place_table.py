@@ -19,6 +19,7 @@ from linkwise.model.mechanism import Mechanism
 NAMES = (
     *("class", "body", "q", "v", "table", "record", "parent", "parent_record"),
     *("record_each", "parent_record_each", "carry", "parent_carry", "sum", "sum_read", "sum_write"),
+    *("first_child", "next_sibling"),
 )
 """Columns of the table; behind them, for each node of a body, which of the chosen nodes it is."""
 
@@ -77,6 +78,7 @@ def places(
     above = np.maximum(mech.parent, 0)
     carry, carries = _carried(mech)
     sums, read, write, summing = _summed(mech)
+    first_child, next_sibling = _kin(mech)
     by_name = {
         "class": number,
         "body": np.arange(n),
@@ -93,6 +95,8 @@ def places(
         "sum": sums * summed,
         "sum_read": read * summed,
         "sum_write": write * summed,
+        "first_child": first_child,
+        "next_sibling": next_sibling,
     }
     for i, name in enumerate(NAMES):
         rows[:, i] = by_name[name]
@@ -145,3 +149,15 @@ def _summed(
             write[k], top = top, top + 1
         own[p] = write[k]
     return np.array(own), np.array(read), np.array(write), top
+
+
+def _kin(mech: Mechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first child of each body, and the child of its parent that comes next; n for none."""
+    n = mech.n_bodies
+    child, sibling = [n] * n, [n] * n
+    parent: list[int] = mech.parent.tolist()
+    for k in reversed(range(n)):
+        p = parent[k]
+        if p >= 0:
+            sibling[k], child[p] = child[p], k
+    return np.array(child), np.array(sibling)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import role
-from linkwise.algebra.space import ONE
+from linkwise.algebra.space import JOINT, ONE
 from linkwise.codegen.body_class import MOST, BodyClass, classes
 from linkwise.codegen.graph import COUNTED, Scalar
 from linkwise.codegen.layout import Layout, layout_of, total_size
@@ -114,13 +114,6 @@ def roll(
     steps, fold = _traced(plan, mech, kinds, chosen, layout, itemsize)
     codes, entries = cut(plan, steps, fold)
     shape, columns = _shape(plan, mech, len(nodes))
-    ops = Counter[str]()
-    for code in codes:
-        for stage, visit in zip(plan.stages, code.visits, strict=True):
-            times = len(code.kind.bodies) * (columns if stage.each else 1)
-            for node in visit.order:
-                if code.graph.op[node] in COUNTED:
-                    ops[code.graph.op[node]] += times
     return Rolled(
         plan,
         inputs,
@@ -131,8 +124,24 @@ def roll(
         wholes(plan, layout, itemsize),
         layout.slots,
         *_tables(mech, chosen, codes, entries),
-        ops,
+        _operations(plan, mech, codes, columns),
     )
+
+
+def _operations(plan: Plan, mech: Mechanism, codes: list[ClassCode], columns: int) -> Counter[str]:
+    """Scalar operations for one state; of a symmetric matrix, those for one half."""
+    ops, n = Counter[str](), mech.n_bodies
+    begin = mech.v_start[:-1] if plan.looped is JOINT else np.arange(n) * (columns // n)
+    for code in codes:
+        count = len(code.kind.bodies)
+        each = count * columns
+        if plan.halved:  # a body is visited for the columns from its own on
+            each -= int(begin[code.kind.bodies].sum())
+        for stage, visit in zip(plan.stages, code.visits, strict=True):
+            for node in visit.order:
+                if code.graph.op[node] in COUNTED:
+                    ops[code.graph.op[node]] += each if stage.each else count
+    return ops
 
 
 def worth_rolling(program: Program, mech: Mechanism) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import NODE, ONE, Space
+from linkwise.algebra.words import is_symmetric
 from linkwise.sweeps.program import Direction, Ident, Program, Quantity, Statement
 
 
@@ -51,6 +52,8 @@ class Plan:
         from_parent: Quantities that are read at the parent.
         kept: Those among them that a later stage reads.
         each: Quantities that have another value for each column.
+        halved: The result is symmetric, and stages that run for each column only visit the bodies
+            up to the one that the column belongs to: what is right of the diagonal is mirrored.
     """
 
     program: Program
@@ -61,6 +64,7 @@ class Plan:
     from_parent: dict[Ident, Quantity]
     kept: frozenset[Ident]
     each: frozenset[Ident]
+    halved: bool
 
     @property
     def first_each(self) -> int:
@@ -96,7 +100,21 @@ def planned(program: Program) -> Plan:
         gathered |= {s.target.ident: i for s in stage.gathers}
     above, kept = _from_parent(stages, made)
     each = frozenset(ident for ident, i in made.items() if stages[i].each)
-    return Plan(program, tuple(stages), looped, made, gathered, above, kept, each)
+    halved = looped is not None and _halved(program, [s.direction for s in stages if s.each])
+    return Plan(program, tuple(stages), looped, made, gathered, above, kept, each, halved)
+
+
+def _halved(program: Program, directions: list[Direction]) -> bool:
+    """Whether bodies behind that of the column can be left out.
+
+    Coming from the tips, a column is zero there; going back out, its rows there are known from the
+    other half.
+    """
+    if directions not in (["tip_to_base"], ["tip_to_base", "base_to_tip"]):
+        return False
+    result = program.result
+    square = result.rows is result.columns and result.rows.block == "body"
+    return square and (program.mirrored or is_symmetric(program.expr))
 
 
 def _looped(program: Program) -> Space | None:
