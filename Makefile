@@ -62,6 +62,7 @@ docs: $(DEV)
 bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/kernel.py
+	$(BIN)/python benchmarks/chain.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py

@@ -6,6 +6,8 @@ Results are compared first.
 """
 
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,11 +36,14 @@ def main() -> None:
     lines = [
         "# Serial chains",
         "",
-        "Written by `make bench`. Three kinds of links in turn, with pins about y, x and z; forward",
-        "dynamics in float64 on one core. *One call* is a call from Python, the result made anew;",
-        f"*batch* is {BATCH} states in one call. Operations are multiplications and additions for one",
-        "body. Chains of more than 64 links get loops over bodies by themselves; here all have them,",
-        "so that code is the same for all lengths; *compile* has the derivation, the code and its tables.",
+        "Written by `make bench`. Three kinds of links in turn, with pins about y, x and z;",
+        "forward dynamics in float64 on one core. *One call* is a call from Python, the result",
+        f"made anew; *batch* is {BATCH} states in one call. Operations are multiplications and",
+        "additions for one body. Chains of more than 64 links get loops over bodies by themselves; here all",
+        "have them, so that the code is the same for all lengths (a few instructions more or less",
+        "for lengths that are no multiple of the vector width). *Compile* has the derivation, the",
+        "code and the tables of where the numbers of each body stand, which take some microseconds",
+        "a body.",
         "",
         machine.description("linkwise", "numpy", "llvmlite", "pin"),
         "",
@@ -48,21 +53,36 @@ def main() -> None:
         "operations a body | scratch [MB] | Pinocchio aba [µs] | ratio | largest difference |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
+    peak = [peak_memory(n) for n in (10, 100_000)]  # first: children inherit the peak of this one
     times = dict[int, float]()
     lw.compile(FORWARD_DYNAMICS, chain(12), rolled=True, cache=False)  # imports
     for n in SIZES:
         text, times[n] = row(n)
         lines.append(text)
         print(lines[-1], flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    first, second = times[10_000] / times[1_000], times[100_000] / times[10_000]
     lines += [
         "",
-        f"Cost of 10,000 links over 1,000: {times[10_000] / times[1_000]:.2f}. Cost of 100,000 over "
-        f"10,000: {times[100_000] / times[10_000]:.2f}. The process, with the 100,000 links as "
-        f"Python objects and Pinocchio's data for 600, took at most {peak:.0f} MB.",
+        f"Cost of 10,000 links over 1,000: {first:.2f}; of 100,000 over 10,000: {second:.2f}.",
+        f"A process that builds, compiles and runs 100,000 links takes {peak[1]:.0f} MB at most, one",
+        f"for 10 links {peak[0]:.0f} MB. Pinocchio at 1,000 links would need 32 GB for its data.",
     ]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text("\n".join(lines) + "\n")
+
+
+def peak_memory(n: int) -> float:
+    """Most memory [MB] of a process of its own that makes and runs a chain."""
+    command = [sys.executable, __file__, "--memory", str(n)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def run_once(n: int) -> None:
+    """Make a chain, run it once, print the most memory this process has had [MB]."""
+    mech = chain(n)
+    kernel = lw.compile(FORWARD_DYNAMICS, mech, rolled=True, cache=False)
+    kernel(*np.zeros((3, n)))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
 
 
 def row(n: int) -> tuple[str, float]:
@@ -150,4 +170,7 @@ def best(work: Callable[[], object], rounds: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--memory"]:
+        run_once(int(sys.argv[2]))
+    else:
+        main()
