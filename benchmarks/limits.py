@@ -11,7 +11,7 @@ from linkwise.codegen import machine
 from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.llvm import Unit
 
-CHAINS, ROUNDS = 24, 200_000
+CHAINS, ROUNDS = 14, 200_000
 ARITHMETIC = re.compile(r"^\s+v?(f?n?m?(add|sub)|mul|div|sqrt|fn?m(add|sub)\w*)(\d+)?p[sd]\b", re.M)
 
 

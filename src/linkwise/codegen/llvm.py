@@ -29,7 +29,7 @@ from linkwise.codegen.trace import Traced
 LONGEST = 4000
 """Nodes of a graph that stays in one piece."""
 
-PART = 3000
+PART = 2000
 """Nodes of one part of a longer one."""
 
 

@@ -69,7 +69,9 @@ def _target() -> Any:
     binding.initialize_native_asmprinter()
     triple, cpu, features = host()
     target = binding.Target.from_triple(triple)
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+    return target.create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+    )
 
 
 def object_code(unit: Unit) -> bytes:
@@ -103,8 +105,12 @@ def load(
     triple, cpu, features = host()
     target = binding.Target.from_triple(triple)
     # The engine takes the target machine over, so it gets one of its own.
-    machine = target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
-    engine = binding.create_mcjit_compiler(empty, machine)
+    machine = target.create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+    )
+    # The small code model reaches constants by short offsets: this memory manager keeps the
+    # sections of an object file together.
+    engine = binding.create_mcjit_compiler(empty, machine, use_lmm=True)
     engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
     engine.finalize_object()
     run = SIGNATURE(engine.get_function_address("run"))
