@@ -39,11 +39,11 @@ def main() -> None:
         "Written by `make bench`. Three kinds of links in turn, with pins about y, x and z;",
         "forward dynamics in float64 on one core. *One call* is a call from Python, the result",
         f"made anew; *batch* is {BATCH} states in one call. Operations are multiplications and",
-        "additions for one body. Chains of more than 64 links get loops over bodies by themselves; here all",
-        "have them, so that the code is the same for all lengths (a few instructions more or less",
-        "for lengths that are no multiple of the vector width). *Compile* has the derivation, the",
-        "code and the tables of where the numbers of each body stand, which take some microseconds",
-        "a body.",
+        "additions for one body. Chains of more than 64 links get loops over bodies by themselves;",
+        "here all have them, so that the code is the same for all lengths (a few instructions more",
+        "or less where a length is no multiple of the vector width). *Compile* has the derivation,",
+        "the code and the tables of where the numbers of each body stand, which take some",
+        "microseconds a body.",
         "",
         machine.description("linkwise", "numpy", "llvmlite", "pin"),
         "",
@@ -64,8 +64,8 @@ def main() -> None:
     lines += [
         "",
         f"Cost of 10,000 links over 1,000: {first:.2f}; of 100,000 over 10,000: {second:.2f}.",
-        f"A process that builds, compiles and runs 100,000 links takes {peak[1]:.0f} MB at most, one",
-        f"for 10 links {peak[0]:.0f} MB. Pinocchio at 1,000 links would need 32 GB for its data.",
+        f"A process that builds, compiles and runs 100,000 links takes at most {peak[1]:.0f} MB,",
+        f"one for 10 links {peak[0]:.0f} MB. Pinocchio would need 32 GB at 1,000 links.",
     ]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text("\n".join(lines) + "\n")

@@ -35,7 +35,17 @@ from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.roll import roll, worth_rolling
 from linkwise.errors import ExpressionError, LoweringError, ModelError, SingularHingeError
 from linkwise.model import Builder, Drive
-from linkwise.model.hinges import Pin
+from linkwise.model.hinges import (
+    Gimbal,
+    Helical,
+    Locked,
+    Pin,
+    Planar,
+    Prismatic,
+    RollingBall,
+    Screws,
+    Universal,
+)
 from linkwise.pipeline import derive, plan
 from linkwise.spatial import Pose, SpatialInertia
 from linkwise.sweeps.interpret import run
@@ -375,3 +385,50 @@ def test_parameters_stay_inputs():
     numbers[3][4] = 1.0
     numbers[4][:] = [0.5, 0.05, 0.0, 0.0, 0.02, 0.02, 0.02, 0.0, 0.0, 0.0]
     agree(rolled(*arrays, *numbers), straight(*arrays, *numbers), 1e-9)
+
+
+def test_hinges_that_differ_in_their_numbers():
+    """Axes, radii, normals and held angles as columns: two hinges of a kind, one piece of code."""
+    rng = np.random.default_rng(7)
+
+    def axis():
+        return tuple(rng.standard_normal(3))
+
+    kinds = [
+        lambda: Universal(axis(), axis()).reversed(),
+        lambda: Gimbal((axis(), axis(), axis())).reversed(),
+        lambda: Screws((tuple(rng.standard_normal(6)),)),
+        lambda: Helical(axis(), float(rng.uniform(0.1, 0.3))),
+        lambda: Planar(axis()),
+        lambda: RollingBall(float(rng.uniform(0.5, 1.0))),
+        lambda: Locked(Pin(axis()), (float(rng.uniform(-1, 1)),)),
+        lambda: Prismatic(axis()),
+    ]
+    b, parent = Builder("columns"), "world"
+    for i in range(3 * len(kinds)):
+        hinge = kinds[i % len(kinds)]()
+        moments = rng.uniform(0.2, 0.3, 3)
+        inertia = SpatialInertia.from_com(1.0, rng.uniform(-0.1, 0.1, 3), moments)
+        pose = Pose.rpy(rng.uniform(-1, 1, 3), rng.uniform(-0.2, 0.2, 3))
+        b.body(f"b{i}", parent, hinge, inboard=pose, inertia=inertia)
+        parent = f"b{i - i % 3}"
+    mech = b.build()
+    program = plan(derive(NAMED["forward dynamics"]).result)
+    rolled = roll(program, mech, most_classes=0)
+    assert len(rolled.codes) == len(kinds) + 1  # the root by itself
+    dense = random_dense(mech, [NAMED["forward dynamics"]], 1)
+    kernel = compiled(NAMED["forward dynamics"], mech, coarse=True)
+    agree(kernel(*inputs(kernel, dense)), dense(NAMED["forward dynamics"]), 1e-9)
+
+
+def test_a_large_tree():
+    """Many hinges of many kinds: one call and batches against the interpreter."""
+    mech = lw.models.random_tree(250, 6, hinges=["pin", "pin", "prismatic", "spherical", "locked"])
+    expr = NAMED["forward dynamics"]
+    kernel = lw.compile(expr, mech, cache=False)
+    dense = random_dense(mech, [expr], 3)
+    want = run(plan(derive(expr).result), mech, dense.q, dense.v, values=dense.values)
+    arrays = inputs(kernel, dense)
+    agree(kernel(*arrays), want, 1e-8)
+    many = kernel(*(np.tile(x, (9, 1)) for x in arrays))
+    agree(many, np.tile(want, (9, 1)), 1e-8)

@@ -146,8 +146,9 @@ class _Plane(Planar):
 
 def _shape(screw: Array) -> tuple[bool, bool, bool]:
     w, v = screw[:3], screw[3:]
-    turns = bool(w.any())
-    return turns, bool(v.any()), turns and bool(cross(w, v).any())
+    size = float(np.linalg.norm(w) * np.linalg.norm(v))
+    across = float(np.linalg.norm(cross(w, v))) > 1e-15 * size  # less is rounding of v along w
+    return bool(w.any()), bool(v.any()), across
 
 
 def _columns(screw: Array) -> list[float]:
