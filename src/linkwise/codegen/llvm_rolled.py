@@ -9,6 +9,7 @@ The numbers of a run stand in scratch memory, each as wide as a value:
     carry   what bodies hand to their children in one stage
     record  what a body keeps from stage to stage
     arrays  the inputs with states side by side (for vectors of states only)
+    sines   and cosines of all of q, taken a vector register at a time (for one state only)
 
 A vector register holds as many states for vectors, and as many columns of one state for matrices,
 whose rows are then written as they stand. Frame and record have a second part for what depends on
@@ -28,10 +29,11 @@ from numpy.typing import NDArray
 from linkwise.algebra.space import JOINT
 from linkwise.codegen.emit import INT, INT32, Emitter
 from linkwise.codegen.finite import finite_rows
+from linkwise.codegen.graph import Graph
 from linkwise.codegen.llvm import Place, Unit, emit_loop, finished, store_status
-from linkwise.codegen.llvm_visit import Given, VisitCode
+from linkwise.codegen.llvm_visit import Given, VisitCode, turned
 from linkwise.codegen.roll import Rolled
-from linkwise.codegen.rows import load_rows
+from linkwise.codegen.rows import load_rows, load_some, store_some
 from linkwise.codegen.visit import Visit
 from linkwise.codegen.whole import Whole
 
@@ -46,10 +48,11 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     for name, kind in ((COLUMNS, one.number), (PLACES, INT32), (LAST, INT32)):
         pointer = ir.GlobalVariable(module, kind.as_pointer(), name)
         pointer.initializer = ir.Constant(kind.as_pointer(), None)
+    wide = Emitter(module, itemsize, lanes)
     if rolled.plan.looped is None:
-        bodies = [_Body(one, rolled), _Body(Emitter(module, itemsize, lanes), rolled)]
+        bodies = [_Body(one, rolled, turns=wide), _Body(wide, rolled)]
     else:
-        bodies = [_Body(one, rolled, Emitter(module, itemsize, lanes))] * 2
+        bodies = [_Body(one, rolled, turns=wide, each=wide)] * 2
     for name, body in zip(("one", "many"), bodies, strict=True):
         emit_loop(module, body.emit, name, len(rolled.inputs), body.state)
     dtype = np.float64 if itemsize == 8 else np.float32
@@ -86,6 +89,8 @@ class Memory:
     carry: int
     record: int
     record_each: int
+    sines: int
+    cosines: int
     arrays: tuple[int, ...]
     total: int
 
@@ -100,18 +105,27 @@ def memory(rolled: Rolled, lanes: int, columns: int) -> Memory:
         wide * places.carried,
         lanes * places.records[0],
         columns * places.records[1],
+        rolled.inputs[0][1] if lanes == 1 else 0,
+        rolled.inputs[0][1] if lanes == 1 else 0,
     ]
     if lanes > 1:
         sizes += [lanes * (-(-size // lanes) * lanes) for _, size in rolled.inputs]
     starts = [0, *np.cumsum(sizes).tolist()]
-    return Memory(*starts[:6], tuple(starts[6:-1]), starts[-1])
+    return Memory(*starts[:8], tuple(starts[8:-1]), starts[-1])
 
 
 class _Body:
     """The code of one state, or of `lanes` of them."""
 
-    def __init__(self, emit: Emitter, rolled: Rolled, each: Emitter | None = None) -> None:
-        self.emit, self.each, self.rolled = emit, each, rolled
+    def __init__(
+        self,
+        emit: Emitter,
+        rolled: Rolled,
+        *,
+        turns: Emitter | None = None,
+        each: Emitter | None = None,
+    ) -> None:
+        self.emit, self.each, self.turns, self.rolled = emit, each, turns, rolled
         self.memory = memory(rolled, emit.lanes, each.lanes if each else 1)
         self.stages = [self._stage(i) for i in range(len(rolled.plan.stages))]
 
@@ -123,11 +137,14 @@ class _Body:
         build, rows, given = self._inputs(build, place)
         output = build.gep(place.output, [build.mul(place.state, place.out_stride)])
         starts = (m.frame, m.frame_each, m.sums, m.carry, m.record, m.record_each)
+        starts += (m.sines, m.cosines)
         areas = [build.gep(place.work, [_int(start)]) for start in starts]
         args = [*rows, output, place.out_stride, *areas]
         zero = emit.constant(0.0)
         self._given([*args, _int(0)], emit).put(build, areas[0], rolled.slots[0], zero)
         build = self._cleared(build, areas[2], emit)
+        if self.turns is not None and any(turned(code) for code in rolled.codes):
+            build = self._sines(build, rows[0], areas[-2], areas[-1], self.turns)
         first = rolled.plan.first_each
         for i in range(first):
             build.call(self.stages[i], [*args, _int(0)])
@@ -226,6 +243,29 @@ class _Body:
                 build, given = self._turned(build, last, given, *where, count=size % emit.lanes)
         return build, rows, given
 
+    def _sines(
+        self, build: ir.IRBuilder, row: Any, sines: Any, cosines: Any, wide: Emitter
+    ) -> ir.IRBuilder:
+        """Sines and cosines of all entries of q."""
+        graph, size, lanes = Graph(), self.rolled.inputs[0][1], wide.lanes
+        x = graph.input("q")
+        order = [graph.unary("sin", x), graph.unary("cos", x)]
+
+        def group(
+            build: ir.IRBuilder, i: Any, zero: Any, count: int = lanes
+        ) -> tuple[ir.IRBuilder, Any]:
+            start = build.mul(i, _int(lanes))
+            value = {x: load_some(wide, build, build.gep(row, [start]), 0, count)}
+            build = wide.angles(build, graph, order, value)
+            for node, area in zip(order, (sines, cosines), strict=True):
+                store_some(wide, build, value[node], build.gep(area, [start]), 0, count)
+            return build, zero
+
+        build, zero = self._loop(build, size // lanes, group, _int(0))
+        if size % lanes:
+            build, _ = group(build, _int(size // lanes), zero, size % lanes)
+        return build
+
     def _turned(
         self,
         build: ir.IRBuilder,
@@ -252,7 +292,8 @@ class _Body:
 
     def _given(self, args: list[Any], emit: Emitter, last: Any = None) -> Given:
         n = len(self.rolled.inputs)
-        output, out_stride, frame, frame_each, sums, carry, record, record_each, column = args[n:]
+        output, out_stride, frame, frame_each, sums, carry, record, record_each = args[n : n + 8]
+        sines, cosines, column = args[n + 8 :]
         return Given(
             emit=emit,
             spread=emit is self.each,
@@ -265,6 +306,7 @@ class _Body:
             carry=carry,
             record=record,
             record_each=record_each,
+            turns=(sines, cosines) if self.turns is not None else None,
             column=column,
             last=last,
         )
@@ -275,7 +317,7 @@ class _Body:
         emit = self.each if stage.each and self.each is not None else self.emit
         pointer = emit.number.as_pointer()
         inputs = [pointer] * len(rolled.inputs)
-        kind = ir.FunctionType(ir.VoidType(), [*inputs, pointer, INT, *[pointer] * 6, INT])
+        kind = ir.FunctionType(ir.VoidType(), [*inputs, pointer, INT, *[pointer] * 8, INT])
         name = f"stage_{self.emit.lanes}_{number}"
         function = ir.Function(emit.module, kind, name)
         function.linkage = "internal"

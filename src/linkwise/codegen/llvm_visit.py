@@ -36,6 +36,7 @@ class Given:
         carry: What bodies hand to their children.
         record: What bodies keep.
         record_each: What they keep for each column.
+        turns: Sines and cosines of q, where they are taken beforehand.
         column: The first column of those done together.
         last: The last body that is visited, where that depends on the column.
     """
@@ -51,6 +52,7 @@ class Given:
     carry: Any
     record: Any
     record_each: Any
+    turns: tuple[Any, Any] | None
     column: Any
     last: Any
 
@@ -129,8 +131,11 @@ class VisitCode:
     def emitted(self, build: ir.IRBuilder) -> ir.IRBuilder:
         """All of it; returns where to go on."""
         emit, visit, graph, given = self.emit, self.visit, self.code.graph, self.given
-        turned = {graph.a[n] for n in visit.order if graph.op[n] in ("sin", "cos")}
-        value = {n: self._leaf(build, self.code.leaf[n]) for n in visit.leaves if n in turned}
+        value = self._turns(build)
+        angles = {
+            graph.a[n] for n in visit.order if graph.op[n] in ("sin", "cos") and n not in value
+        }
+        value |= {n: self._leaf(build, self.code.leaf[n]) for n in visit.leaves if n in angles}
         build = emit.angles(build, graph, visit.order, value)  # nothing else is alive across calls
         for node in visit.leaves:
             if node not in value:
@@ -161,6 +166,19 @@ class VisitCode:
             total = build.fadd(given.get(build, frame, out.index), value[out.node], flags=FLAGS)
             given.put(build, frame, out.index, total)
         return build
+
+    def _turns(self, build: ir.IRBuilder) -> dict[int, Any]:
+        """Sines and cosines of q that were taken beforehand."""
+        graph, given, value = self.code.graph, self.given, dict[int, Any]()
+        if given.turns is None:
+            return value
+        known = turned(self.code)
+        for node in (n for n in self.visit.order if n in known):
+            leaf = self.code.leaf[graph.a[node]]
+            at = build.add(self._place(build, "q"), _index(leaf.offset))
+            area = given.turns[0 if graph.op[node] == "sin" else 1]
+            value[node] = given.get(build, area, at, each=False)
+        return value
 
     # ---------------------------------------------------------------------------- addresses
 
@@ -284,6 +302,17 @@ class VisitCode:
             low = value[int(guard.low)] if guard.column else float(guard.low)
             x = value[guard.check.node]
             self.status = emit.guarded(build, x, low, guard.check.high, number, self.status)
+
+
+def turned(code: ClassCode) -> set[int]:
+    """The nodes that are the sine or cosine of an entry of q."""
+    graph, found = code.graph, set[int]()
+    for node, op in enumerate(graph.op):
+        if op in ("sin", "cos"):
+            leaf = code.leaf.get(graph.a[node])
+            if leaf is not None and leaf.kind == "input" and leaf.where == "q":
+                found.add(node)
+    return found
 
 
 def _index(value: int) -> Any:

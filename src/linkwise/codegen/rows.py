@@ -27,7 +27,7 @@ def load_rows(
     found = list[Any]()
     for start in range(0, size, emit.lanes):
         valid = min(emit.lanes, size - start)
-        square = [_load(emit, build, row, start, valid) for row in rows]
+        square = [load_some(emit, build, row, start, valid) for row in rows]
         found += transposed(build, square)[:valid]
     return found
 
@@ -52,7 +52,7 @@ def store_rows(
     square = transposed(build, [*values, *[blank] * (emit.lanes - len(values))])
     rows = _rows(emit, build, array, stride, state)
     for row, vector in zip(rows, square, strict=True):
-        _store(emit, build, vector, row, start, len(values))
+        store_some(emit, build, vector, row, start, len(values))
 
 
 def transposed(build: ir.IRBuilder, square: list[Any]) -> list[Any]:
@@ -90,7 +90,7 @@ def _valid(emit: Emitter, count: int) -> Any:
     return ir.Constant(kind, [int(i < count) for i in range(emit.lanes)])
 
 
-def _load(emit: Emitter, build: ir.IRBuilder, row: Any, start: int, valid: int) -> Any:
+def load_some(emit: Emitter, build: ir.IRBuilder, row: Any, start: int, valid: int) -> Any:
     """Entries from `start` on; those beyond the row are not touched."""
     pointer = emit.type.as_pointer()
     at = build.bitcast(build.gep(row, [ir.Constant(INT, start)]), pointer)
@@ -103,9 +103,10 @@ def _load(emit: Emitter, build: ir.IRBuilder, row: Any, start: int, valid: int) 
     return build.call(load, [at, align, _valid(emit, valid), blank])
 
 
-def _store(
+def store_some(
     emit: Emitter, build: ir.IRBuilder, vector: Any, row: Any, start: int, valid: int
 ) -> None:
+    """Put entries from `start` on; those beyond the row are not touched."""
     pointer = emit.type.as_pointer()
     at = build.bitcast(build.gep(row, [ir.Constant(INT, start)]), pointer)
     if valid == emit.lanes:
