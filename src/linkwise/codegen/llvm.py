@@ -159,6 +159,8 @@ class _Body:
     def __init__(self, emit: Emitter, traced: Traced) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
         self.needed = self.graph.used(traced.wanted)
+        if len(self.needed) > LONGEST:
+            self.needed = traced.by_columns()
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
 

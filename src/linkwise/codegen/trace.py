@@ -76,6 +76,29 @@ class Traced:
         """The nodes that are stored or checked."""
         return [*self.outputs, *(check.node for check in self.checks)]
 
+    def by_columns(self) -> list[int]:
+        """All nodes that are needed, in an order in which values are used soon after they are made.
+
+        That is the order they were made in, the sweeps. In a matrix, what serves one column only
+        comes after what all share, a few columns at a time: few values are then waiting.
+        """
+        needed = self.graph.used(self.wanted)
+        if len(self.shape) != 2:
+            return needed
+        shared, width = -1, self.shape[1]
+        column = dict.fromkeys((check.node for check in self.checks), shared)
+        for i, node in enumerate(self.outputs):
+            column.setdefault(node, i % width)  # of a symmetric matrix, the upper half
+        for node in reversed(needed):
+            for x in (self.graph.a[node], self.graph.b[node]):
+                if x >= 0 and self.graph.op[node] not in ("const", "input"):
+                    own = column[node]
+                    column[x] = own if column.get(x, own) == own else shared
+        return sorted(needed, key=lambda node: (column[node] // ABREAST, node))
+
+
+ABREAST = 2
+"""Columns of a matrix that are done together: one would leave the processor waiting."""
 
 QUATERNION_SLACK = {8: 2e-6, 4: 1e-4}
 """How far |quaternion|² may be from 1, by bytes of a number."""
