@@ -432,3 +432,16 @@ def test_a_large_tree():
     agree(kernel(*arrays), want, 1e-8)
     many = kernel(*(np.tile(x, (9, 1)) for x in arrays))
     agree(many, np.tile(want, (9, 1)), 1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 9.9e4, 1e6, 1e12])
+def test_angles_of_any_size(scale):
+    """Sines and cosines are taken beforehand for one state, in the loop for many."""
+    mech = lw.models.chain(11)
+    q = scale * np.random.default_rng(0).uniform(-1, 1, (9, 11))
+    kernel = compiled(NAMED["bias"], mech)
+    many = kernel(q, np.ones(11))
+    for i in range(9):
+        want = Dense(mech, q[i], np.ones(11))(NAMED["bias"])
+        agree(kernel(q[i], np.ones(11)), want, 1e-12)
+        agree(many[i], want, 1e-12)
