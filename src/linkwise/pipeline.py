@@ -1,4 +1,7 @@
-"""The main path: derive the cheap form of an expression, plan its sweeps, run them."""
+"""The main path: derive the cheap form of an expression, plan its sweeps, run them.
+
+What a step needs is imported where it is taken: a kernel that is on disk needs none of them.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from linkwise.algebra.derivation import Derivation, random_dense, residual
 from linkwise.algebra.expr import ANY, Expr
-from linkwise.algebra.search import Budget, by_normal_form, cheapest, connect
 from linkwise.errors import ExpressionError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.cost import Cost
-from linkwise.sweeps.cost import cost as program_cost
-from linkwise.sweeps.lower import lower
-from linkwise.sweeps.program import Program
 
 if TYPE_CHECKING:
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.algebra.search import Budget
     from linkwise.codegen.c_source import CSource
     from linkwise.codegen.cuda_kernel import CudaKernel
     from linkwise.codegen.kernel import Kernel
     from linkwise.codegen.numpy_kernel import NumpyKernel
+    from linkwise.sweeps.program import Program
 
 TARGETS = ("cpu", "cuda", "c", "numpy")
 
@@ -39,6 +39,10 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
         ExpressionError: `to` was given and no path was found; says whether the two agree
             numerically on a sample of mechanisms.
     """
+    from linkwise.algebra.search import Budget, cheapest, connect
+    from linkwise.sweeps.cost import cost as program_cost
+    from linkwise.sweeps.lower import lower
+
     expr = _expression(expr)
     if to is None:
         return cheapest(expr, lambda form: program_cost(lower(form)), budget or Budget())
@@ -105,6 +109,8 @@ def prove(left: Expr, right: Expr) -> Proof:
         left: One side.
         right: The other side; a bare I takes the space of the left.
     """
+    from linkwise.algebra.search import Budget, by_normal_form, connect
+
     left, right = left + 0.0 * right, right + 0.0 * left
     if (left.range, left.domain) != (right.range, right.domain):
         raise ExpressionError(f"{left} and {right} map between different spaces.")
@@ -120,6 +126,7 @@ def prove(left: Expr, right: Expr) -> Proof:
 def _numerically(left: Expr, right: Expr) -> tuple[float, float]:
     """Largest relative differences on a few branched trees and chains."""
     from linkwise import models
+    from linkwise.algebra.derivation import random_dense, residual
 
     trees = [models.random_tree(7, seed) for seed in (1, 2, 3)]
     chains = [models.chain(5), models.chain(6)]
@@ -136,6 +143,8 @@ def _numerically(left: Expr, right: Expr) -> tuple[float, float]:
 
 def plan(expr: Expr) -> Program:
     """The sweeps of an expression as it stands, scheduled into the fewest passes."""
+    from linkwise.sweeps.lower import lower
+
     return lower(_expression(expr))
 
 
@@ -233,4 +242,4 @@ def _itemsize(dtype: Any) -> int:
     return found.itemsize
 
 
-__all__ = ["Cost", "Derivation", "Proof", "compile", "derive", "plan", "prove"]
+__all__ = ["Proof", "compile", "derive", "plan", "prove"]

@@ -13,22 +13,27 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.algebra.derivation import Derivation
 from linkwise.codegen import parameters, status
 from linkwise.codegen.machine import Machine
 from linkwise.codegen.recipe import Recipe, Signature
-from linkwise.codegen.trace import Traced
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.sweeps.program import Program
+
+if TYPE_CHECKING:
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.trace import Traced
+    from linkwise.sweeps.program import Program
 
 Status = NDArray[np.int32]
+
+SHOWN = 40
+"""Lines of the source that `explain` has."""
 
 CHUNK = 256
 """Fewest states that are worth a thread of their own."""
@@ -161,13 +166,14 @@ class Kernel:
         return status.describe(int(code), self.mech)
 
     def explain(self) -> str:
-        """The derivation, the sweeps, the operation count and where the source is."""
+        """The derivation, the sweeps, the operation count and the beginning of the source."""
         counts = ", ".join(f"{n} {op}" for op, n in sorted(self.ops.items()))
-        size = 8 * self.machine.itemsize
+        size, lines = 8 * self.machine.itemsize, self.source.splitlines()
+        head = "\n".join(lines[:SHOWN])
+        more = f"\n... {len(lines) - SHOWN} more lines: kernel.source" if len(lines) > SHOWN else ""
         return (
             f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
-            f"float{size}, {self.machine.lanes} states a vector register; kernel.source has the "
-            "LLVM text"
+            f"float{size}, {self.machine.lanes} states a vector register\n\n{head}{more}"
         )
 
     # ------------------------------------------------------------------------------- arrays

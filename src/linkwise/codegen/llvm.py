@@ -21,37 +21,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from linkwise.codegen import fastcall
+from linkwise.codegen import fastcall, fastcall_emit
 from linkwise.codegen.emit import INT, INT32, Emitter, Finite
 from linkwise.codegen.rows import load_rows, store_rows
 from linkwise.codegen.trace import Traced
+from linkwise.codegen.unit import Unit
 
 LONGEST = 4000
 """Nodes of a graph that stays in one piece."""
 
 PART = 2000
 """Nodes of one part of a longer one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A module of LLVM text, ready to be compiled.
-
-    Attributes:
-        text: The text.
-        lanes: States in a vector register.
-        itemsize: Bytes of a number.
-        work: Numbers of scratch memory that a thread needs.
-        loops: Whether there are loops over bodies, which LLVM's passes improve.
-        tables: Arrays that the module reads, by the names of the pointers to them.
-    """
-
-    text: str
-    lanes: int
-    itemsize: int
-    work: int
-    loops: bool = False
-    tables: tuple[tuple[str, Any], ...] = ()
 
 
 def emit_graph(traced: Traced, *, itemsize: int, lanes: int) -> Unit:
@@ -81,7 +61,7 @@ def finished(
     sizes = [size for _, size in traced.inputs]
     if fastcall.available():
         one = work if work_one is None else work_one  # `one` needs less than `many`
-        fastcall.emit(module, sizes, traced.shape, itemsize, one)
+        fastcall_emit.emit(module, sizes, traced.shape, itemsize, one)
     return Unit(str(module), lanes, itemsize, work, loops, tables)
 
 

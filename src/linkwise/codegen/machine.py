@@ -15,7 +15,7 @@ import llvmlite.binding as binding
 import numpy as np
 
 from linkwise.codegen import fastcall
-from linkwise.codegen.llvm import Unit
+from linkwise.codegen.unit import Unit
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int64
 SIGNATURE = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, INT, POINTER, INT, POINTER)

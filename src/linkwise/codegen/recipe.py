@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen import cache, parameters
 from linkwise.codegen.digest import UnknownContentError, digest, package
-from linkwise.codegen.roll import Rolled, roll, worth_rolling
-from linkwise.codegen.trace import Traced, trace
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.lower import lower
-from linkwise.sweeps.program import Program
 
 if TYPE_CHECKING:
-    from linkwise.codegen.llvm import Unit
+    from linkwise.algebra.derivation import Derivation
     from linkwise.codegen.machine import Machine
+    from linkwise.codegen.roll import Rolled
+    from linkwise.codegen.trace import Traced
+    from linkwise.codegen.unit import Unit
+    from linkwise.sweeps.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +75,29 @@ class Recipe:
     @cached_property
     def program(self) -> Program:
         """Its sweeps."""
+        from linkwise.sweeps.lower import lower
+
         return lower(self.derivation.result)
 
     @cached_property
     def traced(self) -> Traced:
         """Its scalar graph."""
+        from linkwise.codegen.trace import trace
+
         return trace(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
 
     @cached_property
     def is_rolled(self) -> bool:
         """Whether it has loops over bodies instead of straight code."""
+        from linkwise.codegen.roll import worth_rolling
+
         return worth_rolling(self.program, self.mech) if self.wish is None else self.wish
 
     @cached_property
     def rolled(self) -> Rolled:
         """Its loops."""
+        from linkwise.codegen.roll import roll
+
         return roll(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
 
     @cached_property

@@ -1,0 +1,27 @@
+"""Text for the compiler, with what is needed to call the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A module of LLVM text, ready to be compiled.
+
+    Attributes:
+        text: The text.
+        lanes: States in a vector register.
+        itemsize: Bytes of a number.
+        work: Numbers of scratch memory that a thread needs.
+        loops: Whether there are loops over bodies, which LLVM's passes improve.
+        tables: Arrays that the module reads, by the names of the pointers to them.
+    """
+
+    text: str
+    lanes: int
+    itemsize: int
+    work: int
+    loops: bool = False
+    tables: tuple[tuple[str, Any], ...] = ()
