@@ -9,7 +9,7 @@ The numbers of a run stand in scratch memory, each as wide as a value:
     carry   what bodies hand to their children in one stage
     record  what a body keeps from stage to stage
     arrays  the inputs with states side by side (for vectors of states only)
-    sines   and cosines of all of q, taken a vector register at a time (for one state only)
+    sines   and cosines of all of q, taken beforehand: several at a time, none waits for another
 
 A vector register holds as many states for vectors, and as many columns of one state for matrices,
 whose rows are then written as they stand. Frame and record have a second part for what depends on
@@ -50,9 +50,9 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
         pointer.initializer = ir.Constant(kind.as_pointer(), None)
     wide = Emitter(module, itemsize, lanes)
     if rolled.plan.looped is None:
-        bodies = [_Body(one, rolled, turns=wide), _Body(wide, rolled)]
+        bodies = [_Body(one, rolled, wide), _Body(wide, rolled, wide)]
     else:
-        bodies = [_Body(one, rolled, turns=wide, each=wide)] * 2
+        bodies = [_Body(one, rolled, wide, each=wide)] * 2
     for name, body in zip(("one", "many"), bodies, strict=True):
         emit_loop(module, body.emit, name, len(rolled.inputs), body.state)
     dtype = np.float64 if itemsize == 8 else np.float32
@@ -105,8 +105,8 @@ def memory(rolled: Rolled, lanes: int, columns: int) -> Memory:
         wide * places.carried,
         lanes * places.records[0],
         columns * places.records[1],
-        rolled.inputs[0][1] if lanes == 1 else 0,
-        rolled.inputs[0][1] if lanes == 1 else 0,
+        lanes * rolled.inputs[0][1],
+        lanes * rolled.inputs[0][1],
     ]
     if lanes > 1:
         sizes += [lanes * (-(-size // lanes) * lanes) for _, size in rolled.inputs]
@@ -121,11 +121,13 @@ class _Body:
         self,
         emit: Emitter,
         rolled: Rolled,
+        wide: Emitter,
         *,
-        turns: Emitter | None = None,
         each: Emitter | None = None,
     ) -> None:
-        self.emit, self.each, self.turns, self.rolled = emit, each, turns, rolled
+        self.emit, self.each, self.wide, self.rolled = emit, each, wide, rolled
+        angles = sum(len(turned(code)) // 2 * len(code.kind.bodies) for code in rolled.codes)
+        self.turns = 2 * angles >= rolled.inputs[0][1] > 0  # not where most of q is no angle
         self.memory = memory(rolled, emit.lanes, each.lanes if each else 1)
         self.stages = [self._stage(i) for i in range(len(rolled.plan.stages))]
 
@@ -143,8 +145,8 @@ class _Body:
         zero = emit.constant(0.0)
         self._given([*args, _int(0)], emit).put(build, areas[0], rolled.slots[0], zero)
         build = self._cleared(build, areas[2], emit)
-        if self.turns is not None and any(turned(code) for code in rolled.codes):
-            build = self._sines(build, rows[0], areas[-2], areas[-1], self.turns)
+        if self.turns and emit.lanes == 1:
+            build = self._sines(build, rows[0], areas[-2], areas[-1])
         first = rolled.plan.first_each
         for i in range(first):
             build.call(self.stages[i], [*args, _int(0)])
@@ -236,29 +238,26 @@ class _Body:
                 given = build.fadd(given, finite_rows(emit, build, rows[-1], stride, size))
                 continue
             rows.append(build.gep(place.work, [_int(self.memory.arrays[i])]))
-            where = (array, stride, place.state, rows[-1])
+            turns = self.turns and i == 0
+            where = (array, stride, place.state, rows[-1], place.work if turns else None)
             build, given = self._loop(build, size // emit.lanes, self._turned, given, *where)
             if size % emit.lanes:
                 last = _int(size // emit.lanes)
                 build, given = self._turned(build, last, given, *where, count=size % emit.lanes)
         return build, rows, given
 
-    def _sines(
-        self, build: ir.IRBuilder, row: Any, sines: Any, cosines: Any, wide: Emitter
-    ) -> ir.IRBuilder:
-        """Sines and cosines of all entries of q."""
-        graph, size, lanes = Graph(), self.rolled.inputs[0][1], wide.lanes
-        x = graph.input("q")
-        order = [graph.unary("sin", x), graph.unary("cos", x)]
+    def _sines(self, build: ir.IRBuilder, row: Any, sines: Any, cosines: Any) -> ir.IRBuilder:
+        """Sines and cosines of all entries of q of one state."""
+        wide, size, lanes = self.wide, self.rolled.inputs[0][1], self.wide.lanes
 
         def group(
             build: ir.IRBuilder, i: Any, zero: Any, count: int = lanes
         ) -> tuple[ir.IRBuilder, Any]:
             start = build.mul(i, _int(lanes))
-            value = {x: load_some(wide, build, build.gep(row, [start]), 0, count)}
-            build = wide.angles(build, graph, order, value)
-            for node, area in zip(order, (sines, cosines), strict=True):
-                store_some(wide, build, value[node], build.gep(area, [start]), 0, count)
+            x = load_some(wide, build, build.gep(row, [start]), 0, count)
+            build, pairs = _sincos(wide, build, [x])
+            for found, area in zip(pairs[0], (sines, cosines), strict=True):
+                store_some(wide, build, found, build.gep(area, [start]), 0, count)
             return build, zero
 
         build, zero = self._loop(build, size // lanes, group, _int(0))
@@ -275,17 +274,25 @@ class _Body:
         stride: Any,
         state: Any,
         area: Any,
+        work: Any,
         count: int = 0,
     ) -> tuple[ir.IRBuilder, Any]:
-        """A square of entries from rows of states to states side by side."""
+        """A square of entries from rows of states to states side by side; sines, if `work`."""
         emit = self.emit
         start = build.mul(i, _int(emit.lanes))
         entries = build.gep(array, [start])
         values = load_rows(emit, build, entries, stride, state, count or emit.lanes)
-        for j, x in enumerate(values):
-            at = build.gep(area, [build.mul(build.add(start, _int(j)), _int(emit.lanes))])
-            build.store(x, build.bitcast(at, emit.type.as_pointer()), align=emit.itemsize)
-            given = emit.vanishing(build, given, x)
+        areas, found = [area], [[x] for x in values]
+        if work is not None:
+            build, pairs = _sincos(emit, build, values)
+            areas += [build.gep(work, [_int(m)]) for m in (self.memory.sines, self.memory.cosines)]
+            found = [[x, *pair] for x, pair in zip(values, pairs, strict=True)]
+        for j, entries in enumerate(found):
+            at = build.mul(build.add(start, _int(j)), _int(emit.lanes))
+            for x, into in zip(entries, areas, strict=True):
+                pointer = build.bitcast(build.gep(into, [at]), emit.type.as_pointer())
+                build.store(x, pointer, align=emit.itemsize)
+            given = emit.vanishing(build, given, entries[0])
         return build, given
 
     # ------------------------------------------------------------------------------- a stage
@@ -306,7 +313,7 @@ class _Body:
             carry=carry,
             record=record,
             record_each=record_each,
-            turns=(sines, cosines) if self.turns is not None else None,
+            turns=(sines, cosines) if self.turns else None,
             column=column,
             last=last,
         )
@@ -407,6 +414,18 @@ class _Body:
             x = build.extract_element(x, ir.Constant(INT32, 0))
             build.store(self.emit.checked(build, check, x, build.load(place)), place)
         return status
+
+
+def _sincos(
+    emit: Emitter, build: ir.IRBuilder, values: list[Any]
+) -> tuple[ir.IRBuilder, list[tuple[Any, Any]]]:
+    """The sine and the cosine of each value."""
+    graph = Graph()
+    nodes = [graph.input("angle") for _ in values]
+    pairs = [(graph.unary("sin", x), graph.unary("cos", x)) for x in nodes]
+    value = dict(zip(nodes, values, strict=True))
+    build = emit.angles(build, graph, [n for pair in pairs for n in pair], value)
+    return build, [(value[s], value[c]) for s, c in pairs]
 
 
 def _busy(visit: Visit) -> bool:
