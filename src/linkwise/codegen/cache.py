@@ -14,7 +14,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 HEADER = b"linkwise kernel 1\n"
@@ -81,7 +81,7 @@ def path() -> Path | None:
 
 
 @contextlib.contextmanager
-def _folder(*, make: bool = False) -> Iterator[int | None]:
+def _folder(*, make: bool = False) -> Generator[int | None]:
     """The open folder, if it is private."""
     where = path()
     if where is None:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import Space
@@ -47,13 +48,12 @@ def _of(thing: Any, memo: dict[int, bytes]) -> bytes:
 
 
 def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
-    if isinstance(thing, np.ndarray):
-        if thing.dtype.hasobject:
+    if isinstance(thing, np.ndarray | np.generic):
+        array = cast("NDArray[Any]", np.asarray(cast(Any, thing)))
+        if array.dtype.hasobject:
             raise UnknownContentError("an array of objects")
-        yield f"{thing.dtype.str}{thing.shape}".encode()
-        yield np.ascontiguousarray(thing).tobytes()
-    elif isinstance(thing, np.generic):
-        yield repr(thing).encode()
+        yield f"{array.dtype.str}{array.shape}".encode()
+        yield np.ascontiguousarray(array).tobytes()
     elif isinstance(thing, Space):
         yield thing.name.encode()
     elif isinstance(thing, Expr):
@@ -71,8 +71,9 @@ def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
         for node in thing.nodes:
             yield from (_of(x, memo) for x in (node.name, node.body, node.pose))
     elif isinstance(thing, tuple | list):
-        yield f"{len(thing)}".encode()
-        yield from (_of(x, memo) for x in thing)
+        items: list[Any] = list(thing)  # type: ignore[arg-type]
+        yield f"{len(items)}".encode()
+        yield from (_of(x, memo) for x in items)
     elif is_dataclass(thing):
         for part in fields(thing):
             yield part.name.encode()

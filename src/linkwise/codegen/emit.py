@@ -165,7 +165,8 @@ class Emitter:
     def vanishing(self, build: ir.IRBuilder, total: Any, x: Any) -> Any:
         """total + 0 x: stays zero as long as all x are finite."""
         zero = self.constant(0.0)
-        return build.fadd(total, build.fmul(x, zero, flags=FLAGS), flags=FLAGS)
+        product: Any = build.fmul(x, zero, flags=FLAGS)  # type: ignore[call-arg]
+        return build.fadd(total, product, flags=FLAGS)  # type: ignore[call-arg]
 
     def concluded(self, build: ir.IRBuilder, status: Any, given: Any, result: Any) -> Any:
         """The status as int32: 2 for a result that is not finite, 1 above all for such input."""

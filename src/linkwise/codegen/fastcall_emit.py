@@ -43,7 +43,7 @@ def emit(
     It returns None where the careful path has to be taken.
     """
     kind = ir.ArrayType(INT, ENTRIES)
-    table = ir.GlobalVariable(module, kind, "table")
+    table: Any = ir.GlobalVariable(module, kind, "table")
     table.initializer = ir.Constant(kind, [0] * ENTRIES)
     function = ir.Function(
         module, ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT]), "fast"

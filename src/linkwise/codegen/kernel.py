@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,16 +222,19 @@ class Kernel:
         usable = within and whole and array.flags.aligned and array.dtype.isnative
         return array if usable else np.ascontiguousarray(array, dtype=self.dtype)
 
-    def _output(self, out: Array | None, batch: int | None) -> Array:
+    def _output(self, out: Any, batch: int | None) -> Array:
         shape = self.signature.shape if batch is None else (batch, *self.signature.shape)
         if out is None:
             return np.empty(shape, self.dtype)
-        if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != self.dtype:
-            found = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out)
-            raise ShapeError(f"out is {found}; it must be an array of {self.dtype} {shape}.")
-        if not out.flags.writeable:
+        wanted = f"it must be an array of {self.dtype} {shape}."
+        if not isinstance(out, np.ndarray):
+            raise ShapeError(f"out is a {type(out).__name__}; {wanted}")
+        given = cast("NDArray[Any]", out)
+        if given.shape != shape or given.dtype != self.dtype:
+            raise ShapeError(f"out is {given.dtype} {given.shape}; {wanted}")
+        if not given.flags.writeable:
             raise ShapeError("out is read-only.")
-        return out
+        return given
 
     # ------------------------------------------------------------------------------ running
 
@@ -250,9 +253,9 @@ class Kernel:
         wide = self.machine.lanes
         step = -(-count // (wanted * wide)) * wide
         parts = [(i, min(i + step, count)) for i in range(0, count, step)]
-        done = _pool(wanted).map(lambda part: self._part(rows, out, codes, *part), parts)
-        for _ in done:
-            pass
+        pool = _pool(wanted, os.getpid())
+        for done in [pool.submit(self._part, rows, out, codes, *part) for part in parts]:
+            done.result()
 
     def _part(
         self, rows: list[NDArray[Any]], out: Array, codes: Status, begin: int, end: int
@@ -303,7 +306,7 @@ class Kernel:
             return
         if batch is None:
             raise self._error(int(codes[0]), rows)
-        kinds = Counter(codes[bad].tolist())
+        kinds = Counter[int](int(code) for code in codes[bad])
         worst, times = kinds.most_common(1)[0]
         first = int(bad[0])
         told = self.describe(int(codes[first]))
@@ -343,15 +346,17 @@ def _contiguous_rows(array: NDArray[Any]) -> bool:
     return bool(array.strides[0] % array.itemsize == 0) and bool(array.flags.aligned)
 
 
-def _codes(status: Status | None, batch: int | None) -> Status:
+def _codes(status: Any, batch: int | None) -> Status:
     count = 1 if batch is None else batch
     if status is None:
         return np.empty(count, np.int32)
     shape = () if batch is None else (batch,)
-    fits = isinstance(status, np.ndarray) and status.dtype == np.int32 and status.shape == shape
-    if not fits or not status.flags.c_contiguous or not status.flags.writeable:
-        raise ShapeError(f"status must be a contiguous array of int32 {shape}.")
-    return status.reshape(count)
+    if isinstance(status, np.ndarray):
+        given = cast("NDArray[Any]", status)
+        usable = given.flags.c_contiguous and given.flags.writeable
+        if usable and given.dtype == np.int32 and given.shape == shape:
+            return given.reshape(count)
+    raise ShapeError(f"status must be a contiguous array of int32 {shape}.")
 
 
 def _list(names: tuple[str, ...]) -> str:
@@ -365,5 +370,6 @@ def _cores() -> int:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a forked one has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="linkwise")

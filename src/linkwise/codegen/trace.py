@@ -248,7 +248,7 @@ class Trace(Run):
             start = int(self.mech.q_start[k])
             four = self.q[start + part.start : start + part.stop]
             if any(x.node in used for x in four):
-                square = sum((x * x for x in four[1:]), four[0] * four[0])
+                square: Any = sum((x * x for x in four[1:]), four[0] * four[0])
                 found.append(Check(status.quaternion(k), square.node, 1.0 - slack, 1.0 + slack))
         return found
 
