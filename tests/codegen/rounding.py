@@ -13,7 +13,8 @@ It is a bound, and behind many inverses a wide one, since it takes all errors to
     depth · u · max (|A⁻¹| |A| |A⁻¹| ...)
 
 with the matrices of the expression is sharper, where depth is the longest chain of operations: the
-solution for a matrix that differs from A by as much as rounding does.
+solution for a matrix that differs from A by as much as rounding does. Quantities of articulated
+bodies have the inverses D⁻¹ inside, so that the condition of D is a factor.
 """
 
 from __future__ import annotations
@@ -86,14 +87,15 @@ def rounded(traced: Traced, given: list[np.ndarray], itemsize: int = 8) -> Round
     stack = [np.zeros((0, count))]  # for those without outputs
     values = np.concatenate([*stack, *(value[n][None] for n in traced.outputs)]).T
     errors = np.concatenate([*stack, *(error[n][None] for n in traced.outputs)]).T
-    return Rounded(values, SECOND_ORDER * errors, fails, unsure)
+    tiny = float(np.finfo(np.float64 if itemsize == 8 else np.float32).tiny)  # underflow
+    return Rounded(values, SECOND_ORDER * errors + tiny, fails, unsure)
 
 
 def depth(traced: Traced) -> int:
-    """Operations one after the other, at most."""
+    """Roundings one after the other, at most; a constant is rounded too."""
     graph, found = traced.graph, dict[int, int]()
     for node in graph.used(traced.wanted):
         leaf = graph.op[node] in ("const", "input")
         operands = () if leaf else (x for x in (graph.a[node], graph.b[node]) if x >= 0)
-        found[node] = max((1 + found[x] for x in operands), default=0)
-    return max(found.values(), default=0)
+        found[node] = max((1 + found[x] for x in operands), default=1)
+    return max(found.values(), default=1)

@@ -33,6 +33,9 @@ STATES = 17
 DENSE = (0, 1, STATES - 1)
 """States that are looked at as matrices and by the interpreter, which are slow."""
 
+WIDE = 16.0
+"""A running bound that is so many times as wide as that of the matrices is given up for it."""
+
 OTHER_ROUNDING = 64.0
 """The same operations, fused or not: how much more one may err than the other."""
 
@@ -90,16 +93,24 @@ class Case:
 
     @cached_property
     def magnitudes(self) -> np.ndarray:
-        """The expression if nothing in it cancelled (states, n)."""
-        found = [trees.magnitude(self.matrices(i), self.expr).ravel() for i in range(STATES)]
+        """The largest entry if nothing cancelled, times the condition of D (states,)."""
+        found = list[float]()
+        for i in range(STATES):
+            dense = self.matrices(i)
+            sizes = [trees.magnitude(dense, x).max(initial=0.0) for x in (self.expr, self.result)]
+            found.append(max(sizes) * trees.condition(dense))
         return np.array(found)
 
-    def dense(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+    def dense(self, i: int) -> tuple[np.ndarray, float]:
         """The matrices of state i multiplied out, and how far rounding can lead them astray."""
-        # Inner products of that length, a factor after the other, in as many recursions.
-        longest = 6 * self.mech.n_bodies * max(1, sum(1 for _ in leaves(self.expr)))
-        error = longest * self.mech.n_bodies * UNIT[8] * self.magnitudes[i]
+        error = self.longest * UNIT[8] * self.magnitudes[i]
         return self.matrices(i).matrix(self.expr).ravel(), error
+
+    @property
+    def longest(self) -> int:
+        """Roundings: inner products, a factor after the other, in as many recursions as bodies."""
+        factors = max(1, sum(1 for _ in leaves(self.expr)))
+        return 6 * self.mech.n_bodies * factors * self.mech.n_bodies
 
     def interpreted(self, i: int) -> np.ndarray:
         """The sweeps of the expression as it stands."""
@@ -121,14 +132,17 @@ class Case:
         traced = trace(program, self.mech, self.nodes, itemsize=itemsize)
         given = self.rows([name for name, _ in traced.inputs])
         found = rounded(traced, given, itemsize)
-        largest = self.magnitudes.max(axis=1, initial=0.0)
-        sharper = depth(traced) * UNIT[itemsize] * largest
-        if itemsize == 4:  # what the same graph errs by in NumPy is the sharpest of all
+        # Loops do not fold constants: what is zero by structure is rounded there.
+        unit = UNIT[itemsize] * (self.longest if whole else depth(traced))
+        sharper = unit * self.magnitudes
+        wide = found.error.max(axis=1, initial=0.0) > WIDE * sharper
+        if itemsize == 4 and not whole:  # what the same graph errs by in NumPy is sharpest of all
             with np.errstate(all="ignore"):
                 apart = np.abs(evaluate(traced, given, "float32") - found.value)
-            floor = depth(traced) * UNIT[4] * np.abs(found.value).max(axis=1, initial=0.0)
+            floor = unit * np.abs(found.value).max(axis=1, initial=0.0)
             sharper = np.fmin(sharper, OTHER_ROUNDING * apart.max(axis=1, initial=0.0) + floor)
-        return replace(found, error=np.fmin(found.error, sharper[:, None]))
+        error = np.where(wide[:, None], np.fmin(found.error, sharper[:, None]), found.error)
+        return replace(found, error=np.fmax(error, sharper[:, None]) if whole else error)
 
     # -------------------------------------------------------------------------------- kernels
 
@@ -143,14 +157,7 @@ class Case:
         """The emitted C, as strict as the compiler can be, state by state."""
         made = lw.compile(self.expr, self.mech, nodes=self.nodes, target="c", dtype=dtype)
         assert isinstance(made, CSource)
-        made = made.named("rung")
-        made.write(folder)
-        flags = [*STRICT, "-shared", "-fPIC", "rung.c", "-o", "rung.so", "-lm"]
-        done = subprocess.run(
-            [str(C_COMPILER), *flags], cwd=folder, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[:3000]
-        function = ctypes.CDLL(str(folder / "rung.so")).rung
+        function = built(made.named("rung"), folder)
         rows = [np.ascontiguousarray(x, dtype=dtype) for x in self.rows(made.arguments)]
         out = np.full((STATES, int(np.prod(made.shape))), 7.0, dtype)
         codes = np.empty(STATES, np.int32)
@@ -188,6 +195,17 @@ class Compiled:
         codes = np.full(count, -1, np.int32)
         out = self.kernel(*(x[:count] for x in self.rows), status=codes)
         return out.reshape(count, -1), codes
+
+
+def built(made: CSource, folder: Path) -> ctypes._CFuncPtr:
+    """The function of emitted C, from a shared object."""
+    made.write(folder)
+    flags = [*STRICT, "-shared", "-fPIC", f"{made.name}.c", "-o", "rung.so", "-lm"]
+    done = subprocess.run(
+        [str(C_COMPILER), *flags], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[:3000]
+    return getattr(ctypes.CDLL(str(folder / "rung.so")), made.name)
 
 
 def _short(values: list[np.ndarray]) -> np.ndarray:

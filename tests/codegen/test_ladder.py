@@ -8,29 +8,46 @@ condition (`rounding.py`), state by state; statuses agree wherever rounding does
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.algebra import J, N, bias, f, mass, tau
+from linkwise.algebra.dense import STATE_BLOCKS
+from linkwise.algebra.derivation import leaves
+from linkwise.algebra.role import Memoryless, Shift
+from linkwise.codegen import status
 from linkwise.dynamics.quantity import QUANTITIES, expression
-from linkwise.errors import LoweringError
+from linkwise.errors import ExpressionError, LoweringError
 from tests.algebra import trees
-from tests.codegen.rungs import C_COMPILER, CPP_COMPILER, DENSE, FEW, STATES, Case
+from tests.algebra.expressions import random_expression
+from tests.codegen.cuda_on_host import OnHost
+from tests.codegen.rungs import C_COMPILER, CPP_COMPILER, DENSE, FEW, STATES, Case, built
 
+FORWARD = (mass + N).inv @ (tau - bias)
 MECHANISMS = {
-    "tree": lambda: lw.models.random_tree(5, 3),
-    "floating": lambda: lw.models.random_tree(4, 2, floating=True),
+    "tree": lambda: lw.models.random_tree(4, 1),
+    "floating": lambda: lw.models.random_tree(3, 2, floating=True),
     "chain": lambda: lw.models.chain(4),
     "limb": lambda: trees.serial(4),
     "welded": lambda: trees.welded(3),
 }
-NAMED = [(name, which) for name in QUANTITIES for which in MECHANISMS]
-USUAL = [pair for i, pair in enumerate(NAMED) if i % len(MECHANISMS) == (i // 5) % 3]
-"""Each quantity on one of the first three mechanisms; the others are marked slow."""
+USUAL = {name: list(MECHANISMS)[i % 3] for i, name in enumerate(QUANTITIES)}
+USUAL["operational_inertia"] = "floating"
+"""The mechanism of each quantity in the default run; the others are marked slow."""
 
-SINGULAR = [("operational_inertia", "chain"), ("operational_inertia", "welded")]
+SINGULAR = [("operational_inertia", which) for which in ("tree", "chain", "welded")]
 """Where six directions cannot be accelerated independently."""
+
+KERNELS = {
+    "cpu": {},
+    "rolled": {"rolled": True},
+    "c": {"target": "c"},
+    "cuda": {"target": "cuda"},
+}
+"""Ways to compile, as options of `lw.compile`; the card's source is made when it is asked for."""
 
 
 def agree(rung, found, expected, bound, rows):
@@ -53,8 +70,8 @@ def climb(case, folder, *, least=3):
     right = case.bound()
     straight = case.kernel()
     scalar, codes = straight.one_by_one()
-    same_trouble("scalar", codes, right)
     fine = codes == 0
+    same_trouble("scalar", codes, right)
     assert fine.sum() >= least, f"only {fine.sum()} of {STATES} states have a result"
     agree("scalar", scalar, right.value, 2.0 * right.error, fine)  # both round
     slow(case, scalar, right, [i for i in DENSE if fine[i]])
@@ -99,7 +116,7 @@ def slow(case, scalar, right, states):
         except LoweringError as refused:  # derivation has to come first
             assert "cannot invert" in str(refused)
         for rung, found in rungs.items():
-            agree(f"{rung} against matrices", found[None], dense[None], error[None], [0])
+            agree(f"{rung} against matrices", found, dense, error, slice(None))
 
 
 def single(case, right):
@@ -129,13 +146,15 @@ def nodes_of(mech):
 @pytest.mark.parametrize(
     ("name", "which"),
     [
-        pytest.param(*pair, marks=() if pair in USUAL else pytest.mark.slow)
-        for pair in NAMED
-        if pair not in SINGULAR
+        pytest.param(name, which, marks=() if USUAL[name] == which else pytest.mark.slow)
+        for name in QUANTITIES
+        for which in MECHANISMS
+        if (name, which) not in SINGULAR
     ],
 )
 def test_named_quantities(name, which, tmp_path):
-    mech, number = MECHANISMS[which](), NAMED.index((name, which))
+    mech = MECHANISMS[which]()
+    number = list(QUANTITIES).index(name) + list(MECHANISMS).index(which)
     frame = "world" if number % 2 else "node"
     expr = expression(name, armature=number % 3 != 0, frame=frame)
     nodes = nodes_of(mech)[: 1 if name == "operational_inertia" else 2]
@@ -144,7 +163,121 @@ def test_named_quantities(name, which, tmp_path):
 
 @pytest.mark.parametrize("kind", lw.models.HINGE_KINDS)
 def test_every_hinge(kind, tmp_path):
-    """A branch of two bodies on one, each on that hinge or a pin."""
-    mech = lw.models.random_tree(3, 5, hinges=(kind, "pin", kind))
-    expr = (mass + N).inv @ (tau - bias + J.T @ f)
-    climb(Case(expr, mech, [mech.bodies[-1].name]), tmp_path)
+    """A body on that hinge, and another one on it; a welded body carries one on a pin."""
+    hinges = (kind, "pin") if kind == "locked" else (kind,)
+    climb(Case(FORWARD, lw.models.random_tree(2, 1, hinges=hinges)), tmp_path)
+
+
+# ----------------------------------------------------------------------- random expressions
+
+SIMPLE = ("pin", "prismatic", "helical", "cylindrical", "universal")
+SMALL = (
+    lambda seed: lw.models.random_tree(3, seed, hinges=SIMPLE),
+    lambda seed: lw.models.random_tree(2, seed, hinges=SIMPLE, floating=True),
+    lambda seed: lw.models.random_tree(3, seed, hinges=("spherical", "pin", "locked")),
+    lambda seed: lw.models.chain(3),
+)
+QUICK = (7, 12, 20, 26, 28, 35, 42, 47, 59)
+"""Draws that take few operations and a few seconds through all rungs."""
+
+
+def is_own(expr):
+    """Whether there is an operator in it that is not one of the mechanism."""
+    blocks = (leaf.role for leaf in leaves(expr) if isinstance(leaf.role, Memoryless | Shift))
+    return any(key.source not in (*STATE_BLOCKS, "phi") for key in blocks)
+
+
+@pytest.mark.parametrize(
+    "seed", [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in range(60)]
+)
+def test_random_expressions(seed, tmp_path):
+    expr = random_expression(np.random.default_rng(seed), 5, sums=1)
+    mech = SMALL[seed % len(SMALL)](seed % 23)
+    if is_own(expr):  # its values are no numbers of the mechanism, and no vectors
+        for options in KERNELS.values():
+            with pytest.raises(ExpressionError, match=r"no value was given for [QCF]"):
+                _ = lw.compile(expr, mech, nodes=nodes_of(mech), **options).ops
+    else:
+        climb(Case(expr, mech, nodes_of(mech), seed=seed), tmp_path, least=1)
+
+
+# ---------------------------------------------------------------------- refused, and trouble
+
+
+def test_an_inverse_that_needs_pivots_is_for_the_interpreter():
+    """(J 𝓜⁻¹ J* + J τ f*)⁻¹ f: not symmetric, so kernels refuse it and the interpreter does it."""
+    mech = lw.models.puma560()
+    expr = (J @ mass.inv @ J.T + J @ tau @ f.T).inv @ f
+    case = Case(expr, mech, ["link_6"])
+    for options in KERNELS.values():
+        with pytest.raises(LoweringError, match=r"it is not symmetric.*The interpreter evaluates"):
+            _ = lw.compile(expr, mech, nodes=["link_6"], **options).ops
+    dense, error = case.dense(0)
+    agree("numpy", case.by_numpy([0])[0], dense, error, slice(None))
+
+
+def test_a_matrix_that_is_singular_everywhere(tmp_path):
+    """Four hinges cannot accelerate a body in six directions."""
+    mech = lw.models.chain(4)
+    expr = expression("operational_inertia")
+    case = Case(expr, mech, [mech.bodies[-1].name])
+    kernels = {"straight": case.kernel(), "rolled": case.kernel(rolled=True)}
+    answers = {rung: kernel.batch(STATES) for rung, kernel in kernels.items()}
+    answers["one by one"] = kernels["straight"].one_by_one()
+    if CPP_COMPILER is not None:
+        answers["CUDA"] = case.cuda_on_host(tmp_path)
+    for rung, (found, codes) in answers.items():
+        assert (codes == status.MATRIX).all(), rung
+        assert np.isnan(found).all(), rung
+    with pytest.raises(LoweringError, match="singular in nearly every one"):
+        lw.compile(expr, mech, nodes=case.nodes, target="c")  # there is nothing to test itself with
+
+
+def two_bodies():
+    """A trunk that floats, and an arm on it."""
+    inertia = lw.SpatialInertia.from_com(2.0, (0.1, 0.0, 0.2), (0.1, 0.2, 0.3))
+    b = lw.Builder("trunk and arm")
+    b.body("trunk", "world", lw.Free(), inertia=inertia)
+    b.body("arm", "trunk", lw.Pin((0.0, 1.0, 0.0)), inertia=inertia)
+    return b.build()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_every_target_gives_the_same_status(dtype, tmp_path):
+    mech = two_bodies()
+    options = {"parameters": ["armature"], "dtype": dtype}
+    rng, count = np.random.default_rng(0), 9
+    q = np.array([mech.random(rng) for _ in range(count)])
+    armature = np.full((count, mech.nv), 0.1)
+    rows = [q, *rng.standard_normal((2, count, mech.nv)), armature]
+    rows[1][1, 3] = np.nan
+    rows[2][2, 6] = -np.inf
+    q[3, :4] *= 1.01
+    armature[4, 6] = -1e3  # D of the arm; what it carries of the trunk is spoilt
+    armature[5, :6] = -1e3
+    rows[2][6] = 0.9 * np.finfo(dtype).max
+    armature[7, 0] = np.inf
+    expected = [0, 1, 1, status.quaternion(0), status.hinge(1), status.hinge(0), 2, 1, 0]
+    rows = [x.astype(dtype) for x in rows]
+    for rolled in (False, True):
+        kernel = lw.compile(FORWARD, mech, rolled=rolled, **options)
+        codes, code = np.empty(count, np.int32), np.empty((), np.int32)
+        out = kernel(*rows, status=codes)
+        assert codes.tolist() == expected
+        assert (np.isnan(out).all(axis=1) == (codes != 0)).all()
+        for i in range(count):
+            kernel(*(x[i] for x in rows), status=code)
+            assert code == expected[i]
+    if C_COMPILER is not None:
+        made = lw.compile(FORWARD, mech, target="c", **options).named("rung")
+        function, out = built(made, tmp_path), np.empty(mech.nv, dtype)
+        for i in range(count):
+            pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*(x[i] for x in rows), out)]
+            assert function(*pointers) == expected[i]
+            assert np.isnan(out).all() == (expected[i] != 0)
+    if CPP_COMPILER is not None:
+        made = lw.compile(FORWARD, mech, target="cuda", **options)
+        host = OnHost(made.emitted, len(rows), tmp_path, CPP_COMPILER)
+        out, codes, trouble = host(rows, mech.nv, count)
+        assert codes.tolist() == expected and trouble == (7, 1)
+        assert (np.isnan(out).all(axis=1) == (codes != 0)).all()
