@@ -78,9 +78,12 @@ def test_a_result_may_overwrite_an_input():
     np.testing.assert_array_equal(shifted[:-1], expected)
 
 
-def test_threads_share_a_batch_and_a_kernel():
+@pytest.mark.parametrize("rolled", [False, True])
+def test_threads_share_a_batch_and_a_kernel(rolled):
+    """Loops over bodies have scratch memory, one for each thread."""
     mech = lw.models.seven_dof_arm()
-    kernel = lw.compile(FORWARD, mech)
+    kernel = lw.compile(FORWARD, mech, rolled=rolled)
+    assert bool(kernel.machine.work) == rolled
     q, v, force = states(mech, 3001)
     expected = kernel(q, v, force, threads=1)
     for threads in (2, 3, 8):

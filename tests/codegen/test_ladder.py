@@ -213,7 +213,7 @@ def test_an_inverse_that_needs_pivots_is_for_the_interpreter():
         with pytest.raises(LoweringError, match=r"it is not symmetric.*The interpreter evaluates"):
             _ = lw.compile(expr, mech, nodes=["link_6"], **options).ops
     dense, error = case.dense(0)
-    agree("numpy", case.by_numpy([0])[0], dense, error, slice(None))
+    assert np.abs(case.by_numpy([0])[0] - dense).max() <= error
 
 
 def test_a_matrix_that_is_singular_everywhere(tmp_path):
