@@ -28,8 +28,8 @@ def digest(*things: Any) -> str:
     """The fingerprint of some things, 64 hexadecimal digits.
 
     Raises:
-        UnknownContentError: They contain something, like the functions of a custom hinge, that has no content
-            to compare.
+        UnknownContentError: They contain something that has no content to compare, like the
+            functions of a custom hinge.
     """
     memo: dict[int, bytes] = {}
     return hashlib.sha256(b"".join(_of(thing, memo) for thing in things)).hexdigest()
@@ -49,7 +49,7 @@ def _of(thing: Any, memo: dict[int, bytes]) -> bytes:
 
 def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
     if isinstance(thing, np.ndarray | np.generic):
-        array = cast("NDArray[Any]", np.asarray(cast(Any, thing)))
+        array: NDArray[Any] = np.asarray(cast(Any, thing))
         if array.dtype.hasobject:
             raise UnknownContentError("an array of objects")
         yield f"{array.dtype.str}{array.shape}".encode()
