@@ -81,10 +81,10 @@ def test_a_result_may_overwrite_an_input():
 @pytest.mark.parametrize("rolled", [False, True])
 def test_threads_share_a_batch_and_a_kernel(rolled):
     """Loops over bodies have scratch memory, one for each thread."""
-    mech = lw.models.seven_dof_arm()
+    mech = lw.models.chain(40) if rolled else lw.models.seven_dof_arm()
     kernel = lw.compile(FORWARD, mech, rolled=rolled)
     assert bool(kernel.machine.work) == rolled
-    q, v, force = states(mech, 3001)
+    q, v, force = states(mech, 6001)
     expected = kernel(q, v, force, threads=1)
     for threads in (2, 3, 8):
         np.testing.assert_array_equal(kernel(q, v, force, threads=threads), expected)
