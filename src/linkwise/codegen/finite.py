@@ -67,7 +67,8 @@ def _part(
     total.add_incoming(zero, before)
     at = build.gep(row, [build.add(start, build.mul(i, ir.Constant(INT, step)))])
     x = build.load(build.bitcast(at, kind.as_pointer()), align=emit.itemsize)
-    more = build.fadd(total, build.fmul(x, zero, flags=FLAGS), flags=FLAGS)
+    product: Any = build.fmul(x, zero, flags=FLAGS)  # type: ignore[call-arg]
+    more = build.fadd(total, product, flags=FLAGS)  # type: ignore[call-arg]
     after = build.add(i, ir.Constant(INT, 1))
     i.add_incoming(after, loop)
     total.add_incoming(more, loop)

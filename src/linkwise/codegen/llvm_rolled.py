@@ -46,7 +46,7 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     module = ir.Module(name="linkwise")
     one = Emitter(module, itemsize, 1)
     for name, kind in ((COLUMNS, one.number), (PLACES, INT32), (LAST, INT32)):
-        pointer = ir.GlobalVariable(module, kind.as_pointer(), name)
+        pointer: Any = ir.GlobalVariable(module, kind.as_pointer(), name)
         pointer.initializer = ir.Constant(kind.as_pointer(), None)
     wide = Emitter(module, itemsize, lanes)
     if rolled.plan.looped is None:
@@ -110,8 +110,10 @@ def memory(rolled: Rolled, lanes: int, columns: int) -> Memory:
     ]
     if lanes > 1:
         sizes += [lanes * (-(-size // lanes) * lanes) for _, size in rolled.inputs]
-    starts = [0, *np.cumsum(sizes).tolist()]
-    return Memory(*starts[:8], tuple(starts[8:-1]), starts[-1])
+    starts: list[int] = [0, *np.cumsum(sizes).tolist()]
+    frame, frame_each, sums, carry, record, record_each, sines, cosines, *arrays, total = starts
+    parts = (frame, frame_each, sums, carry, record, record_each, sines, cosines)
+    return Memory(*parts, tuple(arrays), total)
 
 
 class _Body:

@@ -82,7 +82,7 @@ class Given:
         if self.spread:
             assert last is not None
             place = build.gep(self.output, [entry])
-            at = build.bitcast(place, emit.type.as_pointer())
+            at: Any = build.bitcast(place, emit.type.as_pointer())
             bits = ir.VectorType(ir.IntType(1), emit.lanes)
             ahead = build.sub(_index(last), self.column)
             wide = ir.VectorType(INT, emit.lanes)
@@ -163,7 +163,7 @@ class VisitCode:
                 build, frame, build.add(start, _index(out.index + out.offset)), value[out.node]
             )
         for out in visit.totals:
-            total = build.fadd(given.get(build, frame, out.index), value[out.node], flags=FLAGS)
+            total = _sum(build, given.get(build, frame, out.index), value[out.node])
             given.put(build, frame, out.index, total)
         return build
 
@@ -276,7 +276,7 @@ class VisitCode:
             x = value[node]
             if not first:
                 base = self._base(build, given.sums, "sum_read")
-                x = build.fadd(given.get(build, base, entry), x, flags=FLAGS)
+                x = _sum(build, given.get(build, base, entry), x)
             totals.append((entry, x))
         for entry, x in totals:
             given.put(build, self._base(build, given.sums, "sum_write"), entry, x)
@@ -313,6 +313,10 @@ def turned(code: ClassCode) -> set[int]:
             if leaf is not None and leaf.kind == "input" and leaf.where == "q":
                 found.add(node)
     return found
+
+
+def _sum(build: ir.IRBuilder, a: Any, b: Any) -> Any:
+    return build.fadd(a, b, flags=FLAGS)  # type: ignore[call-arg]
 
 
 def _index(value: int) -> Any:
