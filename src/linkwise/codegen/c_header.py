@@ -267,6 +267,8 @@ def _about(
         yield from ("", f"  {x.identifier}[{x.size}]  {_meaning(x.name, mech, nodes)}")
         yield from _listed(x.labels, x.identifier + "[{}]")
     yield from ("", *_output(face))
+    if any(x.name.split(":")[0] in ("inertia", "payload") for x in face.inputs):
+        yield from ("", "Inertias: c is the centre of mass, J the 3 x 3 tensor about the origin.")
     if nodes:
         named = ", ".join(f"{plain_name(n)} on {plain_name(mech.node(n).body)}" for n in nodes)
         yield from ("", f"Nodes: {named}; their vectors are in their own axes.")
