@@ -63,6 +63,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/chain.py
+	$(BIN)/python benchmarks/c_export.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py

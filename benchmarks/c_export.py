@@ -1,35 +1,35 @@
 """Emitted C beside the LLVM kernel for one state: time of one evaluation, in compiled loops.
 
-Run with `python benchmarks/c_export.py [ROBOT ...]`; prints a table. Both sides run the same states
-from a loop in machine code, and are compared with each other first.
+Run with `python benchmarks/c_export.py`; writes benchmarks/results/c_export.md. Both sides run the
+same states from a loop in machine code, one at a time, and are compared with each other first.
 """
 
 import ctypes
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import kernel as kernels
 import machine
 import numpy as np
+import pinocchio_side as peer
 
 import linkwise as lw
-from linkwise.algebra import N, bias, mass, tau, vdot
-from linkwise.cli.robot import open_robot
-from linkwise.codegen.c import emit_c
+from linkwise.algebra import Expr
+from linkwise.codegen.c_source import CSource
+from linkwise.codegen.kernel import Kernel, Signature
+from linkwise.codegen.llvm import emit_graph
+from linkwise.codegen.machine import load, object_code
 
-ROBOTS = ("puma560", "seven_dof_arm", "quadruped", "humanoid")
-QUANTITIES = {
-    "forward dynamics": (mass + N).inv @ (tau - bias),
-    "inverse dynamics": (mass + N) @ vdot + bias,
-    "mass matrix": mass + N,
-}
+QUANTITIES = ("forward dynamics", "inverse dynamics", "mass matrix")
 FLAGS = {"-O2": ["-O2"], "-O2 -march=native": ["-O2", "-march=native"]}
-STATES = 256
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+STATES = 4096
+RESULTS = Path(__file__).parent / "results" / "c_export.md"
 LOOP = """
 void loop(const double *const *inputs, double *out, long count)
 {{
@@ -42,83 +42,95 @@ void loop(const double *const *inputs, double *out, long count)
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and write the table."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise SystemExit("no C compiler")
-    print(machine.description("linkwise", "llvmlite"))
     version = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True)
-    print(f"Compiler: {version.stdout.splitlines()[0]}. Load average {machine.load()}.\n")
-    print(
+    text = (
+        "# Emitted C\n\nWritten by `make bench`. Nanoseconds for one state, called from a loop in "
+        "machine code, and times the LLVM\nkernel's scalar function. Compiled with "
+        f"`{' '.join(STRICT)}`. Without `-march=native` the compiler may not\nuse fused "
+        "multiplications and additions. Results agree to the difference given.\n\n"
+        f"{machine.description('linkwise', 'llvmlite')}\n"
+        f"Compiler: {version.stdout.splitlines()[0]}. Load average {machine.load()}.\n\n"
         "| robot | quantity | operations | LLVM [ns] | "
-        + " | ".join(f"C {f}" for f in FLAGS)
-        + " |"
+        + " | ".join(f"C {flags}" for flags in FLAGS)
+        + " | largest difference |\n"
+        + "| --- " * 2
+        + "| ---: " * (3 + len(FLAGS))
+        + "|\n"
     )
-    print("| --- " * (4 + len(FLAGS)) + "|")
-    for robot in sys.argv[1:] or ROBOTS:
-        for title, expr in QUANTITIES.items():
-            print(row(compiler, robot, title, expr), flush=True)
+    for title in kernels.ROBOTS:
+        for quantity in QUANTITIES:
+            line = row(compiler, title, quantity)
+            print(line, flush=True)
+            text += line + "\n"
+    RESULTS.write_text(text)
 
 
-def row(compiler: str, robot: str, title: str, expr: lw.algebra.Expr) -> str:
+def row(compiler: str, title: str, quantity: str) -> str:
     """One line of the table."""
-    mech = open_robot(robot)
-    kernel = lw.compile(expr, mech)
-    rng = np.random.default_rng(0)
-    drawn = {
-        "q": np.array([mech.random(rng) for _ in range(STATES)]),
-        "v": np.array([mech.random_velocity(rng) for _ in range(STATES)]),
-    }
-    arrays = [
-        drawn[name] if name in drawn else rng.standard_normal((STATES, size))
-        for name, size in kernel.traced.inputs
-    ]
-    width = len(kernel.traced.outputs)
+    mech, _ = peer.models(*kernels.ROBOTS[title])
+    expr = kernels.QUANTITIES[quantity]
+    scalar = one_lane(expr, mech)
+    source = lw.compile(expr, mech, target="c")
+    assert isinstance(source, CSource)
+    drawn = kernels.states(scalar, mech)
+    arrays = [np.ascontiguousarray(x[:STATES]) for x in drawn]
+    width = int(np.prod(scalar.signature.shape))
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    expected, found = np.empty((2, STATES, width))
-    cells = list[str]()
+    found = np.empty((STATES, width))
+    out = np.empty((STATES, *scalar.signature.shape))
+    expected = scalar(*arrays).reshape(STATES, width)
+    cells, worst = list[str](), 0.0
     with tempfile.TemporaryDirectory() as folder:
         loops = [
-            build(compiler, Path(folder), kernel, flags, str(i))
+            build(compiler, Path(folder), source.named(f"measured_{i}"), scalar, flags)
             for i, flags in enumerate(FLAGS.values())
         ]
-
-        def reference() -> None:
-            kernel.machine.single(ctypes.addressof(pointers), expected.ctypes.data, STATES)
 
         def ours(loop: Callable[..., object]) -> Callable[[], object]:
             return lambda: loop(ctypes.addressof(pointers), found.ctypes.data, STATES)
 
+        reference = lambda: scalar(*arrays, out=out, threads=1)  # noqa: E731
         times = clocked([reference, *(ours(loop) for loop in loops)])
         for loop, seconds in zip(loops, times[1:], strict=True):
             found[:] = np.nan
             ours(loop)()
-            assert np.abs(found - expected).max() <= 1e-11 * np.abs(expected).max()
+            worst = max(worst, float(np.abs(found - expected).max() / np.abs(expected).max()))
             cells.append(f"{1e9 * seconds / STATES:.0f} ns, {seconds / times[0]:.2f} times")
-    count = sum(kernel.ops.values())
-    first = f"{mech.name} | {title} | {count} | {1e9 * times[0] / STATES:.0f}"
-    return f"| {first} | {' | '.join(cells)} |"
+    if not worst < 1e-12:
+        raise SystemExit(f"results differ by {worst:.1e}: nothing was measured")
+    first = f"{title} | {quantity} | {scalar.ops.total()} | {1e9 * times[0] / STATES:.0f}"
+    return f"| {first} | {' | '.join(cells)} | {worst:.0e} |"
+
+
+def one_lane(expr: Expr, mech: lw.Mechanism) -> Kernel:
+    """The kernel with scalar registers for batches as well."""
+    usual = lw.compile(expr, mech, rolled=False)
+    traced = usual.recipe.traced
+    unit = emit_graph(traced, itemsize=8, lanes=1)
+    code = load(object_code(unit), lanes=1, itemsize=8, work=unit.work)
+    ops = traced.graph.count(traced.wanted)
+    return Kernel(mech, Signature(traced.inputs, traced.shape, ops), code, usual.recipe)
 
 
 def build(
-    compiler: str, folder: Path, kernel: object, flags: list[str], mark: str
+    compiler: str, folder: Path, source: CSource, scalar: Kernel, flags: list[str]
 ) -> Callable[..., object]:
     """The emitted function with a loop around it, from a shared object."""
-    header, source = emit_c(
-        kernel.traced, "measured", mech=kernel.mech, derivation=kernel.derivation
-    )
-    (folder / "measured.h").write_text(header, encoding="ascii")
+    source.write(folder)
     arguments = ", ".join(
-        f"inputs[{i}] + {size} * i" for i, (_, size) in enumerate(kernel.traced.inputs)
+        f"inputs[{i}] + {size} * i" for i, (_, size) in enumerate(scalar.signature.inputs)
     )
-    width = len(kernel.traced.outputs)
+    width = int(np.prod(scalar.signature.shape))
     # The loop stands in a file of its own: calls are real calls, as a user's are.
-    (folder / "measured.c").write_text(source, encoding="ascii")
-    loop = LOOP.format(name="measured", arguments=arguments, width=width)
-    (folder / "loop.c").write_text(f'#include "measured.h"\n{loop}', encoding="ascii")
-    target = folder / f"measured_{mark}.so"
-    options = ["-std=c99", *flags, "-shared", "-fPIC", "-o", str(target)]
-    files = [str(folder / "measured.c"), str(folder / "loop.c")]
+    loop = LOOP.format(name=source.name, arguments=arguments, width=width)
+    (folder / "loop.c").write_text(f'#include "{source.name}.h"\n{loop}', encoding="ascii")
+    target = folder / f"{source.name}.so"
+    files = [str(folder / f"{source.name}.c"), str(folder / "loop.c")]
+    options = [*STRICT, *flags, "-shared", "-fPIC", "-o", str(target)]
     subprocess.run([compiler, *options, *files, "-lm"], check=True)
     function = ctypes.CDLL(str(target)).loop
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long]

@@ -54,8 +54,8 @@ goes into memory, shuffles between rows and registers, and waiting.
 
 Load average {load}.
 
-| robot | quantity | operations | compile [s] | cached [ms] | one call | Pinocchio | ratio | batch | \
-Pinocchio | ratio | of the limit | batch float32 | largest difference |
+| robot | quantity | operations | compile [s] | cached [ms] | one call | Pinocchio | ratio | \
+batch | Pinocchio | ratio | of the limit | batch float32 | largest difference |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 

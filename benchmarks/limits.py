@@ -16,7 +16,7 @@ ARITHMETIC = re.compile(r"^\s+v?(f?n?m?(add|sub)|mul|div|sqrt|fn?m(add|sub)\w*)(
 
 
 def instructions_per_ns(itemsize: int = 8) -> float:
-    """Additions and fused multiply-adds, half and half, on whole vector registers, started in a ns."""
+    """Additions and fused multiply-adds, half and half, on vector registers, started in a ns."""
     lanes = machine.lanes(itemsize)
     module = ir.Module(name="limit")
     number = ir.DoubleType() if itemsize == 8 else ir.FloatType()

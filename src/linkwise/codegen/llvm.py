@@ -295,7 +295,8 @@ class _Parts:
         emit = self.emit
         pointer = emit.number.as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, INT, pointer, INT])
-        function = ir.Function(emit.module, kind, f"part_{emit.lanes}_{i}")
+        name = emit.module.get_unique_name(f"part_{emit.lanes}_{i}")
+        function = ir.Function(emit.module, kind, name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         output, out_stride, frame, state = function.args
