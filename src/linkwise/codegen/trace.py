@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algebra import role
+from linkwise.algebra.dense import STATE_BLOCKS
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.family import Family
 from linkwise.algebra.words import is_symmetric
@@ -31,6 +32,9 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_force, cross_velocity
 from linkwise.sweeps.interpret import Run
 from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
+
+KNOWN = (*STATE_BLOCKS, "phi")
+"""Operators that a mechanism has blocks for."""
 
 SNAP = 4e-16
 """Entries of constant rotations this close to 0 or ±1 are taken to be that: files print angles."""
@@ -187,6 +191,12 @@ class Trace(Run):
     def _load(self, leaf: Symbol) -> None:
         key, mech = leaf.role, self.mech
         source = key.source if isinstance(key, role.Memoryless) else ""
+        if isinstance(key, role.Shift | role.Memoryless) and key.source not in KNOWN:
+            raise ExpressionError(
+                f"{leaf} is an operator of one's own, and a kernel has no input for its blocks: it "
+                "takes vectors, and numbers of the mechanism. The interpreter "
+                "(linkwise.sweeps.interpret.run) takes values for it."
+            )
         if source == "M" and ("inertia" in self.parameters or self.welded):
             self.value[leaf, True] = [
                 first(self._inertia(k).matrix, 2) for k in range(mech.n_bodies)
