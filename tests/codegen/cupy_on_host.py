@@ -9,6 +9,9 @@ import numpy as np
 from linkwise.codegen import cuda_kernel
 from tests.codegen.cuda_on_host import OnHost
 
+BLOCKS = 2
+"""That the card has room for."""
+
 
 class CardArray(np.ndarray):
     """An array "on the card": NumPy functions of the code under test must not take it."""
@@ -56,14 +59,16 @@ def loader(folder, compiler):
         def launch(grid, block, arguments, shared_mem):
             assert block == (source.threads,) and shared_mem == source.shared
             *given, count = arguments
+            full = -(-int(count) // source.states)
+            assert grid == ((min(full, BLOCKS) if source.stay else full),)
             assert count.dtype == np.int64 and len(given) == 2 * inputs + 3
             steps = [ctypes.c_int64(int(x)) for x in given[1 : 2 * inputs : 2]]
-            pointers = [int(x) for x in given]
+            pointers = [x.data.ptr if isinstance(x, CardArray) else int(x) for x in given]
             for i, step in enumerate(steps):
                 pointers[2 * i + 1] = ctypes.addressof(step)
             addresses = (ctypes.c_void_p * len(pointers))(*pointers)
             host.library.launch(addresses, ctypes.c_int64(int(count)), grid[0], 0)
 
-        return cuda_kernel._Loaded(launch, 2)
+        return cuda_kernel._Loaded(launch, BLOCKS)
 
     return load

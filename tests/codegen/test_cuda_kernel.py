@@ -134,6 +134,37 @@ def test_out(card, arm):
     assert not wide[:, 1::2].any()
 
 
+def test_whole_arrays_are_looked_at_once(card, arm, monkeypatch):
+    """The short way gives the same, and only where nothing is in its way."""
+    kernel = lw.compile(FORWARD, arm, target="cuda", dtype="float32")
+    count = 300
+    arrays = states(arm, count, np.float32)
+    right = kernel(*arrays)
+    codes, ways = on_card(np.full(count, -1, np.int32)), []
+    usual = cuda_kernel.CudaKernel._rows
+
+    def watched(self, *given):
+        ways.append("long")
+        return usual(self, *given)
+
+    monkeypatch.setattr(cuda_kernel.CudaKernel, "_rows", watched)
+    np.testing.assert_array_equal(kernel(*arrays, status=codes), right)
+    out = on_card(np.zeros((count, 7), np.float32))
+    assert kernel(*arrays, status=codes, out=out) is out
+    np.testing.assert_array_equal(out, right)
+    assert not ways and not codes.any()
+    out = on_card(arrays[2])
+    assert kernel(arrays[0], arrays[1], out, status=codes, out=out) is out
+    np.testing.assert_array_equal(out, right)
+    back = [x[::-1] for x in arrays]
+    np.testing.assert_array_equal(kernel(*back, status=codes), right[::-1])
+    kernel(arrays[0], arrays[1], arrays[2][0], status=codes)
+    assert len(ways) == 3
+    for wrong in (arrays[2][:, :6], arrays[2].astype(np.float64), arrays[2][:9]):
+        with pytest.raises(ShapeError):
+            kernel(arrays[0], arrays[1], wrong, status=codes)
+
+
 def test_wrong_arrays(card, arm):
     kernel = lw.compile(FORWARD, arm, target="cuda")
     q, v, t = states(arm, 5)

@@ -45,12 +45,15 @@ class Shape:
         registers: Of a thread, at most; as many blocks as fit run on a multiprocessor.
         table: Whether long constants are read from constant memory, not written into the code.
         ahead: Whether the rows of the next group are fetched while one is computed.
+        stay: Whether only as many blocks are started as fit on the card, each taking group after
+            group; else there is one for all groups, and the card deals them out.
     """
 
     groups: int
     registers: int
     table: bool = False
     ahead: bool = True
+    stay: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class CudaSource:
         states: That a block computes at a time.
         shared: Shared memory of a block [bytes].
         blocks: Of a multiprocessor at a time, as far as registers go.
+        stay: Whether no more blocks are started than run at a time.
         primitives: The part of the text that only a card understands.
     """
 
@@ -73,6 +77,7 @@ class CudaSource:
     states: int
     shared: int
     blocks: int
+    stay: bool
     primitives: str
 
 
@@ -143,7 +148,16 @@ class _Emitter:
         text = "\n".join(parts) + "\n"
         states = 32 * self.shape.groups
         shared = self.region * self.itemsize * self.shape.groups
-        return CudaSource(text, self.dtype, self.threads, states, shared, self.blocks, primitives)
+        return CudaSource(
+            text,
+            self.dtype,
+            self.threads,
+            states,
+            shared,
+            self.blocks,
+            self.shape.stay,
+            primitives,
+        )
 
     def _own_tables(self) -> Iterator[str]:
         """For each family the numbers in which its limbs differ, limb by limb."""

@@ -7,6 +7,7 @@ values the registers; beyond that the limbs of the robot are dealt out to the wa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from linkwise.codegen import twins
 from linkwise.codegen.cuda import REGISTERS, Shape, shared_memory
@@ -18,6 +19,12 @@ from linkwise.sweeps.program import Program
 
 LARGE = 3000
 """Operations of a state from which on several warps share it."""
+
+MIDDLING = 1500
+"""Operations of a state from which on one thread is worth 128 registers in float32."""
+
+SHORT = 1000
+"""Operations of a worker below which more warps are better than more registers."""
 
 MOST = 224 << 10
 """Shared memory of a multiprocessor [bytes] on the cards measured."""
@@ -93,12 +100,32 @@ def planned(
         several, codes = (traced, limbs(traced, mech)) if found is None else found
         workers = sum(len(code.workers) for code in codes)
         if workers > 1:
-            blocks = max(1, (10 if itemsize == 8 else 20) // workers)
-            registers = _registers(32 * workers * blocks)
-            return several, codes, _fitting(several, codes, Shape(1, registers), itemsize)
+            shape = _shape_of_several(several, codes, work // workers, itemsize)
+            block, _ = shared_memory(several, codes, shape, dtype=f"float{8 * itemsize}")
+            if block <= MOST:  # else too much is handed over
+                return several, codes, shape
     codes = single(traced)
-    registers = 255 if itemsize == 8 else 96
-    return traced, codes, _fitting(traced, codes, Shape(4, registers), itemsize)
+    if itemsize == 8:  # few warps have room; a block that ends makes place for one that loads
+        options = [Shape(4, 255, table=True, ahead=False, stay=False)]
+    else:
+        registers = 128 if work >= MIDDLING else 96
+        options = [Shape(4, registers), Shape(4, registers, ahead=False)]
+    return traced, codes, _fitting(traced, codes, options, itemsize, warps=12)
+
+
+def _shape_of_several(traced: Traced, codes: list[WorkerCode], each: int, itemsize: int) -> Shape:
+    """For several warps a group, `each` with so many operations of a state.
+
+    Short code is kept busy by more warps; long code wants the registers.
+    """
+    workers = sum(len(code.workers) for code in codes)
+    table, short = itemsize == 8, each < SHORT
+    warps = (15 if short else 10) if itemsize == 8 else (25 if short else 20)
+    blocks = max(1, warps // workers)
+    registers = _registers(32 * workers * blocks)
+    stay = not (table and short)
+    options = [Shape(1, registers, table, ahead, stay) for ahead in (True, False)]
+    return _fitting(traced, codes, options, itemsize, warps=workers * blocks)
 
 
 def _registers(threads: int) -> int:
@@ -110,13 +137,15 @@ def _registers(threads: int) -> int:
     return min(255, REGISTERS // 4 // (32 * warps) // 8 * 8)
 
 
-def _fitting(traced: Traced, codes: list[WorkerCode], shape: Shape, itemsize: int) -> Shape:
-    """The shape, with fewer rows in shared memory if they are too many."""
-    dtype, table = f"float{8 * itemsize}", itemsize == 8
-    choices = [(shape.groups, True), (shape.groups, False), (1, True), (1, False)]
-    for groups, ahead in choices:
-        tried = Shape(groups, shape.registers, table, ahead)
-        block, all_of = shared_memory(traced, codes, tried, dtype=dtype)
-        if block <= MOST_OF_BLOCK and all_of <= MOST:
-            return tried
-    return Shape(1, shape.registers, table, ahead=False)
+def _fitting(
+    traced: Traced, codes: list[WorkerCode], options: list[Shape], itemsize: int, *, warps: int
+) -> Shape:
+    """The first whose rows in shared memory leave room for so many warps; else the smallest."""
+    dtype = f"float{8 * itemsize}"
+    workers = sum(len(code.workers) for code in codes)
+    for shape in options:
+        block, all_of = shared_memory(traced, codes, shape, dtype=dtype)
+        blocks = min(all_of // block, -(-warps // (workers * shape.groups)))
+        if block <= MOST_OF_BLOCK and blocks * block <= MOST:
+            return shape
+    return replace(options[-1], groups=1)
