@@ -27,11 +27,12 @@ class Emitter:
         module: Where intrinsics are declared.
         number: Type of one number, double or float.
         lanes: States done together.
+        packed: Angles of one state whose sines are taken together, where `lanes` is 1.
         type: Type of a value: a number, or a vector of them.
     """
 
-    def __init__(self, module: ir.Module, itemsize: int, lanes: int) -> None:
-        self.module, self.lanes, self.itemsize = module, lanes, itemsize
+    def __init__(self, module: ir.Module, itemsize: int, lanes: int, packed: int = 1) -> None:
+        self.module, self.lanes, self.itemsize, self.packed = module, lanes, itemsize, packed
         self.number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
         whole = INT if itemsize == 8 else INT32
         self.type = self.number if lanes == 1 else ir.VectorType(self.number, lanes)
@@ -99,15 +100,15 @@ class Emitter:
         }
         if not wanted:
             return build
-        quick, large, worst = dict[int, tuple[Any, Any]](), dict[int, Any](), None
-        for angle in wanted:
-            x = value[angle]
-            quick[angle] = emit_sincos(
-                build, x, self.constant, self.integer, self.int_type, self.format
-            )
-            size = build.call(self.intrinsic("llvm.fabs"), [x])
-            large[angle] = build.fcmp_ordered(">", size, self.constant(self.format.largest))
-            worst = large[angle] if worst is None else build.or_(worst, large[angle])
+        quick, large = dict[int, tuple[Any, Any]](), dict[int, Any]()
+        worst = None
+        for start in range(0, len(wanted), self.packed):
+            angles = list(wanted)[start : start + self.packed]
+            sines, beyond = self._packed_sines(build, [value[angle] for angle in angles])
+            quick |= zip(angles, sines, strict=True)
+            large |= zip(angles, beyond, strict=True)
+            for mask in beyond:
+                worst = mask if worst is None else build.or_(worst, mask)
         before, function = build.block, build.function
         slow = function.append_basic_block("large_angles")
         merged = function.append_basic_block("merged")
@@ -134,6 +135,30 @@ class Emitter:
             if found is not None:
                 value[node] = found
         return build
+
+    def _packed_sines(
+        self, build: ir.IRBuilder, angles: list[Any]
+    ) -> tuple[list[tuple[Any, Any]], list[Any]]:
+        """(sine, cosine) of each angle, and whether it is huge.
+
+        The angles of one state go through a vector register together.
+        """
+        wide = self
+        if self.packed > 1:
+            wide = Emitter(self.module, self.itemsize, self.packed)
+            x = wide.constant(0.0)
+            for lane, angle in enumerate(angles):
+                x = build.insert_element(x, angle, ir.Constant(INT32, lane))
+        else:
+            (x,) = angles
+        pair = emit_sincos(build, x, wide.constant, wide.integer, wide.int_type, wide.format)
+        size = build.call(wide.intrinsic("llvm.fabs"), [x])
+        large = build.fcmp_ordered(">", size, wide.constant(self.format.largest))
+        if self.packed == 1:
+            return [pair], [large]
+        at = [ir.Constant(INT32, lane) for lane in range(len(angles))]
+        sines = [(build.extract_element(pair[0], i), build.extract_element(pair[1], i)) for i in at]
+        return sines, [build.extract_element(large, i) for i in at]
 
     def any_lane(self, build: ir.IRBuilder, mask: Any) -> Any:
         """Whether a condition holds in some lane."""

@@ -39,7 +39,8 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int) -> Unit:
     module = ir.Module(name="linkwise")
     slots = 0
     for name, width in (("one", 1), ("many", lanes)):
-        body = _Body(Emitter(module, itemsize, width), traced)
+        packed = lanes if width == 1 else 1
+        body = _Body(Emitter(module, itemsize, width, packed), traced)
         emit_loop(module, body.emit, name, len(traced.inputs), body.state)
         slots = max(slots, width * body.slots)
     return finished(module, traced, lanes, itemsize, slots)
