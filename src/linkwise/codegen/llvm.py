@@ -54,7 +54,6 @@ def finished(
     work: int,
     *,
     work_one: int | None = None,
-    loops: bool = False,
     tables: tuple[tuple[str, Any], ...] = (),
 ) -> Unit:
     """The module with `run`, and with the entry from Python where there can be one."""
@@ -63,7 +62,7 @@ def finished(
     if fastcall.available():
         one = work if work_one is None else work_one  # `one` needs less than `many`
         fastcall_emit.emit(module, sizes, traced.shape, itemsize, one)
-    return Unit(str(module), lanes, itemsize, work, loops, tables)
+    return Unit(str(module), lanes, itemsize, work, tables)
 
 
 @dataclass(frozen=True, slots=True)

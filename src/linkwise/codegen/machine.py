@@ -37,7 +37,7 @@ class Machine:
 
     engine: Any
     run: Any
-    fast: fastcall.FastCall | None
+    fast: Any
     lanes: int
     itemsize: int
     work: int
@@ -77,17 +77,13 @@ def _target() -> Any:
 def object_code(unit: Unit) -> bytes:
     """The object file of a module, for this computer.
 
-    Straight code comes from a graph without repetitions, in a good order: LLVM's passes over it
-    take longer than all the rest and find nothing. Loops are worth them.
+    The code comes from graphs without repetitions, in a good order: LLVM's passes over it would
+    take longer than all the rest, and find next to nothing.
     """
     machine = _target()
     module = binding.parse_assembly(unit.text)
     module.triple = host()[0]
     module.verify()
-    if unit.loops:
-        options = binding.create_pipeline_tuning_options(speed_level=2)
-        passes = binding.create_pass_builder(machine, options)
-        passes.getModulePassManager().run(module, passes)
     return machine.emit_object(module)
 
 
@@ -117,7 +113,7 @@ def load(
     fast = None
     if fastcall.available():
         fastcall.fill_table(engine.get_global_value_address("table"))
-        fast = fastcall.callable_at(engine.get_function_address("fast"))
+        fast = fastcall.callable_at(engine.get_function_address("fast"), (engine, tables))
     for name, array in tables:
         pointer = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
         pointer.value = array.ctypes.data

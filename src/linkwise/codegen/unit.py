@@ -15,7 +15,6 @@ class Unit:
         lanes: States in a vector register.
         itemsize: Bytes of a number.
         work: Numbers of scratch memory that a thread needs.
-        loops: Whether there are loops over bodies, which LLVM's passes improve.
         tables: Arrays that the module reads, by the names of the pointers to them.
     """
 
@@ -23,5 +22,4 @@ class Unit:
     lanes: int
     itemsize: int
     work: int
-    loops: bool = False
     tables: tuple[tuple[str, Any], ...] = ()

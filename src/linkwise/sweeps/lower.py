@@ -46,18 +46,14 @@ STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
 
 
-def lower(expr: Expr, *, whole: bool = False) -> Program:
+def lower(expr: Expr) -> Program:
     """The program of an expression: any well-typed one, applied to its vectors from the right.
-
-    Args:
-        expr: The expression.
-        whole: Give every entry of a symmetric matrix, not one half to be mirrored.
 
     Raises:
         LoweringError: Some inverse in it cannot be had by a recursion; says which.
     """
     programs = [_program(expr, arranged) for arranged in _arrangements(expr)]
-    half = None if whole else _upper_half(expr)
+    half = _upper_half(expr)
     if half is not None:
         programs.append(_program(expr, half, mirrored=True))
     return min(programs, key=cost)
