@@ -54,6 +54,8 @@ class Case:
     mech: lw.Mechanism
     nodes: Sequence[str] = ()
     seed: int = 0
+    vanishing: bool = False
+    """Whether parts of it may be zero by an identity, which only straight code folds away."""
     given: dict[str, np.ndarray] = field(init=False)
     blocks: dict[str, object] = field(init=False)
     """Operators of one's own, the same in all states."""
@@ -126,23 +128,25 @@ class Case:
 
     # -------------------------------------------------------------------------- what is right
 
-    def bound(self, itemsize: int = 8, *, whole: bool = False) -> Rounded:
-        """The scalar graph with its rounding; `whole` as loops over bodies have it."""
-        program = lower(self.result, whole=whole)
+    def bound(self, itemsize: int = 8, *, looped: bool = False) -> Rounded:
+        """The scalar graph with its rounding; `looped` for loops over bodies."""
+        program = lower(self.result)
         traced = trace(program, self.mech, self.nodes, itemsize=itemsize)
         given = self.rows([name for name, _ in traced.inputs])
         found = rounded(traced, given, itemsize)
         # Loops do not fold constants: what is zero by structure is rounded there.
-        unit = UNIT[itemsize] * (self.longest if whole else depth(traced))
+        unit = UNIT[itemsize] * (self.longest if looped else depth(traced))
         sharper = unit * self.magnitudes
         wide = found.error.max(axis=1, initial=0.0) > WIDE * sharper
-        if itemsize == 4 and not whole:  # what the same graph errs by in NumPy is sharpest of all
-            with np.errstate(all="ignore"):
+        error = np.where(wide[:, None], np.fmin(found.error, sharper[:, None]), found.error)
+        error = np.fmax(error, sharper[:, None]) if looped else error
+        if itemsize == 4 and not (looped and self.vanishing):
+            with np.errstate(all="ignore"):  # what the same graph errs by in NumPy is sharpest
                 apart = np.abs(evaluate(traced, given, "float32") - found.value)
             floor = unit * np.abs(found.value).max(axis=1, initial=0.0)
-            sharper = np.fmin(sharper, OTHER_ROUNDING * apart.max(axis=1, initial=0.0) + floor)
-        error = np.where(wide[:, None], np.fmin(found.error, sharper[:, None]), found.error)
-        return replace(found, error=np.fmax(error, sharper[:, None]) if whole else error)
+            seen = OTHER_ROUNDING * apart.max(axis=1, initial=0.0) + floor
+            error = np.fmin(error, seen[:, None])
+        return replace(found, error=error)
 
     # -------------------------------------------------------------------------------- kernels
 

@@ -80,15 +80,15 @@ def climb(case, folder, *, least=3):
         np.testing.assert_array_equal(batch_codes, codes[:count])
         agree(f"batch of {count}", found, scalar[:count], 2.0 * right.error[:count], fine[:count])
         assert np.isnan(found[~fine[:count]]).all()
-    whole = case.bound(whole=True)
+    looped = case.bound(looped=True)
     rolled = case.kernel(rolled=True)
     for rung, (found, other_codes) in {
         "rolled": rolled.one_by_one(),
         "rolled batch": rolled.batch(STATES),
     }.items():
-        same_trouble(rung, other_codes, whole)
+        same_trouble(rung, other_codes, looped)
         both = fine & (other_codes == 0)
-        agree(rung, found, scalar, right.error + whole.error, both)
+        agree(rung, found, scalar, right.error + looped.error, both)
     single(case, right)
     emitted = {
         "C": (C_COMPILER, case.c_function, "c"),
@@ -121,7 +121,7 @@ def slow(case, scalar, right, states):
 
 def single(case, right):
     """Single precision, straight and with loops, batches and one by one."""
-    low, looped = case.bound(4), case.bound(4, whole=True)
+    low, looped = case.bound(4), case.bound(4, looped=True)
     straight, rolled = case.kernel(np.float32), case.kernel(np.float32, rolled=True)
     for rung, (found, codes), bound in (
         ("float32", straight.one_by_one(DENSE), low),
@@ -198,7 +198,7 @@ def test_random_expressions(seed, tmp_path):
             with pytest.raises(ExpressionError, match=r"[QCF] is an operator of one's own"):
                 _ = lw.compile(expr, mech, nodes=nodes_of(mech), **options).ops
     else:
-        climb(Case(expr, mech, nodes_of(mech), seed=seed), tmp_path, least=1)
+        climb(Case(expr, mech, nodes_of(mech), seed, vanishing=True), tmp_path, least=1)
 
 
 # ---------------------------------------------------------------------- refused, and trouble
