@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import tracemalloc
 
@@ -11,6 +13,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import J, bias, mass, tau, vdot
 from linkwise.algebra.dense import Dense
+from linkwise.errors import ShapeError
 
 FORWARD = mass.inv @ (tau - bias)
 
@@ -192,3 +195,49 @@ def _resident() -> int:
             return int(file.read().split()[1]) * 4096
     except OSError:
         return 0
+
+
+def test_kernels_are_pickled_as_what_was_asked_for():
+    arm = lw.models.seven_dof_arm()
+    made = lw.compile(
+        mass.inv @ (tau - bias), arm, parameters=["gravity"], dtype=np.float32, cache=False
+    )
+    again = pickle.loads(pickle.dumps(made))
+    state = np.full((3, 7), 0.3, np.float32)
+    gravity = np.array([0.0, 0.0, -1.6], np.float32)
+    assert again.arguments == made.arguments
+    np.testing.assert_array_equal(again(*state, gravity), made(*state, gravity))
+    assert copy.copy(made) is copy.deepcopy(made) is made
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.5, "2", float("nan")])
+def test_threads_that_are_no_number_of_threads(threads):
+    kernel = lw.compile(mass, lw.models.pendulum(1))
+    with pytest.raises(ShapeError, match="threads is"):
+        kernel(np.zeros((1000, 1)), threads=threads)
+
+
+def test_without_threads_a_batch_runs_on_this_one(monkeypatch):
+    class Closed:
+        def submit(self, *_):
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    kernel = lw.compile(mass, lw.models.pendulum(2))
+    q = np.random.default_rng(0).standard_normal((1000, 2))
+    expected = kernel(q, threads=1)
+    monkeypatch.setattr("linkwise.codegen.kernel._pool", lambda *_: Closed())
+    np.testing.assert_array_equal(kernel(q, threads=2), expected)
+
+
+def test_masked_entries_are_refused():
+    kernel = lw.compile(mass, lw.models.pendulum(2))
+    with pytest.raises(ShapeError, match="masked"):
+        kernel(np.ma.masked_array([0.1, 0.2], mask=[False, True]))
+    whole = np.ma.masked_array([0.1, 0.2], mask=False)
+    np.testing.assert_array_equal(kernel(whole), kernel(np.array([0.1, 0.2])))
+
+
+def test_the_nominal_value_of_an_unknown_parameter():
+    kernel = lw.compile(mass, lw.models.pendulum(1))
+    with pytest.raises(lw.LinkwiseError, match="gravty"):
+        kernel.nominal("gravty")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -237,3 +238,26 @@ def test_what_has_no_content_to_compare_is_not_kept(folder, compiled):
     assert len(compiled) == 2
     assert not folder.exists()
     np.testing.assert_allclose(kernels[0](np.zeros(1), np.zeros(1), np.ones(1)), 0.5 - 9.81)
+
+
+def test_hinges_of_other_classes_are_not_kept(folder):
+    found = list[float]()
+    for scale in (1.0, 2.0):  # a class that was edited between two runs
+
+        @dataclass(frozen=True)
+        class Scaled(lw.Pin):
+            def hinge_map(self, q, scale=scale):
+                return scale * super().hinge_map(q)
+
+        b = lw.Builder("own")
+        inertia = lw.SpatialInertia.point(2.0, (0, 0, 0.1))
+        b.body("a", "world", Scaled((0, 1, 0)), inertia=inertia)
+        found.append(float(lw.compile(mass, b.build())(np.zeros(1))[0, 0]))
+    np.testing.assert_allclose(found[1], 4 * found[0])
+    assert not folder.exists()
+
+
+def test_the_home_in_the_name_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LINKWISE_CACHE", "~/kernels")
+    assert cache.path() == tmp_path / "kernels"

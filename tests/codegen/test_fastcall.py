@@ -28,7 +28,7 @@ def state():
 
 def test_it_is_the_path_taken(kernel, state):
     assert kernel.machine.fast is not None
-    direct = kernel.machine.fast.function(*state)
+    direct = kernel.machine.fast(*state)
     np.testing.assert_array_equal(direct, kernel(*state))
     assert direct.flags.owndata
     assert direct.flags.writeable
@@ -84,7 +84,7 @@ def test_calls_leave_nothing_behind(kernel, state):
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(20_000):
         kernel(*arguments)
-        kernel.machine.fast.function(arguments[0])  # refused: gives None
+        kernel.machine.fast(arguments[0])  # refused: gives None
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
@@ -135,3 +135,13 @@ def test_a_hinge_that_moves_nothing_in_some_state_is_an_error():
         found = kernel(np.stack([bent, straight, bent]), force)
     assert np.isnan(found[1]).all()
     np.testing.assert_array_equal(found[[0, 2]], np.stack([kernel(bent, force)] * 2))
+
+
+def test_the_bare_call_may_outlive_its_kernel(state):
+    made = lw.compile(mass.inv @ (tau - bias), lw.models.pendulum(3))
+    expected, quick = made(*state), made.quick
+    del made
+    gc.collect()
+    others = [lw.compile(mass, lw.models.pendulum(n)) for n in (1, 2)]  # in its place
+    np.testing.assert_array_equal(quick(*state), expected)
+    assert len(others) == 2

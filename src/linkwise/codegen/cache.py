@@ -71,10 +71,10 @@ def path() -> Path | None:
     asked = os.environ.get("LINKWISE_CACHE", "")
     if asked.lower() in ("off", "0", "none"):
         return None
-    if asked:
-        return Path(asked)
     base = os.environ.get("XDG_CACHE_HOME", "")
     try:
+        if asked:
+            return Path(asked).expanduser()
         return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "linkwise"
     except RuntimeError:  # no home
         return None

@@ -29,7 +29,7 @@ def digest(*things: Any) -> str:
 
     Raises:
         UnknownContentError: They contain something that has no content to compare, like the
-            functions of a custom hinge.
+            functions of a custom hinge, or a hinge whose class is not one of Linkwise.
     """
     memo: dict[int, bytes] = {}
     return hashlib.sha256(b"".join(_of(thing, memo) for thing in things)).hexdigest()
@@ -75,6 +75,8 @@ def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
         yield f"{len(items)}".encode()
         yield from (_of(x, memo) for x in items)
     elif is_dataclass(thing):
+        if type(thing).__module__.split(".")[0] != "linkwise":
+            raise UnknownContentError(f"{type(thing).__name__} has methods that are not known here")
         for part in fields(thing):
             yield part.name.encode()
             yield _of(getattr(thing, part.name), memo)

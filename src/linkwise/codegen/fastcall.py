@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import platform
 import sysconfig
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,18 +65,14 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class FastCall:
-    """The callable, with the record that has to live as long as it does."""
+def callable_at(address: int, owner: object) -> Any:
+    """A Python callable for the machine code at an address, which belongs to `owner`.
 
-    function: Any
-    record: _MethodDef
-
-
-def callable_at(address: int) -> FastCall:
-    """A Python callable for the machine code at an address."""
+    The callable holds the owner and the record of itself as its `self`, so that it may outlive the
+    kernel it was taken from.
+    """
     record = _MethodDef(b"kernel", address, METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    make.argtypes = [ctypes.POINTER(_MethodDef), ctypes.c_void_p, ctypes.c_void_p]
-    return FastCall(make(ctypes.byref(record), None, None), record)
+    make.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.byref(record), (owner, record), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import math
+import operator
 import os
 import threading
 import warnings
@@ -61,9 +62,17 @@ class Kernel:
     _scratch: threading.local = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        fast = self.machine.fast
-        object.__setattr__(self, "_fast", None if fast is None else fast.function)
+        object.__setattr__(self, "_fast", self.machine.fast)
         object.__setattr__(self, "_scratch", threading.local())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (self.recipe.order, self.recipe.kept)
+
+    def __copy__(self) -> Kernel:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -211,6 +220,8 @@ class Kernel:
     def _array(self, name: str, value: Any) -> NDArray[Any]:
         """Numbers of the right kind, contiguous within a row."""
         try:
+            if type(value) is not np.ndarray and np.ma.is_masked(value):
+                raise TypeError("some entries are masked")
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 raise TypeError(f"numbers are wanted, not {array.dtype}")
@@ -238,14 +249,10 @@ class Kernel:
 
     # ------------------------------------------------------------------------------ running
 
-    def _run(
-        self, rows: list[NDArray[Any]], out: Array, codes: Status, threads: int | None
-    ) -> None:
+    def _run(self, rows: list[NDArray[Any]], out: Array, codes: Status, threads: Any) -> None:
         count = len(out)
-        if threads is not None and threads < 1:
-            raise ShapeError(f"threads is {threads}; it must be at least 1.")
         most = max(1, count // CHUNK)
-        wanted = min(most, threads or _cores())
+        wanted = min(most, _cores() if threads is None else _whole(threads))
         small = threads is None and count * self.ops.total() < 2_000_000  # half a millisecond
         if wanted == 1 or small:
             self._part(rows, out, codes, 0, count)
@@ -254,7 +261,15 @@ class Kernel:
         step = -(-count // (wanted * wide)) * wide
         parts = [(i, min(i + step, count)) for i in range(0, count, step)]
         pool = _pool(wanted, os.getpid())
-        for done in [pool.submit(self._part, rows, out, codes, *part) for part in parts]:
+        try:
+            begun = [pool.submit(self._part, rows, out, codes, *part) for part in parts]
+        except RuntimeError as error:
+            if "shutdown" not in str(error):
+                raise
+            # The interpreter ends and starts no more threads.
+            self._part(rows, out, codes, 0, count)
+            return
+        for done in begun:
             done.result()
 
     def _part(
@@ -328,6 +343,12 @@ class Kernel:
         return status.error(code, self.mech)
 
 
+def _made_again(order: tuple[Any, ...], keep: bool) -> Kernel:
+    """The kernel of a pickle: machine code belongs to its process, and is compiled or loaded."""
+    recipe = Recipe(*order)
+    return Kernel(recipe.mech, *recipe.machine(keep=keep), recipe)
+
+
 def _caller() -> int:
     """How far up the first line outside this package is, for a warning of the one who asks."""
     frame, level = inspect.currentframe(), 0
@@ -361,6 +382,16 @@ def _codes(status: Any, batch: int | None) -> Status:
 
 def _list(names: tuple[str, ...]) -> str:
     return ", ".join(names)
+
+
+def _whole(threads: Any) -> int:
+    try:
+        found = operator.index(threads)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise ShapeError(f"threads is {threads!r}; it must be a whole number, at least 1.")
+    return found
 
 
 def _cores() -> int:

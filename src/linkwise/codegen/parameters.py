@@ -82,6 +82,8 @@ def nominal(mech: Mechanism, name: str) -> Array:
         case "armature":
             return np.array(mech.armature)
         case _:
+            if name != "locked" and name.split(":")[0] != "payload":
+                raise unknown_name("parameter", name, NAMES, owner="a kernel")
             return np.zeros(size(mech, name))
 
 

@@ -50,6 +50,7 @@ class Recipe:
         parameters: Numbers of the mechanism that stay inputs.
         itemsize: Bytes of a number.
         wish: Whether it shall have loops over bodies; None leaves it to its size.
+        kept: Whether its machine code may be on disk.
     """
 
     def __init__(
@@ -66,6 +67,13 @@ class Recipe:
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self.parameters = parameters.checked(mech, named, self.nodes)
         self._derive = derive
+        self.kept = True
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """What was asked for: all that another process needs to make the same kernel."""
+        named, derive = self.parameters, self._derive
+        return self.expr, self.mech, self.nodes, named, self.itemsize, derive, self.wish
 
     @cached_property
     def derivation(self) -> Derivation:
@@ -130,6 +138,7 @@ class Recipe:
         """Machine code, from disk if it is there; `keep` says whether to look and to file it."""
         from linkwise.codegen.machine import load, object_code
 
+        self.kept = keep
         key = self._key() if keep else None
         found = cache.read(key) if key else None
         if found is not None:
