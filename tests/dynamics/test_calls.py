@@ -271,3 +271,19 @@ def test_a_mechanism_without_freedoms():
     assert lw.jacobian(mech, none, "stone").shape == (6, 0)
     assert lw.energy(mech, none, none).kinetic == 0.0
     close(lw.forward_kinematics(mech, none).matrix, np.eye(4)[None], 1e-15)
+
+
+def test_energies_of_one_position_and_many_velocities_have_a_status():
+    arm = lw.models.seven_dof_arm()
+    v = np.zeros((3, 7))
+    v[1, 2] = np.nan
+    status = np.full(3, 9, dtype=np.int32)
+    found = lw.energy(arm, np.full(7, 0.3), v, status=status)
+    assert status.tolist() == [0, 1, 0]
+    assert np.isnan(found.total).tolist() == [False, True, False]
+
+
+def test_poses_go_into_arrays_only():
+    arm = lw.models.seven_dof_arm()
+    with pytest.raises(lw.errors.ShapeError, match="out is a list"):
+        lw.forward_kinematics(arm, np.zeros(7), "hand", out=[0.0])

@@ -52,7 +52,7 @@ def energy(
     kinetic = kinetic_energy(mech, q, v, status=status, threads=threads)
     if status is None:
         return Energy(kinetic, potential_energy(mech, q, threads=threads))
-    second = np.empty(np.shape(kinetic), dtype=np.int32)
+    second = np.empty(np.shape(q)[:-1], dtype=np.int32)  # one q may serve many v
     potential = potential_energy(mech, q, status=second, threads=threads)
     np.copyto(status, second, where=status == 0)
     return Energy(kinetic, potential)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
@@ -54,6 +56,8 @@ def forward_kinematics(
 
 def _flat(out: Array, each: tuple[int, ...]) -> Array:
     """The same memory with the entries of one state side by side."""
+    if not isinstance(out, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ShapeError(f"out is a {type(out).__name__}; it must be an array.")
     lead = out.shape[: out.ndim - len(each)]
     if out.shape != (*lead, *each) or not out.flags.c_contiguous:
         shape = ", ".join(str(n) for n in each)
