@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 
@@ -213,6 +213,10 @@ def compile(
     """
     from linkwise.codegen.recipe import Recipe
 
+    if not isinstance(cast(object, mech), Mechanism):
+        raise ExpressionError(f"lw.compile wants a mechanism, not {mech!r}: see lw.load.")
+    if rolled not in (None, True, False):
+        raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
     recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), derive, rolled)
     match target:
         case "cpu":
@@ -236,10 +240,10 @@ def compile(
 
 
 def _itemsize(dtype: Any) -> int:
-    found = np.dtype(dtype)
-    if found not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise ExpressionError(f"dtype is {found}; kernels are made for float64 and float32.")
-    return found.itemsize
+    for kind in (np.float64, np.float32):
+        if dtype in (kind, np.dtype(kind), np.dtype(kind).name):
+            return np.dtype(kind).itemsize
+    raise ExpressionError(f"dtype is {dtype!r}; kernels are made for float64 and float32.")
 
 
 __all__ = ["Proof", "compile", "derive", "plan", "prove"]

@@ -209,7 +209,7 @@ def test_threads_and_processes_at_once(folder):
         try:
             for n in (1, 2, 3):
                 value(lw.compile(FORWARD, lw.models.pendulum(n)))
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(6)]

@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import H, J, K, M, N, P, bias, f, mass, phi, psi, tau, vdot
 from linkwise.algebra.dense import Dense
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ExpressionError, ModelError, ShapeError, UnknownNameError
 
 EXPRESSIONS = {
     "forward dynamics": mass.inv @ (tau - bias),
@@ -133,3 +133,15 @@ def test_bad_input_is_named():
         kernel(q, q, q, force=q)
     with pytest.raises(ShapeError, match="v has 3 rows; the batch has 4"):
         kernel(np.zeros((4, 2)), np.zeros((3, 2)), q)
+
+
+def test_what_cannot_be_compiled_is_told():
+    mech = lw.models.pendulum(2)
+    with pytest.raises(ExpressionError, match="dtype is 'foo'; kernels are made for float64"):
+        lw.compile(mass, mech, dtype="foo")
+    with pytest.raises(ExpressionError, match="wants a mechanism, not None"):
+        lw.compile(mass, None)
+    with pytest.raises(ExpressionError, match="rolled is 'yes'"):
+        lw.compile(mass, mech, rolled="yes")
+    with pytest.raises(UnknownNameError, match="no target called 'gpu'"):
+        lw.compile(mass, mech, target="gpu")

@@ -69,7 +69,7 @@ def path() -> Path | None:
     if not hasattr(os, "geteuid"):
         return None  # who could have written a file cannot be told here
     asked = os.environ.get("LINKWISE_CACHE", "")
-    if asked.lower() in ("off", "0", "none"):
+    if asked.lower() in ("off", "0", "no", "none", "false"):
         return None
     base = os.environ.get("XDG_CACHE_HOME", "")
     try:
