@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from linkwise.codegen.c import number
 from linkwise.codegen.c_text import comment
-from linkwise.codegen.cuda_text import COPIES, MEETING, PRIMITIVES, ROWS, TURN
+from linkwise.codegen.cuda_text import COLLECTED, COPIES, MEETING, PRIMITIVES, ROWS, TURN
 from linkwise.codegen.graph import Graph
 from linkwise.codegen.split import Key
 from linkwise.codegen.trace import Traced
@@ -33,7 +33,10 @@ REGISTERS = 65536
 """Registers of a multiprocessor, 32 bits each, on all cards since 2014."""
 
 WIDEST = 64
-"""Rows longer than this do not go through shared memory."""
+"""Rows longer than this do not go through shared memory as they are."""
+
+PITCH = 33
+"""Numbers between collected values in shared memory: 32 states, and one so that banks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Shape:
         ahead: Whether the rows of the next group are fetched while one is computed.
         stay: Whether only as many blocks are started as fit on the card, each taking group after
             group; else there is one for all groups, and the card deals them out.
+        collect: Whether the values of long rows of results, each once, are collected in shared
+            memory and stored row by row; else each thread stores its own row, number by number.
     """
 
     groups: int
@@ -54,6 +59,7 @@ class Shape:
     table: bool = False
     ahead: bool = True
     stay: bool = True
+    collect: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +131,13 @@ class _Emitter:
         self.pitches = [_pitch(n) if s else 0 for n, s in zip(self.sizes, self.staged, strict=True)]
         self.starts = [32 * sum(self.pitches[:i]) for i in range(len(self.pitches))]
         self.inputs = 32 * sum(self.pitches)  # numbers of one buffer
-        self.direct = not 0 < self.width <= WIDEST
-        self.out_pitch = 0 if self.direct else _pitch(self.width)
+        self.collected = self.width > WIDEST and shape.collect
+        self.direct = not (0 < self.width <= WIDEST or self.collected)
+        self.values, self.place, value_count = _values(codes, self.width)
+        self.out_pitch = 0 if self.direct or self.collected else _pitch(self.width)
         self.out_start = self.inputs * (1 + shape.ahead)
-        self.hand_start = self.out_start + 32 * self.out_pitch
+        room = PITCH * value_count if self.collected else 32 * self.out_pitch
+        self.hand_start = self.out_start + -(-room // 4) * 4  # regions begin at 16 bytes
         self.flag_start = self.hand_start + 32 * self.slot_count
         self.region = self.flag_start + 64 * 4 // self.itemsize
 
@@ -141,6 +150,7 @@ class _Emitter:
             "typedef long long i64;\n" + primitives,
             TURN[self.dtype].lstrip(),
             ROWS.lstrip(),
+            *(self._collecting() if self.collected else ()),
             *([f"__constant__ T table[] = {{{', '.join(self.table)}}};\n"] if self.table else []),
             *self._own_tables(),
             kernel,
@@ -158,6 +168,11 @@ class _Emitter:
             self.shape.stay,
             primitives,
         )
+
+    def _collecting(self) -> Iterator[str]:
+        """Where the value of each entry of the result is, and how rows are made of them."""
+        yield f"__device__ const unsigned short place[] = {{{', '.join(map(str, self.place))}}};\n"
+        yield COLLECTED.lstrip()
 
     def _own_tables(self) -> Iterator[str]:
         """For each family the numbers in which its limbs differ, limb by limb."""
@@ -184,7 +199,7 @@ class _Emitter:
         yield "    if (first >= count) return;"
         yield "    int rows = count - first < 32 ? (int)(count - first) : 32, turn_now = 0;"
         yield f"    const bool plain = {self._plain()};"
-        if not self.direct:
+        if self.out_pitch:
             packed = self.out_pitch == self.width
             yield f"    const bool packed = {'aligned(out)' if packed else 'false'};"
         yield from (f"    {line}" for line in self._taking("0", "first", "rows"))
@@ -219,7 +234,8 @@ class _Emitter:
             elif size:
                 yield f"const T *const x{i} = in{i} + mine * step{i};"
         row = f"out + mine * {self.width}"
-        place = f"region + {self.out_start} + lane * {self.out_pitch}"
+        apart = 1 if self.collected else self.out_pitch
+        place = f"region + {self.out_start} + lane * {apart}"
         yield f"T *const result = {row if self.direct else place};"
         if self.slot_count:
             yield f"T *const hand = region + {self.hand_start} + lane;"
@@ -289,7 +305,8 @@ class _Emitter:
         for i, size in enumerate(self.sizes):
             if size:
                 yield f"        sound = sound && all_finite(x{i}, {size});"
-        yield f"        const bool made = all_finite(result, {self.width});"
+        looked = "all_finite_there" if self.collected else "all_finite"
+        yield f"        const bool made = {looked}(result, {self.width});"
         yield "        code = !sound ? 1 : code > 0 ? code : !made ? 2 : 0;"
         yield "        if (code && worker == 0 && lane < rows && report) {"
         yield "            atomicAdd(report, 1ull);"
@@ -305,7 +322,10 @@ class _Emitter:
         yield "    meet(group);"
         yield "}"
         yield "if (status && worker == 0 && lane < rows) status[first + lane] = code;"
-        if not self.direct:
+        if self.collected:
+            yield f"give_collected<{self.width}>(out + first * {self.width}, "
+            yield f"    region + {self.out_start}, flag, fine, rows, me);"
+        elif not self.direct:
             row, place = f"out + first * {self.width}", f"region + {self.out_start}"
             slow = f"{row}, {self.width}, {place}, {self.out_pitch}, flag, fine, rows, me"
             yield f"if (packed && fine && rows == 32) give<{self.width}>({row}, {place}, me);"
@@ -332,6 +352,7 @@ class _Worker:
         yield from self._watched()
         yield from self._wrapped(operations)
         for i in [i for i, item in enumerate(self.items) if item.kind != "op"]:
+            yield from self._handed_over(i)
             yield from self._finished(i)
         phase = 0
         for i in operations:
@@ -340,14 +361,19 @@ class _Worker:
                 phase += 1
                 self.loaded.clear()
             yield from self._statement(i)
-            if i in code.given:
-                base = self.e.slots[code.given[i][0]]
-                shift = base - code.workers.index(code.given[i][0][1])
-                member = " + member * 32" if len(code.workers) > 1 else ""
-                yield f"hand[{32 * shift}{member}] = {self._name(i)};"
+            yield from self._handed_over(i)
             yield from self._finished(i)
         for _ in range(phase, self.e.phases - 1):
             yield "meet(group);"
+
+    def _handed_over(self, i: int) -> Iterator[str]:
+        """What others need: an operation, or a number that a family's own numbers make."""
+        code = self.code
+        if i in code.given:
+            base = self.e.slots[code.given[i][0]]
+            shift = base - code.workers.index(code.given[i][0][1])
+            member = " + member * 32" if len(code.workers) > 1 else ""
+            yield f"hand[{32 * shift}{member}] = {self._name(i)};"
 
     def _entry_of(self, array: int, entry: int, step: int) -> str:
         return f"x{array}[{entry}{f' + member * {step}' if step else ''}]"
@@ -444,7 +470,15 @@ class _Worker:
     def _finished(self, i: int) -> Iterator[str]:
         """Results and checks of a value."""
         stored = [s for s in self.code.stored if s.item == i]
-        for s in stored:
+        if stored and self.e.collected:
+            places = self.e.values[self.index, i]
+            if len(places) == len(self.code.workers) > 1:
+                yield f"result[{PITCH * places[0]} + member * {PITCH}] = {self._name(i)};"
+            else:
+                for m, at in places.items():
+                    alone = f"if (member == {m}) " if len(self.code.workers) > 1 else ""
+                    yield f"{alone}result[{PITCH * at}] = {self._name(i)};"
+        for s in () if self.e.collected else stored:
             member = f" + member * {s.step}" if s.step else ""
             alone = f"if (member == {s.only}) " if s.only >= 0 else ""
             yield f"{alone}result[{s.entry}{member}] = {self._name(i)};"
@@ -466,6 +500,31 @@ class _Worker:
 def _pitch(size: int) -> int:
     """Numbers between rows in shared memory: rows must not begin in the same few banks."""
     return size if math.gcd(size, 32) <= 4 else size + 1
+
+
+def _values(
+    codes: Sequence[WorkerCode], width: int
+) -> tuple[dict[tuple[int, int], dict[int, int]], list[int], int]:
+    """Places of the values that results consist of, each once.
+
+    Returns for each list's item the places of the members that need one, side by side in order if
+    all do; the place of each entry of a row; and how many there are. They follow the order of the
+    rows, so that neighbours in a row mostly lie in different banks.
+    """
+    wanted = list[tuple[int, tuple[int, int], int]]()  # entry, list and item, member
+    members = dict[tuple[int, int], set[int]]()
+    for c, code in enumerate(codes):
+        for s in code.stored:
+            for m in range(len(code.workers)) if s.only < 0 else (s.only,):
+                wanted.append((s.entry + m * s.step, (c, s.item), m))
+                members.setdefault((c, s.item), set()).add(m)
+    found, place, count = dict[tuple[int, int], dict[int, int]](), [0] * width, 0
+    for entry, item, member in sorted(wanted):
+        if item not in found:
+            found[item] = {m: count + j for j, m in enumerate(sorted(members[item]))}
+            count += len(found[item])
+        place[entry] = found[item][member]
+    return found, place, count
 
 
 def _slots(codes: Sequence[WorkerCode]) -> tuple[dict[Key, int], int]:

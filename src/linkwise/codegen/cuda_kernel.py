@@ -19,7 +19,7 @@ from linkwise.algebra.derivation import Derivation
 from linkwise.codegen import device_arrays, parameters, status
 from linkwise.codegen.c_text import plain_name
 from linkwise.codegen.cuda import CudaSource, Shape, emit_cuda
-from linkwise.codegen.cuda_plan import planned
+from linkwise.codegen.cuda_plan import Room, planned
 from linkwise.codegen.device_arrays import CUPY, JAX
 from linkwise.codegen.recipe import Recipe, Signature
 from linkwise.codegen.trace import Traced
@@ -31,6 +31,8 @@ from linkwise.sweeps.program import Program
 
 LARGEST = 100_000
 """Operations of a state beyond which the card's compiler would not come to an end."""
+
+ROOM = ("MaxSharedMemoryPerBlockOptin", "MaxSharedMemoryPerMultiprocessor")
 
 Plan = tuple[Traced, list[WorkerCode], Shape]
 
@@ -97,9 +99,18 @@ class CudaKernel:
         """The scalar graph."""
         return self.recipe.traced
 
-    @cached_property
+    @property
     def emitted(self) -> CudaSource:
-        """The source and what a launch has to know."""
+        """The source and what a launch has to know: for the card where it ran, if it did."""
+        loaded = next(iter(self._loaded.values()), None)
+        return self._for_most if loaded is None else loaded.source
+
+    @cached_property
+    def _for_most(self) -> CudaSource:
+        return self._written(Room())
+
+    def _written(self, room: Room) -> CudaSource:
+        """The source for a card with so much shared memory."""
         recipe = self.recipe
         if self.ops.total() > LARGEST:
             raise DeviceError(
@@ -107,7 +118,12 @@ class CudaKernel:
                 f"one on the card; the most is {LARGEST}. target='cpu' has loops over bodies."
             )
         traced, codes, shape = self.plan or planned(
-            recipe.program, self.mech, recipe.nodes, recipe.parameters, itemsize=recipe.itemsize
+            recipe.program,
+            self.mech,
+            recipe.nodes,
+            recipe.parameters,
+            itemsize=recipe.itemsize,
+            room=room,
         )
         names = ", ".join(f"{name} ({size})" for name, size in traced.inputs)
         title = [
@@ -314,7 +330,7 @@ class CudaKernel:
 
     def _start(self, loaded: _Loaded, arguments: tuple[Any, ...], count: int) -> None:
         """On the current stream. Arrays stand for their addresses."""
-        source = self.emitted
+        source = loaded.source
         blocks = -(-count // source.states)
         if source.stay:
             blocks = min(blocks, loaded.blocks)
@@ -327,7 +343,10 @@ class CudaKernel:
         with self._lock:
             found = self._loaded.get(device)
             if found is None:
-                found = self._loaded[device] = _load(cp, self.emitted, device)
+                attributes = cp.cuda.Device(device).attributes
+                block, whole = (attributes[name] for name in ROOM)
+                source = self._written(Room(block, whole))
+                found = self._loaded[device] = _load(cp, source, device)
             return found
 
     def _tell(self, report: Any, codes: Any, rows: list[Any], batch: int | None) -> None:
@@ -365,15 +384,16 @@ class CudaKernel:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Machine code on one card: the function, and how many blocks run there at a time."""
+    """Machine code on one card: the function, how many blocks run there at a time, the source."""
 
     function: Any
     blocks: int
+    source: CudaSource
 
 
 def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
     attributes = cp.cuda.Device(device).attributes
-    most = attributes["MaxSharedMemoryPerBlockOptin"]
+    most = attributes[ROOM[0]]
     if source.shared > most:
         raise DeviceError(
             f"the kernel takes {source.shared} bytes of shared memory a block; this card has {most}"
@@ -385,7 +405,7 @@ def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
     each = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
         function.kernel.ptr, source.threads, source.shared
     )
-    return _Loaded(function, max(1, each) * attributes["MultiProcessorCount"])
+    return _Loaded(function, max(1, each) * attributes["MultiProcessorCount"], source)
 
 
 def _device(cp: Any, value: Any) -> int:

@@ -7,7 +7,7 @@ values the registers; beyond that the limbs of the robot are dealt out to the wa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from linkwise.codegen import twins
 from linkwise.codegen.cuda import REGISTERS, Shape, shared_memory
@@ -26,11 +26,21 @@ MIDDLING = 1500
 SHORT = 1000
 """Operations of a worker below which more warps are better than more registers."""
 
-MOST = 224 << 10
-"""Shared memory of a multiprocessor [bytes] on the cards measured."""
+KEPT = 1 << 10
+"""Shared memory that the card keeps for itself with each block [bytes]."""
 
-MOST_OF_BLOCK = 99 << 10
-"""Shared memory of a block [bytes] that all cards since 2020 have."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Shared memory of a card [bytes].
+
+    Attributes:
+        block: What a block may have; 99 KB on all cards since 2020.
+        whole: What a multiprocessor has; 228 KB on the cards measured.
+    """
+
+    block: int = 99 << 10
+    whole: int = 228 << 10
 
 
 def single(traced: Traced) -> list[WorkerCode]:
@@ -50,12 +60,25 @@ def twinned(
     parameters: Sequence[str] = (),
     *,
     itemsize: int = 8,
+    plain: Traced | None = None,
 ) -> tuple[Traced, list[WorkerCode]] | None:
-    """Several warps, limbs of equal build sharing their code; None where there are none."""
+    """Several warps, limbs of equal build sharing their code; None where there are none.
+
+    `plain` is the graph without symbols. Entries of the result that are one node there, as across
+    the diagonal of a symmetric matrix, are computed once.
+    """
     kin = twins.families(mech)
     if not kin:
         return None
     traced, numbers = twins.trace_twins(program, mech, kin, nodes, parameters, itemsize=itemsize)
+    if plain is not None:
+        pairs, first = list(zip(plain.outputs, traced.outputs, strict=True)), dict[int, int]()
+        constants = [plain.graph.op[node] == "const" for node in plain.outputs]
+        outputs = [
+            mine if constant else first.setdefault(node, mine)
+            for (node, mine), constant in zip(pairs, constants, strict=True)
+        ]
+        traced = replace(traced, outputs=outputs)
     dealt = by_limbs(traced, mech.parent.tolist(), alone=[family.starts for family in kin])
     codes, worker = [worker_code(traced, dealt, [0], symbols=numbers)], 1
     for f, family in enumerate(kin):
@@ -91,18 +114,20 @@ def planned(
     parameters: Sequence[str] = (),
     *,
     itemsize: int = 8,
+    room: Room | None = None,
 ) -> tuple[Traced, list[WorkerCode], Shape]:
-    """What is taken unless something else is asked for."""
+    """What is taken unless something else is asked for; without a card, what suits most."""
+    room = room or Room()
     traced = trace(program, mech, nodes, parameters, itemsize=itemsize)
     work = sum(traced.graph.count(traced.wanted).values())
     if work >= LARGE:
-        found = twinned(program, mech, nodes, parameters, itemsize=itemsize)
+        found = twinned(program, mech, nodes, parameters, itemsize=itemsize, plain=traced)
         several, codes = (traced, limbs(traced, mech)) if found is None else found
         workers = sum(len(code.workers) for code in codes)
         if workers > 1:
-            shape = _shape_of_several(several, codes, work // workers, itemsize)
+            shape = _shape_of_several(several, codes, work // workers, itemsize, room)
             block, _ = shared_memory(several, codes, shape, dtype=f"float{8 * itemsize}")
-            if block <= MOST:  # else too much is handed over
+            if block <= room.block:  # else too much is handed over
                 return several, codes, shape
     codes = single(traced)
     if itemsize == 8:  # few warps have room; a block that ends makes place for one that loads
@@ -110,13 +135,17 @@ def planned(
     else:
         registers = 128 if work >= MIDDLING else 96
         options = [Shape(4, registers), Shape(4, registers, ahead=False)]
-    return traced, codes, _fitting(traced, codes, options, itemsize, warps=12)
+    return traced, codes, _fitting(traced, codes, options, itemsize, room, warps=12)
 
 
-def _shape_of_several(traced: Traced, codes: list[WorkerCode], each: int, itemsize: int) -> Shape:
+def _shape_of_several(
+    traced: Traced, codes: list[WorkerCode], each: int, itemsize: int, room: Room
+) -> Shape:
     """For several warps a group, `each` with so many operations of a state.
 
-    Short code is kept busy by more warps; long code wants the registers.
+    Short code is kept busy by more warps; long code wants the registers, and runs a little faster
+    with all groups of a multiprocessor in one block: the warps of a group then lie in the same of
+    its four parts, and each part has as many of the long ones.
     """
     workers = sum(len(code.workers) for code in codes)
     table, short = itemsize == 8, each < SHORT
@@ -125,7 +154,10 @@ def _shape_of_several(traced: Traced, codes: list[WorkerCode], each: int, itemsi
     registers = _registers(32 * workers * blocks)
     stay = not (table and short)
     options = [Shape(1, registers, table, ahead, stay) for ahead in (True, False)]
-    return _fitting(traced, codes, options, itemsize, warps=workers * blocks)
+    if itemsize == 4 and not short:
+        together = [groups for groups in (4, 2) if blocks % groups == 0]
+        options = [replace(options[0], groups=groups) for groups in together] + options
+    return _fitting(traced, codes, options, itemsize, room, warps=workers * blocks)
 
 
 def _registers(threads: int) -> int:
@@ -138,7 +170,13 @@ def _registers(threads: int) -> int:
 
 
 def _fitting(
-    traced: Traced, codes: list[WorkerCode], options: list[Shape], itemsize: int, *, warps: int
+    traced: Traced,
+    codes: list[WorkerCode],
+    options: list[Shape],
+    itemsize: int,
+    room: Room,
+    *,
+    warps: int,
 ) -> Shape:
     """The first whose rows in shared memory leave room for so many warps; else the smallest."""
     dtype = f"float{8 * itemsize}"
@@ -146,6 +184,11 @@ def _fitting(
     for shape in options:
         block, all_of = shared_memory(traced, codes, shape, dtype=dtype)
         blocks = min(all_of // block, -(-warps // (workers * shape.groups)))
-        if block <= MOST_OF_BLOCK and blocks * block <= MOST:
+        if block <= room.block and blocks * (block + KEPT) <= room.whole:
             return shape
-    return replace(options[-1], groups=1)
+    shape = replace(options[-1], groups=1)
+    if shared_memory(traced, codes, shape, dtype=dtype)[0] > room.block:
+        shape = replace(shape, collect=False)
+    block, _ = shared_memory(traced, codes, shape, dtype=dtype)
+    blocks = max(1, room.whole // (block + KEPT))  # of which each thread may have more registers
+    return replace(shape, registers=max(shape.registers, _registers(32 * workers * blocks)))

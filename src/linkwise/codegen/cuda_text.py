@@ -241,3 +241,36 @@ __device__ __noinline__ void give_slowly(
 
 __device__ __forceinline__ bool aligned(const T *x) { return ((unsigned long long)x & 15) == 0; }
 """
+
+COLLECTED: Final = r"""
+/* The same for rows whose values lie where `place` says, 33 numbers from one to the next. */
+__device__ __noinline__ bool all_finite_there(const T *values, int size)
+{
+    bool so_far = true;
+#pragma unroll 1
+    for (int i = 0; i < size; ++i) {
+        const T x = values[33 * place[i]];
+        so_far = so_far && x - x == (T)0;
+    }
+    return so_far;
+}
+
+/* Lanes of a warp store neighbours of a row. */
+template <int N>
+__device__ __forceinline__ void give_collected(
+    T *to, const T *values, const int *flag, bool fine, int rows, int me)
+{
+#pragma unroll 1
+    for (int column = me; column < N; column += 32 * WORKERS) {
+        const T *const from = values + 33 * place[column];
+        if (fine && rows == 32) {
+#pragma unroll
+            for (int row = 0; row < 32; ++row) to[row * N + column] = from[row];
+        } else {
+#pragma unroll 1
+            for (int row = 0; row < rows; ++row)
+                to[row * N + column] = !fine && flag[row] ? NOT_A_NUMBER : from[row];
+        }
+    }
+}
+"""
