@@ -55,7 +55,7 @@ class Case:
     nodes: Sequence[str] = ()
     seed: int = 0
     vanishing: bool = False
-    """Whether parts of it may be zero by an identity, which only straight code folds away."""
+    """Whether parts of it may be zero by an identity: what is left is noise, and differs."""
     given: dict[str, np.ndarray] = field(init=False)
     blocks: dict[str, object] = field(init=False)
     """Operators of one's own, the same in all states."""
@@ -140,7 +140,7 @@ class Case:
         wide = found.error.max(axis=1, initial=0.0) > WIDE * sharper
         error = np.where(wide[:, None], np.fmin(found.error, sharper[:, None]), found.error)
         error = np.fmax(error, sharper[:, None]) if looped else error
-        if itemsize == 4 and not (looped and self.vanishing):
+        if itemsize == 4 and not self.vanishing:
             with np.errstate(all="ignore"):  # what the same graph errs by in NumPy is sharpest
                 apart = np.abs(evaluate(traced, given, "float32") - found.value)
             floor = unit * np.abs(found.value).max(axis=1, initial=0.0)
