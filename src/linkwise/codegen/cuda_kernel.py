@@ -19,7 +19,7 @@ from linkwise.algebra.derivation import Derivation
 from linkwise.codegen import device_arrays, parameters, status
 from linkwise.codegen.c_text import plain_name
 from linkwise.codegen.cuda import CudaSource, Shape, emit_cuda
-from linkwise.codegen.cuda_plan import Room, planned
+from linkwise.codegen.cuda_plan import KEPT, Room, planned
 from linkwise.codegen.device_arrays import CUPY, JAX
 from linkwise.codegen.recipe import Recipe, Signature
 from linkwise.codegen.trace import Traced
@@ -32,7 +32,8 @@ from linkwise.sweeps.program import Program
 LARGEST = 100_000
 """Operations of a state beyond which the card's compiler would not come to an end."""
 
-ROOM = ("MaxSharedMemoryPerBlockOptin", "MaxSharedMemoryPerMultiprocessor")
+ROOM = "MaxSharedMemoryPerBlockOptin"
+"""What a block may have, which is all that a multiprocessor has but for what the card keeps."""
 
 Plan = tuple[Traced, list[WorkerCode], Shape]
 
@@ -343,9 +344,8 @@ class CudaKernel:
         with self._lock:
             found = self._loaded.get(device)
             if found is None:
-                attributes = cp.cuda.Device(device).attributes
-                block, whole = (attributes[name] for name in ROOM)
-                source = self._written(Room(block, whole))
+                block = cp.cuda.Device(device).attributes[ROOM]
+                source = self._written(Room(block, block + KEPT))
                 found = self._loaded[device] = _load(cp, source, device)
             return found
 
@@ -393,7 +393,7 @@ class _Loaded:
 
 def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
     attributes = cp.cuda.Device(device).attributes
-    most = attributes[ROOM[0]]
+    most = attributes[ROOM]
     if source.shared > most:
         raise DeviceError(
             f"the kernel takes {source.shared} bytes of shared memory a block; this card has {most}"
