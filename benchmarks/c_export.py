@@ -20,10 +20,10 @@ import pinocchio_side as peer
 
 import linkwise as lw
 from linkwise.algebra import Expr
-from linkwise.codegen.c_source import CSource
-from linkwise.codegen.kernel import Kernel, Signature
-from linkwise.codegen.llvm import emit_graph
-from linkwise.codegen.machine import load, object_code
+from linkwise.codegen.c.source import CSource
+from linkwise.codegen.cpu.kernel import Kernel, Signature
+from linkwise.codegen.cpu.llvm import emit_graph
+from linkwise.codegen.cpu.machine import load, object_code
 
 QUANTITIES = ("forward dynamics", "inverse dynamics", "mass matrix")
 FLAGS = {"-O2": ["-O2"], "-O2 -march=native": ["-O2", "-march=native"]}

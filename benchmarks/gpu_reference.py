@@ -201,7 +201,7 @@ def ladder_results() -> dict[str, np.ndarray]:
 
 def _drawn(mech: lw.Mechanism, name: str, rng: np.random.Generator) -> np.ndarray:
     """Random numbers for an input, a row a state."""
-    from linkwise.codegen import parameters
+    from linkwise.codegen.scalar import parameters
 
     if name in ("v", "tau", "vdot"):
         return rng.standard_normal((RUNG, mech.nv))

@@ -7,9 +7,9 @@ import time
 import llvmlite.binding as binding
 from llvmlite import ir
 
-from linkwise.codegen import machine
-from linkwise.codegen.kernel import Kernel
-from linkwise.codegen.llvm import Unit
+from linkwise.codegen.cpu import machine
+from linkwise.codegen.cpu.kernel import Kernel
+from linkwise.codegen.cpu.llvm import Unit
 
 CHAINS, ROUNDS = 14, 200_000
 ARITHMETIC = re.compile(r"^\s+v?(f?n?m?(add|sub)|mul|div|sqrt|fn?m(add|sub)\w*)(\d+)?p[sd]\b", re.M)
@@ -74,6 +74,4 @@ def vector_instructions(kernel: Kernel) -> int:
     lines = target.emit_assembly(module)
     inside = [part for part in re.split(r"^(?=[\w.$]+:)", lines, flags=re.M) if "zmm" in part]
     wide = "zmm" if inside else "ymm"
-    return sum(
-        1 for line in lines.splitlines() if wide in line and ARITHMETIC.match(line.rstrip())
-    )
+    return sum(1 for line in lines.splitlines() if wide in line and ARITHMETIC.match(line.rstrip()))

@@ -18,9 +18,9 @@ from linkwise.model.mechanism import Mechanism
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
     from linkwise.algebra.search import Budget
-    from linkwise.codegen.c_source import CSource
-    from linkwise.codegen.cuda_kernel import CudaKernel
-    from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.c.source import CSource
+    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.cuda.kernel import CudaKernel
     from linkwise.codegen.numpy_kernel import NumpyKernel
     from linkwise.sweeps.program import Program
 
@@ -205,7 +205,7 @@ def compile(
         target: "cpu" for machine code of this computer; "cuda" for a graphics card, whose text can
             be looked at without one; "c" for the text of a C function; "numpy" for the interpreter.
         parameters: Numbers of the mechanism that stay inputs of the kernel instead: "gravity",
-            "inertia", "payload" or "payload:NODE", "armature", "locked" (`codegen/parameters.py`).
+            "inertia", "payload" or "payload:NODE", "armature", "locked" (`scalar/parameters.py`).
         dtype: float64 or float32.
         rolled: True for loops over bodies, whose code does not grow with the mechanism, False for
             straight code; by default what suits the size. For the target "cpu".
@@ -220,15 +220,15 @@ def compile(
     recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), derive, rolled)
     match target:
         case "cpu":
-            from linkwise.codegen.kernel import Kernel
+            from linkwise.codegen.cpu.kernel import Kernel
 
             return Kernel(mech, *recipe.machine(keep=cache), recipe)
         case "cuda":
-            from linkwise.codegen.cuda_kernel import CudaKernel
+            from linkwise.codegen.cuda.kernel import CudaKernel
 
             return CudaKernel(recipe)
         case "c":
-            from linkwise.codegen.c_source import CSource
+            from linkwise.codegen.c.source import CSource
 
             return CSource(recipe)
         case "numpy":

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.codegen.trace import Traced
+from linkwise.codegen.scalar.trace import Traced
 
 UNIT = {8: 2.0**-53, 4: 2.0**-24}
 SECOND_ORDER = 2.0

@@ -16,9 +16,9 @@ import linkwise as lw
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import leaves, random_dense
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.c_selftest import evaluate
-from linkwise.codegen.c_source import CSource
-from linkwise.codegen.trace import trace
+from linkwise.codegen.c.selftest import evaluate
+from linkwise.codegen.c.source import CSource
+from linkwise.codegen.scalar.trace import trace
 from linkwise.pipeline import derive
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower

@@ -148,7 +148,7 @@ def test_angles_in_single_precision(scale):
 
 
 def test_large_graphs_in_parts_equal_the_whole(monkeypatch):
-    from linkwise.codegen import llvm
+    from linkwise.codegen.cpu import llvm
 
     mech = lw.models.random_tree(8, 5)
     nodes = [mech.bodies[-1].name, mech.bodies[3].name]
@@ -225,7 +225,7 @@ def test_without_threads_a_batch_runs_on_this_one(monkeypatch):
     kernel = lw.compile(mass, lw.models.pendulum(2))
     q = np.random.default_rng(0).standard_normal((1000, 2))
     expected = kernel(q, threads=1)
-    monkeypatch.setattr("linkwise.codegen.kernel._pool", lambda *_: Closed())
+    monkeypatch.setattr("linkwise.codegen.cpu.kernel._pool", lambda *_: Closed())
     np.testing.assert_array_equal(kernel(q, threads=2), expected)
 
 

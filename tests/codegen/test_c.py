@@ -21,9 +21,9 @@ from linkwise.algebra.derivation import leaves
 from linkwise.algebra.parse import parse
 from linkwise.cli import main
 from linkwise.cli.export_c import QUANTITIES, Quantity, default_name, export
-from linkwise.codegen import parameters, status
-from linkwise.codegen.c_source import CSource
-from linkwise.codegen.c_text import check_identifier, comment, distinct, identifier, plain
+from linkwise.codegen.c.source import CSource
+from linkwise.codegen.c.text import check_identifier, comment, distinct, identifier, plain
+from linkwise.codegen.scalar import parameters, status
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model import Drive
 from linkwise.spatial import SpatialInertia

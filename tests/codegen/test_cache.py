@@ -15,8 +15,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import bias, mass, tau
-from linkwise.codegen import cache, machine
-from linkwise.codegen.digest import UnknownContentError, digest
+from linkwise.codegen.cpu import cache, machine
+from linkwise.codegen.cpu.digest import UnknownContentError, digest
 
 FORWARD = mass.inv @ (tau - bias)
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners of files here")

@@ -8,10 +8,10 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import J, N, bias, mass, tau, vdot
 from linkwise.algebra.dense import Dense
-from linkwise.codegen import cuda_plan
-from linkwise.codegen.cuda import Shape, emit_cuda, shared_memory
-from linkwise.codegen.cuda_plan import Room, planned
-from linkwise.codegen.trace import trace
+from linkwise.codegen.cuda import plan as cuda_plan
+from linkwise.codegen.cuda.plan import Room, planned
+from linkwise.codegen.cuda.source import Shape, emit_cuda, shared_memory
+from linkwise.codegen.scalar.trace import trace
 from linkwise.spatial import SpatialInertia
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower

@@ -10,7 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import N, bias, mass, tau
-from linkwise.codegen import cuda_kernel
+from linkwise.codegen.cuda import kernel as cuda_kernel
 from linkwise.errors import (
     DeviceError,
     MissingExtraError,

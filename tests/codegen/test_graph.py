@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.codegen.block import inverse
-from linkwise.codegen.graph import Graph, Scalar
+from linkwise.codegen.scalar.block import inverse
+from linkwise.codegen.scalar.graph import Graph, Scalar
 
 
 @pytest.fixture

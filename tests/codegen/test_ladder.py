@@ -18,7 +18,7 @@ from linkwise.algebra import J, N, bias, f, mass, tau
 from linkwise.algebra.dense import STATE_BLOCKS
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.role import Memoryless, Shift
-from linkwise.codegen import status
+from linkwise.codegen.scalar import status
 from linkwise.dynamics.quantity import QUANTITIES, expression
 from linkwise.errors import ExpressionError, LoweringError
 from tests.algebra import trees

@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import N, bias, mass, tau, vdot
 from linkwise.algebra.dense import Dense
-from linkwise.codegen import parameters
+from linkwise.codegen.scalar import parameters
 from linkwise.errors import ExpressionError, ModelError, UnknownNameError
 
 FORWARD = mass.inv @ (tau - bias)

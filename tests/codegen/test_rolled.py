@@ -29,10 +29,10 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
-from linkwise.codegen import status
-from linkwise.codegen.kernel import Kernel
+from linkwise.codegen.cpu.kernel import Kernel
 from linkwise.codegen.recipe import Recipe
-from linkwise.codegen.roll import roll, worth_rolling
+from linkwise.codegen.rolled.roll import roll, worth_rolling
+from linkwise.codegen.scalar import status
 from linkwise.errors import ExpressionError, LoweringError, ModelError, SingularHingeError
 from linkwise.model import Builder, Drive
 from linkwise.model.hinges import (

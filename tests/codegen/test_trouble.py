@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import D, J, N, bias, mass, tau
-from linkwise.codegen import status
+from linkwise.codegen.scalar import status
 from linkwise.errors import ModelError, ShapeError, SingularHingeError, TroubleWarning
 
 FORWARD = mass.inv @ (tau - bias)

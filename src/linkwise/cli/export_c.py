@@ -12,9 +12,9 @@ from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
 from linkwise.cli.derive import NOTATION, read
 from linkwise.cli.robot import open_robot
-from linkwise.codegen.c import DType
-from linkwise.codegen.c_source import CSource, default_name
-from linkwise.codegen.c_text import check_identifier
+from linkwise.codegen.c.emit import DType
+from linkwise.codegen.c.source import CSource, default_name
+from linkwise.codegen.c.text import check_identifier
 from linkwise.codegen.recipe import Recipe
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError

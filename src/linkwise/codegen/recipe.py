@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.codegen import cache, parameters
-from linkwise.codegen.digest import UnknownContentError, digest, package
+from linkwise.codegen.cpu import cache
+from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
+from linkwise.codegen.scalar import parameters
 from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
-    from linkwise.codegen.machine import Machine
-    from linkwise.codegen.roll import Rolled
-    from linkwise.codegen.trace import Traced
-    from linkwise.codegen.unit import Unit
+    from linkwise.codegen.cpu.machine import Machine
+    from linkwise.codegen.cpu.unit import Unit
+    from linkwise.codegen.rolled.roll import Rolled
+    from linkwise.codegen.scalar.trace import Traced
     from linkwise.sweeps.program import Program
 
 
@@ -90,21 +91,21 @@ class Recipe:
     @cached_property
     def traced(self) -> Traced:
         """Its scalar graph."""
-        from linkwise.codegen.trace import trace
+        from linkwise.codegen.scalar.trace import trace
 
         return trace(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
 
     @cached_property
     def is_rolled(self) -> bool:
         """Whether it has loops over bodies instead of straight code."""
-        from linkwise.codegen.roll import worth_rolling
+        from linkwise.codegen.rolled.roll import worth_rolling
 
         return worth_rolling(self.program, self.mech) if self.wish is None else self.wish
 
     @cached_property
     def rolled(self) -> Rolled:
         """Its loops."""
-        from linkwise.codegen.roll import roll
+        from linkwise.codegen.rolled.roll import roll
 
         return roll(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
 
@@ -119,9 +120,9 @@ class Recipe:
     @cached_property
     def unit(self) -> Unit:
         """Its LLVM text, for the widest vectors of this computer."""
-        from linkwise.codegen.llvm import emit_graph
-        from linkwise.codegen.llvm_rolled import emit_rolled
-        from linkwise.codegen.machine import lanes
+        from linkwise.codegen.cpu.llvm import emit_graph
+        from linkwise.codegen.cpu.llvm_rolled import emit_rolled
+        from linkwise.codegen.cpu.machine import lanes
 
         if self.is_rolled:
             return emit_rolled(self.rolled, itemsize=self.itemsize, lanes=lanes(self.itemsize))
@@ -136,7 +137,7 @@ class Recipe:
 
     def machine(self, *, keep: bool = True) -> tuple[Signature, Machine]:
         """Machine code, from disk if it is there; `keep` says whether to look and to file it."""
-        from linkwise.codegen.machine import load, object_code
+        from linkwise.codegen.cpu.machine import load, object_code
 
         self.kept = keep
         key = self._key() if keep else None
@@ -168,7 +169,7 @@ class Recipe:
 
     def _key(self) -> str | None:
         """What the machine code depends on; None where that cannot be told."""
-        from linkwise.codegen.machine import versions
+        from linkwise.codegen.cpu.machine import versions
 
         try:
             return digest(

@@ -16,7 +16,7 @@ from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
-    from linkwise.codegen.kernel import Kernel
+    from linkwise.codegen.cpu.kernel import Kernel
 
 Status: TypeAlias = NDArray[np.int32]
 Nodes: TypeAlias = str | Sequence[str]

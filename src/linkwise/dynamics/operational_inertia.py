@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.codegen.status import MATRIX
+from linkwise.codegen.scalar.status import MATRIX
 from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import SingularHingeError

@@ -1,0 +1,1 @@
+"""C99 source for a robot's controller."""

@@ -1,0 +1,357 @@
+"""From a scalar graph to C: one header and one C99 source that need nothing but math.h.
+
+The function is straight-line code in the order of the graph. Inputs are read before the first
+output is written, so that `out` may be one of the inputs. A product that is used once is fused into
+the sum it belongs to where the machine does that quickly (FP_FAST_FMA); sines and cosines are taken
+together, by the method of `sincos.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from linkwise.algebra.derivation import Derivation
+from linkwise.codegen.c.header import Interface, code_name, header, of_kernel
+from linkwise.codegen.c.selftest import selftest
+from linkwise.codegen.c.text import check_identifier, comment
+from linkwise.codegen.cpu import sincos
+from linkwise.codegen.scalar.trace import Traced
+from linkwise.errors import LoweringError, ModelError
+from linkwise.model.mechanism import Mechanism
+
+DType = Literal["float64", "float32"]
+
+LARGEST_ANGLE = 2e4
+"""Angles beyond this go to the C library [rad]; up to it k fits in 16 bits."""
+
+SINCOS = """
+/* Sines and cosines: x = k pi/2 + r with |r| <= pi/4; then k quarters of a turn, exactly. */
+static void {name}_sincos(int count, const double *angle, double *sine, double *cosine)
+{{
+    int i, large = 0;
+    for (i = 0; i < count; ++i) {{
+        const double x = fabs(angle[i]) <= {largest} ? angle[i] : 0.0;
+        const int k = (int)(x * {two_over_pi} + copysign(0.5, x));
+        const int quarter = (int)((unsigned)k & 3u);
+        const double cos_k = (1 - quarter) * (1 - (quarter & 1));
+        const double sin_k = (2 - quarter) * (quarter & 1);
+        double r, r2, s, c;
+        r = FNMA((double)k, {parts[0]}, x);
+        r = FNMA((double)k, {parts[1]}, r);
+        r = FNMA((double)k, {parts[2]}, r);
+        r2 = r * r;
+{sine}
+{cosine}
+        s = FMA(r * r2, s, r);
+        c = FMA(r2, c, 1.0);
+        sine[i] = s * cos_k + c * sin_k;
+        cosine[i] = c * cos_k - s * sin_k;
+        large |= fabs(angle[i]) > {largest};
+    }}
+    if (large) {{
+        for (i = 0; i < count; ++i) {{
+            sine[i] = sin(angle[i]);
+            cosine[i] = cos(angle[i]);
+        }}
+    }}
+}}
+"""
+
+SHORT_SINCOS = """
+static void {name}_sincos(int count, const float *angle, float *sine, float *cosine)
+{{
+    int i;
+    for (i = 0; i < count; ++i) {{
+        sine[i] = sinf(angle[i]);
+        cosine[i] = cosf(angle[i]);
+    }}
+}}
+"""
+
+TROUBLE = """
+/* Where there is no result there is no number either. */
+static int {name}_trouble({type} *out, int status)
+{{
+    int i;
+    for (i = 0; i < {size}; ++i) {{
+        out[i] = {nan};
+    }}
+    return status;
+}}
+"""
+
+FUSED = """#ifdef {macro}
+#define FMA(x, y, z) {fma}((x), (y), (z))
+#define FMS(x, y, z) {fma}((x), (y), -(z))
+#define FNMA(x, y, z) {fma}(-(x), (y), (z))
+#else
+#define FMA(x, y, z) ((x) * (y) + (z))
+#define FMS(x, y, z) ((x) * (y) - (z))
+#define FNMA(x, y, z) ((z) - (x) * (y))
+#endif
+"""
+
+
+def emit_c(
+    traced: Traced,
+    name: str,
+    *,
+    mech: Mechanism,
+    derivation: Derivation,
+    nodes: Sequence[str] = (),
+    title: str = "",
+    unit: str = "",
+    dtype: DType = "float64",
+    states: int = 4,
+    seed: int = 0,
+) -> tuple[str, str]:
+    """The header and the source of one function.
+
+        int NAME(const double *q, const double *v, ..., double *out);
+
+    It returns a code of `status.py`, 0 when all is well; otherwise every number of `out` is NaN.
+    Numbers of the mechanism that stay inputs follow the vectors (`parameters.py`). Compiled with
+    -DNAME_SELFTEST (capitals) the source has a main that compares the function with values of the
+    sweep interpreter and returns 0 if they agree.
+
+    Args:
+        traced: The scalar graph.
+        name: Of the function and the files, a C identifier.
+        mech: The mechanism that the graph is of.
+        derivation: From the expression to the form that was traced.
+        nodes: Nodes of the space NODE, in order.
+        title: What it computes, in words.
+        unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
+        dtype: "float64", or "float32" for float, sinf and cosf.
+        states: Random states of the self-test.
+        seed: For them.
+
+    Raises:
+        ModelError: The name is no C identifier, or there is nothing to compute.
+        LoweringError: The graph has an operation or a constant that C has no form for.
+    """
+    if not traced.outputs:
+        raise ModelError(
+            f"there is nothing to compute: on {mech.name!r}, with {mech.nv} degrees of freedom and "
+            f"{len(nodes)} nodes, {derivation.start} has shape {traced.shape}."
+        )
+    face = of_kernel(traced, check_identifier(name), mech, derivation.start, nodes, unit, dtype)
+    body = list(_Body(traced, face).lines())
+    parts = [
+        comment([face.mark, "", f"{face.name}: see {face.name}.h."]),
+        f'#include "{face.name}.h"\n\n#include <math.h>\n',
+        FUSED.format(
+            macro="FP_FAST_FMA" if dtype == "float64" else "FP_FAST_FMAF", fma=face.function("fma")
+        ),
+    ]
+    nan = "(double)NAN" if dtype == "float64" else "NAN"
+    parts.append(
+        TROUBLE.lstrip().format(
+            name=face.name, type=face.type, size=face.macro("OUT_SIZE"), nan=nan
+        )
+    )
+    ops = Counter(traced.graph.count(traced.wanted))
+    if ops["sin"] + ops["cos"]:
+        parts.append(_sincos_function(face.name, dtype))
+    parts.append("\n".join([_signature(face), "{", *body, "}", ""]))
+    parts.append(selftest(traced, face, mech, derivation.result, nodes, states, seed))
+    text = header(face, mech, derivation, nodes, title, ops, _signature(face))
+    return text, "\n".join(parts)
+
+
+def number(value: float, dtype: str) -> str:
+    """A C constant with exactly this value, or the nearest float."""
+    if dtype == "float32":
+        with np.errstate(over="ignore"):
+            short = np.float32(value)
+        text = f"{np.format_float_scientific(short, trim='0')}f" if short else "0.0f"
+        value = float(short)
+    else:
+        text = repr(float(value))
+    if not math.isfinite(value):
+        raise LoweringError(f"the constant {value} of this mechanism is not finite in {dtype}.")
+    return text
+
+
+def _signature(face: Interface) -> str:
+    arguments = [f"const {face.type} *{x.identifier}" for x in face.inputs]
+    return f"int {face.name}({', '.join([*arguments, f'{face.type} *out'])})"
+
+
+def _sincos_function(name: str, dtype: str) -> str:
+    if dtype == "float32":
+        return SHORT_SINCOS.lstrip().format(name=name)
+
+    def horner(letter: str, coefficients: Sequence[float]) -> str:
+        last, *rest = [repr(c) for c in reversed(coefficients)]
+        steps = [f"{letter} = {last};", *(f"{letter} = FMA({letter}, r2, {c});" for c in rest)]
+        return "\n".join(f"        {step}" for step in steps)
+
+    return SINCOS.lstrip().format(
+        name=name,
+        largest=repr(LARGEST_ANGLE),
+        two_over_pi=repr(2.0 / math.pi),
+        parts=[repr(p) for p in sincos.DOUBLES.parts],
+        sine=horner("s", sincos.DOUBLES.sine),
+        cosine=horner("c", sincos.DOUBLES.cosine),
+    )
+
+
+@dataclass(slots=True)
+class _Body:
+    """The statements of the function."""
+
+    traced: Traced
+    face: Interface
+
+    def lines(self) -> Iterator[str]:
+        traced, face = self.traced, self.face
+        yield from self._input_checks()
+        needed = traced.graph.used(traced.wanted)
+        value, fused = self._loaded(needed), self._fused(needed)
+        for node, text in value.items():
+            if traced.graph.op[node] == "input":
+                yield f"    const {face.type} {text[0]} = {text[1]};"
+        named = {node: text[0] for node, text in value.items()}
+        places: dict[int, list[int]] = {}
+        for i, node in enumerate(traced.outputs):
+            places.setdefault(node, []).append(i)
+        yield from self._angles(needed, named, fused)
+        for node in needed:
+            if node not in named and node not in fused:
+                yield from self._node(node, named, fused)
+            for i in places.get(node, ()):
+                yield f"    out[{i}] = {named[node]};"
+        yield from self._checks(named)
+        yield from self._result_check()
+
+    def _input_checks(self) -> Iterator[str]:
+        face = self.face
+        if any(x.size for x in face.inputs):
+            yield "    int i;"
+        for x in face.inputs:
+            if not x.size:
+                yield f"    (void){x.identifier};"
+                continue
+            yield f"    for (i = 0; i < {face.macro(x.identifier, 'SIZE')}; ++i) {{"
+            yield f"        if (!isfinite({x.identifier}[i])) {{"
+            yield f"            return {self._trouble('INPUT_NOT_FINITE')};"
+            yield "        }"
+            yield "    }"
+
+    def _checks(self, named: dict[int, str]) -> Iterator[str]:
+        """low < value < high, in the order they were met: what fails first makes others fail."""
+        for check in self.traced.checks:
+            value = named[check.node]
+            inside = [f"{value} > {number(check.low, self.face.dtype)}"]
+            if math.isfinite(check.high):
+                inside.append(f"{value} < {number(check.high, self.face.dtype)}")
+            yield f"    if (!({' && '.join(inside)})) {{"
+            yield f"        return {self._trouble(code_name(check.code))};"
+            yield "    }"
+
+    def _trouble(self, code: str) -> str:
+        return f"{self.face.name}_trouble(out, {self.face.macro(code)})"
+
+    def _result_check(self) -> Iterator[str]:
+        size = self.face.macro("OUT_SIZE")
+        index = "i = 0" if any(x.size for x in self.face.inputs) else "int i = 0"
+        yield f"    for ({index}; i < {size}; ++i) {{"
+        yield "        if (!isfinite(out[i])) {"
+        yield f"            return {self._trouble('RESULT_NOT_FINITE')};"
+        yield "        }"
+        yield "    }"
+        yield f"    return {self.face.macro('OK')};"
+
+    def _loaded(self, needed: list[int]) -> dict[int, tuple[str, str]]:
+        """Inputs by the entry they are read from, and constants."""
+        graph = self.traced.graph
+        places = [(x, j) for x in self.face.inputs for j in range(x.size)]
+        found: dict[int, tuple[str, str]] = {}
+        for node in needed:
+            if graph.op[node] == "input":
+                x, j = places[graph.a[node]]
+                found[node] = (f"x{graph.a[node]}", f"{x.identifier}[{j}]")
+            elif graph.op[node] == "const":
+                found[node] = (number(graph.value[node], self.face.dtype), "")
+        return found
+
+    def _fused(self, needed: list[int]) -> dict[int, int]:
+        """Products that are used once, by a sum: each with that sum, of two the later one."""
+        graph = self.traced.graph
+        uses = Counter(self.traced.wanted)
+        for node in needed:
+            if graph.op[node] not in ("const", "input"):
+                uses.update(x for x in (graph.a[node], graph.b[node]) if x >= 0)
+        found: dict[int, int] = {}
+        for node in needed:
+            if graph.op[node] in ("add", "sub"):
+                pair = (graph.a[node], graph.b[node])
+                products = [x for x in pair if graph.op[x] == "mul" and uses[x] == 1]
+                if products:
+                    found[max(products)] = node
+        return found
+
+    def _angles(
+        self, needed: list[int], named: dict[int, str], fused: dict[int, int]
+    ) -> Iterator[str]:
+        """Sines and cosines first, in one loop: it is quicker, and calls come before all else."""
+        graph, kind = self.traced.graph, self.face.type
+        turned = [n for n in needed if self._is_turn(n) and not self._turns_before(n)]
+        angles = sorted({graph.a[n] for n in turned})
+        if not angles:
+            return
+        for node in graph.used(angles):
+            if node not in named and node not in fused:
+                yield from self._node(node, named, fused)
+        count = len(angles)
+        yield f"    {kind} sine[{count}], cosine[{count}];"
+        yield f"    const {kind} angle[{count}] = {{{', '.join(named[a] for a in angles)}}};"
+        yield f"    {self.face.name}_sincos({count}, angle, sine, cosine);"
+        for node in turned:
+            part = "sine" if graph.op[node] == "sin" else "cosine"
+            named[node] = f"t{node}"
+            yield f"    const {kind} t{node} = {part}[{angles.index(graph.a[node])}];"
+
+    def _is_turn(self, node: int) -> bool:
+        return self.traced.graph.op[node] in ("sin", "cos")
+
+    def _turns_before(self, node: int) -> bool:
+        """Whether an angle is itself made of sines."""
+        graph = self.traced.graph
+        return any(self._is_turn(n) for n in graph.used([graph.a[node]]))
+
+    def _node(self, node: int, named: dict[int, str], fused: dict[int, int]) -> Iterator[str]:
+        graph = self.traced.graph
+        formula = self._formula(graph.op[node], graph.a[node], graph.b[node], named, fused)
+        named[node] = f"t{node}"
+        yield f"    const {self.face.type} t{node} = {formula};"
+
+    def _formula(
+        self, op: str, a: int, b: int, named: dict[int, str], fused: dict[int, int]
+    ) -> str:
+        face = self.face
+        if op in ("add", "sub"):
+            graph = self.traced.graph
+            if b in fused:
+                form = "FMA" if op == "add" else "FNMA"
+                return f"{form}({named[graph.a[b]]}, {named[graph.b[b]]}, {named[a]})"
+            if a in fused:
+                form = "FMA" if op == "add" else "FMS"
+                return f"{form}({named[graph.a[a]]}, {named[graph.b[a]]}, {named[b]})"
+            return f"{named[a]} {'+' if op == 'add' else '-'} {named[b]}"
+        if op == "mul":
+            return f"{named[a]} * {named[b]}"
+        if op == "neg":
+            return f"-{named[a]}"
+        if op == "inv":
+            return f"{number(1.0, face.dtype)} / {named[a]}"
+        if op in ("sqrt", "sin", "cos"):
+            return f"{face.function(op)}({named[a]})"
+        raise LoweringError(f"the operation {op!r} has no form in C.")

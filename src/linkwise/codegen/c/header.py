@@ -1,0 +1,344 @@
+"""The header of an emitted C function: what it computes, how, and the order of every number."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
+from linkwise.codegen.c.text import comment, distinct, plain_name
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.parameters import node_of
+from linkwise.codegen.scalar.trace import Traced
+from linkwise.model.mechanism import Mechanism
+
+MARK = "Written by linkwise export-c"
+"""First words of every file; a file that begins with them may be written again."""
+
+RATES: Mapping[str, Mapping[str, str]] = {
+    "velocity": {"rad": "rad/s", "m": "m/s"},
+    "acceleration": {"rad": "rad/s^2", "m": "m/s^2"},
+    "force": {"rad": "N m", "m": "N"},
+    "armature": {"rad": "kg m^2", "m": "kg"},
+}
+"""Unit along a freedom that turns [rad] or travels [m]."""
+
+KINDS: Mapping[str, str] = {
+    "acceleration": "acceleration",
+    "force": "force",
+    "inertia": "kg m^2 between turns, kg m between a turn and a travel, kg between travels",
+    "inverse inertia": "1/(kg m^2) between turns, 1/(kg m) between a turn and a travel, 1/kg "
+    "between travels",
+    "velocity per rate": "angular rows rad/s, linear rows m/s, per rad/s or m/s of the freedom",
+}
+"""Kinds of results, and for matrices the units of their entries."""
+
+CODES = {
+    status.FINE: "OK",
+    status.INPUT: "INPUT_NOT_FINITE",
+    status.RESULT: "RESULT_NOT_FINITE",
+    status.MATRIX: "MATRIX_SINGULAR",
+}
+"""Macros of the codes that concern no body."""
+
+INPUT_KINDS = {
+    **{"v": "velocity", "vdot": "acceleration", "tau": "force", "f": "force"},
+    "armature": "armature",
+}
+AXES = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
+
+MEANING = {
+    "q": "coordinates",
+    "v": "velocities",
+    "vdot": "accelerations",
+    "tau": "forces along the freedoms",
+    "f": "forces on the nodes: moment and force, in the axes of the node",
+    "gravity": "acceleration of free fall, world axes",
+    "inertia": "inertias of the bodies at their origins and in their axes, one after the other",
+    "payload": "inertia of something welded to {}, at its origin and in its axes",
+    "armature": "diagonal of N",
+    "locked": "1 where a freedom is held, 0 where it is free",
+}
+"""Of inputs, by the name before a colon."""
+
+INERTIA = (
+    *(("mass", "kg"), ("mass c_x", "kg m"), ("mass c_y", "kg m"), ("mass c_z", "kg m")),
+    *((f"J_{axes}", "kg m^2") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)
+"""The ten numbers of an inertia: c is the centre of mass, J about the origin, J_xy = -sum x y."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A vector that goes in or comes out.
+
+    Attributes:
+        name: As the algebra calls it.
+        identifier: Its name in C.
+        size: How many numbers.
+        labels: Name and unit of each, ("", "") where nothing is known.
+    """
+
+    name: str
+    identifier: str
+    size: int
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What the function looks like from outside.
+
+    Attributes:
+        name: Of the function.
+        dtype: "float64" or "float32".
+        inputs: In the order of the arguments.
+        rows: Names of the rows of the result.
+        columns: Names of its columns; empty for a vector.
+        shape: Of the result.
+        unit: Kind of the result.
+        codes: Those that it may return because of what it computes, ascending (`status.py`).
+        mark: First line of the files.
+    """
+
+    name: str
+    dtype: str
+    inputs: tuple[Entries, ...]
+    rows: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]
+    shape: tuple[int, ...]
+    unit: str
+    codes: tuple[int, ...]
+    mark: str
+
+    @property
+    def type(self) -> str:
+        """The C type."""
+        return "double" if self.dtype == "float64" else "float"
+
+    def function(self, name: str) -> str:
+        """The function of math.h for the type."""
+        return name if self.dtype == "float64" else f"{name}f"
+
+    def macro(self, *words: str) -> str:
+        """A macro of this function: NAME_WORD_WORD."""
+        return "_".join((self.name, *words)).upper()
+
+
+def of_kernel(
+    traced: Traced,
+    name: str,
+    mech: Mechanism,
+    expr: Expr,
+    nodes: Sequence[str],
+    unit: str,
+    dtype: str,
+) -> Interface:
+    """The interface of a traced expression."""
+    identifiers = distinct((given for given, _ in traced.inputs), taken=(name.casefold(), "out"))
+    inputs = tuple(
+        Entries(given, identifier, size, _labels(mech, nodes, given, size))
+        for (given, size), identifier in zip(traced.inputs, identifiers, strict=True)
+    )
+    rows = _space_labels(mech, nodes, expr.range, unit)
+    columns = () if expr.is_vector else _space_labels(mech, nodes, expr.domain, "")
+    codes = tuple(sorted({check.code for check in traced.checks}))
+    mark = f"{MARK} {_version()}; do not edit."
+    return Interface(name, dtype, inputs, rows, columns, traced.shape, unit, codes, mark)
+
+
+def code_name(code: int) -> str:
+    """The last words of the macro for a code."""
+    if code < status.HINGES:
+        return CODES[code]
+    k, what = divmod(code - status.HINGES, 2)
+    return f"{'QUATERNION_NOT_UNIT' if what else 'HINGE_SINGULAR'}({k})"
+
+
+def _version() -> str:
+    return sys.modules["linkwise"].__version__  # the package itself is above this layer
+
+
+def _labels(
+    mech: Mechanism, nodes: Sequence[str], name: str, size: int
+) -> tuple[tuple[str, str], ...]:
+    if name == "q":
+        units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
+        return tuple(zip(mech.coordinate_names, units, strict=True))
+    if name == "f":
+        return _space_labels(mech, nodes, NODE, "force")
+    if name == "gravity":
+        return tuple((axis, "m/s^2") for axis in "xyz")
+    if name == "inertia":
+        return tuple((f"{body.name}, {label}", u) for body in mech.bodies for label, u in INERTIA)
+    if name.startswith("payload"):
+        return INERTIA
+    labels = _space_labels(mech, nodes, JOINT, INPUT_KINDS.get(name, ""))
+    return labels if len(labels) == size else (("", ""),) * size
+
+
+def _space_labels(
+    mech: Mechanism, nodes: Sequence[str], space: Space, kind: str
+) -> tuple[tuple[str, str], ...]:
+    """Name and unit of each entry of a space."""
+    rates = RATES.get(KINDS.get(kind, kind), {})
+    if space is JOINT:
+        units = [c.unit for body in mech.bodies for c in body.hinge.velocities]
+        return tuple(
+            (name, rates.get(unit, ""))
+            for name, unit in zip(mech.velocity_names, units, strict=True)
+        )
+    owners = {
+        BODY: [body.name for body in mech.bodies],
+        INBOARD: [f"parent of {body.name}" for body in mech.bodies],
+        NODE: list(nodes),
+    }.get(space, [])
+    return tuple(
+        (f"{owner}, {axis}", rates.get("rad" if axis.startswith("a") else "m", ""))
+        for owner in owners
+        for axis in AXES
+    )
+
+
+def header(
+    face: Interface,
+    mech: Mechanism,
+    derivation: Derivation,
+    nodes: Sequence[str],
+    title: str,
+    ops: Counter[str],
+    signature: str,
+) -> str:
+    """The text of the header."""
+    guard = face.macro("H")
+    sizes = [(face.macro(x.identifier, "SIZE"), x.size) for x in face.inputs]
+    shape = face.shape if len(face.shape) == 2 else (*face.shape, 1)
+    sizes += [(face.macro("OUT_ROWS"), shape[0]), (face.macro("OUT_COLUMNS"), shape[1])]
+    sizes += [(face.macro("OUT_SIZE"), shape[0] * shape[1])]
+    lines = [
+        comment(_about(face, mech, derivation, nodes, title, ops)),
+        f"#ifndef {guard}\n#define {guard}\n",
+        *(f"#define {name} {size}" for name, size in sizes),
+        "",
+        *(f"#define {face.macro(code)} {i}" for i, code in CODES.items()),
+        f"#define {face.macro('HINGE_SINGULAR')}(body) ({status.hinge(0)} + 2 * (body))",
+        f"#define {face.macro('QUATERNION_NOT_UNIT')}(body) ({status.quaternion(0)} + 2 * (body))",
+        "",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        f"{signature};\n",
+        "#ifdef __cplusplus\n}\n#endif\n",
+        f"#endif /* {guard} */\n",
+    ]
+    return "\n".join(lines)
+
+
+def _about(
+    face: Interface,
+    mech: Mechanism,
+    derivation: Derivation,
+    nodes: Sequence[str],
+    title: str,
+    ops: Counter[str],
+) -> Iterator[str]:
+    yield face.mark
+    yield ""
+    robot = plain_name(mech.name)
+    yield f"{face.name}: {title or 'an expression'} of {robot} ({_counted(mech)}), one state a call"
+    yield ""
+    yield f"    {derivation.start}"
+    yield ""
+    yield "A* is the adjoint, A^-1 the inverse; mass is the mass matrix, N the armature of the"
+    yield "drives, C the Coriolis, centrifugal and gravity forces; other symbols are those of the"
+    if all(x.name != "gravity" for x in face.inputs):
+        number = "({}, {}, {}) m/s^2".format(*mech.gravity.tolist())
+        yield f"notation page of Linkwise. Gravity is {number}."
+    else:
+        yield "notation page of Linkwise."
+    yield "Damping, friction and springs of the drives are not part of it."
+    if mech.loops or mech.couplings:
+        yield f"Of the tree alone: loops ({len(mech.loops)}) and couplings ({len(mech.couplings)})"
+        yield "of this mechanism are left open."
+    yield from ("", "Inputs, finite, in SI units; spatial vectors are (angular, linear):")
+    for x in face.inputs:
+        yield from ("", f"  {x.identifier}[{x.size}]  {_meaning(x.name, mech, nodes)}")
+        yield from _listed(x.labels, x.identifier + "[{}]")
+    yield from ("", *_output(face))
+    if any(x.name.split(":")[0] in ("inertia", "payload") for x in face.inputs):
+        yield from ("", "Inertias: c is the centre of mass, J the 3 x 3 tensor about the origin.")
+    if nodes:
+        named = ", ".join(f"{plain_name(n)} on {plain_name(mech.node(n).body)}" for n in nodes)
+        yield from ("", f"Nodes: {named}; their vectors are in their own axes.")
+    yield from (
+        "",
+        "Returns one of these; where it is not 0 every number of out is NaN:",
+        "",
+        *_codes(face, mech),
+        "",
+        f"Scalar operations: {', '.join(f'{n} {op}' for op, n in sorted(ops.items()))}.",
+        "No memory but the stack; no state: calls from several threads do not meet. `out` may be",
+        "one of the inputs. Do not compile with -ffast-math, which takes all numbers for finite.",
+        f"Self-test: cc -std=c99 -O2 -D{face.macro('SELFTEST')} {face.name}.c -lm, then run it.",
+        "",
+        "Derivation:",
+        "",
+    )
+    yield from str(derivation).splitlines()
+
+
+def _meaning(name: str, mech: Mechanism, nodes: Sequence[str]) -> str:
+    kind = name.split(":")[0]
+    text = MEANING.get(kind, "a vector")
+    return text.format(plain_name(node_of(mech, name, nodes))) if kind == "payload" else text
+
+
+def _codes(face: Interface, mech: Mechanism) -> Iterator[str]:
+    """What may be returned, bodies by name."""
+    yield "  0  all is well"
+    yield "  1  an input is not finite"
+    yield "  2  the result is not finite: numbers are too large"
+    for code in face.codes:
+        if code == status.MATRIX:
+            yield "  3  a matrix that has to be inverted is singular, or not positive definite"
+            continue
+        k, what = divmod(code - status.HINGES, 2)
+        name = plain_name(mech.bodies[k].name)
+        if what:
+            yield f"  {code}  the quaternion of body {k}, {name}, is not of unit length"
+        else:
+            yield f"  {code}  nothing resists the hinge of body {k}, {name}"
+
+
+def _counted(mech: Mechanism) -> str:
+    bodies = "1 body" if mech.n_bodies == 1 else f"{mech.n_bodies} bodies"
+    freedoms = "1 degree" if mech.nv == 1 else f"{mech.nv} degrees"
+    return f"{bodies}, {freedoms} of freedom"
+
+
+def _listed(labels: Sequence[tuple[str, str]], entry: str) -> Iterator[str]:
+    for i, (name, unit) in enumerate(labels):
+        shown = f" [{plain_name(unit)}]" if unit else ""
+        if name:
+            yield f"    {entry.format(i)}  {plain_name(name)}{shown}"
+
+
+def _output(face: Interface) -> Iterator[str]:
+    if not face.columns:
+        yield f"Output: out[{face.shape[0]}]"
+        yield from _listed(face.rows, "out[{}]")
+        return
+    rows, columns = face.shape
+    where = f"entry (i, j) is out[{columns} * i + j]"
+    yield f"Output: a matrix, {rows} x {columns}, row by row: {where}"
+    if face.unit:
+        yield f"  units: {KINDS.get(face.unit, face.unit)}"
+    yield "  rows:"
+    yield from _listed(face.rows, "i = {}")
+    if face.columns == face.rows:
+        yield "  columns: the same"
+        return
+    yield "  columns:"
+    yield from _listed(face.columns, "j = {}")

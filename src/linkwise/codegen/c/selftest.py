@@ -1,0 +1,339 @@
+"""The main that an emitted C file tests itself with: random states, and what Python found there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.c.header import Interface
+from linkwise.codegen.scalar import parameters, status
+from linkwise.codegen.scalar.trace import Traced
+from linkwise.errors import LoweringError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.sweeps.interpret import run
+from linkwise.sweeps.lower import lower
+
+DRAWS = 16
+"""Random states that are drawn for each one that is taken."""
+
+NUDGE = 2.0**-50
+"""Relative change that tells how far the last digits of a number are seen."""
+
+REFERENCES = {
+    False: "the sweep interpreter of Linkwise",
+    True: "Linkwise (the sweep interpreter, or the scalar graph for other parameters)",
+}
+
+ALLOWED = {"float64": 1e-12, "float32": 2e-5}
+"""Difference that is always allowed, relative to the largest entry of the result."""
+
+ROUNDING = 2.0**-29
+"""Unit of float64 over that of float32: what the two differ by foretells the error of float64."""
+
+MAIN = """#ifdef {macro}
+
+#include <stdio.h>
+
+/* Random states, and the values that {reference} found there. */
+{tables}
+
+int main(void)
+{{
+    {type} out[{size}];
+{spare}    double worst = 0.0;
+    int i, j, status, failed = 0;
+    for (i = 0; i < {states}; ++i) {{
+        double apart = 0.0;
+        status = {call};
+        for (j = 0; j < {size}; ++j) {{
+            const double difference = fabs((double)out[j] - selftest_out[i][j]);
+            if (!(difference <= apart) && apart == apart) {{
+                apart = difference; /* once it is NaN it stays */
+            }}
+        }}
+        if (status != 0 || !(apart <= selftest_allowed[i])) {{
+            printf("{name}: state %d: returns %d, differs by %g, allowed is %g\\n",
+                   i, status, apart, selftest_allowed[i]);
+            failed = 1;
+        }}
+        worst = fmax(worst, apart / selftest_allowed[i]);
+    }}
+{refusals}    printf("{name}: {states} states, largest difference %.1e of what is allowed: %s\\n",
+           worst, failed ? "FAILED" : "ok");
+    return failed;
+}}
+
+#endif
+"""
+
+REFUSAL = """    for (i = 0; i < {size}; ++i) {{
+        spare[i] = selftest_{which}[0][i];
+    }}
+    spare[{at}] {bad};
+    status = {call};
+    if (status != {code} || !isnan(out[0])) {{
+        printf("{name}: {which} that is {what}: returns %d, not %d; out[0] is %g\\n",
+               status, {code}, (double)out[0]);
+        failed = 1;
+    }}
+"""
+
+
+def selftest(
+    traced: Traced,
+    face: Interface,
+    mech: Mechanism,
+    form: Expr,
+    nodes: Sequence[str],
+    states: int,
+    seed: int,
+) -> str:
+    """The text behind #ifdef NAME_SELFTEST.
+
+    Raises:
+        LoweringError: The graph and the interpreter give different values.
+    """
+    given, expected, noise = _cases(traced, face, mech, form, nodes, states, seed)
+    tables = [
+        _table(x.identifier, face.type, values)
+        for x, values in zip(face.inputs, given, strict=True)
+    ]
+    tables.append(_table("out", "double", expected))
+    allowed = _allowed(traced, face, given, expected, noise)
+    tables.append(
+        "/* Largest difference allowed in each state. */\n"
+        f"static const double selftest_allowed[{states}] = {{"
+        + ", ".join(f"{x:.2e}" for x in allowed)
+        + "};"
+    )
+    sizes = [x.size for x in face.inputs if x.size]
+    return MAIN.format(
+        macro=face.macro("SELFTEST"),
+        tables="\n".join(tables),
+        type=face.type,
+        size=face.macro("OUT_SIZE"),
+        spare=f"    {face.type} spare[{max(sizes)}];\n" if sizes else "",
+        states=states,
+        call=_call(face, "i"),
+        name=face.name,
+        reference=REFERENCES[bool(_own(face))],
+        refusals="".join(_refusals(traced, face, mech)),
+    )
+
+
+def _own(face: Interface) -> list[str]:
+    """Names of the inputs that are numbers of the mechanism."""
+    return [x.name for x in face.inputs if x.name.split(":")[0] in parameters.NAMES]
+
+
+def _cases(
+    traced: Traced,
+    face: Interface,
+    mech: Mechanism,
+    form: Expr,
+    nodes: Sequence[str],
+    states: int,
+    seed: int,
+) -> tuple[list[Array], Array, Array]:
+    """Inputs (states, size) each, representable in the type; results (states, size); noise.
+
+    In every second state the numbers of the mechanism that are inputs are its own, and the
+    interpreter gives the result; in the others they are drawn, and the scalar graph gives it. The
+    noise (states,) is what the last digits of q and of all inertias make of the result.
+    """
+    rng = np.random.default_rng(seed)
+    own = _own(face)
+    tries = [_drawn(face, mech, rng, own, i % 2 == 1) for i in range(DRAWS * states)]
+    given = [np.stack([one[x.name] for one in tries]) for x in face.inputs]
+    good = _good(traced, given, face.dtype)
+    chosen = [i for i in range(len(tries)) if good[i] and i % 2 == 0][: states - states // 2]
+    chosen += [i for i in range(len(tries)) if good[i] and i % 2 == 1][: states // 2]
+    if len(chosen) < states:
+        raise LoweringError(
+            f"{face.name}: a matrix or a hinge is singular in nearly every one of {len(tries)} "
+            "random states: there is no result to compare with."
+        )
+    given = [values[chosen] for values in given]
+    expected, noise = evaluate(traced, given), np.zeros(states)
+    program = lower(form)
+    bodies = [
+        replace(body, inertia=body.inertia.scaled(1.0 + (1 + k % 4) * NUDGE))
+        for k, body in enumerate(mech.bodies)
+    ]
+    nudged = replace(mech, bodies=tuple(bodies))
+    for row, i in enumerate(chosen):
+        if own and i % 2 == 1:
+            continue
+        one = tries[i]
+        others = {name: value for name, value in one.items() if name not in ("q", "v", *own)}
+        expected[row], again = (
+            np.ravel(run(program, robot, q, one.get("v"), nodes=nodes, values=others))
+            for robot, q in ((mech, one["q"]), (nudged, one["q"] * (1.0 + NUDGE)))
+        )
+        noise[row] = np.abs(again - expected[row]).max()
+    return given, expected, noise
+
+
+def _drawn(
+    face: Interface, mech: Mechanism, rng: np.random.Generator, own: Sequence[str], varied: bool
+) -> dict[str, Array]:
+    """One value of each input, rounded to the type."""
+    known: dict[str, Array] = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
+    for name in own:
+        known[name] = _variant(mech, name, rng) if varied else parameters.nominal(mech, name)
+    found = dict[str, Array]()
+    for x in face.inputs:
+        value = known[x.name] if x.name in known else rng.standard_normal(x.size)
+        found[x.name] = value.astype(face.dtype).astype(np.float64)
+    return found
+
+
+def _variant(mech: Mechanism, name: str, rng: np.random.Generator) -> Array:
+    """Another value of a number of the mechanism, one that a mechanism can have."""
+    nominal = parameters.nominal(mech, name)
+    match name.split(":")[0]:
+        case "gravity":
+            return nominal + rng.standard_normal(3)
+        case "inertia":  # scaled body by body: mass stays positive, J what a body can have
+            return nominal * np.repeat(rng.uniform(0.5, 2.0, mech.n_bodies), parameters.INERTIA)
+        case "armature":
+            return nominal + rng.uniform(0.0, 0.1, nominal.size)
+        case "locked":
+            return np.round(rng.uniform(0.0, 0.8, nominal.size))
+        case _:  # a ball beside the node
+            ball = SpatialInertia.from_com(rng.uniform(0.1, 1.0), (0.0, 0.1, 0.05), (1e-3,) * 3)
+            return parameters.numbers(ball)
+
+
+def _good(traced: Traced, given: Sequence[Array], dtype: str) -> Array:
+    """Where all checks hold (states,), pivots with room for rounding."""
+    good = np.ones(len(given[0]) if given else 1, dtype=bool)
+    checks = traced.checks
+    with np.errstate(all="ignore"):
+        found = evaluate(traced, given, dtype, [check.node for check in checks])
+    for check, value in zip(checks, found.T, strict=True):
+        good &= (value > 2.0 * check.low if check.high == np.inf else value > check.low) & (
+            value < check.high
+        )
+    return good
+
+
+def _allowed(
+    traced: Traced, face: Interface, given: Sequence[Array], expected: Array, noise: Array
+) -> list[float]:
+    """Largest difference allowed in each state: relative, or what rounding explains.
+
+    What float32 and float64 differ by on the same graph tells how much rounding grows on the way.
+
+    Raises:
+        LoweringError: The graph and the interpreter contradict each other.
+    """
+    double = evaluate(traced, given)
+    with np.errstate(all="ignore"):
+        growth = np.abs(evaluate(traced, given, "float32") - double).max(axis=1)
+    if face.dtype == "float32" and not np.isfinite(growth).all():
+        raise LoweringError(
+            f"{face.name}: the result is not finite in float32 where it is in float64; use float64."
+        )
+    growth = np.where(np.isfinite(growth), growth, 0.0)
+    relative = ALLOWED[face.dtype] * np.abs(expected).max(axis=1)
+    share = 64.0 * ROUNDING if face.dtype == "float64" else 10.0
+    allowed = np.maximum(np.maximum(relative, share * growth), np.finfo(np.float32).tiny)
+    apart = np.abs(double - expected).max(axis=1)
+    explained = 1e3 * allowed + 1e2 * noise  # a result that is zero but for rounding is noise
+    if not (apart <= explained).all():
+        i = int(np.argmax(apart - explained))
+        raise LoweringError(
+            f"{face.name}: the scalar graph differs from the interpreter by {apart[i]:.1e}; "
+            f"rounding explains {explained[i]:.1e}."
+        )
+    return [float(x) for x in np.maximum(allowed, 10.0 * apart)]
+
+
+def evaluate(
+    traced: Traced,
+    given: Sequence[Array],
+    dtype: str = "float64",
+    nodes: Sequence[int] | None = None,
+) -> Array:
+    """The graph in NumPy, for many states at once: (states, nodes), by default the outputs."""
+    nodes = traced.outputs if nodes is None else list(nodes)
+    graph = traced.graph
+    columns = [c for values in given for c in values.T.astype(dtype)]
+    count = len(given[0]) if given else 1
+    value: dict[int, Any] = {}
+    for node in graph.used(nodes):
+        op, a, b = graph.op[node], graph.a[node], graph.b[node]
+        if op == "const":
+            value[node] = np.full(count, graph.value[node], dtype=dtype)
+        elif op == "input":
+            value[node] = columns[a]
+        elif op == "add":
+            value[node] = value[a] + value[b]
+        elif op == "sub":
+            value[node] = value[a] - value[b]
+        elif op == "mul":
+            value[node] = value[a] * value[b]
+        elif op == "neg":
+            value[node] = -value[a]
+        else:
+            functions = {"inv": np.reciprocal, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos}
+            value[node] = functions[op](value[a])
+    found = [np.zeros((0, count)), *(value[node][None] for node in nodes)]
+    return np.concatenate(found).T.astype(np.float64)
+
+
+def _table(which: str, kind: str, values: Array) -> str:
+    """Constants, four in a line; repr gives back the same number."""
+    mark = "f" if kind == "float" else ""
+    rows = list[str]()
+    for row in values.tolist():
+        cells = [f"{x!r}{mark}" for x in row] or [f"0.0{mark}"]
+        lines = [", ".join(cells[i : i + 4]) for i in range(0, len(cells), 4)]
+        rows.append("    {" + ",\n     ".join(lines) + "}")
+    size = max(1, values.shape[1])
+    head = f"static const {kind} selftest_{which}[{len(values)}][{size}] = {{"
+    return "\n".join([head, ",\n".join(rows), "};"])
+
+
+def _call(face: Interface, index: str, replaced: int = -1) -> str:
+    arguments = [
+        "spare" if k == replaced else f"selftest_{x.identifier}[{index}]"
+        for k, x in enumerate(face.inputs)
+    ]
+    return f"{face.name}({', '.join([*arguments, 'out'])})"
+
+
+def _refusals(traced: Traced, face: Interface, mech: Mechanism) -> Iterator[str]:
+    """The last entry of each input is made NaN or infinite; then a quaternion too long."""
+    for k, x in enumerate(face.inputs):
+        if x.size:
+            bad = "= NAN" if k % 2 == 0 else "= INFINITY"
+            yield _refusal(face, k, f"{x.size - 1}", bad, status.INPUT, "not finite")
+    for check in traced.checks:
+        k, what = divmod(check.code - status.HINGES, 2)
+        quaternion = mech.bodies[max(k, 0)].hinge.quaternion
+        if k >= 0 and what and quaternion is not None:
+            first = int(mech.q_start[k]) + quaternion.start
+            bad = "+= 3.0" if face.type == "double" else "+= 3.0f"
+            yield _refusal(face, 0, f"{first}", bad, check.code, "no unit quaternion")
+
+
+def _refusal(face: Interface, k: int, at: str, bad: str, code: int, what: str) -> str:
+    x = face.inputs[k]
+    return REFUSAL.format(
+        size=face.macro(x.identifier, "SIZE"),
+        which=x.identifier,
+        at=at,
+        bad=bad,
+        code=code,
+        what=what,
+        call=_call(face, "0", k),
+        name=face.name,
+    )

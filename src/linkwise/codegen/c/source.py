@@ -1,0 +1,191 @@
+"""The target "c": an expression of one mechanism as the text of a C function."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from linkwise.algebra.derivation import Derivation
+from linkwise.codegen.c.emit import DType, emit_c
+from linkwise.codegen.c.header import MARK
+from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identifier
+from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.scalar.trace import Traced, trace
+from linkwise.errors import LinkwiseError
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.lower import lower
+from linkwise.sweeps.program import Program
+
+
+@dataclass(frozen=True)
+class CSource:
+    """A C function: one header and one source that need nothing but math.h.
+
+    The code is straight, without loops over bodies, for float64 or float32.
+
+    Attributes:
+        recipe: How it came about.
+        name: Of the function and the files; by default the robot's, with "_kernel" behind it.
+        title: What it computes, in words.
+        unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
+    """
+
+    recipe: Recipe
+    name: str = ""
+    title: str = ""
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        name = self.name or default_name(self.mech.name, "kernel")
+        object.__setattr__(self, "name", check_identifier(name))
+        self.texts  # noqa: B018  whatever cannot be written in C is told now
+
+    @property
+    def mech(self) -> Mechanism:
+        """The mechanism."""
+        return self.recipe.mech
+
+    @property
+    def dtype(self) -> DType:
+        """Kind of its numbers."""
+        return "float64" if self.recipe.itemsize == 8 else "float32"
+
+    @property
+    def derivation(self) -> Derivation:
+        """How the form that runs was found."""
+        return self.recipe.derivation
+
+    @cached_property
+    def program(self) -> Program:
+        """The sweeps."""
+        return lower(self.derivation.result)
+
+    @cached_property
+    def traced(self) -> Traced:
+        """The scalar graph."""
+        recipe = self.recipe
+        return trace(
+            self.program, self.mech, recipe.nodes, recipe.parameters, itemsize=recipe.itemsize
+        )
+
+    @cached_property
+    def texts(self) -> tuple[str, str]:
+        """Header and source."""
+        return emit_c(
+            self.traced,
+            self.name,
+            mech=self.mech,
+            derivation=self.derivation,
+            nodes=self.recipe.nodes,
+            title=self.title,
+            unit=self.unit,
+            dtype=self.dtype,
+        )
+
+    @property
+    def header(self) -> str:
+        """The text of NAME.h: what the function computes, and the order of every number."""
+        return self.texts[0]
+
+    @property
+    def source(self) -> str:
+        """The text of NAME.c, with the self-test behind #ifdef NAME_SELFTEST."""
+        return self.texts[1]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arrays it takes, in order; `out` follows them."""
+        return tuple(name for name, _ in self.traced.inputs)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result; matrices are written row by row."""
+        return self.traced.shape
+
+    @cached_property
+    def ops(self) -> Counter[str]:
+        """Scalar operations of one call, by kind."""
+        return self.traced.graph.count(self.traced.wanted)
+
+    def explain(self) -> str:
+        """The derivation, the sweeps, the operation count and where the text is."""
+        counts = ", ".join(f"{n} {op}" for op, n in sorted(self.ops.items()))
+        return (
+            f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
+            f"{self.dtype}, C99; .header and .source have the text"
+        )
+
+    def named(self, name: str) -> CSource:
+        """The same with another name of the function and the files."""
+        return replace(self, name=name)
+
+    def write(self, folder: str | os.PathLike[str] = ".", *, force: bool = False) -> list[Path]:
+        """Write NAME.h and NAME.c, and give their paths.
+
+        Args:
+            folder: Where to; made if need be.
+            force: Whether files of other origin may be replaced.
+
+        Raises:
+            LinkwiseError: A file of other origin is there already, or nothing can be written.
+        """
+        paths = [Path(folder, f"{self.name}{ending}") for ending in (".h", ".c")]
+        write_files(paths, self.texts, force=force)
+        return paths
+
+
+def default_name(robot: str, quantity: str) -> str:
+    """A C identifier of the robot and the quantity, the quantity whole."""
+    room = LONGEST_IDENTIFIER - len(quantity) - 1
+    return f"{identifier(robot)[:room].rstrip('_')}_{quantity}"
+
+
+def write_files(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> None:
+    """Write all files, or none: those that are there must be our own.
+
+    Raises:
+        LinkwiseError: A file is of other origin, or cannot be written.
+    """
+    try:
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not force and os.path.lexists(path) and not _is_ours(path):
+                raise LinkwiseError(
+                    f"{path} is there already and was not written by linkwise export-c; take "
+                    "another name or folder, or --force (force=True) to replace it."
+                )
+        for path, text in zip(paths, texts, strict=True):
+            _replace(path, text)
+    except OSError as error:
+        raise LinkwiseError(
+            f"cannot write {error.filename or paths[0]}: {error.strerror}."
+        ) from None
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether the file begins as ours do."""
+    if not path.is_file():
+        return False
+    start = f"/*\n * {MARK} "
+    with path.open("rb") as file:
+        return file.read(len(start)) == start.encode("ascii")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whole or not at all: written beside it, then moved over it."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".linkwise-", suffix=path.suffix)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii", newline="\n") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(beside, 0o666 & ~umask)  # mkstemp allows the owner only
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise

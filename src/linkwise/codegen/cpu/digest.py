@@ -1,0 +1,99 @@
+"""A fingerprint of expressions and mechanisms: equal content, equal fingerprint, in any process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import Space
+from linkwise.model.mechanism import Mechanism
+
+BOOKKEEPING = {"__weakref__", "depth", "domain", "order", "range", "size", "ascii", "tex"}
+
+
+class UnknownContentError(TypeError):
+    """Something whose content cannot be told, such as a function."""
+
+
+def digest(*things: Any) -> str:
+    """The fingerprint of some things, 64 hexadecimal digits.
+
+    Raises:
+        UnknownContentError: They contain something that has no content to compare, like the
+            functions of a custom hinge, or a hinge whose class is not one of Linkwise.
+    """
+    memo: dict[int, bytes] = {}
+    return hashlib.sha256(b"".join(_of(thing, memo) for thing in things)).hexdigest()
+
+
+def _of(thing: Any, memo: dict[int, bytes]) -> bytes:
+    if thing is None or isinstance(thing, bool | int | float | str | bytes):
+        return f"{type(thing).__name__}:{thing!r};".encode()
+    known = memo.get(id(thing))
+    if known is None:
+        parts = b"".join(_parts(thing, memo))
+        name = f"{type(thing).__module__}.{type(thing).__qualname__}"
+        known = hashlib.sha256(name.encode() + parts).digest()
+        memo[id(thing)] = known
+    return known
+
+
+def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
+    if isinstance(thing, np.ndarray | np.generic):
+        array: NDArray[Any] = np.asarray(cast(Any, thing))
+        if array.dtype.hasobject:
+            raise UnknownContentError("an array of objects")
+        yield f"{array.dtype.str}{array.shape}".encode()
+        yield np.ascontiguousarray(array).tobytes()
+    elif isinstance(thing, Space):
+        yield thing.name.encode()
+    elif isinstance(thing, Expr):
+        yield from (_of(x, memo) for x in (thing.range, thing.domain))
+        names = [n for kind in type(thing).__mro__ for n in getattr(kind, "__slots__", ())]
+        yield from (_of(getattr(thing, n), memo) for n in names if n not in BOOKKEEPING)
+    elif isinstance(thing, Mechanism):
+        yield from (_of(x, memo) for x in (thing.name, thing.gravity))
+        for body in thing.bodies:
+            for x in (body.name, body.parent, body.hinge, body.inboard, body.outboard):
+                yield _of(x, memo)
+        inertias = thing.inertias  # with what is welded on
+        yield from (_of(np.asarray(x), memo) for x in (inertias.mass, inertias.h, inertias.J))
+        yield _of(thing.armature, memo)
+        for node in thing.nodes:
+            yield from (_of(x, memo) for x in (node.name, node.body, node.pose))
+    elif isinstance(thing, tuple | list):
+        items: list[Any] = list(thing)  # type: ignore[arg-type]
+        yield f"{len(items)}".encode()
+        yield from (_of(x, memo) for x in items)
+    elif is_dataclass(thing):
+        if type(thing).__module__.split(".")[0] != "linkwise":
+            raise UnknownContentError(f"{type(thing).__name__} has methods that are not known here")
+        for part in fields(thing):
+            yield part.name.encode()
+            yield _of(getattr(thing, part.name), memo)
+    else:
+        raise UnknownContentError(f"{type(thing).__name__} has no content to compare")
+
+
+@cache
+def package() -> str:
+    """The fingerprint of Linkwise itself: a change of any file of it makes other kernels."""
+    root = Path(__file__).parents[2]
+    found = list[tuple[str, int, int]]()
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(".py"):
+                at = os.stat(os.path.join(folder, name))
+                found.append(
+                    (os.path.relpath(os.path.join(folder, name), root), at.st_size, at.st_mtime_ns)
+                )
+    return digest(tuple(sorted(found)))

@@ -1,0 +1,346 @@
+# pyright: basic
+# (llvmlite has no type information)
+"""From a scalar graph to LLVM functions: a loop over states with the graph as its straight body.
+
+The module exports, with T for double or float,
+
+    run(T** inputs, int64* strides, T* output, int64 out_stride,
+        int32* status, int64 count, T* work)
+
+`inputs` has a pointer for each input and `strides` the distance of its rows in numbers, 0 where all
+states share one row. `run` takes a vector register of states at a time (`many`), the rest one by
+one (`one`). Large graphs are cut into parts, each a function of its own, with what they hand on in
+`work`: compilers take time that grows faster than the length of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from linkwise.codegen.cpu import fastcall, fastcall_emit
+from linkwise.codegen.cpu.emit import INT, INT32, Emitter, Finite
+from linkwise.codegen.cpu.rows import load_rows, store_rows
+from linkwise.codegen.cpu.unit import Unit
+from linkwise.codegen.scalar.trace import Traced
+
+LONGEST = 4000
+"""Nodes of a graph that stays in one piece."""
+
+PART = 2000
+"""Nodes of one part of a longer one."""
+
+
+def emit_graph(traced: Traced, *, itemsize: int, lanes: int) -> Unit:
+    """The module of a graph."""
+    module = ir.Module(name="linkwise")
+    slots = 0
+    for name, width in (("one", 1), ("many", lanes)):
+        packed = lanes if width == 1 else 1
+        body = _Body(Emitter(module, itemsize, width, packed), traced)
+        emit_loop(module, body.emit, name, len(traced.inputs), body.state)
+        slots = max(slots, width * body.slots)
+    return finished(module, traced, lanes, itemsize, slots)
+
+
+def finished(
+    module: ir.Module,
+    traced: Any,
+    lanes: int,
+    itemsize: int,
+    work: int,
+    *,
+    work_one: int | None = None,
+    tables: tuple[tuple[str, Any], ...] = (),
+) -> Unit:
+    """The module with `run`, and with the entry from Python where there can be one."""
+    _emit_run(module, lanes, itemsize)
+    sizes = [size for _, size in traced.inputs]
+    if fastcall.available():
+        one = work if work_one is None else work_one  # `one` needs less than `many`
+        fastcall_emit.emit(module, sizes, traced.shape, itemsize, one)
+    return Unit(str(module), lanes, itemsize, work, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the states are: arguments of a function, and the number of the state."""
+
+    inputs: list[Any]
+    strides: list[Any]
+    output: Any
+    out_stride: Any
+    status: Any
+    work: Any
+    state: Any
+
+
+def emit_loop(
+    module: ir.Module,
+    emit: Emitter,
+    name: str,
+    n_inputs: int,
+    body: Callable[[ir.IRBuilder, Place], ir.IRBuilder],
+) -> ir.Function:
+    """A function `name(inputs, strides, output, out_stride, status, begin, end, work)`."""
+    function = ir.Function(module, _signature(emit.number, ranged=True), name)
+    function.linkage = "internal"
+    inputs, strides, output, out_stride, status, begin, end, work = function.args
+    entry, loop, done = (function.append_basic_block(b) for b in ("entry", "loop", "done"))
+    build = ir.IRBuilder(entry)
+    at = [ir.Constant(INT, i) for i in range(n_inputs)]
+    arrays = [build.load(build.gep(inputs, [i])) for i in at]
+    steps = [build.load(build.gep(strides, [i])) for i in at]
+    build.cbranch(build.icmp_signed("<", begin, end), loop, done)
+    build = ir.IRBuilder(loop)
+    state = build.phi(INT)
+    state.add_incoming(begin, entry)
+    place = Place(arrays, steps, output, out_stride, status, work, state)
+    build = body(build, place)
+    after = build.add(state, ir.Constant(INT, emit.lanes))
+    state.add_incoming(after, build.block)
+    build.cbranch(build.icmp_signed("<", after, end), loop, done)
+    ir.IRBuilder(done).ret_void()
+    return function
+
+
+def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
+    pointer = number.as_pointer()
+    count = [INT, INT] if ranged else [INT]
+    parts = [pointer.as_pointer(), INT.as_pointer(), pointer, INT, INT32.as_pointer()]
+    return ir.FunctionType(ir.VoidType(), [*parts, *count, pointer])
+
+
+def _emit_run(module: ir.Module, lanes: int, itemsize: int) -> None:
+    number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+    function = ir.Function(module, _signature(number, ranged=False), "run")
+    build = ir.IRBuilder(function.append_basic_block("entry"))
+    *common, count, work = function.args
+    whole = build.and_(count, ir.Constant(INT, -lanes))  # lanes is a power of 2
+    build.call(module.globals["many"], [*common, ir.Constant(INT, 0), whole, work])
+    build.call(module.globals["one"], [*common, whole, count, work])
+    build.ret_void()
+
+
+def store_status(emit: Emitter, build: ir.IRBuilder, code: Any, place: Place) -> None:
+    """Put the status of the states done together."""
+    at = build.gep(place.status, [place.state])
+    if emit.lanes > 1:
+        at = build.bitcast(at, code.type.as_pointer())
+    build.store(code, at, align=4)
+
+
+class _Body:
+    """The straight code of one state (or of `lanes` of them), in one piece or in parts."""
+
+    def __init__(self, emit: Emitter, traced: Traced) -> None:
+        self.emit, self.traced, self.graph = emit, traced, traced.graph
+        self.needed = self.graph.used(traced.wanted)
+        if len(self.needed) > LONGEST:
+            self.needed = traced.by_columns()
+        self.checks = {check.node: check for check in traced.checks}
+        self.slots = 0
+
+    def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
+        """Instructions for the states at a place."""
+        if len(self.needed) <= LONGEST:
+            return self._whole(build, place)
+        return _Parts(self).state(build, place)
+
+    def begin(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, dict[int, Any], Any]:
+        """Inputs and sines: values by node, and the sum that tells finite input."""
+        emit, graph = self.emit, self.graph
+        value, given, number = dict[int, Any](), Finite(emit), 0
+        node_of = {graph.a[n]: n for n in self.needed if graph.op[n] == "input"}
+        arrays = zip(self.traced.inputs, place.inputs, place.strides, strict=True)
+        for (_, size), array, stride in arrays:
+            for x in load_rows(emit, build, array, stride, place.state, size):
+                given.add(build, x)
+                if number in node_of:
+                    value[node_of[number]] = x
+                number += 1
+        build = emit.angles(build, graph, self.needed, value)
+        return build, value, given.total(build)
+
+    def _whole(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
+        emit = self.emit
+        build, value, given = self.begin(build, place)
+        status, result = emit.constant(0.0), Finite(emit)
+        for node in self.needed:
+            emit.nodes(build, self.graph, (node,), value)
+            if node in self.checks:
+                status = emit.checked(build, self.checks[node], value[node], status)
+        for start, group in self.groups():
+            self.stored(build, [value[n] for n in group], place, start, result)
+        code = emit.concluded(build, status, given, result.total(build))
+        store_status(emit, build, code, place)
+        return build
+
+    def groups(self) -> list[tuple[int, list[int]]]:
+        """Outputs that are stored together: where they start, and their nodes."""
+        outputs = self.traced.outputs
+        width = max(self.emit.lanes, 1) if self.emit.lanes > 1 else 1
+        return [(j, outputs[j : j + width]) for j in range(0, len(outputs), width)]
+
+    def stored(
+        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
+    ) -> None:
+        """Store a group; `result` tells whether all is finite."""
+        for x in values:
+            result.add(build, x)
+        emit = self.emit
+        store_rows(emit, build, values, place.output, place.out_stride, place.state, start)
+
+
+class _Parts:
+    """A long body as functions part(place, frame), each with a stretch of the nodes.
+
+    A value made in one part and used in a later one has a slot in the frame, which is free again
+    after its last use.
+    """
+
+    def __init__(self, body: _Body) -> None:
+        self.body, self.emit, self.graph = body, body.emit, body.graph
+        free = ("const", "input")
+        order = [n for n in body.needed if self.graph.op[n] not in free]
+        self.parts = [order[i : i + PART] for i in range(0, len(order), PART)]
+        part_of = {n: i for i, part in enumerate(self.parts) for n in part}
+        part_of |= {n: -1 for n in body.needed if self.graph.op[n] == "input"}
+        angles = {
+            n
+            for n in order
+            if self.graph.op[n] in ("sin", "cos") and part_of[self.graph.a[n]] == -1
+        }
+        part_of |= dict.fromkeys(angles, -1)
+        self.part_of = part_of
+        self.last = self._last_uses()
+        self.slot = self._slots()
+
+    def _made(self, node: int) -> int:
+        return self.part_of.get(node, -2)  # constants are everywhere
+
+    def _last_uses(self) -> dict[int, int]:
+        """The last part in which a node is read, where that is not the part that makes it."""
+        last = dict[int, int]()
+        for i, part in enumerate(self.parts):
+            for node in part:
+                if self._made(node) != i:
+                    continue
+                for x in (self.graph.a[node], self.graph.b[node]):
+                    if x >= 0 and -2 < self._made(x) < i:
+                        last[x] = i
+        self.groups = list[tuple[int, int, list[int]]]()  # part, start, nodes
+        for start, group in self.body.groups():
+            where = max(0, *(self._made(n) for n in group))
+            self.groups.append((where, start, group))
+            for node in group:
+                if -2 < self._made(node) < where:
+                    last[node] = max(last.get(node, -1), where)
+        for node in self.body.checks:
+            if self._made(node) == -1:
+                last[node] = max(last.get(node, -1), 0)
+        return last
+
+    def _slots(self) -> dict[int, int]:
+        slot, open_slots = dict[int, int](), list[int]()
+        ending = dict[int, list[int]]()
+        top = 2  # the two sums and the status are kept in front
+        crossing = sorted(self.last, key=lambda n: (self.part_of[n], n))
+        now = -1
+        for node in crossing:
+            while now < self.part_of[node]:
+                open_slots += [slot[n] for n in ending.get(now, ())]
+                now += 1
+            if open_slots:
+                slot[node] = open_slots.pop()
+            else:
+                top += 1
+                slot[node] = top
+            ending.setdefault(self.last[node], []).append(node)
+        self.body.slots = max(self.body.slots, top + 1)
+        return slot
+
+    def _at(self, build: ir.IRBuilder, frame: Any, slot: int) -> Any:
+        at = build.gep(frame, [ir.Constant(INT, slot * self.emit.lanes)])
+        return build.bitcast(at, self.emit.type.as_pointer())
+
+    def _put(self, build: ir.IRBuilder, frame: Any, slot: int, value: Any) -> None:
+        build.store(value, self._at(build, frame, slot), align=self.emit.itemsize)
+
+    def _get(self, build: ir.IRBuilder, frame: Any, slot: int) -> Any:
+        return build.load(self._at(build, frame, slot), align=self.emit.itemsize)
+
+    def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
+        """Inputs and sines here, then one call for each part."""
+        emit = self.emit
+        build, value, given = self.body.begin(build, place)
+        self._put(build, place.work, 0, given)
+        zero = emit.constant(0.0)
+        self._put(build, place.work, 1, zero)
+        self._put(build, place.work, 2, zero)
+        for node, x in value.items():
+            if node in self.slot:
+                self._put(build, place.work, self.slot[node], x)
+        for i in range(len(self.parts)):
+            function = self._function(i)
+            build.call(function, [place.output, place.out_stride, place.work, place.state])
+        sums = [self._get(build, place.work, i) for i in range(3)]
+        store_status(emit, build, emit.concluded(build, sums[2], sums[0], sums[1]), place)
+        return build
+
+    def _function(self, i: int) -> ir.Function:
+        emit = self.emit
+        pointer = emit.number.as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, INT, pointer, INT])
+        name = emit.module.get_unique_name(f"part_{emit.lanes}_{i}")
+        function = ir.Function(emit.module, kind, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        output, out_stride, frame, state = function.args
+        for pointer_argument in (output, frame):
+            pointer_argument.add_attribute("noalias")
+        build = ir.IRBuilder(function.append_basic_block("entry"))
+        place = Place([], [], output, out_stride, None, frame, state)
+        value = dict[int, Any]()
+        status, result = self._get(build, frame, 2), Finite(emit, self._get(build, frame, 1))
+        made = [n for n in self.parts[i] if self._made(n) == i]
+        for node in made:
+            self._fetch(build, frame, value, (self.graph.a[node], self.graph.b[node]), i)
+            emit.nodes(build, self.graph, (node,), value)
+            if node in self.body.checks:
+                status = emit.checked(build, self.body.checks[node], value[node], status)
+            if node in self.slot:
+                self._put(build, frame, self.slot[node], value[node])
+        if i == 0:
+            for node, check in self.body.checks.items():
+                if self._made(node) == -1:
+                    self._fetch(build, frame, value, (node,), i)
+                    status = emit.checked(build, check, value[node], status)
+        for where, start, group in self.groups:
+            if where == i:
+                self._fetch(build, frame, value, group, i)
+                self.body.stored(build, [value[n] for n in group], place, start, result)
+        self._put(build, frame, 1, result.total(build))
+        self._put(build, frame, 2, status)
+        build.ret_void()
+        return function
+
+    def _fetch(
+        self,
+        build: ir.IRBuilder,
+        frame: Any,
+        value: dict[int, Any],
+        nodes: Sequence[int],
+        i: int,
+    ) -> None:
+        """What comes from earlier parts, and constants."""
+        for node in nodes:
+            if node < 0 or node in value or self._made(node) == i:
+                continue
+            if self._made(node) == -2:
+                self.emit.nodes(build, self.graph, (node,), value)
+            else:
+                value[node] = self._get(build, frame, self.slot[node])

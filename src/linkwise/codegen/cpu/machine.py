@@ -1,0 +1,120 @@
+# pyright: basic
+# (llvmlite has no type information)
+"""Machine code for this computer: LLVM text to an object file, an object file to functions."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as binding
+import numpy as np
+
+from linkwise.codegen.cpu import fastcall
+from linkwise.codegen.cpu.unit import Unit
+
+POINTER, INT = ctypes.c_void_p, ctypes.c_int64
+SIGNATURE = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, INT, POINTER, INT, POINTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Compiled functions, kept alive with the engine that owns them.
+
+    Attributes:
+        engine: LLVM's execution engine.
+        run: The function for any number of states (`llvm.py` has its arguments).
+        fast: The Python callable for one state, if this interpreter can have one.
+        lanes: States in a vector register.
+        itemsize: Bytes of a number.
+        work: Numbers of scratch memory that a thread needs.
+        tables: Arrays that the functions read, kept alive with them.
+    """
+
+    engine: Any
+    run: Any
+    fast: Any
+    lanes: int
+    itemsize: int
+    work: int
+    tables: tuple[tuple[str, Any], ...] = ()
+
+
+@cache
+def host() -> tuple[str, str, str]:
+    """(triple, processor, features) of this computer."""
+    features = binding.get_host_cpu_features()
+    return binding.get_default_triple(), binding.get_host_cpu_name(), features.flatten()
+
+
+def versions() -> tuple[str, ...]:
+    """Everything outside Linkwise that machine code depends on."""
+    return (*host(), llvmlite.__version__, np.__version__, sys.version)
+
+
+def lanes(itemsize: int) -> int:
+    """How many numbers fit into the widest vector register here."""
+    features = binding.get_host_cpu_features()
+    width = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+    return width // itemsize
+
+
+@cache
+def _target() -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    triple, cpu, features = host()
+    target = binding.Target.from_triple(triple)
+    return target.create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+    )
+
+
+def object_code(unit: Unit) -> bytes:
+    """The object file of a module, for this computer.
+
+    The code comes from graphs without repetitions, in a good order: LLVM's passes over it would
+    take longer than all the rest, and find next to nothing.
+    """
+    machine = _target()
+    module = binding.parse_assembly(unit.text)
+    module.triple = host()[0]
+    module.verify()
+    return machine.emit_object(module)
+
+
+def load(
+    code: bytes,
+    *,
+    lanes: int,
+    itemsize: int,
+    work: int,
+    tables: tuple[tuple[str, Any], ...] = (),
+) -> Machine:
+    """The functions of an object file, and the tables that they read."""
+    _target()
+    empty = binding.parse_assembly("")
+    triple, cpu, features = host()
+    target = binding.Target.from_triple(triple)
+    # The engine takes the target machine over, so it gets one of its own.
+    machine = target.create_target_machine(
+        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+    )
+    # The small code model reaches constants by short offsets: this memory manager keeps the
+    # sections of an object file together.
+    engine = binding.create_mcjit_compiler(empty, machine, use_lmm=True)
+    engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    run = SIGNATURE(engine.get_function_address("run"))
+    fast = None
+    if fastcall.available():
+        fastcall.fill_table(engine.get_global_value_address("table"))
+        fast = fastcall.callable_at(engine.get_function_address("fast"), (engine, tables))
+    for name, array in tables:
+        pointer = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
+        pointer.value = array.ctypes.data
+    return Machine(engine, run, fast, lanes, itemsize, work, tables)

@@ -1,0 +1,194 @@
+"""Which workers a kernel on the card has, and how it lies there: chosen by size, from measurements.
+
+One thread a state is best while the code of a state fits the card's instruction cache and its
+values the registers; beyond that the limbs of the robot are dealt out to the warps of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from linkwise.codegen.cuda import twins
+from linkwise.codegen.cuda.source import REGISTERS, Shape, shared_memory
+from linkwise.codegen.cuda.split import Split, by_limbs, whole
+from linkwise.codegen.cuda.worker_code import Number, UnlikeError, WorkerCode, worker_code
+from linkwise.codegen.scalar.trace import Traced, trace
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.program import Program
+
+LARGE = 3000
+"""Operations of a state from which on several warps share it."""
+
+MIDDLING = 1500
+"""Operations of a state from which on one thread is worth 128 registers in float32."""
+
+SHORT = 1000
+"""Operations of a worker below which more warps are better than more registers."""
+
+KEPT = 1 << 10
+"""Shared memory that the card keeps for itself with each block [bytes]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Shared memory of a card [bytes].
+
+    Attributes:
+        block: What a block may have; 99 KB on all cards since 2020.
+        whole: What a multiprocessor has; 228 KB on the cards measured.
+    """
+
+    block: int = 99 << 10
+    whole: int = 228 << 10
+
+
+def single(traced: Traced) -> list[WorkerCode]:
+    """One thread for a state."""
+    return _each(traced, whole(traced))
+
+
+def limbs(traced: Traced, mech: Mechanism, workers: int = 0) -> list[WorkerCode]:
+    """Several warps, each with code of its own."""
+    return _each(traced, by_limbs(traced, mech.parent.tolist(), workers))
+
+
+def twinned(
+    program: Program,
+    mech: Mechanism,
+    nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    *,
+    itemsize: int = 8,
+    plain: Traced | None = None,
+) -> tuple[Traced, list[WorkerCode]] | None:
+    """Several warps, limbs of equal build sharing their code; None where there are none.
+
+    `plain` is the graph without symbols. Entries of the result that are one node there, as across
+    the diagonal of a symmetric matrix, are computed once.
+    """
+    kin = twins.families(mech)
+    if not kin:
+        return None
+    traced, numbers = twins.trace_twins(program, mech, kin, nodes, parameters, itemsize=itemsize)
+    if plain is not None:
+        pairs, first = list(zip(plain.outputs, traced.outputs, strict=True)), dict[int, int]()
+        constants = [plain.graph.op[node] == "const" for node in plain.outputs]
+        outputs = [
+            mine if constant else first.setdefault(node, mine)
+            for (node, mine), constant in zip(pairs, constants, strict=True)
+        ]
+        traced = replace(traced, outputs=outputs)
+    dealt = by_limbs(traced, mech.parent.tolist(), alone=[family.starts for family in kin])
+    codes, worker = [worker_code(traced, dealt, [0], symbols=numbers)], 1
+    for f, family in enumerate(kin):
+        members = list(range(worker, worker + len(family.starts)))
+        worker += len(members)
+        offsets = [_offsets(traced, mech, start) for start in family.starts]
+        after = _offsets(traced, mech, family.starts[0] + family.length)
+        widths = [b - a for a, b in zip(offsets[0], after, strict=True)]
+        try:
+            codes.append(worker_code(traced, dealt, members, f, numbers, offsets, widths))
+        except UnlikeError:
+            return None
+    return traced, codes
+
+
+def _each(
+    traced: Traced, dealt: Split, symbols: Mapping[int, Number] | None = None
+) -> list[WorkerCode]:
+    return [worker_code(traced, dealt, [w], symbols=symbols) for w in range(dealt.workers)]
+
+
+def _offsets(traced: Traced, mech: Mechanism, body: int) -> list[int]:
+    """Where the part of a body begins in each input; 0 for those that are not of bodies."""
+    known = {"q": int(mech.q_start[body]), "inertia": 10 * body}
+    sized = {mech.nv: int(mech.v_start[body])}
+    return [known[name] if name in known else sized.get(n, 0) for name, n in traced.inputs]
+
+
+def planned(
+    program: Program,
+    mech: Mechanism,
+    nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    *,
+    itemsize: int = 8,
+    room: Room | None = None,
+) -> tuple[Traced, list[WorkerCode], Shape]:
+    """What is taken unless something else is asked for; without a card, what suits most."""
+    room = room or Room()
+    traced = trace(program, mech, nodes, parameters, itemsize=itemsize)
+    work = sum(traced.graph.count(traced.wanted).values())
+    if work >= LARGE:
+        found = twinned(program, mech, nodes, parameters, itemsize=itemsize, plain=traced)
+        several, codes = (traced, limbs(traced, mech)) if found is None else found
+        workers = sum(len(code.workers) for code in codes)
+        if workers > 1:
+            shape = _shape_of_several(several, codes, work // workers, itemsize, room)
+            block, _ = shared_memory(several, codes, shape, dtype=f"float{8 * itemsize}")
+            if block <= room.block:  # else too much is handed over
+                return several, codes, shape
+    codes = single(traced)
+    if itemsize == 8:  # few warps have room; a block that ends makes place for one that loads
+        options = [Shape(4, 255, table=True, ahead=False, stay=False)]
+    else:
+        registers = 128 if work >= MIDDLING else 96
+        options = [Shape(4, registers), Shape(4, registers, ahead=False)]
+    return traced, codes, _fitting(traced, codes, options, itemsize, room, warps=12)
+
+
+def _shape_of_several(
+    traced: Traced, codes: list[WorkerCode], each: int, itemsize: int, room: Room
+) -> Shape:
+    """For several warps a group, `each` with so many operations of a state.
+
+    Short code is kept busy by more warps; long code wants the registers, and runs a little faster
+    with all groups of a multiprocessor in one block: the warps of a group then lie in the same of
+    its four parts, and each part has as many of the long ones.
+    """
+    workers = sum(len(code.workers) for code in codes)
+    table, short = itemsize == 8, each < SHORT
+    warps = (15 if short else 10) if itemsize == 8 else (25 if short else 20)
+    blocks = max(1, warps // workers)
+    registers = _registers(32 * workers * blocks)
+    stay = not (table and short)
+    options = [Shape(1, registers, table, ahead, stay) for ahead in (True, False)]
+    if itemsize == 4 and not short:
+        together = [groups for groups in (4, 2) if blocks % groups == 0]
+        options = [replace(options[0], groups=groups) for groups in together] + options
+    return _fitting(traced, codes, options, itemsize, room, warps=workers * blocks)
+
+
+def _registers(threads: int) -> int:
+    """Registers that each of so many threads of a multiprocessor can have.
+
+    A multiprocessor has four parts; a part's warps share its registers, given out by eights.
+    """
+    warps = -(-threads // 128)
+    return min(255, REGISTERS // 4 // (32 * warps) // 8 * 8)
+
+
+def _fitting(
+    traced: Traced,
+    codes: list[WorkerCode],
+    options: list[Shape],
+    itemsize: int,
+    room: Room,
+    *,
+    warps: int,
+) -> Shape:
+    """The first whose rows in shared memory leave room for so many warps; else the smallest."""
+    dtype = f"float{8 * itemsize}"
+    workers = sum(len(code.workers) for code in codes)
+    for shape in options:
+        block, all_of = shared_memory(traced, codes, shape, dtype=dtype)
+        blocks = min(all_of // block, -(-warps // (workers * shape.groups)))
+        if block <= room.block and blocks * (block + KEPT) <= room.whole:
+            return shape
+    shape = replace(options[-1], groups=1)
+    if shared_memory(traced, codes, shape, dtype=dtype)[0] > room.block:
+        shape = replace(shape, collect=False)
+    block, _ = shared_memory(traced, codes, shape, dtype=dtype)
+    blocks = max(1, room.whole // (block + KEPT))  # of which each thread may have more registers
+    return replace(shape, registers=max(shape.registers, _registers(32 * workers * blocks)))

@@ -1,0 +1,1 @@
+"""Loops over bodies: one traced step for each class of bodies."""

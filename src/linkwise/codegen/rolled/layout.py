@@ -1,0 +1,95 @@
+"""What all classes of bodies share: the inputs, and numbers that belong to no body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linkwise.algebra import role
+from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, PLACE, Space
+from linkwise.codegen.rolled.stage import Plan
+from linkwise.codegen.scalar import parameters as parameter
+from linkwise.errors import LoweringError
+from linkwise.model.body import Node
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.program import PLACED, Ident
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the steps of all classes share.
+
+    Attributes:
+        arrays: Names of the inputs, in order.
+        parameters: Those that are parameters.
+        payloads: For each payload the body it is welded to, and where.
+        n_nodes: How many nodes were chosen.
+        slot: Where numbers that belong to no body stand: sums over bodies, and entries of nodes
+            that a dense matrix is made of or that it gives.
+        slots: How many there are, of those that are the same for all columns and of the others.
+    """
+
+    arrays: tuple[str, ...]
+    parameters: tuple[str, ...]
+    payloads: dict[str, tuple[int, Any]]
+    n_nodes: int
+    slot: dict[Ident, int]
+    slots: tuple[int, int]
+
+
+def layout_of(
+    plan: Plan,
+    mech: Mechanism,
+    chosen: list[Node],
+    nodes: Sequence[str],
+    parameters: Sequence[str],
+) -> tuple[tuple[tuple[str, int], ...], Layout]:
+    """The inputs with their lengths, and the layout."""
+    program = plan.program
+    vectors = [s for s in program.inputs if isinstance(s.role, role.Vector)]
+    sources = {s.role.source for s in vectors}  # type: ignore[union-attr]
+    inputs: dict[str, int] = {"q": mech.nq}
+    if sources & {"v", "a", "b"}:
+        inputs["v"] = mech.nv
+    for leaf in vectors:
+        assert isinstance(leaf.role, role.Vector)
+        if leaf.role.source not in ("v", "a", "b", *PLACED):
+            inputs[leaf.role.source] = total_size(leaf.range, mech, len(chosen))
+    names = parameter.checked(mech, parameters, nodes)
+    inputs |= {name: parameter.size(mech, name) for name in names}
+    payloads = dict[str, tuple[int, Any]]()
+    for name in (n for n in names if n.startswith("payload")):
+        node = mech.node(parameter.node_of(mech, name, nodes))
+        payloads[name] = (mech.body_index[node.body], node.pose)
+    slot, top = dict[Any, int](), [0, 0]
+
+    def columns(space: Space) -> int:
+        return 1 if space is ONE or space is plan.looped else total_size(space, mech, len(chosen))
+
+    for stage in plan.stages:
+        wanted = [s.target for s in stage.statements if s.target.rows is ONE]
+        for solve in stage.solves:
+            wanted += [solve.target, *(q for q, _ in solve.reads)]
+        for quantity in wanted:
+            if quantity.ident not in slot and not quantity.leaf:
+                kind = int(quantity.ident in plan.each)
+                slot[quantity.ident] = top[kind]
+                rows = total_size(quantity.rows, mech, len(chosen))
+                top[kind] += rows * columns(quantity.columns)
+    layout = Layout(tuple(inputs), names, payloads, len(chosen), slot, (top[0], top[1]))
+    return tuple(inputs.items()), layout
+
+
+def total_size(space: Space, mech: Mechanism, n_nodes: int) -> int:
+    """Length of a vector of a space."""
+    if space is JOINT:
+        return mech.nv
+    if space is ONE:
+        return 1
+    if space.block == "node":
+        return (6 if space.name == "NODE" else 12) * n_nodes
+    sizes = {BODY: 6, INBOARD: 6, PLACE: 12}
+    if space not in sizes:
+        raise LoweringError(f"the space {space} has no blocks in a mechanism.")
+    return sizes[space] * mech.n_bodies

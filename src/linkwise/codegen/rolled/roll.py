@@ -1,0 +1,252 @@
+"""Rolled kernels: loops over bodies, one piece of code for each class of bodies.
+
+program, mechanism  ->  stages (loops)  ->  for each class the graph of one body  ->  Rolled
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.algebra import role
+from linkwise.algebra.space import JOINT, ONE
+from linkwise.codegen.rolled.body_class import MOST, BodyClass, classes
+from linkwise.codegen.rolled.layout import Layout, layout_of, total_size
+from linkwise.codegen.rolled.leaf import Fold, Key
+from linkwise.codegen.rolled.place_table import Places, places
+from linkwise.codegen.rolled.stage import Plan, planned
+from linkwise.codegen.rolled.step import Step
+from linkwise.codegen.rolled.visit import ClassCode, Entries, cut
+from linkwise.codegen.rolled.whole import Whole, wholes
+from linkwise.codegen.scalar.graph import COUNTED, Scalar
+from linkwise.errors import LoweringError, SingularHingeError
+from linkwise.model.body import Node
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.sweeps.cost import cost
+from linkwise.sweeps.program import Program
+
+MOST_BODIES = 64
+"""Bodies of a mechanism whose kernels may be straight code."""
+
+MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 250_000
+"""Estimated operations (before folding) of straight code, for a vector and for a matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """A program of one mechanism as loops over its bodies.
+
+    Attributes:
+        plan: The stages.
+        inputs: For each input array its name and length, in order.
+        shape: Shape of the result for one state.
+        columns: Columns of the result that are computed one by one, or 1.
+        codes: The classes.
+        parent_entry: Slot of each entry handed to children: in the record if it is kept.
+        sum_entry: Slot of each entry of sums over children.
+        shown: How many entries stand in front of every record, and of every record for columns.
+        wholes: What is done between the loops, by stage; the last one after all of them.
+        slots: Numbers that belong to no body: the same for all columns, and others.
+        places: Where each body's numbers stand.
+        table: The columns of all classes, body after body.
+        ops: Scalar operations for one state, by kind.
+    """
+
+    plan: Plan
+    inputs: tuple[tuple[str, int], ...]
+    shape: tuple[int, ...]
+    columns: int
+    codes: list[ClassCode]
+    parent_entry: dict[Key, int]
+    sum_entry: dict[Key, int]
+    shown: tuple[int, int]
+    wholes: list[Whole]
+    slots: tuple[int, int]
+    places: Places
+    table: Array
+    ops: Counter[str]
+
+
+def roll(
+    program: Program,
+    mech: Mechanism,
+    nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    *,
+    itemsize: int = 8,
+    most_classes: int = MOST,
+) -> Rolled:
+    """A program on a mechanism, as loops over its bodies.
+
+    Args:
+        program: The sweeps.
+        mech: The mechanism, with one body or more.
+        nodes: Nodes of the space NODE.
+        parameters: Numbers that stay inputs.
+        itemsize: Bytes of a number.
+        most_classes: Classes of bodies are coarsened while there are more than this.
+    """
+    if not mech.n_bodies:
+        raise LoweringError(f"{mech.name} has no bodies: there is nothing to loop over.")
+    plan = planned(program)
+    chosen = [mech.node(name) for name in nodes]
+    inputs, layout = layout_of(plan, mech, chosen, nodes, parameters)
+    indexed = plan.looped is None or plan.looped.block != "node"
+    alone = sorted({k for k, _ in layout.payloads.values()})
+    geared = any(
+        isinstance(s.role, role.Memoryless) and s.role.source == "N" for s in program.inputs
+    )
+    kinds = classes(
+        mech,
+        chosen,
+        alone=alone,
+        indexed=indexed,
+        armature=geared,
+        itemsize=itemsize,
+        most=most_classes,
+    )
+    steps, fold = _traced(plan, mech, kinds, chosen, layout, itemsize)
+    codes, entries = cut(plan, steps, fold)
+    shape, columns = _shape(plan, mech, len(nodes))
+    return Rolled(
+        plan,
+        inputs,
+        shape,
+        columns,
+        codes,
+        *entries,
+        wholes(plan, layout, itemsize),
+        layout.slots,
+        *_tables(mech, chosen, codes, entries),
+        _operations(plan, mech, codes, columns),
+    )
+
+
+def _operations(plan: Plan, mech: Mechanism, codes: list[ClassCode], columns: int) -> Counter[str]:
+    """Scalar operations for one state; of a symmetric matrix, those for one half."""
+    ops, n = Counter[str](), mech.n_bodies
+    begin = mech.v_start[:-1] if plan.looped is JOINT else np.arange(n) * (columns // n)
+    for code in codes:
+        count = len(code.kind.bodies)
+        each = count * columns
+        if plan.halved:  # a body is visited for the columns from its own on
+            each -= int(begin[code.kind.bodies].sum())
+        for stage, visit in zip(plan.stages, code.visits, strict=True):
+            for node in visit.order:
+                if code.graph.op[node] in COUNTED:
+                    ops[code.graph.op[node]] += each if stage.each else count
+    return ops
+
+
+def worth_rolling(program: Program, mech: Mechanism) -> bool:
+    """Whether straight code would be too long: it is a little quicker, but slow to compile."""
+    if mech.n_bodies > MOST_BODIES:
+        return True
+    most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX
+    return mech.n_bodies > 0 and cost(program, mech).operations > most
+
+
+def _shape(plan: Plan, mech: Mechanism, n_nodes: int) -> tuple[tuple[int, ...], int]:
+    result = plan.program.result
+    rows = total_size(result.rows, mech, n_nodes)
+    if result.columns is ONE:
+        return (rows,), 1
+    columns = total_size(result.columns, mech, n_nodes)
+    return (rows, columns), columns if plan.looped is not None else 1
+
+
+# ------------------------------------------------------------------------------------- tracing
+
+
+def _traced(
+    plan: Plan,
+    mech: Mechanism,
+    kinds: list[BodyClass],
+    nodes: list[Node],
+    layout: Layout,
+    itemsize: int,
+) -> tuple[list[Step], Fold]:
+    """The steps of all classes, with constants that bodies hand to each other folded.
+
+    What is handed over starts as whatever the roots hand over, sums start as zero, as they are at
+    the tips; entries found to differ become variable, until nothing changes.
+    """
+    fold = Fold()
+    while True:
+        steps = list[Step]()
+        changed = False
+        for kind in sorted(kinds, key=lambda kind: not kind.root):
+            step = Step(plan, mech, kind, nodes, layout, fold, itemsize)
+            try:
+                step.trace()
+            except SingularHingeError:
+                if not _loosened(fold, plan):
+                    raise
+                changed = True
+                break
+            changed |= _joined(fold.parent, step.handed, first=kind.root)
+            changed |= _joined(fold.sums, step.added, first=False)
+            steps.append(step)
+        if not changed:
+            return [next(s for s in steps if s.kind is kind) for kind in kinds], fold
+
+
+def _joined(fold: dict[Key, float | None], found: dict[Key, Any], *, first: bool) -> bool:
+    changed = False
+    for key, x in found.items():
+        value = _constant(x)
+        if key not in fold:
+            fold[key] = value if first or value is None else (value if value == 0.0 else None)
+            changed = True
+        elif fold[key] is not None and value != fold[key]:
+            fold[key] = None
+            changed = True
+    return changed
+
+
+def _constant(x: Any) -> float | None:
+    if isinstance(x, Scalar):
+        return x.graph.value[x.node] if x.graph.op[x.node] == "const" else None
+    return float(x)
+
+
+def _loosened(fold: Fold, plan: Plan) -> bool:
+    """A body without inertia carries something: its sums are not zero. Whether that was news."""
+    before = fold.sums.copy()
+    for stage in plan.stages:
+        for statement in stage.gathers:
+            columns = 6 if statement.target.block else 1
+            for r in range(6):
+                for c in range(columns):
+                    fold.sums[statement.target.ident, r, c] = None
+    return before != fold.sums
+
+
+# ---------------------------------------------------------------------------------- the tables
+
+
+def _tables(
+    mech: Mechanism, nodes: list[Node], codes: list[ClassCode], entries: Entries
+) -> tuple[Places, Array]:
+    number = np.empty(mech.n_bodies, dtype=np.int64)
+    widths: NDArray[np.int64] = np.empty(mech.n_bodies, dtype=np.int64)
+    records: NDArray[np.int64] = np.empty((mech.n_bodies, 2), dtype=np.int64)
+    for i, code in enumerate(codes):
+        number[code.kind.bodies] = i
+        widths[code.kind.bodies] = len(code.kind.varying)
+        records[code.kind.bodies] = code.records
+    starts = np.concatenate([[0], np.cumsum(widths)])
+    table = np.empty(int(starts[-1]))
+    for code in codes:
+        at = starts[code.kind.bodies][:, None] + np.arange(len(code.kind.varying))
+        table[at] = code.kind.columns[:, code.kind.varying]
+    parent_entry, sum_entry, _ = entries
+    carried = max((i + 1 for i in parent_entry.values()), default=0)
+    summed = max((i + 1 for i in sum_entry.values()), default=0)
+    return places(mech, nodes, number, starts[:-1], records, carried, summed), table

@@ -1,0 +1,143 @@
+"""What a rolled kernel does between its loops: numbers that belong to no body.
+
+Sums over all bodies start from what other such numbers contribute; small dense systems over nodes
+are solved by L D L*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Symbol
+from linkwise.algebra.role import Vector
+from linkwise.algebra.space import NODE_PLACE, ONE, Space
+from linkwise.codegen.rolled.layout import Layout
+from linkwise.codegen.rolled.stage import Plan
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.block import inverse
+from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.codegen.scalar.pivots import SINGULAR
+from linkwise.codegen.scalar.trace import Check, mirror
+from linkwise.errors import ExpressionError, LoweringError
+from linkwise.sweeps.program import Quantity, Statement
+
+
+@dataclass(slots=True)
+class Whole:
+    """Straight code in front of a loop.
+
+    Attributes:
+        graph: Its graph.
+        slots: Input nodes that are numbers of the frame: slot, and whether columns differ.
+        arrays: Input nodes that are entries of inputs: (array, entry).
+        stores: (slot, node) to put into the frame.
+        results: (entry, node) of the result.
+        checks: What has to hold.
+    """
+
+    graph: Graph = field(default_factory=Graph)
+    slots: dict[int, tuple[int, bool]] = field(default_factory=lambda: {})
+    arrays: dict[int, tuple[int, int]] = field(default_factory=lambda: {})
+    stores: list[tuple[int, int]] = field(default_factory=lambda: [])
+    results: list[tuple[int, int]] = field(default_factory=lambda: [])
+    checks: list[Check] = field(default_factory=lambda: [])
+
+    def number(self, x: Any) -> int:
+        """The node of a number."""
+        return x.node if isinstance(x, Scalar) else self.graph.constant(float(x))
+
+
+def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
+    """What stands in front of each stage; the last one comes after all of them."""
+    found = list[Whole]()
+    for stage in plan.stages:
+        whole = Whole()
+        reader = _Reader(plan, layout, whole)
+        for statement in stage.solves:
+            _solve(reader, statement, SINGULAR[itemsize])
+        for statement in stage.statements:
+            if statement.target.rows is ONE:
+                _start(reader, statement)
+        found.append(whole)
+    last = Whole()
+    result = plan.program.result
+    if result.rows is ONE:
+        values = _Reader(plan, layout, last).matrix(result)
+        last.results = [(c, last.number(x)) for c, x in enumerate(values[0])]
+    return [*found, last]
+
+
+class _Reader:
+    """Numbers of the frame as nodes."""
+
+    def __init__(self, plan: Plan, layout: Layout, whole: Whole) -> None:
+        self.plan, self.layout, self.whole = plan, layout, whole
+
+    def size(self, space: Space) -> int:
+        if space is ONE or space is self.plan.looped:
+            return 1
+        assert space.block == "node"
+        return (12 if space is NODE_PLACE else 6) * self.layout.n_nodes
+
+    def _input(self, name: str) -> Scalar:
+        return Scalar(self.whole.graph, self.whole.graph.input(name))
+
+    def matrix(self, quantity: Quantity) -> Any:
+        """All rows of a quantity."""
+        rows = 1 if quantity.rows is ONE else self.size(quantity.rows)
+        columns = self.size(quantity.columns)
+        out = np.empty((rows, columns), dtype=object)
+        slot = self.layout.slot.get(quantity.ident)
+        for r in range(rows):
+            for c in range(columns):
+                if slot is not None:
+                    out[r, c] = self._input("slot")
+                    each = quantity.ident in self.plan.each
+                    self.whole.slots[out[r, c].node] = (slot + r * columns + c, each)
+                elif isinstance(quantity.key, Symbol) and isinstance(quantity.key.role, Vector):
+                    out[r, c] = self._input("entry")
+                    array = self.layout.arrays.index(quantity.key.role.source)
+                    self.whole.arrays[out[r, c].node] = (array, r)
+                else:
+                    assert quantity.columns is not self.plan.looped
+                    out[r, c] = 1.0 if r == c else 0.0
+        return out
+
+
+def _solve(reader: _Reader, statement: Statement, small: float) -> None:
+    """A⁻¹ X for a symmetric A; a pivot that is a small part of its diagonal entry is zero."""
+    (matrix, _), (right, _) = statement.reads
+    if not matrix.key.symmetric:
+        raise LoweringError(
+            f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
+            "with it needs pivots that depend on the state. The interpreter evaluates it."
+        )
+    whole = reader.whole
+    A = reader.matrix(matrix)
+    mirror(A)
+    try:
+        inverted, pivots = inverse(A)
+    except ZeroDivisionError:
+        raise ExpressionError(f"{matrix.key} is singular in every state.") from None
+    x = inverted @ reader.matrix(right)
+    for j, d in enumerate(pivots):
+        left = d - small * A[j, j]
+        if isinstance(left, Scalar):
+            whole.checks.append(Check(status.MATRIX, left.node, 0.0, np.inf))
+    slot = reader.layout.slot[statement.target.ident]
+    whole.stores += [(slot + i, whole.number(value)) for i, value in enumerate(x.ravel())]
+
+
+def _start(reader: _Reader, statement: Statement) -> None:
+    """A sum over the bodies starts with the terms that are numbers themselves."""
+    slot = reader.layout.slot[statement.target.ident]
+    total: Any = np.full((1, reader.size(statement.target.columns)), 0.0, dtype=object)
+    for term in statement.terms:
+        if term.operand is not None and term.operand.rows is ONE:
+            assert not term.left and not term.right
+            total = total + term.number * reader.matrix(term.operand)
+    whole = reader.whole
+    whole.stores += [(slot + c, whole.number(x)) for c, x in enumerate(total[0])]

@@ -1,0 +1,1 @@
+"""The scalar graph: sweeps run on symbols, with checks and run-time parameters."""

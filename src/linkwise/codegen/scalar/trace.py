@@ -1,0 +1,467 @@
+"""Tracing: the interpreter run on graph nodes instead of numbers gives the scalar graph.
+
+What runs is the same code as the reference; only blocks keep their structure here (`block.py`), so
+that a shift costs two rotations and a cross product, ψ is never multiplied out, and what meets
+under one shift is added up before it is shifted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.dense import STATE_BLOCKS
+from linkwise.algebra.expr import Symbol
+from linkwise.algebra.family import Family
+from linkwise.algebra.words import is_symmetric
+from linkwise.codegen.scalar import parameters as parameter
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, inverse
+from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
+from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.sweeps.interpret import Run
+from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
+
+KNOWN = (*STATE_BLOCKS, "phi")
+"""Operators that a mechanism has blocks for."""
+
+SNAP = 4e-16
+"""Entries of constant rotations this close to 0 or ±1 are taken to be that: files print angles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Trouble unless low < value < high.
+
+    Attributes:
+        code: What the status of the sample is then (`status.py`).
+        node: The value.
+        low: Bound from below.
+        high: Bound from above.
+    """
+
+    code: int
+    node: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A program of one mechanism as a graph.
+
+    Attributes:
+        graph: All nodes.
+        inputs: For each input array its name and length, in order.
+        outputs: Node of each entry of the result, row by row.
+        shape: Shape of the result for one state.
+        checks: What has to hold for the result to mean something.
+    """
+
+    graph: Graph
+    inputs: tuple[tuple[str, int], ...]
+    outputs: list[int]
+    shape: tuple[int, ...]
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def wanted(self) -> list[int]:
+        """The nodes that are stored or checked."""
+        return [*self.outputs, *(check.node for check in self.checks)]
+
+    def by_columns(self) -> list[int]:
+        """All nodes that are needed, in an order in which values are used soon after they are made.
+
+        That is the order they were made in, the sweeps. In a matrix, what serves one column only
+        comes after what all share, a few columns at a time: few values are then waiting.
+        """
+        needed = self.graph.used(self.wanted)
+        if len(self.shape) != 2:
+            return needed
+        shared, width = -1, self.shape[1]
+        column = dict.fromkeys((check.node for check in self.checks), shared)
+        for i, node in enumerate(self.outputs):
+            column.setdefault(node, i % width)  # of a symmetric matrix, the upper half
+        for node in reversed(needed):
+            for x in (self.graph.a[node], self.graph.b[node]):
+                if x >= 0 and self.graph.op[node] not in ("const", "input"):
+                    own = column[node]
+                    column[x] = own if column.get(x, own) == own else shared
+        return sorted(needed, key=lambda node: (column[node] // ABREAST, node))
+
+
+ABREAST = 2
+"""Columns of a matrix that are done together: one would leave the processor waiting."""
+
+QUATERNION_SLACK = {8: 2e-6, 4: 1e-4}
+"""How far |quaternion|² may be from 1, by bytes of a number."""
+
+
+def trace(
+    program: Program,
+    mech: Mechanism,
+    nodes: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    *,
+    itemsize: int = 8,
+) -> Traced:
+    """The scalar graph of a program on a mechanism.
+
+    Args:
+        program: The sweeps.
+        mech: The mechanism.
+        nodes: Nodes of the space NODE.
+        parameters: Numbers that stay inputs (`parameters.py`).
+        itemsize: Bytes of a number, on which the bounds of the checks depend.
+    """
+    run = Trace(program, mech, nodes, parameters, itemsize)
+    result = run.result()
+    if np.ndim(result) == 2 and is_symmetric(program.expr):
+        mirror(result)
+    flat = [
+        x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
+        for x in np.asarray(result, dtype=object).ravel()
+    ]
+    outputs = [x.node for x in flat]
+    run.check_parameters(outputs)
+    checks = run.quaternion_checks(outputs) + list(run.checks.values())
+    return Traced(run.graph, tuple(run.arrays), outputs, np.shape(result), tuple(checks))
+
+
+class Trace(Run):
+    """The interpreter, with graph nodes for q, v and all vectors."""
+
+    def __init__(
+        self,
+        program: Program,
+        mech: Mechanism,
+        nodes: Sequence[str],
+        parameters: Sequence[str] = (),
+        itemsize: int = 8,
+    ) -> None:
+        self.graph = Graph()
+        self.itemsize = itemsize
+        self.checks: dict[int, Check] = {}
+        self.parameters: dict[str, Any] = {}
+        self.arrays: list[tuple[str, int]] = []
+        self.program, self.mech = program, mech
+        self.nodes = [mech.node(name) for name in nodes]
+        self.node_body = [mech.body_index[node.body] for node in self.nodes]
+        self.given: dict[str, Any] = {}
+        self.value = {}
+        self.q = self._input("q", mech.nq)
+        sources = {s.role.source for s in program.inputs if isinstance(s.role, role.Vector)}
+        moving = bool(sources & {"v", "a", "b"})
+        self.v = self._input("v", mech.nv) if moving else np.zeros(mech.nv)
+        vectors = [leaf for leaf in program.inputs if isinstance(leaf.role, role.Vector)]
+        for leaf in vectors:
+            self._load(leaf)
+        names = parameter.checked(mech, parameters, nodes)
+        self.parameters = {name: self._input(name, parameter.size(mech, name)) for name in names}
+        self.gravity: Any = self.parameters.get("gravity", mech.gravity)
+        self.welded: dict[int, list[tuple[Pose, str]]] = {}
+        for name in (n for n in names if n.startswith("payload")):
+            node = mech.node(parameter.node_of(mech, name, nodes))
+            k = mech.body_index[node.body]
+            self.welded.setdefault(k, []).append((node.pose, name))
+        for leaf in program.inputs:
+            if leaf not in vectors:
+                self._load(leaf)
+
+    def _input(self, name: str, size: int) -> Any:
+        self.arrays.append((name, size))
+        out = np.empty(size, dtype=object)
+        for i in range(size):
+            out[i] = Scalar(self.graph, self.graph.input(f"{name}[{i}]"))
+        return out
+
+    # ------------------------------------------------------------------------- parameters
+
+    def _load(self, leaf: Symbol) -> None:
+        key, mech = leaf.role, self.mech
+        source = key.source if isinstance(key, role.Memoryless) else ""
+        if isinstance(key, role.Shift | role.Memoryless) and key.source not in KNOWN:
+            raise ExpressionError(
+                f"{leaf} is an operator of one's own, and a kernel has no input for its blocks: it "
+                "takes vectors, and numbers of the mechanism. The interpreter "
+                "(linkwise.sweeps.interpret.run) takes values for it."
+            )
+        if source == "M" and ("inertia" in self.parameters or self.welded):
+            self.value[leaf, True] = [
+                first(self._inertia(k).matrix, 2) for k in range(mech.n_bodies)
+            ]
+        elif source == "N" and "armature" in self.parameters:
+            given = self.parameters["armature"]
+            blocks = list[Any]()
+            for k in range(mech.n_bodies):
+                part = given[mech.v_start[k] : mech.v_start[k + 1]]
+                block = np.full((len(part), len(part)), 0.0, dtype=object)
+                np.fill_diagonal(block, part)
+                blocks.append(block)
+            self.value[leaf, True] = blocks
+        else:
+            super()._load(leaf)
+
+    def _inertia(self, k: int) -> SpatialInertia:
+        """The inertia of body k with what is welded to it; arrays with a leading axis."""
+        own = self._own_inertia(k)
+        if "inertia" in self.parameters:
+            start = parameter.INERTIA * k
+            own = leading(
+                parameter.inertia(self.parameters["inertia"][start : start + parameter.INERTIA])
+            )
+        for pose, name in self.welded.get(k, ()):
+            part = leading(parameter.inertia(self.parameters[name])).moved(pose)
+            own = SpatialInertia(own.mass + part.mass, own.h + part.h, own.J + part.J)
+        return own
+
+    def _own_inertia(self, k: int) -> SpatialInertia:
+        return self.mech.inertias[k]
+
+    def check_parameters(self, outputs: list[int]) -> None:
+        """Every parameter has to make a difference."""
+        used = {
+            self.graph.inputs[self.graph.a[n]]
+            for n in self.graph.used(outputs)
+            if self.graph.op[n] == "input"
+        }
+        for name in self.parameters:
+            if self.parameters[name].size and not any(x.startswith(f"{name}[") for x in used):
+                raise ExpressionError(
+                    f"parameters has {name!r}, but  {self.program.expr}  does not depend on it"
+                    + (
+                        ": write the armature N into it, as in (mass + N).inv."
+                        if name == "armature"
+                        else "."
+                    )
+                )
+
+    def quaternion_checks(self, outputs: list[int]) -> list[Check]:
+        """|quaternion|² = 1, for the hinges whose quaternion is used."""
+        used, found = set(self.graph.used(outputs)), list[Check]()
+        slack = QUATERNION_SLACK[self.itemsize]
+        for k, body in enumerate(self.mech.bodies):
+            part = body.hinge.quaternion
+            if part is None:
+                continue
+            start = int(self.mech.q_start[k])
+            four = self.q[start + part.start : start + part.stop]
+            if any(x.node in used for x in four):
+                square: Any = sum((x * x for x in four[1:]), four[0] * four[0])
+                found.append(Check(status.quaternion(k), square.node, 1.0 - slack, 1.0 + slack))
+        return found
+
+    def _split(self, leaf: Symbol, source: str) -> list[Array]:
+        sizes = self.sizes(leaf.range)
+        vector = self.v if source == "v" else self._input(source, sum(sizes))
+        ends = np.cumsum(sizes)
+        return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
+
+    def _empty(self, quantity: Quantity) -> list[Array]:
+        return [x.astype(object) for x in super()._empty(quantity)]  # nodes are summed up in them
+
+    def _dense_solve(self, statement: Statement) -> None:
+        """A⁻¹ X for a symmetric A, by L D L*; others need pivots, which depend on the state."""
+        (matrix, _), (right, _) = statement.reads
+        if not is_symmetric(matrix.key):
+            raise LoweringError(
+                f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
+                "with it needs pivots that depend on the state. The interpreter evaluates it."
+            )
+        A = np.concatenate(self._blocks(matrix))
+        mirror(A)
+        try:
+            inverted, pivots = inverse(A)
+            x = inverted @ np.concatenate(self._blocks(right))
+        except ZeroDivisionError:
+            raise ExpressionError(
+                f"{matrix.key} is singular on {self.mech.name} in every state: it has no inverse."
+            ) from None
+        small = SINGULAR[self.itemsize]  # of what is left of a diagonal entry
+        left = [d - small * A[j, j] for j, d in enumerate(pivots)]
+        self._check(status.MATRIX, left, np.zeros(len(left)))
+        sizes = self.sizes(statement.target.rows)
+        self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
+
+    def _check(self, code: int, pivots: Sequence[Any], bounds: Array) -> None:
+        for d, low in zip(pivots, bounds, strict=True):
+            if isinstance(d, Scalar):
+                self.checks.setdefault(d.node, Check(code, d.node, float(low), math.inf))
+
+    # ------------------------------------------------------------------------- structured blocks
+
+    def _block(self, block: Block, here: int, inner: int, outer: int, node: int | None) -> Any:
+        key = block.symbol.role
+        if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
+            family = Family(*key.family)
+            shift = self.value[family.E, True][inner]
+            if isinstance(shift, ShiftBlock):
+                G = self.value[family.G, True][inner]
+                H = self.value[family.H, True][inner] if key.part == "E_psi" else None
+                found = ArticulatedBlock(shift, G, H)
+                return found.T if block.adjoint else found
+        return super()._block(block, here, inner, outer, node)
+
+    def _bounds(self, k: int) -> Array:
+        """Least pivots of D at body k."""
+        return thresholds(self.mech, k, self.itemsize)
+
+    def _inverted(self, matrix: Any, block: Block, k: int) -> Any:
+        if not matrix.size:
+            return matrix.T
+        hinge = isinstance(block.symbol.role, role.Riccati) and block.symbol.role.part == "D"
+        free = None
+        if hinge and "locked" in self.parameters:  # U (U D U + 1 - U)⁻¹ U, with U = 1 if free
+            held = self.parameters["locked"][self.mech.v_start[k] : self.mech.v_start[k + 1]]
+            free = 1.0 - held
+            matrix = free[:, None] * matrix * free[None, :]
+            matrix = matrix + np.diag(held)
+        try:
+            found, pivots = inverse(matrix)
+            varies = bool(self.parameters.keys() - {"gravity"})
+            known = hinge and not varies
+            bounds = self._bounds(k) if known else np.zeros(len(pivots))
+            self._check(status.hinge(k), pivots, bounds)
+            return found if free is None else free[:, None] * found * free[None, :]
+        except ZeroDivisionError:
+            raise SingularHingeError(
+                f"{block.symbol} is zero at body {self.mech.bodies[k].name!r} in every state: "
+                "nothing resists its hinge. Give the body inertia, or the hinge an armature."
+            ) from None
+
+    def _execute(self, statement: Statement, k: int) -> None:
+        self.graph.here = k
+        symbol = statement.target.key
+        if statement.target.block and isinstance(symbol, Symbol):
+            key = symbol.role
+            if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
+                return  # applied factor by factor: see _block
+        super()._execute(statement, k)
+        if statement.target.block and isinstance(symbol, Symbol) and symbol.symmetric:
+            mirror(self.value[statement.target.ident][k])
+
+    def _sum(self, statement: Statement, k: int, node: int | None = None) -> Array:
+        """What comes from a child under one shift is added up first: φ (s + G g)."""
+        plain = list[Term]()
+        shifted = dict[Symbol, list[Term]]()
+        for term in statement.terms:
+            shift = self._shift_of(term)
+            if shift is None:
+                plain.append(term)
+            else:
+                shifted.setdefault(shift, []).append(term)
+        if not shifted or not self.mech.children[k]:
+            return super()._sum(statement, k, node)
+        rest = Statement(statement.target, tuple(plain))
+        total: Any = super()._sum(rest, k, node) if plain else 0.0
+        for shift, terms in shifted.items():
+            for c in self.mech.children[k]:
+                total = total + self.value[shift, True][c] @ self._gathered(terms, c)
+        return total
+
+    def _shift_of(self, term: Term) -> Symbol | None:
+        """The rigid shift under which a term arrives from the children."""
+        if term.place != "c" or len(term.left) != 1 or term.right or term.operand is None:
+            return None
+        symbol = term.left[0].symbol
+        if isinstance(symbol.role, role.Shift):
+            return symbol if symbol.role.source == "phi" else None
+        if isinstance(symbol.role, role.Riccati):
+            shift = Family(*symbol.role.family).E
+            is_rigid = isinstance(shift.role, role.Shift) and shift.role.source == "phi"
+            return shift if is_rigid else None
+        return None
+
+    def _gathered(self, terms: Sequence[Term], c: int) -> Any:
+        straight: Any = 0.0
+        gains = dict[Symbol, Any]()
+        for term in terms:
+            assert term.operand is not None
+            x = term.number * self._blocks(term.operand)[c]
+            key = term.left[0].symbol.role
+            part = key.part if isinstance(key, role.Riccati) else "E"
+            if part != "K":
+                straight = straight + x
+            if part != "E":
+                assert isinstance(key, role.Riccati)
+                family = Family(*key.family)
+                H = self.value[family.H, True][c]
+                gained = x if part == "K" else -(H @ x)
+                gains[family.G] = gains.get(family.G, 0.0) + gained
+        for gain, g in gains.items():
+            straight = straight + self.value[gain, True][c] @ g
+        return straight
+
+    # ------------------------------------------------------------------------------- specials
+
+    def _special(self, statement: Statement, k: int) -> Any:
+        mech, body = self.mech, self.mech.bodies[k]
+        q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
+        v_k = self.v[None, mech.v_start[k] : mech.v_start[k + 1]]
+        away = body.outboard is not Pose.identity()
+        match statement.special:
+            case "phi(q)" | "Delta_phi(q)":
+                return self._pose(k)
+            case "H(q)":
+                H = first(body.hinge.hinge_map(q_k), 2)
+                return H @ body.outboard.shift if away else H
+            case "a":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                H_k = first(body.hinge.hinge_map(q_k), 2)
+                rate = first(body.hinge.bias(q_k, v_k), 1)
+                if away:
+                    H_k = H_k @ body.outboard.shift
+                    rate = body.outboard.shift.T @ rate
+                a_k = cross_velocity(V_k[None], (H_k.T @ v_k[0])[None])[0] + rate
+                if mech.parent[k] < 0:
+                    up = np.concatenate([np.zeros(3), -self.gravity])[:, None]
+                    a_k = a_k + (self._pose(k).T @ up)[:, 0]
+                return a_k[:, None]
+            case _:
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                momentum = self._inertia(k).apply(V_k[None])
+                return cross_force(V_k[None], momentum)[0][:, None]
+
+    def _pose(self, k: int) -> ShiftBlock:
+        body, mech = self.mech.bodies[k], self.mech
+        q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
+        pose = _snapped(body.inboard) @ body.hinge.pose(q_k) @ _snapped(body.outboard)
+        return ShiftBlock(first(pose.rot, 2), first(pose.p, 1))
+
+
+def first(array: Any, axes: int) -> Any:
+    """Without the leading axis that tracing adds; constants may come without it."""
+    return array[0] if np.ndim(array) > axes else array
+
+
+def leading(inertia: SpatialInertia) -> SpatialInertia:
+    """With the leading axis that formulas on nodes need."""
+    return SpatialInertia(inertia.mass[None], inertia.h[None], inertia.J[None])
+
+
+def _snapped(pose: Pose) -> Pose:
+    if pose is Pose.identity():
+        return pose
+    rot = pose.rot.copy()
+    for value in (0.0, 1.0, -1.0):
+        rot[np.abs(rot - value) < SNAP] = value
+    return Pose(rot, pose.p)
+
+
+def mirror(matrix: Any) -> None:
+    """A symmetric block: the lower triangle is the upper one, the same nodes."""
+    n = len(matrix)
+    for i in range(n):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]
