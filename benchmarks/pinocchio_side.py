@@ -80,10 +80,10 @@ def operational_routes(
     constraint = pin.RigidConstraintModel(
         pin.ContactType.CONTACT_6D, model, place.parentJoint, place.placement, LOCAL
     )
-    models_, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    models_, records = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
     models_.append(constraint)
-    datas.append(constraint.createData())
-    cholesky = pin.ConstraintCholeskyDecomposition(model, data, models_, datas)
+    records.append(constraint.createData())
+    cholesky = pin.ConstraintCholeskyDecomposition(model, data, models_, records)
 
     def products(q: Array) -> Array:
         inverse = pin.computeMinverse(model, data, q)
@@ -91,12 +91,12 @@ def operational_routes(
         return np.linalg.inv(jacobian @ inverse @ jacobian.T)
 
     def delassus(q: Array) -> Array:
-        return np.linalg.inv(pin.computeDelassusMatrix(model, data, q, models_, datas, 0.0))
+        return np.linalg.inv(pin.computeDelassusMatrix(model, data, q, models_, records, 0.0))
 
     def by_cholesky(q: Array) -> Array:
         pin.crba(model, data, q, pin.Convention.WORLD)
-        models_[0].calc(model, data, datas[0])
-        cholesky.compute(model, data, models_, datas, 0.0)
+        models_[0].calc(model, data, records[0])
+        cholesky.compute(model, data, models_, records, 0.0)
         return cholesky.getOperationalSpaceInertiaMatrix()
 
     return [products, delassus, by_cholesky]
