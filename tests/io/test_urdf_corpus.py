@@ -36,7 +36,7 @@ each = pytest.mark.parametrize("name", [n for n in FILES if _last(n) not in BROK
 
 
 def test_the_corpus_is_there():
-    assert len(FILES) >= 70
+    assert len(FILES) >= 60  # 77 in release 5 of the package, 69 in release 6
 
 
 @each
