@@ -67,7 +67,7 @@ def main() -> None:
         batch=BATCH,
         nodes=", ".join(NODES.values()),
         rate=rate,
-        machine=machine.description("linkwise", "numpy", "llvmlite", "pin"),
+        machine=machine.description("linkwise", "numpy", "llvmlite", "pin", "example-robot-data"),
         load=machine.load(),
     )
     for title in ROBOTS:
