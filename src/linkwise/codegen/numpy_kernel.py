@@ -10,17 +10,15 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import STATE_VECTORS
-from linkwise.algebra.derivation import Derivation
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.recipe import FromRecipe, Recipe
 from linkwise.errors import ExpressionError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
-from linkwise.sweeps.program import Program
 
 
 @dataclass(frozen=True, slots=True)
-class NumpyKernel:
+class NumpyKernel(FromRecipe):
     """An expression of one mechanism, run statement by statement in NumPy.
 
     Called like a compiled kernel, one state or a batch; trouble raises in both.
@@ -42,16 +40,6 @@ class NumpyKernel:
     def mech(self) -> Mechanism:
         """The mechanism."""
         return self.recipe.mech
-
-    @property
-    def derivation(self) -> Derivation:
-        """How the form that runs was found."""
-        return self.recipe.derivation
-
-    @property
-    def program(self) -> Program:
-        """The sweeps."""
-        return self.recipe.program
 
     @property
     def arguments(self) -> tuple[str, ...]:

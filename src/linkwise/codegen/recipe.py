@@ -186,6 +186,29 @@ class Recipe:
             return None
 
 
+class FromRecipe:
+    """What every kernel tells of how it came about."""
+
+    __slots__ = ()
+
+    recipe: Recipe
+
+    @property
+    def derivation(self) -> Derivation:
+        """How the form that runs was found."""
+        return self.recipe.derivation
+
+    @property
+    def program(self) -> Program:
+        """The sweeps."""
+        return self.recipe.program
+
+    @property
+    def traced(self) -> Traced:
+        """The scalar graph."""
+        return self.recipe.traced
+
+
 def _parted(
     rest: bytes, heads: list[tuple[str, str, list[int]]]
 ) -> tuple[bytes, tuple[tuple[str, Any], ...]]:

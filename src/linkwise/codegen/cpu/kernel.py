@@ -20,16 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.cpu.machine import Machine
-from linkwise.codegen.recipe import Recipe, Signature
+from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
 from linkwise.codegen.scalar import parameters, status
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
-    from linkwise.algebra.derivation import Derivation
-    from linkwise.codegen.scalar.trace import Traced
-    from linkwise.sweeps.program import Program
+    pass
 
 Status = NDArray[np.int32]
 
@@ -41,7 +39,7 @@ CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(FromRecipe):
     """A compiled expression of one mechanism.
 
     Called with the arrays it needs, in the order of `arguments` or by name; each is (n,) for one
@@ -93,21 +91,6 @@ class Kernel:
     def dtype(self) -> np.dtype[Any]:
         """Kind of its numbers."""
         return np.dtype(np.float64 if self.machine.itemsize == 8 else np.float32)
-
-    @property
-    def derivation(self) -> Derivation:
-        """How the form that runs was found."""
-        return self.recipe.derivation
-
-    @property
-    def program(self) -> Program:
-        """The sweeps."""
-        return self.recipe.program
-
-    @property
-    def traced(self) -> Traced:
-        """The scalar graph."""
-        return self.recipe.traced
 
     @property
     def source(self) -> str:

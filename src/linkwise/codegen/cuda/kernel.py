@@ -15,20 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algebra.derivation import Derivation
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.cuda import device_arrays
 from linkwise.codegen.cuda.device_arrays import CUPY, JAX
 from linkwise.codegen.cuda.plan import KEPT, Room, planned
 from linkwise.codegen.cuda.source import CudaSource, Shape, emit_cuda
 from linkwise.codegen.cuda.worker_code import WorkerCode
-from linkwise.codegen.recipe import Recipe, Signature
+from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import DeviceError, ModelError, ShapeError, TroubleWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.sweeps.program import Program
 
 LARGEST = 100_000
 """Operations of a state beyond which the card's compiler would not come to an end."""
@@ -40,7 +38,7 @@ Plan = tuple[Traced, list[WorkerCode], Shape]
 
 
 @dataclass(frozen=True)
-class CudaKernel:
+class CudaKernel(FromRecipe):
     """An expression of one mechanism for a CUDA card.
 
     Called with arrays of CuPy, Torch or JAX on the card, in the order of `arguments` or by name;
@@ -85,21 +83,6 @@ class CudaKernel:
     def dtype(self) -> np.dtype[Any]:
         """Kind of its numbers."""
         return np.dtype(np.float64 if self.recipe.itemsize == 8 else np.float32)
-
-    @property
-    def derivation(self) -> Derivation:
-        """How the form that runs was found."""
-        return self.recipe.derivation
-
-    @property
-    def program(self) -> Program:
-        """The sweeps."""
-        return self.recipe.program
-
-    @property
-    def traced(self) -> Traced:
-        """The scalar graph."""
-        return self.recipe.traced
 
     @property
     def emitted(self) -> CudaSource:
