@@ -167,6 +167,7 @@ def compile(
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
+    derive: bool = True,
     cache: bool = True,
 ) -> Kernel: ...
 
@@ -181,6 +182,7 @@ def compile(
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
+    derive: bool = True,
     cache: bool = True,
 ) -> CudaKernel | CSource | NumpyKernel: ...
 
@@ -194,12 +196,13 @@ def compile(
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
+    derive: bool = True,
     cache: bool = True,
 ) -> Kernel | CudaKernel | CSource | NumpyKernel:
     """An expression on one mechanism, compiled.
 
     Args:
-        expr: The expression; its cheapest form is derived first.
+        expr: The expression.
         mech: The mechanism; its numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
         target: "cpu" for machine code of this computer; "cuda" for a graphics card, whose text can
@@ -209,6 +212,7 @@ def compile(
         dtype: float64 or float32.
         rolled: True for loops over bodies, whose code does not grow with the mechanism, False for
             straight code; by default what suits the size. For the target "cpu".
+        derive: Whether its cheapest equal form is derived and runs; False runs it as it is written.
         cache: Whether compiled kernels are kept on disk for the next process.
     """
     from linkwise.codegen.recipe import Recipe
@@ -217,7 +221,8 @@ def compile(
         raise ExpressionError(f"lw.compile wants a mechanism, not {mech!r}: see lw.load.")
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
-    recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), derive, rolled)
+    found = _derived if derive else _as_written
+    recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), found, rolled)
     match target:
         case "cpu":
             from linkwise.codegen.cpu.kernel import Kernel
@@ -237,6 +242,16 @@ def compile(
             return NumpyKernel(recipe)
         case _:
             raise unknown_name("target", target, TARGETS, owner="lw.compile")
+
+
+_derived = derive  # in `compile` its name is that of an option
+
+
+def _as_written(expr: Expr) -> Derivation:
+    """A derivation without steps."""
+    from linkwise.algebra.derivation import Derivation
+
+    return Derivation(expr)
 
 
 def _itemsize(dtype: Any) -> int:

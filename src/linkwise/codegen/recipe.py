@@ -179,6 +179,7 @@ class Recipe:
                 self.parameters,
                 self.itemsize,
                 self.wish,
+                self._derive.__name__,
                 package(),
                 versions(),
             )
