@@ -1,0 +1,32 @@
+"""The ledger: every numbered statement of the source documents, executed.
+
+An entry says what a document prints, what it is in the notation of Linkwise, and how it is checked
+on mechanisms. Its status is not an opinion: `verdict` runs the check and says what came out.
+
+    entry.py          what an entry is, and how one is written down
+    case.py           a mechanism in a state, and its operators as matrices
+    verdict.py        entries, run
+    document_NNN.py   the entries of one document, in its own order
+"""
+
+from linkwise.ledger.case import Case, cases
+from linkwise.ledger.document import DOCUMENTS, Document, document, entries
+from linkwise.ledger.entry import Entry, definition, holds, misprint, same
+from linkwise.ledger.verdict import Verdict, counts, run
+
+__all__ = [
+    "DOCUMENTS",
+    "Case",
+    "Document",
+    "Entry",
+    "Verdict",
+    "cases",
+    "counts",
+    "definition",
+    "document",
+    "entries",
+    "holds",
+    "misprint",
+    "run",
+    "same",
+]

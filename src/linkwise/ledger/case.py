@@ -1,0 +1,135 @@
+"""A mechanism in a random state, with its operators as matrices: what statements are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise import models
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.derivation import random_dense, residual
+from linkwise.algebra.expr import Expr
+from linkwise.model.builder import Builder
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+
+MOVING = (
+    *("pin", "prismatic", "helical", "cylindrical", "universal"),
+    *("planar", "spherical", "gimbal", "translation", "screws"),
+)
+
+
+class Case:
+    """A mechanism in a random state.
+
+    Documents number bodies from the tip to the base: `outward` and `inward` give the bodies in the
+    order of their loops, so that "for k = 1 ... n" of a document is `for k in case.inward`.
+
+    Args:
+        name: For messages.
+        mech: The mechanism.
+        seed: Of its state, and of all values that are drawn for it.
+    """
+
+    def __init__(self, name: str, mech: Mechanism, seed: int = 0) -> None:
+        self.name, self.mech, self.seed = name, mech, seed
+        rng = np.random.default_rng(seed)
+        self.q, self.v = mech.random(rng), mech.random_velocity(rng)
+        self.rng = np.random.default_rng(seed + 1)
+        self.node = mech.nodes[-1].name if mech.nodes else mech.bodies[-1].name
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no body has two children."""
+        return all(len(children) <= 1 for children in self.mech.children)
+
+    @property
+    def inward(self) -> list[int]:
+        """Indices of the bodies from the tips to the base."""
+        return list(range(self.mech.n_bodies))[::-1]
+
+    @property
+    def outward(self) -> list[int]:
+        """Indices of the bodies from the base to the tips."""
+        return list(range(self.mech.n_bodies))
+
+    @cached_property
+    def dense(self) -> Dense:
+        """The operators as matrices, in the state (q, v), with the node of the case.
+
+        Vectors of the user have no values yet: set `dense.values["tau"]`, or use `residual`.
+        """
+        return Dense(self.mech, self.q, self.v, nodes=[self.node])
+
+    def matrix(self, expr: Expr) -> Array:
+        """An expression as a matrix; a vector as (n,)."""
+        return self.dense(expr)
+
+    def block(self, expr: Expr, k: int, i: int | None = None) -> Array:
+        """The block at bodies k and i, or k and k; of a vector, the one at k."""
+        rows = self.dense.slices(expr.range)[k]
+        if expr.is_vector:
+            return self.dense(expr)[rows]
+        columns = self.dense.slices(expr.domain)[k if i is None else i]
+        return self.dense(expr)[rows, columns]
+
+    def residual(self, left: Expr, right: Expr) -> float:
+        """How far two expressions are apart; vectors and operators of the user are drawn."""
+        nodes = [self.node]
+        return residual(random_dense(self.mech, [left, right], self.seed, nodes), left, right)
+
+    def parent(self, k: int) -> int:
+        """Index of the parent of body k, -1 for the ground."""
+        return int(self.mech.parent[k])
+
+    def children(self, k: int) -> Sequence[int]:
+        """Indices of the children of body k."""
+        return [int(c) for c in self.mech.children[k]]
+
+
+def apart(found: Any, expected: Any) -> float:
+    """Largest difference of two arrays, relative to the largest entry of either."""
+    x, y = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    if x.shape != y.shape:
+        return float("inf")
+    scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
+    return float(np.abs(x - y).max(initial=0.0) / scale) if scale > 0.0 else 0.0
+
+
+@cache
+def cases(where: str = "trees") -> tuple[Case, ...]:
+    """What statements about "chains", or about "trees" (chains among them), are tried on."""
+    chains = (
+        Case("puma560", models.puma560()),
+        Case("chain of pins", models.chain(5), 1),
+        Case("chain of mixed hinges", _serial(6, 3), 2),
+    )
+    if where == "chains":
+        return chains
+    return (
+        *chains,
+        Case("branched tree", models.random_tree(8, 5, hinges=MOVING, branching=0.7), 3),
+        Case("floating tree", models.random_tree(6, 6, hinges=MOVING, floating=True), 4),
+    )
+
+
+def _serial(n: int, seed: int) -> Mechanism:
+    """The bodies of a random tree, hung one on the other."""
+    tree = models.random_tree(n, seed, hinges=MOVING, drives=False)
+    b, last = Builder(f"random_chain_{n}_{seed}"), "world"
+    for body in tree.bodies:
+        b.body(
+            body.name,
+            last,
+            body.hinge,
+            inboard=body.inboard,
+            outboard=body.outboard,
+            inertia=body.inertia,
+        )
+        last = body.name
+    b.node("tip", last, Pose.rpy((0.2, -0.4, 0.3), (0.1, 0.2, -0.1)))
+    return b.build()
