@@ -91,6 +91,23 @@ def test_bias_is_derivative_of_hinge_map(hinge, seed):
 
 @every_hinge
 @given(seed=seeds)
+def test_rate_of_the_hinge_map(hinge, seed):
+    """Ḣ whole, also in directions other than v, by differences along the motion; and its bias."""
+    q, v = state(hinge, seed)
+    h = 1e-4
+
+    def moving(t):
+        return hinge.hinge_map(hinge.integrate(q, v, t))
+
+    slope = (8 * (moving(h) - moving(-h)) - (moving(2 * h) - moving(-2 * h))) / (12 * h)
+    rate = hinge.hinge_map_rate(q, v)
+    np.testing.assert_allclose(rate, slope, atol=2e-8, rtol=1e-7)
+    np.testing.assert_allclose(rate.T @ v, hinge.bias(q, v), atol=1e-13 * (1 + v @ v))
+    np.testing.assert_allclose(Hinge.hinge_map_rate(hinge, q, v), rate, atol=1e-12 * (1 + v @ v))
+
+
+@every_hinge
+@given(seed=seeds)
 def test_qdot_is_derivative_of_integrate(hinge, seed):
     q, v = state(hinge, seed)
     h = 1e-4

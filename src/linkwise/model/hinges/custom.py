@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.model.hinges.hinge import Coordinate, Hinge
+from linkwise.model.hinges.hinge import Coordinate, Hinge, velocity
 from linkwise.model.hinges.jet import Jet
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import unskew
-from linkwise.spatial.vector import six
+from linkwise.spatial.vector import cross_velocity, six
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,20 @@ class CustomHinge(Hinge):
         if self.map_rate is not None:
             return self.map_rate(np.asarray(q), np.asarray(v))
         return self._motion(q, v)[1]
+
+    def hinge_map_rate(self, q: Array, v: Array) -> Array:
+        """From the bias, which is quadratic in v = q̇, and the order of derivatives.
+
+        With β(v, w) = Ḣ*(v) w, the symmetric part of β is had from the bias β(v, v), and of the
+        other the rotations say β(v, w) - β(w, v) = -(H* v) × (H* w).
+        """
+        q, v = np.asarray(q), np.asarray(v)
+        V, H, own = velocity(self, q, v), self.hinge_map(q), self.bias(q, v)
+        rows = list[Array]()
+        for j, e in enumerate(np.eye(self.nv)):
+            both = self.bias(q, v + e) - own - self.bias(q, np.broadcast_to(e, v.shape))
+            rows.append(0.5 * (both - cross_velocity(V, H[..., j, :])))
+        return np.stack(rows, axis=-2)
 
     def _motion(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Relative velocity and its rate (..., 6) in O's axes, moving with constant q̇ = v.

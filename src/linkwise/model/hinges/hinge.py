@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.model.cache import without_caches
+from linkwise.model.hinges.jet import Jet
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -72,6 +73,17 @@ class Hinge(ABC):
     @abstractmethod
     def bias(self, q: Array, v: Array) -> Array:
         """Ḣ* v (..., 6): the part of the relative acceleration that is there at v̇ = 0."""
+
+    def hinge_map_rate(self, q: Array, v: Array) -> Array:
+        """Ḣ (..., nv, 6): the rate of the hinge map while moving with v, so that bias is Ḣ* v.
+
+        Taken from `hinge_map` by running it on Taylor series of the motion, unless a hinge has a
+        formula of its own.
+        """
+        q, v = np.asarray(q), np.asarray(v)
+        rate = np.broadcast_to(self.qdot(q, v), np.shape(q))
+        path = self.hinge_map(Jet.line(q[None], rate[None]))
+        return Jet.derivatives(path)[1][0]
 
     def qdot(self, q: Array, v: Array) -> Array:
         """Time derivative of the coordinates (..., nq)."""
@@ -190,6 +202,21 @@ class ScrewHinge(Hinge):
             total = total + cross_velocity(moved[..., i, :], later)
             later = later + moved[..., i, :]
         return total
+
+    def hinge_map_rate(self, q: Array, v: Array) -> Array:
+        """Row i is carried through the motions after it: Ḣ_i = H_i × Σ_{j>i} H_j v_j."""
+        H = self.hinge_map(q)
+        moved = H * np.asarray(v)[..., None]
+        rows, later = [0.0 * moved[..., -1, :]], moved[..., -1, :]
+        for i in reversed(range(self.nv - 1)):
+            rows.append(cross_velocity(H[..., i, :], later))
+            later = later + moved[..., i, :]
+        return np.stack(rows[::-1], axis=-2)
+
+
+def velocity(hinge: Hinge, q: Array, v: Array) -> Array:
+    """H* v (..., 6): the relative velocity of O in its own axes."""
+    return (hinge.hinge_map(q) * np.asarray(v)[..., None]).sum(axis=-2)
 
 
 def screw_motion(screw: Array, q: Array) -> Pose:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.model.hinges.hinge import Coordinate, Hinge
+from linkwise.model.hinges.hinge import Coordinate, Hinge, velocity
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross_velocity
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,12 @@ class Reversed(Hinge):
 
     def bias(self, q: Array, v: Array) -> Array:
         return -self.pose(q).shift_velocity(self.hinge.bias(q, v))
+
+    def hinge_map_rate(self, q: Array, v: Array) -> Array:
+        """-(Ḣ + (V × H*)*) Ad(X)*, since Ad(X) turns with V = H* v."""
+        H, V = self.hinge.hinge_map(q), velocity(self.hinge, q, v)
+        rate = self.hinge.hinge_map_rate(q, v) + cross_velocity(V[..., None, :], H)
+        return -_rows(self.pose(q), rate)
 
     def qdot(self, q: Array, v: Array) -> Array:
         return self.hinge.qdot(q, v)

@@ -80,6 +80,11 @@ class RollingBall(Hinge):
         linear = cross(cross(arm, v), v)
         return six(0.0 * linear, linear)
 
+    def hinge_map_rate(self, q: Array, v: Array) -> Array:
+        """[0, -l̇_O~] with l̇_O = l_O × ω."""
+        turn = skew(cross(self._to_contact(q), np.asarray(v)))
+        return np.concatenate([0.0 * turn, -turn], axis=-1)
+
     def qdot(self, q: Array, v: Array) -> Array:
         q, v = np.asarray(q), np.asarray(v)
         return np.concatenate([quaternion.rate(q[..., :4], v), self._path(q, v)], axis=-1)
