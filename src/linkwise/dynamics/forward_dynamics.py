@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 from linkwise.dynamics.kernels import Status, kernel, pushed
+from linkwise.dynamics.open_chain_quantity import METHODS
 from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+Method: TypeAlias = Literal["FD1", "FD2", "FD3", "FD4"]
+"""The algorithms of JPL 88-11, Part I."""
 
 
 def forward_dynamics(
@@ -18,6 +24,7 @@ def forward_dynamics(
     *,
     forces: Mapping[str, ArrayLike] | None = None,
     frame: Frame = "node",
+    method: Method | None = None,
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -30,9 +37,10 @@ def forward_dynamics(
     unless `forces` are given.
 
     Derived form:
-        (I − H ψ K)* D⁻¹ [τ − H ψ (K τ + P a + b)] or equal: three passes, O(n)
-    Source: JPL 88-11, Theorem 4.1 and algorithm FD4; 000 Lemma 4.3.
-    Departs: gravity enters as the acceleration of the base.
+        (I − H ψ K)* D⁻¹ [τ − H ψ (K τ + M φ* a + b)] or equal: three passes, O(n)
+    Source: JPL 88-11, Theorem 4.1 and algorithms FD1 to FD4; 000 Lemma 4.3.
+    Departs: gravity enters as the acceleration of the base; `forces` act on the mechanism, where
+    f(0) of the sources is what the tip does to its surroundings.
 
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 
@@ -44,6 +52,9 @@ def forward_dynamics(
         forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
             (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
+        method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as it is written
+            (`open_chain_quantity.py`); by default the cheapest form that is derived. All agree up
+            to round-off.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -55,18 +66,75 @@ def forward_dynamics(
         ShapeError: An array does not fit; says which.
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, and a warning or `status` tells.
-        UnknownNameError: A node that the mechanism does not have.
+        UnknownNameError: A node that the mechanism does not have, or a method that there is not.
     """
     quick = mech.kept.get("quick forward_dynamics")
-    if quick is not None and forces is out is status is None:  # most calls: one state
+    if quick is not None and forces is out is status is method is None:  # most calls: one state
         result = quick(q, v, tau)
         if result is not None:
             return result
+    if method is not None and method not in METHODS:
+        raise unknown_name("method", method, METHODS, owner="forward dynamics")
+    name = method or "forward_dynamics"
+    asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
     if forces:
         arrays = {"q": q, "v": v, "tau": tau}
-        asked = {"out": out, "status": status, "threads": threads}
-        return pushed(mech, "forward_dynamics_with_forces", arrays, forces, frame, asked)
-    found = mech.kept.get("forward_dynamics") or kernel(mech, "forward_dynamics")
+        return pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
+    found = mech.kept.get(name) or kernel(mech, name)
     if out is status is threads is None:
         return found(q, v, tau)
-    return found(q, v, tau, out=out, status=status, threads=threads)
+    return found(q, v, tau, **asked)
+
+
+def tip_force_correction(
+    mech: Mechanism,
+    q: ArrayLike,
+    forces: Mapping[str, ArrayLike],
+    *,
+    frame: Frame = "node",
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """What forces at nodes add to the joint accelerations, whatever the joints do.
+
+    Expression:
+        Δv̇ = 𝓜⁻¹ J* f,   `mass.inv @ J.T @ f`
+    with 𝓜 + N for 𝓜 where the mechanism has armature.
+
+    Derived form:
+        (I − H ψ K)* D⁻¹ H ψ B f: two passes, O(n); neither J nor its product with f is made.
+    Source: 000 section 5, application 1, (5.3).
+    Departs: f acts on the mechanism, hence the sign.
+
+    It depends on q alone: what was computed for no contact, with any velocities and joint forces,
+    is corrected by adding it.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        forces: Forces that act on the mechanism, by node: (moment, force), (6,) or (batch, 6)
+            [N m, N], about the node's origin.
+        frame: Axes of `forces`: those of the "node" or of the "world".
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        Change of the joint accelerations (nv,) or (batch, nv).
+
+    Raises:
+        ModelError: No force is given.
+        ShapeError: An array does not fit; says which.
+        UnknownNameError: A node that the mechanism does not have.
+    """
+    if not forces:
+        raise ModelError(
+            "tip_force_correction was given no force; it takes a dictionary of node names and "
+            "(moment, force) each, like {'hand': [0, 0, 0, 0, 0, 10]}."
+        )
+    asked = {"out": out, "status": status, "threads": threads}
+    return pushed(mech, "tip_force_correction", {"q": q}, forces, frame, asked)
+
+
+__all__ = ["Method", "forward_dynamics", "tip_force_correction"]
