@@ -14,6 +14,8 @@ from linkwise.algebra.space import (
     Space,
 )
 from linkwise.algebra.symbols import (
+    A_V,
+    B_V,
     VOCABULARY,
     X_B,
     B,
@@ -58,6 +60,7 @@ from linkwise.algebra.symbols import (
     rot_W,
     shift,
     tau,
+    to_W,
     v,
     vdot,
     vector,
@@ -65,7 +68,9 @@ from linkwise.algebra.symbols import (
 )
 
 __all__ = [
+    "A_V",
     "BODY",
+    "B_V",
     "CONSTRAINT",
     "INBOARD",
     "JOINT",
@@ -120,6 +125,7 @@ __all__ = [
     "rot_W",
     "shift",
     "tau",
+    "to_W",
     "v",
     "vdot",
     "vector",

@@ -28,12 +28,18 @@ from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
-from linkwise.spatial.vector import blocks, cross_force, cross_velocity
+from linkwise.spatial.vector import (
+    blocks,
+    cross_force,
+    cross_force_matrix,
+    cross_velocity,
+    cross_velocity_matrix,
+)
 
 STATE_VECTORS = ("v", "a", "b", "a_g", "X", "X_B", "weight")
 """Vectors that a mechanism and its state give; all others are given by the user."""
 
-STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W")
+STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W", "to_W", "A_V", "B_V", "hinges")
 """Memoryless operators that a mechanism and its state give."""
 
 
@@ -193,6 +199,9 @@ class Dense:
             return [pose.shift for pose in self.step]
         if source == "N":
             return [np.diag(mech.armature[s]) for s in self.slices(JOINT)]
+        if isinstance(leaf.role, role.Selection):
+            named = leaf.role.hinges
+            return [float(b.hinge_name in named) * np.eye(b.hinge.nv) for b in mech.bodies]
         if source == "H":
             # About the body frame: H_B* = φ*(O, B) H*.
             return [
@@ -202,7 +211,33 @@ class Dense:
         if source == "rot_W":
             turns, zero = [self._node_pose(node).rot for node in self.nodes], np.zeros((3, 3))
             return [blocks(rot, zero, zero, rot) for rot in turns]
+        if source == "to_W":  # V_k = φ*(W, k) V_W
+            shifts = [X.shift.T for X in self._poses()]
+            return [np.asarray(np.linalg.inv(x), dtype=np.float64) for x in shifts]
+        if source in ("A_V", "B_V"):
+            return self._coriolis_blocks(source)
         return self._given(leaf, source)
+
+    def _poses(self) -> list[Pose]:
+        return [self.mech.pose(self.q, body.name) for body in self.mech.bodies]
+
+    def _coriolis_blocks(self, source: str) -> list[Array]:
+        """A_V = (V×) H* + Ḣ*, and B_V = ½ (V ×* M - M V× + (M V)×~)."""
+        mech, found = self.mech, list[Array]()
+        V = self._coriolis()["V"].reshape(-1, 6)
+        for k, body in enumerate(mech.bodies):
+            turn = cross_velocity_matrix(V[k])
+            if source == "A_V":
+                part = mech.q_slice(body.hinge_name), mech.v_slice(body.hinge_name)
+                q_k, v_k = self.q[part[0]], self.v[part[1]]
+                H = body.hinge.hinge_map(q_k) @ body.outboard.shift
+                rate = body.hinge.hinge_map_rate(q_k, v_k) @ body.outboard.shift
+                found.append(turn @ H.T + rate.T)
+            else:
+                M = mech.inertias[k].matrix
+                other = np.stack([cross_force(e, M @ V[k]) for e in np.eye(6)], axis=-1)
+                found.append(0.5 * (cross_force_matrix(V[k]) @ M - M @ turn + other))
+        return found
 
     def _node_pose(self, node: Node) -> Pose:
         return self.mech.pose(self.q, node.body) @ node.pose
@@ -346,4 +381,4 @@ class Dense:
             if p < 0:
                 a[k] += pose.shift.T @ up
             b[k] = cross_force(V[k], mech.inertias[k].matrix @ V[k])
-        return {"a": a.ravel(), "b": b.ravel()}
+        return {"V": V.ravel(), "a": a.ravel(), "b": b.ravel()}

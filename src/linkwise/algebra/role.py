@@ -83,6 +83,17 @@ class Memoryless(Role):
 
 
 @dataclass(frozen=True, slots=True)
+class Selection(Memoryless):
+    """One at the freedoms of some hinges, zero at all others: a projection, JOINT to JOINT.
+
+    Attributes:
+        hinges: Names of the hinges, each with all its freedoms.
+    """
+
+    hinges: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Composite(Role):
     """A memoryless expression taken as one operator, so that its blocks can be inverted.
 

@@ -48,6 +48,7 @@ _OF_THE_MECHANISM = {
     **{"M": (BODY, BODY), "H": (JOINT, BODY), "N": (JOINT, JOINT), "Delta_phi": (INBOARD, BODY)},
     **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE), "a_g": (BODY, ONE)},
     **{"X": (PLACE, ONE), "X_B": (NODE_PLACE, ONE), "weight": (PLACE, ONE), "rot_W": (NODE, NODE)},
+    **{"to_W": (BODY, BODY), "A_V": (BODY, JOINT), "B_V": (BODY, BODY)},
 }
 """Names whose values come from the mechanism and its state."""
 
@@ -131,6 +132,16 @@ weight = vector("weight", PLACE, tex=r"\mathrm{weight}")
 rot_W = memoryless("rot_W", NODE, NODE, invertible=True, tex=r"\mathrm{rot}_W")
 """From the axes of each node to those of the world, angular and linear part alike."""
 
+to_W = memoryless("to_W", BODY, BODY, invertible=True, tex=r"\mathrm{to}_W")
+"""From a velocity of each body, in its own frame, to the same motion about the world's origin in
+world axes; to_W⁻* does that with forces and momenta."""
+
+A_V = memoryless("A_V", BODY, JOINT, tex=r"A_{\mathcal{V}}")
+"""A_V w = V × H* w + Ḣ* w at each body, so that a = A_V v + a_g."""
+
+B_V = memoryless("B_V", BODY, BODY, tex=r"B_{\mathcal{V}}")
+"""B_V V = b, by the factor for which B_V + B_V* is the rate of M as seen from outside."""
+
 J = named("J", B.T @ phi.T @ H.T)
 mass = named("𝓜", H @ phi @ M @ phi.T @ H.T, ascii="mass", tex=r"\mathcal{M}")
 bias = named("C", H @ phi @ (M @ phi.T @ a + b), ascii="bias", tex=r"\mathcal{C}")
@@ -150,7 +161,7 @@ VOCABULARY: dict[str, Expr] = {
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
         *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
-        *(a_g, X, X_B, weight, rot_W),
+        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

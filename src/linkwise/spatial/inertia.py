@@ -165,6 +165,22 @@ class SpatialInertia:
         linear = np.asarray(self.mass)[..., None] * v - cross(self.h, w)
         return six(angular, linear)
 
+    def coriolis_factor(self, V: Array) -> Array:
+        """B_V (..., 6, 6): the factor of the gyroscopic force V ×* M V = B_V V.
+
+            B_V = ½ (V ×* M - M V× + (M V)×~) = [[ω~ (J - ½ tr J) - h~ v~, 0], [-f~, 0]]
+        with f = m v + ω × h the linear momentum, and (M V)×~ W = W ×* M V. Of all factors it is the
+        one that is metric and without torsion: B_V + B_V* = V ×* M - M V×, the rate of M as seen
+        from outside, and B_V W - B_W V = -M (V × W).
+        """
+        V = np.asarray(V)
+        w, v = V[..., :3], V[..., 3:]
+        J = np.asarray(self.J)
+        half = 0.5 * (J[..., 0, 0] + J[..., 1, 1] + J[..., 2, 2])
+        turning = skew(w) @ (J - half[..., None, None] * np.eye(3)) - skew(self.h) @ skew(v)
+        linear = skew(np.asarray(self.mass)[..., None] * v - cross(self.h, w))
+        return blocks(turning, 0.0 * turning, -linear, 0.0 * linear)
+
     def principal(self) -> tuple[Array, Array]:
         """Moments about the centre of mass, ascending (..., 3), and the rotation to their axes."""
         moments, axes = np.linalg.eigh(self.J_com)

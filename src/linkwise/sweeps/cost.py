@@ -104,7 +104,9 @@ def _support(inputs: set[Support], steps: bool) -> Support:
 
 def _statement(statement: Statement, nv: int, tree: _Tree, supports: dict[Ident, Support]) -> float:
     if statement.special:
-        return {"phi(q)": 30, "H(q)": 0, "a": 18, "b": 60, "X": 63}.get(statement.special, 0)
+        return {"phi(q)": 30, "H(q)": 0, "a": 18, "b": 60, "X": 63, "B_V": 60}.get(
+            statement.special, 0
+        )
     columns = _columns(statement.target, nv, tree, supports)
     rows = {JOINT: nv, ONE: 1}.get(statement.target.rows, 6)
     each = [_term(term, columns, nv) for term in statement.terms]

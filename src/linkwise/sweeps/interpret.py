@@ -14,7 +14,8 @@ from linkwise.algebra.symbols import M
 from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks, cross_force, cross_velocity
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 
 
@@ -277,6 +278,18 @@ class Run:
                     up = np.concatenate([np.zeros(3), -mech.gravity])
                     a_k = a_k + body.pose(q_k).shift_velocity(up)
                 return a_k[:, None]
+            case "A_V":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                H_k = body.hinge.hinge_map(q_k) @ body.outboard.shift
+                rate = body.hinge.hinge_map_rate(q_k, v_k) @ body.outboard.shift
+                return (cross_velocity(V_k, H_k) + rate).T
+            case "B_V":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                return mech.inertias[k].coriolis_factor(V_k)
+            case "to_W":
+                place = self._blocks(statement.reads[0][0])[k].reshape(3, 4)
+                rot = place[:, :3]
+                return blocks(rot, np.zeros((3, 3)), skew(place[:, 3]) @ rot, rot)
             case _:
                 V_k = self._blocks(statement.reads[0][0])[k][:, 0]
                 return cross_force(V_k, mech.inertias[k].apply(V_k))[:, None]
@@ -327,13 +340,15 @@ class Run:
                 np.diag(mech.armature[mech.v_start[k] : mech.v_start[k + 1]])
                 for k in range(mech.n_bodies)
             ]
+        elif isinstance(key, role.Selection):
+            self.value[leaf, True] = [
+                float(body.hinge_name in key.hinges) * np.eye(body.hinge.nv) for body in mech.bodies
+            ]
         elif isinstance(key, role.Gather):
             self.value[leaf, True] = [np.eye(6)] * mech.n_bodies
         elif isinstance(key, role.Shift | role.Memoryless) and key.source not in (
-            "phi",
-            "H",
-            "Delta_phi",
-            "rot_W",
+            *("phi", "H", "Delta_phi"),
+            *("rot_W", "to_W", "A_V", "B_V"),
         ):
             if key.source not in self.given:
                 raise ExpressionError(

@@ -456,8 +456,10 @@ class _Lowering:
         ):
             target = _block_quantity(leaf)
             self.statements.append(Statement(target, special=f"{leaf.role.source}(q)"))
-        elif isinstance(leaf.role, role.Memoryless) and leaf.role.source == "rot_W":
-            self._define_place("rot_W", _block_quantity(leaf))
+        elif isinstance(leaf.role, role.Memoryless) and leaf.role.source in ("rot_W", "to_W"):
+            self._define_place(leaf.role.source, _block_quantity(leaf))
+        elif isinstance(leaf.role, role.Memoryless) and leaf.role.source in ("A_V", "B_V"):
+            self._define_velocity_block(leaf.role.source, _block_quantity(leaf))
 
     def _define_place(self, source: str, target: Quantity) -> None:
         """X(k) = X(p) X_pk(q); what belongs to nodes is read off the bodies they are fixed on."""
@@ -465,7 +467,7 @@ class _Lowering:
         if source == "X":
             self._define(E_phi)
             reads = [(target, "p"), (_block_quantity(E_phi), "k")]
-        elif source in ("X_B", "rot_W"):
+        elif source in ("X_B", "rot_W", "to_W"):
             reads = [(self._leaf(X), "k")]
         elif source == "a_g":
             self._define(E_phi)
@@ -473,6 +475,13 @@ class _Lowering:
         else:
             self._define(M)
         self.statements.append(Statement(target, special=source, reads=tuple(reads)))
+
+    def _define_velocity_block(self, source: str, target: Quantity) -> None:
+        """A_V and B_V come from the velocities of the bodies."""
+        velocity = self.value(phi.T @ H.T @ v)
+        self._define(M if source == "B_V" else H)
+        reads: tuple[tuple[Quantity, Place], ...] = ((velocity, "k"), (self._leaf(v), "k"))
+        self.statements.append(Statement(target, special=source, reads=reads))
 
     def _define_vector(self, leaf: Symbol, target: Quantity) -> None:
         """a and b come from the velocities of the bodies, poses from those of the parents."""

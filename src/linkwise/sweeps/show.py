@@ -158,6 +158,16 @@ def _special(statement: Statement, style: Style) -> str:
             return f"{reads[0]} " + (r"X_{pk}(q(k))" if style is LATEX else "X_pk(q(k))")
         case "X_B":
             return f"{reads[0]} " + (r"X_{k\mathcal{B}}" if style is LATEX else "X_kB")
+        case "to_W":
+            return r"\phi^{-*}(" + f"{reads[0]})" if style is LATEX else f"φ⁻* of {reads[0]}"
+        case "A_V":
+            rest = r"\times H^{*}(k) + \dot{H}^{*}(k)" if style is LATEX else "× H*(k) + Ḣ*(k)"
+            return f"{reads[0]} {rest}"
+        case "B_V":
+            star = r"\times^{*} M(k)" if style is LATEX else "×* M(k)"
+            return f"{reads[0]} {star}" + (
+                r" \text{, factored}" if style is LATEX else ", factored"
+            )
         case "rot_W":
             return r"\mathrm{rot}(" + f"{reads[0]})" if style is LATEX else f"rot of {reads[0]}"
         case _:

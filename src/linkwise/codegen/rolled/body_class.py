@@ -69,6 +69,7 @@ def classes(
     nodes: Sequence[Node],
     *,
     alone: Sequence[int] = (),
+    selected: Sequence[tuple[str, ...]] = (),
     indexed: bool = False,
     armature: bool = True,
     itemsize: int = 8,
@@ -80,6 +81,7 @@ def classes(
         mech: The mechanism.
         nodes: The nodes of the space NODE.
         alone: Bodies that need a class of their own.
+        selected: Groups of hinges: those of a class are in the same ones.
         indexed: Whether the code depends on which of the nodes a node is.
         armature: Whether the code asks for the armature.
         itemsize: Bytes of a number.
@@ -100,6 +102,8 @@ def classes(
         mark = (int(extra[k]), which, ground, k if k in alone else -1)
         extra[k] = marks.setdefault(mark, 2 + len(marks))
         placed[k] = 1 + k
+    for names in (set(group) for group in selected):
+        extra = 2 * extra + np.array([body.hinge_name in names for body in mech.bodies])
     levels = (
         (hinge, extra, numbers, placed),
         (hinge, extra, pattern),

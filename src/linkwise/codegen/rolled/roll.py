@@ -106,6 +106,7 @@ def roll(
         mech,
         chosen,
         alone=alone,
+        selected=[s.role.hinges for s in program.inputs if isinstance(s.role, role.Selection)],
         indexed=indexed,
         armature=geared,
         itemsize=itemsize,

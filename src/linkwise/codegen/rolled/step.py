@@ -175,6 +175,11 @@ class Step(Trace):
         if isinstance(key, role.Memoryless) and key.source == "M":
             self.value[leaf, True] = [np.zeros(0), first(self._inertia(HERE).matrix, 2)]
             return
+        if isinstance(key, role.Selection):  # the same for all bodies of the class
+            name = self.whole.bodies[int(self.kind.bodies[0])].hinge_name
+            own = float(name in key.hinges) * np.eye(self.mech.nv)
+            self.value[leaf, True] = [np.zeros((0, 0)), own]
+            return
         super()._load(leaf)
 
     def _inertia(self, k: int) -> SpatialInertia:

@@ -46,6 +46,37 @@ class ShiftBlock:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WorldBlock:
+    """to_W = φ⁻* = [[rot, 0], [p~ rot, rot]] of a pose in the world, or its adjoint."""
+
+    rot: Objects
+    p: Objects
+    star: bool = False
+
+    __array_ufunc__ = None
+
+    @property
+    def T(self) -> WorldBlock:
+        """The adjoint."""
+        return WorldBlock(self.rot, self.p, not self.star)
+
+    @property
+    def inverse(self) -> ShiftBlock:
+        """φ*, and φ of the adjoint."""
+        return ShiftBlock(self.rot, self.p, not self.star)
+
+    def __matmul__(self, x: Objects) -> Objects:
+        if self.star:
+            moment = x[:3] - columns_crossed(self.p, x[3:])
+            return np.concatenate([self.rot.T @ moment, self.rot.T @ x[3:]])
+        turn = self.rot @ x[:3]
+        return np.concatenate([turn, self.rot @ x[3:] + columns_crossed(self.p, turn)])
+
+    def __rmatmul__(self, x: Objects) -> Objects:
+        return (self.T @ x.T).T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ArticulatedBlock:
     """ψ = φ (I - G H) or K = φ G, or an adjoint, applied factor by factor and never multiplied out.
 

@@ -21,7 +21,7 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.words import is_symmetric
 from linkwise.codegen.scalar import parameters as parameter
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, inverse
+from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlock, inverse
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
@@ -318,8 +318,16 @@ class Trace(Run):
         return thresholds(self.mech, k, self.itemsize)
 
     def _inverted(self, matrix: Any, block: Block, k: int) -> Any:
-        if not matrix.size:
+        if isinstance(matrix, WorldBlock):
+            return matrix.inverse
+        if not matrix.size or _is_turn(block.symbol):
             return matrix.T
+        if not _is_symmetric(block.symbol):
+            raise LoweringError(
+                f"the inverse of {block.symbol} cannot be compiled: it is not symmetric, and "
+                "solving with it needs pivots that depend on the state. The interpreter evaluates "
+                "it."
+            )
         hinge = isinstance(block.symbol.role, role.Riccati) and block.symbol.role.part == "D"
         free = None
         if hinge and "locked" in self.parameters:  # U (U D U + 1 - U)⁻¹ U, with U = 1 if free
@@ -428,6 +436,19 @@ class Trace(Run):
                     up = np.concatenate([np.zeros(3), -self.gravity])[:, None]
                     a_k = a_k + (self._pose(k).T @ up)[:, 0]
                 return a_k[:, None]
+            case "A_V":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                H_k = first(body.hinge.hinge_map(q_k), 2)
+                rate = first(body.hinge.hinge_map_rate(q_k, v_k), 2)
+                if away:
+                    H_k, rate = H_k @ body.outboard.shift, rate @ body.outboard.shift
+                return (cross_velocity(V_k[None], H_k) + rate).T
+            case "B_V":
+                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                return first(self._inertia(k).coriolis_factor(V_k[None]), 2)
+            case "to_W":
+                place = self._blocks(statement.reads[0][0])[k].reshape(3, 4)
+                return WorldBlock(place[:, :3], place[:, 3])
             case _:
                 V_k = self._blocks(statement.reads[0][0])[k][:, 0]
                 momentum = self._inertia(k).apply(V_k[None])
@@ -438,6 +459,16 @@ class Trace(Run):
         q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
         pose = _snapped(body.inboard) @ body.hinge.pose(q_k) @ _snapped(body.outboard)
         return ShiftBlock(first(pose.rot, 2), first(pose.p, 1))
+
+
+def _is_symmetric(symbol: Symbol) -> bool:
+    key = symbol.role
+    return symbol.symmetric or (isinstance(key, role.Composite) and is_symmetric(key.definition))
+
+
+def _is_turn(symbol: Symbol) -> bool:
+    """Whether the blocks are rotations."""
+    return isinstance(symbol.role, role.Memoryless) and symbol.role.source == "rot_W"
 
 
 def first(array: Any, axes: int) -> Any:
