@@ -1,0 +1,22 @@
+"""Document 004: its statements in its own order."""
+
+from linkwise.ledger.document_004.batch import BATCH
+from linkwise.ledger.document_004.covariance import COVARIANCE
+from linkwise.ledger.document_004.filter import FILTER
+from linkwise.ledger.document_004.inverse import INVERSE
+from linkwise.ledger.document_004.model import MODEL
+from linkwise.ledger.entry import Entry
+
+ENTRIES: tuple[Entry, ...] = (*MODEL, *BATCH, *FILTER, *COVARIANCE, *INVERSE)
+"""Sections 1-5, 6 and 7, 8 and 9, 10, 11."""
+
+PRINTED: tuple[str, ...] = (
+    *(f"(5.{i})" for i in range(1, 5)),
+    *(f"(6.{i})" for i in range(1, 4)),
+    *(f"(7.{i})" for i in range(1, 6)),
+    *(f"(8.{i})" for i in range(1, 4)),
+    *(f"(9.{i})" for i in range(1, 15)),
+    *(f"(10.{i})" for i in range(1, 7)),
+    *(f"Lemma {i}" for i in range(1, 14)),
+)
+"""The numbers that the document prints."""
