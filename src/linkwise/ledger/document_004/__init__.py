@@ -5,10 +5,11 @@ from linkwise.ledger.document_004.covariance import COVARIANCE
 from linkwise.ledger.document_004.filter import FILTER
 from linkwise.ledger.document_004.inverse import INVERSE
 from linkwise.ledger.document_004.model import MODEL
+from linkwise.ledger.document_004.sequential import SEQUENTIAL
 from linkwise.ledger.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = (*MODEL, *BATCH, *FILTER, *COVARIANCE, *INVERSE)
-"""Sections 1-5, 6 and 7, 8 and 9, 10, 11."""
+ENTRIES: tuple[Entry, ...] = (*MODEL, *BATCH, *SEQUENTIAL, *FILTER, *COVARIANCE, *INVERSE)
+"""Sections 1-5, 6 and 7, 8, 9, 10, 11."""
 
 PRINTED: tuple[str, ...] = (
     *(f"(5.{i})" for i in range(1, 5)),

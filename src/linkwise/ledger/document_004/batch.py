@@ -18,15 +18,10 @@ from linkwise.ledger.document_004.field import (
     STATE,
     covariance,
 )
-from linkwise.ledger.document_004.model import (
-    accelerations,
-    check_simulated_covariance,
-    check_simulated_state,
-    forces,
-    paths,
-)
+from linkwise.ledger.document_004.model import check_simulated_covariance, check_simulated_state
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
 from linkwise.ledger.literal import diagonal, drawn, inward_both, stacked, unformed
+from linkwise.ledger.recursion import accelerations, forces, paths
 from linkwise.spatial.array import Array
 
 _COMPOSITE = BY_NAME["composite decomposition"]

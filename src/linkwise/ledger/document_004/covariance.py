@@ -45,23 +45,14 @@ from linkwise.ledger.document_004.field import (
 )
 from linkwise.ledger.document_004.model import check_simulated_covariance
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
-from linkwise.ledger.literal import diagonal, each, outward_both, rule_named, unformed
-from linkwise.spatial.array import Array
+from linkwise.ledger.literal import diagonal, each, rule_named, unformed
+from linkwise.ledger.recursion import costate_blocks
 
 BY_UPSILON = BY_NAME["costate covariance of a chain"].right
 """Υ + Υ ψ̃ + ψ̃* Υ."""
 
 BY_SHIFT = BY_NAME["closed form of the inverse by E_ψ"].right
 """𝓜⁻¹ in the form that the list of covariances prints."""
-
-
-def costate_blocks(case: Case) -> dict[int, Array]:
-    """Υ(k) = ψ*(k+1, k) Υ(k+1) ψ(k+1, k) + H*(k) D⁻¹(k) H(k), from the base to the tips."""
-    found: dict[int, Array] = {}
-    for k in case.outward:
-        H_k, D_inv = case.block(H, k), case.block(D.inv, k)
-        found[k] = outward_both(case, E_psi, k, found) + H_k.T @ D_inv @ H_k
-    return found
 
 
 def _check_costate_loop(case: Case) -> float:

@@ -20,10 +20,10 @@ from linkwise.algebra.symbols import (
     tau,
 )
 from linkwise.ledger.case import Case, apart
-from linkwise.ledger.document_004.covariance import costate_blocks
 from linkwise.ledger.document_004.field import ELL
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
 from linkwise.ledger.literal import each, outward_both, rule_named
+from linkwise.ledger.recursion import costate_blocks, step_to_parent
 from linkwise.spatial.array import Array
 
 
@@ -39,11 +39,6 @@ def _above(case: Case, found: dict[int, Array], k: int) -> Array:
     return np.zeros((6, 6)) if p < 0 else found[p]
 
 
-def _step(case: Case, k: int) -> Array:
-    """φ(k+1, k), the one to the ground too."""
-    return case.dense.step[k].shift
-
-
 def _elements(case: Case) -> Array:
     """The two loops of Lemma 13, with Υ of (10.2); on trees, k runs along the path below i.
 
@@ -55,7 +50,7 @@ def _elements(case: Case) -> Array:
         K_i, Upsilon_above = _gain(case, i), _above(case, Upsilon_at, i)
         own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
         out[rows[i], rows[i]] = own
-        costate = {i: K_i.T @ Upsilon_above @ _step(case, i) - own @ case.block(H, i)}
+        costate = {i: K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ case.block(H, i)}
         for k in _below(case, i):
             p = case.parent(k)
             element = costate[p] @ _gain(case, k)
@@ -98,7 +93,7 @@ def _check_costate_start(case: Case) -> float:
     for i in case.outward:
         K_i, Upsilon_above, H_i = _gain(case, i), _above(case, Upsilon_at, i), case.block(H, i)
         own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
-        found = K_i.T @ Upsilon_above @ _step(case, i) - own @ H_i
+        found = K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ H_i
         p = case.parent(i)
         psi_i = np.zeros((6, 6)) if p < 0 else case.block(E_psi, p, i)
         errors.append(apart(found, K_i.T @ Upsilon_above @ psi_i - case.block(D.inv, i) @ H_i))

@@ -10,87 +10,18 @@ from linkwise.algebra.symbols import D, E_phi, H, I, M, V, b, mass, phi, tau
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_004.field import ELL, S_OF_X
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
-from linkwise.ledger.literal import drawn, inward, outward, split, stacked
+from linkwise.ledger.literal import drawn, inward, split, stacked
+from linkwise.ledger.recursion import accelerations, forces, kinetic_energy
+from linkwise.ledger.standard import (
+    check_inertia,
+    check_mass_by_energy,
+    check_resolvent,
+    check_shift,
+    check_transition,
+)
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks
-
-
-def paths(case: Case) -> list[tuple[int, int]]:
-    """Pairs (k, i) of a body k and a body i that hangs on it, or is it."""
-    pairs: list[tuple[int, int]] = []
-    for i in case.outward:
-        k = i
-        while k >= 0:
-            pairs.append((k, i))
-            k = case.parent(k)
-    return pairs
-
-
-def _to_world(case: Case, k: int) -> Array:
-    rot = case.mech.pose(case.q, case.mech.bodies[k].name).rot
-    return blocks(rot, 0.0 * rot, 0.0 * rot, rot)
-
-
-def check_shift(case: Case) -> float:
-    """φ(k, i) in the axes of the world is [[I, l~], [0, I]]."""
-    errors: list[float] = []
-    for k, i in paths(case):
-        poses = [case.mech.pose(case.q, case.mech.bodies[j].name) for j in (k, i)]
-        lever, one = skew(poses[1].p - poses[0].p), np.eye(3)
-        expected = blocks(one, lever, 0.0 * one, one)
-        found = _to_world(case, k) @ case.block(phi, k, i) @ _to_world(case, i).T
-        errors.append(apart(found, expected))
-    return max(errors)
-
-
-def check_transition(case: Case) -> float:
-    """φ(k, i) = φ(k, m) φ(m, i), φ⁻¹(k, i) = φ(i, k) the shift the other way, φ(k, k) = I."""
-    errors = [apart(case.block(phi, k, k), np.eye(6)) for k in case.outward]
-    for k, m in paths(case):
-        for m_too, i in paths(case):
-            if m == m_too:
-                product = case.block(phi, k, m) @ case.block(phi, m, i)
-                errors.append(apart(product, case.block(phi, k, i)))
-    for k, i in paths(case):
-        X_k, X_i = (case.mech.pose(case.q, case.mech.bodies[j].name) for j in (k, i))
-        back = (X_i.inverse() @ X_k).shift
-        errors.append(apart(np.linalg.inv(case.block(phi, k, i)), back))
-    return max(errors)
-
-
-def check_inertia(case: Case) -> float:
-    """The blocks of M from mass, centre of mass, and rotational inertia about the body frame."""
-    errors: list[float] = []
-    for k in case.outward:
-        inertia = case.mech.inertias[k]
-        m, p = float(inertia.mass), skew(inertia.com)
-        expected = blocks(inertia.J, m * p, -m * p, m * np.eye(3))
-        errors.append(apart(case.block(M, k), expected))
-    return max(errors)
-
-
-def check_resolvent(case: Case) -> float:
-    """(I - E_φ)⁻¹ has the blocks φ(k, i), which are products of the steps between them."""
-    expected = np.zeros_like(case.matrix(E_phi))
-    rows = case.dense.slices(BODY)
-    for _, i in paths(case):
-        block, k = np.eye(6), i
-        while k >= 0:
-            expected[rows[k], rows[i]] = block
-            p = case.parent(k)
-            block = block if p < 0 else case.block(E_phi, p, k) @ block
-            k = p
-    found = np.linalg.inv(np.eye(len(expected)) - case.matrix(E_phi))
-    return apart(found, expected)
-
-
-def accelerations(case: Case, vdot_: Array) -> dict[int, Array]:
-    """α(k) = φ*(k+1, k) α(k+1) + H*(k) θ̈(k), from the base to the tips."""
-    given, alpha = split(case, vdot_, JOINT), dict[int, Array]()
-    for k in case.outward:
-        alpha[k] = outward(case, E_phi, k, alpha) + case.block(H, k).T @ given[k]
-    return alpha
 
 
 def _check_boundary_value(case: Case) -> float:
@@ -113,14 +44,6 @@ def _check_accelerations(case: Case) -> float:
     return apart(stacked(case, accelerations(case, vdot_)), case.matrix(phi.T @ H.T) @ vdot_)
 
 
-def forces(case: Case, alpha: dict[int, Array]) -> dict[int, Array]:
-    """f(k) = φ(k, k-1) f(k-1) + M(k) α(k), from the tips, with f(0) = 0, to the base."""
-    f: dict[int, Array] = {}
-    for k in case.inward:
-        f[k] = inward(case, E_phi, k, f) + case.block(M, k) @ alpha[k]
-    return f
-
-
 def _check_forces(case: Case) -> float:
     vdot_ = drawn(case, JOINT)
     f = forces(case, accelerations(case, vdot_))
@@ -134,12 +57,6 @@ def _check_moments(case: Case) -> float:
     return apart(stacked(case, moments), case.matrix(mass) @ vdot_)
 
 
-def kinetic_energy(case: Case, v_: Array) -> float:
-    """½ Σ V*(k) M(k) V(k), with V from the recursion."""
-    V_ = accelerations(case, v_)
-    return 0.5 * sum(float(V_[k] @ case.block(M, k) @ V_[k]) for k in case.outward)
-
-
 def _check_energy_sum(case: Case) -> float:
     V_ = case.matrix(V)
     return apart(kinetic_energy(case, case.v), 0.5 * V_ @ case.matrix(M) @ V_)
@@ -148,15 +65,6 @@ def _check_energy_sum(case: Case) -> float:
 def _check_energy_joints(case: Case) -> float:
     expected = 0.5 * case.v @ case.matrix(mass) @ case.v
     return apart(kinetic_energy(case, case.v), expected)
-
-
-def check_mass_by_energy(case: Case) -> float:
-    """v* 𝓜 w = ½ [T(v + w) - T(v - w)], for unit vectors v and w."""
-    units = np.eye(case.mech.nv)
-    both = [
-        [kinetic_energy(case, x + y) - kinetic_energy(case, x - y) for y in units] for x in units
-    ]
-    return apart(0.5 * np.array(both), case.matrix(mass))
 
 
 def sigma_points(case: Case) -> Array:
