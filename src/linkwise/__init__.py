@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from linkwise import algebra, convert, dynamics, models
     from linkwise.dynamics import (
         Energy,
+        OperationalSpace,
         bias_force,
         energy,
         forward_dynamics,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         node_velocity,
         operational_inertia,
         operational_inertia_inverse,
+        operational_space,
         potential_energy,
     )
     from linkwise.pipeline import compile, derive, plan, prove
@@ -89,6 +91,7 @@ __all__ = [
     "Mechanism",
     "ModelError",
     "Node",
+    "OperationalSpace",
     "ParseError",
     "Pin",
     "Planar",
@@ -121,6 +124,7 @@ __all__ = [
     "node_velocity",
     "operational_inertia",
     "operational_inertia_inverse",
+    "operational_space",
     "plan",
     "potential_energy",
     "prove",
@@ -134,7 +138,8 @@ _LAZY_FUNCTIONS = {
         *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force"),
         *("mass_matrix", "mass_matrix_inverse", "forward_kinematics", "jacobian", "node_velocity"),
         *("Energy", "energy", "kinetic_energy", "potential_energy"),
-        *("operational_inertia", "operational_inertia_inverse"),
+        *("operational_inertia", "operational_inertia_inverse", "operational_space"),
+        "OperationalSpace",
     ),
 }
 

@@ -53,6 +53,10 @@ class TroubleWarning(UserWarning):
     """Some states of a batch have no result; their rows are NaN."""
 
 
+class RankWarning(UserWarning):
+    """Nodes that cannot move in all directions; the result is for those they can move in."""
+
+
 class ParseError(LinkwiseError, ValueError):
     """A model file that cannot be read.
 

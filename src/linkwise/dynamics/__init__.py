@@ -14,12 +14,14 @@ from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.mass_matrix import mass_matrix, mass_matrix_inverse
 from linkwise.dynamics.operational_inertia import operational_inertia, operational_inertia_inverse
+from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
 
 __all__ = [
     "QUANTITIES",
     "Energy",
     "Frame",
+    "OperationalSpace",
     "bias_force",
     "energy",
     "expression",
@@ -35,5 +37,6 @@ __all__ = [
     "node_velocity",
     "operational_inertia",
     "operational_inertia_inverse",
+    "operational_space",
     "potential_energy",
 ]

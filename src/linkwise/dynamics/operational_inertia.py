@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+import warnings
+from typing import TYPE_CHECKING
 
-from linkwise.codegen.scalar.status import MATRIX
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import SingularHingeError
+from linkwise.errors import ExpressionError, RankWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.cpu.kernel import Kernel
 
 
 def operational_inertia(
@@ -31,8 +39,10 @@ def operational_inertia(
     Derived form:
         (B* ψ* H* D⁻¹ H ψ B)⁻¹: sweeps for the inside, a small dense inverse outside.
 
-    It exists only where the nodes can move in all directions: not for an arm of fewer than six
-    freedoms, nor at a singular configuration. `operational_inertia_inverse` always does.
+    Where the nodes cannot move in all directions, for want of freedoms or at a singular
+    configuration, the result is the pseudo-inverse: right for all motions that exist, zero for what
+    is none. A warning tells the rank; `operational_space` gives it as a number, with the directions
+    that are lost, and without a warning.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
@@ -40,35 +50,72 @@ def operational_inertia(
         node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
         out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        status: int32 (batch,), or () for one state: receives a code for each state, 0 where all is
+            well and 3 where the rank is not full; then there is no warning.
         threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).
 
     Raises:
-        ExpressionError: It exists in no configuration of the mechanism.
-        SingularHingeError: It does not exist in this one. In a batch the row is NaN instead, and a
-            warning or `status` tells.
+        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
+            row is NaN instead, and a warning or `status` tells.
     """
-    found = kernel(mech, "operational_inertia", node, frame=frame)
+    found = _regular(mech, node, frame)
+    if found is not None and found.quick is not None and out is status is threads is None:
+        result = found.quick(q)  # most calls: one state that is not singular
+        if result is not None:
+            return result
+    inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
+    lead = np.shape(q)[:-1]
+    codes = np.zeros(lead, dtype=np.int32) if status is None else status
+    result = (found or inside)(q, out=out, status=codes, threads=threads)
+    if found is None:
+        codes[codes == FINE] = MATRIX
+    singular = codes == MATRIX
+    if singular.any():
+        rows = np.asarray(q, dtype=np.float64)
+        space = operational_space(mech, rows[singular] if lead else rows, node, frame=frame)
+        result[singular] = space.inertia
+        codes[singular] = np.where(np.asarray(space.rank) == result.shape[-1], FINE, MATRIX)
+        if status is None and (codes == MATRIX).any():
+            _tell(space, codes == MATRIX)
+    if status is None and ((codes != FINE) & (codes != MATRIX)).any():
+        inside(q)  # raises, or warns, about what has nothing to do with the rank
+    return result
+
+
+def _regular(mech: Mechanism, node: Nodes, frame: Frame) -> Kernel | None:
+    """The kernel for full rank; None where no configuration has it."""
+    names = node if isinstance(node, str) else tuple(node)
+    missing = ("no operational_inertia", names, frame)
+    if missing in mech.kept or mech.nv < 6 * (1 if isinstance(names, str) else len(names)):
+        return None
     try:
-        if out is status is threads is None:
-            return found(q)
-        return found(q, out=out, status=status, threads=threads)
-    except SingularHingeError:
-        code = np.zeros((), dtype=np.int32)
-        found(q, status=code)
-        if code != MATRIX:
-            raise
-        raise SingularHingeError(
-            f"the operational inertia of {_named(node)} does not exist in this configuration: "
-            "there are directions in which it cannot move. operational_inertia_inverse exists."
-        ) from None
+        return kernel(mech, "operational_inertia", node, frame=frame)
+    except ExpressionError:
+        mech.kept[missing] = True
+        return None
 
 
-def _named(node: Nodes) -> str:
-    return repr(node) if isinstance(node, str) else " and ".join(repr(name) for name in node)
+def _tell(space: OperationalSpace, singular: NDArray[np.bool_]) -> None:
+    """Warn of the ranks that are not full."""
+    count, first = int(singular.sum()), space
+    if space.inertia.ndim == 3:
+        below = np.flatnonzero(np.asarray(space.rank) < space.inertia.shape[-1])
+        first = space[int(below[0])]
+    where = (
+        "here"
+        if not singular.ndim
+        else f"in row {int(np.argmax(singular))}, and less than full in {count} of {singular.size}"
+    )
+    warnings.warn(
+        f"the operational inertia of {' and '.join(map(repr, space.nodes))} has rank {first.rank} "
+        f"of {len(first.inertia)} {where}: {', '.join(first.lost_in_words())}. The result is right "
+        "for the motions that exist; lw.operational_space tells which, and does not warn.",
+        RankWarning,
+        stacklevel=3,
+    )
 
 
 def operational_inertia_inverse(

@@ -25,6 +25,7 @@ from linkwise.algebra import (
     weight,
 )
 from linkwise.algebra.expr import Expr
+from linkwise.dynamics.diagonal_quantity import DIAGONAL
 from linkwise.dynamics.open_chain_quantity import OPEN_CHAIN
 from linkwise.errors import ModelError, unknown_name
 
@@ -51,6 +52,7 @@ QUANTITIES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "operational_inertia": lambda A, J: (J @ A.inv @ J.T).inv,
     "operational_inertia_inverse": lambda A, J: J @ A.inv @ J.T,
     **OPEN_CHAIN,
+    **DIAGONAL,
 }
 """Each as a function of the inertia A = 𝓜 or 𝓜 + N, and of the Jacobian J or rot_W J."""
 

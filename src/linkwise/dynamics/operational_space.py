@@ -1,0 +1,281 @@
+"""Operational space where it may be singular: which motions of nodes exist, and their inertia.
+
+The motions a set of nodes can have are the range of J, whatever the masses are. With orthonormal U
+that span it, the inertia of those motions is
+
+    Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,      the pseudo-inverse of J 𝓜⁻¹ J*.
+
+J 𝓜⁻¹ J* = A* A with the whitened Jacobian A = D^(-½) H ψ B, one sweep from the tips to the base.
+Λ = U (R* R)⁻¹ U* by the triangle R of A U = Q R: nothing is squared before it is inverted, so that
+half of the digits more are left near a singularity than (A* A)⁻¹ would have.
+
+Rank is decided by the singular values of J with turning measured at a length: angular rows times
+`length`, so that all rows are in metres. The rank, the span of U and Λ on it do not depend on it as
+long as what is lost is lost exactly; it matters for what is called small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+TOLERANCE = 1e-10
+"""Motions below this fraction of the easiest one are called lost: rounding of J is about 1e-15."""
+
+ALIGNED = 1e-3
+"""How far from an axis [rad] a direction may be and still be called by its name."""
+
+_AXES = {"node": "its own axes", "world": "the world"}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationalSpace:
+    """The motions of nodes that exist in a state, and the inertia they have.
+
+    For a batch every array has the batch in front, and `space[i]` is one state of it.
+
+    Attributes:
+        nodes: Names of the nodes, k of them.
+        frame: Axes of all: those of the "node"s or of the "world".
+        inertia: Λ (6 k, 6 k): force (moment, force) per acceleration (angular, linear), zero for
+            what is not a motion.
+        inverse: J 𝓜⁻¹ J* (6 k, 6 k).
+        rank: How many independent motions there are; an array for a batch.
+        basis: Orthonormal columns (6 k, 6 k): the first `rank` of them are `directions`, the others
+            `lost`.
+        singular_values: Of J with turning measured at `length` (6 k,), the largest first [m].
+        condition: Largest inertia over smallest, of the motions that exist, with turning measured
+            at `length`: large near a singularity, 1 where all motions are alike.
+        length: The length at which turning is compared with moving [m].
+    """
+
+    nodes: tuple[str, ...]
+    frame: Frame
+    inertia: Array
+    inverse: Array
+    rank: int | NDArray[np.int64]
+    basis: Array
+    singular_values: Array
+    condition: float | Array
+    length: float
+
+    @property
+    def directions(self) -> Array:
+        """Motions that exist (6 k, rank): an orthonormal basis of the range of J."""
+        return self._one().basis[:, : int(self.rank)]
+
+    @property
+    def lost(self) -> Array:
+        """What is missing (6 k, 6 k - rank): an orthonormal basis of the kernel of J*.
+
+        No motion has a component along it; a force along it moves nothing.
+        """
+        return self._one().basis[:, int(self.rank) :]
+
+    def __len__(self) -> int:
+        if self.inertia.ndim == 2:
+            raise ShapeError("this is the operational space of one state; it has no length.")
+        return len(self.inertia)
+
+    def __getitem__(self, i: int) -> OperationalSpace:
+        """One state of a batch."""
+        if self.inertia.ndim == 2:
+            raise ShapeError("this is the operational space of one state; there is none to choose.")
+        parts = (self.inertia[i], self.inverse[i], int(np.asarray(self.rank)[i]), self.basis[i])
+        rest = (self.singular_values[i], float(np.asarray(self.condition)[i]), self.length)
+        return OperationalSpace(self.nodes, self.frame, *parts, *rest)
+
+    def __str__(self) -> str:
+        if self.inertia.ndim == 3:
+            return f"operational space of {_listed(self.nodes)}, {len(self)} states"
+        size = len(self.inertia)
+        told = f"operational space of {_listed(self.nodes)}: rank {self.rank} of {size}"
+        if self.rank == size:
+            return f"{told}, condition {self.condition:.3g}"
+        return f"{told}, condition {self.condition:.3g}; " + ", ".join(self.lost_in_words())
+
+    def lost_in_words(self) -> list[str]:
+        """What the nodes cannot do: along axes by name, the rest by components or by number."""
+        lost, told = self.lost, list[str]()
+        axes = _AXES[self.frame]
+        whole = (lost**2).sum(axis=1) > 1.0 - ALIGNED**2  # axes that lie in the lost space
+        for i, name in enumerate(self.nodes):
+            turns, moves = whole[6 * i : 6 * i + 3], whole[6 * i + 3 : 6 * i + 6]
+            for what, gone in (("turn about", turns), ("move along", moves)):
+                if gone.any():
+                    letters = " and ".join("xyz"[j] for j in np.flatnonzero(gone))
+                    told.append(f"{name!r} cannot {what} {letters} of {axes}")
+        rest = lost.shape[1] - int(whole.sum())
+        if rest:
+            told.append(self._oblique(lost, whole, rest))
+        return told
+
+    def _oblique(self, lost: Array, whole: NDArray[np.bool_], rest: int) -> str:
+        """What is lost besides whole axes."""
+        axes = _AXES[self.frame]
+        inside = lost @ lost.T * ~whole * ~whole[:, None]
+        found = np.linalg.eigh(inside)[1][:, -1].reshape(-1, 2, 3)  # node, turning or moving
+        size = np.linalg.norm(found, axis=-1)
+        i, kind = divmod(int(np.argmax(size)), 2)
+        if rest == 1 and size[i, kind] > 1.0 - ALIGNED**2:
+            what = "move along" if kind else "turn about"
+            parts = ", ".join(f"{part:.3g}" for part in found[i, kind] + 0.0)
+            return f"{self.nodes[i]!r} cannot {what} ({parts}) of {axes}"
+        return f"{rest} combination{'s' * (rest > 1)} of turning and moving cannot be had"
+
+    def _one(self) -> OperationalSpace:
+        if self.inertia.ndim == 3:
+            raise ShapeError(
+                f"this is the operational space of {len(self)} states, with ranks of their own; "
+                "choose one of them first: space[0]."
+            )
+        return self
+
+
+def operational_space(
+    mech: Mechanism,
+    q: ArrayLike,
+    node: Nodes,
+    *,
+    frame: Frame = "node",
+    length: float | None = None,
+    tolerance: float = TOLERANCE,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> OperationalSpace:
+    """The motions of nodes that exist, their inertia, and what is lost.
+
+    Expression:
+        Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,  U an orthonormal basis of the range of J
+    with 𝓜 + N for 𝓜 where the mechanism has armature, and rot_W J for J in world axes.
+
+    Derived form:
+        J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B and (I - H ψ K) J* = H ψ B: sweeps; then a decomposition of
+        6 k columns.
+
+    It exists always: for arms of fewer than six freedoms, at singular configurations, for nodes
+    that are bound to each other. Near a singularity Λ is large in the direction that goes away, and
+    `condition` tells; below `tolerance` the direction is called lost.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        node: Name of a node or body, or several.
+        frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+        length: Where turning is compared with moving [m]: an angular velocity counts as the speed
+            it makes at that distance. By default the reach of the mechanism at the nodes.
+        tolerance: Singular values of J below this fraction of the largest are called zero.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Raises:
+        ModelError: The length or the tolerance is not a positive number.
+        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
+            row is NaN and its rank 0 instead, and a warning or `status` tells.
+    """
+    nodes = (node,) if isinstance(node, str) else tuple(node)
+    length = reach(mech, nodes) if length is None else length
+    for name, value in (("length", length), ("tolerance", tolerance)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
+    inverse = inside(q, status=status, threads=threads)
+    rows = np.asarray(q, dtype=np.float64)
+    single = inverse.ndim == 2
+    if single:
+        rows, inverse = rows[None], inverse[None]
+    fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
+    found = _decomposed(mech, rows, node, frame, fine, length, tolerance)
+    whole = OperationalSpace(nodes, frame, found[0], inverse, *found[1:], length)
+    return whole[0] if single else whole
+
+
+def reach(mech: Mechanism, nodes: Sequence[str]) -> float:
+    """The way along the bodies from the ground to the farthest of the nodes [m], 1 if it is zero.
+
+    It does not depend on q; hinges that slide add nothing.
+    """
+    found = 0.0
+    for name in nodes:
+        node = mech.node(name)
+        way, k = float(np.linalg.norm(node.pose.p)), mech.body_index[node.body]
+        while k >= 0:
+            body, p = mech.bodies[k], int(mech.parent[k])
+            way += float(np.linalg.norm(body.outboard.p))
+            way += float(np.linalg.norm(body.inboard.p)) if p >= 0 else 0.0
+            k = p
+        found = max(found, way)
+    return found or 1.0
+
+
+def _decomposed(
+    mech: Mechanism,
+    q: Array,
+    node: Nodes,
+    frame: Frame,
+    fine: NDArray[np.bool_],
+    length: float,
+    tolerance: float,
+) -> tuple[Array, NDArray[np.int64], Array, Array, Array]:
+    """Λ, rank, basis, singular values and condition of the states in q that are fine."""
+    J = kernel(mech, "jacobian", node, frame=frame)(q[fine])
+    whitened = kernel(mech, "whitened_jacobian", node, frame=frame)(q[fine])
+    # A* = (D^(-½) H ψ B)*, a row for each entry of the nodes.
+    A_star = hinge_root(mech, q[fine]).inverse().for_rows().times(np.swapaxes(whitened, 1, 2))
+    batch, size = len(q), J.shape[1]
+    scale = np.tile([length] * 3 + [1.0] * 3, size // 6)
+    span, values = _left_singular(J * scale[:, None])
+    rank = (values > tolerance * values[:, :1]).sum(axis=1)
+    inertia, basis = np.zeros((2, len(J), size, size))
+    condition = np.ones(len(J))
+    for r in np.unique(rank):  # states of one rank together
+        rows = np.flatnonzero(rank == r)
+        motions = np.linalg.qr(span[rows, :, :r] / scale[:, None])[0]
+        basis[rows, :, :r] = motions
+        basis[rows, :, r:] = np.linalg.qr(span[rows, :, r:] * scale[:, None])[0]
+        if r == 0:
+            continue
+        R = np.linalg.qr(np.swapaxes(A_star[rows], 1, 2) @ motions)[1]  # A U = Q R
+        root = np.linalg.solve(np.swapaxes(R, 1, 2), np.swapaxes(motions, 1, 2))  # R⁻* U*
+        inertia[rows] = np.swapaxes(root, 1, 2) @ root
+        turned = np.swapaxes(motions, 1, 2) @ (span[rows, :, :r] * scale[:, None])
+        spread = np.linalg.svd(R @ turned, compute_uv=False)
+        condition[rows] = (spread[:, 0] / spread[:, -1]) ** 2
+    everywhere = tuple(_spread(x, fine, batch) for x in (inertia, basis, values, condition))
+    all_ranks = np.zeros(batch, dtype=np.int64)
+    all_ranks[fine] = rank
+    return everywhere[0], all_ranks, everywhere[1], everywhere[2], everywhere[3]
+
+
+def _left_singular(J: Array) -> tuple[Array, Array]:
+    """All left singular vectors (..., m, m) and values (..., m) of matrices (..., m, n).
+
+    By the triangle of J* first: n may be large.
+    """
+    batch, m, n = J.shape
+    R = np.linalg.qr(np.swapaxes(J, 1, 2))[1]
+    padded = np.zeros((batch, m, m))
+    padded[:, : min(m, n)] = R
+    span, values, _ = np.linalg.svd(np.swapaxes(padded, 1, 2))
+    return span, values
+
+
+def _spread(values: Array, fine: NDArray[np.bool_], batch: int) -> Array:
+    """The values of the states that are fine among all, NaN for the others."""
+    out = np.full((batch, *values.shape[1:]), np.nan)
+    out[fine] = values
+    return out
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    return " and ".join(repr(name) for name in nodes)
