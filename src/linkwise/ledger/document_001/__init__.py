@@ -7,7 +7,8 @@ loops are run as they are printed, on both (`links.py`).
 """
 
 from linkwise.ledger.document_001.section_2 import SECTION_2
+from linkwise.ledger.document_001.section_3 import SECTION_3
 from linkwise.ledger.document_001.sliding import SLIDING
 from linkwise.ledger.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = (*SECTION_2, *SLIDING)
+ENTRIES: tuple[Entry, ...] = (*SECTION_2, *SLIDING, *SECTION_3)
