@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "identity_table",
+    "ledger_table",
     "plain_docstrings",
     "printed_output",
 ]
