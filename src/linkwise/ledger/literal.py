@@ -99,7 +99,7 @@ def unformed(build: Callable[[], Expr]) -> Check:
     return check
 
 
-def rate(value: Callable[[float], Array], step: float = 0.02) -> Array:
+def rate(value: Callable[[float], Array], step: float = 0.004) -> Array:
     """The derivative of a smooth value at zero, by central differences of order eight."""
     weights = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
     terms = (w * (value(i * step) - value(-i * step)) for i, w in weights.items())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.algebra.dense import Dense
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D, E_phi, E_psi, H, M
 from linkwise.ledger.case import Case
@@ -55,7 +56,7 @@ def step_to_parent(case: Case, k: int) -> Array:
 
 @dataclass
 class Filter:
-    """What the loop of section 8 leaves at each body."""
+    """What the Riccati recursion leaves at each body."""
 
     P: Blocks = field(default_factory=dict[int, Array])
     D: Blocks = field(default_factory=dict[int, Array])
@@ -67,7 +68,7 @@ class Filter:
 
 
 def kalman_filter(case: Case) -> Filter:
-    """The loop of section 8, line by line; P(0) = 0, and k-1 are the children."""
+    """The Riccati recursion as documents 000 and 004 print it; P(0) = 0, k-1 are the children."""
     at = Filter()
     for k in case.inward:
         H_k = case.block(H, k)
@@ -89,3 +90,25 @@ def costate_blocks(case: Case) -> dict[int, Array]:
         H_k, D_inv = case.block(H, k), case.block(D.inv, k)
         found[k] = outward_both(case, E_psi, k, found) + H_k.T @ D_inv @ H_k
     return found
+
+
+def at_tip(case: Case) -> tuple[int, Array]:
+    """The body that has the node of the case, and φ(1, 0) from the node to that body."""
+    node = case.dense.nodes[0]
+    return case.mech.body_index[node.body], node.pose.shift
+
+
+def weightless(case: Case) -> Case:
+    """The same mechanism in the same state, without gravity."""
+    if case not in _WEIGHTLESS:
+        _WEIGHTLESS[case] = Case(case.name, case.mech.with_gravity(np.zeros(3)), case.seed)
+    return _WEIGHTLESS[case]
+
+
+_WEIGHTLESS: dict[Case, Case] = {}
+
+
+def moved(case: Case, t: float) -> Dense:
+    """The operators a time t later, if the velocities stay what they are."""
+    q = case.mech.integrate(case.q, case.v, t)
+    return Dense(case.mech, q, case.v, nodes=[case.node])

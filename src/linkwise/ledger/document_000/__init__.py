@@ -1,5 +1,25 @@
 """Document 000: its statements in its own order."""
 
+from linkwise.ledger.document_000.appendix import APPENDIX
+from linkwise.ledger.document_000.closed_chain import CLOSED_CHAIN
+from linkwise.ledger.document_000.diagonal import DIAGONAL
+from linkwise.ledger.document_000.inversion import INVERSION
+from linkwise.ledger.document_000.jacobian import JACOBIAN
+from linkwise.ledger.document_000.newton_euler import NEWTON_EULER
+from linkwise.ledger.document_000.tip import TIP
 from linkwise.ledger.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = ()
+ENTRIES: tuple[Entry, ...] = (
+    *(*JACOBIAN, *NEWTON_EULER, *INVERSION),
+    *(*TIP, *CLOSED_CHAIN, *DIAGONAL, *APPENDIX),
+)
+"""Sections 2, 3, 4, 5 (with its three applications), 6 and the appendix."""
+
+PRINTED: tuple[str, ...] = (
+    "(2.1)",
+    *(f"(3.{i})" for i in range(1, 7)),
+    *(f"(4.{i})" for i in range(1, 9)),
+    *(f"(5.{i})" for i in range(1, 12)),
+    *("Lemma 4.1", "Lemma 4.2", "Lemma 4.3", "Lemma 5.1", "Lemma A.1", "Algorithm FD"),
+)
+"""The numbers that the document prints."""
