@@ -8,7 +8,9 @@ loops are run as they are printed, on both (`links.py`).
 
 from linkwise.ledger.document_001.section_2 import SECTION_2
 from linkwise.ledger.document_001.section_3 import SECTION_3
+from linkwise.ledger.document_001.section_4 import SECTION_4
+from linkwise.ledger.document_001.section_5 import SECTION_5
 from linkwise.ledger.document_001.sliding import SLIDING
 from linkwise.ledger.entry import Entry
 
-ENTRIES: tuple[Entry, ...] = (*SECTION_2, *SLIDING, *SECTION_3)
+ENTRIES: tuple[Entry, ...] = (*SECTION_2, *SLIDING, *SECTION_3, *SECTION_4, *SECTION_5)

@@ -109,7 +109,7 @@ def _summed(x: Motion, own: list[Array]) -> Array:
 
 
 @cache
-def _seen(case: Case) -> tuple[Array, Array, Array, Array]:
+def seen(case: Case) -> tuple[Array, Array, Array, Array]:
     """Velocities and accelerations of the bodies of a case and of its node, from their poses.
 
     In the axes of the bodies, at their frames: (ω, v), and its derivative (ω̇, v̇ - ω × v).
@@ -134,11 +134,11 @@ def _twists(rot: list[Array], p: list[Array]) -> tuple[Array, Array]:
 
 def _velocity(case: Case) -> float:
     in_world = [apart(at.phi.T @ at.H.T @ at.theta_dot, _velocities(x)) for x, at in moving(case)]
-    return max(apart(case.matrix(V), _seen(case)[0]), *in_world)
+    return max(apart(case.matrix(V), seen(case)[0]), *in_world)
 
 
 def _tip_velocity(case: Case) -> float:
-    errors = [apart(case.matrix(J) @ case.v, _seen(case)[2])]
+    errors = [apart(case.matrix(J) @ case.v, seen(case)[2])]
     for x, at in moving(case):
         seen = six(x.w[x.tip_link], x.v_tip)
         errors.append(apart(at.J @ at.theta_dot, seen))
@@ -158,7 +158,7 @@ def _acceleration(case: Case) -> float:
     still = case.matrix(a) - case.matrix(a_g)
     given = drawn(case, H.range)
     found = case.matrix(phi).T @ (case.matrix(H).T @ given + still)
-    errors = [apart(found, _seen(case)[1])]
+    errors = [apart(found, seen(case)[1])]
     for x, at in moving(case):
         found = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
         errors.append(apart(found, _accelerations(x)))
@@ -170,7 +170,7 @@ def _tip_acceleration(case: Case) -> float:
     given = drawn(case, H.range)
     out = (case.matrix(phi) @ case.matrix(B)).T
     found = out @ (case.matrix(H).T @ given + still)
-    errors = [apart(found, _seen(case)[3])]
+    errors = [apart(found, seen(case)[3])]
     for x, at in moving(case):
         found = at.J @ at.theta_ddot + at.B.T @ at.phi.T @ at.a + tip_acceleration(x)
         errors.append(apart(found, six(x.w_dot[x.tip_link], x.v_tip_dot)))
