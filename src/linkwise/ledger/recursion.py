@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -98,14 +99,10 @@ def at_tip(case: Case) -> tuple[int, Array]:
     return case.mech.body_index[node.body], node.pose.shift
 
 
+@cache
 def weightless(case: Case) -> Case:
     """The same mechanism in the same state, without gravity."""
-    if case not in _WEIGHTLESS:
-        _WEIGHTLESS[case] = Case(case.name, case.mech.with_gravity(np.zeros(3)), case.seed)
-    return _WEIGHTLESS[case]
-
-
-_WEIGHTLESS: dict[Case, Case] = {}
+    return Case(case.name, case.mech.with_gravity(np.zeros(3)), case.seed)
 
 
 def moved(case: Case, t: float) -> Dense:

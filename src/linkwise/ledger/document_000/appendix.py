@@ -36,7 +36,7 @@ APPENDIX: tuple[Entry, ...] = (
         "Lemma A.1, proof",
         "steps from ψ⁻¹ to φ⁻¹",
         "φ⁻¹ = I - E_φ, ψ⁻¹ = I - E_ψ;  ψ⁻¹ = I - E_ψ = (I - E_φ) + K H = φ⁻¹ + K H",
-        "the same",
+        "φ⁻¹ = I - E_φ, ψ⁻¹ = I - E_ψ = I - E_φ + K H",
         each((phi.inv, I - E_phi), (psi.inv, I - E_psi), (psi.inv, I - E_phi + K @ H)),
     ),
     holds(
@@ -65,14 +65,14 @@ APPENDIX: tuple[Entry, ...] = (
         "Lemma 4.1, proof: M",
         "two more forms of the Riccati equation",
         "M = P - E_ψ P E_φ* = P - E_φ P E_φ* + K D K*",
-        "the same",
+        "M = P - E_ψ P E_φ* = P - E_φ P E_φ* + K D K*",
         each((M, P - E_psi @ P @ E_phi.T), (M, P - E_phi @ P @ E_phi.T + K @ D @ K.T)),
     ),
     holds(
         "Lemma 4.1, proof: φ M φ*",
         "from articulated inertia to the covariance of forces",
         "φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*",
-        "the same",
+        "φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*",
         each((phi @ M @ phi.T, _STATE)),
     ),
     holds(
@@ -80,7 +80,8 @@ APPENDIX: tuple[Entry, ...] = (
         "the factors collected",
         "𝓜 = H φ M φ* H* = H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* "
         "= D + H φ K D + D K* φ* H* + H φ K D K* φ* H* = [I + H φ K] D [I + H φ K]*",
-        "the same",
+        "𝓜 = H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* "
+        "= (I + H φ K) D (I + H φ K)*, and the line between",
         each(
             (mass, H @ _STATE @ H.T),
             (
@@ -94,7 +95,7 @@ APPENDIX: tuple[Entry, ...] = (
         "Lemma 4.2, proof",
         "inverse by a matrix identity",
         "[I + H φ K]⁻¹ = I - H φ [I + K H φ]⁻¹ K = I - H φ [ψ⁻¹ φ]⁻¹ K = I - H ψ K",
-        "the same",
+        "(I + H φ K)⁻¹ = I - H φ (I + K H φ)⁻¹ K = I - H φ (ψ⁻¹ φ)⁻¹ K = I - H ψ K",
         each(
             (BY_NAME["whitening inverts coloring"].left, I - H @ phi @ (I + K @ H @ phi).inv @ K),
             (COLORING.inv, I - H @ phi @ (psi.inv @ phi).inv @ K),
@@ -105,7 +106,7 @@ APPENDIX: tuple[Entry, ...] = (
         "Lemma 5.1, proof",
         "the hinge map taken out",
         "(I - H ψ K) H φ = H (I - ψ K H) φ;  I - ψ K H = ψ φ⁻¹",
-        "the same",
+        "(I - H ψ K) H φ = H (I - ψ K H) φ;  I - ψ K H = ψ φ⁻¹",
         each(
             (WHITENING @ H @ phi, H @ (I - psi @ K @ H) @ phi),
             (I - psi @ K @ H, psi @ phi.inv),

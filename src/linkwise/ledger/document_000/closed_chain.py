@@ -265,7 +265,8 @@ CLOSED_CHAIN: tuple[Entry, ...] = (
         "θ̈_1 = 𝓜_1⁻¹ (T_1 - C_1) + 𝓜_1⁻¹ J_1* f(0) = θ̈_1f + Δθ̈_1;  "
         "θ̈_1f = [I - H ψ K]* D⁻¹ [I - H ψ K] (T - C);  "
         "Δθ̈_1 = 𝓜_1⁻¹ J_1* f(0) = [I - H ψ K]* D⁻¹ H ψ B f(0)",
-        "the same, f(0) and θ̈_1 being those of the dense system of both arms",
+        "v̇_1 = (I - H ψ K)* D⁻¹ [(I - H ψ K) (τ_1 - C_1) + H ψ B f], "
+        "as the dense system of both arms has it",
         _check_accelerations,
         note="Operators, T and C are those of arm 1, without their subscripts.",
     ),
@@ -283,7 +284,8 @@ CLOSED_CHAIN: tuple[Entry, ...] = (
         "acceleration of tip 1",
         "α_1(0) = α_1f(0) + J_1 Δθ̈_1 = α_1f(0) + Λ_1⁻¹ f(0);  "
         "α_1f(0) = J_1 θ̈_1f + J̇_1 θ̇_1, Λ_1⁻¹ = J_1 𝓜_1⁻¹ J_1*",
-        "the same, Δθ̈_1 by the loops of application 1, against the dense system",
+        "J_1 v̇_1f + J̇_1 v_1 + Λ_1⁻¹ f, and by the loops of application 1, "
+        "as the dense system has it",
         _check_first_tip,
         note="Scan: a letter between J̇_1 and θ̇_1 cannot be read; a star would not fit there.",
     ),
@@ -291,7 +293,7 @@ CLOSED_CHAIN: tuple[Entry, ...] = (
         "sec. 5, α_2(0)",
         "acceleration of tip 2",
         "α_2(0) = α_2f(0) - Λ_2⁻¹ f(0),  Λ_2⁻¹ = J_2 𝓜_2⁻¹ J_2*",
-        "the same, against the dense system",
+        "J_2 v̇_2f + J̇_2 v_2 - Λ_2⁻¹ f, as the dense system has it",
         _check_second_tip,
     ),
     holds(

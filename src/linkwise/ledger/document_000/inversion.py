@@ -244,14 +244,14 @@ INVERSION: tuple[Entry, ...] = (
         "sec. 4, ψ(i, j)",
         "blocks of ψ are products of steps",
         "ψ(k,k) = I;  ψ(i,j) = ψ(i,i-1) ψ(i-1,i-2) ⋯ ψ(j+1,j)",
-        "the same, along the path from j to i",
+        "ψ(i,j) is the product of the steps along the path from j to i",
         check_products,
     ),
     holds(
         "(4.3)",
         "articulated shift",
         "E_ψ = E_φ (I - G H) = E_φ - K H",
-        "the same",
+        "E_ψ = E_φ (I - G H) = E_φ - K H",
         each((E_psi, E_phi @ (I - G @ H)), (E_psi, E_phi - K @ H)),
     ),
     holds(
@@ -306,7 +306,7 @@ INVERSION: tuple[Entry, ...] = (
         "(4.5)",
         "causal inverse of the innovations filter",
         "(I + H φ K)⁻¹ = I - H ψ K",
-        "the same",
+        "(I + H φ K)⁻¹ = I - H ψ K",
         rule_named("whitening inverts coloring"),
     ),
     holds(

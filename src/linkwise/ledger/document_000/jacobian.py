@@ -108,7 +108,8 @@ JACOBIAN: tuple[Entry, ...] = (
         "sec. 2, properties of φ(i, j)",
         "φ(i, j) is a transition matrix",
         "φ(i,i) = I,  φ(i,j) φ(j,k) = φ(i,k),  φ⁻¹(i,j) = φ(j,i)",
-        "the same, for bodies on one path to the base",
+        "φ(i,i) = I, φ(i,j) φ(j,k) = φ(i,k), φ⁻¹(i,j) the shift back, "
+        "for bodies on one path to the base",
         check_transition,
     ),
     definition("sec. 2, H", "hinge map", "H* = diag[H*(1) … H*(n)]", "H is memoryless"),

@@ -120,8 +120,7 @@ TIP: tuple[Entry, ...] = (
         "ẑ(1) = ψ(1,0) f(0); for k = 1 … n: ẑ(k) = ψ(k,k-1) ẑ(k-1), ν(k) = -D⁻¹(k) H(k) ẑ(k);  "
         "λ(n+1) = 0; for k = n … 1: λ(k) = ψ*(k+1,k) λ(k+1) + H*(k) ν(k), "
         "Δθ̈(k) = ν(k) - K*(k+1,k) λ(k+1)",
-        "ẑ(1) = φ(1,0) f(0); for k = 1 … n: ẑ(k) = ψ(k,k-1) ẑ(k-1) for k > 1, "
-        "ν(k) = -D⁻¹(k) H(k) ẑ(k); second loop the same",
+        "ẑ(1) = φ(1,0) f(0), not set again by the loop; all else as printed",
         _check_correction_loops,
         _check_correction_as_printed,
         note="The loop sets ẑ(1) again, to ψ(1,0) ẑ(0); with ẑ(0) = 0 as in the other loops "
@@ -139,7 +138,7 @@ TIP: tuple[Entry, ...] = (
         "(5.4)",
         "compliance at the tip, factored",
         "Ω(0) = J 𝓜⁻¹ J* = B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B",
-        "the same",
+        "J 𝓜⁻¹ J* = B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B",
         same(
             J @ mass.inv @ J.T,
             B.T @ phi.T @ H.T @ WHITENING.T @ D.inv @ WHITENING @ H @ phi @ B,
@@ -149,7 +148,7 @@ TIP: tuple[Entry, ...] = (
         "(5.5)",
         "compliance at the tip, simplified",
         "Ω(0) = J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B",
-        "the same",
+        "J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B",
         same(J @ mass.inv @ J.T, B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B),
     ),
     holds(

@@ -127,7 +127,7 @@ BATCH: tuple[Entry, ...] = (
         "Lemma 1, proof: expansion",
         "state covariance from the Lyapunov equation",
         "S = φ R φ* - φ E_φ R E_φ* φ* = (φ̃ + I) R (φ̃ + I)* - φ̃ R φ̃*",
-        "the same",
+        "φ M φ* = φ R φ* - φ E_φ R E_φ* φ* = (φ̃ + I) R (φ̃ + I)* - φ̃ R φ̃*",
         lambda case: max(
             case.residual(S_OF_X, phi @ R @ phi.T - phi @ E_phi @ R @ E_phi.T @ phi.T),
             case.residual(
@@ -140,7 +140,7 @@ BATCH: tuple[Entry, ...] = (
         "sec. 6, elements of S",
         "typical element of the state covariance",
         "R(k,j) = φ(k,j) R(j) for j ≤ k,  R(k) φ*(j,k) for j ≥ k",
-        "the same for bodies on one path to the base; zero for bodies of two branches",
+        "block (k,j) of φ M φ* is φ(k,j) R(j) for j outboard of k; zero for bodies of two branches",
         _check_elements,
     ),
     holds(
@@ -157,7 +157,13 @@ BATCH: tuple[Entry, ...] = (
         "covariance of the T of loops (5.1), (5.2), over all values of W, = 𝓜",
         check_simulated_covariance,
     ),
-    holds("(6.3)", "covariance is inertia", "E[T T*] = 𝓜", "the same", check_simulated_covariance),
+    holds(
+        "(6.3)",
+        "covariance is inertia",
+        "E[T T*] = 𝓜",
+        "covariance of the T of loops (5.1), (5.2), over all values of W, = 𝓜",
+        check_simulated_covariance,
+    ),
     holds(
         "sec. 6, factorisation",
         "a covariance has causal factors",
@@ -225,7 +231,7 @@ BATCH: tuple[Entry, ...] = (
         "sec. 7, 𝒫 otherwise",
         "covariance of the error, three forms",
         "𝒫 = (I - 𝒢 H) S = S (I - 𝒢 H)* = S - S H* 𝓜⁻¹ H S",
-        "the same",
+        "E[(X - f)(X - f)*] = (I - 𝒢 H) S = S (I - 𝒢 H)* = S - S H* 𝓜⁻¹ H S, S = φ M φ*",
         lambda case: max(
             case.residual(covariance(SMOOTHER_ERROR), form)
             for form in ((I - GAIN @ H) @ S_OF_X, S_OF_X @ (I - GAIN @ H).T, _ERROR.left)
@@ -235,7 +241,7 @@ BATCH: tuple[Entry, ...] = (
         "sec. 7, H 𝒫",
         "no error at the joints",
         "H 𝒫 = 0,  𝒫 H* = 0,  H 𝒫 H* = 0",
-        "the same, with 𝒫 = ψ M ψ* - P Ω P",
+        "H (ψ M ψ* - P Ω P) = 0, its adjoint, and H (ψ M ψ* - P Ω P) H* = 0",
         _check_no_error_at_joints,
     ),
     holds(

@@ -370,8 +370,10 @@ FILTER: tuple[Entry, ...] = (
         _check_gain_as_printed,
         note="D is missing before its ⁻¹; it may have been lost in the scan. Section 8 has it.",
     ),
-    holds("(9.7)", "innovations", "ε(k) → T(k) - H(k) z(k)", "(I - H ψ K) τ", _check_vector("eps")),
-    holds("(9.8)", "residuals", "ν(k) → D⁻¹(k) ε(k)", "D⁻¹ (I - H ψ K) τ", _check_vector("nu")),
+    holds(
+        "(9.7)", "innovations", "ε(k) → T(k) - H(k) z(k)", "ε = (I - H ψ K) τ", _check_vector("eps")
+    ),
+    holds("(9.8)", "residuals", "ν(k) → D⁻¹(k) ε(k)", "ν = D⁻¹ (I - H ψ K) τ", _check_vector("nu")),
     holds(
         "(9.9)",
         "correction of the filtered state",
@@ -397,21 +399,21 @@ FILTER: tuple[Entry, ...] = (
         "(9.12)",
         "prediction of the costate",
         "α(k) → φ*(k+1,k) α(k+1)",
-        "φ̃* H* 𝓜⁻¹ τ",
+        "α before the hinge = φ̃* H* 𝓜⁻¹ τ",
         _check_vector("alpha_plus"),
     ),
     holds(
         "(9.13)",
         "joint accelerations",
         "θ̈(k) → ν(k) - G*(k) α(k)",
-        "𝓜⁻¹ τ",
+        "v̇ = 𝓜⁻¹ τ",
         _check_vector("vdot"),
     ),
     holds(
         "(9.14)",
         "correction of the costate",
         "α(k) → α(k) + H*(k) θ̈(k)",
-        "φ* H* 𝓜⁻¹ τ",
+        "α = φ* H* 𝓜⁻¹ τ",
         _check_vector("alpha"),
     ),
     holds(

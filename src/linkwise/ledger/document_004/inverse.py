@@ -118,7 +118,7 @@ INVERSE: tuple[Entry, ...] = (
         "closed form of the inverse, two forms",
         "𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ K "
         "= D⁻¹ - K* Υ K + K* ψ* (Υ K - H* D⁻¹) + (K* Υ - D⁻¹ H) ψ K",
-        "the same",
+        "𝓜⁻¹ = D⁻¹ - K* Υ K + K* ψ* (Υ K - H* D⁻¹) + (K* Υ - D⁻¹ H) ψ K, and the form by E_ψ",
         each(
             (mass.inv, BY_NAME["closed form of the inverse by E_ψ"].right),
             (mass.inv, BY_NAME["closed form of the inverse"].right),
@@ -127,18 +127,10 @@ INVERSE: tuple[Entry, ...] = (
         "are used.",
     ).on_chains(),
     holds(
-        "Lemma 12 on trees",
-        "closed form of the inverse, with branches",
-        "𝓜⁻¹ = D⁻¹ - K* Υ K + K* ψ* (Υ K - H* D⁻¹) + (K* Υ - D⁻¹ H) ψ K",
-        "𝓜⁻¹ = D⁻¹ - K* Υ K + K* ψ* (Υ K - H* D⁻¹) + (K* Υ - D⁻¹ H) ψ K + K* ψ* Ξ ψ K",
-        rule_named("closed form of the inverse on trees"),
-        note="Not in the document, which treats serial chains.",
-    ),
-    holds(
         "Lemma 12, U",
         "closed form of the inverse, between H and H*",
         "𝓜⁻¹ = D⁻¹ H U H* D⁻¹,  U = P + P Υ⁺ P + P E_φ* ψ* (τ̄* Υ⁺ P - I) + (P Υ⁺ τ̄ - I) ψ E_φ P",
-        "the same, with Π̄ for τ̄",
+        "𝓜⁻¹ = D⁻¹ H [P + P Υ⁺ P + P E_φ* ψ* (Π̄* Υ⁺ P - I) + (P Υ⁺ Π̄ - I) ψ E_φ P] H* D⁻¹",
         rule_named("closed form of the inverse by U"),
     ).on_chains(),
     definition(
@@ -180,7 +172,7 @@ INVERSE: tuple[Entry, ...] = (
         "Lemma 13, 𝓜⁻¹(i, i)",
         "diagonal elements of the inverse",
         "𝓜⁻¹(i,i) = D⁻¹(i) + K*(i+1,i) Υ(i+1) K(i+1,i)",
-        "the same",
+        "𝓜⁻¹(i,i) = D⁻¹(i) + K*(p,i) Υ(p) K(p,i), p the parent of i",
         _check_own_elements,
         note="On branched trees too.",
     ),

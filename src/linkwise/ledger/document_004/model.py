@@ -167,7 +167,8 @@ MODEL: tuple[Entry, ...] = (
         "sec. 3, properties of φ(k, i)",
         "φ(k, i) is a transition matrix",
         "φ(k,i) = φ(k,m) φ(m,i);  φ⁻¹(k,i) = φ(i,k);  φ(k,k) = I",
-        "the same, for bodies k, m, i on one path to the base",
+        "φ(k,i) = φ(k,m) φ(m,i), φ⁻¹(k,i) the shift back, φ(k,k) = I, "
+        "for bodies on one path to the base",
         check_transition,
     ),
     definition(
@@ -254,7 +255,7 @@ MODEL: tuple[Entry, ...] = (
         "sec. 4, kinetic energy at the joints",
         "kinetic energy in joint velocities",
         "K.E. = ½ θ̇* 𝓜 θ̇",
-        "½ v* 𝓜 v",
+        "½ Σ V*(k) M(k) V(k) = ½ v* 𝓜 v",
         _check_energy_joints,
     ),
     holds(

@@ -201,7 +201,7 @@ SEQUENTIAL: tuple[Entry, ...] = (
         "Lemma 6, proof",
         "the inverse, multiplied out",
         "φ - ψ = ψ K H φ;  (I - ℒ)(I + 𝒦) = I - H ψ K + (I - H ψ K) H φ K = I",
-        "the same",
+        "φ - ψ = ψ K H φ;  (I - H ψ K)(I + H φ K) = I",
         each(
             (phi - psi, psi @ K @ H @ phi),
             ((I - ELL) @ (I + KAPPA), I - ELL + (I - ELL) @ H @ phi @ K),
