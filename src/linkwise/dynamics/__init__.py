@@ -7,29 +7,47 @@ The kernel behind a function is compiled on first use and kept with the mechanis
 away: to explain itself, to be called without this layer, or to show its expression.
 """
 
+from linkwise.dynamics.body_velocity import body_velocity, hinge_velocity, inboard_velocity
 from linkwise.dynamics.energy import Energy, energy, kinetic_energy, potential_energy
+from linkwise.dynamics.equivalent_force import compensating_force, equivalent_force
 from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.hinge_frame import with_hinge_frames
 from linkwise.dynamics.inverse_dynamics import bias_force, gravity_force, inverse_dynamics
+from linkwise.dynamics.jacobian_gram import jacobian_gram
+from linkwise.dynamics.jacobian_rate import jacobian_dot, jacobian_dot_v
 from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.mass_matrix import mass_matrix, mass_matrix_inverse
 from linkwise.dynamics.operational_inertia import operational_inertia, operational_inertia_inverse
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
+from linkwise.dynamics.relative_pose import relative_pose
+from linkwise.dynamics.renumbering import Renumbering, renumbering
+from linkwise.dynamics.scatter import gather, scatter
 
 __all__ = [
     "QUANTITIES",
     "Energy",
     "Frame",
     "OperationalSpace",
+    "Renumbering",
     "bias_force",
+    "body_velocity",
+    "compensating_force",
     "energy",
+    "equivalent_force",
     "expression",
     "forward_dynamics",
     "forward_kinematics",
+    "gather",
     "gravity_force",
+    "hinge_velocity",
+    "inboard_velocity",
     "inverse_dynamics",
     "jacobian",
+    "jacobian_dot",
+    "jacobian_dot_v",
+    "jacobian_gram",
     "kernel",
     "kinetic_energy",
     "mass_matrix",
@@ -39,4 +57,8 @@ __all__ = [
     "operational_inertia_inverse",
     "operational_space",
     "potential_energy",
+    "relative_pose",
+    "renumbering",
+    "scatter",
+    "with_hinge_frames",
 ]

@@ -67,12 +67,12 @@ def pushed(
     """A quantity with forces at nodes, which are one array f of the kernel."""
     nodes = tuple(sorted(forces))  # one kernel whatever the order
     found = kernel(mech, name, nodes, frame=frame)
-    given = {**arrays, "f": _stacked(forces, nodes)}
+    given = {**arrays, "f": side_by_side(forces, nodes)}
     asked = {key: value for key, value in options.items() if value is not None}
     return found(*[given[name] for name, _ in found.signature.inputs], **asked)
 
 
-def _stacked(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
+def side_by_side(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
     """The forces side by side (6 k,) or (batch, 6 k)."""
     parts = [floats(forces[name], f"the force on {name!r}") for name in names]
     if len(parts) == 1 and parts[0].shape == (6,):

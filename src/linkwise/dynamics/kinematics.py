@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.dynamics.kernels import Nodes, Status, kernel
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.viewpoint import check, viewpoint
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -70,7 +70,8 @@ def jacobian(
     q: ArrayLike,
     node: Nodes,
     *,
-    frame: Frame = "node",
+    frame: str = "node",
+    about: str | None = None,
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -79,15 +80,20 @@ def jacobian(
 
     Expression:
         J = B* φ* H*,   `J`, or `rot_W @ J` in world axes.
+    Source: 002, "Jacobian Matrix".
 
-    Its transpose takes forces (moment, force) at the nodes to the joint forces they act with.
+    Its transpose takes forces (moment, force) at the nodes to the joint forces they act with. The
+    velocity is always that against the world, whatever axes it is written in.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body, or several, whose rows stand one below the other.
-        frame: Axes: those of the "node" (as Pinocchio's LOCAL) or of the "world" (as its
-            LOCAL_WORLD_ALIGNED). The linear velocity is that of the node's origin in both.
+        frame: Axes: those of each "node" (as Pinocchio's LOCAL), of the "world" (as its
+            LOCAL_WORLD_ALIGNED), or of any node or body by its name.
+        about: The point whose linear velocity is meant, as if it were fixed on the node's body: by
+            default the node's own origin, else that of any node or body, or of the "world" (with
+            frame="world" Pinocchio's WORLD).
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -98,10 +104,16 @@ def jacobian(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    found = kernel(mech, "jacobian", node, frame=frame)
-    if out is status is threads is None:
-        return found(q)
-    return found(q, out=out, status=status, threads=threads)
+    if about is None and (frame == "node" or frame == "world"):
+        found = kernel(mech, "jacobian", node, frame=frame)
+        if out is status is threads is None:
+            return found(q)
+        return found(q, out=out, status=status, threads=threads)
+    check(mech, frame, about)
+    found = kernel(mech, "jacobian", node, frame="world")
+    J = found(q, out=out, status=status, threads=threads)
+    viewpoint(mech, q, node, frame, about).moved(J.reshape(*J.shape[:-2], -1, 6, mech.nv))
+    return J
 
 
 def node_velocity(
@@ -110,7 +122,8 @@ def node_velocity(
     v: ArrayLike,
     node: Nodes,
     *,
-    frame: Frame = "node",
+    frame: str = "node",
+    about: str | None = None,
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -125,7 +138,9 @@ def node_velocity(
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         node: Name of a node or body, or several, one after the other.
-        frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+        frame: Axes: those of each "node", of the "world", or of any node or body by its name.
+        about: The point whose linear velocity is meant, as if it were fixed on the node's body: by
+            default the node's own origin, else that of any node or body, or of the "world".
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -133,7 +148,13 @@ def node_velocity(
     Returns:
         (6 k,) for k nodes, or (batch, 6 k) [rad/s, m/s].
     """
-    found = kernel(mech, "node_velocity", node, frame=frame)
-    if out is status is threads is None:
-        return found(q, v)
-    return found(q, v, out=out, status=status, threads=threads)
+    if about is None and (frame == "node" or frame == "world"):
+        found = kernel(mech, "node_velocity", node, frame=frame)
+        if out is status is threads is None:
+            return found(q, v)
+        return found(q, v, out=out, status=status, threads=threads)
+    check(mech, frame, about)
+    found = kernel(mech, "node_velocity", node, frame="world")
+    V = found(q, v, out=out, status=status, threads=threads)
+    viewpoint(mech, q, node, frame, about).moved(V.reshape(*V.shape[:-1], -1, 6, 1))
+    return V

@@ -26,6 +26,7 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.diagonal_quantity import DIAGONAL
+from linkwise.dynamics.kinematic_quantity import KINEMATICS
 from linkwise.dynamics.open_chain_quantity import OPEN_CHAIN
 from linkwise.errors import ModelError, unknown_name
 
@@ -51,6 +52,7 @@ QUANTITIES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "potential_energy": lambda A, J: weight.T @ X,
     "operational_inertia": lambda A, J: (J @ A.inv @ J.T).inv,
     "operational_inertia_inverse": lambda A, J: J @ A.inv @ J.T,
+    **KINEMATICS,
     **OPEN_CHAIN,
     **DIAGONAL,
 }
