@@ -1,0 +1,194 @@
+"""Where the joints may be, how a step moves them, and which of them a limit holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.errors import ModelError
+from linkwise.model.hinges import Hinge
+from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array
+
+SLACK = 1e-9
+"""How far outside of its limits a coordinate may start [rad or m]: it is put back silently."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joints:
+    """Coordinates and freedoms of a mechanism, and what bounds them.
+
+    Attributes:
+        mech: The mechanism.
+        lower: Lower limits (nq,).
+        upper: Upper limits (nq,).
+        plain_q: Coordinates whose rate is a freedom: q_i' = v_j.
+        plain_v: Those freedoms.
+        others: The other hinges, with their places in q and in v.
+        cones: Quaternions with a largest turn: their place in q, the turn [rad], body index.
+        fixed: Freedoms that shall not move (nv,).
+        scale: Metric of the freedoms (nv,): 1 for a turn, 1/length² for a shift.
+    """
+
+    mech: Mechanism
+    lower: Array
+    upper: Array
+    plain_q: NDArray[np.int64]
+    plain_v: NDArray[np.int64]
+    others: tuple[tuple[Hinge, slice, slice], ...]
+    cones: tuple[tuple[slice, float, int], ...]
+    fixed: NDArray[np.bool_]
+    scale: Array
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """q (s, nq) after a step (s, nv), put back within limits."""
+        out = q.copy()
+        out[:, self.plain_q] += step[:, self.plain_v]
+        for hinge, in_q, in_v in self.others:
+            out[:, in_q] = hinge.integrate(q[:, in_q], step[:, in_v])
+        return self.within(out)
+
+    def within(self, q: Array) -> Array:
+        """The nearest coordinates within limits; q (s, nq) itself is changed."""
+        np.clip(q, self.lower, self.upper, out=q)
+        for part, largest, _ in self.cones:
+            turn = quaternion.log(q[:, part])
+            angle = np.linalg.norm(turn, axis=-1, keepdims=True)
+            if (angle > largest).any():
+                shrunk = quaternion.exp(turn * (largest / np.maximum(angle, largest)))
+                q[:, part] = np.where(angle > largest, shrunk, q[:, part])
+        return q
+
+    def held(self, q: Array, pull: Array) -> NDArray[np.bool_]:
+        """Freedoms (s, nv) that cannot follow the pull: fixed ones, and those at a limit."""
+        at = q[:, self.plain_q]
+        force = pull[:, self.plain_v]
+        below = (at <= self.lower[self.plain_q]) & (force < 0.0)
+        above = (at >= self.upper[self.plain_q]) & (force > 0.0)
+        found = np.empty(pull.shape, dtype=bool)
+        found[:] = self.fixed
+        found[:, self.plain_v] |= below | above
+        return found
+
+    def at_limit(self, q: Array) -> NDArray[np.bool_]:
+        """Coordinates (s, nq) that stand at a limit; a whole quaternion at its largest turn."""
+        found = (q <= self.lower) | (q >= self.upper)
+        for part, largest, _ in self.cones:
+            turn = np.linalg.norm(quaternion.log(q[:, part]), axis=-1)
+            found[:, part] |= (turn >= largest * (1.0 - 1e-9))[:, None]
+        return found
+
+    def names(self, at: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Names of the hinges of some coordinates (nq,)."""
+        starts, bodies = self.mech.q_start, self.mech.bodies
+        hit = [k for k in range(len(bodies)) if at[starts[k] : starts[k + 1]].any()]
+        return tuple(bodies[k].hinge_name for k in hit)
+
+    def check(self, q: Array) -> None:
+        """Raises for coordinates outside of their limits, with their names."""
+        far = np.maximum(self.lower - q, q - self.upper).max(axis=0, initial=-np.inf)
+        if (far > SLACK).any():
+            i = int(np.argmax(far))
+            raise ModelError(
+                f"q0 is outside of the limits of {self.mech.coordinate_names[i]!r} by "
+                f"{far[i]:.4g}: they are {self.lower[i]:.6g} to {self.upper[i]:.6g}. Start within "
+                "them, or ask for limits=False."
+            )
+        for part, largest, k in self.cones:
+            turn = float(np.linalg.norm(quaternion.log(q[:, part]), axis=-1).max(initial=0.0))
+            if turn > largest + SLACK:
+                raise ModelError(
+                    f"q0 is outside of the limits of {self.mech.bodies[k].hinge_name!r}: it is "
+                    f"turned by {turn:.6g} rad, and {largest:.6g} is allowed."
+                )
+
+    def random(self, near: Array, rng: np.random.Generator) -> Array:
+        """Random coordinates within limits, one for each row of `near` (s, nq).
+
+        What is fixed stays as it is there, and what shifts without limits stays within a metre.
+        """
+        mech = self.mech
+        units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
+        around = np.where([unit == "m" for unit in units], near, 0.0)
+        half = np.where([unit == "m" for unit in units], 1.0, np.pi)
+        low = np.where(np.isfinite(self.lower), self.lower, np.minimum(around, self.upper) - half)
+        high = np.where(np.isfinite(self.upper), self.upper, np.maximum(around, self.lower) + half)
+        q = low + (high - low) * rng.random(near.shape)
+        for k, body in enumerate(mech.bodies):
+            start, stop = (int(i) for i in mech.q_start[k : k + 2])
+            part = body.hinge.quaternion
+            if self.fixed[mech.v_start[k] : mech.v_start[k + 1]].any():
+                q[:, start:stop] = near[:, start:stop]
+            elif part is not None:
+                turn = quaternion.random(rng, (len(q),))
+                if body.drive.max_angle < np.pi and self.cones:
+                    shrunk = quaternion.log(turn) * (body.drive.max_angle / np.pi)
+                    turn = quaternion.exp(shrunk)
+                q[:, start + part.start : start + part.stop] = turn
+        return self.within(q)
+
+    def start(self) -> Array:
+        """Where to begin (nq,): neutral, or the middle of the range where neutral is outside."""
+        q = self.mech.neutral()
+        outside = (q < self.lower) | (q > self.upper)
+        with np.errstate(invalid="ignore"):  # no limits: inf - inf
+            middle = 0.5 * (self.lower + self.upper)
+        middle = np.where(np.isfinite(middle), middle, q)
+        return self.within(np.where(outside, middle, q)[None])[0]
+
+
+def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float) -> Joints:
+    """What may move, and how far.
+
+    Args:
+        mech: The mechanism.
+        hold: Hinges (or their bodies) that shall stay where they are.
+        limits: Whether the limits of the hinges count.
+        length: What a shift is measured by [m].
+    """
+    plain_q, plain_v = list[int](), list[int]()
+    others, cones = list[tuple[Hinge, slice, slice]](), list[tuple[slice, float, int]]()
+    scale = np.ones(mech.nv)
+    for k, body in enumerate(mech.bodies):
+        q0, q1 = (int(i) for i in mech.q_start[k : k + 2])
+        v0, v1 = (int(i) for i in mech.v_start[k : k + 2])
+        if v0 == v1:
+            continue
+        if is_plain(body.hinge):
+            plain_q.extend(range(q0, q1))
+            plain_v.extend(range(v0, v1))
+        else:
+            others.append((body.hinge, slice(q0, q1), slice(v0, v1)))
+        part = body.hinge.quaternion
+        if limits and part is not None and body.drive.max_angle < np.pi:
+            cones.append((slice(q0 + part.start, q0 + part.stop), body.drive.max_angle, k))
+        H = body.hinge.hinge_map(body.hinge.neutral())
+        turns = np.linalg.norm(H[:, :3], axis=-1) > 1e-9
+        scale[v0:v1] = np.where(turns, 1.0, 1.0 / length**2)
+    fixed = np.zeros(mech.nv, dtype=bool)
+    for name in [hold] if isinstance(hold, str) else hold:
+        fixed[mech.v_slice(name)] = True
+    far = np.full(mech.nq, np.inf)
+    return Joints(
+        mech,
+        mech.lower if limits else -far,
+        mech.upper if limits else far,
+        np.array(plain_q, dtype=np.int64),
+        np.array(plain_v, dtype=np.int64),
+        tuple(others),
+        tuple(cones),
+        fixed,
+        scale,
+    )
+
+
+def is_plain(hinge: Hinge) -> bool:
+    """Whether q' = v, freedom by freedom."""
+    while isinstance(hinge, Reversed):
+        hinge = hinge.hinge
+    return type(hinge).qdot is Hinge.qdot and type(hinge).integrate is Hinge.integrate

@@ -1,0 +1,280 @@
+"""Inverse kinematics: the joints that take nodes to their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.inverse_kinematics import reach
+from linkwise.dynamics.inverse_kinematics.coupled import Couplings, couplings, tightened
+from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
+from linkwise.dynamics.inverse_kinematics.solution import Solution
+from linkwise.dynamics.inverse_kinematics.solve import SLOW, Problem, Samples, solve
+from linkwise.dynamics.inverse_kinematics.step import Kernels, kernels
+from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
+from linkwise.dynamics.inverse_kinematics.verdict import verdicts
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+AT_LEAST = 16
+"""Samples that are searched side by side at least: so many take hardly longer than one."""
+
+
+def inverse_kinematics(
+    mech: Mechanism,
+    targets: Mapping[str, TargetLike],
+    q0: ArrayLike | None = None,
+    *,
+    hold: Iterable[str] = (),
+    limits: bool = True,
+    tolerance: float | tuple[float, float] = 1e-6,
+    iterations: int = 100,
+    restarts: int = 30,
+    seed: int | np.random.Generator = 0,
+) -> Solution:
+    """Joint positions that take nodes to their targets, or as near as can be found.
+
+    Expression of a step:
+        δ = (J* W J + N)⁻¹ J* W e,   `(mass + N).inv @ (J.T @ f)`
+    where 𝓜 = H φ (B W B*) φ* H* is the mass matrix of a mechanism that has no inertia but the
+    weights W of the errors e at its nodes, N = λ is damping in the place of armature, and f = W e.
+
+    Derived form:
+        (I − H ψ K)* D⁻¹ H ψ B f: the recursions of forward dynamics, O(n) for any number of nodes.
+
+    Source: 000 section 5 and 004 reference [4] (Rodriguez and Scheid 1987), who have it for one
+    arm that is not redundant, without N.
+
+    Any hinges and any tree; loops are left open, couplings are obeyed. The search begins at q0 and
+    goes downhill; where that ends short of the targets, it begins again at random positions within
+    the limits. What it returns is always within the limits.
+
+    Args:
+        mech: The mechanism.
+        targets: What is asked of nodes, by their names (or bodies'): a `Pose`, a position (3,), a
+            homogeneous matrix (4, 4) or a `Target`, which also knows orientations alone,
+            directions, weights and batches.
+        q0: Where to begin (nq,), or (batch, nq); by default at neutral, or mid-range where that is
+            outside of the limits. A solution near it is what one gets in general.
+        hold: Hinges (by their names or their bodies') that stay as they are in q0.
+        limits: Whether the limits of the hinges count.
+        tolerance: Largest error of a target that is reached, for positions [m] and orientations
+            [rad] alike, or one for each.
+        iterations: Steps of one search, at most.
+        restarts: How many more searches there are, at most, if the first one fails.
+        seed: For where they begin, or a generator.
+
+    Returns:
+        A `Solution`: q, whether the targets were reached, how far from them it ended, and why.
+
+    Raises:
+        UnknownNameError: A node or hinge that the mechanism does not have.
+        ModelError: A target that asks for nothing or is not finite, a node that no hinge moves, q0
+            off the manifold or outside of the limits.
+        ShapeError: An array of the wrong shape.
+    """
+    nodes = _nodes(targets)
+    held = (hold,) if isinstance(hold, str) else tuple(hold)
+    length = _length(mech, nodes)
+    asked = goals(targets, length)
+    setting = _setting(mech, nodes, held, length, limits=bool(limits))
+    movable = setting.joints
+    begin, batch = _begin(setting, q0, asked.batch)
+    count = len(begin)
+    if asked.batch is None and count > 1:  # one target for many starts
+        asked = replace(asked, **{x: np.repeat(getattr(asked, x), count, 0) for x in _ARRAYS})
+    most = _whole(iterations, "iterations", 1)
+    problem = Problem(
+        asked, movable, setting.couplings, setting.kernels, _tolerance(tolerance), most
+    )
+    best = solve(problem, begin, np.arange(count))
+    starts = np.ones(count, dtype=np.int64)
+    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([seed, 1987])
+    best = _shaken(problem, best, rng)
+    _again(problem, begin, best, starts, _whole(restarts, "restarts", 0), rng)
+    return _solution(problem, best, starts, batch)
+
+
+_ARRAYS = ("p", "rot", "heading")
+
+SHAKE = 0.03
+"""How far joints are shaken [rad, or of the mechanism's size]."""
+
+
+def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> Samples:
+    """Searches that came to rest short of their targets go on from nearby, once.
+
+    A stretched arm that is asked to come straight back is not pulled at any joint: its error is
+    stationary, though not least. A little to the side it bends.
+    """
+    width = best.history.shape[1]
+    longer = np.full((len(best.q), width - 1), np.nan)
+    best = replace(best, history=np.concatenate([best.history, longer], axis=1))
+    rows = np.flatnonzero(~best.reached & best.settled)
+    step = rng.standard_normal((len(rows), problem.joints.mech.nv))
+    step = np.where(problem.joints.fixed, 0.0, SHAKE * step / np.sqrt(problem.joints.scale))
+    start = problem.couplings.followed(problem.joints.moved(best.q[rows], step))
+    fit = ~problem.couplings.outside(start)
+    rows, start = rows[fit], start[fit]
+    if not len(rows):
+        return best
+    found = solve(problem, start, rows)
+    for i, at in enumerate(rows.tolist()):
+        if found.cost[i] < (1.0 - SLOW) * best.cost[at]:
+            before, last = int(best.iterations[at]), best.history[at, best.iterations[at]]
+            more = np.minimum(found.history[i, : int(found.iterations[i]) + 1], last)
+            history = best.history[at].copy()
+            history[before : before + len(more)] = more  # the least error so far
+            best.take(at, found, i)
+            best.history[at], best.iterations[at] = history, before + len(more) - 1
+    return best
+
+
+def _again(
+    problem: Problem,
+    begin: Array,
+    best: Samples,
+    starts: NDArray[np.int64],
+    restarts: int,
+    rng: np.random.Generator,
+) -> None:
+    """Searches from elsewhere for the targets that were not reached; `best` is brought forward."""
+    each = 1
+    while restarts:
+        missing = np.flatnonzero(~best.reached)
+        if not len(missing):
+            return
+        each = min(restarts, max(each, AT_LEAST // len(missing), 1))
+        which = np.repeat(missing, each)
+        drawn = problem.couplings.followed(problem.joints.random(begin[which], rng))
+        keep = ~problem.couplings.outside(drawn)
+        which, drawn = which[keep], drawn[keep]
+        found = solve(problem, drawn, which, first_only=True)
+        starts[missing] += each
+        restarts -= each
+        each *= 2  # those that are left are the hard ones
+        # The least error of each target's samples: those that reached it come first.
+        order = np.lexsort((found.cost, ~found.reached)).tolist()
+        for i in reversed(order):
+            at = int(which[i])
+            if (found.reached[i], -found.cost[i]) > (best.reached[at], -best.cost[at]):
+                best.take(at, found, i)
+                best.history[at, found.history.shape[1] :] = np.nan
+
+
+def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
+    """What positions are measured by [m]; raises for nodes that cannot move."""
+    key = ("inverse_kinematics length", nodes)
+    found = mech.kept.get(key)
+    if found is None:
+        for node in nodes:
+            if reach.from_ground(mech, node, limits=False) is None:
+                raise ModelError(f"no hinge moves {node!r}: it is fixed to the ground.")
+        found = mech.kept[key] = reach.size(mech, nodes)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Setting:
+    """What does not depend on where the targets are; kept with the mechanism."""
+
+    joints: Joints
+    couplings: Couplings
+    kernels: Kernels
+
+
+def _setting(
+    mech: Mechanism, nodes: tuple[str, ...], hold: tuple[str, ...], length: float, *, limits: bool
+) -> _Setting:
+    key = ("inverse_kinematics", nodes, hold, limits)
+    found = mech.kept.get(key)
+    if found is None:
+        movable = joints(mech, hold, limits=limits, length=length)
+        moved = {k for node in nodes for k in reach.path(mech, mech.node(node).body)}
+        coupled = couplings(mech, moved, limits=limits)
+        if coupled.rows and limits:
+            lower, upper = tightened(coupled, movable.lower, movable.upper)
+            movable = replace(movable, lower=lower, upper=upper)
+        touched = {j for k in moved for j in range(*mech.v_start[k : k + 2].tolist())}
+        idle = np.ones(mech.nv, dtype=bool)
+        idle[[*touched, *coupled.freedom.values()]] = False
+        movable = replace(movable, fixed=movable.fixed | idle)
+        found = _Setting(movable, coupled, kernels(mech, nodes, coupled=bool(coupled.rows)))
+        mech.kept[key] = found
+    return found
+
+
+def _nodes(targets: Mapping[str, TargetLike]) -> tuple[str, ...]:
+    if not isinstance(targets, Mapping) or not targets:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(
+            "targets must say what is asked of which node, as in {'hand': pose}; found "
+            f"{targets!r}."
+        )
+    return tuple(targets)
+
+
+def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[Array, bool]:
+    """Where each search begins (batch, nq), and whether there is a batch."""
+    movable, mech = setting.joints, setting.joints.mech
+    q = movable.start() if q0 is None else mech.check_q(q0)
+    if q.ndim > 2 or (q.ndim == 2 and batch not in (None, len(q))):
+        many = "(batch, nq)" if batch is None else f"({batch}, {mech.nq}) as targets are"
+        raise ShapeError(f"q0 has shape {q.shape}; it must be ({mech.nq},) or {many}.")
+    rows = np.array(np.atleast_2d(q))
+    if mech.couplings:
+        rows = mech.couple(rows)
+    if q0 is not None:
+        movable.check(rows)
+    rows = movable.within(rows)
+    beyond = setting.couplings.outside(rows)
+    if beyond.any():
+        i = int(np.flatnonzero(beyond)[0])
+        names = movable.names(setting.couplings.beyond(rows[i]))
+        raise ModelError(
+            f"the search cannot begin where couplings take {', '.join(map(repr, names))} beyond "
+            "limits. Give a q0 at which all coordinates that follow others are within theirs."
+        )
+    if batch is not None and len(rows) != batch:
+        rows = np.repeat(rows, batch, axis=0)
+    return rows, batch is not None or q.ndim == 2
+
+
+def _tolerance(value: float | tuple[float, float]) -> tuple[float, float]:
+    """Largest angle and largest distance."""
+    pair = np.asarray(value, dtype=np.float64)
+    if pair.shape not in ((), (2,)) or not (pair > 0.0).all():
+        raise ModelError(
+            f"tolerance is {value!r}; it must be a positive number, or one for positions [m] and "
+            "one for orientations [rad]."
+        )
+    return (float(pair), float(pair)) if pair.ndim == 0 else (float(pair[1]), float(pair[0]))
+
+
+def _whole(value: int, what: str, least: int) -> int:
+    if int(value) != value or value < least:
+        raise ModelError(f"{what} is {value!r}; it must be a whole number, at least {least}.")
+    return int(value)
+
+
+def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch: bool) -> Solution:
+    goals, movable = problem.goals, problem.joints
+    sizes = problem.sizes(best.error)
+    limits, reasons = verdicts(problem, best, starts)
+    turned = goals.turned | goals.pointed
+    found = Solution(
+        best.q,
+        best.reached,
+        {n: sizes[:, i, 1] for i, n in enumerate(goals.nodes) if goals.placed[i]},
+        {n: sizes[:, i, 0] for i, n in enumerate(goals.nodes) if turned[i]},
+        best.iterations,
+        starts,
+        best.history[:, : int(best.iterations.max(initial=0)) + 1],
+        movable.at_limit(best.q),
+        limits,
+        reasons,
+    )
+    return found if batch else found[0]

@@ -1,0 +1,259 @@
+"""What a node is asked for: a position, an orientation, both, or a direction to point in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.inverse_kinematics.step import weight_numbers
+from linkwise.errors import ModelError, ShapeError
+from linkwise.spatial import quaternion, rotation
+from linkwise.spatial.array import Array, ArrayLike, floats, unit
+from linkwise.spatial.pose import Pose
+
+TargetLike: TypeAlias = "Target | Pose | ArrayLike"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """What is asked of one node, in world axes; what is None is left free.
+
+    Attributes:
+        position: Of the node's origin (3,) or (batch, 3) [m].
+        orientation: Of its axes: rotation matrix rot_WN (3, 3) or (batch, 3, 3), or unit
+            quaternion (w, x, y, z) (4,) or (batch, 4).
+        direction: Where `axis` of the node shall point to (3,) or (batch, 3), of any length; the
+            turn about it is left free. Not together with an orientation.
+        axis: In the node's axes, for `direction`.
+        weight: How much this target counts beside others.
+        orientation_weight: How much its orientation counts beside its position; with 1, one radian
+            counts as much as an error as large as the mechanism.
+    """
+
+    position: ArrayLike | None = None
+    orientation: ArrayLike | None = None
+    direction: ArrayLike | None = None
+    axis: ArrayLike = (0.0, 0.0, 1.0)
+    weight: float = 1.0
+    orientation_weight: float = 1.0
+
+    @staticmethod
+    def of(value: TargetLike, node: str) -> Target:
+        """A target from a target, a pose, a position (3,) or a homogeneous matrix (4, 4)."""
+        if isinstance(value, Target):
+            return value
+        if isinstance(value, Pose):
+            return Target(position=value.p, orientation=value.rot)
+        array = floats(value, f"the target of {node!r}")
+        if array.shape == (3,):
+            return Target(position=array)
+        if array.shape == (4, 4):
+            pose = Pose.from_matrix(array)
+            return Target(position=pose.p, orientation=pose.rot)
+        raise ShapeError(
+            f"the target of {node!r} has shape {array.shape}; it can be a Pose, a position (3,) or "
+            "a homogeneous matrix (4, 4). For an orientation, a direction or a batch say which: "
+            "lw.Target(orientation=...), lw.Target(position=...)."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goals:
+    """The targets of all nodes, as arrays over (batch, nodes).
+
+    Attributes:
+        nodes: Names.
+        batch: Number of targets; None if they came without the batch axis.
+        p: Positions (batch, k, 3) [m]; zeros where there is none.
+        rot: Orientations (batch, k, 3, 3); the identity where there is none.
+        heading: Directions to point in (batch, k, 3).
+        axis: What shall point there, in node axes (k, 3).
+        placed: Which nodes have a position (k,).
+        turned: Which nodes have an orientation (k,).
+        pointed: Which nodes have a direction (k,).
+        weights: Of errors of each node, three angular and three linear (k, 6).
+    """
+
+    nodes: tuple[str, ...]
+    batch: int | None
+    p: Array
+    rot: Array
+    heading: Array
+    axis: Array
+    placed: NDArray[np.bool_]
+    turned: NDArray[np.bool_]
+    pointed: NDArray[np.bool_]
+    weights: Array
+
+    def payloads(self) -> list[Array]:
+        """The weight W of each node as the ten numbers of an inertia."""
+        found = list[Array]()
+        for i in range(len(self.nodes)):
+            turn, shift = self.weights[i, [0, 3]]
+            theta = turn * np.eye(3)
+            if self.pointed[i]:  # the turn about the axis is free
+                theta = theta - turn * np.outer(self.axis[i], self.axis[i])
+            found.append(weight_numbers(float(shift), theta))
+        return found
+
+    def error(self, rows: Array, which: NDArray[np.int64]) -> Array:
+        """Errors e (s, k, 6), (angular, linear) in node axes: the twist that would undo them.
+
+        Args:
+            rows: Poses of the nodes (s, k, 3, 4).
+            which: For each sample, which target of the batch it is after (s,).
+        """
+        e = np.zeros((*rows.shape[:2], 6))
+        back = np.swapaxes(rows[..., :3], -1, -2)
+        if self.placed.any():
+            gap = self.p[which] - rows[..., 3]
+            e[..., 3:] = (back @ gap[..., None])[..., 0] * self.placed[:, None]
+        if self.turned.any():
+            turns = _log(back @ self.rot[which])
+            e[..., :3] = turns if self.turned.all() else turns * self.turned[:, None]
+        if self.pointed.any():
+            i = np.flatnonzero(self.pointed)
+            wanted = (back[:, i] @ self.heading[which][:, i][..., None])[..., 0]
+            e[:, i, :3] = _turn_to(np.broadcast_to(self.axis[i], wanted.shape), wanted)
+        return e
+
+
+def _log(rot: Array) -> Array:
+    """The rotation vector (..., 3); near a half turn through quaternions, else directly."""
+    s = np.empty(rot.shape[:-1])
+    s[..., 0] = rot[..., 2, 1] - rot[..., 1, 2]
+    s[..., 1] = rot[..., 0, 2] - rot[..., 2, 0]
+    s[..., 2] = rot[..., 1, 0] - rot[..., 0, 1]
+    s *= 0.5  # sin θ times the axis
+    c = 0.5 * (np.trace(rot, axis1=-2, axis2=-1) - 1.0)
+    sine = np.sqrt((s * s).sum(axis=-1))
+    grow = np.arctan2(sine, c) / np.maximum(sine, 1e-300)
+    out: Array = np.where((sine > 1e-12)[..., None], s * grow[..., None], s)
+    far = c < -0.9
+    if far.any():
+        out[far] = rotation.log(rot[far])
+    return out
+
+
+def _turn_to(a: Array, b: Array) -> Array:
+    """The shortest turn (..., 3) that takes the unit vector a to the direction of b."""
+    normal: Array = np.cross(a, b)
+    sine = np.linalg.norm(normal, axis=-1)
+    cosine = np.sum(a * b, axis=-1)
+    angle = np.arctan2(sine, cosine)
+    helper = np.where(np.abs(a[..., :1]) < 0.6, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    any_normal: Array = np.cross(a, helper)
+    any_normal /= np.linalg.norm(any_normal, axis=-1, keepdims=True)
+    small = (sine < 1e-12)[..., None]
+    normal = np.where(small, any_normal, normal / np.maximum(sine, 1e-300)[..., None])
+    return normal * angle[..., None]
+
+
+def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
+    """Targets as arrays; raises for what cannot be meant.
+
+    Args:
+        targets: What is asked, by the name of a node or body.
+        length: An error in position as large as this counts as one radian [m].
+    """
+    nodes = tuple(targets)
+    asked = [Target.of(targets[node], node) for node in nodes]
+    parts = [_checked(target, node) for target, node in zip(asked, nodes, strict=True)]
+    sizes = {
+        len(x)
+        for part in parts
+        for x, axes in zip(part, (1, 2, 1), strict=True)
+        if x is not None and x.ndim > axes
+    }
+    if len(sizes) > 1:
+        raise ShapeError(
+            f"targets come in batches of {' and '.join(str(n) for n in sorted(sizes))}; all must "
+            "be of one size, or without the batch axis."
+        )
+    batch = sizes.pop() if sizes else None
+    count, k = batch if batch is not None else 1, len(nodes)
+    p, rot, heading = np.zeros((count, k, 3)), np.zeros((count, k, 3, 3)), np.zeros((count, k, 3))
+    rot[:] = np.eye(3)
+    axis, weights = np.zeros((k, 3)), np.zeros((k, 2))
+    for i, (place, turn, direction) in enumerate(parts):
+        if place is not None:
+            p[:, i] = place
+            weights[i, 1] = asked[i].weight / length**2
+        if turn is not None:
+            rot[:, i] = turn
+            weights[i, 0] = asked[i].weight * asked[i].orientation_weight
+        if direction is not None:
+            heading[:, i] = direction
+            axis[i] = unit(asked[i].axis, f"the axis of the target of {nodes[i]!r}")
+            weights[i, 0] = asked[i].weight * asked[i].orientation_weight
+    has = np.array([[x is not None for x in part] for part in parts])
+    return Goals(
+        *(nodes, batch, p, rot, heading, axis, has[:, 0], has[:, 1], has[:, 2]),
+        np.repeat(weights, 3, axis=1),
+    )
+
+
+def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Array | None]:
+    """Position, rotation matrix and unit direction, each alone or a batch."""
+    what = f"the target of {node!r}"
+    if target.orientation is not None and target.direction is not None:
+        raise ModelError(
+            f"{what} has an orientation and a direction; the orientation says all: leave one out."
+        )
+    if target.position is target.orientation is target.direction is None:
+        raise ModelError(f"{what} asks for nothing: give a position, orientation or direction.")
+    for name in ("weight", "orientation_weight"):
+        value = floats(getattr(target, name), f"{name} of {what}")
+        if value.ndim or not 0.0 < float(value) < np.inf:
+            raise ModelError(f"{name} of {what} is {value}; it must be a positive number.")
+    position = None if target.position is None else _rows(target.position, f"position of {what}")
+    direction = None
+    if target.direction is not None:
+        direction = _rows(target.direction, f"direction of {what}")
+        size = np.linalg.norm(direction, axis=-1, keepdims=True)
+        if not (size > 0.0).all():
+            raise ModelError(f"direction of {what} is the zero vector; it must point somewhere.")
+        direction = direction / size
+    orientation = None
+    if target.orientation is not None:
+        orientation = _orientation(target.orientation, f"orientation of {what}")
+    return position, orientation, direction
+
+
+def _rows(value: ArrayLike, what: str) -> Array:
+    array = _finite(value, what)
+    if array.ndim not in (1, 2) or array.shape[-1] != 3:
+        raise ShapeError(f"{what} has shape {array.shape}; it must be (3,) or (batch, 3).")
+    return array
+
+
+def _finite(value: ArrayLike, what: str) -> Array:
+    array = floats(value, what)
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} is not finite: {np.array2string(array, threshold=12)}.")
+    return array
+
+
+def _orientation(value: ArrayLike, what: str) -> Array:
+    array = _finite(value, what)
+    if array.ndim in (2, 3) and array.shape[-2:] == (3, 3):
+        error = float(np.max(rotation.deviation(array), initial=0.0))
+        if error > 1e-6:
+            raise ModelError(
+                f"{what} is not a rotation matrix: rot^T rot differs from 1 by {error:.2g}."
+            )
+        return array
+    if array.ndim in (1, 2) and array.shape[-1] == 4:
+        size = np.linalg.norm(array, axis=-1)
+        if np.max(np.abs(size - 1.0), initial=0.0) > 1e-6:
+            worst = float(size.flat[np.argmax(np.abs(size - 1.0))])
+            raise ModelError(f"{what} is a quaternion of length {worst:.6g}; it must be 1.")
+        return quaternion.to_matrix(quaternion.normalise(array))
+    raise ShapeError(
+        f"{what} has shape {array.shape}; it must be a rotation matrix (3, 3) or a quaternion "
+        "(w, x, y, z) (4,), alone or in a batch."
+    )

@@ -1,0 +1,496 @@
+"""Inverse kinematics: its step against matrices, limits, singular poses, verdicts, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics, reach
+from linkwise.dynamics.inverse_kinematics.step import STEP, kernels, weight_numbers, weightless
+from linkwise.spatial import quaternion, rotation
+from tests.dense_kinematics import node_jacobian
+from tests.dynamics.mechanisms import TREES, close, tree
+
+PUMA = lw.models.puma560()
+ARM = lw.models.seven_dof_arm()
+HUMANOID = lw.models.humanoid()
+
+
+def pose(mech: lw.Mechanism, q: np.ndarray, node: str) -> lw.Pose:
+    """Where a node is, by the plain recursion: nothing that is compiled."""
+    return mech.pose(q, node)
+
+
+def is_within(mech: lw.Mechanism, q: np.ndarray) -> bool:
+    return bool(((q >= mech.lower) & (q <= mech.upper)).all())
+
+
+# ----------------------------------------------------------------------------------- the step
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_recursive_step_is_the_dense_one(name):
+    """(J* W J + N)⁻¹ J* W e by matrices, with some freedoms held; any hinges, two nodes."""
+    mech = tree(name)
+    nodes = ("tool", mech.bodies[1].name)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        q, e = mech.random(rng), rng.standard_normal(12)
+        noise = 10.0 ** rng.uniform(-4, 0, mech.nv)
+        held = rng.random(mech.nv) < 0.2
+        W, payloads = np.zeros((12, 12)), []
+        for i in range(2):
+            mass, spread = rng.uniform(0.1, 3.0), rng.standard_normal((3, 3))
+            theta = spread @ spread.T
+            W[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = theta
+            W[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = mass * np.eye(3)
+            payloads.append(weight_numbers(mass, theta))
+        found = kernels(mech, nodes).step(q, W @ e, *payloads, noise, held.astype(float))
+        J = np.concatenate([node_jacobian(mech, q, node) for node in nodes])
+        A = (J.T @ W @ J + np.diag(noise))[np.ix_(~held, ~held)]
+        expected = np.zeros(mech.nv)
+        expected[~held] = np.linalg.solve(A, (J.T @ W @ e)[~held])
+        # The normal equations have a condition of up to 1e6 or so: 1e-9 is what they can give.
+        close(found, expected, 1e-9)
+
+
+def test_hardly_damped_steps_keep_their_digits():
+    """With N = 1e-10 at a singular pose, in which J* W J has rank 5 of 6."""
+    q = np.zeros(6)
+    payload = weight_numbers(1.0, np.eye(3))
+    noise = np.full(6, 1e-10)
+    J = node_jacobian(PUMA, q, "flange")
+    assert np.linalg.matrix_rank(J) == 5
+    e = J @ np.array([0.1, -0.2, 0.3, 0.1, 0.2, -0.1])  # what can be undone
+    found = kernels(PUMA, ("flange",)).step(q, e, payload, noise, np.zeros(6))
+    expected = np.linalg.lstsq(
+        np.concatenate([J, np.diag(np.sqrt(noise))]), np.concatenate([e, np.zeros(6)]), rcond=None
+    )[0]
+    close(found, expected, 1e-4)  # six digits are lost to the square, six to 1e-10
+    close(J @ found, e, 1e-8)
+
+
+def test_the_step_is_derived_as_forward_dynamics_is():
+    derivation = lw.derive(STEP)
+    assert str(derivation.result) == "(I - H ψ′ K′)* D′⁻¹ H ψ′ B f"
+    assert {"inverse by recursion", "whitened propagation"} <= {
+        s.identity for s in derivation.steps
+    }
+
+
+def test_weights_are_the_only_inertia_of_the_twin():
+    twin = weightless(HUMANOID)
+    assert twin.total_mass == 0.0 and twin.nq == HUMANOID.nq
+    assert not twin.inertias.J.any()
+
+
+def test_the_pull_is_the_slope_of_the_error():
+    """J* W e is minus the derivative of ½ e* W e, far from the target too."""
+    mech = tree("every hinge, armature")
+    rng = np.random.default_rng(4)
+    q, there = mech.random(rng), pose(mech, mech.random(rng), "tool")
+
+    def error(at: np.ndarray) -> np.ndarray:
+        here = pose(mech, at, "tool")
+        turn = rotation.log(here.rot.T @ there.rot)
+        return np.concatenate([turn, here.rot.T @ (there.p - here.p)])
+
+    weight = np.repeat([2.0, 0.7], 3)
+    pull = kernels(mech, ("tool",)).pull(q, weight * error(q))
+    h = 1e-6
+    for i in range(mech.nv):
+        ends = [mech.integrate(q, s * h * np.eye(mech.nv)[i]) for s in (1.0, -1.0)]
+        up, down = (0.5 * (error(at) * weight * error(at)).sum() for at in ends)
+        assert abs((up - down) / (2 * h) + pull[i]) < 1e-7 * (1 + abs(pull[i]))
+
+
+# ------------------------------------------------------------------------------ what is asked
+
+
+def test_pose_position_orientation_and_direction():
+    there = pose(PUMA, PUMA.random(5), "flange")
+    found = inverse_kinematics(PUMA, {"flange": there})
+    here = pose(PUMA, found.q, "flange")
+    assert found.reached and np.linalg.norm(here.p - there.p) <= 1e-6
+    assert np.linalg.norm(rotation.log(here.rot.T @ there.rot)) <= 1e-6
+    assert found.position_error["flange"] == pytest.approx(np.linalg.norm(here.p - there.p))
+
+    found = inverse_kinematics(PUMA, {"flange": there.p})
+    assert found.reached and not found.orientation_error
+    assert np.linalg.norm(pose(PUMA, found.q, "flange").p - there.p) <= 1e-6
+
+    for orientation in (there.rot, quaternion.from_matrix(there.rot)):
+        found = inverse_kinematics(PUMA, {"flange": Target(orientation=orientation)})
+        here = pose(PUMA, found.q, "flange")
+        assert found.reached and not found.position_error
+        assert np.linalg.norm(rotation.log(here.rot.T @ there.rot)) <= 1e-6
+
+    asked = Target(position=there.p, direction=(0.0, 0.0, -2.0), axis=(1.0, 0.0, 0.0))
+    found = inverse_kinematics(PUMA, {"flange": asked})
+    here = pose(PUMA, found.q, "flange")
+    assert found.reached and np.linalg.norm(here.p - there.p) <= 1e-6
+    assert np.linalg.norm(here.rot[:, 0] - [0.0, 0.0, -1.0]) <= 1e-6
+
+    found = inverse_kinematics(PUMA, {"flange": there.matrix})
+    assert found.reached
+
+
+def test_a_direction_opposite_to_where_the_axis_points():
+    there = -pose(ARM, ARM.neutral(), "hand").rot[:, 2]
+    found = inverse_kinematics(ARM, {"hand": Target(direction=there)}, ARM.neutral())
+    assert found.reached
+    assert pose(ARM, found.q, "hand").rot[:, 2] @ there == pytest.approx(1.0)
+
+
+def test_several_nodes_on_a_floating_base():
+    q = HUMANOID.random(11)
+    nodes = ["left_hand", "right_hand"]
+    asked = {node: pose(HUMANOID, q, node) for node in nodes}
+    found = inverse_kinematics(HUMANOID, asked)
+    assert found.reached and is_within(HUMANOID, found.q)
+    for node in nodes:
+        here = pose(HUMANOID, found.q, node)
+        assert np.linalg.norm(here.p - asked[node].p) <= 1e-6
+        assert np.linalg.norm(rotation.log(here.rot.T @ asked[node].rot)) <= 1e-6
+    HUMANOID.check_q(found.q)
+
+
+def test_weights_decide_who_gives_way():
+    """A slider pulled to +1 and to -1 with weights w: ends where w (x - 1) + (x + 1) = 0."""
+    b = lw.Builder("slider")
+    b.body("left", hinge=lw.Prismatic((1, 0, 0)))
+    mech = b.build().with_node("right", "left", (0.5, 0.0, 0.0))
+    for weight in (0.1, 1.0, 30.0):
+        asked = {
+            "left": Target(position=(1.0, 0.0, 0.0), weight=weight),
+            "right": Target(position=(-0.5, 0.0, 0.0)),
+        }
+        found = inverse_kinematics(mech, asked, restarts=0)
+        assert not found.reached
+        close(found.q, np.array([(weight - 1.0) / (weight + 1.0)]), 1e-6, scale=1.0)
+
+
+def test_what_is_held_and_what_takes_no_part_stays():
+    q0 = HUMANOID.random(2)
+    base = HUMANOID.bodies[0].name
+    there = pose(HUMANOID, q0, "left_hand").p + np.array([0.02, 0.01, -0.03])
+    for seed in range(3):  # restarts too leave them alone
+        found = inverse_kinematics(HUMANOID, {"left_hand": there}, q0, hold=[base], seed=seed)
+        assert found.reached
+        moved = np.flatnonzero(found.q != q0)
+        on_the_way = reach.path(HUMANOID, HUMANOID.node("left_hand").body)[1:]
+        allowed = {
+            i for k in on_the_way for i in range(HUMANOID.q_start[k], HUMANOID.q_start[k + 1])
+        }
+        assert len(moved) and set(moved.tolist()) <= allowed
+
+
+# ----------------------------------------------------------------------------------- batches
+
+
+def test_a_batch_is_its_targets_one_by_one():
+    rng = np.random.default_rng(0)
+    q = np.stack([ARM.random(rng) for _ in range(9)])
+    there = lw.forward_kinematics(ARM, q, "hand")
+    many = inverse_kinematics(ARM, {"hand": there}, restarts=0)
+    assert many.q.shape == (9, 7) and many.reached.shape == (9,)
+    for i, one in enumerate(many):
+        alone = inverse_kinematics(ARM, {"hand": there[i]}, restarts=0)
+        assert bool(one.reached) == bool(alone.reached)
+        if alone.reached and "step" in alone.reason:
+            close(one.q, alone.q, 1e-9)  # the same steps, in vector registers
+            assert one.iterations == alone.iterations
+
+
+def test_one_target_from_many_starts_and_none():
+    starts = np.stack([ARM.random(seed) for seed in range(5)])
+    found = inverse_kinematics(ARM, {"hand": (0.3, 0.2, 0.7)}, starts)
+    assert found.q.shape == (5, 7) and found.reached.all()
+    assert len({tuple(np.round(q, 3)) for q in found.q}) == 5
+    empty = inverse_kinematics(ARM, {"hand": Target(position=np.zeros((0, 3)))})
+    assert empty.q.shape == (0, 7) and len(empty) == 0
+
+
+def test_solutions_index_and_print():
+    asked = Target(position=[(0.3, 0.2, 0.7), (9.0, 0.0, 0.0)])
+    found = inverse_kinematics(ARM, {"hand": asked})
+    assert repr(found).startswith("<Solution: 1 of 2 reached; 1: out of reach by at least")
+    assert isinstance(found[1], Solution) and found[-1].reason == found[1].reason
+    assert len(found[0].history) == found[0].iterations + 1
+    with pytest.raises(IndexError):
+        found[2]
+    with pytest.raises(IndexError):
+        found[0][0]
+    with pytest.raises(TypeError):
+        len(found[0])
+
+
+# ------------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize("mech", [PUMA, ARM, HUMANOID], ids=lambda m: m.name)
+def test_nothing_ends_outside_of_its_limits(mech):
+    """Targets in and out of reach."""
+    rng = np.random.default_rng(3)
+    node = {"puma560": "flange", "seven_dof_arm": "hand"}.get(mech.name, "left_hand")
+    found = inverse_kinematics(
+        mech, {node: Target(position=rng.uniform(-1.5, 1.5, (40, 3)))}, restarts=2
+    )
+    assert found.reached.any()
+    assert ((found.q >= mech.lower) & (found.q <= mech.upper)).all()
+    assert mech.name == "humanoid" or not found.reached.all()
+
+
+def test_blocked_by_a_limit():
+    """A target behind the limit of a single hinge; without limits it is reached."""
+    b = lw.Builder("post")
+    drive = lw.Drive(lower=-0.5, upper=0.5)
+    b.body("beam", hinge=lw.Pin((0, 0, 1)), hinge_name="elbow", drive=drive)
+    mech = b.build().with_node("tip", "beam", (1.0, 0.0, 0.0))
+    asked = {"tip": (np.cos(1.0), np.sin(1.0), 0.0)}
+    found = inverse_kinematics(mech, asked)
+    assert not found.reached and found.q[0] == 0.5
+    assert found.limits == ("elbow",) and found.at_limit[0]
+    assert found.reason.startswith("blocked by the limit of 'elbow'")
+    assert found.position_error["tip"] == pytest.approx(2 * np.sin(0.25))  # a chord
+    free = inverse_kinematics(mech, asked, limits=False)
+    assert free.reached and free.q[0] == pytest.approx(1.0)
+
+
+def test_the_largest_turn_of_a_ball_joint():
+    b = lw.Builder("neck")
+    b.body("head", hinge=lw.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
+    mech = b.build()
+    asked = {"head": Target(orientation=rotation.exp(np.array([1.0, 0.0, 0.0])))}
+    found = inverse_kinematics(mech, asked)
+    assert not found.reached and found.limits == ("neck",)
+    assert found.orientation_error["head"] == pytest.approx(0.4, abs=1e-6)
+    assert np.linalg.norm(quaternion.log(found.q)) <= 0.6 + 1e-12
+    within = {"head": Target(orientation=rotation.exp(np.array([0.3, -0.4, 0.2])))}
+    assert inverse_kinematics(mech, within).reached
+
+
+def test_the_limits_of_a_floating_base():
+    b = lw.Builder("crane")
+    box = (*[-np.inf] * 4, -1.0, -1.0, -1.0)
+    upper = tuple(-x for x in box)
+    b.body("cabin", hinge=lw.Free(), drive=lw.Drive(lower=box, upper=upper))
+    mech = b.build()
+    found = inverse_kinematics(mech, {"cabin": (2.0, 0.5, 0.3)})
+    assert not found.reached
+    close(found.q[4:], np.array([1.0, 0.5, 0.3]), 1e-5)
+    assert inverse_kinematics(mech, {"cabin": (0.9, 0.5, 0.3)}).reached
+
+
+# ----------------------------------------------------------------------------- singular poses
+
+
+def test_from_a_singular_pose():
+    """All zeros: two axes of the wrist are one line. And a stretched arm that has to come back."""
+    there = pose(PUMA, PUMA.random(9), "flange")
+    assert inverse_kinematics(PUMA, {"flange": there}, np.zeros(6)).reached
+    stretched = pose(ARM, ARM.neutral(), "hand").p
+    found = inverse_kinematics(ARM, {"hand": stretched - [0, 0, 0.3]}, ARM.neutral(), restarts=0)
+    assert found.reached  # though no joint is pulled at first
+    assert np.linalg.norm(pose(ARM, found.q, "hand").p - stretched + [0, 0, 0.3]) <= 1e-6
+
+
+def test_to_full_stretch():
+    """The rank is lost at the target: the error falls by constant factors only."""
+    stretched = pose(ARM, ARM.neutral(), "hand")
+    for seed in range(4):
+        found = inverse_kinematics(ARM, {"hand": stretched}, ARM.random(seed))
+        assert found.reached, found.reason
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_error_never_grows(name):
+    mech = tree(name)
+    there = mech.random(8)
+    asked = {node: pose(mech, there, node) for node in ("tool", mech.bodies[1].name)}
+    found = inverse_kinematics(mech, asked)
+    assert (np.diff(found.history) <= 0.0).all() and np.isfinite(found.history).all()
+    assert len(found.history) == found.iterations + 1
+
+
+# ------------------------------------------------------------------------------- out of reach
+
+
+def test_out_of_reach_is_proved_and_the_nearest_point_found():
+    top = pose(ARM, ARM.neutral(), "hand").p  # straight up, at full stretch
+    found = inverse_kinematics(ARM, {"hand": top + np.array([0.0, 0.0, 0.31])})
+    assert not found.reached and found.position_error["hand"] == pytest.approx(0.31, abs=1e-6)
+    assert found.reason.startswith("out of reach by at least 0.31 m: 'hand' can be at most 1.05 m")
+    assert "'shoulder_yaw'" in found.reason
+
+
+def test_hands_too_far_apart():
+    asked = {"left_hand": (0.0, 3.0, 1.0), "right_hand": (0.0, -3.0, 1.0)}
+    found = inverse_kinematics(HUMANOID, asked, restarts=2)
+    assert "can be at most" in found.reason and "the targets are 6 m apart" in found.reason
+
+
+def test_too_near_to_be_reached():
+    """Links of 1 m and 0.4 m: nothing within 0.6 m of the first hinge."""
+    b = lw.Builder("crank")
+    b.body("long", hinge=lw.Pin((0, 0, 1)))
+    b.body("short", parent="long", hinge=lw.Pin((0, 0, 1)), inboard=(1.0, 0.0, 0.0))
+    mech = b.build().with_node("tip", "short", (0.4, 0.0, 0.0))
+    found = inverse_kinematics(mech, {"tip": (0.25, 0.0, 0.0)})
+    assert found.reason.startswith("out of reach by at least 0.35 m: 'tip' can be no nearer than")
+    assert found.position_error["tip"] == pytest.approx(0.35, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_configuration_breaks_the_bounds(seed):
+    """What is proved: distances of random configurations are within the spans, for every hinge."""
+    mech = lw.models.random_tree(7, seed)
+    names = [body.name for body in mech.bodies]
+    for k in range(40):
+        q = mech.random(1000 * seed + k)
+        poses = mech.poses(q).p
+        for i, a in enumerate(names):
+            span = reach.from_ground(mech, a, limits=True)
+            if span is not None:
+                far = np.linalg.norm(poses[i] - span.start)
+                assert span.least - 1e-9 <= far <= span.most + 1e-9
+            for j in range(i):
+                span = reach.between(mech, a, names[j], limits=True)
+                far = np.linalg.norm(poses[i] - poses[j])
+                assert span.least - 1e-9 <= far <= span.most + 1e-9
+
+
+# ---------------------------------------------------------------------------------- couplings
+
+
+def coupled(coefficients: tuple[float, ...] = (0.5,)) -> lw.Mechanism:
+    """A finger whose second joint follows the first, and whose limits are the follower's."""
+    b = lw.Builder("finger")
+    b.body("palm", hinge=lw.Pin((0, 0, 1)))
+    b.body("first", parent="palm", hinge=lw.Pin((0, 1, 0)), hinge_name="knuckle")
+    drive = lw.Drive(lower=-0.4, upper=0.4)
+    b.body(
+        *("second",),
+        parent="first",
+        hinge=lw.Pin((0, 1, 0)),
+        hinge_name="middle",
+        inboard=(0.05, 0.0, 0.0),
+        drive=drive,
+    )
+    b.couple("tendon", "middle", {"knuckle": coefficients})
+    return b.build().with_node("tip", "second", (0.04, 0.0, 0.0))
+
+
+@pytest.mark.parametrize("coefficients", [(0.5,), (0.4, 0.1)])
+def test_followers_follow(coefficients):
+    mech = coupled(coefficients)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        q = mech.couple(np.array([rng.uniform(-3, 3), rng.uniform(-0.6, 0.6), 0.0]))
+        found = inverse_kinematics(mech, {"tip": pose(mech, q, "tip").p})
+        assert found.reached, found.reason
+        close(mech.couple(found.q), found.q, 1e-12)
+        assert is_within(mech, found.q)
+    far = mech.couple(np.array([0.0, 0.8, 0.0])) * [1.0, 2.0, 2.0]
+    found = inverse_kinematics(mech, {"tip": pose(mech, far, "tip").p})
+    assert not found.reached and is_within(mech, found.q)
+
+
+def test_a_coupled_step_is_the_dense_one():
+    """δ = C (C* (J* W J + N) C)⁻¹ C* J* W e, where C takes independent to all freedoms."""
+    from linkwise.dynamics.inverse_kinematics.coupled import couplings
+
+    mech = coupled()
+    q, e = mech.couple(np.array([0.3, 0.4, 0.0])), np.array([0.0, 0, 0, 0.01, 0.02, -0.01])
+    noise, payload = np.array([0.02, 0.01, 0.03]), weight_numbers(1.0, np.zeros((3, 3)))
+    parts, rules = kernels(mech, ("tip",), coupled=True), couplings(mech, range(3), limits=True)
+    free = parts.step(q, e, payload, noise, np.zeros(3))
+    found = rules.obeyed(parts, q[None], free[None], [payload], noise[None], np.zeros((1, 3)))[0]
+    J, lift = node_jacobian(mech, q, "tip")[3:], np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
+    A = lift.T @ (J.T @ J + np.diag(noise)) @ lift
+    close(found, lift @ np.linalg.solve(A, lift.T @ J.T @ e[3:]), 1e-12)
+
+
+# ---------------------------------------------------------------------------------- bad input
+
+
+BAD = {
+    "unknown node": (lambda: ({"hnd": (0, 0, 1)}, {}), "no node or body called 'hnd'.*'hand'"),
+    "no targets": (lambda: ({}, {}), "targets must say what is asked of which node"),
+    "shape": (lambda: ({"hand": np.zeros(5)}, {}), r"shape \(5,\); it can be a Pose"),
+    "3 x 3": (lambda: ({"hand": np.eye(3)}, {}), "say which: lw.Target"),
+    "NaN": (lambda: ({"hand": (0, np.nan, 1)}, {}), "position of the target of 'hand' is not fin"),
+    "zero quaternion": (
+        lambda: ({"hand": Target(orientation=np.zeros(4))}, {}),
+        "quaternion of length 0; it must be 1",
+    ),
+    "not a rotation": (
+        lambda: ({"hand": Target(orientation=2 * np.eye(3))}, {}),
+        "not a rotation matrix",
+    ),
+    "nothing asked": (lambda: ({"hand": Target()}, {}), "asks for nothing"),
+    "too much asked": (
+        lambda: ({"hand": Target(orientation=np.eye(3), direction=(0, 0, 1))}, {}),
+        "an orientation and a direction",
+    ),
+    "zero direction": (
+        lambda: ({"hand": Target(direction=(0, 0, 0))}, {}),
+        "zero vector",
+    ),
+    "zero axis": (
+        lambda: ({"hand": Target(direction=(0, 0, 1), axis=(0, 0, 0))}, {}),
+        "zero vector",
+    ),
+    "weight": (lambda: ({"hand": Target(position=(0, 0, 1), weight=0)}, {}), "positive number"),
+    "batches": (
+        lambda: (
+            {
+                "hand": Target(position=np.zeros((3, 3))),
+                ARM.bodies[2].name: Target(position=np.zeros((4, 3))),
+            },
+            {},
+        ),
+        "batches of 3 and 4",
+    ),
+    "q0 shape": (lambda: ({"hand": (0, 0, 1)}, {"q0": np.zeros(6)}), r"q has shape \(6,\)"),
+    "q0 batch": (
+        lambda: ({"hand": Target(position=np.zeros((3, 3)))}, {"q0": np.zeros((2, 7))}),
+        r"q0 has shape \(2, 7\); it must be \(7,\) or \(3, 7\)",
+    ),
+    "q0 NaN": (lambda: ({"hand": (0, 0, 1)}, {"q0": np.full(7, np.nan)}), "not finite"),
+    "q0 outside": (
+        lambda: ({"hand": (0, 0, 1)}, {"q0": np.full(7, 2.5)}),
+        "outside of the limits of '.*' by 0.41: they are -2.09 to 2.09.*limits=False",
+    ),
+    "hold": (lambda: ({"hand": (0, 0, 1)}, {"hold": ["nobody"]}), "no hinge or body called"),
+    "tolerance": (lambda: ({"hand": (0, 0, 1)}, {"tolerance": -1.0}), "tolerance is -1.0"),
+    "iterations": (lambda: ({"hand": (0, 0, 1)}, {"iterations": 0}), "iterations is 0"),
+    "restarts": (lambda: ({"hand": (0, 0, 1)}, {"restarts": 1.5}), "restarts is 1.5"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(case):
+    make, message = BAD[case]
+    targets, options = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(lw.LinkwiseError, match=message):
+            inverse_kinematics(ARM, targets, **options)
+
+
+def test_other_mechanisms_refuse_too():
+    with pytest.raises(lw.LinkwiseError, match="no hinge moves 'post': it is fixed to the ground"):
+        inverse_kinematics(tree("floating"), {"post": (0.0, 0.0, 1.0)})
+    q = HUMANOID.neutral()
+    q[:4] = 0.5, 0.5, 0.5, 0.6
+    with pytest.raises(lw.LinkwiseError, match="off the manifold"):
+        inverse_kinematics(HUMANOID, {"left_hand": (0.0, 0.0, 1.0)}, q)
+    neck = lw.Builder("neck")
+    neck.body("head", hinge=lw.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
+    turned = quaternion.exp(np.array([0.0, 0.0, 1.0]))
+    with pytest.raises(lw.LinkwiseError, match=r"'neck'.*turned by 1 rad, and 0.6 is allowed"):
+        inverse_kinematics(neck.build(), {"head": Target(direction=(0, 0, 1))}, turned)
