@@ -13,6 +13,7 @@ from linkwise.dynamics.equivalent_force import compensating_force, equivalent_fo
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.hinge_frame import with_hinge_frames
 from linkwise.dynamics.inverse_dynamics import bias_force, gravity_force, inverse_dynamics
+from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics
 from linkwise.dynamics.jacobian_gram import jacobian_gram
 from linkwise.dynamics.jacobian_rate import jacobian_dot, jacobian_dot_v
 from linkwise.dynamics.kernels import kernel
@@ -31,6 +32,8 @@ __all__ = [
     "Frame",
     "OperationalSpace",
     "Renumbering",
+    "Solution",
+    "Target",
     "bias_force",
     "body_velocity",
     "compensating_force",
@@ -44,6 +47,7 @@ __all__ = [
     "hinge_velocity",
     "inboard_velocity",
     "inverse_dynamics",
+    "inverse_kinematics",
     "jacobian",
     "jacobian_dot",
     "jacobian_dot_v",
