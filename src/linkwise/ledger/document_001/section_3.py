@@ -140,8 +140,7 @@ def _velocity(case: Case) -> float:
 def _tip_velocity(case: Case) -> float:
     errors = [apart(case.matrix(J) @ case.v, seen(case)[2])]
     for x, at in moving(case):
-        seen = six(x.w[x.tip_link], x.v_tip)
-        errors.append(apart(at.J @ at.theta_dot, seen))
+        errors.append(apart(at.J @ at.theta_dot, six(x.w[x.tip_link], x.v_tip)))
     return max(errors)
 
 

@@ -163,7 +163,7 @@ def _fd4_filter(case: Case) -> float:
 
 
 def _velocities(expr: Expr) -> Check:
-    """The check that this is the velocity of all links, against their poses; too short: infinite."""
+    """The check that this is the velocity of all links, against poses; too short: infinite."""
 
     def check(case: Case) -> float:
         return apart(case.matrix(expr), seen(case)[0])
