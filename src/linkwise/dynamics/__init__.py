@@ -8,6 +8,14 @@ away: to explain itself, to be called without this layer, or to show its express
 """
 
 from linkwise.dynamics.body_velocity import body_velocity, hinge_velocity, inboard_velocity
+from linkwise.dynamics.diagonal import (
+    diagonal_coriolis,
+    diagonal_dynamics,
+    diagonal_velocity,
+    force_from_innovations,
+    innovations,
+    velocity_from_diagonal,
+)
 from linkwise.dynamics.energy import Energy, energy, kinetic_energy, potential_energy
 from linkwise.dynamics.equivalent_force import compensating_force, equivalent_force
 from linkwise.dynamics.forward_dynamics import forward_dynamics
@@ -37,15 +45,20 @@ __all__ = [
     "bias_force",
     "body_velocity",
     "compensating_force",
+    "diagonal_coriolis",
+    "diagonal_dynamics",
+    "diagonal_velocity",
     "energy",
     "equivalent_force",
     "expression",
+    "force_from_innovations",
     "forward_dynamics",
     "forward_kinematics",
     "gather",
     "gravity_force",
     "hinge_velocity",
     "inboard_velocity",
+    "innovations",
     "inverse_dynamics",
     "inverse_kinematics",
     "jacobian",
@@ -64,5 +77,6 @@ __all__ = [
     "relative_pose",
     "renumbering",
     "scatter",
+    "velocity_from_diagonal",
     "with_hinge_frames",
 ]

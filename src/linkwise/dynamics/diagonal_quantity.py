@@ -1,14 +1,23 @@
 """The expressions of the innovations factors and of the diagonalised equations of motion.
 
-With 𝓜 = (I + H φ K) D (I + H φ K)*, or 𝓜 + N and the family of D = H P H* + N.
+With 𝓜 = l l*, l = (I + H φ K) s, D = s s* (𝓜 + N and D = H P H* + N where there is armature),
+ν = l* v is the diagonal velocity. Its rate needs that of the factors. As seen from outside nothing
+but M and H depend on time, with Ṁ = B_V + B_V* and Ḣ* = A_V, and φ is constant. The Riccati
+equation P = E_ψ P E_ψ* + K N K* + M then has the rate
+
+    Ṗ = E_ψ Ṗ E_ψ* + Ṁ - E_ψ P A_V K* - K A_V* P E_ψ*,             a Lyapunov recursion,
+    Ḋ = H Ṗ H* + A_V* P H* + H P A_V,
+    D K̇* = (H Ṗ + A_V* P) E_ψ* - H P A_V K*,
+
+without the change of the gain G in the first line: P is stationary in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwise.algebra import E_phi, H, M, N, mass
-from linkwise.algebra.expr import Expr
+from linkwise.algebra import A_V, B_V, E_phi, H, M, N, V, b, mass, phi, role, v
+from linkwise.algebra.expr import Expr, symbol
 from linkwise.algebra.family import Family, riccati
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import vector
@@ -19,15 +28,45 @@ x = vector("x", JOINT)
 
 def family(A: Expr) -> Family:
     """The Riccati family that factors A = 𝓜 or 𝓜 + N."""
-    return riccati(E_phi, M, H) if A == mass else riccati(E_phi, M, H, N)
+    return riccati(E_phi, M, H) if mass is A else riccati(E_phi, M, H, N)
+
+
+def articulated_inertia_rate(A: Expr) -> Expr:
+    """Ṗ as seen from outside, in the axes of the bodies."""
+    f = family(A)
+    lost = f.E_psi @ f.P @ A_V @ f.K.T
+    key = role.Lyapunov(f.E_psi, f.E_psi, B_V + B_V.T - lost - lost.T)
+    body = f.P.range
+    return symbol("Ṗ" + f.mark, body, body, key, "P_dot" + f.mark, rf"\dot{{{f.P.tex}}}")
+
+
+def hinge_inertia_rate(A: Expr) -> Expr:
+    """Ḋ."""
+    f, P_dot = family(A), articulated_inertia_rate(A)
+    return H @ P_dot @ H.T + A_V.T @ f.P @ H.T + H @ f.P @ A_V
+
+
+def diagonal_coriolis_force(A: Expr) -> Expr:
+    """g = (I - H ψ K) C - D ((I + H φ K)*)˙ v - ½ Ḋ (I + H φ K)* v, without gravity.
+
+    The first term is H ψ (b + M φ* A_V v), the second has K̇* V + K* φ* A_V v, with D K* = H P E_φ*.
+    """
+    f, P_dot = family(A), articulated_inertia_rate(A)
+    whitened = H @ f.psi @ (b + M @ phi.T @ A_V @ v)
+    gain_rate = (H @ P_dot + A_V.T @ f.P) @ f.E_psi.T @ V - H @ f.P @ A_V @ f.K.T @ V
+    carried = H @ f.P @ E_phi.T @ phi.T @ A_V @ v
+    colored = v + f.K.T @ V
+    return whitened - gain_rate - carried - 0.5 * (hinge_inertia_rate(A) @ colored)
 
 
 DIAGONAL: dict[str, Callable[[Expr, Expr], Expr]] = {
     "hinge_inertia_product": lambda A, J: family(A).D @ x,
+    "hinge_inertia_rate_product": lambda A, J: hinge_inertia_rate(A) @ x,
     "whitened_force": lambda A, J: family(A).whitening @ x,
     "colored_force": lambda A, J: family(A).coloring @ x,
     "colored_velocity": lambda A, J: family(A).coloring.T @ x,
     "whitened_velocity": lambda A, J: family(A).whitening.T @ x,
     "whitened_jacobian": lambda A, J: family(A).whitening @ J.T,
+    "diagonal_coriolis_force": lambda A, J: diagonal_coriolis_force(A),
 }
 """Each as a function of the inertia A and of the Jacobian J, like `quantity.QUANTITIES`."""

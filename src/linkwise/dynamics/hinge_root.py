@@ -84,7 +84,9 @@ def hinge_blocks(mech: Mechanism, name: str, *arrays: Array) -> HingeBlocks:
         x = np.zeros(mech.nv)
         for place in where:
             x[place[:, j : j + 1]] = 1.0
-        columns.append(found(*arrays, x))
+        lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        codes = np.zeros(lead, dtype=np.int32)  # trouble is told by the kernel that this goes with
+        columns.append(found(*arrays, x, status=codes))
     values = tuple(
         np.stack([column[..., place] for column in columns[: place.shape[1]]], axis=-1)
         for place in where
@@ -102,8 +104,9 @@ def upper_root(A: Array) -> Array:
     """The upper triangular U with U U* = A, positive on its diagonal: Cholesky from the end."""
     if A.shape[-1] == 1:
         return np.sqrt(A)
-    turned = np.asarray(np.linalg.cholesky(A[..., ::-1, ::-1]), dtype=np.float64)
-    return turned[..., ::-1, ::-1]
+    fine = np.isfinite(A).all(axis=(-1, -2), keepdims=True)
+    turned = np.linalg.cholesky(np.where(fine, A, np.eye(A.shape[-1]))[..., ::-1, ::-1])
+    return np.where(fine, turned[..., ::-1, ::-1], np.nan)
 
 
 def _inverse(A: Array) -> Array:

@@ -98,9 +98,7 @@ def _is_strict(letter: Expr) -> bool:
     key = leaf.role
     if isinstance(key, role.Resolvent):
         return key.strict
-    return isinstance(key, role.Shift) or (
-        isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
-    )
+    return _is_step(leaf)
 
 
 def _arrangements(expr: Expr) -> list[Expr]:
@@ -428,9 +426,24 @@ class _Lowering:
     def _memoryless_terms(self, expr: Expr) -> list[Term]:
         """A memoryless expression at one body: sums of products of blocks."""
         return [
-            Term(number, tuple(self._core_block(letter) for letter in word), rows=expr.range)
+            self._from_children(word, number)
+            if len(word) > 2 and _is_step(word[0])
+            else Term(number, tuple(self._core_block(letter) for letter in word), rows=expr.range)
             for word, number in expand(expr, opened=_opened).items()
         ]
+
+    def _from_children(self, word: tuple[Expr, ...], number: float) -> Term:
+        """E X F*, with one-step operators around a memoryless X: Σ_c E(k,c) X(c) F*(k,c)."""
+        first, last, inner = word[0], word[-1], product(word[1:-1])
+        assert isinstance(first, Symbol)
+        if not (isinstance(last, Adjoint) and _is_step(last.of)):
+            raise LoweringError(f"{product(word)} is not memoryless, but has to be.")
+        leaf = inner if isinstance(inner, Symbol) else composite(inner)
+        for needed in (first, last.of, leaf):
+            self._define(needed)
+        left = Block(first, step=True, place="c")
+        right = Block(last.of, adjoint=True, step=True, place="c")
+        return Term(number, (left,), _block_quantity(leaf), "c", (right,))
 
     def _core_block(self, letter: Expr) -> Block:
         star, inverted = isinstance(letter, Adjoint), isinstance(letter, Inverse)
@@ -508,6 +521,16 @@ _RICCATI_NEEDS = {
     "Pi_bar": ("G", "H"),
     "E_psi": ("E", "Pi_bar"),
 }
+
+
+def _is_step(expr: Expr) -> bool:
+    """Whether an operator goes from each body to its parent, one step."""
+    if not isinstance(expr, Symbol):
+        return False
+    key = expr.role
+    return isinstance(key, role.Shift) or (
+        isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
+    )
 
 
 def _recursion(expr: Expr) -> tuple[Symbol, bool, bool] | None:

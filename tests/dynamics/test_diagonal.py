@@ -1,0 +1,240 @@
+"""Diagonalised equations of motion, against dense factors and by integrating both forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import linkwise as lw
+from linkwise.algebra import A_V, B_V, E_phi, H, M, N, bias, mass
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.family import lyapunov, riccati
+from linkwise.dynamics.diagonal_quantity import articulated_inertia_rate, hinge_inertia_rate
+from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.errors import LoweringError, ModelError, ShapeError
+from linkwise.sweeps.interpret import run
+from tests.dense_kinematics import mass_matrix
+from tests.dynamics.mechanisms import close, state, states, tree
+
+NAMES = ("every hinge, armature", pytest.param("floating", marks=pytest.mark.slow))
+
+
+def upper_root(A):
+    """The upper triangular root with a positive diagonal: there is one only."""
+    return np.linalg.cholesky(A[::-1, ::-1])[::-1, ::-1]
+
+
+def dense_coriolis(mech, q, v):
+    """c = l⁻¹ C - l̇* v, with l̇ = l Φ(l⁻¹ 𝓜̇ l⁻*), Φ: upper triangle, half of the diagonal.
+
+    𝓜̇ by central differences of the mass matrix, extrapolated twice: good to about 1e-10.
+    """
+
+    def rate(h):
+        ahead, behind = (mass_matrix(mech, mech.integrate(q, v, s)) for s in (h, -h))
+        return (ahead - behind) / (2.0 * h)
+
+    h = 2e-3
+    first = [(4.0 * rate(h / 2**i / 2) - rate(h / 2**i)) / 3.0 for i in (0, 1)]
+    root = upper_root(mass_matrix(mech, q))
+    inner = np.linalg.solve(root, (16.0 * first[1] - first[0]) / 15.0)
+    inner = np.linalg.solve(root, inner.T).T
+    root_rate = root @ (np.triu(inner, 1) + 0.5 * np.diag(np.diag(inner)))
+    c = Dense(mech.with_gravity((0.0, 0.0, 0.0)), q, v)(bias)
+    return np.linalg.solve(root, c) - root_rate.T @ v
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_change_of_variables(name):
+    """ν = l* v and ε = l⁻¹ τ with the one upper triangular l of l l* = 𝓜; and both ways back."""
+    mech = tree(name)
+    q, v, tau = state(mech)
+    root = upper_root(mass_matrix(mech, q))
+    nu, eps = lw.diagonal_velocity(mech, q, v), lw.innovations(mech, q, tau)
+    # The dense factor has lost as many digits as the condition of 𝓜 has.
+    bound = max(1e-12, 20.0 * np.finfo(float).eps * np.linalg.cond(mass_matrix(mech, q)))
+    close(nu, root.T @ v, bound)
+    close(root @ eps, tau, bound)
+    close(lw.velocity_from_diagonal(mech, q, nu), v, 1e-11)
+    close(lw.force_from_innovations(mech, q, eps), tau, 1e-11)
+    close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
+    close(nu @ eps, v @ tau, 1e-11, scale=float(np.abs(v) @ np.abs(tau)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_coriolis_term(name):
+    mech = tree(name)
+    q, v, _ = state(mech, 1)
+    nu = lw.diagonal_velocity(mech, q, v)
+    c = lw.diagonal_coriolis(mech, q, nu)
+    close(c, dense_coriolis(mech, q, v), 1e-8)  # what the differences are good for
+    assert np.abs(c).max() > 0.01
+    # It does no work, and is quadratic.
+    close(nu @ c, 0.0, 1e-12, scale=float(np.abs(nu) @ np.abs(c)))
+    close(lw.diagonal_coriolis(mech, q, -3.0 * nu), 9.0 * c, 1e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rate_is_that_of_forward_dynamics(name):
+    """ν̇ = d/dt (l* v) along the motion, gravity and forces included."""
+    mech = tree(name)
+    q, v, tau = state(mech, 2)
+    nu = lw.diagonal_velocity(mech, q, v)
+    found = lw.diagonal_dynamics(mech, q, nu, tau)
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+
+    def rate(h):
+        ahead, behind = (
+            lw.diagonal_velocity(mech, mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot)
+            for s in (h, -h)
+        )
+        return (ahead - behind) / (2.0 * h)
+
+    close(found, (4.0 * rate(1e-4) - rate(2e-4)) / 3.0, 1e-7)
+
+
+def test_a_pendulum_has_no_coupling():
+    """One pin: D is constant, so is ν for a free swing without gravity."""
+    mech = lw.models.pendulum(1)
+    q, nu = np.array([0.7]), np.array([1.3])
+    assert abs(lw.diagonal_coriolis(mech, q, nu)[0]) < 1e-15
+
+
+def test_double_pendulum_by_hand():
+    """Two point masses on rods: D of the first hinge is m l² (2 - cos²), of the second m l²."""
+    b = lw.Builder("two points")
+    for i in (1, 2):
+        point = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, -1.0), np.zeros((3, 3)))
+        place = lw.Pose.identity() if i == 1 else lw.Pose.translation((0.0, 0.0, -1.0))
+        parent = "world" if i == 1 else "rod_1"
+        b.body(f"rod_{i}", parent, lw.Pin((0.0, 1.0, 0.0)), inboard=place, inertia=point)
+    mech, q = b.build(), np.array([0.3, 0.8])
+    cosine = np.cos(q[1])
+    root = hinge_root(mech, q)
+    close(root.values[0].ravel() ** 2, np.array([2.0 - cosine**2, 1.0]), 1e-13)
+    v = np.array([0.4, -1.1])
+    expected = [np.sqrt(2.0 - cosine**2) * v[0], v[1] + (1.0 + cosine) * v[0]]
+    close(lw.diagonal_velocity(mech, q, v), np.array(expected), 1e-13)
+
+
+def trajectories(mech, q, v, tau, span):
+    """Where v̇ = 𝓜⁻¹ (τ - C) leads, and where ν̇ = ε - c does."""
+    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-12}
+    nq = mech.nq
+
+    def plain(_, y):
+        q, v = mech.normalise(y[:nq]), y[nq:]  # the stages of a step are off the manifold
+        return np.concatenate([mech.qdot(q, v), lw.forward_dynamics(mech, q, v, tau)])
+
+    def diagonal(_, y):
+        q, nu = mech.normalise(y[:nq]), y[nq:]
+        rate = mech.qdot(q, lw.velocity_from_diagonal(mech, q, nu))
+        return np.concatenate([rate, lw.diagonal_dynamics(mech, q, nu, tau)])
+
+    first = solve_ivp(plain, (0.0, span), np.concatenate([q, v]), **options)
+    nu = lw.diagonal_velocity(mech, q, v)
+    second = solve_ivp(diagonal, (0.0, span), np.concatenate([q, nu]), **options)
+    assert first.success and second.success
+    return first.y[:, -1], second.y[:, -1]
+
+
+def compare_trajectories(mech, q, v, tau, span):
+    first, second = trajectories(mech, q, v, tau, span)
+    assert np.abs(first[: mech.nq] - q).max() > 0.3  # it has gone somewhere
+    close(second[: mech.nq], first[: mech.nq], 1e-9)
+    back = lw.velocity_from_diagonal(mech, second[: mech.nq], second[mech.nq :])
+    close(back, first[mech.nq :], 1e-9)
+
+
+def test_both_forms_of_a_double_pendulum_go_the_same_way():
+    compare_trajectories(
+        lw.models.pendulum(2), np.array([1.2, -0.7]), np.array([0.5, 1.0]), np.zeros(2), 2.0
+    )
+
+
+def test_both_forms_of_a_tree_with_a_ball_joint_go_the_same_way():
+    """A branched tree: a ball joint carries an arm of its own, and has armature."""
+    mech = lw.models.random_tree(
+        4, 12, hinges=("spherical", "pin", "universal"), branching=0.6, drives=True
+    )
+    kinds = {type(body.hinge).__name__ for body in mech.bodies}
+    assert "Spherical" in kinds and mech.armature.any()
+    assert max(len(children) for children in mech.children) > 1
+    q, v, tau = state(mech, 0)
+    compare_trajectories(mech, q, 0.5 * v, 0.3 * tau, 0.5)
+
+
+def test_batches():
+    mech = tree("every hinge, armature")
+    q, v, tau = states(mech, 5)
+    nu = lw.diagonal_velocity(mech, q, v)
+    together = (
+        nu,
+        lw.velocity_from_diagonal(mech, q, nu),
+        lw.innovations(mech, q, tau),
+        lw.force_from_innovations(mech, q, tau),
+        lw.diagonal_coriolis(mech, q, nu),
+        lw.diagonal_dynamics(mech, q, nu, tau),
+    )
+    for i in range(5):
+        alone = (
+            lw.diagonal_velocity(mech, q[i], v[i]),
+            lw.velocity_from_diagonal(mech, q[i], nu[i]),
+            lw.innovations(mech, q[i], tau[i]),
+            lw.force_from_innovations(mech, q[i], tau[i]),
+            lw.diagonal_coriolis(mech, q[i], nu[i]),
+            lw.diagonal_dynamics(mech, q[i], nu[i], tau[i]),
+        )
+        for many, one in zip(together, alone, strict=True):
+            close(many[i], one, 1e-11)
+    # One position and many velocities; one velocity and many positions; an array to fill.
+    close(lw.diagonal_velocity(mech, q[0], v)[2], lw.diagonal_velocity(mech, q[0], v[2]), 1e-12)
+    close(lw.diagonal_coriolis(mech, q, nu[0])[3], lw.diagonal_coriolis(mech, q[3], nu[0]), 1e-11)
+    out = np.empty_like(nu)
+    assert lw.diagonal_dynamics(mech, q, nu, tau, out=out) is out
+    close(out, together[-1], 1e-14)
+
+
+def test_trouble():
+    mech = tree("every hinge, armature")
+    q, v, tau = states(mech, 3)
+    q[1, 0] = np.nan
+    status = np.zeros(3, dtype=np.int32)
+    found = lw.diagonal_dynamics(mech, q, v, tau, status=status)
+    assert status.tolist() == [0, 1, 0]
+    assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
+    for call in (lw.diagonal_velocity, lw.innovations, lw.diagonal_coriolis):
+        with pytest.raises(ModelError, match="q is not finite"):
+            call(mech, q[1], v[1])
+        with pytest.raises(ShapeError, match="has shape"):
+            call(mech, q[0], v[0, :-1])
+    with pytest.raises(ShapeError, match="out has shape"):
+        lw.innovations(mech, q[0], tau[0], out=np.empty(2))
+
+
+def test_the_rates_of_the_riccati_recursion_are_sweeps():
+    """Ṗ and Ḋ by the interpreter against matrices: a Lyapunov core with terms E X F*."""
+    mech = tree("every hinge, armature")
+    q, v, _ = state(mech, 3)
+    dense = Dense(mech, q, v)
+    for quantity in (articulated_inertia_rate, hinge_inertia_rate):
+        expr = quantity(mass + N)
+        close(run(lw.plan(expr), mech, q, v), dense(expr), 1e-13)
+    text = str(lw.plan(articulated_inertia_rate(mass)))
+    assert "- Σ_c ψ(k,c) (P A_V)(c) K*(k,c)" in text
+    f = riccati(E_phi, M, H)
+    with pytest.raises(LoweringError, match="is not memoryless"):
+        lw.plan(lyapunov(f.E_psi, f.E_psi @ f.P @ B_V))
+    with pytest.raises(LoweringError, match="is not memoryless"):
+        lw.plan(lyapunov(f.E_psi, B_V @ f.P + A_V @ f.K.T @ f.P))
+
+
+def test_long_chains_take_loops():
+    """The same from loops over bodies: O(n), and no code that grows."""
+    mech = lw.models.chain(100)
+    q, v, _ = state(mech, 0)
+    nu = lw.diagonal_velocity(mech, q, v)
+    close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
+    c = lw.diagonal_coriolis(mech, q, nu)
+    close(nu @ c, 0.0, 1e-11, scale=float(np.abs(nu) @ np.abs(c)))
