@@ -46,7 +46,7 @@ from linkwise.model.hinges import (
 from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
-    from linkwise import algebra, convert, dynamics, models
+    from linkwise import algebra, convert, dynamics, estimation, models
     from linkwise.dynamics import (
         Energy,
         OperationalSpace,
@@ -175,7 +175,7 @@ __all__ = [
     "with_hinge_frames",
 ]
 
-_LAZY_MODULES = ("algebra", "convert", "dynamics", "models")
+_LAZY_MODULES = ("algebra", "convert", "dynamics", "estimation", "models")
 _LAZY_FUNCTIONS = {
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
     "linkwise.dynamics": (

@@ -1,0 +1,311 @@
+"""The random-field model of a mechanism: inertia as covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from linkwise.algebra import BODY
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.family import Family
+from linkwise.algebra.symbols import articulated
+from linkwise.errors import ModelError, ShapeError
+from linkwise.estimation.covariance import covariance
+from linkwise.estimation.evaluate import Evaluation
+from linkwise.estimation.operator import MODEL, noisy, operator
+from linkwise.estimation.process_noise import draw_process, inertia_root
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+
+if TYPE_CHECKING:
+    from linkwise.estimation.batch import BatchEstimate
+    from linkwise.estimation.kalman_filter import KalmanFilter
+    from linkwise.estimation.mass_matrix_sample import MassMatrixSample
+    from linkwise.estimation.smoother import Smoother
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Realisations of the random field, one a row.
+
+    Attributes:
+        W: Process noise at each body, (moment, force) (count, n, 6) [N m, N].
+        X: State φ W: forces that hold each subtree, (count, n, 6).
+        n: Measurement noise (count, nv); zero without noise.
+        T: Measurement H X + n: joint forces (count, nv) [N or N m].
+    """
+
+    W: Array
+    X: Array
+    n: Array
+    T: Array
+
+
+class RandomField:
+    """A mechanism in one configuration, seen as a linear system driven by white noise.
+
+    Model:
+        X = φ W,   T = H X + n,   E[W W*] = M,   E[n n*] = N
+    Each body feels a random inertial force W whose covariance is its spatial inertia; φ gathers
+    them, and joint forces T are what is measured. Then E[T T*] = H φ M φ* H* + N is the mass
+    matrix, the best estimate of X from T is the force that acts in the mechanism, and the filter
+    and smoother that find it are forward dynamics.
+    Source: 004 (5.1)-(5.4), Lemma 2.
+    Departs: measurement noise n, which the document has none of; trees instead of chains.
+
+    All spatial vectors are about the frame of their body, in its axes, (angular, linear); bodies
+    stand base first. Velocities do not enter: give T = τ - C where there are any.
+
+    Attributes:
+        mech: The mechanism; loops and couplings are left open.
+        q: The configuration (nq,).
+        noise: Variance of the measurement noise of each freedom (nv,), or None. Armature is what it
+            means in mechanics: it adds to the mass matrix where the joint is.
+        numbers: Evaluates operators of the field.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        q: ArrayLike,
+        *,
+        noise: Literal["armature"] | ArrayLike | None = "armature",
+    ) -> None:
+        """The random field of a mechanism.
+
+        Args:
+            mech: The mechanism.
+            q: Joint positions (nq,) [m or rad].
+            noise: "armature": that of the mechanism, none if it has none; None: measurements
+                without noise, so that E[T T*] is the mass matrix of the bodies alone; or variances
+                (nv,), or one number for all [kg m² or kg].
+
+        Raises:
+            ShapeError: q or noise does not fit.
+            ModelError: q is off the manifold or not finite, or a variance is negative.
+        """
+        self.mech = mech
+        self.q = mech.check_q(q)
+        if self.q.ndim != 1:
+            raise ShapeError(
+                f"a random field is that of one configuration, q ({mech.nq},); found "
+                f"{self.q.shape}. Make one for each."
+            )
+        self.noise = _variances(mech, noise)
+        self.numbers = Evaluation(mech, self.q, self.noise)
+
+    def __repr__(self) -> str:
+        told = "no measurement noise" if self.noise is None else "with measurement noise"
+        return f"RandomField({self.mech.name!r}, {self.mech.n_bodies} bodies, {told})"
+
+    @property
+    def family(self) -> Family:
+        """The Riccati family: P, D, G, K, ψ of this field as symbols of the algebra."""
+        return articulated if self.noise is None else noisy
+
+    # ------------------------------------------------------------------------------- draws
+
+    def draw(self, count: int, *, seed: int | np.random.Generator | None = None) -> Draws:
+        """Realisations of the random field.
+
+        Args:
+            count: How many.
+            seed: For the random numbers; the same seed gives the same draws.
+        """
+        white = self._white(_count(count), np.random.default_rng(seed))
+        W, n = self._noises(white)
+        shape = (len(W), self.mech.n_bodies, 6)
+        X, T = (self.numbers.applied(entry.form, W) for entry in MODEL)
+        return Draws(W.reshape(shape), X.reshape(shape), n, T + n)
+
+    def draw_measurements(
+        self, count: int, *, seed: int | np.random.Generator | None = None
+    ) -> Array:
+        """T alone (count, nv): the same as `draw(count, seed=seed).T`, with less memory."""
+        W, n = self._noises(self._white(_count(count), np.random.default_rng(seed)))
+        return self.numbers.applied(MODEL[1].form, W) + n
+
+    def _white(self, count: int, rng: np.random.Generator) -> Array:
+        width = 6 * self.mech.n_bodies + (0 if self.noise is None else self.mech.nv)
+        return rng.standard_normal((count, width))
+
+    def _noises(self, white: Array) -> tuple[Array, Array]:
+        """W (count, 6 n) and n (count, nv)."""
+        size = 6 * self.mech.n_bodies
+        W = draw_process(self._root, np.ascontiguousarray(white[:, :size]))
+        if self.noise is None:
+            return W, np.zeros((len(white), self.mech.nv))
+        return W, white[:, size:] * np.sqrt(self.noise)
+
+    @cached_property
+    def _root(self) -> Array:
+        return inertia_root(self.mech)
+
+    # --------------------------------------------------------------------------- estimates
+
+    def filter(self, T: ArrayLike) -> KalmanFilter:
+        """The Kalman filter run over measurements, from the tips to the base.
+
+        Args:
+            T: Joint forces (nv,) or (batch, nv) [N or N m].
+        """
+        from linkwise.estimation.kalman_filter import KalmanFilter
+
+        return KalmanFilter(self, self.measurement(T))
+
+    def smooth(self, T: ArrayLike) -> Smoother:
+        """The Bryson-Frazier smoother: the filter, and then from the base to the tips.
+
+        Args:
+            T: Joint forces (nv,) or (batch, nv) [N or N m].
+        """
+        from linkwise.estimation.smoother import Smoother
+
+        return Smoother(self.filter(T))
+
+    def batch(self, T: ArrayLike) -> BatchEstimate:
+        """The same estimates by the whole covariance of T at once: dense, the slow reference.
+
+        Args:
+            T: Joint forces (nv,) or (batch, nv) [N or N m].
+        """
+        from linkwise.estimation.batch import BatchEstimate
+
+        return BatchEstimate(self, self.measurement(T))
+
+    def log_likelihood(self, T: ArrayLike) -> Array:
+        """Logarithm of the probability density of T, a number or (batch,); see `KalmanFilter`."""
+        return self.filter(T).log_likelihood
+
+    def measurement(self, T: ArrayLike) -> Array:
+        """T as float64 (nv,) or (batch, nv), checked."""
+        checked = self.mech.check_v(T, "T")
+        if checked.ndim > 2:
+            raise ShapeError(
+                f"T has shape {checked.shape}; it must be ({self.mech.nv},) or "
+                f"(batch, {self.mech.nv})."
+            )
+        return checked
+
+    # --------------------------------------------------------------------------- operators
+
+    def expression(self, name: str) -> Expr:
+        """The expression of an operator: "z", "f", "G" ... (`linkwise.estimation.OPERATORS`)."""
+        return operator(name).form(self.family)
+
+    def apply(self, name: str, T: Array) -> Array:
+        """An operator applied to checked measurements: (..., n, 6) or (..., nv).
+
+        Args:
+            name: One that takes T: "z", "z_plus", "eps", "nu", "alpha", "vdot", "f", "W_hat".
+            T: Joint forces (nv,) or (batch, nv).
+        """
+        result = self.numbers.applied(operator(name).form, T)
+        if self.expression(name).range is BODY:
+            return result.reshape(*T.shape[:-1], self.mech.n_bodies, 6)
+        return result
+
+    def blocks(self, name: str) -> tuple[Array, ...]:
+        """The blocks of a block diagonal operator, one a body: "P", "D", "G", "Upsilon" ..."""
+        return self.numbers.blocks(operator(name).form)
+
+    # ------------------------------------------------------------------------- covariances
+
+    def covariance(self, name: str) -> Array:
+        """A covariance of the problem as a matrix: (6 n, 6 n), or (nv, nv) for joint vectors.
+
+        Args:
+            name: "W", "X", "T", "z", "X - z", "eps", "nu", "alpha", "vdot", "f", "X - f", "f - z",
+                "W_hat" or "W - W_hat": `linkwise.estimation.COVARIANCES` says what each is.
+        """
+        found = self.numbers.matrix(covariance(name).form)
+        return 0.5 * (found + found.T)
+
+    def covariance_blocks(self, name: str) -> tuple[Array, ...]:
+        """Its blocks on the diagonal, one a body: what each body's own vector has. O(n)."""
+        entry = covariance(name)
+        if entry.diagonal is None:
+            whole = self.covariance(name)
+            return tuple(whole[s, s] for s in self.numbers.places(entry.space))
+        return self.numbers.blocks(entry.diagonal)
+
+    def deviation(self, name: str) -> Array:
+        """Standard deviations: (n, 6), or (nv,) for joint vectors."""
+        diagonals = [np.diag(block) for block in self.covariance_blocks(name)]
+        # What is known exactly has variance zero, up to rounding.
+        found = np.sqrt(np.maximum(np.concatenate([np.zeros(0), *diagonals]), 0.0))
+        return found.reshape(-1, 6) if covariance(name).space is BODY else found
+
+    # ------------------------------------------------------------------------- Monte Carlo
+
+    def sample_mass_matrix(
+        self,
+        count: int,
+        *,
+        seed: int | np.random.Generator | None = None,
+        progress: Callable[[MassMatrixSample], object] | None = None,
+    ) -> MassMatrixSample:
+        """The mass matrix as the covariance of draws, with how it converges.
+
+        Args:
+            count: Number of draws; the error goes down with its square root.
+            seed: For the random numbers.
+            progress: Called at 1, 2, 4, 8 ... draws with what is known by then.
+        """
+        last = None
+        for last in self.watch_mass_matrix(count, seed=seed):
+            if progress is not None:
+                progress(last)
+        assert last is not None
+        return last
+
+    def watch_mass_matrix(
+        self, count: int, *, seed: int | np.random.Generator | None = None
+    ) -> Iterator[MassMatrixSample]:
+        """The same as a generator, which yields at 1, 2, 4, 8 ... draws and at the last.
+
+        Memory is bounded: draws are made, used and dropped, some tens of megabytes at a time.
+        """
+        from linkwise.estimation.mass_matrix_sample import watch
+
+        return watch(self, _count(count), np.random.default_rng(seed))
+
+
+def _count(count: Any) -> int:
+    try:
+        whole = index(count)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise ShapeError(f"count is {count!r}; it must be a whole number, at least 1.")
+    return whole
+
+
+def _variances(mech: Mechanism, noise: str | ArrayLike | None) -> Array | None:
+    if noise is None:
+        return None
+    if isinstance(noise, str):
+        if noise != "armature":
+            raise ModelError(
+                f"noise is {noise!r}; it must be 'armature', None, or variances ({mech.nv},)."
+            )
+        return mech.armature if mech.armature.any() else None
+    given = floats(noise, "noise")
+    variances = np.full(mech.nv, given) if given.ndim == 0 else given
+    if variances.shape != (mech.nv,):
+        raise ShapeError(
+            f"noise has shape {given.shape}; it must be one number, or a variance for each freedom "
+            f"({mech.nv},)."
+        )
+    for name, variance in zip(mech.velocity_names, variances.tolist(), strict=True):
+        if not (np.isfinite(variance) and variance >= 0.0):
+            raise ModelError(
+                f"the measurement noise of {name!r} has variance {variance}; it must be finite and "
+                "not negative."
+            )
+    return frozen(variances.copy())
