@@ -47,6 +47,8 @@ class Joints:
 
     def moved(self, q: Array, step: Array) -> Array:
         """q (s, nq) after a step (s, nv), put back within limits."""
+        if not self.others:
+            return self.within(q + step)
         out = q.copy()
         out[:, self.plain_q] += step[:, self.plain_v]
         for hinge, in_q, in_v in self.others:
@@ -55,7 +57,7 @@ class Joints:
 
     def within(self, q: Array) -> Array:
         """The nearest coordinates within limits; q (s, nq) itself is changed."""
-        np.clip(q, self.lower, self.upper, out=q)
+        np.minimum(np.maximum(q, self.lower, out=q), self.upper, out=q)
         for part, largest, _ in self.cones:
             turn = quaternion.log(q[:, part])
             angle = np.linalg.norm(turn, axis=-1, keepdims=True)
@@ -66,13 +68,14 @@ class Joints:
 
     def held(self, q: Array, pull: Array) -> NDArray[np.bool_]:
         """Freedoms (s, nv) that cannot follow the pull: fixed ones, and those at a limit."""
-        at = q[:, self.plain_q]
-        force = pull[:, self.plain_v]
-        below = (at <= self.lower[self.plain_q]) & (force < 0.0)
-        above = (at >= self.upper[self.plain_q]) & (force > 0.0)
         found = np.empty(pull.shape, dtype=bool)
         found[:] = self.fixed
-        found[:, self.plain_v] |= below | above
+        below, above = q <= self.lower, q >= self.upper
+        if below.any() or above.any():
+            force = pull[:, self.plain_v]
+            against = below[:, self.plain_q] & (force < 0.0)
+            against |= above[:, self.plain_q] & (force > 0.0)
+            found[:, self.plain_v] |= against
         return found
 
     def at_limit(self, q: Array) -> NDArray[np.bool_]:

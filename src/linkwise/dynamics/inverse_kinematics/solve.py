@@ -100,14 +100,11 @@ class Problem:
 
     def is_reached(self, e: Array, cost: Array) -> NDArray[np.bool_]:
         """Whether all errors are within tolerance (s,)."""
-        if (cost > self._most).all():  # the usual case, told without looking at each
+        # Where all errors are within tolerance, E is at most this; told without looking at each.
+        most = 0.51 * (self.goals.weights[:, ::3] * np.square(self.tolerance)).sum()
+        if (cost > most).all():
             return np.zeros(len(e), dtype=bool)
         return np.all(self.sizes(e) <= self.tolerance, axis=(1, 2))
-
-    @property
-    def _most(self) -> float:
-        """E cannot be larger than this where all errors are within tolerance."""
-        return float(0.51 * (self.goals.weights[:, [0, 3]] * np.square(self.tolerance)).sum())
 
 
 def solve(
@@ -156,10 +153,13 @@ def solve(
         foreseen = 0.5 * (step * (noise * step + pull)).sum(axis=1)
         idle = np.where(gain > SLOW * cost, 0, idle + better)
         damping, growth = _adapted(damping, growth, better, gain, foreseen)
-        q = np.where(better[:, None], trial, q)
-        e = np.where(better[:, None, None], e_new, e)
-        force = np.where(better[:, None], force_new, force)
-        cost = np.where(better, cost_new, cost)
+        if better.all():
+            q, e, force, cost = trial, e_new, force_new, cost_new
+        elif better.any():
+            q = np.where(better[:, None], trial, q)
+            e = np.where(better[:, None, None], e_new, e)
+            force = np.where(better[:, None], force_new, force)
+            cost = np.where(better, cost_new, cost)
         done.history[at, count] = np.sqrt(2.0 * cost)
 
         reached = problem.is_reached(e, cost)

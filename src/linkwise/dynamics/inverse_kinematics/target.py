@@ -108,13 +108,14 @@ class Goals:
             which: For each sample, which target of the batch it is after (s,).
         """
         e = np.zeros((*rows.shape[:2], 6))
-        back = np.swapaxes(rows[..., :3], -1, -2)
+        back = rows[..., :3].swapaxes(-1, -2)
         if self.placed.any():
             gap = self.p[which] - rows[..., 3]
-            e[..., 3:] = (back @ gap[..., None])[..., 0] * self.placed[:, None]
+            e[..., 3:] = (back @ gap[..., None])[..., 0]
+            e[:, ~self.placed, 3:] = 0.0
         if self.turned.any():
-            turns = _log(back @ self.rot[which])
-            e[..., :3] = turns if self.turned.all() else turns * self.turned[:, None]
+            e[..., :3] = _log(back @ self.rot[which])
+            e[:, ~self.turned, :3] = 0.0
         if self.pointed.any():
             i = np.flatnonzero(self.pointed)
             wanted = (back[:, i] @ self.heading[which][:, i][..., None])[..., 0]
@@ -124,15 +125,12 @@ class Goals:
 
 def _log(rot: Array) -> Array:
     """The rotation vector (..., 3); near a half turn through quaternions, else directly."""
-    s = np.empty(rot.shape[:-1])
-    s[..., 0] = rot[..., 2, 1] - rot[..., 1, 2]
-    s[..., 1] = rot[..., 0, 2] - rot[..., 2, 0]
-    s[..., 2] = rot[..., 1, 0] - rot[..., 0, 1]
-    s *= 0.5  # sin θ times the axis
-    c = 0.5 * (np.trace(rot, axis1=-2, axis2=-1) - 1.0)
+    flat = rot.reshape(*rot.shape[:-2], 9)
+    s = 0.5 * (flat[..., [7, 2, 3]] - flat[..., [5, 6, 1]])  # sin θ times the axis
+    c = 0.5 * (flat[..., 0] + flat[..., 4] + flat[..., 8] - 1.0)
     sine = np.sqrt((s * s).sum(axis=-1))
     grow = np.arctan2(sine, c) / np.maximum(sine, 1e-300)
-    out: Array = np.where((sine > 1e-12)[..., None], s * grow[..., None], s)
+    out = s * np.where(sine > 1e-12, grow, 1.0)[..., None]
     far = c < -0.9
     if far.any():
         out[far] = rotation.log(rot[far])
