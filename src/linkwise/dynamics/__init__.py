@@ -8,6 +8,12 @@ away: to explain itself, to be called without this layer, or to show its express
 """
 
 from linkwise.dynamics.body_velocity import body_velocity, hinge_velocity, inboard_velocity
+from linkwise.dynamics.control import (
+    computed_torque,
+    gravity_compensation,
+    tracking_energy,
+    wen_bayard,
+)
 from linkwise.dynamics.diagonal import (
     diagonal_coriolis,
     diagonal_dynamics,
@@ -45,6 +51,7 @@ __all__ = [
     "bias_force",
     "body_velocity",
     "compensating_force",
+    "computed_torque",
     "diagonal_coriolis",
     "diagonal_dynamics",
     "diagonal_velocity",
@@ -55,6 +62,7 @@ __all__ = [
     "forward_dynamics",
     "forward_kinematics",
     "gather",
+    "gravity_compensation",
     "gravity_force",
     "hinge_velocity",
     "inboard_velocity",
@@ -77,6 +85,8 @@ __all__ = [
     "relative_pose",
     "renumbering",
     "scatter",
+    "tracking_energy",
     "velocity_from_diagonal",
+    "wen_bayard",
     "with_hinge_frames",
 ]

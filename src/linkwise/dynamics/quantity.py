@@ -25,6 +25,7 @@ from linkwise.algebra import (
     weight,
 )
 from linkwise.algebra.expr import Expr
+from linkwise.dynamics.control_quantity import CONTROL
 from linkwise.dynamics.diagonal_quantity import DIAGONAL
 from linkwise.dynamics.kinematic_quantity import KINEMATICS
 from linkwise.dynamics.open_chain_quantity import OPEN_CHAIN
@@ -55,6 +56,7 @@ QUANTITIES: dict[str, Callable[[Expr, Expr], Expr]] = {
     **KINEMATICS,
     **OPEN_CHAIN,
     **DIAGONAL,
+    **CONTROL,
 }
 """Each as a function of the inertia A = 𝓜 or 𝓜 + N, and of the Jacobian J or rot_W J."""
 

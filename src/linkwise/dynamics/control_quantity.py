@@ -1,0 +1,20 @@
+"""The expression behind control laws that put two velocities into the Coriolis term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from linkwise.algebra import A_V, B_V, H, M, a_g, phi, vdot
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import JOINT
+from linkwise.algebra.symbols import vector
+
+w = vector("w", JOINT)
+"""The velocity that the Coriolis matrix of v is applied to."""
+
+CONTROL: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "two_velocity_dynamics": lambda A, J: (
+        A @ vdot + H @ phi @ (M @ phi.T @ (A_V @ w + a_g) + B_V @ phi.T @ H.T @ w)
+    ),
+}
+"""Each as a function of the inertia A and of the Jacobian J, like `quantity.QUANTITIES`."""
