@@ -7,6 +7,7 @@ The kernel behind a function is compiled on first use and kept with the mechanis
 away: to explain itself, to be called without this layer, or to show its expression.
 """
 
+from linkwise.dynamics.acceleration import body_accelerations, node_acceleration
 from linkwise.dynamics.body_velocity import body_velocity, hinge_velocity, inboard_velocity
 from linkwise.dynamics.control import (
     computed_torque,
@@ -24,15 +25,26 @@ from linkwise.dynamics.diagonal import (
 )
 from linkwise.dynamics.energy import Energy, energy, kinetic_energy, potential_energy
 from linkwise.dynamics.equivalent_force import compensating_force, equivalent_force
-from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.forward_dynamics import forward_dynamics, tip_force_correction
+from linkwise.dynamics.hinge_force import hinge_forces
 from linkwise.dynamics.hinge_frame import with_hinge_frames
+from linkwise.dynamics.hybrid import (
+    HybridMotion,
+    hybrid_dynamics,
+    hybrid_expression,
+    hybrid_kernel,
+)
 from linkwise.dynamics.inverse_dynamics import bias_force, gravity_force, inverse_dynamics
 from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics
 from linkwise.dynamics.jacobian_gram import jacobian_gram
 from linkwise.dynamics.jacobian_rate import jacobian_dot, jacobian_dot_v
 from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
-from linkwise.dynamics.mass_matrix import mass_matrix, mass_matrix_inverse
+from linkwise.dynamics.mass_matrix import (
+    mass_matrix,
+    mass_matrix_inverse,
+    mass_matrix_inverse_product,
+)
 from linkwise.dynamics.operational_inertia import operational_inertia, operational_inertia_inverse
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
@@ -44,11 +56,13 @@ __all__ = [
     "QUANTITIES",
     "Energy",
     "Frame",
+    "HybridMotion",
     "OperationalSpace",
     "Renumbering",
     "Solution",
     "Target",
     "bias_force",
+    "body_accelerations",
     "body_velocity",
     "compensating_force",
     "computed_torque",
@@ -64,7 +78,11 @@ __all__ = [
     "gather",
     "gravity_compensation",
     "gravity_force",
+    "hinge_forces",
     "hinge_velocity",
+    "hybrid_dynamics",
+    "hybrid_expression",
+    "hybrid_kernel",
     "inboard_velocity",
     "innovations",
     "inverse_dynamics",
@@ -77,6 +95,8 @@ __all__ = [
     "kinetic_energy",
     "mass_matrix",
     "mass_matrix_inverse",
+    "mass_matrix_inverse_product",
+    "node_acceleration",
     "node_velocity",
     "operational_inertia",
     "operational_inertia_inverse",
@@ -85,6 +105,7 @@ __all__ = [
     "relative_pose",
     "renumbering",
     "scatter",
+    "tip_force_correction",
     "tracking_energy",
     "velocity_from_diagonal",
     "wen_bayard",

@@ -320,7 +320,7 @@ class Trace(Run):
     def _inverted(self, matrix: Any, block: Block, k: int) -> Any:
         if isinstance(matrix, WorldBlock):
             return matrix.inverse
-        if not matrix.size or _is_turn(block.symbol):
+        if not matrix.size or _is_turn(block.symbol) or _is_one(matrix):
             return matrix.T
         if not _is_symmetric(block.symbol):
             raise LoweringError(
@@ -464,6 +464,17 @@ class Trace(Run):
 def _is_symmetric(symbol: Symbol) -> bool:
     key = symbol.role
     return symbol.symmetric or (isinstance(key, role.Composite) and is_symmetric(key.definition))
+
+
+def _is_one(matrix: Any) -> bool:
+    """Whether a block is the identity in every state, as that of a hinge nothing passes through."""
+
+    def number(x: Any) -> float | None:
+        if not isinstance(x, Scalar):
+            return float(x)
+        return x.graph.value[x.node] if x.graph.op[x.node] == "const" else None
+
+    return [number(x) for x in matrix.ravel()] == np.eye(*matrix.shape).ravel().tolist()
 
 
 def _is_turn(symbol: Symbol) -> bool:

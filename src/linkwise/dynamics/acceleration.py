@@ -1,0 +1,211 @@
+"""Accelerations of bodies and nodes, of a motion or caused by forces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from linkwise.dynamics.kernels import Nodes, Status, kernel, pushed
+from linkwise.dynamics.kinematics import node_velocity
+from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.stacked import flat_out, six_each
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+Kind: TypeAlias = Literal["rate", "classical", "spatial"]
+"""What the linear part of an acceleration is: see `node_acceleration`."""
+
+
+def body_accelerations(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike | None = None,
+    *,
+    tau: ArrayLike | None = None,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Spatial accelerations of all bodies, of given joint accelerations or caused by forces.
+
+    Expression:
+        α = φ* (H* v̇ + a − a_g),   `phi.T @ (H.T @ vdot + a - a_g)`
+    and with v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`.
+
+    Derived form, of forces:
+        α = ψ* H* D⁻¹ [τ − H ψ (K τ + M φ* a + b − B f)] + φ* (a − a_g): three passes, O(n)
+    Source: JPL 88-11, (3.15) and algorithm FD2 (5.6).
+    Departs: these are true accelerations against the ground. The sources, and Linkwise inside, let
+    the base accelerate upwards instead of weighing the bodies; that part, φ* a_g, is taken off.
+
+    α(k) is the rate of change of the velocity V(k) = (ω, v) of the body frame, component by
+    component in the body's axes: the linear part is v̇ there, and the origin of the frame is
+    accelerated by v̇ + ω × v, which `node_acceleration` gives.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        vdot: Joint accelerations (nv,) or (batch, nv); or else
+        tau: Joint forces (nv,) or (batch, nv) [N or N m].
+        forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
+            (6,) or (batch, 6) [N m, N], about the node's origin.
+        frame: Axes of `forces`: those of the "node" or of the "world".
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        (n_bodies, 6) or (batch, n_bodies, 6), (angular, linear) [rad/s², m/s²], each about the
+        origin of its body frame and in its axes.
+
+    Raises:
+        ModelError: Neither or both of `vdot` and `tau` are given, or `forces` with `vdot`.
+    """
+    given = _cause("body_accelerations", vdot, tau, forces)
+    asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
+    arrays = {"q": q, "v": v, **given}
+    if "tau" not in given:
+        rows = _called(mech, "body_accelerations", (), "node", arrays, asked)
+    elif forces:
+        name = "body_accelerations_of_forces_with_forces"
+        rows = pushed(mech, name, arrays, forces, frame, asked)
+    else:
+        rows = _called(mech, "body_accelerations_of_forces", (), "node", arrays, asked)
+    return six_each(rows, out)
+
+
+def node_acceleration(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike | None,
+    node: Nodes,
+    *,
+    tau: ArrayLike | None = None,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    kind: Kind = "rate",
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Accelerations of nodes, the tip of an arm for one.
+
+    Expression:
+        B* α with α = φ* (H* v̇ + a − a_g), or rot_W B* α in world axes;
+    v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`.
+    Source: JPL 88-11, algorithm FD2 (5.7).
+    Departs: without the acceleration that stands for gravity.
+
+    With V = (ω, v) the velocity of the node in its axes, and v̇ the rate of change of its components
+    there, the linear part of the result is, in the axes that `frame` says,
+
+        kind="classical"   v̇ + ω × v   how the node's origin is accelerated in space
+        kind="spatial"     v̇           what φ* propagates, as FD2 has it
+        kind="rate"        the rate of change of what `node_velocity` gives in the same frame,
+                           J v̇ + J̇ v: the spatial one for "node", the classical one for "world"
+
+    and the angular part ω̇ in all. An accelerometer shows the classical one less gravity.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        vdot: Joint accelerations (nv,) or (batch, nv); None where `tau` is given.
+        node: Name of a node or body, or several, one after the other.
+        tau: Joint forces (nv,) or (batch, nv) [N or N m].
+        forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
+            (6,) or (batch, 6) [N m, N], about the node's origin.
+        frame: Axes of the result and of `forces`: those of each "node" or of the "world".
+        kind: "rate", "classical" or "spatial".
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        (6 k,) for k nodes, or (batch, 6 k), (angular, linear) [rad/s², m/s²].
+
+    Raises:
+        ModelError: Neither or both of `vdot` and `tau` are given, `forces` with `vdot`, or a kind
+            that there is not.
+        UnknownNameError: A node that the mechanism does not have.
+    """
+    if kind not in ("rate", "classical", "spatial"):
+        raise ModelError(f"kind is {kind!r}; it must be 'rate', 'classical' or 'spatial'.")
+    given = _cause("node_acceleration", vdot, tau, forces)
+    names = (node,) if isinstance(node, str) else tuple(node)
+    arrays = {"q": q, "v": v, **given}
+    asked: dict[str, Any] = {"status": status, "threads": threads}
+    if forces:
+        rows = _pushed_nodes(mech, names, arrays, forces, frame, asked)
+    else:
+        name = "node_acceleration" + ("_of_forces" if "tau" in given else "")
+        rows = _called(mech, name, names, frame, arrays, asked)
+    if kind == "spatial" or (kind == "rate" and frame == "node"):
+        return rows
+    lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
+    codes = np.empty(lead, dtype=np.int32)  # trouble was told above
+    moving = node_velocity(mech, q, v, names, frame=frame, status=codes, threads=threads)
+    each = moving.reshape(*moving.shape[:-1], len(names), 6)
+    turned = np.zeros(rows.shape).reshape(*rows.shape[:-1], len(names), 6)
+    turned[..., 3:] = np.cross(each[..., :3], each[..., 3:])
+    return rows + turned.reshape(rows.shape)
+
+
+def _cause(
+    asked: str,
+    vdot: ArrayLike | None,
+    tau: ArrayLike | None,
+    forces: Mapping[str, ArrayLike] | None,
+) -> dict[str, ArrayLike]:
+    """What causes the accelerations, by the name its kernel has for it."""
+    if (vdot is None) == (tau is None):
+        found = "neither" if tau is None else "both"
+        raise ModelError(
+            f"{asked} was given {found} of vdot and tau; give the joint accelerations vdot, or "
+            "tau= for the joint forces that cause them."
+        )
+    if vdot is not None:
+        if forces:
+            raise ModelError(
+                f"{asked} was given joint accelerations and forces at {', '.join(forces)}; forces "
+                "change nothing where the accelerations are given. Give tau= instead of vdot."
+            )
+        return {"vdot": vdot}
+    assert tau is not None
+    return {"tau": tau}
+
+
+def _called(
+    mech: Mechanism,
+    name: str,
+    nodes: tuple[str, ...],
+    frame: Frame,
+    arrays: Mapping[str, Any],
+    asked: Mapping[str, Any],
+) -> Array:
+    found = kernel(mech, name, nodes, frame=frame)
+    options = {key: value for key, value in asked.items() if value is not None}
+    return found(*(arrays[name] for name in found.arguments), **options)
+
+
+def _pushed_nodes(
+    mech: Mechanism,
+    names: tuple[str, ...],
+    arrays: Mapping[str, Any],
+    forces: Mapping[str, ArrayLike],
+    frame: Frame,
+    asked: Mapping[str, Any],
+) -> Array:
+    """Forces at some nodes, accelerations of others: one kernel for all, some rows of it."""
+    still = {name: np.zeros(6) for name in names if name not in forces}
+    every = {**forces, **still}
+    rows = pushed(mech, "node_acceleration_of_forces_with_forces", arrays, every, frame, asked)
+    order = sorted(every)
+    entries = [6 * order.index(name) + i for name in names for i in range(6)]
+    return rows[..., entries]
