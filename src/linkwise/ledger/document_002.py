@@ -1,5 +1,0 @@
-"""Document 002: its statements in its own order."""
-
-from linkwise.ledger.entry import Entry
-
-ENTRIES: tuple[Entry, ...] = ()
