@@ -10,7 +10,15 @@ import numpy as np
 
 from linkwise.algebra.symbols import Delta_phi, H, J, M, a, b, bias, mass, phi
 from linkwise.ledger.case import Case
-from linkwise.ledger.document_001.motion import Motion, mobile, pins, shift, slides
+from linkwise.ledger.document_001.motion import (
+    Motion,
+    mobile,
+    mobile_pins,
+    pins,
+    shift,
+    shouldered,
+    slides,
+)
 from linkwise.model.hinges import Free, Spherical
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
@@ -191,6 +199,7 @@ def sliding(case: Case) -> Links:
 
 
 @cache
-def floating(case: Case) -> Links:
-    """On a free base, with balls, slides and pins."""
-    return world_axes(mobile(case))
+def floating(case: Case) -> tuple[tuple[Motion, Links], ...]:
+    """On a free base with pins; with balls, slides and pins; and on a ball at the base."""
+    motions = (mobile_pins(case), mobile(case), shouldered(case))
+    return tuple((x, world_axes(x)) for x in motions)

@@ -252,3 +252,23 @@ def mobile(case: Case) -> Motion:
         return Free() if case.mech.parent[k] < 0 else kinds[k % 3]
 
     return Motion(with_hinges(case.mech, hinge), case.node, case.seed)
+
+
+@cache
+def mobile_pins(case: Case) -> Motion:
+    """The tree of a case on a free base, pins otherwise."""
+
+    def hinge(k: int, was: Hinge) -> Hinge:
+        return Free() if case.mech.parent[k] < 0 else Pin(_axis(k, was))
+
+    return Motion(with_hinges(case.mech, hinge), case.node, case.seed)
+
+
+@cache
+def shouldered(case: Case) -> Motion:
+    """The tree of a case with a ball at the base, pins otherwise."""
+
+    def hinge(k: int, was: Hinge) -> Hinge:
+        return Spherical() if case.mech.parent[k] < 0 else Pin(_axis(k, was))
+
+    return Motion(with_hinges(case.mech, hinge), case.node, case.seed)

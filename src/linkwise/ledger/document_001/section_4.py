@@ -1,59 +1,37 @@
-"""Document 001, section 4: the innovations factorisation, its inverse, and algorithm FD1."""
+"""Document 001, section 4: the mass operator as a covariance, and the Riccati recursion."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.symbols import (
-    B,
     D,
     H,
-    I,
-    J,
     L,
     M,
     P,
     Phi,
     Psi,
-    a,
-    b,
-    bias,
-    f,
     mass,
     phi,
     psi,
-    tau,
 )
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.links import body_axes
-from linkwise.ledger.document_001.operators import rows, stacked
+from linkwise.ledger.document_001.operators import rows
 from linkwise.ledger.document_001.sweeps import (
     Blocks,
-    arms,
-    bias_free,
-    colored,
-    fd1,
-    finds_accelerations,
-    residuals,
     riccati,
-    whitened,
 )
-from linkwise.ledger.entry import Entry, definition, holds, misprint, same
-from linkwise.ledger.literal import drawn, each, split
+from linkwise.ledger.entry import Entry, definition, holds, misprint
+from linkwise.ledger.literal import drawn, split
 from linkwise.spatial.array import Array
-
-COLORING = I + H @ Phi @ L
-WHITENING = I - H @ Psi @ L
-FREE = tau - H @ phi @ (M @ phi.T @ a + b + B @ f)
-"""T' of (4.17)."""
-
 
 # ------------------------------------------------------------------- the model of the mass
 
 
-def _root(case: Case, expr: Expr) -> Array:
+def root(case: Case, expr: Expr) -> Array:
     """What white noise of covariance I has to go through to get the covariance `expr`."""
     return np.asarray(np.linalg.cholesky(case.matrix(expr)), dtype=np.float64)
 
@@ -76,10 +54,11 @@ def _model(case: Case) -> float:
         for c in links.children(k):
             z[k] = z[k] + links.phi[c] @ z[c]
         y[k] = links.H[k] @ z[k]
-    return apart(_stack(y), case.matrix(H @ phi) @ np.concatenate(w))
+    return apart(stack(y), case.matrix(H @ phi) @ np.concatenate(w))
 
 
-def _stack(blocks: Blocks) -> Array:
+def stack(blocks: Blocks) -> Array:
+    """Blocks of all links, one below the other."""
     return np.concatenate([blocks[k] for k in sorted(blocks)])
 
 
@@ -201,106 +180,6 @@ def _subdiagonal(case: Case) -> float:
     return max(errors)
 
 
-# ----------------------------------------------------------------------------- innovations
-
-
-def _innovations(case: Case) -> float:
-    """E(Y Y*) of Y = (I + H Φ L) ε, with ε = D^½ w."""
-    Y = case.matrix(COLORING) @ _root(case, D)  # noqa: N806
-    return apart(Y @ Y.T, case.matrix(mass))
-
-
-def _colored(case: Case) -> float:
-    links, eps = body_axes(case), drawn(case, H.range)
-    _, y = colored(links, riccati(links), split(case, eps, H.range))
-    return apart(_stack(y), case.matrix(COLORING) @ eps)
-
-
-def _whitened(case: Case) -> float:
-    links, y = body_axes(case), drawn(case, H.range)
-    _, eps = whitened(links, riccati(links), split(case, y, H.range))
-    return apart(_stack(eps), np.linalg.solve(case.matrix(COLORING), y))
-
-
-def _same_state(case: Case) -> float:
-    """ẑ of (4.13), fed with ε, and ẑ of (4.15), fed with the y that comes of it."""
-    links, eps = body_axes(case), split(case, drawn(case, H.range), H.range)
-    at = riccati(links)
-    z, y = colored(links, at, eps)
-    z_again, eps_again = whitened(links, at, [y[k] for k in sorted(y)])
-    return max(
-        apart(_stack(z), _stack(z_again)), apart(_stack(eps_again), np.concatenate(list(eps)))
-    )
-
-
-def _expectation(case: Case) -> float:
-    """E[z(k) | y beyond k] = Cov(z, y) Cov(y)⁻¹ y, from the covariances φ M φ* and 𝓜."""
-    links, y = body_axes(case), drawn(case, H.range)
-    z, _ = whitened(links, riccati(links), split(case, y, H.range))
-    joints, errors = case.dense.slices(H.range), list[float]()
-    cross_, whole = case.matrix(phi @ M @ phi.T @ H.T), case.matrix(mass)
-    for k in links.inward:
-        known = [i for j in _beyond(case, k) for i in range(joints[j].start, joints[j].stop)]
-        if known:
-            expected = cross_[rows(k), known] @ np.linalg.solve(
-                whole[np.ix_(known, known)], y[known]
-            )
-            errors.append(apart(z[k], expected))
-    return max(errors)
-
-
-def _beyond(case: Case, k: int) -> list[int]:
-    """The links beyond k, itself not counted."""
-    found: list[int] = []
-    for j in range(k + 1, case.mech.n_bodies):
-        if case.parent(j) == k or case.parent(j) in found:
-            found.append(j)
-    return found
-
-
-def _rule(name: str) -> tuple[Expr, Expr]:
-    return BY_NAME[name].left, BY_NAME[name].right
-
-
-# ------------------------------------------------------------------------------------- FD1
-
-
-def _filtering(case: Case) -> float:
-    return _filtered(case, as_printed=False)
-
-
-def _filtering_printed(case: Case) -> float:
-    return _filtered(case, as_printed=True)
-
-
-def _filtered(case: Case, *, as_printed: bool) -> float:
-    """ν of the loop, against D⁻¹ (I - H Ψ L) T'."""
-    links = body_axes(case)
-    at = riccati(links)
-    nu = residuals(links, at, as_printed=as_printed)
-    free = case.matrix(mass) @ np.concatenate(links.theta_ddot)
-    return apart(_stack(nu), np.linalg.solve(case.matrix(D), case.matrix(WHITENING) @ free))
-
-
-def _printed_fd1(case: Case) -> float:
-    found = finds_accelerations(lambda links: fd1(links, as_printed=True))
-    return found(case)
-
-
-def _smoothing(case: Case) -> float:
-    """The loop (4.22) from ν = D⁻¹ (I - H Ψ L) T', on all arms."""
-    return finds_accelerations(fd1)(case)
-
-
-def _bias_free(case: Case) -> float:
-    """T' leaves 𝓜 θ̈ of what is known of the motion, on all arms."""
-    errors: list[float] = []
-    for links in arms(case):
-        moved = stacked(links).mass @ np.concatenate(links.theta_ddot)
-        errors.append(apart(np.concatenate(bias_free(links)), moved))
-    return max(errors)
-
-
 SECTION_4: tuple[Entry, ...] = (
     holds(
         "sec. 4, mass operator",
@@ -400,112 +279,5 @@ SECTION_4: tuple[Entry, ...] = (
         "the same, with I between a body and its parent",
         _subdiagonal,
         note="The reason is printed as ψ(k,k) = ψ(k,k) = I; φ(k,k) = ψ(k,k) = I is meant.",
-    ),
-    holds(
-        "Fact 4.1, (4.11)",
-        "innovations factorisation",
-        "𝓜 = (I + H Φ L) D (I + H Φ L)ᵀ",
-        "𝓜 = (I + H φ K) D (I + H φ K)*, since Φ L = φ K",
-        each((mass, COLORING @ D @ COLORING.T), _rule("innovations factorisation")),
-    ),
-    holds(
-        "(4.12)",
-        "innovations representation",
-        "Y = (I + H Φ L) ε; E(ε) = 0; E(ε εᵀ) = D; E(Y) = 0; E(Y Yᵀ) = 𝓜",
-        "the same",
-        _innovations,
-    ),
-    holds(
-        "(4.13)",
-        "the same as a loop",
-        "ẑ(k) = φ(k,k-1) ẑ(k-1) + L(k-1) ε(k-1); y(k) = H(k) ẑ(k) + ε(k)",
-        "ẑ_k = Σ_c (φ(k,c) ẑ_c + L_c ε_c); y = H ẑ + ε: y = (I + H Φ L) ε",
-        _colored,
-    ),
-    holds(
-        "Fact 4.2, (4.14)",
-        "whitening inverts coloring",
-        "(I + H Φ L)⁻¹ = I - H Ψ L",
-        "(I + H φ K)⁻¹ = I - H ψ K",
-        each((COLORING.inv, WHITENING), _rule("whitening inverts coloring")),
-    ),
-    holds(
-        "(4.15)",
-        "the whitening filter as a loop",
-        "ẑ(k) = [φ(k,k-1) - L(k-1) H(k-1)] ẑ(k-1) + L(k-1) y(k-1); ε(k) = -H(k) ẑ(k) + y(k)",
-        "ε = (I + H Φ L)⁻¹ y",
-        _whitened,
-    ),
-    holds(
-        "sec. 4, state of the filter",
-        "what ẑ is",
-        "ẑ(k) = E[z(k) / y(1), ..., y(k-1)]",
-        "ẑ_k is the expectation of z_k given y of all bodies beyond k",
-        _expectation,
-        note="From the covariances of z and y, for W of a normal distribution.",
-    ),
-    holds(
-        "sec. 4, one state",
-        "ẑ of (4.13) and of (4.15)",
-        "the ẑ(k) of (4.13) and (4.15) are identical",
-        "the same",
-        _same_state,
-    ),
-    holds(
-        "Theorem 4.1, (4.16)",
-        "inverse of the mass operator",
-        "𝓜⁻¹ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L)",
-        "𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)",
-        each((mass.inv, WHITENING.T @ D.inv @ WHITENING), _rule("inverse of the mass operator")),
-    ),
-    holds(
-        "FD1",
-        "forward dynamics in four sweeps, (4.17) and (4.18)",
-        "T' = T - H φ [M φᵀ a + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'",
-        "v̇ = 𝓜⁻¹ (τ - C - J* f)",
-        each((WHITENING.T @ D.inv @ WHITENING @ FREE, mass.inv @ (tau - bias - J.T @ f))),
-    ),
-    holds(
-        "(4.17)",
-        "bias removed",
-        "T' = T - H φ [M φᵀ a + b + B f(0)]",
-        "τ - C - J* f = 𝓜 v̇",
-        _bias_free,
-    ),
-    holds(
-        "(4.18)",
-        "accelerations from bias-free forces",
-        "θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'",
-        "v̇ = (I - H ψ K)* D⁻¹ (I - H ψ K) T'",
-        same(WHITENING.T @ D.inv @ WHITENING @ tau, mass.inv @ tau),
-    ),
-    definition("(4.19)", "start of the filter", "ẑ(0) = 0, T'(0) = 0", "nothing beyond the tips"),
-    misprint(
-        "(4.20)",
-        "filtering of bias-free moments, as a loop",
-        "ẑ(k) = [φ(k,k-1) - L(k-1) H(k-1)] ẑ(k-1) + L(k-1) T'(k-1); "
-        "ε(k) = T(k) - H(k) ẑ(k); ν(k) = D⁻¹(k) ε(k)",
-        "ε(k) = T'(k) - H(k) ẑ(k); the rest as printed",
-        _filtering,
-        _filtering_printed,
-        note="The prime of T' is lost, by the printer or the scan; the line before has it.",
-    ),
-    definition("(4.21)", "start of the smoother", "λ(N+1) = 0", "nothing from the ground"),
-    holds(
-        "(4.22)",
-        "smoothing of weighted residuals, as a loop",
-        "λ(k) = [φ(k+1,k) - L(k) H(k)]ᵀ λ(k+1) + Hᵀ(k) ν(k); θ̈(k) = ν(k) - Lᵀ(k) λ(k+1)",
-        "λ_k = ψ*(p,k) λ_p + H_k* ν_k; v̇_k = ν_k - L_k* λ_p",
-        _smoothing,
-        note="From ν of the corrected (4.20).",
-    ),
-    misprint(
-        "FD1, loops",
-        "FD1 as loops, (4.19) to (4.22)",
-        "with ε(k) = T(k) - H(k) ẑ(k)",
-        "θ̈ with ε(k) = T'(k) - H(k) ẑ(k)",
-        finds_accelerations(fd1),
-        _printed_fd1,
-        note="Printed otherwise only by (4.20). On trees of any hinges, and on arms in world axes.",
     ),
 )

@@ -29,10 +29,11 @@ from linkwise.algebra.symbols import (
     v,
 )
 from linkwise.ledger.case import Case, apart
+from linkwise.ledger.document_001.innovations import FREE, WHITENING
 from linkwise.ledger.document_001.links import body_axes
 from linkwise.ledger.document_001.operators import rows
 from linkwise.ledger.document_001.section_3 import seen
-from linkwise.ledger.document_001.section_4 import FREE, WHITENING
+from linkwise.ledger.document_001.section_4 import stack
 from linkwise.ledger.document_001.sweeps import (
     Algorithm,
     Blocks,
@@ -49,7 +50,6 @@ from linkwise.ledger.document_001.sweeps import (
 )
 from linkwise.ledger.entry import Check, Entry, definition, holds, misprint, same
 from linkwise.ledger.literal import drawn, each, rule_named, split
-from linkwise.spatial.array import Array
 
 VDOT = mass.inv @ (tau - bias - J.T @ f)
 """θ̈, by the inverse of the mass matrix."""
@@ -66,10 +66,6 @@ FD3_EPS = tau - H @ psi @ (S @ L @ tau + M @ ZETA + b + B @ f)
 FD4_NU = D.inv @ WHITENING @ tau - D.inv @ H @ psi_tilde @ P @ a - D.inv @ H @ psi @ (b + B @ f)
 FD4_COSTATE = psi.T @ H.T @ FD4_NU + psi.T @ (I - G @ H).T @ a
 FD4_Z = Psi @ L @ tau + psi_tilde @ P @ a + psi @ (b + B @ f)
-
-
-def _stack(blocks: Blocks) -> Array:
-    return np.concatenate([blocks[k] for k in sorted(blocks)])
 
 
 def _triangle(case: Case) -> float:
@@ -108,11 +104,11 @@ def _by_states(case: Case) -> float:
             left[k] = left[k] + shift @ left[c]
         x[k] = links.H[k] @ z[k]
         y[k] = -links.H[k] @ zeta[k] + x[k]
-    found = _stack(z) - _stack(zeta)
+    found = stack(z) - stack(zeta)
     return max(
-        apart(_stack(left), found),
-        apart(_stack(y), case.matrix(H) @ found),
-        apart(_stack(y), case.matrix(H @ psi) @ np.concatenate(w)),
+        apart(stack(left), found),
+        apart(stack(y), case.matrix(H) @ found),
+        apart(stack(y), case.matrix(H @ psi) @ np.concatenate(w)),
     )
 
 
@@ -143,9 +139,9 @@ def _smoother(case: Case) -> float:
     free = case.matrix(WHITENING @ mass) @ moved
     expected = case.matrix(psi.T @ H.T @ D.inv) @ free
     return max(
-        apart(_stack(acceleration), moved),
-        apart(_stack(costate), expected),
-        apart(_stack(alpha), rigid @ (case.matrix(H).T @ moved + case.matrix(a))),
+        apart(stack(acceleration), moved),
+        apart(stack(costate), expected),
+        apart(stack(alpha), rigid @ (case.matrix(H).T @ moved + case.matrix(a))),
     )
 
 
@@ -159,7 +155,7 @@ def _fd4_filter(case: Case) -> float:
     T, f_tip, at = np.concatenate(links.T), links.f_tip, case.matrix
     expected = at(Psi @ L) @ T + at(psi_tilde @ P @ a + psi @ b) + at(psi @ B) @ f_tip
     nu_expected = at(D.inv) @ (T - at(H) @ expected)
-    return max(apart(_stack(z), expected), apart(_stack(nu), nu_expected))
+    return max(apart(stack(z), expected), apart(stack(nu), nu_expected))
 
 
 def _velocities(expr: Expr) -> Check:
@@ -194,11 +190,18 @@ SECTION_5: tuple[Entry, ...] = (
     ),
     holds("(5.3)", "Ψ from ψ", "Ψ = ψ S", "Ψ = ψ S", rule_named("a.7")),
     holds(
-        "Identity 5.1, (5.4)",
+        "(5.4)",
         "whitened propagation",
         "(I - H Ψ L) H φ = H ψ",
-        "(I - H ψ K) H φ = H ψ",
+        "the same",
         each((WHITENING @ H @ phi, H @ psi)),
+    ),
+    holds(
+        "Identity 5.1",
+        "whitened propagation, by K = S L",
+        "(5.4) for φ of (3.4), Ψ of (4.10), ψ of (5.1)",
+        "(I - H ψ K) H φ = H ψ",
+        rule_named("whitened propagation"),
     ),
     holds(
         "sec. 5, states of Identity 5.1",
