@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
     from linkwise.codegen.cuda.kernel import CudaKernel
     from linkwise.codegen.numpy_kernel import NumpyKernel
+    from linkwise.sweeps.chosen import Names
     from linkwise.sweeps.program import Program
 
 TARGETS = ("cpu", "cuda", "c", "numpy")
@@ -163,6 +164,9 @@ def compile(
     mech: Mechanism,
     *,
     nodes: Sequence[str] = (),
+    rows: Names | None = None,
+    columns: Names | None = None,
+    blocks: bool = False,
     target: Literal["cpu"] = "cpu",
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
@@ -178,6 +182,9 @@ def compile(
     mech: Mechanism,
     *,
     nodes: Sequence[str] = (),
+    rows: Names | None = None,
+    columns: Names | None = None,
+    blocks: bool = False,
     target: Literal["cuda", "c", "numpy"],
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
@@ -192,6 +199,9 @@ def compile(
     mech: Mechanism,
     *,
     nodes: Sequence[str] = (),
+    rows: Names | None = None,
+    columns: Names | None = None,
+    blocks: bool = False,
     target: str = "cpu",
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
@@ -205,6 +215,13 @@ def compile(
         expr: The expression.
         mech: The mechanism; its numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
+        rows: Only these rows of the result, in this order: names of bodies or hinges where rows
+            belong to joints or bodies, of nodes where they belong to nodes, or numbers of single
+            entries. What others need alone is not computed.
+        columns: The same for the columns of a matrix.
+        blocks: For a block-diagonal expression such as P, D, R or G: its blocks one after the other
+            instead of the matrix, (bodies, r, c), with zeros behind where hinges have fewer
+            freedoms than others; `rows` names bodies then.
         target: "cpu" for machine code of this computer; "cuda" for a graphics card, whose text can
             be looked at without one; "c" for the text of a C function; "numpy" for the interpreter.
         parameters: Numbers of the mechanism that stay inputs of the kernel instead: "gravity",
@@ -216,13 +233,16 @@ def compile(
         cache: Whether compiled kernels are kept on disk for the next process.
     """
     from linkwise.codegen.recipe import Recipe
+    from linkwise.sweeps.chosen import choice
 
     if not isinstance(cast(object, mech), Mechanism):
         raise ExpressionError(f"lw.compile wants a mechanism, not {mech!r}: see lw.load.")
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
     found = _derived if derive else _as_written
-    recipe = Recipe(_expression(expr), mech, nodes, parameters, _itemsize(dtype), found, rolled)
+    part = choice(rows, columns, blocks)
+    options = (_itemsize(dtype), found, rolled, part)
+    recipe = Recipe(_expression(expr), mech, nodes, parameters, *options)
     match target:
         case "cpu":
             from linkwise.codegen.cpu.kernel import Kernel

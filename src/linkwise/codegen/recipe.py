@@ -16,6 +16,7 @@ from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
 from linkwise.codegen.scalar import parameters
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.chosen import WHOLE, Chosen
 
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
@@ -51,6 +52,7 @@ class Recipe:
         parameters: Numbers of the mechanism that stay inputs.
         itemsize: Bytes of a number.
         wish: Whether it shall have loops over bodies; None leaves it to its size.
+        chosen: The part of the result that is wanted.
         kept: Whether its machine code may be on disk.
     """
 
@@ -63,10 +65,12 @@ class Recipe:
         itemsize: int,
         derive: Callable[[Expr], Derivation],
         wish: bool | None = None,
+        chosen: Chosen = WHOLE,
     ) -> None:
         self.expr, self.mech, self.itemsize, self.wish = expr, mech, itemsize, wish
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self.parameters = parameters.checked(mech, named, self.nodes)
+        self.chosen = chosen.checked(expr, mech, self.nodes)
         self._derive = derive
         self.kept = True
 
@@ -74,7 +78,8 @@ class Recipe:
     def order(self) -> tuple[Any, ...]:
         """What was asked for: all that another process needs to make the same kernel."""
         named, derive = self.parameters, self._derive
-        return self.expr, self.mech, self.nodes, named, self.itemsize, derive, self.wish
+        options = (self.itemsize, derive, self.wish, self.chosen)
+        return self.expr, self.mech, self.nodes, named, *options
 
     @cached_property
     def derivation(self) -> Derivation:
@@ -86,7 +91,7 @@ class Recipe:
         """Its sweeps."""
         from linkwise.sweeps.lower import lower
 
-        return lower(self.derivation.result)
+        return lower(self.derivation.result, self.chosen)
 
     @cached_property
     def traced(self) -> Traced:
@@ -179,6 +184,7 @@ class Recipe:
                 self.parameters,
                 self.itemsize,
                 self.wish,
+                self.chosen,
                 self._derive.__name__,
                 package(),
                 versions(),

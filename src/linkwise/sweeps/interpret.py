@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
@@ -16,6 +17,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
+from linkwise.sweeps.chosen import bodies, entries
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 
 
@@ -60,6 +62,7 @@ class Run:
         self.node_body = [mech.body_index[node.body] for node in self.nodes]
         self.given = values
         self.gravity: Array = mech.gravity
+        self.picked = picked_columns(program, mech, nodes)
         self.value: dict[Ident, list[Array]] = {}
         for leaf in program.inputs:
             self._load(leaf)
@@ -78,14 +81,38 @@ class Run:
             for k in order:
                 for statement in each:
                     self._execute(statement, k)
-        blocks = self._blocks(self.program.result)
-        columns = (
-            1 if self.program.result.columns is ONE else self.size(self.program.result.columns)
-        )
+        result, chosen = self.program.result, self.program.chosen
+        blocks = self._blocks(result)
+        if result.block:
+            return self._side_by_side(blocks)
+        columns = 1 if result.columns is ONE else self.width(result.columns)
         stacked = np.concatenate([np.zeros((0, columns)), *blocks])
         if self.program.mirrored:  # bodies are stored base first: descendants are to the right
             stacked = np.triu(stacked) + np.triu(stacked, 1).T
-        return stacked[:, 0] if self.program.result.columns is ONE else stacked
+        names = [node.name for node in self.nodes]
+        if chosen.rows is not None:
+            stacked = stacked[entries(chosen.rows, result.rows, self.mech, names)]
+        if chosen.columns is not None and self.picked is None:
+            stacked = stacked[:, entries(chosen.columns, result.columns, self.mech, names)]
+        return stacked[:, 0] if result.columns is ONE else stacked
+
+    def _side_by_side(self, blocks: list[Array]) -> Array:
+        """Blocks as one array (bodies, r, c), with zeros where some are smaller."""
+        result, rows = self.program.result, self.program.chosen.rows
+        shape = tuple(max(self.sizes(x), default=0) for x in (result.rows, result.columns))
+        wanted = range(self.mech.n_bodies) if rows is None else bodies(rows, self.mech).tolist()
+        out = np.zeros((len(wanted), *shape), dtype=self._kind)
+        for i, k in enumerate(wanted):
+            block = self._dense(blocks[k])
+            out[i, : block.shape[0], : block.shape[1]] = block
+        return out
+
+    _kind: Any = np.float64
+    """Of arrays of numbers."""
+
+    def _dense(self, block: Any) -> Any:
+        """A block as an array."""
+        return block
 
     def _known(self, statement: Statement) -> bool:
         """Whether what it gives was given: a or b of one's own."""
@@ -111,9 +138,15 @@ class Run:
         """Length of a vector of a space."""
         return sum(self.sizes(space))
 
+    def width(self, space: Space) -> int:
+        """Columns of a quantity that has one for each entry of a space, or for those wanted."""
+        if self.picked is not None and space is self.program.result.columns:
+            return len(self.picked)
+        return self.size(space)
+
     def _empty(self, quantity: Quantity) -> list[Array]:
         if quantity.rows is ONE:  # summed up over the bodies
-            return [np.zeros((1, self.size(quantity.columns)))]
+            return [np.zeros((1, self.width(quantity.columns)))]
         count = len(self.nodes) if quantity.rows.block == "node" else self.mech.n_bodies
         return [np.zeros(0)] * count
 
@@ -123,6 +156,8 @@ class Run:
             sizes = self.sizes(quantity.rows)
             starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
             whole = np.eye(int(starts[-1]))
+            if self.picked is not None and quantity.columns is self.program.result.columns:
+                whole = whole[:, self.picked]
             found = [whole[starts[i] : starts[i + 1]] for i in range(len(sizes))]
             self.value[quantity.ident] = found
         return found
@@ -176,7 +211,7 @@ class Run:
         rows = 6 if node is not None else self.sizes(target.rows)[k]
         if target.block:
             return np.zeros((rows, self.sizes(target.columns)[k]))
-        return np.zeros((rows, self.size(target.columns)))
+        return np.zeros((rows, self.width(target.columns)))
 
     def _term(self, term: Term, k: int, node: int | None) -> Array | None:
         if term.place == "c":
@@ -201,7 +236,7 @@ class Run:
                 result = blocks[node]
             else:
                 left.pop()  # B: forces at the nodes of this body, summed up
-                result = self._from_nodes(blocks, there, self.size(term.operand.columns))
+                result = self._from_nodes(blocks, there, self.width(term.operand.columns))
         for block in reversed(left):
             matrix = self._block(block, here, inner, outer, node)
             result = matrix if result is None else matrix @ result
@@ -382,6 +417,16 @@ class Run:
             )
         ends = np.cumsum(sizes)
         return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
+
+
+def picked_columns(
+    program: Program, mech: Mechanism, nodes: Sequence[str]
+) -> NDArray[np.int64] | None:
+    """Columns of the identity that are enough; None where all are needed."""
+    columns = program.chosen.columns
+    if columns is None or any(s.special == "dense_solve" for s in program.statements):
+        return None  # a matrix that is solved needs its own columns
+    return entries(columns, program.result.columns, mech, nodes)
 
 
 def _placed(above: Array | None, rot: Array, p: Array) -> Array:

@@ -9,6 +9,7 @@ that define them. Equal sub-expressions are one object, hence one statement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import (
@@ -32,6 +33,7 @@ from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
 from linkwise.algebra.symbols import E_phi, H, M, X, phi, v
 from linkwise.algebra.words import count, expand, is_symmetric, left_factored, rebuilt
 from linkwise.errors import LoweringError
+from linkwise.sweeps.chosen import WHOLE, Chosen
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.name import Names
 from linkwise.sweeps.program import PLACED, Block, Place, Program, Quantity, Statement, Term
@@ -46,17 +48,35 @@ STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
 
 
-def lower(expr: Expr) -> Program:
+def lower(expr: Expr, chosen: Chosen = WHOLE) -> Program:
     """The program of an expression: any well-typed one, applied to its vectors from the right.
+
+    Args:
+        expr: The expression.
+        chosen: The part of its value that is wanted.
 
     Raises:
         LoweringError: Some inverse in it cannot be had by a recursion; says which.
     """
+    if chosen.blocks:
+        return _block_program(expr, chosen)
     programs = [_program(expr, arranged) for arranged in _arrangements(expr)]
-    half = _upper_half(expr)
+    half = _upper_half(expr) if chosen.whole else None
     if half is not None:
         programs.append(_program(expr, half, mirrored=True))
-    return min(programs, key=cost)
+    return replace(min(programs, key=cost), chosen=chosen)
+
+
+def _block_program(expr: Expr, chosen: Chosen) -> Program:
+    """The blocks of a memoryless operator at each body, without its columns."""
+    stands = rebuilt(expr, _opened)
+    if stands.causality != "memoryless":
+        raise LoweringError(f"{expr} is not block diagonal: it has no block at each body.")
+    leaf = stands if isinstance(stands, Symbol) else composite(stands)
+    lowering = _Lowering(stands)
+    lowering.define(leaf)
+    passes = scheduled(_shared(lowering.statements))
+    return Program(expr, _block_quantity(leaf), passes, tuple(lowering.inputs), chosen=chosen)
 
 
 def _program(expr: Expr, arranged: Expr, *, mirrored: bool = False) -> Program:
@@ -274,7 +294,7 @@ class _Lowering:
         if isinstance(
             key, role.PickOff | role.Memoryless | role.Composite | role.Riccati | role.Lyapunov
         ):
-            self._define(leaf)
+            self.define(leaf)
             operand = self._right_quantity(rest)
             block = Block(leaf, adjoint=star, inverse=inverse)
             return [Term(1.0, (block,), operand)]
@@ -297,7 +317,7 @@ class _Lowering:
 
     def _step(self, leaf: Symbol, star: bool, rest: Expr) -> list[Term]:
         """E x: from the children; E* x: from the parent."""
-        self._define(leaf)
+        self.define(leaf)
         operand = self._right_quantity(rest)
         place: Place = "p" if star else "c"
         return [Term(1.0, (Block(leaf, adjoint=star, step=True, place=place),), operand, place)]
@@ -306,7 +326,7 @@ class _Lowering:
         """y = φ x or y = φ* x, with x given where it is needed."""
         if whole in self._values:
             return self._values[whole]
-        self._define(shift)
+        self.define(shift)
         inside = self._right(rest)
         place: Place = "p" if star else "c"
         target = Quantity(self.names.of(whole), whole.range, _columns(whole), whole)
@@ -317,8 +337,8 @@ class _Lowering:
 
     def _siblings(self, key: role.Siblings, rest: Expr) -> list[Term]:
         """Ξ x = E* Υ (E x) without what comes back to its own body: E*(p,k) Υ(p) (w(p) - E x)."""
-        self._define(key.shift)
-        self._define(key.inside)
+        self.define(key.shift)
+        self.define(key.inside)
         x = self._right_quantity(rest)
         gathered = self.value(product((key.shift, rest)))
         back = Block(key.shift, adjoint=True, step=True, place="p")
@@ -350,7 +370,7 @@ class _Lowering:
 
     # ------------------------------------------------------------------------- definitions
 
-    def _define(self, leaf: Symbol) -> None:
+    def define(self, leaf: Symbol) -> None:
         """The statements that give an operator its blocks, once."""
         if leaf in self._defined:
             return
@@ -373,7 +393,7 @@ class _Lowering:
     def _define_riccati(self, leaf: Symbol, family: Family, part: str) -> None:
         f = family
         for needed in _RICCATI_NEEDS[part]:
-            self._define(getattr(f, needed))
+            self.define(getattr(f, needed))
         edge = Block(f.E, step=True, place="p")  # E(p, k)
         match part:
             case "P":
@@ -382,13 +402,13 @@ class _Lowering:
                 P_plus = _block_quantity(f.P_plus)
                 terms = [Term(1.0, (child,), P_plus, "c", (star,)), Term(1.0, (Block(f.M),))]
                 self._define_block(leaf, terms)
-                self._define(f.P_plus)
+                self.define(f.P_plus)
             case "D":
-                self._define(f.H)
+                self.define(f.H)
                 H, H_star = Block(f.H), Block(f.H, adjoint=True)
                 terms = [Term(1.0, (H, Block(f.P), H_star))]
                 if f.noise is not None:
-                    self._define(f.noise)
+                    self.define(f.noise)
                     terms.append(Term(1.0, (Block(f.noise),)))
                 self._define_block(leaf, terms)
             case "G":
@@ -413,8 +433,8 @@ class _Lowering:
                 self._define_block(leaf, terms)
 
     def _define_lyapunov(self, leaf: Symbol, key: role.Lyapunov) -> None:
-        self._define(key.a)
-        self._define(key.b)
+        self.define(key.a)
+        self.define(key.b)
         core = self._memoryless_terms(key.core)
         place: Place = "p" if key.outward else "c"
         left = Block(key.a, adjoint=key.outward, step=True, place=place)
@@ -440,7 +460,7 @@ class _Lowering:
             raise LoweringError(f"{product(word)} is not memoryless, but has to be.")
         leaf = inner if isinstance(inner, Symbol) else composite(inner)
         for needed in (first, last.of, leaf):
-            self._define(needed)
+            self.define(needed)
         left = Block(first, step=True, place="c")
         right = Block(last.of, adjoint=True, step=True, place="c")
         return Term(number, (left,), _block_quantity(leaf), "c", (right,))
@@ -457,7 +477,7 @@ class _Lowering:
             )
         if not isinstance(leaf, Symbol):
             leaf = composite(leaf)
-        self._define(leaf)
+        self.define(leaf)
         return Block(leaf, adjoint=star, inverse=inverted)
 
     def _define_kinematics(self, leaf: Symbol) -> None:
@@ -478,21 +498,21 @@ class _Lowering:
         """X(k) = X(p) X_pk(q); what belongs to nodes is read off the bodies they are fixed on."""
         reads: list[tuple[Quantity, Place]] = []
         if source == "X":
-            self._define(E_phi)
+            self.define(E_phi)
             reads = [(target, "p"), (_block_quantity(E_phi), "k")]
         elif source in ("X_B", "rot_W", "to_W"):
             reads = [(self._leaf(X), "k")]
         elif source == "a_g":
-            self._define(E_phi)
+            self.define(E_phi)
             reads = [(_block_quantity(E_phi), "k")]
         else:
-            self._define(M)
+            self.define(M)
         self.statements.append(Statement(target, special=source, reads=tuple(reads)))
 
     def _define_velocity_block(self, source: str, target: Quantity) -> None:
         """A_V and B_V come from the velocities of the bodies."""
         velocity = self.value(phi.T @ H.T @ v)
-        self._define(M if source == "B_V" else H)
+        self.define(M if source == "B_V" else H)
         reads: tuple[tuple[Quantity, Place], ...] = ((velocity, "k"), (self._leaf(v), "k"))
         self.statements.append(Statement(target, special=source, reads=reads))
 
@@ -504,7 +524,7 @@ class _Lowering:
         if leaf.role.source not in ("a", "b"):
             return
         velocity = self.value(phi.T @ H.T @ v)
-        self._define(M if leaf.role.source == "b" else H)
+        self.define(M if leaf.role.source == "b" else H)
         reads: list[tuple[Quantity, Place]] = [(velocity, "k")]
         if leaf.role.source == "a":
             reads.append((self._leaf(v), "k"))

@@ -22,6 +22,7 @@ from typing import Literal
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import BODY, Space
+from linkwise.sweeps.chosen import WHOLE, Chosen
 
 Place = Literal["k", "c", "p", "all"]
 Direction = Literal["tip_to_base", "base_to_tip"]
@@ -152,6 +153,7 @@ class Program:
         passes: The passes, in order.
         inputs: Leaves it needs: vectors, and operators of the mechanism.
         mirrored: The result is a symmetric matrix of which the passes give the upper half.
+        chosen: The part of the result that is wanted.
     """
 
     expr: Expr
@@ -159,6 +161,7 @@ class Program:
     passes: tuple[Pass, ...]
     inputs: tuple[Symbol, ...] = field(default=())
     mirrored: bool = False
+    chosen: Chosen = WHOLE
 
     @property
     def statements(self) -> tuple[Statement, ...]:

@@ -21,6 +21,8 @@ def program_text(program: Program) -> str:
         lines += ["", LOOPS[step.direction], *(f"    {line}" for line in _lines(step)), "end"]
     if program.mirrored:
         lines += ["", f"{program.result} is symmetric: the loops give its upper half"]
+    if not program.chosen.whole:
+        lines += ["", f"of {program.result}: {program.chosen}"]
     return "\n".join(lines)
 
 

@@ -24,6 +24,7 @@ from linkwise.codegen.cpu import sincos
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.program import Program
 
 DType = Literal["float64", "float32"]
 
@@ -104,6 +105,7 @@ def emit_c(
     *,
     mech: Mechanism,
     derivation: Derivation,
+    program: Program,
     nodes: Sequence[str] = (),
     title: str = "",
     unit: str = "",
@@ -125,6 +127,7 @@ def emit_c(
         name: Of the function and the files, a C identifier.
         mech: The mechanism that the graph is of.
         derivation: From the expression to the form that was traced.
+        program: Its sweeps, which were traced.
         nodes: Nodes of the space NODE, in order.
         title: What it computes, in words.
         unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
@@ -141,7 +144,7 @@ def emit_c(
             f"there is nothing to compute: on {mech.name!r}, with {mech.nv} degrees of freedom and "
             f"{len(nodes)} nodes, {derivation.start} has shape {traced.shape}."
         )
-    face = of_kernel(traced, check_identifier(name), mech, derivation.start, nodes, unit, dtype)
+    face = of_kernel(traced, check_identifier(name), mech, program, nodes, unit, dtype)
     body = list(_Body(traced, face).lines())
     parts = [
         comment([face.mark, "", f"{face.name}: see {face.name}.h."]),
@@ -160,7 +163,7 @@ def emit_c(
     if ops["sin"] + ops["cos"]:
         parts.append(_sincos_function(face.name, dtype))
     parts.append("\n".join([_signature(face), "{", *body, "}", ""]))
-    parts.append(selftest(traced, face, mech, derivation.result, nodes, states, seed))
+    parts.append(selftest(traced, face, mech, program, nodes, states, seed))
     text = header(face, mech, derivation, nodes, title, ops, _signature(face))
     return text, "\n".join(parts)
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwise.algebra.derivation import Derivation
-from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
 from linkwise.codegen.c.text import comment, distinct, plain_name
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.parameters import node_of
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.chosen import bodies, entries
+from linkwise.sweeps.program import Program
 
 MARK = "Written by linkwise export-c"
 """First words of every file; a file that begins with them may be written again."""
@@ -103,6 +104,7 @@ class Interface:
         unit: Kind of the result.
         codes: Those that it may return because of what it computes, ascending (`status.py`).
         mark: First line of the files.
+        part: The part of the expression that it computes; empty for all of it.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Interface:
     unit: str
     codes: tuple[int, ...]
     mark: str
+    part: str = ""
 
     @property
     def type(self) -> str:
@@ -133,7 +136,7 @@ def of_kernel(
     traced: Traced,
     name: str,
     mech: Mechanism,
-    expr: Expr,
+    program: Program,
     nodes: Sequence[str],
     unit: str,
     dtype: str,
@@ -144,11 +147,34 @@ def of_kernel(
         Entries(given, identifier, size, _labels(mech, nodes, given, size))
         for (given, size), identifier in zip(traced.inputs, identifiers, strict=True)
     )
-    rows = _space_labels(mech, nodes, expr.range, unit)
-    columns = () if expr.is_vector else _space_labels(mech, nodes, expr.domain, "")
+    rows, columns, shape = _result_labels(traced.shape, mech, program, nodes, unit)
     codes = tuple(sorted({check.code for check in traced.checks}))
     mark = f"{MARK} {_version()}; do not edit."
-    return Interface(name, dtype, inputs, rows, columns, traced.shape, unit, codes, mark)
+    part = str(program.chosen)
+    return Interface(name, dtype, inputs, rows, columns, shape, unit, codes, mark, part)
+
+
+def _result_labels(
+    shape: tuple[int, ...], mech: Mechanism, program: Program, nodes: Sequence[str], unit: str
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...], tuple[int, ...]]:
+    """Labels of rows and columns, and the shape; blocks stand one below the other."""
+    expr, chosen = program.expr, program.chosen
+    if chosen.blocks:
+        count, height, width = shape
+        wanted = range(count) if chosen.rows is None else bodies(chosen.rows, mech).tolist()
+        rows = [(f"{mech.bodies[k].name}, row {i}", "") for k in wanted for i in range(height)]
+        return tuple(rows), (("", ""),) * width, (count * height, width)
+    found = list[tuple[tuple[str, str], ...]]()
+    for space, names, kind in (
+        (expr.range, chosen.rows, unit),
+        (expr.domain, chosen.columns, ""),
+    ):
+        labels = _space_labels(mech, nodes, space, kind)
+        if names is not None and labels:
+            picked: list[int] = entries(names, space, mech, nodes).tolist()
+            labels = tuple(labels[i] for i in picked)
+        found.append(labels)
+    return found[0], () if expr.is_vector else found[1], shape
 
 
 def code_name(code: int) -> str:
@@ -251,6 +277,9 @@ def _about(
     yield ""
     yield f"    {derivation.start}"
     yield ""
+    if face.part:
+        yield f"Of this: {face.part}."
+        yield ""
     yield "A* is the adjoint, A^-1 the inverse; mass is the mass matrix, N the armature of the"
     yield "drives, C the Coriolis, centrifugal and gravity forces; other symbols are those of the"
     if all(x.name != "gravity" for x in face.inputs):

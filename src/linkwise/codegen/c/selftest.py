@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.header import Interface
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.trace import Traced
@@ -17,7 +16,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.sweeps.interpret import run
-from linkwise.sweeps.lower import lower
+from linkwise.sweeps.program import Program
 
 DRAWS = 16
 """Random states that are drawn for each one that is taken."""
@@ -89,7 +88,7 @@ def selftest(
     traced: Traced,
     face: Interface,
     mech: Mechanism,
-    form: Expr,
+    program: Program,
     nodes: Sequence[str],
     states: int,
     seed: int,
@@ -99,7 +98,7 @@ def selftest(
     Raises:
         LoweringError: The graph and the interpreter give different values.
     """
-    given, expected, noise = _cases(traced, face, mech, form, nodes, states, seed)
+    given, expected, noise = _cases(traced, face, mech, program, nodes, states, seed)
     tables = [
         _table(x.identifier, face.type, values)
         for x, values in zip(face.inputs, given, strict=True)
@@ -136,7 +135,7 @@ def _cases(
     traced: Traced,
     face: Interface,
     mech: Mechanism,
-    form: Expr,
+    program: Program,
     nodes: Sequence[str],
     states: int,
     seed: int,
@@ -161,7 +160,6 @@ def _cases(
         )
     given = [values[chosen] for values in given]
     expected, noise = evaluate(traced, given), np.zeros(states)
-    program = lower(form)
     bodies = [
         replace(body, inertia=body.inertia.scaled(1.0 + (1 + k % 4) * NUDGE))
         for k, body in enumerate(mech.bodies)

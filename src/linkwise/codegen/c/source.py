@@ -15,10 +15,9 @@ from linkwise.codegen.c.emit import DType, emit_c
 from linkwise.codegen.c.header import MARK
 from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identifier
 from linkwise.codegen.recipe import Recipe
-from linkwise.codegen.scalar.trace import Traced, trace
+from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.lower import lower
 from linkwise.sweeps.program import Program
 
 
@@ -60,18 +59,15 @@ class CSource:
         """How the form that runs was found."""
         return self.recipe.derivation
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The sweeps."""
-        return lower(self.derivation.result)
+        return self.recipe.program
 
-    @cached_property
+    @property
     def traced(self) -> Traced:
         """The scalar graph."""
-        recipe = self.recipe
-        return trace(
-            self.program, self.mech, recipe.nodes, recipe.parameters, itemsize=recipe.itemsize
-        )
+        return self.recipe.traced
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -81,6 +77,7 @@ class CSource:
             self.name,
             mech=self.mech,
             derivation=self.derivation,
+            program=self.program,
             nodes=self.recipe.nodes,
             title=self.title,
             unit=self.unit,

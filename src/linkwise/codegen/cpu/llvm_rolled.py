@@ -30,7 +30,7 @@ from linkwise.algebra.space import JOINT
 from linkwise.codegen.cpu.emit import INT, INT32, Emitter
 from linkwise.codegen.cpu.finite import finite_rows
 from linkwise.codegen.cpu.llvm import Place, Unit, emit_loop, finished, store_status
-from linkwise.codegen.cpu.llvm_visit import Given, VisitCode, turned
+from linkwise.codegen.cpu.llvm_visit import ROWS, WANTED, Given, VisitCode, turned
 from linkwise.codegen.cpu.rows import load_rows, load_some, store_some
 from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import Visit
@@ -45,7 +45,9 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     """The module of a rolled kernel."""
     module = ir.Module(name="linkwise")
     one = Emitter(module, itemsize, 1)
-    for name, kind in ((COLUMNS, one.number), (PLACES, INT32), (LAST, INT32)):
+    part = _part_tables(rolled, lanes)
+    tables = ((COLUMNS, one.number), *((name, INT32) for name in (PLACES, LAST, *dict(part))))
+    for name, kind in tables:
         pointer: Any = ir.GlobalVariable(module, kind.as_pointer(), name)
         pointer.initializer = ir.Constant(kind.as_pointer(), None)
     wide = Emitter(module, itemsize, lanes)
@@ -60,9 +62,23 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
         (COLUMNS, np.ascontiguousarray(rolled.table, dtype=dtype)),
         (PLACES, np.ascontiguousarray(rolled.places.rows)),
         (LAST, last_bodies(rolled, lanes)),
+        *part,
     )
     work = [body.memory.total for body in bodies]
     return finished(module, rolled, lanes, itemsize, max(work), work_one=work[0], tables=tables)
+
+
+def _part_tables(rolled: Rolled, lanes: int) -> list[tuple[str, NDArray[np.int32]]]:
+    """Which columns are wanted, to the end of the last vector, and where rows come."""
+    found = list[tuple[str, NDArray[np.int32]]]()
+    if rolled.columns_wanted is not None:
+        count = -(-len(rolled.columns_wanted) // lanes) * lanes
+        wanted = np.full(count, -1, dtype=np.int32)
+        wanted[: len(rolled.columns_wanted)] = rolled.columns_wanted
+        found.append((WANTED, wanted))
+    if rolled.row_of is not None:
+        found.append((ROWS, rolled.row_of))
+    return found
 
 
 def last_bodies(rolled: Rolled, lanes: int) -> NDArray[np.int32]:

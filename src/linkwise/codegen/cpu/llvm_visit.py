@@ -9,6 +9,7 @@ depend on the column is one number there, and is spread out when it is read.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ from linkwise.codegen.cpu.emit import FLAGS, INT, INT32, Emitter, declared
 from linkwise.codegen.rolled.leaf import Leaf, Out
 from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import ClassCode
+
+WANTED, ROWS = "wanted", "rows"
+"""Globals of the module where a part of the result is wanted: its columns, and where rows come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +235,8 @@ class VisitCode:
             return build.mul(self._place(build, f"node {node}"), _index(stride))
         if where in ("q", "v"):
             return self._place(build, where)
+        if where == "block":
+            return self._place(build, "body")
         sizes = {"body": 6, "place": 12, "inertia": 10, "parent_body": 6}
         of = "parent" if where == "parent_body" else "body"
         return build.mul(self._place(build, of), _index(sizes[where]))
@@ -259,8 +265,14 @@ class VisitCode:
             return given.get(build, frame, build.add(entry, _index(leaf.index)), each=leaf.each)
         assert leaf.kind == "unit"
         wide = ir.VectorType(INT, self.emit.lanes)
-        ahead = splat_int(build, build.sub(entry, given.column), wide)
-        same = build.icmp_signed("==", ahead, iota(wide))
+        if self.rolled.columns_wanted is None:
+            ahead = splat_int(build, build.sub(entry, given.column), wide)
+            same = build.icmp_signed("==", ahead, iota(wide))
+        else:
+            numbers = build.gep(build.load(build.module.globals[WANTED]), [given.column])
+            narrow = ir.VectorType(INT32, self.emit.lanes)
+            found = build.load(build.bitcast(numbers, narrow.as_pointer()), align=4)
+            same = build.icmp_signed("==", splat_int(build, entry, wide), build.zext(found, wide))
         return build.select(same, self.emit.constant(1.0), self.emit.constant(0.0))
 
     # -------------------------------------------------------------------------------- stores
@@ -283,14 +295,27 @@ class VisitCode:
 
     def _result(self, build: ir.IRBuilder, out: Out, x: Any) -> None:
         shape = self.rolled.shape
-        columns = shape[1] if len(shape) > 1 else 1
         start = self._start(build, out.where, out.on, out.stride)
-        if self.each:
-            row = build.mul(build.add(start, _index(out.offset)), _index(columns))
-            self.given.store(build, x, build.add(row, self.given.column), columns)
+        if self.each:  # one row of some columns
+            columns, row, offset = shape[1], build.add(start, _index(out.offset)), None
         else:
-            entry = build.add(build.mul(start, _index(columns)), _index(out.offset))
-            self.given.store(build, x, entry)
+            columns = out.stride if out.where == "block" else math.prod(shape[1:])
+            row = build.add(start, _index(out.offset // columns))
+            offset = _index(out.offset % columns)
+        if self.rolled.row_of is not None:
+            table = build.load(build.module.globals[ROWS])
+            row = build.sext(build.load(build.gep(table, [row])), INT)
+            with build.if_then(build.icmp_signed(">=", row, _index(0))):
+                self._stored(build, x, row, columns, offset)
+            return
+        self._stored(build, x, row, columns, offset)
+
+    def _stored(self, build: ir.IRBuilder, x: Any, row: Any, columns: int, offset: Any) -> None:
+        start = build.mul(row, _index(columns))
+        if offset is None:
+            self.given.store(build, x, build.add(start, self.given.column), columns)
+        else:
+            self.given.store(build, x, build.add(start, offset))
 
     def _guard(self, build: ir.IRBuilder, value: dict[int, Any]) -> None:
         """Checks; the codes of the step are those of body 1 of its window."""

@@ -77,7 +77,7 @@ def trace_twins(
     outputs = [
         x.node if isinstance(x, Scalar) else run.graph.constant(float(x)) for x in result.ravel()
     ]
-    checks = run.quaternion_checks(outputs) + list(run.checks.values())
+    checks = run.quaternion_checks(outputs) + run.needed_checks(outputs)
     traced = Traced(run.graph, tuple(run.arrays), outputs, result.shape, tuple(checks))
     return traced, run.numbers
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from linkwise.algebra import role
 from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, PLACE, Space
 from linkwise.codegen.rolled.stage import Plan
@@ -13,6 +16,7 @@ from linkwise.codegen.scalar import parameters as parameter
 from linkwise.errors import LoweringError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.chosen import entries
 from linkwise.sweeps.program import PLACED, Ident
 
 
@@ -28,6 +32,8 @@ class Layout:
         slot: Where numbers that belong to no body stand: sums over bodies, and entries of nodes
             that a dense matrix is made of or that it gives.
         slots: How many there are, of those that are the same for all columns and of the others.
+        columns: Which columns of the result are wanted; None for all.
+        block: Rows and columns of the largest block of the result, where it is blocks.
     """
 
     arrays: tuple[str, ...]
@@ -36,6 +42,8 @@ class Layout:
     n_nodes: int
     slot: dict[Ident, int]
     slots: tuple[int, int]
+    columns: NDArray[np.int64] | None
+    block: tuple[int, int]
 
 
 def layout_of(
@@ -77,8 +85,16 @@ def layout_of(
                 slot[quantity.ident] = top[kind]
                 rows = total_size(quantity.rows, mech, len(chosen))
                 top[kind] += rows * columns(quantity.columns)
-    layout = Layout(tuple(inputs), names, payloads, len(chosen), slot, (top[0], top[1]))
+    wanted = program.chosen.columns
+    picked = None if wanted is None else entries(wanted, program.result.columns, mech, nodes)
+    block = (_largest(program.result.rows, mech), _largest(program.result.columns, mech))
+    slots = (top[0], top[1])
+    layout = Layout(tuple(inputs), names, payloads, len(chosen), slot, slots, picked, block)
     return tuple(inputs.items()), layout
+
+
+def _largest(space: Space, mech: Mechanism) -> int:
+    return max((b.hinge.nv for b in mech.bodies), default=0) if space is JOINT else 6
 
 
 def total_size(space: Space, mech: Mechanism, n_nodes: int) -> int:

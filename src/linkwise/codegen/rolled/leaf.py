@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from linkwise.algebra.space import BODY, INBOARD, JOINT, PLACE, Space
 from linkwise.sweeps.program import Ident
 
-Where = Literal["q", "v", "body", "place", "inertia", "node", "start", "parent_body"]
+Where = Literal["q", "v", "body", "place", "inertia", "node", "start", "parent_body", "block"]
 """What an entry of an array is counted from: a body's q, v, its 6, 12 or 10 numbers, a node ..."""
 
 WHERE: dict[Space, Where] = {JOINT: "v", BODY: "body", INBOARD: "body", PLACE: "place"}

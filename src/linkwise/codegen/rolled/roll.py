@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import role
-from linkwise.algebra.space import JOINT, ONE
+from linkwise.algebra.space import BODY, JOINT, ONE
 from linkwise.codegen.rolled.body_class import MOST, BodyClass, classes
 from linkwise.codegen.rolled.layout import Layout, layout_of, total_size
 from linkwise.codegen.rolled.leaf import Fold, Key
@@ -28,6 +28,7 @@ from linkwise.errors import LoweringError, SingularHingeError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.sweeps.chosen import bodies, entries
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.program import Program
 
@@ -56,6 +57,9 @@ class Rolled:
         places: Where each body's numbers stand.
         table: The columns of all classes, body after body.
         ops: Scalar operations for one state, by kind.
+        row_of: For each row of the whole result (for blocks, each body) where it comes in the part
+            that is wanted, or -1; None for all.
+        columns_wanted: The columns that are computed; None for all.
     """
 
     plan: Plan
@@ -71,6 +75,8 @@ class Rolled:
     places: Places
     table: Array
     ops: Counter[str]
+    row_of: NDArray[np.int32] | None = None
+    columns_wanted: NDArray[np.int32] | None = None
 
 
 def roll(
@@ -114,7 +120,8 @@ def roll(
     )
     steps, fold = _traced(plan, mech, kinds, chosen, layout, itemsize)
     codes, entries = cut(plan, steps, fold)
-    shape, columns = _shape(plan, mech, len(nodes))
+    shape, columns, row_of = _shape(plan, mech, nodes, layout)
+    looped = plan.looped is not None and layout.columns is not None
     return Rolled(
         plan,
         inputs,
@@ -126,13 +133,15 @@ def roll(
         layout.slots,
         *_tables(mech, chosen, codes, entries),
         _operations(plan, mech, codes, columns),
+        row_of,
+        layout.columns.astype(np.int32) if looped and layout.columns is not None else None,
     )
 
 
 def _operations(plan: Plan, mech: Mechanism, codes: list[ClassCode], columns: int) -> Counter[str]:
     """Scalar operations for one state; of a symmetric matrix, those for one half."""
     ops, n = Counter[str](), mech.n_bodies
-    begin = mech.v_start[:-1] if plan.looped is JOINT else np.arange(n) * (columns // n)
+    begin = mech.v_start[:-1] if plan.looped is JOINT else np.arange(n) * max(columns // n, 1)
     for code in codes:
         count = len(code.kind.bodies)
         each = count * columns
@@ -150,16 +159,40 @@ def worth_rolling(program: Program, mech: Mechanism) -> bool:
     if mech.n_bodies > MOST_BODIES:
         return True
     most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX
-    return mech.n_bodies > 0 and cost(program, mech).operations > most
+    share, columns = 1.0, program.chosen.columns
+    if columns is not None and program.result.columns in (JOINT, BODY):
+        whole = mech.nv if program.result.columns is JOINT else 6 * mech.n_bodies
+        share = len(entries(columns, program.result.columns, mech, ())) / max(whole, 1)
+    return mech.n_bodies > 0 and share * cost(program, mech).operations > most
 
 
-def _shape(plan: Plan, mech: Mechanism, n_nodes: int) -> tuple[tuple[int, ...], int]:
-    result = plan.program.result
-    rows = total_size(result.rows, mech, n_nodes)
+def _shape(
+    plan: Plan, mech: Mechanism, nodes: Sequence[str], layout: Layout
+) -> tuple[tuple[int, ...], int, NDArray[np.int32] | None]:
+    """Shape of the result, columns that are looped over, and where its rows come."""
+    result, names = plan.program.result, plan.program.chosen.rows
+    rows = mech.n_bodies if result.block else total_size(result.rows, mech, len(nodes))
+    row_of = None
+    if names is not None:
+        if result.block:
+            wanted = bodies(names, mech)
+        else:
+            wanted = entries(names, result.rows, mech, nodes)
+        if len(set(wanted.tolist())) < len(wanted):
+            raise LoweringError(
+                f"rows names something twice ({plan.program.chosen}): loops over bodies write each "
+                "row once. Name each once."
+            )
+        row_of = np.full(rows, -1, dtype=np.int32)
+        row_of[wanted] = np.arange(len(wanted))
+        rows = len(wanted)
+    if result.block:
+        return (rows, *layout.block), 1, row_of
     if result.columns is ONE:
-        return (rows,), 1
-    columns = total_size(result.columns, mech, n_nodes)
-    return (rows, columns), columns if plan.looped is not None else 1
+        return (rows,), 1, row_of
+    columns = total_size(result.columns, mech, len(nodes))
+    columns = columns if layout.columns is None else len(layout.columns)
+    return (rows, columns), columns if plan.looped is not None else 1, row_of
 
 
 # ------------------------------------------------------------------------------------- tracing

@@ -114,13 +114,13 @@ def _halved(program: Program, directions: list[Direction]) -> bool:
         return False
     result = program.result
     square = result.rows is result.columns and result.rows.block == "body"
-    return square and (program.mirrored or is_symmetric(program.expr))
+    return square and program.chosen.whole and (program.mirrored or is_symmetric(program.expr))
 
 
 def _looped(program: Program) -> Space | None:
     """The columns of the result, unless they are nodes and a matrix over nodes is solved."""
     columns = program.result.columns
-    if columns is ONE:
+    if columns is ONE or program.result.block:
         return None
     solved = any(s.special == "dense_solve" for s in program.statements)
     return None if columns is NODE and solved else columns

@@ -63,7 +63,7 @@ class Step(Trace):
         self.leaf: dict[int, Leaf] = {}
         self.bounds: dict[int, Any] = {}
         self.arrays = []
-        self.program = plan.program
+        self.program, self.picked = plan.program, None
         self.given, self.value = {}, {}
         self.whole = mech
         self.handed: dict[Key, Any] = {}
@@ -399,17 +399,32 @@ class Step(Trace):
         if result.rows is ONE:
             return
         blocks = self._blocks(result)
+        if result.block:
+            self._block_result(self._dense(blocks[HERE]))
+            return
         on_node = result.rows.block == "node"
         earliest = self.plan.first_each if self.plan.looped is not None else 0
         for i, block in enumerate(blocks):
             if not on_node and i != HERE:
                 continue
+            if self.layout.columns is not None and self.plan.looped is None:
+                block = block[:, self.layout.columns]
             for j, x in enumerate(np.asarray(block, dtype=object).ravel()):
                 at = "node" if on_node else WHERE[result.rows]
                 rows = len(block)
                 self.results.append(
                     Out(earliest, self.number(x), at, j, i if on_node else -1, 0, rows)
                 )
+
+    def _block_result(self, block: Any) -> None:
+        """The block at this body, with zeros where it is smaller than others."""
+        rows, columns = self.layout.block
+        for r in range(rows):
+            for c in range(columns):
+                inside = r < block.shape[0] and c < block.shape[1]
+                node = self.number(block[r, c] if inside else 0.0)
+                offset, size = r * columns + c, rows * columns
+                self.results.append(Out(0, node, "block", offset, stride=size))
 
     def number(self, x: Any) -> int:
         """The node of a number."""

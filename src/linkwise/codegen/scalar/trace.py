@@ -30,7 +30,7 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_force, cross_velocity
-from linkwise.sweeps.interpret import Run
+from linkwise.sweeps.interpret import Run, picked_columns
 from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
 
 KNOWN = (*STATE_BLOCKS, "phi")
@@ -127,7 +127,7 @@ def trace(
     """
     run = Trace(program, mech, nodes, parameters, itemsize)
     result = run.result()
-    if np.ndim(result) == 2 and is_symmetric(program.expr):
+    if np.ndim(result) == 2 and program.chosen.whole and is_symmetric(program.expr):
         mirror(result)
     flat = [
         x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
@@ -135,7 +135,7 @@ def trace(
     ]
     outputs = [x.node for x in flat]
     run.check_parameters(outputs)
-    checks = run.quaternion_checks(outputs) + list(run.checks.values())
+    checks = run.quaternion_checks(outputs) + run.needed_checks(outputs)
     return Traced(run.graph, tuple(run.arrays), outputs, np.shape(result), tuple(checks))
 
 
@@ -159,6 +159,7 @@ class Trace(Run):
         self.nodes = [mech.node(name) for name in nodes]
         self.node_body = [mech.body_index[node.body] for node in self.nodes]
         self.given: dict[str, Any] = {}
+        self.picked = picked_columns(program, mech, nodes)
         self.value = {}
         self.q = self._input("q", mech.nq)
         sources = {s.role.source for s in program.inputs if isinstance(s.role, role.Vector)}
@@ -261,6 +262,23 @@ class Trace(Run):
                 square: Any = sum((x * x for x in four[1:]), four[0] * four[0])
                 found.append(Check(status.quaternion(k), square.node, 1.0 - slack, 1.0 + slack))
         return found
+
+    def needed_checks(self, outputs: list[int]) -> list[Check]:
+        """Checks of pivots; of a part of the result, those of what it is made from."""
+        if self.program.chosen.whole:
+            return list(self.checks.values())
+        used, graph = set(self.graph.used(outputs)), self.graph
+        found = list[Check]()
+        for check in self.checks.values():
+            of = graph.a[check.node] if check.code == status.MATRIX else check.node
+            if of in used or check.node in used:
+                found.append(check)
+        return found
+
+    _kind: Any = object
+
+    def _dense(self, block: Any) -> Any:
+        return block @ np.eye(6) if isinstance(block, ShiftBlock | WorldBlock) else block
 
     def _split(self, leaf: Symbol, source: str) -> list[Array]:
         sizes = self.sizes(leaf.range)
