@@ -49,8 +49,8 @@ FREE = tau - H @ phi @ (M @ phi.T @ a + b + B @ f)
 
 def _innovations(case: Case) -> float:
     """E(Y Y*) of Y = (I + H Φ L) ε, with ε = D^½ w."""
-    Y = case.matrix(COLORING) @ root(case, D)  # noqa: N806
-    return apart(Y @ Y.T, case.matrix(mass))
+    outcome = case.matrix(COLORING) @ root(case, D)
+    return apart(outcome @ outcome.T, case.matrix(mass))
 
 
 def _colored(case: Case) -> float:

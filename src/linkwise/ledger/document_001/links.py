@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from linkwise.algebra.symbols import Delta_phi, H, J, M, a, b, bias, mass, phi
+from linkwise.algebra.symbols import B, Delta_phi, H, J, M, a, b, bias, mass, phi
 from linkwise.ledger.case import Case
 from linkwise.ledger.document_001.motion import (
     Motion,
@@ -44,6 +44,7 @@ class Links:
         T: T(k).
         theta_ddot: θ̈(k), from the inverse of the mass matrix or known beforehand.
         alpha: α(k).
+        alpha_tip: α(0).
     """
 
     parent: Sequence[int]
@@ -60,6 +61,7 @@ class Links:
     T: list[Array]
     theta_ddot: list[Array]
     alpha: list[Array]
+    alpha_tip: Array
 
     @property
     def inward(self) -> list[int]:
@@ -102,6 +104,7 @@ def body_axes(case: Case) -> Links:
         T=[T[s] for s in joints],
         theta_ddot=[vdot[s] for s in joints],
         alpha=list(alpha.reshape(-1, 6)),
+        alpha_tip=case.matrix(B).T @ alpha,
     )
 
 
@@ -126,6 +129,7 @@ def world_axes(motion: Motion) -> Links:
         T=[],
         theta_ddot=motion.theta_ddot,
         alpha=list(six(motion.w_dot, motion.v_dot)),
+        alpha_tip=six(motion.w_dot[motion.tip_link], motion.v_tip_dot),
     )
     links.T.extend(inverse_dynamics(links, links.theta_ddot))
     return links

@@ -75,16 +75,16 @@ class Picture:
 def picture(mech: Mechanism, q: Array, node: str) -> Picture:
     """Everything in its place."""
     poses, n = mech.poses(q), mech.n_bodies
-    O, h, axes = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3, 3))  # noqa: N806
+    points, h, axes = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3, 3))
     for k, body in enumerate(mech.bodies):
         hinge_frame = poses[k] @ body.outboard.inverse()
-        O[k] = hinge_frame.p
+        points[k] = hinge_frame.p
         turned = body.hinge.pose(q[mech.q_slice(body.hinge_name)]).rot
         axes[k] = hinge_frame.rot @ turned.T
         if isinstance(body.hinge, Pin | Prismatic):
             h[k] = hinge_frame.rot @ np.array(body.hinge.axis)
     com = poses.apply(mech.inertias.com)
-    return Picture(poses.rot, O, com, h, axes, mech.pose(q, node).p)
+    return Picture(poses.rot, points, com, h, axes, mech.pose(q, node).p)
 
 
 class Motion:

@@ -45,12 +45,12 @@ def moving(case: Case) -> list[tuple[Motion, Operators]]:
 
 def _group(case: Case) -> float:
     """In world axes between any two points, on one path or not; in body axes along paths."""
-    O, errors = pins(case).O, [check_transition(case)]  # noqa: N806
-    for i in O:
+    points, errors = pins(case).O, [check_transition(case)]
+    for i in points:
         errors.append(apart(shift(i - i), np.eye(6)))
-        for j in O:
+        for j in points:
             errors.append(apart(np.linalg.inv(shift(j - i)), shift(i - j)))
-            errors += [apart(shift(k - i) @ shift(j - k), shift(j - i)) for k in O]
+            errors += [apart(shift(k - i) @ shift(j - k), shift(j - i)) for k in points]
     return max(errors)
 
 

@@ -40,8 +40,10 @@ def _covariance(case: Case) -> float:
     """E(Y Y*) of Y = H φ W: with W = M^½ w the columns of w are e₁, e₂, ..."""
     values, vectors = np.linalg.eigh(case.matrix(M))
     noise = vectors * np.sqrt(np.clip(values, 0.0, None))
-    Y = case.matrix(H @ phi) @ noise  # noqa: N806
-    return max(apart(noise @ noise.T, case.matrix(M)), apart(Y @ Y.T, case.matrix(mass)))
+    outcome = case.matrix(H @ phi) @ noise
+    return max(
+        apart(noise @ noise.T, case.matrix(M)), apart(outcome @ outcome.T, case.matrix(mass))
+    )
 
 
 def _model(case: Case) -> float:
@@ -160,11 +162,11 @@ def _strictly(case: Case, steps: Blocks, found: Expr) -> float:
     return apart(whole, case.matrix(found))
 
 
-def _Phi(case: Case) -> float:  # noqa: N802
+def _rigid(case: Case) -> float:
     return _strictly(case, dict(enumerate(body_axes(case).phi)), Phi)
 
 
-def _Psi(case: Case) -> float:  # noqa: N802
+def _of_filter(case: Case) -> float:
     return _strictly(case, riccati(body_axes(case)).psi, Psi)
 
 
@@ -263,14 +265,14 @@ SECTION_4: tuple[Entry, ...] = (
         "the operator Φ",
         "Φ: φ(i,j+1) in row i > column j, zero elsewhere",
         "Φ = φ S: φ(i,p) in the column of a body with parent p",
-        _Phi,
+        _rigid,
     ),
     definition(
         "(4.10)",
         "the operator Ψ",
         "Ψ: ψ(i,j+1) in row i > column j, zero elsewhere",
         "Ψ = ψ S",
-        _Psi,
+        _of_filter,
     ),
     holds(
         "sec. 4, Φ and Ψ",

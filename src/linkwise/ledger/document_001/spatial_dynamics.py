@@ -124,15 +124,15 @@ def _left_for_bias_force(x: Motion) -> tuple[Array, Array]:
 
 
 def _parallel_axes(x: Motion) -> tuple[Array, Array]:
-    about_O = [np.asarray(inertia(x, k)[:3, :3]) for k in range(x.n)]  # noqa: N806
-    return np.array(about_O), _inertias(x)[1][:, :3, :3]
+    about_joint = [np.asarray(inertia(x, k)[:3, :3]) for k in range(x.n)]
+    return np.array(about_joint), _inertias(x)[1][:, :3, :3]
 
 
 def _turned_moments(x: Motion) -> tuple[Array, Array]:
     p, w, m = x.p, x.w, x.mass[:, None]
-    about_O = np.array([inertia(x, k)[:3, :3] for k in range(x.n)])  # noqa: N806
+    about_joint = np.array([inertia(x, k)[:3, :3] for k in range(x.n)])
     split = cross(w, times(x.I_com, w)) + m * cross(p, cross(w, cross(w, p)))
-    return split, cross(w, times(about_O, w))
+    return split, cross(w, times(about_joint, w))
 
 
 def _tip_by_sixes(x: Motion) -> tuple[Array, Array]:
