@@ -72,6 +72,7 @@ def test_nothing_resists():
     for call in (
         lambda: bare.filter(T).z,
         lambda: bare.filter(np.ones((3, 2))).z,
+        lambda: bare.filter(np.ones((30, 2))).z,
         lambda: bare.smooth(T).vdot,
         lambda: bare.batch(T).f,
         lambda: bare.covariance("X - f"),

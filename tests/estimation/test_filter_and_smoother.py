@@ -8,6 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra.dense import Dense
 from linkwise.estimation import RandomField
+from linkwise.estimation.evaluate import FEW
 from linkwise.estimation.operator import BLOCKS, ESTIMATES
 from tests.estimation.fields import MECHANISMS, NOISES, bound, close, field, measurement, reference
 
@@ -129,8 +130,10 @@ def test_gains_step_by_step():
 def test_batches_are_their_rows(noise):
     """Compiled kernels give what the sweeps give one by one."""
     here = field("fork", noise)
-    T = np.random.default_rng(1).standard_normal((3, here.mech.nv))
+    T = np.random.default_rng(1).standard_normal((FEW + 1, here.mech.nv))
     many, single = here.smooth(T), [here.smooth(row) for row in T]
+    few = here.smooth(T[:2])
+    close(few.f, many.f[:2], 1e-11)
     for name in ("alpha", "vdot", "f", "W_hat"):
         close(getattr(many, name), np.stack([getattr(one, name) for one in single]), 1e-11)
     for name in ("z", "z_plus", "eps", "nu", "white", "log_likelihood"):

@@ -1,4 +1,4 @@
-"""Operators on numbers: sweeps in NumPy for one vector, kernels for many.
+"""Operators on numbers: sweeps in NumPy for a few vectors, kernels for many.
 
 A random field has one configuration, so that most of what is asked for is computed once: that is
 what the interpreter of the sweeps is for. Batches of vectors go through compiled kernels, which are
@@ -30,6 +30,9 @@ from linkwise.sweeps.program import Program
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
 
+FEW = 16
+"""Vectors up to which the sweeps are done before a kernel would be compiled."""
+
 _x = vector("x", BODY)
 
 
@@ -56,6 +59,8 @@ class Evaluation:
         operator = self.expression(form)
         if x.ndim == 1:
             return self._run(operator @ _argument(operator), {"x": x, "tau": x})
+        if 0 < len(x) <= FEW:
+            return np.stack([self.applied(form, row) for row in x])
         return self._batch(operator, x, self.noise is not None and depends_on_noise(form))
 
     def matrix(self, form: Form) -> Array:

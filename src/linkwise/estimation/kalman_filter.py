@@ -53,7 +53,7 @@ class KalmanFilter:
 
     @cached_property
     def G(self) -> tuple[Array, ...]:
-        """Kalman gain of each body (6, d): how far T(k) moves its state."""
+        """Kalman gain of each body (6, d), how far T(k) moves its state."""
         return self.field.blocks("G")
 
     @cached_property
@@ -78,17 +78,17 @@ class KalmanFilter:
 
     @cached_property
     def eps(self) -> Array:
-        """Innovations (..., nv): what T has that its prediction H z had not."""
+        """Innovations (..., nv), what T has that its prediction H z had not."""
         return self.field.apply("eps", self.T)
 
     @cached_property
     def nu(self) -> Array:
-        """Residuals D⁻¹ ε (..., nv): joint accelerations with all inboard joints locked."""
+        """Residuals D⁻¹ ε (..., nv), joint accelerations with all inboard joints locked."""
         return self.field.apply("nu", self.T)
 
     @cached_property
     def white(self) -> Array:
-        """Innovations as white noise (..., nv): L⁻¹ ε with D = L L*; independent, of variance 1."""
+        """Innovations as white noise (..., nv), L⁻¹ ε with D = L L*; independent, of variance 1."""
         out, start = np.empty_like(self.eps), self.field.mech.v_start.tolist()
         for k, D_k in enumerate(self.D):
             s = slice(start[k], start[k + 1])

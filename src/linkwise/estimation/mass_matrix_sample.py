@@ -53,7 +53,7 @@ class MassMatrixSample:
 
     @property
     def expected(self) -> Array:
-        """Root of the mean squared error at each of `counts`: √(p (p + 1) / n)."""
+        """Root of the mean squared error at each of `counts`, √(p (p + 1) / n)."""
         p = len(self.exact)
         return np.sqrt(p * (p + 1) / self.counts)
 

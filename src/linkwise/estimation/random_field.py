@@ -105,7 +105,7 @@ class RandomField:
 
     @property
     def family(self) -> Family:
-        """The Riccati family: P, D, G, K, ψ of this field as symbols of the algebra."""
+        """The Riccati family of this field, with P, D, G, K, ψ as symbols of the algebra."""
         return articulated if self.noise is None else noisy
 
     # ------------------------------------------------------------------------------- draws

@@ -35,7 +35,7 @@ class Smoother:
 
     @cached_property
     def alpha(self) -> Array:
-        """Costate ψ* H* ν (..., n, 6): spatial accelerations [rad/s², m/s²]."""
+        """Costate ψ* H* ν (..., n, 6), the spatial accelerations [rad/s², m/s²]."""
         return self.filter.field.apply("alpha", self.T)
 
     @cached_property
@@ -45,12 +45,12 @@ class Smoother:
 
     @cached_property
     def f(self) -> Array:
-        """Smoothed state E[X | T] (..., n, 6): the force each body gets through its hinge."""
+        """Smoothed state E[X | T] (..., n, 6), the force each body gets through its hinge."""
         return self.filter.field.apply("f", self.T)
 
     @cached_property
     def W_hat(self) -> Array:
-        """E[W | T] = M α (..., n, 6): the inertial forces."""
+        """E[W | T] = M α (..., n, 6), the inertial forces."""
         return self.filter.field.apply("W_hat", self.T)
 
     @cached_property
@@ -60,5 +60,5 @@ class Smoother:
 
     @cached_property
     def error(self) -> Array:
-        """Covariance P - P Υ P of X(k) - f(k) (n, 6, 6): what the measurements leave open."""
+        """Covariance P - P Υ P of X(k) - f(k) (n, 6, 6), what the measurements leave open."""
         return np.stack(self.filter.field.covariance_blocks("X - f"))
