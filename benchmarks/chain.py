@@ -146,8 +146,8 @@ def chain(n: int) -> lw.Mechanism:
     return b.build()
 
 
-def pinocchio_aba(n: int) -> Callable[..., np.ndarray]:
-    """The same chain in Pinocchio, ready to be called."""
+def pinocchio_chain(n: int) -> pin.Model:
+    """The same chain in Pinocchio."""
     kinds = {"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}
     model, parent = pin.Model(), 0
     for i, (m, axis) in enumerate(links(n), start=1):
@@ -155,6 +155,12 @@ def pinocchio_aba(n: int) -> Callable[..., np.ndarray]:
         parent = model.addJoint(parent, kinds[axis](), placement, f"joint{i}")
         inertia = pin.Inertia(m, np.array(COM), moments(m))
         model.appendBodyToJoint(parent, inertia, pin.SE3.Identity())
+    return model
+
+
+def pinocchio_aba(n: int) -> Callable[..., np.ndarray]:
+    """Forward dynamics of that chain, ready to be called."""
+    model = pinocchio_chain(n)
     data = model.createData()
     return lambda q, v, force: pin.aba(model, data, q, v, force)
 

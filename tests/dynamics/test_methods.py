@@ -167,6 +167,58 @@ def test_tip_force_correction_asks_for_a_force():
         lw.tip_force_correction(mech, mech.neutral(), {})
 
 
+# --------------------------------------------------------------------------- off the manifold
+
+CALLS = {
+    "forward_dynamics": lambda m, q, v: lw.forward_dynamics(m, q, v, v),
+    "FD4": lambda m, q, v: lw.forward_dynamics(m, q, v, v, method="FD4"),
+    "inverse_dynamics": lambda m, q, v: lw.inverse_dynamics(m, q, v, v),
+    "bias_force": lw.bias_force,
+    "gravity_force": lambda m, q, v: lw.gravity_force(m, q),
+    "mass_matrix": lambda m, q, v: lw.mass_matrix(m, q),
+    "mass_matrix_inverse": lambda m, q, v: lw.mass_matrix_inverse(m, q),
+    "mass_matrix_inverse_product": lw.mass_matrix_inverse_product,
+    "tip_force_correction": lambda m, q, v: lw.tip_force_correction(m, q, {"tool": PUSH[:6]}),
+    "jacobian": lambda m, q, v: lw.jacobian(m, q, "tool"),
+    "node_velocity": lambda m, q, v: lw.node_velocity(m, q, v, "tool"),
+    "node_acceleration": lambda m, q, v: lw.node_acceleration(m, q, v, v, "tool"),
+    "hinge_forces": lambda m, q, v: lw.hinge_forces(m, q, v, v),
+    "kinetic_energy": lw.kinetic_energy,
+    "potential_energy": lambda m, q, v: lw.potential_energy(m, q),
+    "forward_kinematics": lambda m, q, v: lw.forward_kinematics(m, q).matrix,
+}
+
+
+@cache
+def with_ball() -> lw.Mechanism:
+    """A ball between two pins."""
+    rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.2, -0.5), (0.1, 0.1, 0.02))
+    builder, above = lw.Builder("ball"), "world"
+    for name, hinge in (("upper", lw.Pin()), ("ball", lw.Spherical()), ("lower", lw.Pin())):
+        builder.body(name, parent=above, hinge=hinge, inboard=(0, 0.1, -1), inertia=rod)
+        above = name
+    return builder.build().with_node("tool", "lower", (0.0, 0.0, -1.0))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_quaternion_that_is_no_rotation(name):
+    """Raised by name, never normalised behind one's back; within rounding it is taken as it is."""
+    mech, call = with_ball(), CALLS[name]
+    q, v = mech.random(0), mech.random_velocity(0)
+    ball = mech.q_slice("ball")
+    right = call(mech, q, v)
+    for factor in (1.01, -0.9, 0.0):
+        off = q.copy()
+        off[ball] *= factor
+        with pytest.raises(ModelError, match="quaternion of body 'ball' is not of unit length"):
+            call(mech, off, v)
+        if factor:
+            close(call(mech, mech.normalise(off), v), right, 1e-11)
+    near = q.copy()
+    near[ball] *= 1.0 + 1e-12
+    close(call(mech, near, v), right, 1e-10)
+
+
 # ------------------------------------------------------------------------------------- oracles
 
 
