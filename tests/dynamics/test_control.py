@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import linkwise as lw
 from linkwise.algebra import A_V, B_V, H, M, bias, phi
@@ -12,6 +11,8 @@ from linkwise.algebra.dense import Dense
 from linkwise.errors import ModelError, ShapeError
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state, states, tree
+
+solve_ivp = pytest.importorskip("scipy.integrate").solve_ivp
 
 CORIOLIS = H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
 ARM = lw.models.puma560()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import linkwise as lw
 from linkwise.algebra import A_V, B_V, E_phi, H, M, N, bias, mass
@@ -16,6 +15,8 @@ from linkwise.errors import LoweringError, ModelError, ShapeError
 from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state, states, tree
+
+solve_ivp = pytest.importorskip("scipy.integrate").solve_ivp
 
 NAMES = ("every hinge, armature", pytest.param("floating", marks=pytest.mark.slow))
 

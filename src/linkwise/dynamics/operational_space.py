@@ -129,7 +129,8 @@ class OperationalSpace:
         i, kind = divmod(int(np.argmax(size)), 2)
         if rest == 1 and size[i, kind] > 1.0 - ALIGNED**2:
             what = "move along" if kind else "turn about"
-            parts = ", ".join(f"{part:.3g}" for part in found[i, kind] + 0.0)
+            axis = found[i, kind] * np.sign(found[i, kind][np.argmax(np.abs(found[i, kind]))])
+            parts = ", ".join(f"{part:.3g}" for part in np.where(np.abs(axis) < ALIGNED, 0.0, axis))
             return f"{self.nodes[i]!r} cannot {what} ({parts}) of {axes}"
         return f"{rest} combination{'s' * (rest > 1)} of turning and moving cannot be had"
 
