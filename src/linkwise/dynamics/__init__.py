@@ -34,6 +34,13 @@ from linkwise.dynamics.hybrid import (
     hybrid_expression,
     hybrid_kernel,
 )
+from linkwise.dynamics.inertia import (
+    InnovationsFactors,
+    articulated_inertias,
+    composite_inertias,
+    innovations_factors,
+    log_det_mass_matrix,
+)
 from linkwise.dynamics.inverse_dynamics import bias_force, gravity_force, inverse_dynamics
 from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics
 from linkwise.dynamics.jacobian_gram import jacobian_gram
@@ -57,14 +64,17 @@ __all__ = [
     "Energy",
     "Frame",
     "HybridMotion",
+    "InnovationsFactors",
     "OperationalSpace",
     "Renumbering",
     "Solution",
     "Target",
+    "articulated_inertias",
     "bias_force",
     "body_accelerations",
     "body_velocity",
     "compensating_force",
+    "composite_inertias",
     "computed_torque",
     "diagonal_coriolis",
     "diagonal_dynamics",
@@ -85,6 +95,7 @@ __all__ = [
     "hybrid_kernel",
     "inboard_velocity",
     "innovations",
+    "innovations_factors",
     "inverse_dynamics",
     "inverse_kinematics",
     "jacobian",
@@ -93,6 +104,7 @@ __all__ = [
     "jacobian_gram",
     "kernel",
     "kinetic_energy",
+    "log_det_mass_matrix",
     "mass_matrix",
     "mass_matrix_inverse",
     "mass_matrix_inverse_product",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.open_chain_quantity import AS_WRITTEN
+from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -48,7 +48,8 @@ def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame
     with _MAKING:
         found = mech.kept.get((name, nodes, frame))
         if found is None:
-            found = compile(expr, mech, nodes=names, derive=name not in AS_WRITTEN)
+            stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS
+            found = compile(expr, mech, nodes=names, blocks=blocks, derive=not stands)
             mech.kept[name, nodes, frame] = found
             if not names:
                 mech.kept[name] = found

@@ -19,7 +19,7 @@ from linkwise.algebra import B, E_phi, H, M, N, R, a, a_g, b, bias, f, mass, phi
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.family import Family, riccati
 from linkwise.algebra.space import JOINT
-from linkwise.algebra.symbols import vector
+from linkwise.algebra.symbols import Delta_phi, vector
 
 x = vector("x", JOINT)
 """Any vector over the freedoms."""
@@ -130,9 +130,8 @@ OPEN_CHAIN: dict[str, Callable[[Expr, Expr], Expr]] = {
     "articulated_inertias_inboard": lambda A, J: family(A).P_plus,
     "hinge_inertia": lambda A, J: family(A).D,
     "kalman_gain": lambda A, J: family(A).G,
-    "hinge_projection": lambda A, J: family(A).Pi,
-    "shifted_gain": lambda A, J: family(A).K,
-    "articulated_shift": lambda A, J: family(A).E_psi,
+    "shifted_gain": lambda A, J: Delta_phi @ family(A).G,
+    "articulated_shift": lambda A, J: Delta_phi @ family(A).Pi_bar,
     "coloring": lambda A, J: family(A).coloring,
     "whitening": lambda A, J: family(A).whitening,
 }
@@ -142,3 +141,11 @@ AS_WRITTEN = frozenset(
     f"{name}{forces}" for name in (*METHODS, "hinge_forces") for forces in ("", "_with_forces")
 )
 """Those that run as they stand, without a search for a cheaper form."""
+
+AS_BLOCKS = frozenset(
+    {
+        *("composite_inertias", "articulated_inertias", "articulated_inertias_inboard"),
+        *("hinge_inertia", "kalman_gain", "shifted_gain", "articulated_shift"),
+    }
+)
+"""Those of which the blocks are wanted, (n_bodies, rows, columns), not the matrix."""
