@@ -13,6 +13,7 @@ import numpy as np
 from linkwise.algebra.symbols import (
     Delta_phi,
     Delta_psi,
+    G,
     H,
     L,
     Phi,
@@ -23,6 +24,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.links import body_axes
+from linkwise.ledger.document_001.section_4 import check_of_filter, check_rigid
 from linkwise.ledger.document_001.sweeps import riccati
 from linkwise.ledger.entry import Check, Entry, definition, holds
 from linkwise.ledger.literal import each, rule_named
@@ -58,6 +60,12 @@ def _articulated_steps(case: Case) -> float:
     return apart(
         [case.block(Delta_psi, k) for k in case.outward], [at.psi[k] for k in case.outward]
     )
+
+
+def _gain(case: Case) -> float:
+    """L(k) of (4.6) is φ(k+1, k) G(k)."""
+    at = riccati(body_axes(case))
+    return max(apart(at.L[k], case.block(Delta_phi @ G, k)) for k in case.outward)
 
 
 def _way(case: Case, k: int, m: int) -> Way:
@@ -173,18 +181,20 @@ DEFINITIONS = (
     ),
 )
 
-A_1 = _group(
-    "Identities A.1",
-    (
-        ("6", "Φ from φ", "Φ = φ S"),
-        ("7", "Ψ from ψ", "Ψ = ψ S"),
-        ("8", "ψ̃ from Ψ", "Ψ Δ_ψ = ψ̃"),
-        ("9", "φ̃ from Φ", "Φ Δ_φ = φ̃"),
-        ("10", "ψ is a resolvent", "ψ⁻¹ = I - S Δ_ψ"),
-        ("11", "φ is a resolvent", "φ⁻¹ = I - S Δ_φ"),
-        ("12", "gain of the filter", "L = Δ_φ G"),
-        ("13", "gains propagated", "φ̃ G = Φ L"),
+A_1 = (
+    holds("(a.6)", "Identities A.1: Φ from φ", "Φ = φ S", "the same", check_rigid),
+    holds("(a.7)", "Identities A.1: Ψ from ψ", "Ψ = ψ S", "the same", check_of_filter),
+    *_group(
+        "Identities A.1",
+        (
+            ("8", "ψ̃ from Ψ", "Ψ Δ_ψ = ψ̃"),
+            ("9", "φ̃ from Φ", "Φ Δ_φ = φ̃"),
+            ("10", "ψ is a resolvent", "ψ⁻¹ = I - S Δ_ψ"),
+            ("11", "φ is a resolvent", "φ⁻¹ = I - S Δ_φ"),
+        ),
     ),
+    holds("(a.12)", "Identities A.1: gain of the filter", "L = Δ_φ G", "the same", _gain),
+    *_group("Identities A.1", (("13", "gains propagated", "φ̃ G = Φ L"),)),
 )
 
 A_2 = (

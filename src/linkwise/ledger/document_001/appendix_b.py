@@ -118,14 +118,14 @@ def _base_acceleration(x: Motion, links: Links, at: Operators) -> float:
     return max(apart(own, x.qddot[:6]), apart(alpha[:6], links.theta_ddot[0]))
 
 
-def _no_bias(x: Motion, links: Links, _at: Operators) -> float:
-    """a(N) as what the accelerations leave for it, in both axes, against the size of α(N)."""
+def _no_bias(x: Motion, _links: Links, _at: Operators) -> float:
+    """What H* v̇ leaves of the acceleration of the base for a(N), relative to it; and our a."""
     if _base(x) is None:
         return 0.0
-    left = six(x.w_dot[0], x.v_dot[0]) - links.H[0].T @ links.theta_ddot[0]
+    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
     ours = Dense(x.mech, x.q, x.qdot)(a)[:6]
-    scale = np.abs(six(x.w_dot[0], x.v_dot[0])).max()
-    return float(max(np.abs(left).max(), np.abs(ours).max()) / scale)
+    left = max(np.abs(own - x.qddot[:6]).max(), np.abs(ours).max())
+    return float(left / np.abs(own).max())
 
 
 def _base_force(x: Motion, links: Links, at: Operators) -> float:

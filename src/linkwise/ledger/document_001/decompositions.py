@@ -33,6 +33,7 @@ from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.innovations import COLORING, WHITENING
 from linkwise.ledger.document_001.links import body_axes
 from linkwise.ledger.document_001.operators import diagonal, rows
+from linkwise.ledger.document_001.section_4 import filter_steps, rigid_steps
 from linkwise.ledger.document_001.sweeps import Blocks, riccati
 from linkwise.ledger.entry import Check, Entry, holds, misprint, same
 from linkwise.ledger.literal import each, rule_named
@@ -51,16 +52,6 @@ VDOT = mass.inv @ (tau - bias - J.T @ f)
 
 
 # -------------------------------------------------------------------------------- Lemma A.1
-
-
-def _articulated(case: Case) -> Blocks:
-    """The steps of the filter, ψ(k+1, k)."""
-    return riccati(body_axes(case)).psi
-
-
-def _rigid(case: Case) -> Blocks:
-    """The steps φ(k+1, k)."""
-    return dict(enumerate(body_axes(case).phi))
 
 
 def _any(case: Case) -> Blocks:
@@ -102,22 +93,22 @@ def _decomposed(case: Case, left: Blocks, right: Blocks) -> float:
 
 def _of_filter(case: Case) -> float:
     """For ψ and φ of the document."""
-    return _decomposed(case, _articulated(case), _rigid(case))
+    return _decomposed(case, filter_steps(case), rigid_steps(case))
 
 
 def _lemma(case: Case) -> float:
     """For steps of ψ drawn at random."""
-    return _decomposed(case, _any(case), _rigid(case))
+    return _decomposed(case, _any(case), rigid_steps(case))
 
 
 def _corollary(case: Case) -> float:
-    same_twice = (_rigid(case), _articulated(case), _any(case))
+    same_twice = (rigid_steps(case), filter_steps(case), _any(case))
     return max(_decomposed(case, steps, steps) for steps in same_twice)
 
 
 def _recursion(case: Case) -> float:
     """r of (a.44) is the diagonal of ψ M φ*."""
-    r = _lyapunov(case, _articulated(case), _rigid(case))
+    r = _lyapunov(case, filter_steps(case), rigid_steps(case))
     whole = case.matrix(psi @ M @ phi.T)
     return apart(r, diagonal([whole[rows(k), rows(k)] for k in case.outward]))
 
@@ -134,21 +125,21 @@ def _summed(case: Case, first: Blocks, last: Blocks) -> Array:
 def _sum(case: Case) -> float:
     """ψ first, φ* last; for the filter, and for a ψ drawn at random."""
     errors: list[float] = []
-    for steps in (_articulated(case), _any(case)):
-        found = _summed(case, steps, _rigid(case))
-        errors.append(apart(found, _lyapunov(case, steps, _rigid(case))))
+    for steps in (filter_steps(case), _any(case)):
+        found = _summed(case, steps, rigid_steps(case))
+        errors.append(apart(found, _lyapunov(case, steps, rigid_steps(case))))
     return max(errors)
 
 
 def _sum_printed(case: Case) -> float:
     """φ first, ψ* last."""
     steps = _any(case)
-    return apart(_summed(case, _rigid(case), steps), _lyapunov(case, steps, _rigid(case)))
+    return apart(_summed(case, rigid_steps(case), steps), _lyapunov(case, steps, rigid_steps(case)))
 
 
 def _blocks(case: Case) -> float:
     """R(k,l) = ψ(k,l) r(l) below the diagonal, r(k) φ*(l,k) above it."""
-    r = _lyapunov(case, _articulated(case), _rigid(case))
+    r = _lyapunov(case, filter_steps(case), rigid_steps(case))
     whole, errors = case.matrix(psi @ M @ phi.T), list[float]()
     for k, m in paths(case):
         below = case.block(psi, k, m) @ r[rows(m), rows(m)]

@@ -13,6 +13,7 @@ from linkwise.algebra.symbols import (
     P,
     Phi,
     Psi,
+    S,
     mass,
     phi,
     psi,
@@ -137,8 +138,7 @@ def _mass_definite(case: Case) -> float:
 
 def _transitions(case: Case) -> float:
     """ψ(i,j) as products of ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1), against ψ = (I - E_ψ)⁻¹."""
-    at = riccati(body_axes(case))
-    return apart(_triangle(case, at.psi), case.matrix(psi))
+    return apart(_triangle(case, filter_steps(case)), case.matrix(psi))
 
 
 def _triangle(case: Case, steps: Blocks) -> Array:
@@ -153,21 +153,34 @@ def _triangle(case: Case, steps: Blocks) -> Array:
     return whole
 
 
-def _strictly(case: Case, steps: Blocks, found: Expr) -> float:
+def strictly(case: Case, steps: Blocks) -> Array:
     """(4.9), (4.10): column j has φ(i, j+1), nothing on the diagonal and nothing above it."""
-    triangle, whole = _triangle(case, steps), np.zeros_like(case.matrix(found))
+    triangle = _triangle(case, steps)
+    whole = np.zeros_like(triangle)
     for j in range(case.mech.n_bodies):
         if case.parent(j) >= 0:
             whole[:, rows(j)] = triangle[:, rows(case.parent(j))]
-    return apart(whole, case.matrix(found))
+    return whole
 
 
-def _rigid(case: Case) -> float:
-    return _strictly(case, dict(enumerate(body_axes(case).phi)), Phi)
+def rigid_steps(case: Case) -> Blocks:
+    """φ(k+1, k)."""
+    return dict(enumerate(body_axes(case).phi))
 
 
-def _of_filter(case: Case) -> float:
-    return _strictly(case, riccati(body_axes(case)).psi, Psi)
+def filter_steps(case: Case) -> Blocks:
+    """ψ(k+1, k) of (4.7)."""
+    return riccati(body_axes(case)).psi
+
+
+def check_rigid(case: Case) -> float:
+    """Φ of (4.9), written out, is φ S."""
+    return apart(strictly(case, rigid_steps(case)), case.matrix(phi @ S))
+
+
+def check_of_filter(case: Case) -> float:
+    """Ψ of (4.10), written out, is ψ S."""
+    return apart(strictly(case, filter_steps(case)), case.matrix(psi @ S))
 
 
 def _subdiagonal(case: Case) -> float:
@@ -265,14 +278,14 @@ SECTION_4: tuple[Entry, ...] = (
         "the operator Φ",
         "Φ: φ(i,j+1) in row i > column j, zero elsewhere",
         "Φ = φ S: φ(i,p) in the column of a body with parent p",
-        _rigid,
+        check_rigid,
     ),
     definition(
         "(4.10)",
         "the operator Ψ",
         "Ψ: ψ(i,j+1) in row i > column j, zero elsewhere",
         "Ψ = ψ S",
-        _of_filter,
+        check_of_filter,
     ),
     holds(
         "sec. 4, Φ and Ψ",

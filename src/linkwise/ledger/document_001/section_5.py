@@ -33,7 +33,7 @@ from linkwise.ledger.document_001.innovations import FREE, WHITENING
 from linkwise.ledger.document_001.links import body_axes
 from linkwise.ledger.document_001.operators import rows
 from linkwise.ledger.document_001.section_3 import seen
-from linkwise.ledger.document_001.section_4 import stack
+from linkwise.ledger.document_001.section_4 import check_of_filter, stack
 from linkwise.ledger.document_001.sweeps import (
     Algorithm,
     Blocks,
@@ -187,7 +187,7 @@ SECTION_5: tuple[Entry, ...] = (
         "S: I from each body's inboard side to its parent",
         _one_down,
     ),
-    holds("(5.3)", "Ψ from ψ", "Ψ = ψ S", "Ψ = ψ S", rule_named("a.7")),
+    holds("(5.3)", "Ψ from ψ", "Ψ = ψ S", "the same, Ψ written out", check_of_filter),
     holds(
         "(5.4)",
         "whitened propagation",
