@@ -187,7 +187,9 @@ def test_trouble_is_told():
     status = np.zeros(2, dtype=np.int32)
     lw.log_det_mass_matrix(mech, both, status=status)
     assert status[0] and not status[1]
-    ball = small()
+    rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.2, -0.5), (0.1, 0.1, 0.02))
+    builder = lw.Builder("ball").body("arm", hinge=lw.Pin(), inertia=rod)
+    ball = builder.body("hand", parent="arm", hinge=lw.Spherical(), inertia=rod).build()
     q = ball.neutral() * 1.1
     for call in (lw.composite_inertias, lw.articulated_inertias, lw.log_det_mass_matrix):
         with pytest.raises(ModelError, match="quaternion"):
