@@ -64,6 +64,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/chain.py
 	$(BIN)/python benchmarks/c_export.py
+	$(BIN)/python benchmarks/operational_space.py
 	$(BIN)/python benchmarks/hybrid.py
 
 corpus: $(DEV)

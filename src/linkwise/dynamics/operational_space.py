@@ -206,6 +206,9 @@ def reach(mech: Mechanism, nodes: Sequence[str]) -> float:
 
     It does not depend on q; hinges that slide add nothing.
     """
+    known = mech.kept.get(("reach", *nodes))
+    if known is not None:
+        return known
     found = 0.0
     for name in nodes:
         node = mech.node(name)
@@ -216,6 +219,7 @@ def reach(mech: Mechanism, nodes: Sequence[str]) -> float:
             way += float(np.linalg.norm(body.inboard.p)) if p >= 0 else 0.0
             k = p
         found = max(found, way)
+    mech.kept["reach", *nodes] = found or 1.0
     return found or 1.0
 
 
