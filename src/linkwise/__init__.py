@@ -46,7 +46,7 @@ from linkwise.model.hinges import (
 from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
-    from linkwise import algebra, convert, dynamics, estimation, models
+    from linkwise import algebra, convert, dynamics, estimation, ledger, models
     from linkwise.dynamics import (
         Energy,
         HybridMotion,
@@ -61,6 +61,9 @@ if TYPE_CHECKING:
         compensating_force,
         composite_inertias,
         computed_torque,
+        coriolis_force,
+        coriolis_matrix,
+        coriolis_product,
         diagonal_coriolis,
         diagonal_dynamics,
         diagonal_velocity,
@@ -156,6 +159,9 @@ __all__ = [
     "composite_inertias",
     "computed_torque",
     "convert",
+    "coriolis_force",
+    "coriolis_matrix",
+    "coriolis_product",
     "derive",
     "diagonal_coriolis",
     "diagonal_dynamics",
@@ -163,6 +169,7 @@ __all__ = [
     "dynamics",
     "energy",
     "equivalent_force",
+    "estimation",
     "force_from_innovations",
     "forward_dynamics",
     "forward_kinematics",
@@ -182,6 +189,7 @@ __all__ = [
     "jacobian_dot_v",
     "jacobian_gram",
     "kinetic_energy",
+    "ledger",
     "load",
     "log_det_mass_matrix",
     "mass_matrix",
@@ -207,29 +215,33 @@ __all__ = [
     "with_hinge_frames",
 ]
 
-_LAZY_MODULES = ("algebra", "convert", "dynamics", "estimation", "models")
+_LAZY_MODULES = ("algebra", "convert", "dynamics", "estimation", "ledger", "models")
 _LAZY_FUNCTIONS = {
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
     "linkwise.dynamics": (
-        *("tip_force_correction", "mass_matrix_inverse_product"),
-        *("body_accelerations", "node_acceleration", "hinge_forces"),
-        *("HybridMotion", "hybrid_dynamics"),
-        *("InnovationsFactors", "innovations_factors", "log_det_mass_matrix"),
-        *("composite_inertias", "articulated_inertias"),
+        *(
+            "coriolis_force",
+            "coriolis_matrix",
+            "coriolis_product",
+        ),
         *("inverse_kinematics", "Target"),
+        *("tip_force_correction", "mass_matrix_inverse_product", "log_det_mass_matrix"),
+        *("body_accelerations", "node_acceleration", "hinge_forces"),
+        *("HybridMotion", "hybrid_dynamics", "InnovationsFactors", "innovations_factors"),
+        *("composite_inertias", "articulated_inertias"),
         *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force"),
         *("mass_matrix", "mass_matrix_inverse", "forward_kinematics", "jacobian", "node_velocity"),
         *("Energy", "energy", "kinetic_energy", "potential_energy"),
         *("operational_inertia", "operational_inertia_inverse", "operational_space"),
         *("computed_torque", "gravity_compensation", "tracking_energy"),
         *("wen_bayard",),
-        *("diagonal_coriolis", "diagonal_dynamics", "diagonal_velocity"),
-        *("force_from_innovations", "innovations", "velocity_from_diagonal"),
+        "OperationalSpace",
+        *("diagonal_velocity", "velocity_from_diagonal", "innovations", "force_from_innovations"),
+        *("diagonal_coriolis", "diagonal_dynamics"),
         *("relative_pose", "body_velocity", "inboard_velocity", "hinge_velocity"),
         *("scatter", "gather", "jacobian_gram", "jacobian_dot", "jacobian_dot_v"),
         *("equivalent_force", "compensating_force", "with_hinge_frames"),
         *("Renumbering", "renumbering"),
-        "OperationalSpace",
     ),
 }
 

@@ -15,6 +15,7 @@ from linkwise.dynamics.control import (
     tracking_energy,
     wen_bayard,
 )
+from linkwise.dynamics.coriolis import coriolis_force, coriolis_matrix, coriolis_product
 from linkwise.dynamics.diagonal import (
     diagonal_coriolis,
     diagonal_dynamics,
@@ -76,6 +77,9 @@ __all__ = [
     "compensating_force",
     "composite_inertias",
     "computed_torque",
+    "coriolis_force",
+    "coriolis_matrix",
+    "coriolis_product",
     "diagonal_coriolis",
     "diagonal_dynamics",
     "diagonal_velocity",

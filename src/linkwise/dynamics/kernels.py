@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
 from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ShapeError
@@ -48,13 +49,19 @@ def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame
     with _MAKING:
         found = mech.kept.get((name, nodes, frame))
         if found is None:
-            stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS
-            found = compile(expr, mech, nodes=names, blocks=blocks, derive=not stands)
+            stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
+            rows = roots(mech) if name in AT_ROOTS else None
+            found = compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands)
             mech.kept[name, nodes, frame] = found
             if not names:
                 mech.kept[name] = found
                 mech.kept[f"quick {name}"] = found.quick
     return found
+
+
+def roots(mech: Mechanism) -> list[str]:
+    """The bodies on the ground."""
+    return [body.name for k, body in enumerate(mech.bodies) if mech.parent[k] < 0]
 
 
 def pushed(

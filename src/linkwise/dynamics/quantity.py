@@ -28,6 +28,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.dynamics.control_quantity import CONTROL
 from linkwise.dynamics.diagonal_quantity import DIAGONAL
 from linkwise.dynamics.kinematic_quantity import KINEMATICS
+from linkwise.dynamics.momentum_quantity import MOMENTUM
 from linkwise.dynamics.open_chain_quantity import OPEN_CHAIN
 from linkwise.errors import ModelError, unknown_name
 
@@ -57,6 +58,7 @@ QUANTITIES: dict[str, Callable[[Expr, Expr], Expr]] = {
     **OPEN_CHAIN,
     **DIAGONAL,
     **CONTROL,
+    **MOMENTUM,
 }
 """Each as a function of the inertia A = 𝓜 or 𝓜 + N, and of the Jacobian J or rot_W J."""
 

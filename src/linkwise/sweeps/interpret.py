@@ -245,7 +245,7 @@ class Run:
             result = result @ self._block(block, here, inner, outer, node)
         if result is None:  # a bare number stands for a multiple of the identity
             result = np.eye(self.sizes(term.rows)[here])
-        return term.number * result
+        return term.number * self._dense(result)
 
     def _from_nodes(self, blocks: list[Array], body: int, columns: int) -> Array:
         total = np.zeros((6, columns))

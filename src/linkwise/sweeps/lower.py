@@ -468,6 +468,8 @@ class _Lowering:
     def _core_block(self, letter: Expr) -> Block:
         star, inverted = isinstance(letter, Adjoint), isinstance(letter, Inverse)
         leaf = letter.of if isinstance(letter, Adjoint | Inverse) else letter
+        if isinstance(leaf, Adjoint):
+            leaf, star = leaf.of, True
         if leaf.causality != "memoryless":
             raise LoweringError(f"{letter} is not memoryless, but has to be where it stands.")
         if {leaf.range, leaf.domain} - set(TREE_SPACES):
