@@ -112,7 +112,7 @@ def cases(where: str = "trees") -> tuple[Case, ...]:
         return chains
     return (
         *chains,
-        Case("branched tree", models.random_tree(8, 5, hinges=MOVING, branching=0.7), 3),
+        Case("branched tree", models.random_tree(8, 7, hinges=MOVING, branching=0.7), 3),
         Case("floating tree", models.random_tree(6, 6, hinges=MOVING, floating=True), 4),
     )
 
