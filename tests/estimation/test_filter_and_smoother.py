@@ -167,6 +167,15 @@ def test_without_noise_joint_forces_are_known_exactly():
         assert bool(left < 1e-11 * np.abs(error).max()) is known
 
 
+def test_with_noise_the_rotor_takes_its_share():
+    """H f = T - N θ̈: what the estimate leaves of T is the force on the armature."""
+    here = field("every hinge", "noise")
+    T = measurement(here.mech)
+    smoother, H = here.smooth(T), here.blocks("H")
+    held = np.concatenate([h @ f for h, f in zip(H, smoother.f, strict=True)])
+    close(held, T - 0.3 * smoother.vdot, 1e-12)
+
+
 def test_smoothing_never_adds_doubt():
     """P ≥ P⁺ and P ≥ 𝒫 as matrices; diagonal blocks of the state's covariance are above both."""
     here = field("every hinge")
