@@ -190,7 +190,7 @@ def test_what_cannot_be_meant():
         call({**forces, "hinge_9": 0.0}, motions)
     with pytest.raises(ModelError, match=f"hinge '{weld}' of .* has no freedom"):
         call({**forces, weld: []}, motions)
-    with pytest.raises(ModelError, match=f"tau has hinge '{second}' twice"):
+    with pytest.raises(ModelError, match=f"hinge '{second}' is given twice"):
         call({**forces, mech.hinge(second).name: 1.0}, motions)
     with pytest.raises(ModelError, match="given in two ways"):
         call(x, motions)
@@ -202,7 +202,7 @@ def test_what_cannot_be_meant():
         call({**forces, second: [1.0, 2.0]}, motions)
     with pytest.raises(ShapeError, match=rf"vdot has shape \(3,\); it must be \({mech.nv},\)"):
         call(x, np.zeros(3), prescribed=[third])
-    with pytest.raises(ShapeError, match="tau has batches that differ"):
+    with pytest.raises(ShapeError, match="has 2 rows, others have 3; one batch"):
         call({first: np.zeros((3, mech.hinge(first).hinge.nv)), second: np.zeros((2, 1))}, motions)
     with pytest.raises(ModelError, match="frame is 'body'"):
         call(forces, motions, frame="body")

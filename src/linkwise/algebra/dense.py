@@ -200,7 +200,7 @@ class Dense:
         if source == "N":
             return [np.diag(mech.armature[s]) for s in self.slices(JOINT)]
         if isinstance(leaf.role, role.Selection):
-            named = leaf.role.hinges
+            named = set(leaf.role.hinges)
             return [float(b.hinge_name in named) * np.eye(b.hinge.nv) for b in mech.bodies]
         if source == "H":
             # About the body frame: H_B* = φ*(O, B) H*.

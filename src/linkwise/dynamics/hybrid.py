@@ -99,25 +99,27 @@ def hybrid_dynamics(
         UnknownNameError: A hinge or node that the mechanism does not have; tells the near ones.
         SingularHingeError: Nothing resists a driven hinge; its body is named.
     """
-    tau, vdot = _by_hinge(mech, tau, "tau"), _by_hinge(mech, vdot, "vdot")
-    names = _prescribed(mech, tau, vdot, prescribed)
-    held = np.zeros(mech.nv, dtype=np.bool_)
-    for name in names:
-        held[mech.v_slice(name)] = True
-    given = {
+    nodes = tuple(sorted(forces)) if forces else ()
+    choice = _choice(mech, tau, vdot, prescribed, nodes, frame)
+    given: dict[str, Any] = {
         "q": q,
         "v": v,
-        "tau": _entries(mech, tau, ~held, "tau"),
-        "vdot": _entries(mech, vdot, held, "vdot"),
+        "tau": _entries(mech, tau, choice.driven, choice.forces, "tau"),
+        "vdot": _entries(mech, vdot, choice.held, choice.motions, "vdot"),
     }
-    nodes = tuple(sorted(forces or ()))
     if forces:
         given["f"] = side_by_side(forces, nodes)
-    found = hybrid_kernel(mech, names, nodes, frame=frame)
     asked = {"status": status, "threads": threads}
     options: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    result = found(*(given[name] for name in found.arguments), **options)
-    return HybridMotion(np.where(held, given["vdot"], result), np.where(held, result, given["tau"]))
+    found = choice.kernel
+    result = found(*[given[name] for name in found.arguments], **options)
+    motion, force = given["vdot"], given["tau"]  # arrays of our own
+    if motion.shape == force.shape == result.shape:
+        np.copyto(motion, result, where=choice.driven)
+        np.copyto(force, result, where=choice.held)
+        return HybridMotion(motion, force)
+    held = choice.held
+    return HybridMotion(np.where(held, motion, result), np.where(held, result, force))
 
 
 def hybrid_kernel(
@@ -191,60 +193,102 @@ def hybrid_expression(
 # ---------------------------------------------------------------------------------- what is given
 
 
-def _by_hinge(mech: Mechanism, given: Any, what: str) -> Any:
-    """What is given by name, under the names of hinges; a hinge may be called by its body."""
-    if not isinstance(given, Mapping):
-        return given
-    out = dict[str, Any]()
-    for name, value in cast("Mapping[str, Any]", given).items():
-        hinge = _hinge(mech, name).hinge_name
-        if hinge in out:
-            raise ModelError(f"{what} has hinge {hinge!r} twice, once by the name of its body.")
-        out[hinge] = value
-    return out
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choice:
+    """What follows from the names alone; kept, so that the next call need not look at them.
+
+    Attributes:
+        kernel: For this choice.
+        held: Which freedoms are prescribed.
+        driven: Which are not.
+        forces: For each name in tau, its freedoms.
+        motions: For each name in vdot, its freedoms.
+    """
+
+    kernel: Kernel
+    held: NDArray[np.bool_]
+    driven: NDArray[np.bool_]
+    forces: dict[str, slice]
+    motions: dict[str, slice]
 
 
-def _prescribed(
-    mech: Mechanism, tau: object, vdot: object, prescribed: Sequence[str] | None
-) -> tuple[str, ...]:
-    """Names of the prescribed hinges; raises where a hinge is in both groups, or in none."""
-    if isinstance(tau, Mapping) != isinstance(vdot, Mapping):
+def _choice(
+    mech: Mechanism,
+    tau: Any,
+    vdot: Any,
+    prescribed: Sequence[str] | None,
+    nodes: tuple[str, ...],
+    frame: Frame,
+) -> _Choice:
+    """The choice that is meant; raises where a hinge is in both groups, or in none."""
+    if isinstance(prescribed, str):
+        prescribed = (prescribed,)
+    names = None if prescribed is None else tuple(prescribed)
+    by_name = isinstance(tau, Mapping), isinstance(vdot, Mapping)
+    written = tuple(tau) if by_name[0] else (), tuple(vdot) if by_name[1] else ()
+    key = ("hybrid choice", by_name, written, names, nodes, frame)
+    found = mech.kept.get(key)
+    if found is not None:
+        return found
+    if by_name[0] != by_name[1]:
         raise ModelError(
             "tau and vdot are given in two ways; give both by names of hinges, {'elbow': 1.0}, or "
             "both as arrays of all freedoms with prescribed=['elbow', ...]."
         )
-    if not isinstance(tau, Mapping):
-        if prescribed is None:
-            raise ModelError(
-                "tau and vdot are arrays; say with prescribed=['elbow', ...] which hinges move as "
-                "vdot says."
-            )
-        names = (prescribed,) if isinstance(prescribed, str) else tuple(prescribed)
-        _moving(mech, names)
-        return tuple(_hinge(mech, name).hinge_name for name in names)
-    forces, motions = cast("Mapping[str, Any]", tau), cast("Mapping[str, Any]", vdot)
+    forces, motions = (_by_hinge(mech, group) for group in written)
+    if by_name[0]:
+        _check_groups(mech, forces, motions, names)
+        chosen = tuple(motions)
+    elif names is None:
+        raise ModelError(
+            "tau and vdot are arrays; say with prescribed=['elbow', ...] which hinges move as vdot "
+            "says."
+        )
+    else:
+        chosen = tuple(_hinge(mech, name).hinge_name for name in names)
+    held = np.zeros(mech.nv, dtype=np.bool_)
+    for name in chosen:
+        held[mech.v_slice(name)] = True
+    places = [{name: mech.v_slice(_hinge(mech, name).hinge_name) for name in g} for g in written]
+    made = _Choice(hybrid_kernel(mech, chosen, nodes, frame=frame), held, ~held, *places)
+    mech.kept[key] = made
+    return made
+
+
+def _by_hinge(mech: Mechanism, names: tuple[str, ...]) -> dict[str, str]:
+    """Names as they were written, by names of hinges; a hinge may be called by its body."""
+    out = dict[str, str]()
+    for name in names:
+        hinge = _hinge(mech, name).hinge_name
+        if hinge in out:
+            raise ModelError(f"hinge {hinge!r} is given twice, as {out[hinge]!r} and as {name!r}.")
+        out[hinge] = name
+    _moving(mech, out)
+    return out
+
+
+def _check_groups(
+    mech: Mechanism, forces: Iterable[str], motions: Iterable[str], prescribed: object
+) -> None:
+    """Every hinge in one group and not in both."""
     if prescribed is not None:
         raise ModelError(
             "prescribed is given, and tau and vdot by names of hinges; the names say it already."
         )
-    _moving(mech, (*forces, *motions))
-    both = [name for name in forces if name in motions]
+    driven, held = set(forces), set(motions)
+    both = [name for name in forces if name in held]
     if both:
         raise ModelError(
             f"{_named(both)} both in tau and in vdot; a hinge moves as prescribed or is driven by "
             "a given force. Take one of the two away."
         )
-    left = [
-        body.hinge_name
-        for body in mech.bodies
-        if body.hinge.nv and body.hinge_name not in forces and body.hinge_name not in motions
-    ]
+    moving = [body.hinge_name for body in mech.bodies if body.hinge.nv]
+    left = [name for name in moving if name not in driven and name not in held]
     if left:
         raise ModelError(
             f"{_named(left)} neither in tau nor in vdot; every hinge needs a force or an "
             "acceleration. A hinge that swings freely has the force 0."
         )
-    return tuple(motions)
 
 
 def _hinge(mech: Mechanism, name: str) -> Body:
@@ -268,18 +312,24 @@ def _named(names: Sequence[str]) -> str:
     return f"hinge {listed} is" if len(names) == 1 else f"hinges {listed}{more} are"
 
 
-def _entries(mech: Mechanism, given: object, used: NDArray[np.bool_], what: str) -> Array:
+def _entries(
+    mech: Mechanism, given: Any, used: NDArray[np.bool_], places: dict[str, slice], what: str
+) -> Array:
     """All freedoms (nv,) or (batch, nv), zero where they are not used."""
     if not isinstance(given, Mapping):
-        array = floats(cast("ArrayLike", given), what)
+        array = floats(given, what)
         if array.ndim not in (1, 2) or array.shape[-1] != mech.nv:
             raise ShapeError(
                 f"{what} has shape {array.shape}; it must be ({mech.nv},) or (batch, {mech.nv})."
             )
         return np.where(used, array, 0.0)
-    parts = dict[str, Array]()
-    for name, value in cast("Mapping[str, ArrayLike]", given).items():
-        nv, part = mech.hinge(name).hinge.nv, floats(value, f"{what} of {name!r}")
+    parts, batch = dict[str, Any](), 0
+    for name, value in cast("Mapping[str, Any]", given).items():
+        nv = places[name].stop - places[name].start
+        if nv == 1 and type(value) is float:
+            parts[name] = value
+            continue
+        part = floats(value, f"{what} of {name!r}")
         part = part.reshape(1) if part.ndim == 0 and nv == 1 else part
         if part.ndim not in (1, 2) or part.shape[-1] != nv:
             number = "a number, " if nv == 1 else ""
@@ -287,15 +337,16 @@ def _entries(mech: Mechanism, given: object, used: NDArray[np.bool_], what: str)
                 f"{what} of hinge {name!r} has shape {part.shape}; it must be {number}({nv},) or "
                 f"(batch, {nv})."
             )
+        if part.ndim == 2 and batch not in (0, len(part)):
+            raise ShapeError(
+                f"{what} of hinge {name!r} has {len(part)} rows, others have {batch}; one batch "
+                "for all is wanted."
+            )
+        batch = len(part) if part.ndim == 2 else batch
         parts[name] = part
-    try:
-        lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name!r} {part.shape}" for name, part in parts.items())
-        raise ShapeError(f"{what} has batches that differ: {shapes}.") from None
-    out = np.zeros((*lead, mech.nv))
+    out = np.zeros((batch, mech.nv) if batch else mech.nv)
     for name, part in parts.items():
-        out[..., mech.v_slice(name)] = part
+        out[..., places[name]] = part
     return out
 
 

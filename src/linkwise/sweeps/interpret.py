@@ -376,8 +376,9 @@ class Run:
                 for k in range(mech.n_bodies)
             ]
         elif isinstance(key, role.Selection):
+            named = set(key.hinges)
             self.value[leaf, True] = [
-                float(body.hinge_name in key.hinges) * np.eye(body.hinge.nv) for body in mech.bodies
+                float(body.hinge_name in named) * np.eye(body.hinge.nv) for body in mech.bodies
             ]
         elif isinstance(key, role.Gather):
             self.value[leaf, True] = [np.eye(6)] * mech.n_bodies
