@@ -73,6 +73,17 @@ def test_hardly_damped_steps_keep_their_digits():
     close(J @ found, e, 1e-8)
 
 
+def test_a_hinge_that_nothing_holds_gives_no_step_and_no_alarm():
+    parts, payload = kernels(PUMA, ("flange",)), weight_numbers(0.0, np.zeros((3, 3)))
+    q, none = np.zeros((2, 6)), np.zeros((2, 6))
+    noise = np.array([[1.0] * 6, [0.0] * 6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = parts.rows(parts.step, q, none, payload, noise, none)
+        one = parts.rows(parts.step, q[1:], none[1:], payload, noise[1:], none[1:])
+    assert not both[0].any() and np.isnan(both[1]).all() and np.isnan(one).all()
+
+
 def test_the_step_is_derived_as_forward_dynamics_is():
     derivation = lw.derive(STEP)
     assert str(derivation.result) == "(I - H ψ′ K′)* D′⁻¹ H ψ′ B f"

@@ -19,6 +19,10 @@ SLACK = 1e-9
 """How far outside of its limits a coordinate may start [rad or m]: it is put back silently."""
 
 
+INNER = 0.7
+"""Part of each range, in its middle, that searches begin in: from there limits are hit later."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Joints:
     """Coordinates and freedoms of a mechanism, and what bounds them.
@@ -32,7 +36,8 @@ class Joints:
         others: The other hinges, with their places in q and in v.
         cones: Quaternions with a largest turn: their place in q, the turn [rad], body index.
         fixed: Freedoms that shall not move (nv,).
-        scale: Metric of the freedoms (nv,): 1 for a turn, 1/length² for a shift.
+        per_turn: What a freedom is measured by (nv,): 1 for a turn, 1/length for a shift.
+        scale: Its square, the metric of the freedoms.
     """
 
     mech: Mechanism
@@ -43,6 +48,7 @@ class Joints:
     others: tuple[tuple[Hinge, slice, slice], ...]
     cones: tuple[tuple[slice, float, int], ...]
     fixed: NDArray[np.bool_]
+    per_turn: Array
     scale: Array
 
     def moved(self, q: Array, step: Array) -> Array:
@@ -121,7 +127,7 @@ class Joints:
         half = np.where([unit == "m" for unit in units], 1.0, np.pi)
         low = np.where(np.isfinite(self.lower), self.lower, np.minimum(around, self.upper) - half)
         high = np.where(np.isfinite(self.upper), self.upper, np.maximum(around, self.lower) + half)
-        q = low + (high - low) * rng.random(near.shape)
+        q = low + (high - low) * (0.5 + INNER * (rng.random(near.shape) - 0.5))
         for k, body in enumerate(mech.bodies):
             start, stop = (int(i) for i in mech.q_start[k : k + 2])
             part = body.hinge.quaternion
@@ -156,7 +162,7 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
     """
     plain_q, plain_v = list[int](), list[int]()
     others, cones = list[tuple[Hinge, slice, slice]](), list[tuple[slice, float, int]]()
-    scale = np.ones(mech.nv)
+    per_turn = np.ones(mech.nv)
     for k, body in enumerate(mech.bodies):
         q0, q1 = (int(i) for i in mech.q_start[k : k + 2])
         v0, v1 = (int(i) for i in mech.v_start[k : k + 2])
@@ -172,7 +178,7 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
             cones.append((slice(q0 + part.start, q0 + part.stop), body.drive.max_angle, k))
         H = body.hinge.hinge_map(body.hinge.neutral())
         turns = np.linalg.norm(H[:, :3], axis=-1) > 1e-9
-        scale[v0:v1] = np.where(turns, 1.0, 1.0 / length**2)
+        per_turn[v0:v1] = np.where(turns, 1.0, 1.0 / length)
     fixed = np.zeros(mech.nv, dtype=bool)
     for name in [hold] if isinstance(hold, str) else hold:
         fixed[mech.v_slice(name)] = True
@@ -186,7 +192,8 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
         tuple(others),
         tuple(cones),
         fixed,
-        scale,
+        per_turn,
+        per_turn**2,
     )
 
 

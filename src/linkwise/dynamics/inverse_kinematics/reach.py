@@ -90,7 +90,7 @@ def between(mech: Mechanism, a: str, b: str, *, limits: bool) -> Span:
 
 
 def size(mech: Mechanism, nodes: tuple[str, ...]) -> float:
-    """A length by which positions are measured [m]: sticks from the ground to the furthest node."""
+    """How long the mechanism is [m]: all sticks from the ground to the furthest node."""
     found = [0.0]
     for node in nodes:
         way = path(mech, mech.node(node).body)

@@ -12,13 +12,16 @@ from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.coupled import Couplings, couplings, tightened
 from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
 from linkwise.dynamics.inverse_kinematics.solution import Solution
-from linkwise.dynamics.inverse_kinematics.solve import SLOW, Problem, Samples, solve
+from linkwise.dynamics.inverse_kinematics.solve import LAST, Problem, Samples, solve
 from linkwise.dynamics.inverse_kinematics.step import Kernels, kernels
 from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
 from linkwise.dynamics.inverse_kinematics.verdict import verdicts
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+RADIAN = 0.25
+"""An error in position of this part of the mechanism's length counts as much as one radian."""
 
 AT_LEAST = 16
 """Samples that are searched side by side at least: so many take hardly longer than one."""
@@ -94,8 +97,9 @@ def inverse_kinematics(
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([seed, 1987])
-    best = _shaken(problem, best, rng)
+    _shaken(problem, best, rng)
     _again(problem, begin, best, starts, _whole(restarts, "restarts", 0), rng)
+    _settled(problem, best)
     return _solution(problem, best, starts, batch)
 
 
@@ -105,33 +109,39 @@ SHAKE = 0.03
 """How far joints are shaken [rad, or of the mechanism's size]."""
 
 
-def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> Samples:
+def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
     """Searches that came to rest short of their targets go on from nearby, once.
 
     A stretched arm that is asked to come straight back is not pulled at any joint: its error is
     stationary, though not least. A little to the side it bends.
     """
-    width = best.history.shape[1]
-    longer = np.full((len(best.q), width - 1), np.nan)
-    best = replace(best, history=np.concatenate([best.history, longer], axis=1))
     rows = np.flatnonzero(~best.reached & best.settled)
     step = rng.standard_normal((len(rows), problem.joints.mech.nv))
-    step = np.where(problem.joints.fixed, 0.0, SHAKE * step / np.sqrt(problem.joints.scale))
+    step = np.where(problem.joints.fixed, 0.0, SHAKE * step / problem.joints.per_turn)
     start = problem.couplings.followed(problem.joints.moved(best.q[rows], step))
     fit = ~problem.couplings.outside(start)
-    rows, start = rows[fit], start[fit]
-    if not len(rows):
-        return best
-    found = solve(problem, start, rows)
+    _on(best, rows[fit], solve(problem, start[fit], rows[fit]))
+
+
+def _settled(problem: Problem, best: Samples) -> None:
+    """Searches that are to end short of their targets end as near as there is, not almost."""
+    rows = np.flatnonzero(~best.reached & best.settled)
+    _on(best, rows, solve(problem, best.q[rows], rows, slow=LAST))
+
+
+def _on(best: Samples, rows: NDArray[np.int64], found: Samples) -> None:
+    """Some searches went on: where that was for the better, it is taken, with its history."""
+    longer = np.full((len(best.q), int(found.iterations.max(initial=0))), np.nan)
+    best.history = np.concatenate([best.history, longer], axis=1)
     for i, at in enumerate(rows.tolist()):
-        if found.cost[i] < (1.0 - SLOW) * best.cost[at]:
-            before, last = int(best.iterations[at]), best.history[at, best.iterations[at]]
-            more = np.minimum(found.history[i, : int(found.iterations[i]) + 1], last)
+        if found.cost[i] < best.cost[at]:
+            before = int(best.iterations[at])
+            more = found.history[i, : int(found.iterations[i]) + 1]
             history = best.history[at].copy()
-            history[before : before + len(more)] = more  # the least error so far
+            # The least error so far, whatever the first step of the continuation was.
+            history[before : before + len(more)] = np.minimum(more, history[before])
             best.take(at, found, i)
             best.history[at], best.iterations[at] = history, before + len(more) - 1
-    return best
 
 
 def _again(
@@ -163,7 +173,6 @@ def _again(
             at = int(which[i])
             if (found.reached[i], -found.cost[i]) > (best.reached[at], -best.cost[at]):
                 best.take(at, found, i)
-                best.history[at, found.history.shape[1] :] = np.nan
 
 
 def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
@@ -174,7 +183,7 @@ def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
         for node in nodes:
             if reach.from_ground(mech, node, limits=False) is None:
                 raise ModelError(f"no hinge moves {node!r}: it is fixed to the ground.")
-        found = mech.kept[key] = reach.size(mech, nodes)
+        found = mech.kept[key] = RADIAN * reach.size(mech, nodes)
     return found
 
 

@@ -30,8 +30,8 @@ FIRST_DAMPING = 1e-2
 LEAST_DAMPING, LARGEST_DAMPING = 1e-10, 1e8
 """Below the first, rounding in P would be felt; above the second steps are below rounding."""
 
-SLOW = 1e-5
-"""A smaller relative gain in E is none."""
+SLOW, LAST = 1e-5, 1e-12
+"""A smaller relative gain in E is none: while searching, and when all has been tried."""
 
 PATIENCE = 5
 """Steps in a row without gain after which a sample gives up."""
@@ -63,7 +63,9 @@ class Samples:
         """Put sample i of others in the place of one of these."""
         for name in ("q", "error", "cost", "reached", "settled", "iterations"):
             getattr(self, name)[at] = getattr(other, name)[i]
-        self.history[at, : other.history.shape[1]] = other.history[i]
+        size = min(self.history.shape[1], other.history.shape[1])
+        self.history[at] = np.nan
+        self.history[at, :size] = other.history[i, :size]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +110,12 @@ class Problem:
 
 
 def solve(
-    problem: Problem, q: Array, which: NDArray[np.int64], *, first_only: bool = False
+    problem: Problem,
+    q: Array,
+    which: NDArray[np.int64],
+    *,
+    first_only: bool = False,
+    slow: float = SLOW,
 ) -> Samples:
     """Each sample from where it starts to where it ends.
 
@@ -117,6 +124,7 @@ def solve(
         q: Where samples start (s, nq), within limits.
         which: Which target of the batch each is after (s,).
         first_only: Give up all others after the same target once one sample has reached it.
+        slow: A smaller relative gain in E counts as none.
     """
     joints, kernels, couplings = problem.joints, problem.kernels, problem.couplings
     payloads = problem.goals.payloads()
@@ -129,29 +137,32 @@ def solve(
     done.history[:, 0] = np.sqrt(2.0 * cost)
     at = np.flatnonzero(~done.reached)  # rows of those still on their way
     q, which, e, force, cost = q[at], which[at], e[at], force[at], cost[at]
-    damping, growth, idle = (
-        np.full(len(at), FIRST_DAMPING),
-        np.full(len(at), 2.0),
-        np.zeros(len(at)),
-    )
+    damping, growth = np.full(len(at), FIRST_DAMPING), np.full(len(at), 2.0)
+    idle = np.zeros(len(at))
     for count in range(1, problem.iterations + 1):
         if not len(at):
             break
         noise = damping[:, None] * joints.scale
         pull = couplings.reduced(q, kernels.rows(kernels.pull, q, force))
         held = joints.held(q, pull).astype(np.float64)
-        step = kernels.rows(kernels.step, q, force, *payloads, noise, held)
+        step: Array = kernels.rows(kernels.step, q, force, *payloads, noise, held)
         if couplings.rows:
             step = couplings.obeyed(kernels, q, step, payloads, noise, held)
-        trial = couplings.followed(joints.moved(q, step))
+        broken = ~np.isfinite(step).all(axis=1)  # rounding beat the damping: more of it is needed
+        step[broken] = 0.0
+        part: Array = 1.0 / np.maximum(np.abs(step * joints.per_turn).max(axis=1), 1.0)
+        step = part[:, None] * step  # no more than a radian at once
+        trial: Array = couplings.followed(joints.moved(q, step))
         e_new, force_new, cost_new = problem.error(trial, which)
         if couplings.rows:
             cost_new = np.where(couplings.outside(trial), np.inf, cost_new)
 
         better = cost_new < cost
         gain = np.where(better, cost - cost_new, 0.0)
-        foreseen = 0.5 * (step * (noise * step + pull)).sum(axis=1)
-        idle = np.where(gain > SLOW * cost, 0, idle + better)
+        # pull* s − ½ s* J* W J s of a part s = t δ of the step, pull = (J* W J + N) δ.
+        slope = (step * pull).sum(axis=1)
+        foreseen = (1.0 - 0.5 * part) * slope + 0.5 * (step * noise * step).sum(axis=1)
+        idle = np.where(gain > slow * cost, 0, idle + better)
         damping, growth = _adapted(damping, growth, better, gain, foreseen)
         if better.all():
             q, e, force, cost = trial, e_new, force_new, cost_new
@@ -163,7 +174,7 @@ def solve(
         done.history[at, count] = np.sqrt(2.0 * cost)
 
         reached = problem.is_reached(e, cost)
-        rest = (idle >= PATIENCE) | (damping > LARGEST_DAMPING) | ~step.any(axis=1)
+        rest = (idle >= PATIENCE) | (damping > LARGEST_DAMPING) | ~(step.any(axis=1) | broken)
         gone = reached | rest
         if first_only and reached.any():
             gone |= np.isin(which, which[reached])
@@ -172,11 +183,8 @@ def solve(
         if gone.any():
             to, go = at[gone], ~gone
             done.q[to], done.error[to], done.cost[to] = q[gone], e[gone], cost[gone]
-            done.reached[to], done.settled[to], done.iterations[to] = (
-                reached[gone],
-                rest[gone],
-                count,
-            )
+            done.reached[to], done.settled[to] = reached[gone], rest[gone]
+            done.iterations[to] = count
             at, q, which, e, force, cost = at[go], q[go], which[go], e[go], force[go], cost[go]
             damping, growth, idle = damping[go], growth[go], idle[go]
     return done

@@ -31,7 +31,7 @@ class Target:
         axis: In the node's axes, for `direction`.
         weight: How much this target counts beside others.
         orientation_weight: How much its orientation counts beside its position; with 1, one radian
-            counts as much as an error as large as the mechanism.
+            counts as much as an error in position of a quarter of the mechanism's length.
     """
 
     position: ArrayLike | None = None

@@ -89,7 +89,7 @@ def _without_limits(
     if len(at):
         mech, old = problem.joints.mech, problem.joints
         free = joints(mech, (), limits=False, length=1.0)
-        free = replace(free, fixed=old.fixed, scale=old.scale)
+        free = replace(free, fixed=old.fixed, per_turn=old.per_turn, scale=old.scale)
         nowhere = np.full(mech.nq, np.inf)
         rules = replace(problem.couplings, lower=-nowhere, upper=nowhere)
         open_ = replace(problem, joints=free, couplings=rules)
