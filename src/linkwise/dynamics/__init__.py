@@ -9,6 +9,12 @@ away: to explain itself, to be called without this layer, or to show its express
 
 from linkwise.dynamics.acceleration import body_accelerations, node_acceleration
 from linkwise.dynamics.body_velocity import body_velocity, hinge_velocity, inboard_velocity
+from linkwise.dynamics.center_of_mass import (
+    center_of_mass,
+    center_of_mass_bias,
+    center_of_mass_jacobian,
+    center_of_mass_velocity,
+)
 from linkwise.dynamics.control import (
     computed_torque,
     gravity_compensation,
@@ -42,6 +48,7 @@ from linkwise.dynamics.inertia import (
     innovations_factors,
     log_det_mass_matrix,
 )
+from linkwise.dynamics.inverse_blocks import mass_matrix_inverse_block
 from linkwise.dynamics.inverse_dynamics import bias_force, gravity_force, inverse_dynamics
 from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics
 from linkwise.dynamics.jacobian_gram import jacobian_gram
@@ -53,12 +60,14 @@ from linkwise.dynamics.mass_matrix import (
     mass_matrix_inverse,
     mass_matrix_inverse_product,
 )
+from linkwise.dynamics.momentum import momentum, momentum_bias, momentum_matrix
 from linkwise.dynamics.operational_inertia import operational_inertia, operational_inertia_inverse
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
 from linkwise.dynamics.relative_pose import relative_pose
 from linkwise.dynamics.renumbering import Renumbering, renumbering
 from linkwise.dynamics.scatter import gather, scatter
+from linkwise.dynamics.whole_inertia import WholeInertia, centroidal_inertia, whole_inertia
 
 __all__ = [
     "QUANTITIES",
@@ -70,10 +79,16 @@ __all__ = [
     "Renumbering",
     "Solution",
     "Target",
+    "WholeInertia",
     "articulated_inertias",
     "bias_force",
     "body_accelerations",
     "body_velocity",
+    "center_of_mass",
+    "center_of_mass_bias",
+    "center_of_mass_jacobian",
+    "center_of_mass_velocity",
+    "centroidal_inertia",
     "compensating_force",
     "composite_inertias",
     "computed_torque",
@@ -111,7 +126,11 @@ __all__ = [
     "log_det_mass_matrix",
     "mass_matrix",
     "mass_matrix_inverse",
+    "mass_matrix_inverse_block",
     "mass_matrix_inverse_product",
+    "momentum",
+    "momentum_bias",
+    "momentum_matrix",
     "node_acceleration",
     "node_velocity",
     "operational_inertia",
@@ -125,5 +144,6 @@ __all__ = [
     "tracking_energy",
     "velocity_from_diagonal",
     "wen_bayard",
+    "whole_inertia",
     "with_hinge_frames",
 ]

@@ -1,0 +1,64 @@
+"""Single elements and blocks of the inverse mass matrix, without the rest of it."""
+
+from __future__ import annotations
+
+import threading
+
+from linkwise.dynamics.kernels import Status
+from linkwise.dynamics.quantity import expression
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.sweeps.chosen import Names, choice
+
+_MAKING = threading.Lock()
+
+
+def mass_matrix_inverse_block(
+    mech: Mechanism,
+    q: ArrayLike,
+    rows: Names,
+    columns: Names | None = None,
+    *,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Some rows and columns of the inverse of the mass matrix.
+
+    Expression:
+        𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K), of which only the named rows and columns are computed:
+        beside the articulated inertias, one way in from each column's body and one way out to each
+        row's body. A single element is the acceleration of one freedom per force on another.
+    Source: 004 Lemma 13, JPL 88-11 Theorem 4.1.
+    Departs: the element is had by two half sweeps along the path between the two bodies, so it
+        needs no table of products ψ(i, j).
+
+    Args:
+        mech: The mechanism; loops and couplings are left open. Armature is included.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        rows: Hinges or bodies by name, or freedoms by their number in v; one or several.
+        columns: The same for the columns; by default the rows.
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        (r, c) or (batch, r, c): as many rows and columns as the named hinges have freedoms.
+
+    Raises:
+        UnknownNameError: A hinge or body that the mechanism does not have.
+        ExpressionError: A freedom that it does not have, or hinges that are locked.
+        SingularHingeError: Nothing resists the hinge of some body, which is named.
+    """
+    part = choice(rows, rows if columns is None else columns, False)
+    key = ("mass_matrix_inverse", part)
+    found = mech.kept.get(key)
+    if found is None:
+        expr = expression("mass_matrix_inverse", armature=bool(mech.armature.any()))
+        with _MAKING:
+            found = mech.kept.get(key) or compile(expr, mech, rows=part.rows, columns=part.columns)
+            mech.kept[key] = found
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)

@@ -1,0 +1,85 @@
+"""The mechanism taken as one rigid body: its mass, its centre of mass, its inertia."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.dynamics.kernels import Status, kernel
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.rotation import skew
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeInertia:
+    """Inertia of all bodies frozen together, in world axes; batches have (batch,) in front.
+
+    Attributes:
+        mass: Of all bodies [kg].
+        com: Centre of mass in the world (3,) [m].
+        about_world: Spatial inertia about the origin of the world (6, 6).
+    """
+
+    mass: float
+    com: Array
+    about_world: Array
+
+    @property
+    def about_com(self) -> Array:
+        """Centroidal inertia (6, 6): diag(J, m), J about the centre of mass."""
+        c = skew(self.com)
+        out = np.zeros(self.about_world.shape)
+        out[..., :3, :3] = self.about_world[..., :3, :3] + self.mass * (c @ c)
+        out[..., 3:, 3:] = self.mass * np.eye(3)
+        return out
+
+
+def whole_inertia(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> WholeInertia:
+    """Mass, centre of mass and inertia of the whole mechanism, as if it were one rigid body.
+
+    Expression:
+        to_W⁻* R to_W⁻¹ at the bodies on the ground, summed over them: composite inertias referred
+        to the origin of the world,   `to_W.inv.T @ R @ to_W.inv`
+
+    Args:
+        mech: The mechanism; of several trees all are counted. Armature is no part of it.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Raises:
+        ModelError: There is no mass, hence no centre of it.
+    """
+    mass = float(mech.total_mass)
+    if not mass > 0.0:
+        raise ModelError(f"{mech.name} has no mass: it has no centre of mass.")
+    blocks = kernel(mech, "inertia_in_world")(q, status=status, threads=threads)
+    whole = blocks.sum(axis=-3)
+    moment = np.stack([whole[..., 2, 4], whole[..., 0, 5], whole[..., 1, 3]], axis=-1)  # of m c~
+    return WholeInertia(mass, moment / mass, whole)
+
+
+def centroidal_inertia(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Inertia of the whole mechanism about its centre of mass, in world axes: diag(J, m).
+
+    Arguments are those of `whole_inertia`.
+
+    Returns:
+        (6, 6) or (batch, 6, 6) [kg m², kg].
+    """
+    return whole_inertia(mech, q, status=status, threads=threads).about_com
