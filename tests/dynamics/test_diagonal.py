@@ -210,6 +210,10 @@ def test_trouble():
             call(mech, q[1], v[1])
         with pytest.raises(ShapeError, match="has shape"):
             call(mech, q[0], v[0, :-1])
+        with pytest.raises(ModelError, match="is not finite at 'hinge_1"):
+            call(mech, q[0], v[0] + np.nan)
+        with pytest.raises(ShapeError, match="has 2 rows; q has 3"):
+            call(mech, q, v[:2])
     with pytest.raises(ShapeError, match="out has shape"):
         lw.innovations(mech, q[0], tau[0], out=np.empty(2))
 

@@ -290,4 +290,7 @@ def test_what_is_refused():
         lw.operational_space(arm, q, hand, tolerance=float("nan"))
     with pytest.raises(ShapeError, match=r"choose one of them first: space\[0\]"):
         _ = lw.operational_space(arm, q, hand).directions
+    for call in (lw.operational_space, lw.operational_inertia):
+        with pytest.raises(ModelError, match="of no node was asked for; name at least one"):
+            call(arm, q, [])
     assert TOLERANCE < 1e-6

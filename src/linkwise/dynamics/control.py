@@ -95,7 +95,7 @@ def computed_torque(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    wanted = _vector(mech, vdot_d, "vdot_d") + _pull(mech, q, v, q_d, v_d, kp, kv)
+    wanted = mech.check_v(vdot_d, "vdot_d") + _pull(mech, q, v, q_d, v_d, kp, kv)
     return inverse_dynamics(mech, q, v, wanted)
 
 
@@ -179,8 +179,7 @@ def tracking_energy(
     Returns:
         A number, or one for each state (batch,) [J].
     """
-    missing = mech.difference(mech.check_q(q), mech.check_q(q_d))
-    slower = _vector(mech, v_d, "v_d") - _vector(mech, v, "v")
+    missing, slower = _errors(mech, q, v, q_d, v_d)
     spring = 0.5 * (missing * _times(mech, kp, missing, "kp")).sum(axis=-1)
     return kinetic_energy(mech, q, slower) + spring
 
@@ -195,13 +194,25 @@ def _pull(
     kv: ArrayLike,
 ) -> Array:
     """K_p e + K_v ė."""
-    missing = mech.difference(mech.check_q(q), mech.check_q(q_d))
-    slower = _vector(mech, v_d, "v_d") - _vector(mech, v, "v")
+    missing, slower = _errors(mech, q, v, q_d, v_d)
     return _times(mech, kp, missing, "kp") + _times(mech, kv, slower, "kv")
 
 
-def _vector(mech: Mechanism, value: ArrayLike, name: str) -> Array:
-    return mech.check_v(value, name)
+def _errors(
+    mech: Mechanism, q: ArrayLike, v: ArrayLike, q_d: ArrayLike, v_d: ArrayLike
+) -> tuple[Array, Array]:
+    """e and ė."""
+    arrays = {
+        "q": mech.check_q(q),
+        "v": mech.check_v(v),
+        "q_d": mech.check_q(q_d),
+        "v_d": mech.check_v(v_d, "v_d"),
+    }
+    rows = {name: len(x) for name, x in arrays.items() if x.ndim == 2 and len(x) != 1}
+    if len(set(rows.values())) > 1:
+        told = ", ".join(f"{name} has {count}" for name, count in rows.items())
+        raise ShapeError(f"the numbers of rows do not fit: {told}; one batch is wanted for all.")
+    return mech.difference(arrays["q"], arrays["q_d"]), arrays["v_d"] - arrays["v"]
 
 
 def _times(mech: Mechanism, gain: ArrayLike, x: Array, name: str) -> Array:

@@ -55,6 +55,7 @@ def diagonal_velocity(
     Returns:
         ν (nv,) or (batch, nv) [√(kg) m/s].
     """
+    v = _vector(mech, q, v, "v")
     colored = kernel(mech, "colored_velocity")(q, v, status=status, threads=threads)
     return _put(hinge_root(mech, _array(q)).star_times(colored), out)
 
@@ -84,7 +85,7 @@ def velocity_from_diagonal(
     Returns:
         v (nv,) or (batch, nv) [m/s or rad/s].
     """
-    nu = _vector(mech, nu, "nu")
+    nu = _vector(mech, q, nu, "nu")
     colored = hinge_root(mech, _array(q)).inverse().star_times(nu)
     return kernel(mech, "whitened_velocity")(q, colored, out=out, status=status, threads=threads)
 
@@ -114,6 +115,7 @@ def innovations(
     Returns:
         ε (nv,) or (batch, nv) [√(kg) m/s²].
     """
+    tau = _vector(mech, q, tau, "tau")
     whitened = kernel(mech, "whitened_force")(q, tau, status=status, threads=threads)
     return _put(hinge_root(mech, _array(q)).inverse().times(whitened), out)
 
@@ -143,7 +145,7 @@ def force_from_innovations(
     Returns:
         τ (nv,) or (batch, nv) [N or N m].
     """
-    eps = _vector(mech, eps, "eps")
+    eps = _vector(mech, q, eps, "eps")
     rooted = hinge_root(mech, _array(q)).times(eps)
     return kernel(mech, "colored_force")(q, rooted, out=out, status=status, threads=threads)
 
@@ -178,7 +180,7 @@ def diagonal_coriolis(
     Returns:
         c (nv,) or (batch, nv) [√(kg) m/s²].
     """
-    nu, q = _vector(mech, nu, "nu"), _array(q)
+    nu, q = _vector(mech, q, nu, "nu"), _array(q)
     v = velocity_from_diagonal(mech, q, nu, status=status, threads=threads)
     codes = np.zeros(v.shape[:-1], dtype=np.int32)  # the call before has told what there is to tell
     force = kernel(mech, "diagonal_coriolis_force")(q, v, status=codes, threads=threads)
@@ -224,19 +226,21 @@ def diagonal_dynamics(
     c = diagonal_coriolis(mech, q, nu, status=status, threads=threads)
     q = _array(q)
     codes = np.zeros(q.shape[:-1], dtype=np.int32)
-    force = _vector(mech, tau, "tau") - gravity_force(mech, q, status=codes)
+    force = _vector(mech, q, tau, "tau") - gravity_force(mech, q, status=codes)
     codes = np.zeros(force.shape[:-1], dtype=np.int32)
     return _put(innovations(mech, q, force, status=codes, threads=threads) - c, out)
 
 
-def _vector(mech: Mechanism, value: ArrayLike, name: str) -> Array:
-    """A vector over the freedoms (..., nv); raises for another length."""
-    array = floats(value, name)
+def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array:
+    """A vector over the freedoms (nv,) or (batch, nv) that fits q; a single state is finite."""
+    array, rows = floats(value, name), np.shape(q)[:-1]
     if array.ndim not in (1, 2) or array.shape[-1] != mech.nv:
         raise ShapeError(
             f"{name} has shape {array.shape}; it must be ({mech.nv},) or (batch, {mech.nv})."
         )
-    return array
+    if array.ndim == 2 and len(rows) == 1 and 1 != len(array) != rows[0] != 1:
+        raise ShapeError(f"{name} has {len(array)} rows; q has {rows[0]}.")
+    return mech.check_v(array, name) if array.ndim == 1 else array
 
 
 def _array(q: ArrayLike) -> Array:

@@ -12,7 +12,7 @@ from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ExpressionError, RankWarning
+from linkwise.errors import ExpressionError, ModelError, RankWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -88,6 +88,8 @@ def operational_inertia(
 def _regular(mech: Mechanism, node: Nodes, frame: Frame) -> Kernel | None:
     """The kernel for full rank; None where no configuration has it."""
     names = node if isinstance(node, str) else tuple(node)
+    if not names:
+        raise ModelError("the operational inertia of no node was asked for; name at least one.")
     missing = ("no operational_inertia", names, frame)
     if missing in mech.kept or mech.nv < 6 * (1 if isinstance(names, str) else len(names)):
         return None

@@ -185,6 +185,8 @@ def operational_space(
             row is NaN and its rank 0 instead, and a warning or `status` tells.
     """
     nodes = (node,) if isinstance(node, str) else tuple(node)
+    if not nodes:
+        raise ModelError("the operational space of no node was asked for; name at least one.")
     length = reach(mech, nodes) if length is None else length
     for name, value in (("length", length), ("tolerance", tolerance)):
         if not (np.isfinite(value) and value > 0.0):
