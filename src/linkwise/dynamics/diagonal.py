@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.dynamics.hinge_root import hinge_blocks, hinge_root
+from linkwise.dynamics.hinge_root import HingeBlocks, hinge_blocks, hinge_root
 from linkwise.dynamics.inverse_dynamics import gravity_force
 from linkwise.dynamics.kernels import Status, kernel
 from linkwise.errors import ShapeError
@@ -181,10 +181,23 @@ def diagonal_coriolis(
         c (nv,) or (batch, nv) [√(kg) m/s²].
     """
     nu, q = _vector(mech, q, nu, "nu"), _array(q)
-    v = velocity_from_diagonal(mech, q, nu, status=status, threads=threads)
+    inverse = hinge_root(mech, q).inverse()
+    return _put(_coriolis(mech, q, nu, inverse, status, threads), out)
+
+
+def _coriolis(
+    mech: Mechanism,
+    q: Array,
+    nu: Array,
+    inverse: HingeBlocks,
+    status: Status | None,
+    threads: int | None,
+) -> Array:
+    """c, with s⁻¹ given."""
+    colored = inverse.star_times(nu)
+    v = kernel(mech, "whitened_velocity")(q, colored, status=status, threads=threads)
     codes = np.zeros(v.shape[:-1], dtype=np.int32)  # the call before has told what there is to tell
     force = kernel(mech, "diagonal_coriolis_force")(q, v, status=codes, threads=threads)
-    inverse = hinge_root(mech, q).inverse()
     found = inverse.times(force)
     if any(place.shape[1] > 1 for place in inverse.places):
         rate = hinge_blocks(mech, "hinge_inertia_rate_product", q, v)
@@ -193,7 +206,7 @@ def diagonal_coriolis(
                 both = root @ rates @ np.swapaxes(root, -1, -2)  # T + T*, T upper triangular
                 skew = np.triu(both, 1) - np.tril(both, -1)
                 found[..., place] += 0.5 * (skew @ nu[..., place][..., None])[..., 0]
-    return _put(found, out)
+    return found
 
 
 def diagonal_dynamics(
@@ -223,12 +236,13 @@ def diagonal_dynamics(
     Returns:
         ν̇ (nv,) or (batch, nv) [√(kg) m/s²].
     """
-    c = diagonal_coriolis(mech, q, nu, status=status, threads=threads)
-    q = _array(q)
-    codes = np.zeros(q.shape[:-1], dtype=np.int32)
-    force = _vector(mech, q, tau, "tau") - gravity_force(mech, q, status=codes)
-    codes = np.zeros(force.shape[:-1], dtype=np.int32)
-    return _put(innovations(mech, q, force, status=codes, threads=threads) - c, out)
+    nu, tau, q = _vector(mech, q, nu, "nu"), _vector(mech, q, tau, "tau"), _array(q)
+    inverse = hinge_root(mech, q).inverse()
+    c = _coriolis(mech, q, nu, inverse, status, threads)
+    force = tau - gravity_force(mech, q, status=np.zeros(q.shape[:-1], dtype=np.int32))
+    codes = np.zeros(force.shape[:-1], dtype=np.int32)  # as in c
+    whitened = kernel(mech, "whitened_force")(q, force, status=codes, threads=threads)
+    return _put(inverse.times(whitened) - c, out)
 
 
 def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array:

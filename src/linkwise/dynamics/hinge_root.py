@@ -79,14 +79,17 @@ def hinge_blocks(mech: Mechanism, name: str, *arrays: Array) -> HingeBlocks:
         arrays: The others: q (..., nq), and v (..., nv) where it needs them.
     """
     found, where = kernel(mech, name), places(mech)
-    columns = list[Array]()
-    for j in range(max((place.shape[1] for place in where), default=0)):
-        x = np.zeros(mech.nv)
-        for place in where:
-            x[place[:, j : j + 1]] = 1.0
-        lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-        codes = np.zeros(lead, dtype=np.int32)  # trouble is told by the kernel that this goes with
-        columns.append(found(*arrays, x, status=codes))
+    most = max((place.shape[1] for place in where), default=0)
+    picks = np.zeros((most, mech.nv))
+    for place in where:
+        for j in range(place.shape[1]):
+            picks[j, place[:, j]] = 1.0
+    lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    # Trouble is told by the kernel that this goes with, so that codes are asked for and dropped.
+    if not lead:  # one state: all columns in one call
+        columns = list(found(*arrays, picks, status=np.zeros(most, dtype=np.int32)))
+    else:
+        columns = [found(*arrays, x, status=np.zeros(lead, dtype=np.int32)) for x in picks]
     values = tuple(
         np.stack([column[..., place] for column in columns[: place.shape[1]]], axis=-1)
         for place in where
