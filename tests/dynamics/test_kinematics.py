@@ -188,7 +188,7 @@ def test_scatter_and_gather_are_adjoint_and_make_velocities():
 
 
 def test_batches_places_and_codes():
-    mech = lw.models.random_tree(3, 2, hinges=("spherical",))
+    mech = lw.models.random_tree(3, 2, hinges=("spherical",), drives=False)
     q, v, _ = states(mech, 5)
     x = np.random.default_rng(7).standard_normal((5, mech.n_bodies, 6))
     calls = {
@@ -197,6 +197,7 @@ def test_batches_places_and_codes():
         "body": lambda i, **o: lw.body_velocity(mech, q[i], v[i], **o),
         "hinge": lambda i, **o: lw.inboard_velocity(mech, q[i], v[i], frame="hinge", **o),
         "world": lambda i, **o: lw.hinge_velocity(mech, q[i], v[i], frame="world", **o),
+        "at rest": lambda i, **o: lw.hinge_velocity(mech, q[i], 0 * v[i], frame="world", **o),
         "inertial": lambda i, **o: lw.body_velocity(mech, q[i], v[i], frame="inertial", **o),
     }
     every = slice(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,9 +15,10 @@ from tests.dynamics.mechanisms import close, state, states, tree
 
 TREES = ["every hinge, armature", "every hinge, others", "floating"]
 NODES = ["tool", "body_2", "post"]
-FRAMES = ["node", "world", "body_3", "tool"]
-POINTS = [None, "world", "body_1", "tool"]
-VIEWS = list(itertools.product(FRAMES, POINTS))
+VIEWS = [
+    *(("node", None), ("world", None), ("node", "world"), ("world", "world")),
+    *(("body_3", None), ("world", "tool"), ("tool", "body_1")),
+]
 
 
 def plain(mech: lw.Mechanism, q: Array, node: str, frame: str, about: str | None) -> Array:
@@ -135,18 +136,29 @@ def rod() -> lw.Mechanism:
     return b.build()
 
 
-ROD = rod()
+def branched() -> lw.Mechanism:
+    """A pin with a pin on it, and beside them a ball."""
+    b = lw.Builder("branched")
+    b.body("body_1", hinge=lw.Pin((0, 1, 0)))
+    b.body("body_3", "body_1", lw.Pin((1, 0, 0)), inboard=(0.3, 0, 0))
+    b.body("side", hinge=lw.Spherical(), inboard=(0, 1, 0))
+    return b.build()
 
-CALLS = {
-    "jacobian": lambda q, v, **o: lw.jacobian(ROD, q, "body_3", **o),
-    "node_velocity": lambda q, v, **o: lw.node_velocity(ROD, q, v, "body_3", **o),
-    "jacobian_dot": lambda q, v, **o: lw.jacobian_dot(ROD, q, v, "body_3", **o),
-    "jacobian_dot_v": lambda q, v, **o: lw.jacobian_dot_v(ROD, q, v, "body_3", **o),
-    "jacobian_gram": lambda q, v, **o: lw.jacobian_gram(ROD, q, "body_3", **o),
-    "equivalent_force": lambda q, v, **o: lw.equivalent_force(
-        ROD, q, {"body_3": np.arange(6.0)}, **o
-    ),
-}
+
+def calls(mech: lw.Mechanism) -> dict[str, Callable[..., Array]]:
+    f = {"body_3": np.arange(6.0)}
+    return {
+        "jacobian": lambda q, v, **o: lw.jacobian(mech, q, "body_3", **o),
+        "node_velocity": lambda q, v, **o: lw.node_velocity(mech, q, v, "body_3", **o),
+        "jacobian_dot": lambda q, v, **o: lw.jacobian_dot(mech, q, v, "body_3", **o),
+        "jacobian_dot_v": lambda q, v, **o: lw.jacobian_dot_v(mech, q, v, "body_3", **o),
+        "jacobian_gram": lambda q, v, **o: lw.jacobian_gram(mech, q, "body_3", **o),
+        "equivalent_force": lambda q, v, **o: lw.equivalent_force(mech, q, f, **o),
+    }
+
+
+ROD, BRANCHED = rod(), branched()
+CALLS, BRANCHED_CALLS = calls(ROD), calls(BRANCHED)
 AXES = [("node", None), ("world", None), ("body_2", "body_1")]
 
 
@@ -177,6 +189,32 @@ def test_batches_places_and_codes(name, frame, about):
     with pytest.warns(TroubleWarning, match="1 of 5 states") as caught:
         call(q, v)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_trouble_with_the_frame_alone_is_told(name):
+    """The frame hangs on a branch of its own, behind a ball; the node does not need it."""
+
+    def call(q, v, **more):
+        return BRANCHED_CALLS[name](q, v, frame="side", about="side", **more)
+
+    q, v, _ = states(BRANCHED, 4)
+    expected = call(q, v)
+    q[1, BRANCHED.q_slice("side")] *= 2.0
+    status = np.zeros(4, dtype=np.int32)
+    found = call(q, v, status=status)
+    assert (status != 0).tolist() == [False, True, False, False]
+    assert np.isnan(found[1]).all()
+    close(found[[0, 2, 3]], expected[[0, 2, 3]], 1e-13)
+    with pytest.warns(TroubleWarning, match="row 1: the quaternion of body 'side'") as caught:
+        call(q, v)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with pytest.raises(ModelError, match="quaternion of body 'side' is not of unit length"):
+        call(q[1], v[1])
+    code = np.zeros((), dtype=np.int32)
+    assert np.isnan(call(q[1], v[1], status=code)).all() and code != 0
+    with pytest.raises(ShapeError, match=r"status must be a contiguous array of int32 \(4,\)"):
+        call(q, v, status=np.zeros(3, dtype=np.int32))
 
 
 def test_bad_input_is_told():

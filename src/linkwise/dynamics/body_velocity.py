@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from linkwise.dynamics.hinge_frame import outboard_name, with_hinge_frames
+import numpy as np
+
+from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Status, kernel
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
@@ -16,6 +18,8 @@ from linkwise.spatial.array import Array, ArrayLike
 
 BodyFrame: TypeAlias = Literal["body", "hinge", "world", "inertial"]
 """Where a velocity of a body is taken, and in which axes; see `body_velocity`."""
+
+FRAMES = ("body", "hinge", "world", "inertial")
 
 
 def body_velocity(
@@ -132,23 +136,32 @@ def _velocity(
     status: Status | None,
     threads: int | None,
 ) -> Array:
-    if frame == "body":
-        found = mech.kept.get(name) or kernel(mech, name)
-    elif frame == "hinge":
-        framed = mech.kept.get("hinge frames")
-        if framed is None:
-            framed = mech.kept["hinge frames"] = with_hinge_frames(mech)
-        nodes = tuple(outboard_name(body.hinge_name) for body in mech.bodies)
-        found = kernel(framed, f"{name}_at_nodes", nodes)
-    elif frame == "world":
-        nodes = tuple(body.name for body in mech.bodies)
-        found = kernel(mech, f"{name}_at_nodes", nodes, frame="world")
-    elif frame == "inertial":
-        found = kernel(mech, f"{name}_about_world")
-    else:
+    if frame not in FRAMES:
         raise ModelError(
             f"frame is {frame!r}; it must be 'body', 'hinge', 'world' or 'inertial'. For the axes "
             "of other nodes see node_velocity."
         )
-    place = flat_out(out, mech.n_bodies)
-    return six_each(found(q, v, out=place, status=status, threads=threads), out)
+    if frame == "inertial":
+        name = f"{name}_about_world"
+    found = mech.kept.get(name) or kernel(mech, name)
+    if frame != "hinge" and frame != "world" and out is status is threads is None:
+        return six_each(found(q, v))
+    codes, place = Codes(status, q, v), flat_out(out, mech.n_bodies)
+    V = six_each(codes.run(found, q, v, out=place, threads=threads), out)
+    if frame == "hinge":
+        V[...] = (_to_hinges(mech) @ V[..., None])[..., 0]
+    elif frame == "world":
+        rows = codes.run(mech.kept.get("body_poses") or kernel(mech, "body_poses"), q)
+        rot = rows.reshape(*rows.shape[:-1], mech.n_bodies, 3, 4)[..., :3]
+        for part in (V[..., :3], V[..., 3:]):
+            part[...] = (rot @ part[..., None])[..., 0]
+    return codes.told(V)
+
+
+def _to_hinges(mech: Mechanism) -> Array:
+    """φ*(B(k), O(k)) of all bodies (n, 6, 6): constant."""
+    found = mech.kept.get("to hinges")
+    if found is None:
+        shifts = [body.outboard.inverse().shift.T for body in mech.bodies]
+        found = mech.kept["to hinges"] = np.reshape(shifts, (-1, 6, 6))
+    return found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
-
-from linkwise.dynamics.kernels import Status, pushed, side_by_side
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.codes import Codes
+from linkwise.dynamics.kernels import Status, kernel, pushed, side_by_side
 from linkwise.dynamics.viewpoint import check, viewpoint
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -107,26 +106,18 @@ def _of_forces(
     forces: Mapping[str, ArrayLike],
     frame: str,
     about: str | None,
-    options: Mapping[str, object],
+    options: Mapping[str, Any],
 ) -> Array:
-    axes: Frame = "world"
     if about is None and (frame == "node" or frame == "world"):
-        axes = frame
-    else:
-        check(mech, frame, about)
-        forces = _at_nodes(mech, q, forces, frame, about)
-    return pushed(mech, name, {"q": q}, forces, axes, options)
-
-
-def _at_nodes(
-    mech: Mechanism, q: ArrayLike, forces: Mapping[str, ArrayLike], frame: str, about: str | None
-) -> dict[str, Array]:
-    """The same forces in world axes, each about its own node."""
+        return pushed(mech, name, {"q": q}, forces, frame, options)
+    check(mech, frame, about)
     nodes = tuple(forces)
     stacked = side_by_side(forces, nodes)
-    at = viewpoint(mech, q, nodes, frame, about)
-    moved = at.to_node(stacked.reshape(*stacked.shape[:-1], -1, 6))
-    # Where q is no configuration, the kernel shall say so, and not that these are no numbers.
-    lost = ~np.isfinite(at.rot).all(axis=(-3, -2, -1))
-    moved[np.broadcast_to(lost, moved.shape[:-2])] = 0.0
-    return {name: moved[..., i, :] for i, name in enumerate(nodes)}
+    codes = Codes(options.get("status"), q, stacked)
+    at = viewpoint(mech, q, nodes, frame, about, codes)
+    f = at.to_node(stacked.reshape(*stacked.shape[:-1], -1, 6)).reshape(*codes.lead, 6 * len(nodes))
+    if codes.lead != ():
+        f[codes.bad] = 0.0  # of these the poses have told already
+    found = kernel(mech, name, nodes, frame="world")
+    asked = {key: options[key] for key in ("out", "threads")}
+    return codes.told(codes.run(found, q, f, **asked))

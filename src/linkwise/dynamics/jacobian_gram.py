@@ -61,6 +61,8 @@ def jacobian_gram(
         frame = "node"  # axes make no difference
     if about is None and (frame == "node" or frame == "world"):
         found = kernel(mech, f"jacobian_gram_of_{of}", node, frame=frame)
+        if out is status is threads is None:
+            return found(q)
         return found(q, out=out, status=status, threads=threads)
     J = jacobian(mech, q, node, frame=frame, about=about, status=status, threads=threads)
     J_T = np.swapaxes(J, -1, -2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.viewpoint import check, motion, viewpoint
 from linkwise.model.mechanism import Mechanism
@@ -57,21 +58,21 @@ def jacobian_dot_v(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    plain = frame == "node" and about is None
-    if plain:
+    if frame == "node" and about is None:
         found = kernel(mech, "jacobian_dot_v", node)
         if out is status is threads is None:
             return found(q, v)
         return found(q, v, out=out, status=status, threads=threads)
     check(mech, frame, about)
-    found = kernel(mech, "jacobian_dot_v", node, frame="world")
-    result = found(q, v, out=out, status=status, threads=threads)
+    found, codes = kernel(mech, "jacobian_dot_v", node, frame="world"), Codes(status, q, v)
+    result = codes.run(found, q, v, out=out, threads=threads)
     each = result.reshape(*result.shape[:-1], -1, 6, 1)
-    moving = motion(mech, q, v, node, frame, about)
+    moving = motion(mech, q, v, node, frame, about, codes)
     each[..., 3:, 0] += cross(moving.V[..., :3], moving.V[..., 3:])
     if frame != "world" or about is not None:
-        moving.rate(viewpoint(mech, q, node, frame, about), moving.V[..., None].copy(), each)
-    return result
+        at = viewpoint(mech, q, node, frame, about, codes)
+        moving.rate(at, moving.V[..., None].copy(), each)
+    return codes.told(result)
 
 
 def jacobian_dot(
@@ -112,15 +113,14 @@ def jacobian_dot(
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
     check(mech, frame, about)
-    found = kernel(mech, "jacobian_dot_part", node, frame="world")
-    result = found(q, v, out=out, status=status, threads=threads)
+    found, codes = kernel(mech, "jacobian_dot_part", node, frame="world"), Codes(status, q, v)
+    result = codes.run(found, q, v, out=out, threads=threads)
     each = result.reshape(*result.shape[:-2], -1, 6, mech.nv)
-    moving = motion(mech, q, v, node, frame, about)
-    quiet = np.empty(np.shape(q)[:-1], dtype=np.int32)
-    J = kernel(mech, "jacobian", node, frame="world")(q, status=quiet)
+    moving = motion(mech, q, v, node, frame, about, codes)
+    J = codes.run(kernel(mech, "jacobian", node, frame="world"), q)
     J = J.reshape(*J.shape[:-2], -1, 6, mech.nv)
     each[..., 3:, :] -= skew(moving.V[..., 3:]) @ J[..., :3, :]
     if frame != "world" or about is not None:
-        at = viewpoint(mech, q, node, frame, about)
+        at = viewpoint(mech, q, node, frame, about, codes)
         moving.rate(at, np.array(np.broadcast_to(J, each.shape)), each)
-    return result
+    return codes.told(result)

@@ -1,12 +1,8 @@
 """The expressions behind the kinematics of a tree, in document 002's words where it has any.
 
 V is the velocity of every body at its own frame, V⁺ = E_φ* V what it would be with its hinge held,
-ΔV = H* v what the hinge adds. Each of the three can be looked at from other frames:
-
-    as it is            at the body frame, in its axes
-    B* ·                at nodes: with one on each hinge frame, the velocities at the hinges
-    rot_W B* ·          the same in world axes
-    to_W ·              about the origin of the world, in its axes: inertially referenced
+ΔV = H* v what the hinge adds; to_W takes each to the origin and the axes of the world, where it is
+called inertially referenced.
 """
 
 from __future__ import annotations
@@ -50,9 +46,6 @@ KINEMATICS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "body_velocity_about_world": lambda A, J: to_W @ V,
     "inboard_velocity_about_world": lambda A, J: to_W @ E_phi.T @ V,
     "hinge_velocity_about_world": lambda A, J: to_W @ H.T @ v,
-    "body_velocity_at_nodes": lambda A, J: _picked(J) @ V,
-    "inboard_velocity_at_nodes": lambda A, J: _picked(J) @ E_phi.T @ V,
-    "hinge_velocity_at_nodes": lambda A, J: _picked(J) @ H.T @ v,
     "jacobian_gram_of_rows": lambda A, J: J @ J.T,
     "jacobian_gram_of_columns": lambda A, J: J.T @ J,
     "jacobian_dot_v": lambda A, J: _picked(J) @ phi.T @ A_V @ v,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel
 from linkwise.dynamics.viewpoint import check, viewpoint
 from linkwise.errors import ShapeError
@@ -110,10 +111,11 @@ def jacobian(
             return found(q)
         return found(q, out=out, status=status, threads=threads)
     check(mech, frame, about)
-    found = kernel(mech, "jacobian", node, frame="world")
-    J = found(q, out=out, status=status, threads=threads)
-    viewpoint(mech, q, node, frame, about).moved(J.reshape(*J.shape[:-2], -1, 6, mech.nv))
-    return J
+    found, codes = kernel(mech, "jacobian", node, frame="world"), Codes(status, q)
+    J = codes.run(found, q, out=out, threads=threads)
+    at = viewpoint(mech, q, node, frame, about, codes)
+    at.moved(J.reshape(*J.shape[:-2], -1, 6, mech.nv))
+    return codes.told(J)
 
 
 def node_velocity(
@@ -154,7 +156,8 @@ def node_velocity(
             return found(q, v)
         return found(q, v, out=out, status=status, threads=threads)
     check(mech, frame, about)
-    found = kernel(mech, "node_velocity", node, frame="world")
-    V = found(q, v, out=out, status=status, threads=threads)
-    viewpoint(mech, q, node, frame, about).moved(V.reshape(*V.shape[:-1], -1, 6, 1))
-    return V
+    found, codes = kernel(mech, "node_velocity", node, frame="world"), Codes(status, q, v)
+    V = codes.run(found, q, v, out=out, threads=threads)
+    at = viewpoint(mech, q, node, frame, about, codes)
+    at.moved(V.reshape(*V.shape[:-1], -1, 6, 1))
+    return codes.told(V)

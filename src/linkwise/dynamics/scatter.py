@@ -119,5 +119,8 @@ def _propagated(
     name = f"articulated_{way}" if through == "articulated" else way
     name = f"strict_{name}" if strict else name
     found = mech.kept.get(name) or kernel(mech, name)
-    row, place = flat(x, mech.n_bodies, "x"), flat_out(out, mech.n_bodies)
+    row = flat(x, mech.n_bodies, "x")
+    if out is status is threads is None:
+        return six_each(found(q, row))
+    place = flat_out(out, mech.n_bodies)
     return six_each(found(q, row, out=place, status=status, threads=threads), out)

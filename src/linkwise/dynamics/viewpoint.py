@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, kernel
-from linkwise.dynamics.quantity import Frame
 from linkwise.errors import UnknownNameError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -111,10 +111,10 @@ def check(mech: Mechanism, frame: object, about: object) -> None:
 
 
 def viewpoint(
-    mech: Mechanism, q: ArrayLike, nodes: Nodes, frame: str, about: str | None
+    mech: Mechanism, q: ArrayLike, nodes: Nodes, frame: str, about: str | None, codes: Codes
 ) -> Viewpoint:
     """Where F and P are, seen from each node, at q; NaN where q is no configuration."""
-    rows = _of_nodes(mech, "node_poses", (q,), _with_ends(nodes, frame, about))
+    rows = codes.run(kernel(mech, "node_poses", _with_ends(nodes, frame, about)), q)
     poses = rows.reshape(*rows.shape[:-1], -1, 3, 4)
     rot, p = poses[..., :-2, :, :3], poses[..., :-2, :, 3]
     if frame != "node":
@@ -124,10 +124,17 @@ def viewpoint(
 
 
 def motion(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, nodes: Nodes, frame: str, about: str | None
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    nodes: Nodes,
+    frame: str,
+    about: str | None,
+    codes: Codes,
 ) -> Motion:
     """How F and P move in the world while the joints move with v."""
-    rows = _of_nodes(mech, "node_velocity", (q, v), _with_ends(nodes, frame, about), "world")
+    every = _with_ends(nodes, frame, about)
+    rows = codes.run(kernel(mech, "node_velocity", every, frame="world"), q, v)
     V = rows.reshape(*rows.shape[:-1], -1, 6)
     own = V[..., :-2, :]
     w_F = (
@@ -140,15 +147,3 @@ def motion(
 def _with_ends(nodes: Nodes, frame: str, about: str | None) -> tuple[str, ...]:
     """The nodes, then F, then P; the world for what is not needed."""
     return (*names(nodes), "world" if frame == "node" else frame, about or "world")
-
-
-def _of_nodes(
-    mech: Mechanism,
-    name: str,
-    arrays: tuple[ArrayLike, ...],
-    nodes: tuple[str, ...],
-    frame: Frame = "node",
-) -> Array:
-    """Rows of a kernel, silently: the one that ran before has told what is wrong with a state."""
-    batch = np.broadcast_shapes(*(np.shape(array)[:-1] for array in arrays))
-    return kernel(mech, name, nodes, frame=frame)(*arrays, status=np.empty(batch, dtype=np.int32))

@@ -304,6 +304,13 @@ class Kernel(FromRecipe):
             return
         if batch is None:
             raise self._error(int(codes[0]), rows)
+        self.warn(codes)
+
+    def warn(self, codes: Status) -> None:
+        """Warn of the states of a batch that have a code (batch,), if there are any."""
+        bad, batch = np.flatnonzero(codes), len(codes)
+        if len(bad) == 0:
+            return
         kinds = Counter[int](int(code) for code in codes[bad])
         worst, times = kinds.most_common(1)[0]
         first = int(bad[0])

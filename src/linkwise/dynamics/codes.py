@@ -1,0 +1,70 @@
+"""Several kernels on one batch of states, whose troubles are told as if they were one kernel's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.kernels import Status
+from linkwise.errors import ShapeError
+from linkwise.spatial.array import Array
+
+if TYPE_CHECKING:
+    from linkwise.codegen.cpu.kernel import Kernel
+
+
+class Codes:
+    """Runs kernels and collects their codes; `told` warns of them, once, or hands them over.
+
+    Args:
+        status: What the caller gave: an array for the codes of a batch, or None.
+        arrays: The inputs of all kernels, to see how large the batch is.
+    """
+
+    def __init__(self, status: Status | None, *arrays: Any) -> None:
+        try:
+            self.lead = np.broadcast_shapes(*(np.shape(array)[:-1] for array in arrays))
+        except ValueError:  # rows that do not fit, or no arrays at all: the kernel will say so
+            self.lead = ()
+        self.status = status
+        self._found: list[tuple[Kernel, Status]] = []
+
+    def run(self, kernel: Kernel, *arrays: Any, **options: Any) -> Array:
+        """Run a kernel. A single state in trouble raises, unless its code is asked for."""
+        if self.lead == () and self.status is None:
+            return kernel(*arrays, **options)
+        own = Codes(None, *arrays).lead
+        codes = np.zeros(own, dtype=np.int32)
+        result = kernel(*arrays, status=codes, **options)
+        self._found.append((kernel, codes))
+        return result
+
+    @property
+    def bad(self) -> Any:
+        """Which states are in trouble so far: a mask of the batch's shape."""
+        return np.any([np.broadcast_to(codes != 0, self.lead) for _, codes in self._found], axis=0)
+
+    def told(self, result: Array) -> Array:
+        """The result, with NaN for states in trouble, which are told of."""
+        if not self._found:
+            return result
+        merged = np.zeros(self.lead, dtype=np.int32)
+        for _, codes in self._found:
+            np.copyto(merged, codes, where=merged == 0)
+        if self.status is not None:
+            self._hand_over(self.status, merged)
+        if merged.any():
+            result[merged != 0] = np.nan
+            if self.status is None:
+                self._found[0][0].warn(merged)
+        return result
+
+    def _hand_over(self, status: Any, merged: Status) -> None:
+        if isinstance(status, np.ndarray):
+            given = cast("NDArray[Any]", status)
+            if given.flags.writeable and given.dtype == np.int32 and given.shape == self.lead:
+                given[...] = merged
+                return
+        raise ShapeError(f"status must be a contiguous array of int32 {self.lead}.")
