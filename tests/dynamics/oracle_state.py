@@ -75,11 +75,18 @@ class InPinocchio:
 @cache
 def in_pinocchio(name: str) -> InPinocchio:
     """By a name of `PINOCCHIO`."""
-    pin = pytest.importorskip("pinocchio")
+    pytest.importorskip("pinocchio")
     if name in ROBOTS:
         it = robot(name)
         return InPinocchio(it.mech.with_gravity((0.4, 1.0, -9.0)), it.model, it.q, it.v, it.x)
     n, seed, options = TREES[name]
+    return tree_in_pinocchio(n, seed, **options)
+
+
+def tree_in_pinocchio(n: int, seed: int, **options: Any) -> InPinocchio:
+    """A random tree of hinges that Pinocchio has, with armature and a tool."""
+    import pinocchio as pin
+
     mech = lw.models.random_tree(n, seed, **{"hinges": HINGES, **options})
     mech = mech.with_gravity((0.3, -9.0, 2.0))
     mech = mech.with_node("tool", mech.bodies[-1].name, lw.Pose.rpy((0.3, 0.5, -1), (0.1, 0.2, 0)))

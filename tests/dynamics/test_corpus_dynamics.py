@@ -1,4 +1,4 @@
-"""Forward and hybrid dynamics, accelerations and hinge forces of every robot file there is.
+"""Forward and hybrid dynamics, accelerations and hinge forces: all robot files, random trees.
 
 Robots with light fingers are stiff: accelerations are judged by the forces that the other library
 needs for them, everything else directly.
@@ -17,7 +17,7 @@ from linkwise.dynamics import hybrid_expression
 from linkwise.errors import SingularHingeError
 from linkwise.sweeps.interpret import run
 from tests.dynamics.mechanisms import close, state
-from tests.dynamics.oracle_state import InPinocchio, spatial_force
+from tests.dynamics.oracle_state import InPinocchio, spatial_force, tree_in_pinocchio
 from tests.io.test_mjcf_corpus import GOOD, HERE_ONLY, _in
 from tests.io.test_urdf_corpus import BROKEN
 from tests.oracles.mujoco_oracle import moving, read_model
@@ -51,13 +51,27 @@ def mixed(mech, q, v, x, y):
 
 @pytest.mark.parametrize("name", [n for n in URDF if n.rsplit("/", 1)[-1] not in BROKEN])
 def test_with_pinocchio(name):
-    pin = pytest.importorskip("pinocchio")
+    pytest.importorskip("pinocchio")
     mech = lw.load(URDF[name])
     mech = mech.without(*(coupling.name for coupling in mech.couplings))
     if not mech.nv:
         pytest.skip("nothing moves")
-    it = InPinocchio(mech, read_urdf(URDF[name]), *state(mech))
-    y = np.random.default_rng(3).standard_normal(mech.nv)
+    compared(InPinocchio(mech, read_urdf(URDF[name]), *state(mech)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_trees_with_pinocchio(seed):
+    """One to twenty bodies, every hinge that Pinocchio has, armature, free bases, branches."""
+    pytest.importorskip("pinocchio")
+    options = {"floating": seed % 3 == 0, "branching": (0.0, 0.4, 1.0)[seed % 3]}
+    compared(tree_in_pinocchio(1 + seed // 2, seed, **options))
+
+
+def compared(it: InPinocchio) -> None:
+    """All there is to compare in one state."""
+    import pinocchio as pin
+
+    mech, y = it.mech, np.random.default_rng(3).standard_normal(it.mech.nv)
 
     def needed(vdot):
         forces = pin.rnea(it.model, it.data, it.q_pin, it.v_pin, it.accelerated(vdot))

@@ -6,6 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.algebra import H, M, a, b, bias, mass, phi, tau, vdot
@@ -19,6 +21,7 @@ from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import mass_matrix, node_jacobian
 from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import MUJOCO, PINOCCHIO, in_mujoco, in_pinocchio
+from tests.dynamics.test_random_trees import trees
 
 
 def moving(mech) -> list[str]:
@@ -77,6 +80,25 @@ def test_against_a_partitioned_solve(name, choice):
     close(force, their_force, 1e-9, scale=float(size))
 
 
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(trees(), st.integers(0, 1000))
+def test_any_choice_on_any_tree(mech, seed):
+    """By the residual of the equations of motion, and by what was given."""
+    rng = np.random.default_rng(seed)
+    prescribed = [name for name in moving(mech) if rng.random() < 0.5]
+    q, v, x = state(mech, seed)
+    y = rng.standard_normal(mech.nv)
+    motion, force = evaluated(mech, prescribed, q, v, x, y)
+    A, c = mass_matrix(mech, q), Dense(mech, q, v)(bias)
+    size = (np.abs(A) @ np.abs(motion) + np.abs(c) + np.abs(force)).max(initial=1e-9)
+    # Where light bodies carry heavy ones P⁺ = P - G H P loses digits, as in forward dynamics.
+    uneven = mech.inertias.mass.max() > 2e3 * mech.inertias.mass.min()
+    close(A @ motion + c, force, 1e-10 if uneven else 1e-12, scale=float(size))
+    held = mask(mech, prescribed)
+    assert np.array_equal(motion[held], y[held]) and np.array_equal(force[~held], x[~held])
+
+
 def test_the_expression_is_the_definition():
     """U (U 𝓜 U + Ū)⁻¹ U (τ − C − 𝓜 Ū v̇) and Ū (𝓜 v̇ + C), as explicit matrices."""
     for mech in (tree("no armature"), lw.models.puma560(), lw.models.random_tree(6, 4)):
@@ -123,8 +145,8 @@ def test_by_names_in_batches_and_with_forces():
     push = {"tool": np.array([1.0, -2.0, 0.5, 3.0, -1.0, 2.0])}
     found = lw.hybrid_dynamics(mech, q, v, tau=forces, vdot=motions, forces=push, frame="world")
     assert found.vdot.shape == found.tau.shape == (3, mech.nv)
-    for given, part in ((forces, found.tau), (motions, found.vdot)):
-        for name, value in given.items():
+    for group, part in ((forces, found.tau), (motions, found.vdot)):
+        for name, value in group.items():
             assert (part[:, mech.v_slice(name)] == value).all()
     for i in range(3):
         turn = np.kron(np.eye(2), mech.pose(q[i], "tool").rot)
