@@ -129,6 +129,8 @@ def _block(block: Block, style: Style) -> str:
     if block.step:
         name = _edge_name(name)
     mark = style.minus_one if block.inverse else (style.star if block.adjoint else "")
+    if block.inverse and block.adjoint:
+        mark = "^{-*}" if style is LATEX else "⁻*"
     places: dict[tuple[bool, Place], str] = {(True, "c"): "k,c", (True, "p"): "p,k"}
     place = places.get((block.step, block.place), block.place)
     return f"{name}{mark}({place})"
