@@ -66,6 +66,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/c_export.py
 	$(BIN)/python benchmarks/operational_space.py
 	$(BIN)/python benchmarks/hybrid.py
+	$(BIN)/python benchmarks/open_chain.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py
