@@ -115,6 +115,9 @@ def test_with_forces_at_other_nodes(frame):
     for nodes in (NODES, "body_2"):
         found = lw.node_acceleration(mech, q, v, None, nodes, **ask)
         close(found, lw.node_acceleration(mech, q, v, motion, nodes, frame=frame), 1e-11)
+    many = lw.node_acceleration(mech, np.stack([q, q]), v, None, NODES, kind="classical", **ask)
+    one = lw.node_acceleration(mech, q, v, motion, NODES, frame=frame, kind="classical")
+    close(many, np.stack([one, one]), 1e-11)
 
 
 def test_batches_and_places():

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from linkwise.dynamics.kernels import Nodes, Status, kernel, pushed
-from linkwise.dynamics.kinematics import node_velocity
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.vector import cross
 
 Kind: TypeAlias = Literal["rate", "classical", "spatial"]
 """What the linear part of an acceleration is: see `node_acceleration`."""
@@ -68,6 +68,10 @@ def body_accelerations(
     Raises:
         ModelError: Neither or both of `vdot` and `tau` are given, or `forces` with `vdot`.
     """
+    if vdot is not None and tau is forces is out is status is threads is None:  # most calls
+        quick = mech.kept.get("body_accelerations")
+        if quick is not None:
+            return six_each(quick(q, v, vdot))
     given = _cause("body_accelerations", vdot, tau, forces)
     asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
     arrays = {"q": q, "v": v, **given}
@@ -148,13 +152,15 @@ def node_acceleration(
         rows = _called(mech, name, names, frame, arrays, asked)
     if kind == "spatial" or (kind == "rate" and frame == "node"):
         return rows
-    lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
-    codes = np.empty(lead, dtype=np.int32)  # trouble was told above
-    moving = node_velocity(mech, q, v, names, frame=frame, status=codes, threads=threads)
-    each = moving.reshape(*moving.shape[:-1], len(names), 6)
-    turned = np.zeros(rows.shape).reshape(*rows.shape[:-1], len(names), 6)
-    turned[..., 3:] = np.cross(each[..., :3], each[..., 3:])
-    return rows + turned.reshape(rows.shape)
+    moving = kernel(mech, "node_velocity", names, frame=frame)
+    if rows.ndim == 1:
+        V = moving(q, v)
+    else:  # trouble was told above
+        lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
+        V = moving(q, v, status=np.empty(lead, dtype=np.int32))
+    each, V = rows.reshape(*rows.shape[:-1], -1, 6), V.reshape(*V.shape[:-1], -1, 6)
+    each[..., 3:] += cross(V[..., :3], V[..., 3:])
+    return rows
 
 
 def _cause(
@@ -208,4 +214,4 @@ def _pushed_nodes(
     rows = pushed(mech, "node_acceleration_of_forces_with_forces", arrays, every, frame, asked)
     order = sorted(every)
     entries = [6 * order.index(name) + i for name in names for i in range(6)]
-    return rows[..., entries]
+    return np.take(rows, entries, axis=-1)  # in order of memory, unlike an index

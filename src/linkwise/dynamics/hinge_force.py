@@ -63,6 +63,10 @@ def hinge_forces(
         SingularHingeError: Nothing resists the hinge of some body, which is named.
         UnknownNameError: A node that the mechanism does not have.
     """
+    if tau is not None and vdot is forces is out is status is threads is None:  # most calls
+        quick = mech.kept.get("hinge_forces")
+        if quick is not None:
+            return six_each(quick(q, v, tau))
     if (vdot is None) == (tau is None):
         found = "neither" if tau is None else "both"
         raise ModelError(
