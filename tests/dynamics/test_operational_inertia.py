@@ -240,6 +240,9 @@ def test_towards_a_singularity():
         assert space.rank == 6
         # One digit is lost for each of the condition's root: 1e-8 leaves half of them.
         close(space.inertia, expected, 1e-14 * np.sqrt(space.condition) + 1e-11)
+        # The everyday function has as many, for one state and in a batch, and does not warn.
+        close(lw.operational_inertia(arm, q, hand), space.inertia, 1e-8)
+        close(lw.operational_inertia(arm, np.stack([q, q]), hand)[1], space.inertia, 1e-8)
         heavy = lost.lost[:, 0] @ space.inertia @ lost.lost[:, 0]
         assert 0.01 < heavy * step**2 < 100.0  # grows with the square
         # The inverse seen by the motions that stay is continuous: nothing jumps there.

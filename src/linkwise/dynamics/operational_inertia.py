@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.kernels import Nodes, Status, kernel
-from linkwise.dynamics.operational_space import OperationalSpace, operational_space
+from linkwise.dynamics.operational_space import OperationalSpace, operational_space, reach
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ExpressionError, ModelError, RankWarning
 from linkwise.model.mechanism import Mechanism
@@ -18,6 +18,9 @@ from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
+
+HEAVY = 1e7
+"""How many times the mass of the whole mechanism is more than a hand ever weighs."""
 
 
 def operational_inertia(
@@ -63,8 +66,8 @@ def operational_inertia(
     """
     found = _regular(mech, node, frame)
     if found is not None and found.quick is not None and out is status is threads is None:
-        result = found.quick(q)  # most calls: one state that is not singular
-        if result is not None:
+        result = found.quick(q)  # most calls: one state that is far from a singular one
+        if result is not None and result.max() < _heavy(mech, node):
             return result
     inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
     lead = np.shape(q)[:-1]
@@ -72,7 +75,8 @@ def operational_inertia(
     result = (found or inside)(q, out=out, status=codes, threads=threads)
     if found is None:
         codes[codes == FINE] = MATRIX
-    singular = codes == MATRIX
+    heavy = result.max(axis=(-1, -2), initial=0.0) > _heavy(mech, node)
+    singular = (codes == MATRIX) | ((codes == FINE) & heavy)
     if singular.any():
         rows = np.asarray(q, dtype=np.float64)
         space = operational_space(mech, rows[singular] if lead else rows, node, frame=frame)
@@ -83,6 +87,22 @@ def operational_inertia(
     if status is None and ((codes != FINE) & (codes != MATRIX)).any():
         inside(q)  # raises, or warns, about what has nothing to do with the rank
     return result
+
+
+def _heavy(mech: Mechanism, node: Nodes) -> float:
+    """An inertia [kg, kg m²] that only directions have which are about to be lost.
+
+    The small dense inverse loses a digit with each one that Λ gains; from here on the inertia comes
+    from `operational_space`, which loses half as many.
+    """
+    key = ("heavy", node if isinstance(node, str) else tuple(node))
+    found = mech.kept.get(key)
+    if found is None:
+        length = reach(mech, (node,) if isinstance(node, str) else tuple(node))
+        whole = mech.total_mass + float(mech.armature.sum()) / length**2
+        found = HEAVY * whole * min(1.0, length**2) or np.inf
+        mech.kept[key] = found
+    return found
 
 
 def _regular(mech: Mechanism, node: Nodes, frame: Frame) -> Kernel | None:
