@@ -229,7 +229,8 @@ def compile(
         dtype: float64 or float32.
         rolled: True for loops over bodies, whose code does not grow with the mechanism, False for
             straight code; by default what suits the size. For the target "cpu".
-        derive: Whether its cheapest equal form is derived and runs; False runs it as it is written.
+        derive: Whether its cheapest equal form is derived and runs. False runs it as it is written,
+            without any identity; products are multiplied out where that shares a recursion.
         cache: Whether compiled kernels are kept on disk for the next process.
     """
     from linkwise.codegen.recipe import Recipe
