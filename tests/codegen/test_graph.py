@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.codegen.scalar.block import inverse
 from linkwise.codegen.scalar.graph import Graph, Scalar
 
 
@@ -80,12 +79,3 @@ def test_random_expressions_keep_their_value():
             pool.append(choices[rng.integers(len(choices))])
         for scalar, value in pool:
             assert evaluate(scalar, values) == pytest.approx(value, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_small_inverse(n):
-    rng = np.random.default_rng(n)
-    root = rng.standard_normal((n, n))
-    matrix = root @ root.T + np.eye(n)
-    found = inverse(matrix.astype(object))[0].astype(float)
-    np.testing.assert_allclose(found @ matrix, np.eye(n), atol=1e-12)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import Symbol
+from linkwise.algebra.expr import Expr, Symbol
+from linkwise.algebra.family import Family
 from linkwise.algebra.space import NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
@@ -18,6 +19,7 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
 from linkwise.sweeps.chosen import bodies, entries
+from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 
 
@@ -182,8 +184,22 @@ class Run:
             self.value[target.ident][k] = self._place(statement, k)
         elif statement.special:
             self.value[target.ident][k] = self._special(statement, k)
+        elif _part(target.key) in ("G", "P_plus"):
+            self.value[target.ident][k] = self._filtered(target.key, k)
         else:
             self.value[target.ident][k] = self._sum(statement, k)
+
+    def _filtered(self, symbol: Expr, k: int) -> Array:
+        """G = P H* D⁻¹ and P⁺ = P - P H* D⁻¹ H P, by the factors of D: see `factored.py`."""
+        assert isinstance(symbol, Symbol) and isinstance(symbol.role, role.Riccati)
+        family, part = Family(*symbol.role.family), symbol.role.part
+        P, H = (self._block(Block(x), k, k, k, None) for x in (family.P, family.H))
+        if not len(H):
+            return P if part == "P_plus" else H.T
+        D_inverse: Any = self._block(Block(family.D, inverse=True), k, k, k, None)
+        if part == "G":
+            return (P @ H.T) @ D_inverse
+        return P - D_inverse.congruence(H @ P)
 
     def _accumulate(self, statement: Statement, k: int) -> None:
         """A number: Σ_k x*(k) y(k), over nodes where x and y belong to nodes."""
@@ -269,16 +285,19 @@ class Run:
         matrix = matrix.T if block.adjoint else matrix
         return self._inverted(matrix, block, here) if block.inverse else matrix
 
-    def _inverted(self, matrix: Array, block: Block, k: int) -> Array:
-        if matrix.size == 0:
-            return matrix.T
+    def _inverted(self, matrix: Array, block: Block, k: int) -> Any:
         try:
-            return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            raise SingularHingeError(
-                f"{block.symbol} is singular at body {self.mech.bodies[k].name!r}: nothing resists "
-                "its hinge. Give the body, or what it carries, inertia, or the hinge an armature."
-            ) from None
+            if _part(block.symbol) != "D":
+                return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+            found = factored(matrix)
+            if min(found.pivots, default=1.0) > 0.0:
+                return found
+        except (np.linalg.LinAlgError, ZeroDivisionError):
+            pass
+        raise SingularHingeError(
+            f"{block.symbol} is singular at body {self.mech.bodies[k].name!r}: nothing resists "
+            "its hinge. Give the body, or what it carries, inertia, or the hinge an armature."
+        )
 
     # --------------------------------------------------------------------------- specials
 
@@ -428,6 +447,12 @@ def picked_columns(
     if columns is None or any(s.special == "dense_solve" for s in program.statements):
         return None  # a matrix that is solved needs its own columns
     return entries(columns, program.result.columns, mech, nodes)
+
+
+def _part(key: Expr) -> str:
+    """Which quantity of a Riccati recursion a symbol is, if it is one."""
+    found = key.role if isinstance(key, Symbol) else None
+    return found.part if isinstance(found, role.Riccati) else ""
 
 
 def _placed(above: Array | None, rot: Array, p: Array) -> Array:

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algebra.expr import Symbol
+from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import NODE_PLACE, ONE, Space
 from linkwise.codegen.rolled.layout import Layout
 from linkwise.codegen.rolled.stage import Plan
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.block import inverse
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR
 from linkwise.codegen.scalar.trace import Check, mirror
 from linkwise.errors import ExpressionError, LoweringError
+from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import Quantity, Statement
 
 
@@ -119,11 +119,11 @@ def _solve(reader: _Reader, statement: Statement, small: float) -> None:
     A = reader.matrix(matrix)
     mirror(A)
     try:
-        inverted, pivots = inverse(A)
+        found = factored(A)
     except ZeroDivisionError:
         raise ExpressionError(f"{matrix.key} is singular in every state.") from None
-    x = inverted @ reader.matrix(right)
-    for j, d in enumerate(pivots):
+    x = found.matrix if isinstance(right.key, Identity) else found @ reader.matrix(right)
+    for j, d in enumerate(found.pivots):
         left = d - small * A[j, j]
         if isinstance(left, Scalar):
             whole.checks.append(Check(status.MATRIX, left.node, 0.0, np.inf))

@@ -16,12 +16,12 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import STATE_BLOCKS
-from linkwise.algebra.expr import Symbol
+from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.family import Family
 from linkwise.algebra.words import is_symmetric
 from linkwise.codegen.scalar import parameters as parameter
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlock, inverse
+from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlock
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
@@ -30,6 +30,7 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.sweeps.factored import factored
 from linkwise.sweeps.interpret import Run, picked_columns
 from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
 
@@ -300,14 +301,15 @@ class Trace(Run):
         A = np.concatenate(self._blocks(matrix))
         mirror(A)
         try:
-            inverted, pivots = inverse(A)
-            x = inverted @ np.concatenate(self._blocks(right))
+            found = factored(A)
+            whole = isinstance(right.key, Identity)
+            x = found.matrix if whole else found @ np.concatenate(self._blocks(right))
         except ZeroDivisionError:
             raise ExpressionError(
                 f"{matrix.key} is singular on {self.mech.name} in every state: it has no inverse."
             ) from None
         small = SINGULAR[self.itemsize]  # of what is left of a diagonal entry
-        left = [d - small * A[j, j] for j, d in enumerate(pivots)]
+        left = [d - small * A[j, j] for j, d in enumerate(found.pivots)]
         self._check(status.MATRIX, left, np.zeros(len(left)))
         sizes = self.sizes(statement.target.rows)
         self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
@@ -338,8 +340,10 @@ class Trace(Run):
     def _inverted(self, matrix: Any, block: Block, k: int) -> Any:
         if isinstance(matrix, WorldBlock):
             return matrix.inverse
-        if not matrix.size or _is_turn(block.symbol) or _is_one(matrix):
+        if not matrix.size or _is_turn(block.symbol):
             return matrix.T
+        if _is_one(matrix):
+            return factored(matrix)
         if not _is_symmetric(block.symbol):
             raise LoweringError(
                 f"the inverse of {block.symbol} cannot be compiled: it is not symmetric, and "
@@ -351,15 +355,13 @@ class Trace(Run):
         if hinge and "locked" in self.parameters:  # U (U D U + 1 - U)⁻¹ U, with U = 1 if free
             held = self.parameters["locked"][self.mech.v_start[k] : self.mech.v_start[k + 1]]
             free = 1.0 - held
-            matrix = free[:, None] * matrix * free[None, :]
-            matrix = matrix + np.diag(held)
         try:
-            found, pivots = inverse(matrix)
+            found = factored(matrix, free)
             varies = bool(self.parameters.keys() - {"gravity"})
             known = hinge and not varies
-            bounds = self._bounds(k) if known else np.zeros(len(pivots))
-            self._check(status.hinge(k), pivots, bounds)
-            return found if free is None else free[:, None] * found * free[None, :]
+            bounds = self._bounds(k) if known else np.zeros(len(found.pivots))
+            self._check(status.hinge(k), found.pivots, bounds)
+            return found
         except ZeroDivisionError:
             raise SingularHingeError(
                 f"{block.symbol} is zero at body {self.mech.bodies[k].name!r} in every state: "

@@ -1,0 +1,110 @@
+"""The inverse of a small positive definite matrix, kept as its factors: (L Δ L*)⁻¹.
+
+An inverse written out loses as many digits as the matrix has condition, and P⁺ = P - P H* D⁻¹ H P,
+where nearly all may cancel, shows them. With Y = L⁻¹ H P it is P - Y* Δ⁻¹ Y, which does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Matrix = Any
+"""An array of numbers, or of dtype object: numbers and graph nodes mixed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factored:
+    """A⁻¹ of A = L Δ L*, without square roots; with `free`, U (U A U + 1 - U)⁻¹ U.
+
+    Attributes:
+        lower: L, with ones on its diagonal (n, n).
+        pivots: The diagonal of Δ (n,).
+        reciprocal: That of Δ⁻¹ (n,).
+        free: The diagonal of U, 1 where a freedom is free and 0 where it is locked (n,), or None.
+    """
+
+    lower: Matrix
+    pivots: list[Any]
+    reciprocal: list[Any]
+    free: Matrix | None = None
+
+    __array_ufunc__ = None  # NumPy arrays leave products with it to this class
+
+    @property
+    def T(self) -> Factored:
+        """The adjoint: itself."""
+        return self
+
+    def half(self, x: Matrix) -> Matrix:
+        """Y = L⁻¹ U x, for x (n, m)."""
+        y: Any = x
+        if not isinstance(x, np.ndarray):  # another block that keeps its structure
+            y = np.eye(len(self.pivots), dtype=object) @ x
+        y = y.copy() if self.free is None else self.free[:, None] * y
+        for i in range(len(self.pivots)):
+            for j in range(i):
+                y[i] = y[i] - self.lower[i, j] * y[j]
+        return y
+
+    def congruence(self, x: Matrix) -> Matrix:
+        """x* A⁻¹ x = Y* Δ⁻¹ Y, for x (n, m)."""
+        y = self.half(x)
+        return y.T @ self._scaled(y)
+
+    def __matmul__(self, x: Matrix) -> Matrix:
+        y = self._scaled(self.half(x))
+        for i in reversed(range(len(self.pivots))):
+            for j in range(i + 1, len(self.pivots)):
+                y[i] = y[i] - self.lower[j, i] * y[j]
+        return y if self.free is None else self.free[:, None] * y
+
+    def __rmatmul__(self, x: Matrix) -> Matrix:
+        return (self @ x.T).T
+
+    def __rmul__(self, number: float) -> Matrix:
+        return number * self.matrix
+
+    @property
+    def matrix(self) -> Matrix:
+        """A⁻¹ written out (n, n)."""
+        return self.congruence(np.eye(len(self.pivots), dtype=self.lower.dtype))
+
+    def _scaled(self, y: Matrix) -> Matrix:
+        out = y.copy()
+        for i, r in enumerate(self.reciprocal):
+            out[i] = r * y[i]
+        return out
+
+
+def factored(matrix: Matrix, free: Matrix | None = None) -> Factored:
+    """The inverse of a positive definite matrix (n, n), as factors.
+
+    Args:
+        matrix: The matrix; only its lower half is read.
+        free: For a hinge some of whose freedoms are locked: 1 where free, 0 where locked (n,).
+
+    Raises:
+        ZeroDivisionError: A pivot is zero whatever the input.
+    """
+    if free is not None:
+        matrix = free[:, None] * matrix * free[None, :] + np.diag(1.0 - free)
+    n = len(matrix)
+    lower, scaled = np.eye(n, dtype=matrix.dtype), np.eye(n, dtype=matrix.dtype)  # L and L Δ
+    pivots, reciprocal = list[Any](), list[Any]()
+    for j in range(n):
+        d = matrix[j, j]
+        for k in range(j):
+            d = d - lower[j, k] * scaled[j, k]
+        if isinstance(d, float | int) and d == 0.0:
+            raise ZeroDivisionError("the matrix is singular whatever the input")
+        pivots.append(d)
+        reciprocal.append(1.0 / d)
+        for i in range(j + 1, n):
+            e = matrix[i, j]
+            for k in range(j):
+                e = e - lower[i, k] * scaled[j, k]
+            scaled[i, j], lower[i, j] = e, e * reciprocal[j]
+    return Factored(lower, pivots, reciprocal, free)
