@@ -8,23 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
-from tests.algebra.trees import MOVING
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state
 
 
 @st.composite
 def trees(draw) -> lw.Mechanism:
-    """One to nine bodies; hinges inside are not free where the ratio of masses is large."""
-    ratio = draw(st.sampled_from([1.0, 10.0, 1e3, 1e6]))
+    """One to nine bodies, every kind of hinge, masses up to a million to one."""
     return lw.models.random_tree(
         draw(st.integers(1, 9)),
         draw(st.integers(0, 10**6)),
         floating=draw(st.booleans()),
         branching=draw(st.sampled_from([0.0, 0.4, 1.0])),
         drives=draw(st.booleans()),
-        mass_ratio=ratio,
-        hinges=MOVING if ratio > 10.0 else None,
+        mass_ratio=draw(st.sampled_from([1.0, 10.0, 1e3, 1e6])),
     )
 
 
@@ -37,12 +34,10 @@ def test_accelerations_energies_and_poses(mech, seed):
     c = lw.bias_force(mech, q, v)
     vdot = lw.forward_dynamics(mech, q, v, tau)
     size = np.abs(A) @ np.abs(vdot) + np.abs(c) + np.abs(tau)
-    # Where light bodies carry heavy ones P⁺ = P - G H P loses digits: 8e-12 was seen at 1e6.
-    uneven = mech.inertias.mass.max() > 2e3 * mech.inertias.mass.min()
-    bound = 1e-10 if uneven else 1e-12
-    close(A @ vdot + c, tau, bound, scale=float(size.max(initial=1e-9)))
+    # docs/accuracy.md: rounding along at most nine bodies, whatever the masses
+    close(A @ vdot + c, tau, 2e-15, scale=float(size.max(initial=1e-9)))
     needed = lw.inverse_dynamics(mech, q, v, vdot)
-    close(needed, tau, bound, scale=float(size.max(initial=1e-9)))
+    close(needed, tau, 4e-15, scale=float(size.max(initial=1e-9)))
     close(lw.kinetic_energy(mech, q, v), 0.5 * v @ A @ v, 1e-12)
     close(lw.forward_kinematics(mech, q).matrix, mech.poses(q).matrix, 1e-12)
     com = -mech.total_mass * mech.gravity @ mech.center_of_mass(q)

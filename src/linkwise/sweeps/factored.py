@@ -43,7 +43,8 @@ class Factored:
         y: Any = x
         if not isinstance(x, np.ndarray):  # another block that keeps its structure
             y = np.eye(len(self.pivots), dtype=object) @ x
-        y = y.copy() if self.free is None else self.free[:, None] * y
+        y = y.astype(np.result_type(y, self.lower))
+        y = y if self.free is None else self.free[:, None] * y
         for i in range(len(self.pivots)):
             for j in range(i):
                 y[i] = y[i] - self.lower[i, j] * y[j]

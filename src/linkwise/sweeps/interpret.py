@@ -184,7 +184,7 @@ class Run:
             self.value[target.ident][k] = self._place(statement, k)
         elif statement.special:
             self.value[target.ident][k] = self._special(statement, k)
-        elif _part(target.key) in ("G", "P_plus"):
+        elif target.block and _part(target.key) in ("G", "P_plus"):
             self.value[target.ident][k] = self._filtered(target.key, k)
         else:
             self.value[target.ident][k] = self._sum(statement, k)

@@ -1,0 +1,147 @@
+"""How well accelerations fulfil the equations of motion: docs/accuracy.md, from random mechanisms.
+
+    python tools/residuals.py [--count 10000] [--workers 2]
+
+Each mechanism is a random tree of 1 to 60 bodies with every kind of hinge, masses up to a million
+to one, on the ground or floating, with and without armature. For v̇ of the forward dynamics,
+
+    r = |𝓜 v̇ + C - τ| / (|𝓜| |v̇| + |C| + |τ|), the largest entry above by the largest below,
+
+with the mass matrix from Jacobians of the bodies, which shares no code with the sweeps, and C by
+the interpreter. What is tried is the interpreter, and for every 20th mechanism the compiled kernel.
+A dense solve of 𝓜 v̇ = τ - C is measured beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import linkwise as lw  # noqa: E402
+from linkwise.dynamics.quantity import expression  # noqa: E402
+from tests.dense_kinematics import mass_matrix  # noqa: E402
+
+PAGE = ROOT / "docs" / "accuracy.md"
+BOUND = 1e-12
+EVERY = 20
+
+Row = tuple[int, int, int, float, float, float, float, float]
+"""seed, bodies, freedoms, mass ratio, condition, residual, of the kernel (or nan), of dense."""
+
+
+def draw(seed: int) -> tuple[lw.Mechanism, np.random.Generator]:
+    """A mechanism of 1 to 60 bodies; sizes and ratios of masses are even on a log scale."""
+    rng = np.random.default_rng(seed)
+    n = round(float(np.exp(rng.uniform(0.0, np.log(60.0)))))
+    mech = lw.models.random_tree(
+        n,
+        seed,
+        floating=bool(rng.random() < 0.5),
+        branching=float(rng.choice([0.0, 0.4, 1.0])),
+        drives=bool(rng.random() < 0.5),
+        mass_ratio=10.0 ** rng.uniform(0.0, 6.0),
+    )
+    return mech, rng
+
+
+def measured(seed: int) -> Row | None:
+    """The residuals of one mechanism; None if nothing moves."""
+    mech, rng = draw(seed)
+    if mech.nv == 0:
+        return None
+    q, v = mech.random(rng), mech.random_velocity(rng)
+    tau = 3.0 * rng.standard_normal(mech.nv)
+    A = mass_matrix(mech, q)
+    c = lw.compile(expression("bias_force"), mech, target="numpy")(q, v)
+
+    def residual(vdot: np.ndarray) -> float:
+        size = np.abs(A) @ np.abs(vdot) + np.abs(c) + np.abs(tau)
+        return float(np.abs(A @ vdot + c - tau).max() / size.max())
+
+    forward = expression("forward_dynamics", armature=bool(mech.armature.any()))
+    found = residual(lw.compile(forward, mech, target="numpy")(q, v, tau))
+    compiled = float("nan")
+    if seed % EVERY == 0:
+        compiled = residual(lw.compile(forward, mech, cache=False)(q, v, tau))
+    masses = mech.inertias.mass
+    ratio = float(masses.max() / masses.min())
+    dense = residual(np.linalg.solve(A, tau - c))
+    condition = float(np.linalg.cond(A))
+    return seed, mech.n_bodies, mech.nv, ratio, condition, found, compiled, dense
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--count", type=int, default=10_000)
+    options.add_argument("--workers", type=int, default=2)
+    asked = options.parse_args()
+    rows, start = list[Row](), time.perf_counter()
+    with ProcessPoolExecutor(asked.workers) as pool:
+        for i, row in enumerate(pool.map(measured, range(asked.count), chunksize=20)):
+            if row is not None:
+                rows.append(row)
+            if i % 100 == 99:
+                took = time.perf_counter() - start
+                worst = max(r[5] for r in rows)
+                print(f"\r{i + 1} of {asked.count}, {took:.0f} s, worst {worst:.1e}", end="")
+    print()
+    PAGE.write_text(page(rows), encoding="utf-8")
+
+
+def page(rows: list[Row]) -> str:
+    """The page of the documentation."""
+    table = np.array(rows)
+    found, compiled, dense = table[:, 5], table[:, 6], table[:, 7]
+    compiled = compiled[~np.isnan(compiled)]
+    above = int((found > BOUND).sum() + (compiled > BOUND).sum())
+    lines = [_HEAD.format(count=len(rows), kernels=len(compiled), above=above)]
+    lines += ["| | median | 99 % | worst |", "| --- | --- | --- | --- |"]
+    for name, values in (
+        ("sweeps, by the interpreter", found),
+        ("sweeps, compiled", compiled),
+        ("dense solve of the mass matrix", dense),
+    ):
+        low, high, worst = np.quantile(values, [0.5, 0.99, 1.0])
+        lines.append(f"| {name} | {low:.1e} | {high:.1e} | {worst:.1e} |")
+    lines += ["", "The worst ten:", ""]
+    head = ["seed", "bodies", "freedoms", "ratio of masses", "condition of 𝓜", "sweeps", "dense"]
+    lines += ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
+    for seed, n, nv, ratio, condition, residual, _, plain in sorted(rows, key=lambda r: -r[5])[:10]:
+        cells = [f"{seed}", f"{n}", f"{nv}", f"{ratio:.1e}", f"{condition:.1e}"]
+        lines.append("| " + " | ".join([*cells, f"{residual:.1e}", f"{plain:.1e}"]) + " |")
+    return "\n".join([*lines, "", _WHY])
+
+
+_HEAD = """# Accuracy
+
+How well do accelerations fulfil the equations of motion? On {count} random mechanisms that move, with 1 to 60
+bodies, every kind of hinge, masses up to a million to one, on the ground or floating, with and without armature,
+this page compares 𝓜 v̇ + C with τ: the largest entry of the difference, relative to the largest entry of
+|𝓜| |v̇| + |C| + |τ|. The mass matrix is summed up from Jacobians of the bodies and shares no code with the
+sweeps; {kernels} of the mechanisms were compiled as well. Above 1e-12: {above}. The page is written by
+`tools/residuals.py`, which has the seeds.
+"""
+
+_WHY = """Why the worst are where they are: rounding adds up along the tree, so the long ones with many freedoms lead, and
+the error stays near the spacing of numbers, 2.2e-16, times the length of the way. The ratio of masses and the
+condition of 𝓜 hardly matter for the residual. They do matter for the accelerations themselves: a condition of
+1e10 means that a change of τ in its last digit moves some of them in the sixth, whichever way they are computed.
+
+That was not so at first. P⁺ = P - P H\\* D⁻¹ H P is what a hinge lets through of the inertia P beyond it: of a heavy
+body on a free hinge nothing at all, a difference of large numbers. With D⁻¹ written out, its error grows with the
+condition of D, and residuals up to 1e-11 were seen. Now D = L Δ L\\* is never inverted: with Y = L⁻¹ H P,
+P⁺ = P - Y\\* Δ⁻¹ Y (`sweeps/factored.py`), in the interpreter as in every kernel, at no more operations.
+"""
+
+
+if __name__ == "__main__":
+    main()
