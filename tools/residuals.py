@@ -132,7 +132,7 @@ compiled as well. Above 1e-12: {above}. The page is written by `tools/residuals.
 seeds.
 """
 
-_WHY = """Why the worst are where they are: rounding adds up along the tree, so the long ones with many
+_WHY = """Why the worst are where they are: rounding adds up along the tree, so long ones with many
 freedoms lead, and the error stays near the spacing of numbers, 2.2e-16, times the length of the
 way. The ratio of masses and the condition of 𝓜 hardly matter for the residual. They do matter for
 the accelerations themselves: a condition of 1e10 means that a change of τ in its last digit moves
