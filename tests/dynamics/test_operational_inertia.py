@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import linkwise as lw
 from linkwise.dynamics.operational_space import TOLERANCE, reach
 from linkwise.errors import ModelError, RankWarning, ShapeError, TroubleWarning, UnknownNameError
-from tests.dense_kinematics import mass_matrix, node_jacobian
+from tests.algebra.trees import MOVING
+from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
 from tests.dynamics.mechanisms import close, state, tree
 
 WRIST = np.array([0.3, 0.4, 0.5, 0.7, 0.0, 0.2])  # the axes 4 and 6 of the PUMA are one line
@@ -250,6 +252,59 @@ def test_towards_a_singularity():
     beyond = WRIST + np.array([0.0, 0.0, 0.0, 0.0, 1e-13, 0.0])
     assert lw.operational_space(arm, beyond, hand).rank == 5
     assert lw.operational_space(arm, beyond, hand, tolerance=1e-14).rank == 6
+
+
+def exact(matrix):
+    """A matrix of floats as one of fractions: nothing is rounded from here on."""
+    return [[Fraction(float(x)) for x in row] for row in matrix]
+
+
+def solved(A, right):
+    """A⁻¹ right by elimination with fractions."""
+    rows = [[*a, *b] for a, b in zip(A, right, strict=True)]
+    n = len(rows)
+    for k in range(n):
+        pivot = next(i for i in range(k, n) if rows[i][k])
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(n):
+            factor = rows[i][k] / rows[k][k] if i != k else Fraction(0)
+            if factor:
+                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
+    return [[x / rows[k][k] for x in rows[k][n:]] for k in range(n)]
+
+
+def product(A, B):
+    columns = list(zip(*B, strict=True))
+    return [[sum(x * y for x, y in zip(row, c, strict=True)) for c in columns] for row in A]
+
+
+def transposed(A):
+    return [list(row) for row in zip(*A, strict=True)]
+
+
+SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 7, 10, 11, 13)]
+
+
+@pytest.mark.parametrize("seed", [5, *SLOW])
+def test_mass_ratios_of_a_million_by_fractions(seed):
+    """Light bodies carry heavy ones: J 𝓜⁻¹ J* and Λ against arithmetic that does not round."""
+    mech = lw.models.random_tree(3 + seed % 5, seed, mass_ratio=1e6, hinges=MOVING)
+    q, node = mech.random(seed), mech.bodies[-1].name
+    A = [[Fraction(0)] * mech.nv for _ in range(mech.nv)]
+    for J_k, M_k in zip(body_jacobians(mech, q), mech.inertias.matrix, strict=True):
+        part = product(product(exact(J_k.T), exact(M_k)), exact(J_k))
+        A = [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(A, part, strict=True)]
+    for i in range(mech.nv):
+        A[i][i] += Fraction(float(mech.armature[i]))
+    J = exact(node_jacobian(mech, q, node))
+    yielding = product(J, solved(A, transposed(J)))
+    space = lw.operational_space(mech, q, node)
+    # 2e-12 was the worst of thirty trees, 4e-13 for Λ.
+    close(space.inverse, np.array(yielding, dtype=float), 1e-11)
+    basis = exact(space.directions)
+    inner = product(product(transposed(basis), yielding), basis)
+    inertia = product(basis, solved(inner, transposed(basis)))
+    close(space.inertia, np.array(inertia, dtype=float), 1e-11)
 
 
 def test_the_length_says_what_is_small_and_nothing_else():
