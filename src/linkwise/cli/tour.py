@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import dynamics, models
+from linkwise import dynamics, ledger, models
 from linkwise.algebra import N, bias, mass, tau
 from linkwise.algebra.dense import Dense
 from linkwise.cli.info import as_text, table, tree_table
 from linkwise.cli.robot import open_robot
+from linkwise.estimation import RandomField
 from linkwise.io.load import load
 from linkwise.io.save import save
 from linkwise.model import Builder, Mechanism
@@ -62,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
         _validation,
         _algebra,
         _dynamics,
+        _estimation,
+        _ledger,
     ]
     for i, station in enumerate(stations, start=1):
         print(f"\n{i}. {(station.__doc__ or '').strip()}\n")
@@ -226,6 +229,41 @@ def _dynamics(mech: Mechanism, check: Checks) -> None:
     gained = (energies[0] - energies[1]) / (2.0 * h)
     scale = float(np.abs(v) @ (np.abs(tau_) + np.abs(dynamics.bias_force(small, q, v)))) or 1.0
     check("energy changes by the power of the joints, relative", abs(gained - power) / scale, 1e-5)
+
+
+def _estimation(mech: Mechanism, check: Checks) -> None:
+    """Inertia is covariance: push bodies at random, and the joints feel the mass matrix."""
+    small = mech if mech.n_bodies <= 40 else models.puma560()
+    if not small.nv:
+        print("  (nothing moves)")
+        return
+    q, tau_ = small.random(5), np.random.default_rng(5).standard_normal(small.nv)
+    field = RandomField(small, q)
+    sample = field.sample_mass_matrix(20_000, seed=5)
+    rows = [
+        [f"{n}", f"{error:.3f}", f"{expected:.3f}"]
+        for n, error, expected in zip(sample.counts, sample.errors, sample.expected, strict=True)
+    ]
+    print("\n".join(table(["draws", "error", "expected"], rows[-6:])))
+    print()
+    low, high = (float(side[-1]) for side in sample.band(1.0 - 1e-9))
+    inside = max(sample.error / high, low / sample.error)
+    check("the error is one that chance allows: its place in the band", inside, 1.0)
+    still = np.zeros(small.nv)
+    vdot = dynamics.forward_dynamics(small, q, still, tau_)
+    smoothed = field.smooth(tau_ - dynamics.bias_force(small, q, still)).vdot
+    size = float(np.abs(vdot).max(initial=0.0)) or 1.0
+    check("the smoother is forward dynamics, relative", _gap(smoothed, vdot) / size, 1e-9)
+
+
+def _ledger(mech: Mechanism, check: Checks) -> None:
+    """The source documents, executed: what the first prints wrong (all: linkwise ledger)."""
+    del mech
+    wrong = [entry for entry in ledger.entries("000") if entry.status == "misprint"]
+    for verdict in ledger.run(wrong):
+        entry = verdict.entry
+        print(f"  {entry.number}\n      prints  {entry.printed}\n      holds   {entry.statement}")
+        check("what holds, evaluated", verdict.error or 0.0, 1e-9)
 
 
 def _seconds(call: Callable[[], Any], times: int) -> float:
