@@ -127,7 +127,7 @@ class InnovationsFactors:
 
     @cached_property
     def D(self) -> tuple[Array, ...]:
-        """H P H* (+ N) of each body (..., nv_k, nv_k): the inertia that its hinge feels."""
+        """H P H* (+ N) of each body (..., nv_k, nv_k), the inertia that its hinge feels."""
         blocks = _called(self.mech, "hinge_inertia", self.q)
         return tuple(
             blocks[..., k, : b.hinge.nv, : b.hinge.nv] for k, b in enumerate(self.mech.bodies)
@@ -135,7 +135,7 @@ class InnovationsFactors:
 
     @cached_property
     def G(self) -> tuple[Array, ...]:
-        """P H* D⁻¹ of each body (..., 6, nv_k): the Kalman gain."""
+        """P H* D⁻¹ of each body (..., 6, nv_k), the Kalman gain."""
         return self._columns("kalman_gain")
 
     @cached_property
@@ -166,7 +166,7 @@ class InnovationsFactors:
 
     @cached_property
     def coloring(self) -> Array:
-        """I + H φ K (..., nv, nv): makes forces of innovations.
+        """I + H φ K (..., nv, nv), which makes forces of innovations.
 
         It is upper triangular by blocks, since bodies are stored base first.
         """
@@ -174,7 +174,7 @@ class InnovationsFactors:
 
     @cached_property
     def whitening(self) -> Array:
-        """I − H ψ K (..., nv, nv), the inverse of `coloring`: makes innovations of forces."""
+        """I − H ψ K (..., nv, nv), the inverse of `coloring`, which makes innovations of forces."""
         return _called(self.mech, "whitening", self.q)
 
     @property
