@@ -116,6 +116,8 @@ def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
     stationary, though not least. A little to the side it bends.
     """
     rows = np.flatnonzero(~best.reached & best.settled)
+    if not len(rows):
+        return
     step = rng.standard_normal((len(rows), problem.joints.mech.nv))
     step = np.where(problem.joints.fixed, 0.0, SHAKE * step / problem.joints.per_turn)
     start = problem.couplings.followed(problem.joints.moved(best.q[rows], step))
@@ -126,7 +128,8 @@ def _shaken(problem: Problem, best: Samples, rng: np.random.Generator) -> None:
 def _settled(problem: Problem, best: Samples) -> None:
     """Searches that are to end short of their targets end as near as there is, not almost."""
     rows = np.flatnonzero(~best.reached & best.settled)
-    _on(best, rows, solve(problem, best.q[rows], rows, slow=LAST))
+    if len(rows):
+        _on(best, rows, solve(problem, best.q[rows], rows, slow=LAST))
 
 
 def _on(best: Samples, rows: NDArray[np.int64], found: Samples) -> None:

@@ -76,6 +76,7 @@ class Goals:
         turned: Which nodes have an orientation (k,).
         pointed: Which nodes have a direction (k,).
         weights: Of errors of each node, three angular and three linear (k, 6).
+        all_posed: Whether all nodes have a position and an orientation, the usual case.
     """
 
     nodes: tuple[str, ...]
@@ -88,6 +89,7 @@ class Goals:
     turned: NDArray[np.bool_]
     pointed: NDArray[np.bool_]
     weights: Array
+    all_posed: bool
 
     def payloads(self) -> list[Array]:
         """The weight W of each node as the ten numbers of an inertia."""
@@ -109,13 +111,14 @@ class Goals:
         """
         e = np.zeros((*rows.shape[:2], 6))
         back = rows[..., :3].swapaxes(-1, -2)
-        if self.placed.any():
-            gap = self.p[which] - rows[..., 3]
-            e[..., 3:] = (back @ gap[..., None])[..., 0]
-            e[:, ~self.placed, 3:] = 0.0
+        gap = self.p[which] - rows[..., 3]
+        e[..., 3:] = (back @ gap[..., None])[..., 0]
         if self.turned.any():
             e[..., :3] = _log(back @ self.rot[which])
-            e[:, ~self.turned, :3] = 0.0
+        if self.all_posed:
+            return e
+        e[:, ~self.placed, 3:] = 0.0
+        e[:, ~self.turned, :3] = 0.0
         if self.pointed.any():
             i = np.flatnonzero(self.pointed)
             wanted = (back[:, i] @ self.heading[which][:, i][..., None])[..., 0]
@@ -192,6 +195,7 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
     return Goals(
         *(nodes, batch, p, rot, heading, axis, has[:, 0], has[:, 1], has[:, 2]),
         np.repeat(weights, 3, axis=1),
+        bool(has[:, :2].all()),
     )
 
 
