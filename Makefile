@@ -63,6 +63,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/chain.py
+	$(BIN)/python benchmarks/inverse_kinematics.py
 	$(BIN)/python benchmarks/c_export.py
 	$(BIN)/python benchmarks/operational_space.py
 	$(BIN)/python benchmarks/hybrid.py
