@@ -18,11 +18,11 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import B, D, H, J, a, bias, mass, phi, psi
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_000.inversion import WHITENING
-from linkwise.ledger.document_000.newton_euler import newton_euler
+from linkwise.ledger.document_000.newton_euler import link_accelerations, newton_euler
 from linkwise.ledger.document_000.tip import correction_loops, tip_compliance
 from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.ledger.literal import drawn, rate
-from linkwise.ledger.recursion import moved, weightless
+from linkwise.ledger.recursion import at_tip, moved, weightless
 from linkwise.spatial.array import Array
 
 
@@ -121,6 +121,14 @@ def _joint_force(pair: _Pair) -> Array:
     return np.linalg.inv(one.compliance + two.compliance) @ (two.free_tip - one.free_tip)
 
 
+def _closed(pair: _Pair) -> tuple[Array, Array]:
+    """θ̈_1, θ̈_2: compliances and corrections by the recursions of applications 1 and 2."""
+    one, two = pair.arms
+    together = tip_compliance(one.case) + tip_compliance(two.case)
+    f = np.linalg.inv(together) @ (two.free_tip - one.free_tip)
+    return one.free + correction_loops(one.case, -f), two.free + correction_loops(two.case, f)
+
+
 def _check_reaction(case: Case) -> float:
     """Opposite forces on tips that move together do no work: f_1* V_1 + f_2* V_2 = 0."""
     pair = _pair(case)
@@ -129,9 +137,13 @@ def _check_reaction(case: Case) -> float:
 
 
 def _check_tips_together(case: Case) -> float:
-    """With f(0) of (5.11) the tips have the same acceleration."""
+    """Both tips by the loops of their arms, moved as the recursions of applications 1, 2 say."""
     pair = _pair(case)
-    return apart(*_tips(pair, _joint_force(pair)))
+    tips: list[Array] = []
+    for arm, vdot in zip(pair.arms, _closed(pair), strict=True):
+        body, shift = at_tip(arm.case)
+        tips.append(shift.T @ link_accelerations(arm.case, vdot)[body])
+    return apart(*tips)
 
 
 def _check_arms(case: Case) -> float:
@@ -200,13 +212,8 @@ def _check_joint_force(case: Case) -> float:
 
 
 def _check_algorithm(case: Case) -> float:
-    """Compliances and corrections by the recursions of applications 1 and 2."""
     pair = _pair(case)
-    one, two = pair.arms
-    together = tip_compliance(one.case) + tip_compliance(two.case)
-    f = np.linalg.inv(together) @ (two.free_tip - one.free_tip)
-    found = one.free + correction_loops(one.case, -f), two.free + correction_loops(two.case, f)
-    return max(apart(found[0], pair.vdot[0]), apart(found[1], pair.vdot[1]))
+    return max(apart(x, y) for x, y in zip(_closed(pair), pair.vdot, strict=True))
 
 
 def _check_cut_inertia(case: Case) -> float:
@@ -248,16 +255,16 @@ CLOSED_CHAIN: tuple[Entry, ...] = (
         "(5.7)",
         "the tips stay together",
         "α_1(0) = α_2(0)",
-        "with f(0) of (5.11), the tips have the same acceleration",
+        "with f(0) of (5.11), the loops of both arms give their tips the same acceleration",
         _check_tips_together,
     ),
     holds(
         "(5.8)",
         "equations of motion of the arms",
-        "𝓜_1 θ̈_1 + C_1 = T_1 + J_1* f(0);  𝓜_2 θ̈_2 + C_2 = T_2 - J_2* f(0)",
+        "𝓜_1 θ̈_1 + C_1 = T_1 + J_1* f(0);  𝓜_2 θ̈ + C_2 = T_2 - J_2* f(0)",
         "the Newton-Euler loops of arm 1 with -f(0) at its tip, of arm 2 with f(0), give T_1, T_2",
         _check_arms,
-        note="The subscript of θ̈_2 is missing in the text.",
+        note="θ̈ without a subscript is θ̈_2: no other would fit.",
     ),
     holds(
         "(5.9)",

@@ -8,7 +8,7 @@ from linkwise.algebra.space import JOINT, NODE
 from linkwise.algebra.symbols import B, D, E_psi, H, J, bias, mass, phi, psi
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_000.inversion import WHITENING, smoother_loop
-from linkwise.ledger.document_000.newton_euler import newton_euler
+from linkwise.ledger.document_000.newton_euler import link_accelerations, newton_euler
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
 from linkwise.ledger.literal import drawn, inward, rule_named
 from linkwise.ledger.recursion import Blocks, at_tip, costate_blocks
@@ -72,10 +72,18 @@ def _check_compliance_loop(case: Case) -> float:
 
 
 def _check_tip_inertia(case: Case) -> float:
-    """A tip force changes the acceleration of the tip by J 𝓜⁻¹ J* = Λ⁻¹ times it."""
-    f, correction = _correction(case)
-    found = -case.matrix(J) @ correction
-    return apart(found, _compliance_by_inverse(case) @ f)
+    """A force on the tip gives the tip the acceleration J 𝓜⁻¹ J* f more, the moments being equal.
+
+    That it does is asked of the Newton-Euler loops; the tip's acceleration is that of its body.
+    """
+    f, vdot = drawn(case, NODE), drawn(case, JOINT)
+    pushed = vdot - _correction(case)[1]
+    tip, shift = at_tip(case)
+    alpha = [link_accelerations(case, x)[tip] for x in (pushed, vdot)]
+    return max(
+        apart(newton_euler(case, pushed, -f), newton_euler(case, vdot, 0.0 * f)),
+        apart(shift.T @ (alpha[0] - alpha[1]), _compliance_by_inverse(case) @ f),
+    )
 
 
 TIP: tuple[Entry, ...] = (
@@ -130,7 +138,7 @@ TIP: tuple[Entry, ...] = (
         "sec. 5, Λ",
         "operational-space inertia",
         "Λ = (J 𝓜⁻¹ J*)⁻¹",
-        "J 𝓜⁻¹ J* f is how far a force f at the tip changes the acceleration of the tip",
+        "J 𝓜⁻¹ J* f is what a force f on the tip adds to its acceleration, at equal moments",
         _check_tip_inertia,
         note="The inverse exists where J 𝓜⁻¹ J* has rank six.",
     ),

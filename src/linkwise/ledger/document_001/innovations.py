@@ -148,11 +148,6 @@ def _filtered(case: Case, *, as_printed: bool) -> float:
     return apart(stack(nu), np.linalg.solve(case.matrix(D), case.matrix(WHITENING) @ free))
 
 
-def _printed_fd1(case: Case) -> float:
-    found = finds_accelerations(lambda links: fd1(links, as_printed=True))
-    return found(case)
-
-
 def _smoothing(case: Case) -> float:
     """The loop (4.22) from ν = D⁻¹ (I - H Ψ L) T', on all arms."""
     return finds_accelerations(fd1)(case)
@@ -277,7 +272,8 @@ INNOVATIONS: tuple[Entry, ...] = (
         "ε(k) = T'(k) - H(k) ẑ(k); the rest as printed",
         _filtering,
         _filtering_printed,
-        note="The prime of T' is lost, by the printer or the scan; the line before has it.",
+        note="The prime of T' is lost in the text that we have; whether by the printer or by the "
+        "scan cannot be told. The line before has it.",
     ),
     definition("(4.21)", "start of the smoother", "λ(N+1) = 0", "nothing from the ground"),
     holds(
@@ -288,13 +284,12 @@ INNOVATIONS: tuple[Entry, ...] = (
         _smoothing,
         note="From ν of the corrected (4.20).",
     ),
-    misprint(
+    holds(
         "FD1, loops",
         "FD1 as loops, (4.19) to (4.22)",
-        "with ε(k) = T(k) - H(k) ẑ(k)",
-        "θ̈ with ε(k) = T'(k) - H(k) ẑ(k)",
+        "(4.18) in state-space form is (4.19) to (4.22)",
+        "the loops leave v̇ = 𝓜⁻¹ (τ - C - J* f)",
         finds_accelerations(fd1),
-        _printed_fd1,
-        note="Printed otherwise only by (4.20). On trees of any hinges, and on arms in world axes.",
+        note="With T'(k) in (4.20). On trees of any hinges, and on arms in world axes.",
     ),
 )

@@ -14,7 +14,7 @@ import numpy as np
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001 import newton_euler
 from linkwise.ledger.document_001.motion import Motion, pins
-from linkwise.ledger.entry import Check, Entry, definition, holds, misprint
+from linkwise.ledger.entry import Check, Entry, definition, holds
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
 
@@ -96,16 +96,12 @@ def _joint_moment(case: Case) -> float:
     return apart((x.h * x.N).sum(axis=1), newton_euler.by_operators(x))
 
 
-def _gravity(acceleration: float) -> Check:
-    """Whether raising the base with this acceleration does what weights of 9.8 m/s² do."""
-
-    def check(case: Case) -> float:
-        x = pins(case)
-        raised = newton_euler.joint_forces(x, np.array([0.0, 0.0, acceleration]))
-        weights = newton_euler.slope_of_potential_energy(x, np.array([0.0, 0.0, -9.8]))
-        return apart(raised, newton_euler.joint_forces(x) + weights)
-
-    return check
+def _gravity(case: Case) -> float:
+    """Raising the base with 9.8 m/s² does what weights do."""
+    x = pins(case)
+    raised = newton_euler.joint_forces(x, np.array([0.0, 0.0, 9.8]))
+    weights = newton_euler.slope_of_potential_energy(x, np.array([0.0, 0.0, -9.8]))
+    return apart(raised, newton_euler.joint_forces(x) + weights)
 
 
 def _whole(case: Case) -> float:
@@ -114,15 +110,14 @@ def _whole(case: Case) -> float:
 
 
 SECTION_2: tuple[Entry, ...] = (
-    misprint(
+    holds(
         "(2.1)",
         "the base, and gravity",
         "ω(N+1) = 0; v(N+1) = 0; ω̇(N+1) = 0; v̇(N+1) = 0 or (9.8 m/2) e₃",
         "the base at rest, or raised with v̇(N+1) = 9.8 m/s² e₃ in place of weights",
-        _gravity(9.8),
-        _gravity(4.9),
-        note="The s of m/s² is lost, by the printer or the scan; the text before has it. Checked "
-        "against the slope of the potential energy.",
+        _gravity,
+        note="The s of m/s² is lost; whether by the printer or by the scan cannot be told, and the "
+        "text before has it. Checked against the slope of the potential energy.",
     ),
     holds(
         "(2.2)",

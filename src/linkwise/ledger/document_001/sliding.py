@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from linkwise.ledger.case import Case, apart
@@ -16,7 +14,7 @@ from linkwise.ledger.document_001.links import (
     sliding,
 )
 from linkwise.ledger.document_001.motion import Motion, shift, slides
-from linkwise.ledger.entry import Entry, definition, misprint
+from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross, six
 
@@ -81,12 +79,6 @@ def _joint_forces(x: Motion, links: Links) -> float:
     return apart(found, newton_euler.by_operators(x))
 
 
-def _whole_printed(case: Case) -> float:
-    x, links = slides(case), sliding(case)
-    a = [bias_acceleration(x, k, slid=1.0) for k in range(x.n)]
-    return _joint_forces(x, replace(links, a=a))
-
-
 SLIDING: tuple[Entry, ...] = (
     definition(
         "(2.31)",
@@ -115,13 +107,12 @@ SLIDING: tuple[Entry, ...] = (
         "the product; here it is a velocity, v(k) - v(k+1) - ω(k+1) × ℓ, and not even the units "
         "fit. Since ω(k) = ω(k+1) the printed term vanishes altogether.",
     ),
-    misprint(
+    holds(
         "sec. 2, sliding joints",
         "arms of pins and slides, (2.14) to (2.32) together",
         "RSD with (2.31) and (2.32) at the slides describes an arm with both kinds of joints",
         "τ = 𝓜 v̇ + C + J* f by RSD, with the 2 in (2.32)",
         _whole,
-        _whole_printed,
-        note="Printed otherwise only by (2.32).",
+        note="With (2.32) corrected.",
     ),
 )

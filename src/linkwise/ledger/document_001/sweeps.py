@@ -114,10 +114,10 @@ def smoothed(links: Links, at: Filter, nu: Blocks) -> tuple[Blocks, Blocks, Bloc
     return acceleration, costate, alpha
 
 
-def fd1(links: Links, *, as_printed: bool = False) -> list[Array]:
+def fd1(links: Links) -> list[Array]:
     """FD1 by its loops (4.19) to (4.22)."""
     at = riccati(links)
-    acceleration, _, _ = smoothed(links, at, residuals(links, at, as_printed=as_printed))
+    acceleration, _, _ = smoothed(links, at, residuals(links, at))
     return [acceleration[k] for k in links.outward]
 
 

@@ -18,9 +18,13 @@ from linkwise.ledger.document_004.field import (
     STATE,
     covariance,
 )
-from linkwise.ledger.document_004.model import check_simulated_covariance, check_simulated_state
-from linkwise.ledger.entry import Entry, definition, holds, misprint, same
-from linkwise.ledger.literal import diagonal, drawn, inward_both, stacked, unformed
+from linkwise.ledger.document_004.model import (
+    check_simulated_covariance,
+    check_simulated_state,
+    simulated,
+)
+from linkwise.ledger.entry import Entry, definition, holds, same
+from linkwise.ledger.literal import diagonal, drawn, inward_both, stacked
 from linkwise.ledger.recursion import accelerations, forces, paths
 from linkwise.spatial.array import Array
 
@@ -60,6 +64,15 @@ def _check_estimate(case: Case) -> float:
     moments, vdot = _solved(case)
     f = forces(case, accelerations(case, vdot))
     return apart(stacked(case, f), case.matrix(GAIN) @ moments)
+
+
+def _check_error(case: Case) -> float:
+    """X - f for a W that is drawn, f being the force that T = H X causes."""
+    noise = drawn(case, BODY)
+    X, moments = simulated(case, noise)
+    vdot = np.linalg.inv(case.matrix(mass)) @ moments
+    f = stacked(case, forces(case, accelerations(case, vdot)))
+    return apart(X - f, case.matrix((I - GAIN @ H) @ phi) @ noise)
 
 
 def _check_noise_estimate(case: Case) -> float:
@@ -178,15 +191,14 @@ BATCH: tuple[Entry, ...] = (
         "E[(X - 𝒢 T) T*] = 0, with 𝒢 = S H* 𝓜⁻¹",
         _check_orthogonal,
     ),
-    misprint(
+    holds(
         "(7.2)",
         "gain of the conditional mean",
         "𝒢 = S H* M⁻¹",
         "𝒢 = S H* 𝓜⁻¹",
         _check_orthogonal,
-        unformed(lambda: S_OF_X @ H.T @ M.inv),
-        note="M⁻¹ does not fit behind H*. The sentence below it speaks of 𝓜; its script may have "
-        "been lost in the scan.",
+        note="Scan: the script of 𝓜 is lost. The sentence below it speaks of 𝓜, and M⁻¹ does not "
+        "fit behind H*.",
     ),
     holds(
         "(7.3)",
@@ -213,8 +225,8 @@ BATCH: tuple[Entry, ...] = (
         "sec. 7, e_s",
         "error of the estimate",
         "e_s = X - f = (I - 𝒢 H) φ W",
-        "φ - 𝒢 H φ = (I - 𝒢 H) φ",
-        same(SMOOTHER_ERROR, (I - GAIN @ H) @ phi),
+        "X of loop (5.1), less f of the loops of section 4 for the T of (5.2), = (I - 𝒢 H) φ W",
+        _check_error,
         note="From Lemma 8 on, e_s is the name of X - z, and this one is e_f.",
     ),
     holds(

@@ -88,7 +88,7 @@ COVARIANCE: tuple[Entry, ...] = (
         "W with covariance M, put through loops (5.1) and (5.2), gives T with covariance 𝓜",
         check_simulated_covariance,
         unformed(lambda: OUTPUT @ mass @ OUTPUT.T),
-        note="𝓜 has the size of T, not of W. (5.3) has M; the script may be the scan's.",
+        note="𝓜 has the size of T, not of W. (5.3) has M.",
     ),
     holds(
         "Lemma 7",
@@ -334,10 +334,10 @@ COVARIANCE: tuple[Entry, ...] = (
     holds(
         "sec. 10, E[θ̈ θ̈*]",
         "of the joint accelerations",
-        "E[θ̈ θ̈*] = 𝓜⁻¹",
+        "E[θ̃ θ̃*] = 𝓜⁻¹",
         "E[v̇ v̇*] = 𝓜⁻¹, v̇ = (I - H ψ K)* ν",
         same(covariance(ACCELERATION), mass.inv),
-        note="Printed with θ̃ for θ̈, which may be the scan's.",
+        note="Scan: θ̃ is θ̈.",
     ),
     misprint(
         "sec. 10, 𝓜⁻¹ by Υ",

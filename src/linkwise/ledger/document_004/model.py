@@ -73,7 +73,7 @@ def sigma_points(case: Case) -> Array:
     return np.sqrt(len(root)) * np.concatenate([root, -root], axis=1)
 
 
-def _outputs(case: Case, noise: Array) -> tuple[Array, Array]:
+def simulated(case: Case, noise: Array) -> tuple[Array, Array]:
     """(X, T) of the state-space model (5.1), (5.2) driven by the columns of `noise`."""
     X: dict[int, Array] = {}
     W = split(case, noise, BODY)
@@ -88,12 +88,12 @@ def _outputs(case: Case, noise: Array) -> tuple[Array, Array]:
 
 def _check_state_equation(case: Case) -> float:
     noise = sigma_points(case)
-    return apart(_outputs(case, noise)[0], case.matrix(phi) @ noise)
+    return apart(simulated(case, noise)[0], case.matrix(phi) @ noise)
 
 
 def _check_output_equation(case: Case) -> float:
     noise = sigma_points(case)
-    return apart(_outputs(case, noise)[1], case.matrix(H @ phi) @ noise)
+    return apart(simulated(case, noise)[1], case.matrix(H @ phi) @ noise)
 
 
 def _check_noise(case: Case) -> float:
@@ -104,13 +104,13 @@ def _check_noise(case: Case) -> float:
 
 def check_simulated_covariance(case: Case) -> float:
     """Covariance of the outputs of (5.1), (5.2), over the sigma points, against 𝓜."""
-    T = _outputs(case, sigma_points(case))[1]
+    T = simulated(case, sigma_points(case))[1]
     return apart(T @ T.T / T.shape[1], case.matrix(mass))
 
 
 def check_simulated_state(case: Case) -> float:
     """Covariance of the states of (5.1), over the sigma points, against S."""
-    X = _outputs(case, sigma_points(case))[0]
+    X = simulated(case, sigma_points(case))[0]
     return apart(X @ X.T / X.shape[1], case.matrix(S_OF_X))
 
 
