@@ -33,11 +33,11 @@ class Codes:
 
     def run(self, kernel: Kernel, *arrays: Any, **options: Any) -> Array:
         """Run a kernel. A single state in trouble raises, unless its code is asked for."""
+        asked = {name: value for name, value in options.items() if value is not None}
         if self.lead == () and self.status is None:
-            return kernel(*arrays, **options)
-        own = Codes(None, *arrays).lead
-        codes = np.zeros(own, dtype=np.int32)
-        result = kernel(*arrays, status=codes, **options)
+            return kernel(*arrays, **asked)  # without options, the quick way
+        codes = np.zeros(Codes(None, *arrays).lead, dtype=np.int32)
+        result = kernel(*arrays, status=codes, **asked)
         self._found.append((kernel, codes))
         return result
 

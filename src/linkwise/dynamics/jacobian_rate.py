@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel
-from linkwise.dynamics.viewpoint import check, motion, viewpoint
+from linkwise.dynamics.viewpoint import by_node, check, motion, viewpoint
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
@@ -66,7 +66,7 @@ def jacobian_dot_v(
     check(mech, frame, about)
     found, codes = kernel(mech, "jacobian_dot_v", node, frame="world"), Codes(status, q, v)
     result = codes.run(found, q, v, out=out, threads=threads)
-    each = result.reshape(*result.shape[:-1], -1, 6, 1)
+    each = by_node(result[..., None])
     moving = motion(mech, q, v, node, frame, about, codes)
     each[..., 3:, 0] += cross(moving.V[..., :3], moving.V[..., 3:])
     if frame != "world" or about is not None:
@@ -115,10 +115,9 @@ def jacobian_dot(
     check(mech, frame, about)
     found, codes = kernel(mech, "jacobian_dot_part", node, frame="world"), Codes(status, q, v)
     result = codes.run(found, q, v, out=out, threads=threads)
-    each = result.reshape(*result.shape[:-2], -1, 6, mech.nv)
+    each = by_node(result)
     moving = motion(mech, q, v, node, frame, about, codes)
-    J = codes.run(kernel(mech, "jacobian", node, frame="world"), q)
-    J = J.reshape(*J.shape[:-2], -1, 6, mech.nv)
+    J = by_node(codes.run(kernel(mech, "jacobian", node, frame="world"), q))
     each[..., 3:, :] -= skew(moving.V[..., 3:]) @ J[..., :3, :]
     if frame != "world" or about is not None:
         at = viewpoint(mech, q, node, frame, about, codes)

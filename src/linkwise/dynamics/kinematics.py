@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel
-from linkwise.dynamics.viewpoint import check, viewpoint
+from linkwise.dynamics.viewpoint import by_node, check, viewpoint
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -114,7 +114,7 @@ def jacobian(
     found, codes = kernel(mech, "jacobian", node, frame="world"), Codes(status, q)
     J = codes.run(found, q, out=out, threads=threads)
     at = viewpoint(mech, q, node, frame, about, codes)
-    at.moved(J.reshape(*J.shape[:-2], -1, 6, mech.nv))
+    at.moved(by_node(J))
     return codes.told(J)
 
 
@@ -159,5 +159,5 @@ def node_velocity(
     found, codes = kernel(mech, "node_velocity", node, frame="world"), Codes(status, q, v)
     V = codes.run(found, q, v, out=out, threads=threads)
     at = viewpoint(mech, q, node, frame, about, codes)
-    at.moved(V.reshape(*V.shape[:-1], -1, 6, 1))
+    at.moved(by_node(V[..., None]))
     return codes.told(V)

@@ -87,14 +87,14 @@ class Motion:
         return at.turned(J_dot)
 
 
-def is_plain(frame: str, about: str | None) -> bool:
-    """Whether a kernel does it all."""
-    return about is None and frame in ("node", "world")
-
-
 def names(nodes: Nodes) -> tuple[str, ...]:
     """The nodes one by one."""
     return (nodes,) if isinstance(nodes, str) else tuple(nodes)
+
+
+def by_node(J: Array) -> Array:
+    """Rows (..., 6 k, m) as (..., k, 6, m): the same memory."""
+    return J.reshape(*J.shape[:-2], J.shape[-2] // 6, 6, J.shape[-1])
 
 
 def check(mech: Mechanism, frame: object, about: object) -> None:
