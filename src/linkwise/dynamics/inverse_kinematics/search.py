@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
 from linkwise.dynamics.inverse_kinematics.verdict import verdicts
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 RADIAN = 0.25
 """An error in position of this part of the mechanism's length counts as much as one radian."""
@@ -96,7 +97,8 @@ def inverse_kinematics(
     )
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
-    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([seed, 1987])
+    rng = seed if isinstance(seed, np.random.Generator) else None
+    rng = rng or np.random.default_rng([_whole(cast("int", seed), "seed", 0), 1987])
     _shaken(problem, best, rng)
     _again(problem, begin, best, starts, _whole(restarts, "restarts", 0), rng)
     _settled(problem, best)
@@ -214,6 +216,10 @@ def _setting(
         touched = {j for k in moved for j in range(*mech.v_start[k : k + 2].tolist())}
         idle = np.ones(mech.nv, dtype=bool)
         idle[[*touched, *coupled.freedom.values()]] = False
+        for node in nodes:
+            way = reach.path(mech, mech.node(node).body)
+            if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
+                raise ModelError(f"hold leaves no hinge that moves {node!r}: let one of them go.")
         movable = replace(movable, fixed=movable.fixed | idle)
         found = _Setting(movable, coupled, kernels(mech, nodes, coupled=bool(coupled.rows)))
         mech.kept[key] = found
@@ -257,7 +263,7 @@ def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[
 
 def _tolerance(value: float | tuple[float, float]) -> tuple[float, float]:
     """Largest angle and largest distance."""
-    pair = np.asarray(value, dtype=np.float64)
+    pair = floats(value, "tolerance")
     if pair.shape not in ((), (2,)) or not (pair > 0.0).all():
         raise ModelError(
             f"tolerance is {value!r}; it must be a positive number, or one for positions [m] and "
@@ -267,7 +273,8 @@ def _tolerance(value: float | tuple[float, float]) -> tuple[float, float]:
 
 
 def _whole(value: int, what: str, least: int) -> int:
-    if int(value) != value or value < least:
+    number = floats(value, what)
+    if number.ndim or not float(number).is_integer() or number < least:
         raise ModelError(f"{what} is {value!r}; it must be a whole number, at least {least}.")
     return int(value)
 

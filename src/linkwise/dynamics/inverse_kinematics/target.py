@@ -15,6 +15,9 @@ from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, floats, unit
 from linkwise.spatial.pose import Pose
 
+FURTHEST = 1e9
+"""Largest coordinate of a position [m]: beyond, nothing is left of a millimetre in its digits."""
+
 TargetLike: TypeAlias = "Target | Pose | ArrayLike"
 
 
@@ -212,7 +215,14 @@ def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Arr
         value = floats(getattr(target, name), f"{name} of {what}")
         if value.ndim or not 0.0 < float(value) < np.inf:
             raise ModelError(f"{name} of {what} is {value}; it must be a positive number.")
-    position = None if target.position is None else _rows(target.position, f"position of {what}")
+    position = None
+    if target.position is not None:
+        position = _rows(target.position, f"position of {what}")
+        if np.abs(position).max(initial=0.0) > FURTHEST:
+            raise ModelError(
+                f"position of {what} is {np.abs(position).max():.3g} m away from the world's "
+                f"origin; at most {FURTHEST:g} m are allowed."
+            )
     direction = None
     if target.direction is not None:
         direction = _rows(target.direction, f"direction of {what}")
