@@ -55,7 +55,7 @@ def statements(key: str) -> list[str]:
     lines = ["| number | statement | status | off by |", "| --- " * 4 + "|"]
     for verdict in verdicts(key):
         entry = verdict.entry
-        said = f"{_text(entry.title)} <br> {_code(entry.statement)}"
+        said = f"{_text(entry.title)} <br> {_code(entry.said)}"
         if entry.status == "misprint":
             said += f" <br> printed: {_code(entry.printed)}"
         if entry.note:

@@ -58,6 +58,8 @@ def execute(options: argparse.Namespace) -> int:
                 print("\n".join(_table(verdicts)))
                 print()
             print(f"{source.key}  {_summary(verdicts)}\n     {source.title} ({source.scope})")
+    if options.misprints and not found:
+        print("no misprint among them")
     if len(chosen) > 1 and not options.misprints:
         print(f"all  {_summary(found)}")
     return 0 if all(v.confirmed for v in found) else 1
@@ -70,7 +72,7 @@ def _picked(source: Document, number: str | None) -> list[Entry]:
     asked = _bare(number)
     found = [entry for entry in every if _bare(entry.number) == asked]
     found = found or [entry for entry in every if asked in _bare(f"{entry.number} {entry.title}")]
-    if not found:
+    if not asked or not found:
         raise unknown_name(
             "statement", number, [e.number for e in every], owner=f"document {source.key}"
         )
@@ -108,7 +110,7 @@ def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for v in verdicts:
         off = "" if v.error is None else f"{v.error:.0e}"
         status = v.entry.status if v.confirmed else "NOT CONFIRMED"
-        rows.append([v.entry.number, status, v.entry.where, off, v.entry.statement])
+        rows.append([v.entry.number, status, v.entry.where, off, v.entry.said])
     widths = [max(width(row[i]) for row in rows) for i in range(4)]
     rows.insert(1, ["-" * w for w in (*widths, len("statement"))])
     for row in rows:

@@ -26,6 +26,7 @@ class Entry:
         title: What it is about, in a few words.
         printed: What the document prints, in its own notation.
         statement: What it says in the notation of Linkwise; of a misprint, what holds instead.
+            "the same" stands for `printed`.
         status: What the writer of the entry claims; `verdict` finds out.
         where: "trees" if it holds on branched trees too, "chains" if it says so only of chains.
         check: Evaluates `statement`. Only a definition may be without.
@@ -51,6 +52,13 @@ class Entry:
                 f"the entry {self.number} {self.title!r} is a {self.status}: what is printed is "
                 "checked for misprints, and only for them."
             )
+
+    @property
+    def said(self) -> str:
+        """`statement` to be read by itself: "the same" is what is printed."""
+        if self.statement.startswith("the same"):
+            return self.printed + self.statement.removeprefix("the same")
+        return self.statement
 
     def on_chains(self) -> Entry:
         """The same, claimed for serial chains only."""

@@ -48,7 +48,9 @@ class Verdict:
             return "by definition"
         said = f"{self.error:.0e}"
         if self.printed_error is not None:
-            said += f"; as printed {self.printed_error:.1e}"
+            infinite = self.printed_error == float("inf")
+            off = "it does not fit" if infinite else f"{self.printed_error:.1e}"
+            said += f"; as printed {off}"
         if self.tree_error is not None and self.tree_error > FAILS:
             said += f"; on branched trees {self.tree_error:.1e}"
         return said if self.confirmed else f"NOT CONFIRMED: {said} (on {self.worst})"
