@@ -22,7 +22,7 @@ class BatchEstimate:
     The gain 𝒢 solves the Fredholm equation 𝒢 E[T T*] = E[X T*]: E[T T*] = 𝓜 (+ N) is assembled and
     factored, O(n³). The filter and the smoother get to the same numbers without it.
     Source: 004 (7.1)-(7.5).
-    Departs: (7.2) is printed with M⁻¹ for 𝓜⁻¹.
+    Departs: 𝓜⁻¹ where the scan of (7.2) has M⁻¹.
 
     Attributes:
         field: The random field.

@@ -85,7 +85,7 @@ def watch(field: RandomField, count: int, rng: np.random.Generator) -> Iterator[
     """Draws added up, shown at 1, 2, 4 ... and `count` of them."""
     exact = field.covariance("T")
     field.numbers.require_resistance()  # a singular 𝓜 has no scale to measure errors with
-    root = np.linalg.cholesky(exact)
+    white = np.linalg.inv(np.linalg.cholesky(exact))
     total, drawn = np.zeros_like(exact), 0
     most = max(1, CHUNK // max(1, 6 * field.mech.n_bodies))
     counts, errors = list[int](), list[float]()
@@ -96,10 +96,8 @@ def watch(field: RandomField, count: int, rng: np.random.Generator) -> Iterator[
             total += T.T @ T
             drawn += step
         estimate = total / drawn
-        half = np.linalg.solve(root, estimate)
-        whitened = np.linalg.solve(root, half.T)
         counts.append(drawn)
-        errors.append(float(np.linalg.norm(whitened - np.eye(len(exact)))))
+        errors.append(float(np.linalg.norm(white @ estimate @ white.T - np.eye(len(exact)))))
         yield MassMatrixSample(drawn, estimate, exact, np.array(counts), np.array(errors))
 
 

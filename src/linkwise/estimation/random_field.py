@@ -227,7 +227,10 @@ class RandomField:
         return 0.5 * (found + found.T)
 
     def covariance_blocks(self, name: str) -> tuple[Array, ...]:
-        """Its blocks on the diagonal, one a body: what each body's own vector has. O(n)."""
+        """Its blocks on the diagonal, one a body: what each body's own vector has.
+
+        O(n); for "vdot" alone they are cut out of the whole matrix.
+        """
         entry = covariance(name)
         if entry.diagonal is None:
             whole = self.covariance(name)

@@ -55,7 +55,7 @@ class Smoother:
 
     @cached_property
     def Upsilon(self) -> Array:
-        """Covariance of α(k), whose inverse is the inertia felt at the body (n, 6, 6)."""
+        """Covariance of α(k) (n, 6, 6); its inverse, if any, is the inertia felt at the body."""
         return np.stack(self.filter.field.blocks("Upsilon"))
 
     @cached_property
