@@ -91,6 +91,18 @@ def test_what_they_are_for(draw):
         np.testing.assert_allclose(moved[k, 3:], linear, atol=1e-12)
 
 
+def test_text_for_other_targets():
+    """C compares the graph with the interpreter while it is written; CUDA is text of that graph."""
+    mech = lw.models.puma560()
+    for expr in (C @ w, to_W.inv.T @ phi @ M @ V):
+        source = lw.compile(expr, mech, target="c")
+        card = lw.compile(expr, mech, target="cuda")
+        assert (
+            source.arguments == card.arguments == (("q", "v", "w") if expr is C @ w else ("q", "v"))
+        )
+        assert "out[0]" in source.source and "__global__" in card.source
+
+
 def test_what_is_not_symmetric_is_not_inverted_as_if_it_were():
     mech = trees.branched(3)
     with pytest.raises(LoweringError, match="not symmetric"):

@@ -62,7 +62,8 @@ def coriolis_matrix(
     quasi-velocities C_v w − C_w v is what their frames' turning makes. Armature is constant and
     takes no part.
 
-    Source: the factor is that of Echeandia and Wensing (2021), as in Pinocchio.
+    Source: the factor is that of echeandia2021coriolis; Pinocchio has the same matrix.
+    Departs: Ḣ is part of A_V, so hinges whose H depends on q are included.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
