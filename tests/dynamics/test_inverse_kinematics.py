@@ -199,6 +199,15 @@ def test_what_is_held_and_what_takes_no_part_stays():
         assert len(moved) and set(moved.tolist()) <= allowed
 
 
+def test_a_free_body_goes_far_at_once():
+    """Shifts are not shortened: by its own length at a time it would need thousands of steps."""
+    b = lw.Builder("drone")
+    b.body("hull", hinge=lw.Free())
+    mech = b.build().with_node("eye", "hull", (0.05, 0.0, 0.0))
+    there = lw.Pose.rpy((0.3, -0.2, 2.0), (100.0, -50.0, 20.0))
+    assert inverse_kinematics(mech, {"eye": there}, restarts=0, iterations=50).reached
+
+
 # ----------------------------------------------------------------------------------- batches
 
 

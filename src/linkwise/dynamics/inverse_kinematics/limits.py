@@ -38,6 +38,7 @@ class Joints:
         fixed: Freedoms that shall not move (nv,).
         per_turn: What a freedom is measured by (nv,): 1 for a turn, 1/length for a shift.
         scale: Its square, the metric of the freedoms.
+        turning: 1 for a turn, 0 for a shift (nv,).
     """
 
     mech: Mechanism
@@ -50,6 +51,7 @@ class Joints:
     fixed: NDArray[np.bool_]
     per_turn: Array
     scale: Array
+    turning: Array
 
     def moved(self, q: Array, step: Array) -> Array:
         """q (s, nq) after a step (s, nv), put back within limits."""
@@ -162,7 +164,7 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
     """
     plain_q, plain_v = list[int](), list[int]()
     others, cones = list[tuple[Hinge, slice, slice]](), list[tuple[slice, float, int]]()
-    per_turn = np.ones(mech.nv)
+    turning = np.ones(mech.nv)
     for k, body in enumerate(mech.bodies):
         q0, q1 = (int(i) for i in mech.q_start[k : k + 2])
         v0, v1 = (int(i) for i in mech.v_start[k : k + 2])
@@ -177,8 +179,8 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
         if limits and part is not None and body.drive.max_angle < np.pi:
             cones.append((slice(q0 + part.start, q0 + part.stop), body.drive.max_angle, k))
         H = body.hinge.hinge_map(body.hinge.neutral())
-        turns = np.linalg.norm(H[:, :3], axis=-1) > 1e-9
-        per_turn[v0:v1] = np.where(turns, 1.0, 1.0 / length)
+        turning[v0:v1] = np.linalg.norm(H[:, :3], axis=-1) > 1e-9
+    per_turn = np.where(turning > 0.0, 1.0, 1.0 / length)
     fixed = np.zeros(mech.nv, dtype=bool)
     for name in [hold] if isinstance(hold, str) else hold:
         fixed[mech.v_slice(name)] = True
@@ -194,6 +196,7 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
         fixed,
         per_turn,
         per_turn**2,
+        turning,
     )
 
 

@@ -150,8 +150,8 @@ def solve(
             step = couplings.obeyed(kernels, q, step, payloads, noise, held)
         broken = ~np.isfinite(step).all(axis=1)  # rounding beat the damping: more of it is needed
         step[broken] = 0.0
-        part: Array = 1.0 / np.maximum(np.abs(step * joints.per_turn).max(axis=1), 1.0)
-        step = part[:, None] * step  # no more than a radian at once
+        part: Array = 1.0 / np.maximum(np.abs(step * joints.turning).max(axis=1), 1.0)
+        step = part[:, None] * step  # no joint turns by more than a radian at once
         trial: Array = couplings.followed(joints.moved(q, step))
         e_new, force_new, cost_new = problem.error(trial, which)
         if couplings.rows:
