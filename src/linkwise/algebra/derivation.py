@@ -120,7 +120,7 @@ def residual(dense: Dense, left: Expr, right: Expr) -> float:
     """
     scale = max(_largest(dense, left), _largest(dense, right))
     apart = float(np.abs(dense.matrix(left) - dense.matrix(right)).max(initial=0.0))
-    return apart / scale if scale > 0.0 else 0.0
+    return 0.0 if scale == 0.0 else apart / scale  # what is no number is not zero
 
 
 def _largest(dense: Dense, expr: Expr) -> float:

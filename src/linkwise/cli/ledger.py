@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 from linkwise.algebra.lexeme import width
@@ -12,6 +13,9 @@ from linkwise.errors import unknown_name
 from linkwise.ledger.document import DOCUMENTS, Document, document, entries
 from linkwise.ledger.entry import Entry
 from linkwise.ledger.verdict import Verdict, counts, run
+
+COLUMNS = 86
+"""Of the text of one statement, behind its heads: 100 in all."""
 
 EXAMPLES = """examples:
   linkwise ledger               how many statements of each document hold
@@ -121,8 +125,12 @@ def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _details(source: Document, verdict: Verdict) -> Iterator[str]:
     entry = verdict.entry
     yield f"{source.key} {entry.number}  {entry.title}"
-    yield f"    printed   {entry.printed}"
-    yield f"    {'holds' if entry.status != 'definition' else 'means':<8}  {entry.statement}"
-    yield f"    status    {entry.status}, on {entry.where}: {verdict.evidence}"
-    if entry.note:
-        yield f"    note      {entry.note}"
+    lines = {
+        "printed": entry.printed,
+        "means" if entry.status == "definition" else "holds": entry.statement,
+        "status": f"{entry.status}, on {entry.where}: {verdict.evidence}",
+        "note": entry.note,
+    }
+    for head, text in lines.items():
+        for i, line in enumerate(wrap(text, COLUMNS, break_long_words=False)):
+            yield f"    {'' if i else head:<8}  {line}"

@@ -3,10 +3,14 @@
 An entry says what a document prints, what it is in the notation of Linkwise, and how it is checked
 on mechanisms. Its status is not an opinion: `verdict` runs the check and says what came out.
 
-    entry.py          what an entry is, and how one is written down
-    case.py           a mechanism in a state, and its operators as matrices
-    verdict.py        entries, run
-    document_NNN.py   the entries of one document, in its own order
+    entry.py        what an entry is, and how one is written down
+    case.py         a mechanism in a state, and its operators as matrices
+    verdict.py      entries, run
+    document.py     the documents, and where their entries are
+    document_NNN/   the entries of one document, in its own order
+    literal.py      what loops and checks of all documents are made of
+    recursion.py    the recursions that several documents print
+    standard.py     checks of what every document starts from
 """
 
 from linkwise.ledger.case import Case, cases

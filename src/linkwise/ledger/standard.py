@@ -80,6 +80,12 @@ def check_mass_by_energy(case: Case) -> float:
     return apart(0.5 * np.array(both), case.matrix(mass))
 
 
+def check_definite_mass(case: Case) -> float:
+    """𝓜 = 𝓜* > 0."""
+    whole = case.matrix(mass)
+    return apart(whole, whole.T) if np.linalg.eigvalsh(whole).min() > 0.0 else float("inf")
+
+
 def check_products(case: Case) -> float:
     """ψ(k, m) is the product of the steps from m to k, the last one leftmost."""
     at, errors = kalman_filter(case), list[float]()

@@ -39,7 +39,7 @@ from linkwise.ledger.literal import (
     stacked,
 )
 from linkwise.ledger.recursion import Blocks, kalman_filter
-from linkwise.ledger.standard import check_products
+from linkwise.ledger.standard import check_definite_mass, check_products
 from linkwise.spatial.array import Array
 
 WHITENING = I - H @ psi @ K
@@ -53,11 +53,6 @@ def _check_definite(case: Case) -> float:
     smallest = min(float(np.linalg.eigvalsh(0.5 * (x + x.T)).min()) for x in blocks)
     crooked = max(apart(x, x.T) for x in blocks)
     return crooked if smallest > 0.0 else float("inf")
-
-
-def _check_positive_mass(case: Case) -> float:
-    whole = case.matrix(mass)
-    return apart(whole, whole.T) if np.linalg.eigvalsh(whole).min() > 0.0 else float("inf")
 
 
 def _check_riccati(case: Case) -> float:
@@ -185,7 +180,7 @@ INVERSION: tuple[Entry, ...] = (
         "the mass matrix is symmetric and positive definite",
         "𝓜 = 𝓜* > 0",
         "smallest eigenvalue of H φ M φ* H* > 0",
-        _check_positive_mass,
+        check_definite_mass,
     ),
     definition("sec. 4, D", "hinge inertia", "D = H P H*", check=same(D, H @ P @ H.T)),
     definition("sec. 4, G", "Kalman gain", "G = P H* D⁻¹", check=same(G, P @ H.T @ D.inv)),

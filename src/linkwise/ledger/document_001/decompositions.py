@@ -12,7 +12,6 @@ from linkwise.algebra.symbols import (
     G,
     H,
     I,
-    J,
     L,
     M,
     P,
@@ -20,9 +19,7 @@ from linkwise.algebra.symbols import (
     Psi,
     a,
     b,
-    bias,
     f,
-    mass,
     phi,
     phi_tilde,
     psi,
@@ -30,10 +27,10 @@ from linkwise.algebra.symbols import (
     tau,
 )
 from linkwise.ledger.case import Case, apart
-from linkwise.ledger.document_001.innovations import COLORING, WHITENING
+from linkwise.ledger.document_001.innovations import COLORING, VDOT, WHITENING
 from linkwise.ledger.document_001.links import body_axes
 from linkwise.ledger.document_001.operators import diagonal, rows
-from linkwise.ledger.document_001.section_4 import filter_steps, rigid_steps
+from linkwise.ledger.document_001.section_4 import filter_steps, rigid_steps, triangle
 from linkwise.ledger.document_001.sweeps import Blocks, riccati
 from linkwise.ledger.entry import Check, Entry, holds, misprint, same
 from linkwise.ledger.literal import each, rule_named
@@ -48,8 +45,6 @@ SMOOTHED = WHITENING.T @ D.inv @ H
 REST = L.T @ Psi.T @ (I - G @ H).T + G.T
 """The right side of (a.51)."""
 
-VDOT = mass.inv @ (tau - bias - J.T @ f)
-
 
 # -------------------------------------------------------------------------------- Lemma A.1
 
@@ -58,18 +53,6 @@ def _any(case: Case) -> Blocks:
     """Steps of no meaning: nothing is asked of them but to make a causal semigroup."""
     rng = np.random.default_rng(case.seed + 200)
     return {k: rng.standard_normal((6, 6)) / 3.0 for k in case.outward}
-
-
-def _transition(case: Case, steps: Blocks) -> Array:
-    """The triangle of products of steps."""
-    n = case.mech.n_bodies
-    whole = np.zeros((6 * n, 6 * n))
-    for k, m in paths(case):
-        block, i = np.eye(6), m
-        while i != k:
-            block, i = steps[i] @ block, case.parent(i)
-        whole[rows(k), rows(m)] = block
-    return whole
 
 
 def _lyapunov(case: Case, left: Blocks, right: Blocks) -> Array:
@@ -85,7 +68,7 @@ def _lyapunov(case: Case, left: Blocks, right: Blocks) -> Array:
 def _decomposed(case: Case, left: Blocks, right: Blocks) -> float:
     """(a.45) for any two semigroups."""
     r = _lyapunov(case, left, right)
-    psi_, phi_ = _transition(case, left), _transition(case, right)
+    psi_, phi_ = triangle(case, left), triangle(case, right)
     one = np.eye(len(r))
     expected = r + (psi_ - one) @ r + r @ (phi_ - one).T
     return apart(psi_ @ case.matrix(M) @ phi_.T, expected)
@@ -115,7 +98,7 @@ def _recursion(case: Case) -> float:
 
 def _summed(case: Case, first: Blocks, last: Blocks) -> Array:
     """Σ_j x(k,j) M(j) y*(k,j) over the links j at k and beyond, as a diagonal."""
-    x, y = _transition(case, first), _transition(case, last)
+    x, y = triangle(case, first), triangle(case, last)
     r = {k: np.zeros((6, 6)) for k in case.outward}
     for k, j in paths(case):
         r[k] = r[k] + x[rows(k), rows(j)] @ case.block(M, j) @ y[rows(k), rows(j)].T

@@ -46,6 +46,9 @@ WHITENING = I - H @ Psi @ L
 FREE = tau - H @ phi @ (M @ phi.T @ a + b + B @ f)
 """T' of (4.17)."""
 
+VDOT = mass.inv @ (tau - bias - J.T @ f)
+"""θ̈, by the inverse of the mass matrix."""
+
 
 def _innovations(case: Case) -> float:
     """E(Y Y*) of Y = (I + H Φ L) ε, with ε = D^½ w."""
@@ -247,7 +250,7 @@ INNOVATIONS: tuple[Entry, ...] = (
         "forward dynamics in four sweeps, (4.17) and (4.18)",
         "T' = T - H φ [M φᵀ a + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'",
         "v̇ = 𝓜⁻¹ (τ - C - J* f)",
-        each((WHITENING.T @ D.inv @ WHITENING @ FREE, mass.inv @ (tau - bias - J.T @ f))),
+        each((WHITENING.T @ D.inv @ WHITENING @ FREE, VDOT)),
     ),
     holds(
         "(4.17)",

@@ -27,6 +27,7 @@ from linkwise.ledger.document_001.sweeps import (
 )
 from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.ledger.literal import drawn, split
+from linkwise.ledger.standard import check_definite_mass
 from linkwise.spatial.array import Array
 
 # ------------------------------------------------------------------- the model of the mass
@@ -130,18 +131,12 @@ def _definite(case: Case) -> float:
     return max(errors)
 
 
-def _mass_definite(case: Case) -> float:
-    whole = case.matrix(mass)
-    positive = np.linalg.eigvalsh(whole).min() > 0.0
-    return apart(whole, whole.T) if positive else float("inf")
-
-
-def _transitions(case: Case) -> float:
+def check_transitions(case: Case) -> float:
     """ψ(i,j) as products of ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1), against ψ = (I - E_ψ)⁻¹."""
-    return apart(_triangle(case, filter_steps(case)), case.matrix(psi))
+    return apart(triangle(case, filter_steps(case)), case.matrix(psi))
 
 
-def _triangle(case: Case, steps: Blocks) -> Array:
+def triangle(case: Case, steps: Blocks) -> Array:
     """(3.4), (5.1): products of steps, I on the diagonal."""
     n = case.mech.n_bodies
     whole = np.zeros((6 * n, 6 * n))
@@ -155,11 +150,11 @@ def _triangle(case: Case, steps: Blocks) -> Array:
 
 def strictly(case: Case, steps: Blocks) -> Array:
     """(4.9), (4.10): column j has φ(i, j+1), nothing on the diagonal and nothing above it."""
-    triangle = _triangle(case, steps)
-    whole = np.zeros_like(triangle)
+    products = triangle(case, steps)
+    whole = np.zeros_like(products)
     for j in range(case.mech.n_bodies):
         if case.parent(j) >= 0:
-            whole[:, rows(j)] = triangle[:, rows(case.parent(j))]
+            whole[:, rows(j)] = products[:, rows(case.parent(j))]
     return whole
 
 
@@ -201,7 +196,7 @@ SECTION_4: tuple[Entry, ...] = (
         "it can be a covariance",
         "𝓜 is symmetric positive definite",
         "the same",
-        _mass_definite,
+        check_definite_mass,
     ),
     definition(
         "(4.1)",
@@ -270,7 +265,7 @@ SECTION_4: tuple[Entry, ...] = (
         "transitions of the filter",
         "ψ(k,k) = I; ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1); ψ(i,j) = ψ(i,i-1) ... ψ(j+1,j)",
         "ψ = (I - E_ψ)⁻¹, E_ψ = E_φ - K H",
-        _transitions,
+        check_transitions,
     ),
     definition("(4.8)", "P, D and L, memoryless", "P, D, L = diag[...]", "the same", _all_bodies),
     definition(

@@ -29,11 +29,11 @@ from linkwise.algebra.symbols import (
     v,
 )
 from linkwise.ledger.case import Case, apart
-from linkwise.ledger.document_001.innovations import FREE, WHITENING
+from linkwise.ledger.document_001.innovations import FREE, VDOT, WHITENING
 from linkwise.ledger.document_001.links import body_axes
 from linkwise.ledger.document_001.operators import rows
 from linkwise.ledger.document_001.section_3 import seen
-from linkwise.ledger.document_001.section_4 import check_of_filter, stack
+from linkwise.ledger.document_001.section_4 import check_of_filter, check_transitions, stack
 from linkwise.ledger.document_001.sweeps import (
     Algorithm,
     Blocks,
@@ -51,9 +51,6 @@ from linkwise.ledger.document_001.sweeps import (
 from linkwise.ledger.entry import Check, Entry, definition, holds, misprint, same
 from linkwise.ledger.literal import drawn, each, rule_named, split
 
-VDOT = mass.inv @ (tau - bias - J.T @ f)
-"""θ̈, by the inverse of the mass matrix."""
-
 ALPHA = phi.T @ H.T @ VDOT + phi.T @ a
 """α of it, by (3.15)."""
 
@@ -66,18 +63,6 @@ FD3_EPS = tau - H @ psi @ (S @ L @ tau + M @ ZETA + b + B @ f)
 FD4_NU = D.inv @ WHITENING @ tau - D.inv @ H @ psi_tilde @ P @ a - D.inv @ H @ psi @ (b + B @ f)
 FD4_COSTATE = psi.T @ H.T @ FD4_NU + psi.T @ (I - G @ H).T @ a
 FD4_Z = Psi @ L @ tau + psi_tilde @ P @ a + psi @ (b + B @ f)
-
-
-def _triangle(case: Case) -> float:
-    """I on the diagonal, and each block the product of the steps on its way."""
-    at, whole = riccati(body_axes(case)), case.matrix(psi)
-    errors: list[float] = []
-    for j in case.outward:
-        block, i = np.eye(6), j
-        while i >= 0:
-            errors.append(apart(whole[rows(i), rows(j)], block))
-            block, i = at.psi[i] @ block, case.parent(i)
-    return max(errors)
 
 
 def _one_down(case: Case) -> float:
@@ -178,7 +163,7 @@ SECTION_5: tuple[Entry, ...] = (
         "the operator ψ",
         "ψ = lower block triangle of ψ(i,j), i ≥ j",
         "ψ = (I - E_ψ)⁻¹",
-        _triangle,
+        check_transitions,
     ),
     definition(
         "(5.2)",
@@ -303,6 +288,13 @@ SECTION_5: tuple[Entry, ...] = (
         "θ̈ = (I - H Ψ L)ᵀ D⁻¹ ε",
         "v̇ = (I - H ψ K)* D⁻¹ ε",
         each((WHITENING.T @ D.inv @ FD3_EPS, VDOT)),
+    ),
+    holds(
+        "sec. 5, proof of FD3, from (3.19)",
+        "equations of motion by ζ; the proof of FD4 starts from them too",
+        "H φ M φᵀ Hᵀ θ̈ = T - H φ [M ζ + b + B f(0)]",
+        "𝓜 v̇ = τ - H φ (M φ* a + b + B f)",
+        same(H @ phi @ M @ phi.T @ H.T @ VDOT, tau - H @ phi @ (M @ ZETA + b + B @ f)),
     ),
     holds(
         "sec. 5, proof of FD3, first step",

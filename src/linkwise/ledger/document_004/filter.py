@@ -24,7 +24,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_004.field import ELL
-from linkwise.ledger.entry import Check, Entry, holds, misprint, same
+from linkwise.ledger.entry import Check, Entry, definition, holds, misprint, same
 from linkwise.ledger.literal import (
     drawn,
     split,
@@ -329,7 +329,7 @@ FILTER: tuple[Entry, ...] = (
         "the loop leaves v̇ = 𝓜⁻¹ τ and α = φ* H* v̇",
         _check_smoother,
     ),
-    holds(
+    definition(
         "(9.3)",
         "how the filter starts",
         "z(1) = 0;  P(0) = 0",
@@ -377,7 +377,7 @@ FILTER: tuple[Entry, ...] = (
         "z(k) = Σ_c φ(k,c) z⁺(c) gives ψ K τ",
         _check_vector("z"),
     ),
-    holds(
+    definition(
         "(9.11)",
         "how the smoother starts",
         "α(N+1) = 0",
