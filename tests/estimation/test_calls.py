@@ -62,6 +62,18 @@ def test_unknown_names(arm):
         arm.covariance("X-z")
     with pytest.raises(lw.ModelError, match="no operator called"):
         arm.expression("gain")
+    # Blocks of what is not block diagonal, and T into what takes no T, would be other numbers.
+    with pytest.raises(lw.ModelError, match="no block diagonal operator called 'z'"):
+        arm.blocks("z")
+    with pytest.raises(lw.ModelError, match="no operator on T called 'D'"):
+        arm.apply("D", np.zeros(6))
+    close(arm.apply("vdot", [1, 0, 0, 0, 0, 0]), arm.smooth([1, 0, 0, 0, 0, 0]).vdot, 0.0)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, 95, -0.1, np.nan])
+def test_bands_of_no_probability(arm, probability):
+    with pytest.raises(lw.ModelError, match="between 0 and 1"):
+        arm.sample_mass_matrix(4, seed=0).band(probability)
 
 
 def test_nothing_resists():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
@@ -67,7 +68,12 @@ class MassMatrixSample:
         """Where the error is with this probability at each of `counts`: lower, upper.
 
         From the χ² above, for counts well above nv; its quantiles by Wilson and Hilferty.
+
+        Raises:
+            ModelError: The probability is not between 0 and 1.
         """
+        if not 0.0 < probability < 1.0:
+            raise ModelError(f"probability is {probability!r}; it must be between 0 and 1.")
         p = len(self.exact)
         degrees = p * (p + 1) / 2
         if not degrees:

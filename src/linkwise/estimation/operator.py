@@ -7,7 +7,7 @@ else is linear in T.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -93,6 +93,21 @@ OPERATORS = {entry.name: entry for entry in (*BLOCKS, *ESTIMATES)}
 
 def operator(name: str) -> Operator:
     """One of `OPERATORS`."""
-    if name not in OPERATORS:
-        raise unknown_name("operator", name, OPERATORS, owner="linkwise.estimation")
-    return OPERATORS[name]
+    return _named("operator", name, tuple(OPERATORS.values()))
+
+
+def block(name: str) -> Operator:
+    """One of `BLOCKS`."""
+    return _named("block diagonal operator", name, BLOCKS)
+
+
+def estimate(name: str) -> Operator:
+    """One of `ESTIMATES`."""
+    return _named("operator on T", name, ESTIMATES)
+
+
+def _named(kind: str, name: str, among: Sequence[Operator]) -> Operator:
+    for found in among:
+        if found.name == name:
+            return found
+    raise unknown_name(kind, name, [found.name for found in among], owner="linkwise.estimation")

@@ -17,7 +17,7 @@ from linkwise.algebra.symbols import articulated
 from linkwise.errors import ModelError, ShapeError
 from linkwise.estimation.covariance import covariance
 from linkwise.estimation.evaluate import Evaluation
-from linkwise.estimation.operator import MODEL, noisy, operator
+from linkwise.estimation.operator import MODEL, block, estimate, noisy, operator
 from linkwise.estimation.process_noise import draw_process, inertia_root
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
@@ -198,21 +198,22 @@ class RandomField:
         """The expression of an operator: "z", "f", "G" ... (`linkwise.estimation.OPERATORS`)."""
         return operator(name).form(self.family)
 
-    def apply(self, name: str, T: Array) -> Array:
-        """An operator applied to checked measurements: (..., n, 6) or (..., nv).
+    def apply(self, name: str, T: ArrayLike) -> Array:
+        """An operator applied to measurements: (..., n, 6) or (..., nv).
 
         Args:
             name: One that takes T: "z", "z_plus", "eps", "nu", "alpha", "vdot", "f", "W_hat".
-            T: Joint forces (nv,) or (batch, nv).
+            T: Joint forces (nv,) or (batch, nv) [N or N m].
         """
-        result = self.numbers.applied(operator(name).form, T)
+        measured = self.measurement(T)
+        result = self.numbers.applied(estimate(name).form, measured)
         if self.expression(name).range is BODY:
-            return result.reshape(*T.shape[:-1], self.mech.n_bodies, 6)
+            return result.reshape(*measured.shape[:-1], self.mech.n_bodies, 6)
         return result
 
     def blocks(self, name: str) -> tuple[Array, ...]:
         """The blocks of a block diagonal operator, one a body: "P", "D", "G", "Upsilon" ..."""
-        return self.numbers.blocks(operator(name).form)
+        return self.numbers.blocks(block(name).form)
 
     # ------------------------------------------------------------------------- covariances
 
