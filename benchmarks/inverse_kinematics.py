@@ -26,6 +26,9 @@ ROBOTS = {
     ),
 }
 TARGETS, STEPS, RESTARTS, TOLERANCE = 300, 100, 30, 1e-6
+SEED = 2026
+"""Of the targets; the constants of our search were chosen on those of other seeds."""
+
 DAMPING, STEP_LENGTH = (1e-6, 1e-3, 1e-2), (0.5, 1.0)
 """What the loop was tried with; the best for each robot is shown."""
 
@@ -43,7 +46,9 @@ in one call.
 frames, a step of damped least squares δ = J\\* (J J\\* + μ 1)⁻¹ e, at most {steps} of them,
 coordinates clipped to their limits after each (not where limits are left out). μ and the fraction
 of a step that is taken were chosen for each robot on a fifth of the targets, by success and then by
-time, out of {tried}.
+time, out of {tried}. The constants of our search are the
+same for all robots; they were chosen by looking at some thirty variants, on targets of these and
+other robots that are not among those measured here.
 
 *Starts* and *steps* are means over the targets that were reached. Ours are begun 16 side by side
 after the first and counted as begun, and steps are those of the search that reached the target; the
@@ -182,7 +187,7 @@ def main() -> None:
     rows = list[str]()
     for name, (file, locked, nodes) in ROBOTS.items():
         mech, model = peer.models(file, "fixed", locked)
-        rng = np.random.default_rng(1)
+        rng = np.random.default_rng(SEED)
         q = np.stack([mech.random(rng) for _ in range(TARGETS)])
         for limits in (True, False):
             for row in (our_rows(mech, nodes, q, limits), loop_rows(model, mech, nodes, q, limits)):
