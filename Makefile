@@ -9,7 +9,7 @@ CORE    := $(VENV)/.core
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test test-all lint types docs bench corpus fuzz clean
+.PHONY: help setup tour test test-all lint types docs bench corpus agreement fuzz clean
 
 help:
 	@echo "make setup   the development environment in .venv"
@@ -19,6 +19,7 @@ help:
 	@echo "make docs    the documentation, in docs/_build/html"
 	@echo "make bench   measurements, written to benchmarks/results"
 	@echo "make corpus  the table docs/corpus.md: public robots, compared with Pinocchio and MuJoCo"
+	@echo "make agreement  the table docs/agreement.md: every quantity, compared with them"
 	@echo "make fuzz    a long run of the model-file fuzzer"
 	@echo "make clean   remove .venv and everything built"
 
@@ -71,6 +72,9 @@ bench: $(DEV)
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py
+
+agreement: $(DEV)
+	$(BIN)/python tools/agreement.py --workers $(WORKERS)
 
 fuzz: $(DEV)
 	$(BIN)/python tests/fuzz_models.py --cases 20000

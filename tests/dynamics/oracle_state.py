@@ -19,7 +19,7 @@ from tests.dynamics.mechanisms import state
 from tests.dynamics.test_oracles import MJCF, ROBOTS, robot
 from tests.oracles.mujoco_oracle import parse_model
 from tests.oracles.pinocchio_oracle import SWAPPED
-from tests.oracles.pinocchio_tree import HINGES, model_of
+from tests.oracles.pinocchio_tree import HINGES, model_of, seated
 
 TREES = {
     "every hinge that both have": (len(HINGES), 21, {}),
@@ -87,7 +87,7 @@ def tree_in_pinocchio(n: int, seed: int, **options: Any) -> InPinocchio:
     """A random tree of hinges that Pinocchio has, with armature and a tool."""
     import pinocchio as pin
 
-    mech = lw.models.random_tree(n, seed, **{"hinges": HINGES, **options})
+    mech = seated(lw.models.random_tree(n, seed, **{"hinges": HINGES, **options}))
     mech = mech.with_gravity((0.3, -9.0, 2.0))
     mech = mech.with_node("tool", mech.bodies[-1].name, lw.Pose.rpy((0.3, 0.5, -1), (0.1, 0.2, 0)))
     model = model_of(mech)

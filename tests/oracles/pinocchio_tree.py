@@ -5,10 +5,13 @@ Joint frames there are our hinge frames O; body frames become frames of the mode
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from linkwise.model.body import Body
+from linkwise.model.derived import replaced
 from linkwise.model.hinges import (
     Cylindrical,
     Free,
@@ -16,7 +19,9 @@ from linkwise.model.hinges import (
     Helical,
     Hinge,
     Pin,
+    Planar,
     Prismatic,
+    Screws,
     Spherical,
     Translation,
     Universal,
@@ -29,6 +34,31 @@ HINGES = (
     *("spherical", "gimbal", "translation", "free"),
 )
 """Kinds of `lw.models.random_tree` that Pinocchio has, alone or as a row of joints."""
+
+SEATED = (*HINGES, "planar", "screws")
+"""Those, and kinds that it has in some place only: see `seated`."""
+
+
+def seated(mech: Mechanism) -> Mechanism:
+    """The same kinds of hinges where Pinocchio can have them.
+
+    Its plane is that of x and y: frames of a planar hinge are turned to it, which changes nothing.
+    The last of a row of screws must go through the origin: it is moved there.
+    """
+    bodies = list[Body]()
+    for body in mech.bodies:
+        hinge = body.hinge
+        if isinstance(hinge, Planar):
+            normal = np.array(hinge.normal)
+            turn = Pose.rotation(np.stack([*hinge.in_plane, normal], axis=-1))
+            inboard, outboard = body.inboard @ turn, turn.inverse() @ body.outboard
+            body = replace(body, hinge=Planar(), inboard=inboard, outboard=outboard)
+        elif isinstance(hinge, Screws):
+            rows = np.array(hinge.rows)
+            rows[-1, 3:] = rows[-1, :3] * (rows[-1, :3] @ rows[-1, 3:])
+            body = replace(body, hinge=Screws(tuple(map(tuple, rows.tolist()))))
+        bodies.append(body)
+    return replaced(mech, bodies=tuple(bodies))
 
 
 def model_of(mech: Mechanism) -> Any:
@@ -85,4 +115,23 @@ def _joint(hinge: Hinge) -> Any:
         return pin.JointModelTranslation()
     if isinstance(hinge, Free):
         return pin.JointModelFreeFlyer()
+    if isinstance(hinge, Planar) and hinge.normal == (0.0, 0.0, 1.0):
+        return pin.JointModelPlanar()
+    if isinstance(hinge, Screws):
+        return _screws(hinge)
     raise TypeError(f"Pinocchio has no joint for a {hinge.kind} hinge")
+
+
+def _screws(hinge: Screws) -> Any:
+    """A row of helical joints; each is moved to its axis, which the last one goes through."""
+    import pinocchio as pin
+
+    together, before = pin.JointModelComposite(), np.zeros(3)
+    for row in np.array(hinge.rows):
+        axis, at = row[:3], np.cross(row[:3], row[3:])  # unit axes
+        joint = pin.JointModelHelicalUnaligned(axis, float(axis @ row[3:]))
+        together.addJoint(joint, pin.SE3(np.eye(3), at - before))
+        before = at
+    if np.abs(before).max() > 1e-15:
+        raise TypeError("Pinocchio has no row of screws whose last is away from the origin")
+    return together

@@ -1,0 +1,125 @@
+"""Every quantity against Pinocchio, MuJoCo and dense algebra: the tables of docs/agreement.md.
+
+Here a few robots and trees; all of the corpus is `slow`. Differences are relative to the largest
+entry of a quantity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tools import agreement
+from tools.corpus import find_mjcf, find_urdf
+
+import linkwise as lw
+from tests.oracles import dense_quantity, mujoco_quantity, pinocchio_quantity
+from tests.oracles.compared_quantity import BOUND, Quantity, apart, compared
+from tests.oracles.interpreted import Interpreted, interpreted
+
+pytestmark = pytest.mark.oracle
+
+URDF, MJCF = find_urdf(), find_mjcf()
+
+
+def unexplained(found: Any) -> list[Any]:
+    """What is off by more than the bound, and by our fault as far as is known."""
+    over = [one for one in found if one.apart > BOUND]
+    return [one for one in over if one.off is None or one.off[0] > BOUND]
+
+
+def checked(reference: str, table: tuple[Quantity, ...], least: int, **where: Any) -> None:
+    pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    judged = agreement.judge(agreement.Job(reference, where.pop("model", "tree"), **where))
+    assert not judged.why, judged.why
+    assert len(judged.found) == len(table)
+    assert sum(not np.isnan(one.apart) for one in judged.found) >= least  # it was compared
+    assert not unexplained(judged.found), unexplained(judged.found)
+
+
+@pytest.mark.parametrize("name", ["panda.urdf", "bolt.urdf", "hyq_no_sensors.urdf"])
+def test_robots_with_pinocchio(name):
+    path = next(path for file, path in URDF.items() if file.endswith("/" + name))
+    table = pinocchio_quantity.TABLE
+    checked("Pinocchio", table, len(table), path=path, free=name != "panda.urdf")
+
+
+@pytest.mark.parametrize("name", ["half_cheetah.xml", "suite/acrobot.xml", "assets/ant.xml"])
+def test_robots_with_mujoco(name):
+    model = next(file for file in MJCF if file.endswith(name))
+    table = mujoco_quantity.TABLE
+    checked("MuJoCo", table, len(table) - 1, model=model, path=MJCF[model])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_trees_of_every_hinge(seed):
+    """Seeds 1 and 3 deal all kinds that a reference has, 3 on a free base."""
+    few = 3  # what Pinocchio leaves out: the Coriolis matrix, the energy of some rotors
+    table = pinocchio_quantity.TABLE
+    checked("Pinocchio", table, len(table) - few, seed=seed)
+    checked("MuJoCo", mujoco_quantity.TABLE, len(mujoco_quantity.TABLE), seed=seed)
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_trees_with_dense_algebra(seed):
+    table = dense_quantity.TABLE
+    checked("dense algebra", table, len(table) - 2, seed=seed)
+
+
+def test_every_public_quantity_is_in_a_table():
+    """Of the functions that give a number for a state, none is forgotten."""
+    tables = (pinocchio_quantity.TABLE, mujoco_quantity.TABLE, dense_quantity.TABLE)
+    listed = {q.ours.partition("(")[0] for table in tables for q in table}
+    missing = {name for name in lw.dynamics.__all__ if name[0].islower()} - listed - ELSEWHERE
+    assert not missing, missing
+
+
+ELSEWHERE = {
+    # no functions of a state
+    *("expression", "kernel", "hybrid_expression", "hybrid_kernel", "renumbering"),
+    "with_hinge_frames",
+    # made of others, and compared with them in their own tests
+    *("energy", "whole_inertia", "innovations_factors", "operational_space"),
+    *("gravity_compensation", "computed_torque", "wen_bayard", "tracking_energy"),
+    *("diagonal_velocity", "velocity_from_diagonal", "innovations", "force_from_innovations"),
+    *("diagonal_coriolis", "diagonal_dynamics", "jacobian_gram", "inverse_kinematics"),
+}
+
+
+def test_a_wrong_value_is_seen():
+    """One part in a billion, a wrong shape, and a number that is none."""
+    value = np.array([[3.0, -4.0], [0.5, 1e-3]])
+    assert apart(value, value) == 0.0
+    off = value.copy()
+    off[1, 1] += 4e-9
+    assert apart(off, value) == pytest.approx(1e-9)
+    assert apart(value[0], value) == apart(value * np.nan, value) == np.inf
+    assert apart(np.full(2, 1e-18), np.zeros(2)) == np.inf
+    wrong = Quantity("one", "one", "two", lambda it: 1.0, lambda it: 1.0 + 1e-9)
+    assert unexplained(compared((wrong,), None, "any"))
+    blamed = Quantity(
+        "one", "one", "two", lambda it: 1.0, lambda it: 1.1, truth=lambda it: np.longdouble(1.0)
+    )
+    assert not unexplained(compared((blamed,), None, "any"))
+
+
+def test_the_interpreter_is_what_runs():
+    """And machine code outside of it, to the same numbers."""
+    mech = lw.models.random_tree(3, 5, hinges=("pin", "spherical"))
+    q, v = mech.random(0), mech.random_velocity(1)
+    with interpreted():
+        found = lw.forward_dynamics(mech, q, v, v)
+        assert isinstance(lw.dynamics.kernel(mech, "forward_dynamics"), Interpreted)
+    again = mech.with_gravity(mech.gravity)
+    assert apart(lw.forward_dynamics(again, q, v, v), found) < 1e-13
+    assert not isinstance(lw.dynamics.kernel(again, "forward_dynamics"), Interpreted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", agreement.jobs(), ids=lambda job: f"{job.reference}, {job.model}")
+def test_the_whole_corpus(job):
+    """Machine code too, for the few robots that are compiled."""
+    judged = agreement.judge(job)
+    assert not unexplained(judged.found), unexplained(judged.found)

@@ -1,0 +1,76 @@
+"""The everyday functions, run by the interpreter: no compiler, so that many robots can be asked.
+
+Every function of `linkwise.dynamics` gets its kernel from `compile`. In here that gives the sweeps
+of the same derived expression, run statement by statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import linkwise as lw
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.numpy_kernel import NumpyKernel
+from linkwise.codegen.recipe import Recipe
+from linkwise.dynamics import hybrid, inverse_blocks, kernels
+from linkwise.spatial.array import Array
+from linkwise.sweeps.chosen import choice
+
+
+class Interpreted:
+    """A kernel of the interpreter with the options that the functions pass on."""
+
+    def __init__(self, kernel: NumpyKernel) -> None:
+        self.kernel, self.arguments = kernel, kernel.arguments
+        self.signature = SimpleNamespace(inputs=[(name, 0) for name in kernel.arguments])
+
+    @property
+    def quick(self) -> Callable[..., Array]:
+        return self
+
+    def __call__(
+        self, *arrays: Any, out: Any = None, status: Any = None, threads: Any = None, **named: Any
+    ) -> Array:
+        del threads
+        value = self.kernel(*arrays, **named)
+        if status is not None:
+            status[...] = 0  # trouble raises here
+        if out is None:
+            return value
+        out[...] = value
+        return out
+
+
+@cache
+def _derived(expr: Expr) -> Derivation:
+    return lw.derive(expr)
+
+
+def _compile(
+    expr: Expr,
+    mech: lw.Mechanism,
+    *,
+    nodes: Any = (),
+    rows: Any = None,
+    columns: Any = None,
+    blocks: bool = False,
+    derive: bool = True,
+) -> Any:
+    way = _derived if derive else Derivation
+    recipe = Recipe(expr, mech, nodes, (), 8, way, None, choice(rows, columns, blocks))
+    return Interpreted(NumpyKernel(recipe))
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Mechanisms asked for the first time in here get no machine code, then or later."""
+    with ExitStack() as stack:
+        for module in (kernels, hybrid, inverse_blocks):
+            stack.enter_context(patch.object(module, "compile", _compile))
+        yield

@@ -1,0 +1,321 @@
+"""Compares every quantity with Pinocchio, MuJoCo and dense algebra; writes docs/agreement.md.
+
+    python tools/agreement.py [--workers 2]     writes docs/agreement.md
+    python tools/agreement.py --check           only prints it; fails where something disagrees
+
+The tables of quantities are in tests/oracles: `pinocchio_quantity.py`, `mujoco_quantity.py` and
+`dense_quantity.py`. Models are those of tools/corpus.py and random trees. All but a few are run by
+the interpreter, which needs no compiler; those few run as machine code too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tools.corpus import find_mjcf, find_urdf, version  # noqa: E402
+
+PAGE = ROOT / "docs" / "agreement.md"
+TREES = {"Pinocchio": 40, "MuJoCo": 40, "dense algebra": 26}
+COMPILED = {
+    "panda_description/urdf/panda.urdf": False,
+    "solo_description/robots/solo12.urdf": True,
+    "talos_data/robots/talos_reduced.urdf": True,
+    "gymnasium/envs/mujoco/assets/humanoid.xml": False,
+    "gymnasium/envs/mujoco/assets/half_cheetah.xml": False,
+}
+"""Robots that run as machine code too, on a free base or as they are."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model to compare.
+
+    Attributes:
+        reference: "Pinocchio", "MuJoCo" or "dense algebra".
+        model: Its name on the page.
+        path: Its file; "" for a random tree.
+        seed: Of a random tree.
+        free: Whether its base is put on a free hinge.
+        compiled: Whether kernels run as machine code.
+    """
+
+    reference: str
+    model: str
+    path: str = ""
+    seed: int = 0
+    free: bool = False
+    compiled: bool = False
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came out of a job.
+
+    Attributes:
+        job: The job.
+        found: A `Found` for each quantity; empty where the model was left out.
+        why: Why it was left out.
+        given: Bodies of which MuJoCo was given our inertia.
+        before: Difference of the mass matrices before that.
+    """
+
+    job: Job
+    found: tuple[Any, ...] = ()
+    why: str = ""
+    given: int = 0
+    before: float = 0.0
+
+
+def jobs() -> list[Job]:
+    """Every file of the corpus and every tree."""
+    urdf, mjcf = find_urdf(), find_mjcf()
+    found = [
+        Job("Pinocchio", name + (", free base" if free else ""), path, free=free)
+        for name, path in urdf.items()
+        for free in (False, True)
+    ]
+    found += [Job("MuJoCo", name, path) for name, path in mjcf.items()]
+    for reference, count in TREES.items():
+        found += [Job(reference, f"random tree {seed}", seed=seed) for seed in range(count)]
+    for name, free in COMPILED.items():
+        reference, path = ("Pinocchio", urdf[name]) if name in urdf else ("MuJoCo", mjcf[name])
+        found.append(Job(reference, name, path, free=free, compiled=True))
+    return found
+
+
+def judge(job: Job) -> Judged:
+    """Compare one model."""
+    from linkwise.errors import LinkwiseError
+    from tests.oracles import agreement_case, dense_quantity, mujoco_quantity, pinocchio_quantity
+    from tests.oracles.compared_quantity import apart, compared
+    from tests.oracles.interpreted import interpreted
+
+    given, before = 0, 0.0
+    with nullcontext() if job.compiled else interpreted():
+        try:
+            if job.reference == "Pinocchio":
+                table = pinocchio_quantity.TABLE
+                it: Any = (
+                    agreement_case.urdf_case(job.path, free=job.free)
+                    if job.path
+                    else agreement_case.pinocchio_tree(job.seed)
+                )
+            elif job.reference == "MuJoCo":
+                table = mujoco_quantity.TABLE
+                it = (
+                    agreement_case.mjcf_case(job.model, job.path)
+                    if job.path
+                    else agreement_case.mujoco_tree(job.seed)
+                )
+                given = it.given
+                before = apart(it.before, it.after) if given else 0.0
+            else:
+                table, it = dense_quantity.TABLE, agreement_case.dense_tree(job.seed)
+        except LinkwiseError as error:
+            reason, line = getattr(error, "reason", str(error)), getattr(error, "line", None)
+            return Judged(job, why=f"refused, line {line}: {reason}")
+        except agreement_case.NoCaseError as error:
+            return Judged(job, why=str(error))
+        return Judged(job, tuple(compared(table, it, job.model)), given=given, before=before)
+
+
+# --------------------------------------------------------------------------------------- the page
+
+
+def largest(found: Iterable[Any]) -> tuple[str, str]:
+    """The largest difference and its model, as text."""
+    compared = [one for one in found if not np.isnan(one.apart)]
+    if not compared:
+        return "", ""
+    worst = max(compared, key=lambda one: one.apart)
+    return f"{worst.apart:.0e}", worst.model
+
+
+def table(reference: str, judged: Sequence[Judged]) -> str:
+    """The quantities of one reference, one a row."""
+    from tests.oracles import dense_quantity, mujoco_quantity, pinocchio_quantity
+
+    tables = {
+        "Pinocchio": pinocchio_quantity.TABLE,
+        "MuJoCo": mujoco_quantity.TABLE,
+        "dense algebra": dense_quantity.TABLE,
+    }
+    plain = [one for j in judged if not j.job.compiled for one in j.found]
+    code = [one for j in judged if j.job.compiled for one in j.found]
+    head = "| quantity | Linkwise | " + reference + " | models | difference | largest in |"
+    rule = "| --- | --- | --- | ---: | ---: | --- |"
+    if code:
+        head, rule = head + " machine code |", rule + " ---: |"
+    lines = [head, rule]
+    for quantity in tables[reference]:
+        own = [one for one in plain if one.quantity == quantity.name]
+        count = sum(not np.isnan(one.apart) for one in own)
+        gap, model = largest(own)
+        theirs = quantity.theirs.replace("|", "\\|")
+        row = [quantity.name, f"`{quantity.ours}`", f"`{theirs}`", str(count), gap, model]
+        if code:
+            row.append(largest(one for one in code if one.quantity == quantity.name)[0])
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def left_out(judged: Sequence[Judged]) -> str:
+    """Models and single quantities that were not compared, with the reason."""
+    lines = list[str]()
+    for j in judged:
+        if j.why:
+            lines.append(f"| `{j.job.model}` | everything | {_plain(j.why)} |")
+            continue
+        reasons = Counter(one.why for one in j.found if one.why)
+        for why, count in reasons.items():
+            names = [one.quantity for one in j.found if one.why == why]
+            what = ", ".join(names) if count <= 3 else f"{count} quantities"
+            lines.append(f"| `{j.job.model}` | {what} | {why} |")
+    if not lines:
+        return "Nothing was left out."
+    return "\n".join(["| model | left out | because |", "| --- | --- | --- |", *lines])
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def disagreements(judged: Sequence[Judged]) -> tuple[str, int]:
+    """Differences above the bound; and of how many the reference is not the one to blame."""
+    from tests.oracles.compared_quantity import BOUND
+
+    over = [one for j in judged for one in j.found if one.apart > BOUND]
+    ours = sum(one.off is None or one.off[0] > BOUND for one in over)
+    if not over:
+        return f"None differs by more than {BOUND:.0e}.", 0
+    lines = [
+        "| model | quantity | difference | Linkwise is off by | the reference by |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for one in over:
+        off = [f"{x:.0e}" for x in one.off] if one.off else ["not known", "not known"]
+        lines.append(f"| `{one.model}` | {one.quantity} | {one.apart:.0e} | {' | '.join(off)} |")
+    return "\n".join(lines), ours
+
+
+def section(reference: str, judged: Sequence[Judged]) -> tuple[str, int]:
+    """What a reference said of all models."""
+    own = [j for j in judged if j.job.reference == reference]
+    compared = [j for j in own if j.found and not j.job.compiled]
+    files, trees = (sum(bool(j.job.path) is kind for j in compared) for kind in (True, False))
+    over, ours = disagreements(own)
+    values = sum(not np.isnan(one.apart) for j in own for one in j.found)
+    counted = f"{files} models from files and {trees} random trees" if files else f"{trees} trees"
+    parts = [f"## {TITLES[reference]()}", "", f"{counted}; {values} values compared."]
+    text = TEXTS[reference].strip()
+    given = [j for j in compared if j.given]
+    if given:
+        before = max(j.before for j in given)
+        names = ", ".join(f"`{j.job.model}`" for j in given)
+        text += (
+            f"\n\nMuJoCo keeps inertias in principal axes and finds those, of meshes mostly, down "
+            f"to products of inertia of 1e-12. In {len(given)} models it was therefore given the "
+            f"inertias that Linkwise has of the same file; without that their mass matrices differ "
+            f"by up to {before:.0e}. They are {names}."
+        )
+    parts += ["", text, "", table(reference, own), "", "### Beyond the bound", "", over]
+    parts += ["", "### Left out", "", left_out([j for j in own if not j.job.compiled]), ""]
+    return "\n".join(parts), ours
+
+
+TITLES = {
+    "Pinocchio": lambda: f"Pinocchio ({version('pin')}, {version('example-robot-data')})",
+    "MuJoCo": lambda: f"MuJoCo ({', '.join(map(version, ('mujoco', 'gymnasium', 'dm_control')))})",
+    "dense algebra": lambda: "Dense algebra",
+}
+
+TEXTS = {
+    "Pinocchio": """
+Every URDF of example-robot-data, as it is and on a free base; joints that mimic others move on
+their own on both sides. Random trees have armature, and every hinge that Pinocchio has, alone or
+as a row of joints: all but rolling balls and welds.
+""",
+    "MuJoCo": """
+Every MJCF of gymnasium and dm_control. Only the tree is compared: on its side contacts, equality
+constraints, limits, actuators, springs, damping and fluids are switched off. Bodies that do not
+move are taken out of its energies and centres of mass. Random trees are written as MJCF and read
+by both; hinges that MuJoCo has not become rows of joints. They have armature, but not on a free
+base: it resists changes of the velocities that a library chose, and for a free body those are in
+world axes there, in body axes here.
+""",
+    "dense algebra": """
+For what neither has, and for all thirteen kinds of hinge: every named expression, derived and run
+in sweeps, against the product of the whole matrices that it is written as. Those come from the
+definitions of the operators; inverses are inverses of matrices.
+""",
+}
+
+INTRODUCTION = """# Agreement
+
+Every quantity of open chains, compared with Pinocchio, MuJoCo and dense algebra, at a random state
+of every model. Written by `make agreement` (`tools/agreement.py`): no number here was typed.
+
+*Difference* is the largest difference of two entries over the largest entry of the quantity, the
+largest of all models. Where a value is what large terms leave of one another (a Coriolis force, a
+momentum), it is measured by those terms: a hinge that slides has no J̇, and rounding must not be
+taken for one. The bound is 1e-10. Models are run by the interpreter; those in the column *machine
+code* are {compiled}, compiled.
+
+{verdict}
+
+Where two differ by more, the value was computed once more with 64 bits of mantissa, and the table
+says how far each is from that.
+
+"""
+
+
+def page(judged: Sequence[Judged]) -> tuple[str, int]:
+    """The page, and how many disagreements are not explained."""
+    sections = [section(reference, judged) for reference in TREES]
+    bad = sum(count for _, count in sections)
+    values = [one.apart for j in judged for one in j.found if not np.isnan(one.apart)]
+    within = sum(x <= 1e-10 for x in values)
+    verdict = f"**{within} of {len(values)} values agree to 1e-10, half of them to " + (
+        f"{np.median(values):.0e}; {len(values) - within} do not, and of those {bad} are not "
+        "accounted for by the rounding of the reference.**"
+    )
+    compiled = ", ".join(f"`{Path(name).name}`" for name in COMPILED)
+    head = INTRODUCTION.format(compiled=compiled, verdict=verdict)
+    return head + "\n".join(text for text, _ in sections), bad
+
+
+def main() -> int:
+    """Judge all models; write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="print only; fail on a disagreement")
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    todo = jobs()
+    elsewhere = (tempfile.gettempdir(),)  # MuJoCo writes a log file into the current folder
+    with ProcessPoolExecutor(arguments.workers, initializer=os.chdir, initargs=elsewhere) as pool:
+        judged = list(pool.map(judge, todo))
+    text, bad = page(judged)
+    if arguments.check:
+        print(text)
+    else:
+        PAGE.write_text(text, encoding="utf-8")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
