@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import bias, mass, tau
+from linkwise.algebra import P, bias, mass, tau
 from linkwise.codegen.cpu import cache, machine
 from linkwise.codegen.cpu.digest import UnknownContentError, digest
 
@@ -74,6 +74,13 @@ def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
         lambda: lw.compile(FORWARD, mech, dtype=np.float32),
         lambda: lw.compile(FORWARD, mech, parameters=["gravity"]),
         lambda: lw.compile(FORWARD, mech, rolled=True),
+        lambda: lw.compile(FORWARD, mech, derive=False),
+        lambda: lw.compile(FORWARD, mech, rows=[0]),
+        lambda: lw.compile(FORWARD, mech, rows=[1]),
+        lambda: lw.compile(mass, mech, rows=[0]),
+        lambda: lw.compile(mass, mech, columns=[0]),
+        lambda: lw.compile(P, mech),
+        lambda: lw.compile(P, mech, blocks=True),
         lambda: lw.compile(FORWARD, lw.models.pendulum(2, mass=1.25)),
         lambda: lw.compile(FORWARD, lw.models.pendulum(3)),
         lambda: lw.compile(J, arm, nodes=[node]),
@@ -86,6 +93,29 @@ def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
     for ask in asked:
         ask()
     assert len(compiled) == len(asked)
+
+
+def named(first, second):
+    """Two bodies whose hinges have these names."""
+    box = lw.SpatialInertia.solid_box(1.5, (0.1, 0.2, 0.3))
+    builder = lw.Builder("two").body(
+        "upper", hinge=lw.Pin((0, 0, 1)), hinge_name=first, inertia=box
+    )
+    at = lw.Pose.translation((0.3, 0.0, 0.1))
+    hinge = lw.Pin((1, 0, 0))
+    return builder.body("lower", "upper", hinge, hinge_name=second, inboard=at, inertia=box).build()
+
+
+def test_names_of_hinges_make_a_difference(folder):
+    """Selections and rows are by name: with the names exchanged, other entries are meant."""
+    q, v = np.array([0.3, 0.4]), np.array([0.5, -0.6])
+    for mech in (named("a", "b"), named("b", "a")):
+        k = int(mech.v_slice("a").start)
+        found = lw.mass_matrix_inverse_block(mech, q, "a")
+        np.testing.assert_allclose(found, lw.mass_matrix_inverse(mech, q)[k : k + 1, k : k + 1])
+        motion = lw.hybrid_dynamics(mech, q, v, tau={"b": 0.5}, vdot={"a": 1.0})
+        needed = lw.inverse_dynamics(mech, q, v, motion.vdot)
+        np.testing.assert_allclose(needed, motion.tau, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +216,7 @@ def test_threads_and_processes_at_once(folder):
     """Several processes ask for the same kernels at the same time; some files are damaged."""
     script = (
         "import sys, numpy as np, linkwise as lw\n"
-        "from linkwise.algebra import bias, mass, tau\n"
+        "from linkwise.algebra import P, bias, mass, tau\n"
         "for n in (1, 2, 3):\n"
         "    k = lw.compile(mass.inv @ (tau - bias), lw.models.pendulum(n))\n"
         "    print(repr(k(np.full(n, 0.3), np.full(n, 0.2), np.ones(n)).tolist()))\n"

@@ -113,6 +113,20 @@ def test_single_directions_of_a_hinge_can_be_held():
     assert (found[~free] == 0.0).all()
 
 
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_hinge_that_feels_one_kilogram_can_be_held(rolled):
+    """D = 1 in every state: the inverse of one is one only while the hinge is free."""
+    box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    builder = lw.Builder("slider").body("arm", hinge=lw.Pin((0, 0, 1)), inertia=box)
+    mech = builder.body("slider", "arm", lw.Prismatic((1, 0, 0)), inertia=box).build()
+    kernel = lw.compile(FORWARD, mech, parameters=["locked"], rolled=rolled)
+    rest, force = np.zeros(2), np.ones(2)
+    inertia = lw.mass_matrix(mech, rest)[0, 0]
+    assert kernel(rest, rest, force, locked=[0.0, 0.0])[1] == pytest.approx(1.0)
+    held = kernel(rest, rest, force, locked=[0.0, 1.0])
+    np.testing.assert_allclose(held, [1.0 / inertia, 0.0], rtol=1e-12)
+
+
 def test_armature_as_a_parameter():
     mech = lw.models.seven_dof_arm()
     kernel = lw.compile((mass + N).inv @ (tau - bias), mech, parameters=["armature"])

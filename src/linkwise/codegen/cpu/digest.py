@@ -63,8 +63,8 @@ def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
     elif isinstance(thing, Mechanism):
         yield from (_of(x, memo) for x in (thing.name, thing.gravity))
         for body in thing.bodies:
-            for x in (body.name, body.parent, body.hinge, body.inboard, body.outboard):
-                yield _of(x, memo)
+            yield from (_of(x, memo) for x in (body.name, body.hinge_name, body.parent))
+            yield from (_of(x, memo) for x in (body.hinge, body.inboard, body.outboard))
         inertias = thing.inertias  # with what is welded on
         yield from (_of(np.asarray(x), memo) for x in (inertias.mass, inertias.h, inertias.J))
         yield _of(thing.armature, memo)

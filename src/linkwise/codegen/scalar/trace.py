@@ -342,7 +342,9 @@ class Trace(Run):
             return matrix.inverse
         if not matrix.size or _is_turn(block.symbol):
             return matrix.T
-        if _is_one(matrix):
+        hinge = isinstance(block.symbol.role, role.Riccati) and block.symbol.role.part == "D"
+        lockable = hinge and "locked" in self.parameters
+        if _is_one(matrix) and not lockable:
             return factored(matrix)
         if not _is_symmetric(block.symbol):
             raise LoweringError(
@@ -350,9 +352,8 @@ class Trace(Run):
                 "solving with it needs pivots that depend on the state. The interpreter evaluates "
                 "it."
             )
-        hinge = isinstance(block.symbol.role, role.Riccati) and block.symbol.role.part == "D"
         free = None
-        if hinge and "locked" in self.parameters:  # U (U D U + 1 - U)⁻¹ U, with U = 1 if free
+        if lockable:  # U (U D U + 1 - U)⁻¹ U, with U = 1 if free
             held = self.parameters["locked"][self.mech.v_start[k] : self.mech.v_start[k + 1]]
             free = 1.0 - held
         try:
