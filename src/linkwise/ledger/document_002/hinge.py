@@ -261,7 +261,7 @@ HINGES: tuple[Entry, ...] = (
     definition(
         "Inter-connected bodies",
         "numbers of bodies",
-        "parent body index k+1 > child body index k; tip body has index = 1",
+        "k+1 is the parent of k; 1 is the tip",
         "parent[k] < k: k+1 of the document is our parent, its 1 ... n our bodies from the tip",
         _check_order,
     ),
@@ -338,7 +338,7 @@ HINGES: tuple[Entry, ...] = (
     holds(
         "Examples of joint map matrix: six freedoms",
         "the hinge map of a free hinge",
-        "for a full 6 dof hinge, the hinge map matrix is the identity matrix",
+        "H* = I, six freedoms",
         "H of Free is I",
         _check_free,
     ),
@@ -359,14 +359,14 @@ HINGES: tuple[Entry, ...] = (
     holds(
         "Ball rolling on a surface: axes",
         "where the joint map of a ball is constant",
-        "joint map matrix not constant in ball frame, only in inertial frame",
+        "H*: constant in inertial axes, not in those of the ball",
         "H of RollingBall changes with q; in the axes of O⁺ it is [I, -l~], l = (0, 0, -r)",
         _check_rolling_axes,
     ),
     holds(
         "Ball rolling on a surface: ellipsoid",
         "where it is not",
-        "for an ellipsoid H is not constant",
+        "H* of an ellipsoid: constant in neither",
         "l in fixed axes depends on the orientation of an ellipsoid",
         _check_ellipsoid,
     ),

@@ -169,7 +169,7 @@ NODES: tuple[Entry, ...] = (
     misprint(
         "O(N) compensating torque computation",
         "torques that counter forces on the system",
-        "forces are being applied on the system … the required torques are δ_T ≜ J* f_ext",
+        "δ_T ≜ J* f_ext counters forces f_ext on the system",
         "δ_T = -J* f for forces f that act on the mechanism",
         lambda case: _check_compensation(case, sign=-1.0),
         lambda case: _check_compensation(case, sign=1.0),

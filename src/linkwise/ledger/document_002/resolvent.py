@@ -14,7 +14,7 @@ from linkwise.ledger.document_002.operator import (
     tips_first,
 )
 from linkwise.ledger.document_002.velocity import check_recursion, check_split
-from linkwise.ledger.entry import Entry, definition, holds, misprint, same
+from linkwise.ledger.entry import Entry, definition, holds, same
 from linkwise.ledger.literal import each
 from linkwise.ledger.standard import check_resolvent, check_shift, check_transition
 from linkwise.spatial.array import Array
@@ -141,7 +141,7 @@ RESOLVENT: tuple[Entry, ...] = (
     holds(
         "E_φ is nilpotent: powers",
         "each power moves the sub-diagonal down",
-        "every power of E_φ results in a matrix with the sub-diagonal shifted one step lower",
+        "E_φ^m: nonzero on its m-th sub-diagonal only",
         "block (i, j) of E_φ^m is zero unless i - j = m, with the bodies numbered from the tip",
         _check_powers,
     ).on_chains(),
@@ -155,8 +155,8 @@ RESOLVENT: tuple[Entry, ...] = (
     holds(
         "Structural properties of E_φ",
         "pattern of E_φ",
-        "strictly lower triangular, square, singular and nilpotent; only the first sub-diagonal "
-        "has nonzero elements; these are the configuration dependent 6x6 transformations",
+        "E_φ: square, strictly lower triangular, nilpotent, so singular; nonzero are only "
+        "φ(k+1,k), in the first sub-diagonal, which depend on θ",
         "the same, with the bodies numbered from the tip",
         both(_check_shift_structure, _check_nilpotent),
     ).on_chains(),
@@ -177,19 +177,18 @@ RESOLVENT: tuple[Entry, ...] = (
     holds(
         "Structural properties of φ",
         "sub-diagonals of φ",
-        "lower triangular, square and invertible; identity matrices on the main diagonal; the "
-        "first sub-diagonal has the elements of E_φ, the other sub-diagonals are powers of E_φ",
+        "φ: square, lower triangular, invertible; I on the diagonal, then E_φ, E_φ² … on the "
+        "sub-diagonals",
         "the m-th sub-diagonal of φ is E_φ^m, with the bodies numbered from the tip",
         _check_resolvent_structure,
     ).on_chains(),
-    misprint(
+    holds(
         "Structural properties of φ: matrix",
         "φ and its matrix",
         "φ = (I, 0 …; φ(2,1), I …; …) (I - E_φ)⁻¹",
         "φ = (I, 0 …; φ(2,1), I …; …) = (I - E_φ)⁻¹",
         check_resolvent,
-        same(phi, phi @ (I - E_phi).inv),
-        note="An equals sign is lost, in the print or in the scan; as it stands it is a product.",
+        note="Scan: an equals sign is lost, as in the ranges of five loops.",
     ),
     holds(
         "Structural properties of φ: elements",
@@ -217,7 +216,7 @@ RESOLVENT: tuple[Entry, ...] = (
     definition(
         "Spatial operator φ̃",
         "φ without its diagonal",
-        "φ̃ ≜ φ - I; the same as φ, except diagonal elements are now zero matrices",
+        "φ̃ ≜ φ - I; zeros on the diagonal",
         "φ̃ = φ - I",
         lambda case: max(
             case.residual(phi_tilde, phi - I),

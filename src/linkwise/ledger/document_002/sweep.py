@@ -201,14 +201,14 @@ SWEEPS: tuple[Entry, ...] = (
     holds(
         "Computational Implications",
         "cost of φ* x",
-        "the computation cost is O(N), it only scales linearly with the number of bodies n",
+        "cost of φ* x: O(N), linear in n",
         "the number of scalar operations of the compiled φ* x grows by the same for each body",
         _check_linear,
     ),
     holds(
         "Kane's partial velocities",
         "what the elements of φ* H* are",
-        "V = φ* H* θ̇: the φ* H* matrix elements are the partial velocities from Kane's method",
+        "V = φ* H* θ̇; elements of φ* H*: Kane's partial velocities",
         "column i of φ* H* is V while hinge velocity i is one and the others zero",
         _check_partial_velocities,
     ),
@@ -266,7 +266,7 @@ SWEEPS: tuple[Entry, ...] = (
     definition(
         "Reversed body indices",
         "numbers from the base",
-        "start with base body index being 1; parent index < child index",
+        "1 is the base; parent < child",
         "our own order of the bodies",
         lambda case: 0.0 if all(case.parent(k) < k for k in case.outward) else 1.0,
     ),
@@ -282,8 +282,7 @@ SWEEPS: tuple[Entry, ...] = (
     holds(
         "Reversed body indices impact on E_φ: pattern",
         "what stays",
-        "the sub-diagonal shifts to the upper; only parent/child entries are non-zero; E_φ is "
-        "still nilpotent",
+        "E_φ: nilpotent, now with φ(parent,child) above the diagonal",
         "E_φ is upper triangular with the base first; E_φ^n = 0",
         _check_reversed_pattern,
     ),
