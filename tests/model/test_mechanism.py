@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -282,6 +283,50 @@ def test_couplings_follow_locking():
         mech.lock(["b0"])
     assert mech.lock(["b0", "b1"]).couplings == ()
     assert mech.lock(["b2"]).couplings == mech.couplings
+
+
+def test_another_drive_at_a_hinge():
+    arm = lw.models.seven_dof_arm()
+    first, second = arm.bodies[0], arm.bodies[1]
+    damped = arm.with_drive(second.name, damping=0.7)
+    assert damped.bodies[1].drive == dataclasses.replace(second.drive, damping=0.7)
+    assert damped.bodies[0].drive == first.drive
+    assert arm.bodies[1].drive == second.drive  # the old one is as it was
+    new = lw.Drive(armature=0.2, upper=0.5)
+    both = arm.with_drive([first.hinge_name, second.hinge_name], new)
+    np.testing.assert_array_equal(both.armature[:2], 0.2)
+    np.testing.assert_array_equal(both.armature[2:], arm.armature[2:])
+    np.testing.assert_array_equal(both.upper[:2], 0.5)
+    assert arm.with_drive(first.name, new, upper=1.0).upper[0] == 1.0
+    held = arm.lock([first.hinge_name]).with_drive(first.hinge_name, new)  # for its release
+    assert held.release().armature[0] == 0.2
+
+
+def test_drives_that_do_not_fit_are_refused():
+    arm = lw.models.seven_dof_arm()
+    name = arm.bodies[0].hinge_name
+    with pytest.raises(UnknownNameError, match=r"'dampin'.*'damping'"):
+        arm.with_drive(name, dampin=0.1)
+    with pytest.raises(UnknownNameError, match="no hinge or body called 'nobody'"):
+        arm.with_drive("nobody", damping=0.1)
+    with pytest.raises(ModelError, match="change nothing"):
+        arm.with_drive(name)
+    with pytest.raises(ModelError, match="damping has 2 entries"):
+        arm.with_drive(name, damping=(0.1, 0.2))
+
+
+@given(seed=seeds)
+def test_without_armature_only_rotors_are_missing(seed):
+    mech = lw.models.random_tree(6, seed)
+    names = [b.hinge_name for b in mech.bodies]
+    geared = mech.with_drive(names, armature=0.3, rotor_inertia=0.01, gear_ratio=5.0, damping=0.2)
+    np.testing.assert_allclose(geared.armature, 0.3 + 25 * 0.01, rtol=1e-15)
+    bare = geared.without_armature()
+    np.testing.assert_array_equal(bare.armature, 0.0)
+    np.testing.assert_array_equal(bare.damping, geared.damping)
+    q = mech.random(seed)
+    difference = mass_matrix(geared, q) - mass_matrix(bare, q)
+    np.testing.assert_allclose(difference, np.diag(geared.armature), atol=1e-12)
 
 
 def test_gravity():

@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.hinges import Locked
 from linkwise.model.report import LoadReport
 from linkwise.model.spanning_tree import base_first
@@ -113,6 +114,44 @@ def with_node(mech: Mechanism, name: str, body: str, pose: PoseLike) -> Mechanis
     """A frame of interest, placed relative to a body or to another node."""
     host = mech.node(body)
     return replaced(mech, nodes=(*mech.nodes, Node(name, host.body, host.pose @ Pose.of(pose))))
+
+
+def with_drive(
+    mech: Mechanism,
+    hinges: Iterable[str],
+    drive: Drive | None,
+    changes: Mapping[str, PerFreedom],
+) -> Mechanism:
+    """Another drive at some hinges: a whole one, or some fields of theirs changed."""
+    known = [field.name for field in dataclasses.fields(Drive)]
+    for name in changes:
+        if name not in known:
+            raise unknown_name("field", name, known, owner="a drive")
+    if drive is None and not changes:
+        raise ModelError(
+            "with_drive was asked to change nothing: give a Drive, or fields of one by name, for "
+            "instance damping=0.1."
+        )
+    bodies = list(mech.bodies)
+    for name in [hinges] if isinstance(hinges, str) else hinges:
+        k = _hinge_of(mech, name)
+        old = bodies[k].drive if drive is None else drive
+        changed = dataclasses.replace(old, **cast("dict[str, Any]", changes))
+        bodies[k] = dataclasses.replace(bodies[k], drive=changed)
+    return replaced(mech, bodies=tuple(bodies))
+
+
+def without_armature(mech: Mechanism) -> Mechanism:
+    """Armature and rotor inertia of all hinges, those of loops among them, set to zero."""
+
+    def bare(drive: Drive) -> Drive:
+        return dataclasses.replace(drive, armature=0.0, rotor_inertia=0.0)
+
+    return replaced(
+        mech,
+        bodies=tuple(dataclasses.replace(b, drive=bare(b.drive)) for b in mech.bodies),
+        loops=tuple(dataclasses.replace(x, drive=bare(x.drive)) for x in mech.loops),
+    )
 
 
 def without(mech: Mechanism, names: Sequence[str]) -> Mechanism:

@@ -15,6 +15,7 @@ from linkwise.errors import ModelError, unknown_name
 from linkwise.model import derived, placement, state, validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.cache import without_caches
+from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.report import LoadReport
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
 from linkwise.spatial.inertia import SpatialInertia
@@ -220,11 +221,17 @@ class Mechanism:
         return state.neutral(self)
 
     def random(self, seed: int | np.random.Generator | None = None) -> Array:
-        """Coordinates (nq,) drawn within limits; couplings hold, loops in general do not."""
+        """Coordinates (nq,) drawn within limits; couplings hold, loops in general do not.
+
+        The argument is a seed, not a number of draws. For a batch share one generator:
+
+            rng = np.random.default_rng(0)
+            q = np.stack([mech.random(rng) for _ in range(10)])  # (10, nq)
+        """
         return state.random(self, np.random.default_rng(seed))
 
     def random_velocity(self, seed: int | np.random.Generator | None = None) -> Array:
-        """Velocities (nv,), standard normal."""
+        """Velocities (nv,), standard normal; a batch is drawn as with `random`."""
         return np.random.default_rng(seed).standard_normal(self.nv)
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
@@ -358,6 +365,22 @@ class Mechanism:
     def with_node(self, name: str, body: str, pose: PoseLike = (0.0, 0.0, 0.0)) -> Mechanism:
         """Add a frame of interest on a body (or node)."""
         return derived.with_node(self, name, body, pose)
+
+    def with_drive(
+        self, hinges: Iterable[str], drive: Drive | None = None, **changes: PerFreedom
+    ) -> Mechanism:
+        """Another drive at one hinge or at several, by their names or their bodies'.
+
+        Args:
+            hinges: One name or several.
+            drive: The new drive; by default each keeps its own.
+            changes: Fields of `Drive` to change in it: `damping=0.1`, `lower=-1.0` ...
+        """
+        return derived.with_drive(self, hinges, drive, changes)
+
+    def without_armature(self) -> Mechanism:
+        """The same mechanism with no inertia of rotors: armature and rotor_inertia are zero."""
+        return derived.without_armature(self)
 
     def without(self, *names: str) -> Mechanism:
         """Take away nodes (payloads), loops and couplings by name."""
