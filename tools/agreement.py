@@ -14,7 +14,6 @@ import argparse
 import os
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -30,7 +29,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tools.corpus import find_mjcf, find_urdf, version  # noqa: E402
 
 PAGE = ROOT / "docs" / "agreement.md"
-TREES = {"Pinocchio": 40, "MuJoCo": 40, "dense algebra": 26}
+TREES = {"Pinocchio": 40, "MuJoCo": 40, "dense algebra": 20}
+TREE = "random tree"
 COMPILED = {
     "panda_description/urdf/panda.urdf": False,
     "solo_description/robots/solo12.urdf": True,
@@ -91,10 +91,11 @@ def jobs() -> list[Job]:
     ]
     found += [Job("MuJoCo", name, path) for name, path in mjcf.items()]
     for reference, count in TREES.items():
-        found += [Job(reference, f"random tree {seed}", seed=seed) for seed in range(count)]
+        found += [Job(reference, f"{TREE} {seed}", seed=seed) for seed in range(count)]
     for name, free in COMPILED.items():
-        reference, path = ("Pinocchio", urdf[name]) if name in urdf else ("MuJoCo", mjcf[name])
-        found.append(Job(reference, name, path, free=free, compiled=True))
+        reference, path = "Pinocchio" if name in urdf else "MuJoCo", (urdf | mjcf).get(name)
+        if path:
+            found.append(Job(reference, name, path, free=free, compiled=True))
     return found
 
 
@@ -143,7 +144,8 @@ def largest(found: Iterable[Any]) -> tuple[str, str]:
     if not compared:
         return "", ""
     worst = max(compared, key=lambda one: one.apart)
-    return f"{worst.apart:.0e}", worst.model
+    name = worst.model if worst.model.startswith(TREE) else f"`{worst.model}`"
+    return f"{worst.apart:.0e}", name
 
 
 def table(reference: str, judged: Sequence[Judged]) -> str:
@@ -157,38 +159,44 @@ def table(reference: str, judged: Sequence[Judged]) -> str:
     }
     plain = [one for j in judged if not j.job.compiled for one in j.found]
     code = [one for j in judged if j.job.compiled for one in j.found]
-    head = "| quantity | Linkwise | " + reference + " | models | difference | largest in |"
-    rule = "| --- | --- | --- | ---: | ---: | --- |"
-    if code:
-        head, rule = head + " machine code |", rule + " ---: |"
-    lines = [head, rule]
+    named = reference != "dense algebra"  # there it is the name of the quantity
+    head = ["quantity", *(["Linkwise"] if named else []), reference, "models", "difference"]
+    head += ["largest in", *(["machine code"] if code else [])]
+    rule = ["---:" if name in ("models", "difference", "machine code") else "---" for name in head]
+    lines = [_row(head), _row(rule)]
     for quantity in tables[reference]:
         own = [one for one in plain if one.quantity == quantity.name]
         count = sum(not np.isnan(one.apart) for one in own)
-        gap, model = largest(own)
-        theirs = quantity.theirs.replace("|", "\\|")
-        row = [quantity.name, f"`{quantity.ours}`", f"`{theirs}`", str(count), gap, model]
+        ours = [f"`{quantity.ours}`"] if named else []
+        row = [quantity.name, *ours, f"`{quantity.theirs}`", str(count), *largest(own)]
         if code:
             row.append(largest(one for one in code if one.quantity == quantity.name)[0])
-        lines.append("| " + " | ".join(row) + " |")
+        lines.append(_row(row))
     return "\n".join(lines)
 
 
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
 def left_out(judged: Sequence[Judged]) -> str:
-    """Models and single quantities that were not compared, with the reason."""
-    lines = list[str]()
+    """Models and single quantities that were not compared, by reason."""
+    models = dict[tuple[str, str], list[str]]()
     for j in judged:
-        if j.why:
-            lines.append(f"| `{j.job.model}` | everything | {_plain(j.why)} |")
-            continue
-        reasons = Counter(one.why for one in j.found if one.why)
-        for why, count in reasons.items():
+        reasons = {one.why: 0 for one in j.found if one.why}
+        for why in [j.why] if j.why else reasons:
             names = [one.quantity for one in j.found if one.why == why]
-            what = ", ".join(names) if count <= 3 else f"{count} quantities"
-            lines.append(f"| `{j.job.model}` | {what} | {why} |")
-    if not lines:
+            what = ", ".join(names) if len(names) <= 3 else f"{len(names)} quantities"
+            models.setdefault((_plain(why), what or "everything"), []).append(j.job.model)
+    if not models:
         return "Nothing was left out."
-    return "\n".join(["| model | left out | because |", "| --- | --- | --- |", *lines])
+    lines = [_row(("because", "left out", "of")), _row(("---", "---", "---"))]
+    for (why, what), names in models.items():
+        files = [f"`{name}`" for name in names if not name.startswith(TREE)]
+        trees = [name.removeprefix(TREE).strip() for name in names if name.startswith(TREE)]
+        numbers = [f"{TREE}s {', '.join(trees)}"] if trees else []
+        lines.append(_row((why, what, ", ".join(files + numbers))))
+    return "\n".join(lines)
 
 
 def _plain(text: str) -> str:
@@ -203,13 +211,11 @@ def disagreements(judged: Sequence[Judged]) -> tuple[str, int]:
     ours = sum(one.off is None or one.off[0] > BOUND for one in over)
     if not over:
         return f"None differs by more than {BOUND:.0e}.", 0
-    lines = [
-        "| model | quantity | difference | Linkwise is off by | the reference by |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
+    heads = ("model", "quantity", "difference", "Linkwise is off by", "the reference by")
+    lines = [_row(heads), _row(("---", "---", "---:", "---:", "---:"))]
     for one in over:
         off = [f"{x:.0e}" for x in one.off] if one.off else ["not known", "not known"]
-        lines.append(f"| `{one.model}` | {one.quantity} | {one.apart:.0e} | {' | '.join(off)} |")
+        lines.append(_row((f"`{one.model}`", one.quantity, f"{one.apart:.0e}", *off)))
     return "\n".join(lines), ours
 
 

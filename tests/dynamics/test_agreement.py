@@ -19,6 +19,8 @@ from tests.oracles.compared_quantity import BOUND, Quantity, apart, compared
 from tests.oracles.interpreted import Interpreted, interpreted
 
 pytestmark = pytest.mark.oracle
+pytest.importorskip("pinocchio")
+pytest.importorskip("mujoco")
 
 URDF, MJCF = find_urdf(), find_mjcf()
 
@@ -30,8 +32,6 @@ def unexplained(found: Any) -> list[Any]:
 
 
 def checked(reference: str, table: tuple[Quantity, ...], least: int, **where: Any) -> None:
-    pytest.importorskip("pinocchio")
-    pytest.importorskip("mujoco")
     judged = agreement.judge(agreement.Job(reference, where.pop("model", "tree"), **where))
     assert not judged.why, judged.why
     assert len(judged.found) == len(table)

@@ -57,7 +57,7 @@ def _table() -> tuple[Quantity, ...]:
             lambda it: it.run(it.x, it.v, it.pushed()).vdot,
         ),
         Quantity(
-            "forces that those accelerations need",
+            "forces that its accelerations need",
             "forward_dynamics",
             "mj_inverse after it",
             lambda it: (
@@ -109,14 +109,14 @@ def _table() -> tuple[Quantity, ...]:
             lambda it: it.mass_matrix(),
         ),
         Quantity(
-            "its inverse",
+            "inverse of the mass matrix",
             "mass_matrix_inverse",
             "mj_solveM",
             lambda it: lw.mass_matrix_inverse(it.mech, it.q),
             lambda it: it.solved(np.eye(it.mech.nv)),
         ),
         Quantity(
-            "its inverse by a force",
+            "that inverse by a force",
             "mass_matrix_inverse_product",
             "mj_solveM",
             lambda it: lw.mass_matrix_inverse_product(it.mech, it.q, it.x),
@@ -130,7 +130,7 @@ def _table() -> tuple[Quantity, ...]:
             lambda it: it.solved((it.T.T @ it.pushed())[:, None])[:, 0],
         ),
         Quantity(
-            "how nodes yield, J M⁻¹ J*",
+            "how nodes yield, J 𝓜⁻¹ J*",
             "operational_inertia_inverse",
             "mj_jac, mj_solveM",
             lambda it: lw.operational_inertia_inverse(it.mech, it.q, it.nodes, frame="world"),
@@ -266,7 +266,7 @@ def _table() -> tuple[Quantity, ...]:
             _mass,
         ),
         Quantity(
-            "its velocity",
+            "velocity of the centre of mass",
             "center_of_mass_velocity",
             "subtree_linvel",
             lambda it: lw.center_of_mass_velocity(it.mech, it.q, it.v),
@@ -274,7 +274,7 @@ def _table() -> tuple[Quantity, ...]:
             _mass,
         ),
         Quantity(
-            "its Jacobian",
+            "Jacobian of the centre of mass",
             "center_of_mass_jacobian",
             "mj_jacSubtreeCom",
             lambda it: lw.center_of_mass_jacobian(it.mech, it.q),
@@ -299,7 +299,7 @@ def _table() -> tuple[Quantity, ...]:
             _mass,
         ),
         Quantity(
-            "its rate by v",
+            "rate of that matrix, by v",
             "momentum_bias",
             "cfrc_int of the roots",
             lambda it: lw.momentum_bias(it.mech, it.q, it.v),

@@ -99,7 +99,7 @@ def _table() -> tuple[Quantity, ...]:
             lambda it: it.T.T @ it.ask("aba", it.v, it.x, it.pushes()),
         ),
         Quantity(
-            "forces that those accelerations need",
+            "forces that its accelerations need",
             "forward_dynamics",
             "rnea after it",
             lambda it: it.forces_of(lw.forward_dynamics(it.mech, it.q, it.v, it.x)),
@@ -174,7 +174,7 @@ def _table() -> tuple[Quantity, ...]:
             lambda it: it.symmetric("crba"),
         ),
         Quantity(
-            "its inverse",
+            "inverse of the mass matrix",
             "mass_matrix_inverse",
             "computeMinverse",
             lambda it: lw.mass_matrix_inverse(it.mech, it.q),
@@ -182,7 +182,7 @@ def _table() -> tuple[Quantity, ...]:
             truth=lambda it: it.long_inverse,
         ),
         Quantity(
-            "blocks of its inverse",
+            "blocks of that inverse",
             "mass_matrix_inverse_block",
             "computeMinverse",
             lambda it: lw.mass_matrix_inverse_block(it.mech, it.q, [0], [it.mech.nv - 1]),
@@ -190,7 +190,7 @@ def _table() -> tuple[Quantity, ...]:
             size=lambda it: np.abs(it.symmetric("computeMinverse")),
         ),
         Quantity(
-            "its inverse by a force",
+            "that inverse by a force",
             "mass_matrix_inverse_product",
             "computeMinverse",
             lambda it: lw.mass_matrix_inverse_product(it.mech, it.q, it.x),
@@ -206,7 +206,7 @@ def _table() -> tuple[Quantity, ...]:
             truth=lambda it: it.long_inverse @ _pushed(it),
         ),
         Quantity(
-            "how nodes yield, J M⁻¹ J*",
+            "how nodes yield, J 𝓜⁻¹ J*",
             "operational_inertia_inverse",
             "computeMinverse",
             lambda it: lw.operational_inertia_inverse(it.mech, it.q, it.nodes),
@@ -214,7 +214,7 @@ def _table() -> tuple[Quantity, ...]:
             truth=lambda it: it.jacobian("LOCAL") @ it.long_inverse @ it.jacobian("LOCAL").T,
         ),
         Quantity(
-            "logarithm of its determinant",
+            "logarithm of the determinant of 𝓜",
             "log_det_mass_matrix",
             "crba",
             lambda it: lw.log_det_mass_matrix(it.mech, it.q),
@@ -368,7 +368,7 @@ def _table() -> tuple[Quantity, ...]:
             _mass,
         ),
         Quantity(
-            "its velocity",
+            "velocity of the centre of mass",
             "center_of_mass_velocity",
             "centerOfMass, vcom",
             lambda it: lw.center_of_mass_velocity(it.mech, it.q, it.v),
@@ -376,7 +376,7 @@ def _table() -> tuple[Quantity, ...]:
             _mass,
         ),
         Quantity(
-            "its acceleration at v̇ = 0",
+            "acceleration of the centre of mass at v̇ = 0",
             "center_of_mass_bias",
             "centerOfMass, acom",
             lambda it: lw.center_of_mass_bias(it.mech, it.q, it.v),
@@ -385,7 +385,7 @@ def _table() -> tuple[Quantity, ...]:
             _rates,
         ),
         Quantity(
-            "its Jacobian",
+            "Jacobian of the centre of mass",
             "center_of_mass_jacobian",
             "jacobianCenterOfMass",
             lambda it: lw.center_of_mass_jacobian(it.mech, it.q),
@@ -410,7 +410,7 @@ def _table() -> tuple[Quantity, ...]:
             _mass,
         ),
         Quantity(
-            "its rate by v",
+            "rate of that matrix, by v",
             "momentum_bias",
             "computeCentroidalMomentumTimeVariation",
             lambda it: lw.momentum_bias(it.mech, it.q, it.v),
