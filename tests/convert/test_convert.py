@@ -8,6 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import FrameError, ShapeError
 from tests.dense_kinematics import node_jacobian
+from tests.dynamics.oracle_state import MUJOCO, in_mujoco, in_pinocchio
 
 URDF = """<robot name="rover">
   <link name="hull"><inertial><mass value="3"/>
@@ -57,12 +58,32 @@ def states(mech, count=5):
         yield mech.random(seed), mech.random_velocity(seed + 100), mech.random_velocity(seed + 200)
 
 
+def check_rates(layout, mech, q, v, vdot):
+    """Accelerations are the rates of velocities, by central differences; and they come back.
+
+    With steps of 1e-5 these are right to 1e-10 times a few times |v|³, and rounding to 1e-10.
+    """
+    h = 1e-5
+    after = layout.v_to(mech.integrate(q, v, h), v + h * vdot)
+    before = layout.v_to(mech.integrate(q, v, -h), v - h * vdot)
+    there = layout.vdot_to(q, v, vdot)
+    np.testing.assert_allclose(there, (after - before) / (2 * h), atol=3e-8)
+    np.testing.assert_allclose(layout.vdot_from(q, v, there), vdot, atol=1e-13)
+    many = layout.vdot_to(q, np.stack([v, 2 * v]), vdot)
+    np.testing.assert_array_equal(many[0], there)
+    np.testing.assert_array_equal(many[1], layout.vdot_to(q, 2 * v, vdot))
+    np.testing.assert_array_equal(
+        layout.vdot_from(q, np.stack([v, v]), there)[1], layout.vdot_from(q, v, there)
+    )
+
+
 def check_round_trips(layout, mech):
     for q, v, tau in states(mech):
         back = layout.q_from(layout.q_to(q))
         np.testing.assert_allclose(mech.poses(back).matrix, mech.poses(q).matrix, atol=1e-13)
         np.testing.assert_allclose(layout.v_from(q, layout.v_to(q, v)), v, atol=1e-14)
         np.testing.assert_allclose(layout.force_from(q, layout.force_to(q, tau)), tau, atol=1e-14)
+        check_rates(layout, mech, q, v, tau)
         power = layout.v_to(q, v) @ layout.force_to(q, tau)
         np.testing.assert_allclose(power, v @ tau, atol=1e-12)
     V = np.arange(12.0).reshape(2, 6)
@@ -79,6 +100,10 @@ def check_reduced(layout, mech):
         v_there = layout.v_to(q, v)
         np.testing.assert_allclose(layout.v_from(q, v_there), v, atol=1e-14)
         np.testing.assert_allclose(v_there @ layout.force_to(q, tau), v @ tau, atol=1e-12)
+        vdot = mech.random_velocity(7)
+        vdot[mech.v_slice("recoil")] = 0.1 * vdot[mech.v_slice("lift")]
+        there = layout.vdot_to(q, v, vdot)
+        np.testing.assert_allclose(layout.vdot_from(q, v, there), vdot, atol=1e-13)
         tau_there = layout.force_to(q, tau)
         power = v @ layout.force_from(q, tau_there)
         np.testing.assert_allclose(power, v_there @ tau_there, atol=1e-12)
@@ -153,9 +178,8 @@ def test_mujoco(tmp_path):
         np.testing.assert_allclose(layout.spatial_velocity_from(V), expected, atol=1e-12)
 
 
-@pytest.mark.oracle
-@pytest.mark.parametrize(("text", "tip"), [(URDF, "muzzle"), (PLANAR, "disc")])
-def test_drake(tmp_path, text, tip):
+def in_drake(tmp_path, text):
+    """A robot in Drake and here."""
     plant_module = pytest.importorskip("pydrake.multibody.plant")
     parsing = pytest.importorskip("pydrake.multibody.parsing")
     path = saved(tmp_path, text, "robot.urdf")
@@ -164,7 +188,13 @@ def test_drake(tmp_path, text, tip):
     if text is PLANAR:
         plant.WeldFrames(plant.world_frame(), plant.GetFrameByName("table", instance))
     plant.Finalize()
-    mech = lw.load(path, base="fixed" if text is PLANAR else "free")
+    return plant, lw.load(path, base="fixed" if text is PLANAR else "free")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("text", "tip"), [(URDF, "muzzle"), (PLANAR, "disc")])
+def test_drake(tmp_path, text, tip):
+    plant, mech = in_drake(tmp_path, text)
     context, layout = plant.CreateDefaultContext(), lw.convert.drake_layout(mech, plant)
     check_round_trips(layout, mech)
     body = plant.GetBodyByName(tip)
@@ -202,6 +232,64 @@ def test_drake_ball_joint():
         np.testing.assert_allclose(here.matrix, there, atol=1e-13)
         spin = plant.EvalBodySpatialVelocityInWorld(context, body).rotational()
         np.testing.assert_allclose(here.rot @ v, spin, atol=1e-13)
+
+
+# -------------------------------------------------------------------- accelerations
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", MUJOCO)
+def test_accelerations_of_mujoco(name):
+    it = in_mujoco(name)
+    ours = lw.forward_dynamics(it.mech, it.q, it.v, it.tau)
+    theirs = np.array(it.data.qacc)
+    size = np.abs(theirs).max()
+    np.testing.assert_allclose(it.layout.vdot_to(it.q, it.v, ours), theirs, atol=1e-10 * size)
+    np.testing.assert_allclose(it.layout.vdot_from(it.q, it.v, theirs), ours, atol=1e-10 * size)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["floating", "every hinge that both have", "solo12.urdf"])
+def test_accelerations_of_pinocchio(name):
+    pin = pytest.importorskip("pinocchio")
+    it = in_pinocchio(name)
+    ours = lw.forward_dynamics(it.mech, it.q, it.v, it.x)
+    theirs = pin.aba(it.model, it.data, it.q_pin, it.v_pin, it.layout.force_to(it.q, it.x))
+    size = np.abs(theirs).max()
+    np.testing.assert_allclose(it.layout.vdot_to(it.q, it.v, ours), theirs, atol=1e-10 * size)
+    np.testing.assert_allclose(it.layout.vdot_from(it.q, it.v, theirs), ours, atol=1e-10 * size)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("text", [URDF, PLANAR], ids=["floating", "planar"])
+def test_accelerations_of_drake(tmp_path, text):
+    plant, mech = in_drake(tmp_path, text)
+    context, layout = plant.CreateDefaultContext(), lw.convert.drake_layout(mech, plant)
+    for q, v, tau in states(mech, 3):
+        plant.SetPositions(context, layout.q_to(q))
+        plant.SetVelocities(context, layout.v_to(q, v))
+        port = plant.get_applied_generalized_force_input_port()
+        port.FixValue(context, layout.force_to(q, tau))
+        theirs = plant.EvalTimeDerivatives(context).CopyToVector()[plant.num_positions() :]
+        ours = lw.forward_dynamics(mech, q, v, tau)
+        size = np.abs(theirs).max()
+        np.testing.assert_allclose(layout.vdot_to(q, v, ours), theirs, atol=1e-10 * size)
+        np.testing.assert_allclose(layout.vdot_from(q, v, theirs), ours, atol=1e-10 * size)
+
+
+def test_accelerations_of_a_follower_that_the_other_side_lacks():
+    b = lw.Builder("cam").body("shin", "world", lw.Pin(), hinge_name="knee")
+    b.body("tappet", "shin", lw.Prismatic(), hinge_name="lift")
+    b.couple("cam", "lift", {"knee": (0.5, -0.3, 0.2)}, offset=0.1)
+    mech = b.build()
+    layout = lw.convert.pinocchio_layout(mech, FakeModel())
+    q, knee = mech.couple(np.array([0.7, 0.0])), mech.v_slice("knee")
+    v = layout.v_from(q, np.array([1.3]))
+    vdot = layout.vdot_from(q, v, np.array([-0.4]))
+    assert vdot[knee] == -0.4
+    x = 0.7  # the second derivative in time of 0.5 x - 0.3 x² + 0.2 x³
+    slope, curvature = 0.5 - 0.6 * x + 0.6 * x**2, -0.6 + 1.2 * x
+    np.testing.assert_allclose(vdot[mech.v_slice("lift")], slope * -0.4 + curvature * 1.3**2)
 
 
 class FakeJoint:

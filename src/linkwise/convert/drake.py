@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.convert.layout import (
-    ANGULAR_FIRST,
-    BALL_RPY,
-    FREE_WORLD,
-    PLANAR_IN_PARENT,
-    SAME,
-    Foreign,
-    Layout,
-    Rule,
-    matched,
-)
+from linkwise.convert.layout import ANGULAR_FIRST, Foreign, Layout, matched
+from linkwise.convert.rule import BALL_RPY, FREE_WORLD, PLANAR_IN_PARENT, SAME, Rule
 from linkwise.model.mechanism import Mechanism
 
 

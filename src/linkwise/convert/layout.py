@@ -4,6 +4,8 @@ All maps between velocities are orthogonal (permutations and rotations), so gene
 converted by the same map: the power tau · v is the same number in both layouts. A coordinate that
 follows others and that the other side leaves out is reduced to them: its velocity is theirs times
 the slopes of the coupling, and its force is added to theirs times the same slopes.
+
+Accelerations are the rates of velocities; the rule of a hinge says what its turning axes add.
 """
 
 from __future__ import annotations
@@ -13,26 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.convert.rule import Rule
 from linkwise.errors import FrameError, ShapeError
 from linkwise.model.body import Coupling
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import split_coordinate
-from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, floats
-
-Map = Callable[[Array], Array]
-MapAt = Callable[[Array, Array], Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How one hinge is arranged elsewhere: q both ways, and v both ways at our coordinates q."""
-
-    name: str
-    q_to: Map
-    q_from: Map
-    v_to: MapAt
-    v_from: MapAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +100,34 @@ class Layout:
         out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.mech.nv))
         for part in self.parts:
             out[..., part.v_here] = part.rule.v_from(q[..., part.q_here], v[..., part.v_there])
+        return out
+
+    def vdot_to(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
+        """Our accelerations v̇ (..., nv) in the other layout; q and v are in ours.
+
+        They are the rates of the other side's velocities: where those are in axes that do not
+        turn with the body, as in the free joints of MuJoCo and Drake, ω × v is added.
+        """
+        q, v = self.mech.check_q(q), self.mech.check_v(v)
+        return self._v_to(q, self.mech.check_v(vdot, "vdot") + self._turning(v))
+
+    def vdot_from(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
+        """The other library's accelerations in our layout; q and v are in ours."""
+        q, v = self.mech.check_q(q), self.mech.check_v(v)
+        out = self._v_from(q, self._checked(vdot, self.nv, "vdot")) - self._turning(v)
+        for coupling in self.reduced:
+            follow = _in_v(self.mech, coupling.dependent)
+            known = {name: q[..., self.mech.coordinate(name)] for name, _ in coupling.terms}
+            bends = coupling.curvatures(known)
+            at = {name: _in_v(self.mech, name) for name in bends}
+            bent = sum(bend * v[..., at[name]] ** 2 for name, bend in bends.items())
+            out[..., follow] = bent + sum(s * out[..., i] for i, s in self._slopes(q, coupling))
+        return out
+
+    def _turning(self, v: Array) -> Array:
+        out = np.zeros_like(v)
+        for part in self.parts:
+            out[..., part.v_here] = part.rule.turning(v[..., part.v_here])
         return out
 
     def _slopes(self, q: Array, coupling: Coupling) -> list[tuple[int, Array]]:
@@ -284,96 +300,3 @@ def _is_rate(mech: Mechanism, name: str) -> bool:
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "none"
-
-
-# ------------------------------------------------------------------------------------ rules
-
-
-def _same(x: Array) -> Array:
-    return x
-
-
-def _same_at(q: Array, x: Array) -> Array:
-    del q
-    return x
-
-
-def _turned(q: Array, x: Array, *, back: bool = False) -> Array:
-    rot = quaternion.to_matrix(q[..., :4])
-    rot = np.swapaxes(rot, -1, -2) if back else rot
-    return (rot @ x[..., None])[..., 0]
-
-
-def _parts(order: Sequence[int]) -> tuple[Map, Map]:
-    forth, back = list(order), np.argsort(order)
-    return (lambda x: x[..., forth]), (lambda x: x[..., back])
-
-
-SAME = Rule("same", _same, _same, _same_at, _same_at)
-
-COS_SIN = Rule(
-    "angle as (cos, sin)",
-    lambda q: np.concatenate([np.cos(q), np.sin(q)], axis=-1),
-    lambda q: np.arctan2(q[..., 1:], q[..., :1]),
-    _same_at,
-    _same_at,
-)
-
-PLANAR_COS_SIN = Rule(
-    "angle as (cos, sin)",
-    lambda q: np.concatenate([q[..., :2], np.cos(q[..., 2:]), np.sin(q[..., 2:])], axis=-1),
-    lambda q: np.concatenate([q[..., :2], np.arctan2(q[..., 3:], q[..., 2:3])], axis=-1),
-    _same_at,
-    _same_at,
-)
-
-
-def _in_plane(q: Array, v: Array, sign: float) -> Array:
-    c, s = np.cos(q[..., 2]), sign * np.sin(q[..., 2])
-    x, y = c * v[..., 0] - s * v[..., 1], s * v[..., 0] + c * v[..., 1]
-    return np.stack(np.broadcast_arrays(x, y, v[..., 2]), axis=-1)
-
-
-PLANAR_IN_PARENT = Rule(
-    "velocity in the parent's axes",
-    _same,
-    _same,
-    lambda q, v: _in_plane(q, v, 1.0),
-    lambda q, v: _in_plane(q, v, -1.0),
-)
-
-BALL_XYZW = Rule("quaternion x y z w", *_parts((1, 2, 3, 0)), _same_at, _same_at)
-
-BALL_RPY = Rule(
-    "roll, pitch, yaw; velocity in the parent's axes",
-    lambda q: rotation.rpy_of(quaternion.to_matrix(q)),
-    lambda q: quaternion.from_matrix(rotation.rpy(q[..., 0], q[..., 1], q[..., 2])),
-    _turned,
-    lambda q, v: _turned(q, v, back=True),
-)
-
-FREE_LINEAR_FIRST = Rule(
-    "position, quaternion x y z w; v = (linear, angular) in body axes",
-    *_parts((4, 5, 6, 1, 2, 3, 0)),
-    lambda q, v: v[..., [3, 4, 5, 0, 1, 2]],
-    lambda q, v: v[..., [3, 4, 5, 0, 1, 2]],
-)
-
-FREE_MIXED = Rule(
-    "position, quaternion w x y z; v = (linear in world axes, angular in body axes)",
-    *_parts((4, 5, 6, 0, 1, 2, 3)),
-    lambda q, v: np.concatenate(np.broadcast_arrays(_turned(q, v[..., 3:]), v[..., :3]), axis=-1),
-    lambda q, v: np.concatenate(
-        np.broadcast_arrays(v[..., 3:], _turned(q, v[..., :3], back=True)), axis=-1
-    ),
-)
-
-FREE_WORLD = Rule(
-    "quaternion w x y z, position; v = (angular, linear) in world axes",
-    _same,
-    _same,
-    lambda q, v: np.concatenate([_turned(q, v[..., :3]), _turned(q, v[..., 3:])], axis=-1),
-    lambda q, v: np.concatenate(
-        [_turned(q, v[..., :3], back=True), _turned(q, v[..., 3:], back=True)], axis=-1
-    ),
-)

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.convert.layout import (
-    ANGULAR_FIRST,
-    FREE_MIXED,
-    LINEAR_FIRST,
-    SAME,
-    Foreign,
-    Layout,
-    Rule,
-    matched,
-)
+from linkwise.convert.layout import ANGULAR_FIRST, LINEAR_FIRST, Foreign, Layout, matched
+from linkwise.convert.rule import FREE_MIXED, SAME, Rule
 from linkwise.model.mechanism import Mechanism
 
 KINDS = {0: ("free", 7, 6), 1: ("ball", 4, 3), 2: ("slide", 1, 1), 3: ("hinge", 1, 1)}

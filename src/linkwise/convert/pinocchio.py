@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.convert.layout import (
-    BALL_XYZW,
-    COS_SIN,
-    FREE_LINEAR_FIRST,
-    LINEAR_FIRST,
-    PLANAR_COS_SIN,
-    SAME,
-    Foreign,
-    Layout,
-    Rule,
-    matched,
-)
+from linkwise.convert.layout import LINEAR_FIRST, Foreign, Layout, matched
+from linkwise.convert.rule import BALL_XYZW, COS_SIN, FREE_LINEAR_FIRST, PLANAR_COS_SIN, SAME, Rule
 from linkwise.model.mechanism import Mechanism
 
 

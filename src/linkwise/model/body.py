@@ -144,3 +144,14 @@ class Coupling:
                 power = power * independent[name]
             found[name] = slope
         return found
+
+    def curvatures(self, independent: dict[str, Array]) -> dict[str, Array]:
+        """Second derivative by each independent one: Σ_i i (i - 1) c_i q^(i-2)."""
+        found = dict[str, Array]()
+        for name, coefficients in self.terms:
+            curvature, power = np.zeros(np.shape(independent[name])), 1.0
+            for i, c in enumerate(coefficients[1:], start=2):
+                curvature = curvature + i * (i - 1) * c * power
+                power = power * independent[name]
+            found[name] = curvature
+        return found
