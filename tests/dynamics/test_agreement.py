@@ -6,6 +6,7 @@ entry of a quantity.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from tools import agreement
 from tools.corpus import find_mjcf, find_urdf
 
 import linkwise as lw
+from linkwise.model.derived import replaced
 from tests.oracles import dense_quantity, mujoco_quantity, pinocchio_quantity
+from tests.oracles.agreement_case import urdf_case
 from tests.oracles.compared_quantity import BOUND, Quantity, apart, compared
 from tests.oracles.interpreted import Interpreted, interpreted
 
@@ -103,6 +106,49 @@ def test_a_wrong_value_is_seen():
         "one", "one", "two", lambda it: 1.0, lambda it: 1.1, truth=lambda it: np.longdouble(1.0)
     )
     assert not unexplained(compared((blamed,), None, "any"))
+
+
+def test_small_changes_of_the_robot_are_seen():
+    """A few parts in a billion: longer by that, every pose and Jacobian differs; heavier, forces.
+
+    It shows that what differences are measured by is not so large that all would pass.
+    """
+    path = next(path for file, path in URDF.items() if file.endswith("/panda.urdf"))
+    with interpreted():
+        it = urdf_case(path, free=False)
+        plain = it.mech
+        it.mech = _changed(plain, lambda b: replace(b, inboard=_longer(b.inboard)))
+        moved = {one.quantity for one in compared(pinocchio_quantity.TABLE, it, "") if _over(one)}
+        it.mech = _changed(plain, lambda b: replace(b, inertia=_heavier(b.inertia)))
+        heavy = {one.quantity for one in compared(pinocchio_quantity.TABLE, it, "") if _over(one)}
+    every = {q.name for q in pinocchio_quantity.TABLE}
+    assert moved == every
+    assert every - heavy == {q.name for q in pinocchio_quantity.TABLE if q.ours in MASSLESS}
+
+
+MASSLESS = {
+    *("forward_kinematics", "relative_pose", "body_velocity", "node_velocity", "jacobian"),
+    *("jacobian_dot", "jacobian_dot_v", "equivalent_force", "body_accelerations"),
+    *("node_acceleration(kind='spatial')", "node_acceleration(kind='classical')"),
+}
+"""What does not change when bodies are heavier."""
+
+
+def _over(one: Any) -> bool:
+    return one.apart > BOUND
+
+
+def _longer(pose: lw.Pose) -> lw.Pose:
+    return lw.Pose(pose.rot, pose.p * (1.0 + 1e-8))
+
+
+def _heavier(inertia: lw.SpatialInertia) -> lw.SpatialInertia:
+    more = 1.0 + 1e-8
+    return lw.SpatialInertia(inertia.mass * more, inertia.h * more, inertia.J * more)
+
+
+def _changed(mech: lw.Mechanism, how: Any) -> lw.Mechanism:
+    return replaced(mech, bodies=tuple(how(body) for body in mech.bodies))
 
 
 def test_the_interpreter_is_what_runs():
