@@ -11,7 +11,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.family import lyapunov, riccati
 from linkwise.dynamics.diagonal_quantity import articulated_inertia_rate, hinge_inertia_rate
 from linkwise.dynamics.hinge_root import hinge_root
-from linkwise.errors import LoweringError, ModelError, ShapeError
+from linkwise.errors import LoweringError, ModelError, ShapeError, TroubleWarning
 from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state, states, tree
@@ -243,3 +243,21 @@ def test_long_chains_take_loops():
     close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
     c = lw.diagonal_coriolis(mech, q, nu)
     close(nu @ c, 0.0, 1e-11, scale=float(np.abs(nu) @ np.abs(c)))
+
+
+def test_gravity_asks_more_of_a_configuration_than_the_coupling_does():
+    """Which way is down matters to gravity alone: without that angle its rows are NaN, and told."""
+    box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    off = box.moved(lw.Pose.translation((0.1, 0.0, 0.2)))
+    mech = lw.Builder("top").body("top", hinge=lw.Spherical(), inertia=off).build()
+    q = np.stack([mech.random(seed=i) for i in range(3)])
+    q[1] *= 1.3
+    nu, tau = np.random.default_rng(0).standard_normal((2, 3, 3))
+    with pytest.warns(TroubleWarning, match="row 1: the quaternion"):
+        found = lw.diagonal_dynamics(mech, q, nu, tau)
+    assert np.isnan(found).any(axis=1).tolist() == [False, True, False]
+    status = np.zeros(3, dtype=np.int32)
+    lw.diagonal_dynamics(mech, q, nu, tau, status=status)
+    assert (status != 0).tolist() == [False, True, False]
+    with pytest.raises(ModelError, match="quaternion"):
+        lw.diagonal_dynamics(mech, q[1], nu[1], tau[1])

@@ -163,7 +163,7 @@ def test_tip_force_correction(frame):
 
 def test_tip_force_correction_asks_for_a_force():
     mech = tree("no armature")
-    with pytest.raises(ModelError, match="was given no force"):
+    with pytest.raises(ModelError, match="no force was given"):
         lw.tip_force_correction(mech, mech.neutral(), {})
 
 

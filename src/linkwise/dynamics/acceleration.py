@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Nodes, Status, kernel, pushed
+from linkwise.dynamics.kernels import Nodes, Status, called, kernel, pushed
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
@@ -76,12 +76,12 @@ def body_accelerations(
     asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
     arrays = {"q": q, "v": v, **given}
     if "tau" not in given:
-        rows = _called(mech, "body_accelerations", (), "node", arrays, asked)
+        rows = called(kernel(mech, "body_accelerations"), arrays, asked)
     elif forces:
         name = "body_accelerations_of_forces_with_forces"
         rows = pushed(mech, name, arrays, forces, frame, asked)
     else:
-        rows = _called(mech, "body_accelerations_of_forces", (), "node", arrays, asked)
+        rows = called(kernel(mech, "body_accelerations_of_forces"), arrays, asked)
     return six_each(rows, out)
 
 
@@ -149,16 +149,16 @@ def node_acceleration(
         rows = _pushed_nodes(mech, names, arrays, forces, frame, asked)
     else:
         name = "node_acceleration" + ("_of_forces" if "tau" in given else "")
-        rows = _called(mech, name, names, frame, arrays, asked)
+        rows = called(kernel(mech, name, names, frame=frame), arrays, asked)
     if kind == "spatial" or (kind == "rate" and frame == "node"):
         return rows
     moving = kernel(mech, "node_velocity", names, frame=frame)
-    if rows.ndim == 1:
+    if rows.ndim == 1 and status is None:
         V = moving(q, v)
     else:  # trouble was told above
         lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
         V = moving(q, v, status=np.empty(lead, dtype=np.int32))
-    each, V = rows.reshape(*rows.shape[:-1], -1, 6), V.reshape(*V.shape[:-1], -1, 6)
+    each, V = six_each(rows), six_each(V)
     each[..., 3:] += cross(V[..., :3], V[..., 3:])
     return rows
 
@@ -185,19 +185,6 @@ def _cause(
         return {"vdot": vdot}
     assert tau is not None
     return {"tau": tau}
-
-
-def _called(
-    mech: Mechanism,
-    name: str,
-    nodes: tuple[str, ...],
-    frame: Frame,
-    arrays: Mapping[str, Any],
-    asked: Mapping[str, Any],
-) -> Array:
-    found = kernel(mech, name, nodes, frame=frame)
-    options = {key: value for key, value in asked.items() if value is not None}
-    return found(*(arrays[name] for name in found.arguments), **options)
 
 
 def _pushed_nodes(

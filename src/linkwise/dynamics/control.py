@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwise.dynamics.energy import kinetic_energy
 from linkwise.dynamics.inverse_dynamics import gravity_force, inverse_dynamics
-from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.kernels import called, kernel
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -160,7 +160,7 @@ def wen_bayard(
     }
     found = kernel(mech, "two_velocity_dynamics")
     pull = _pull(mech, q, v, q_d, v_d, kp, kv)
-    return pull + found(*(arrays[name] for name in found.arguments))
+    return pull + called(found, arrays, {})
 
 
 def tracking_energy(

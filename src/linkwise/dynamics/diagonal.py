@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.hinge_root import HingeBlocks, hinge_blocks, hinge_root
-from linkwise.dynamics.inverse_dynamics import gravity_force
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, kernel, put
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -57,7 +57,7 @@ def diagonal_velocity(
     """
     v = _vector(mech, q, v, "v")
     colored = kernel(mech, "colored_velocity")(q, v, status=status, threads=threads)
-    return _put(hinge_root(mech, _array(q)).star_times(colored), out)
+    return put(hinge_root(mech, _array(q)).star_times(colored), out)
 
 
 def velocity_from_diagonal(
@@ -117,7 +117,7 @@ def innovations(
     """
     tau = _vector(mech, q, tau, "tau")
     whitened = kernel(mech, "whitened_force")(q, tau, status=status, threads=threads)
-    return _put(hinge_root(mech, _array(q)).inverse().times(whitened), out)
+    return put(hinge_root(mech, _array(q)).inverse().times(whitened), out)
 
 
 def force_from_innovations(
@@ -181,8 +181,8 @@ def diagonal_coriolis(
         c (nv,) or (batch, nv) [√(kg) m/s²].
     """
     nu, q = _vector(mech, q, nu, "nu"), _array(q)
-    inverse = hinge_root(mech, q).inverse()
-    return _put(_coriolis(mech, q, nu, inverse, status, threads), out)
+    inverse, codes = hinge_root(mech, q).inverse(), Codes(status, q, nu)
+    return put(codes.told(_coriolis(mech, q, nu, inverse, codes, threads)), out)
 
 
 def _coriolis(
@@ -190,14 +190,14 @@ def _coriolis(
     q: Array,
     nu: Array,
     inverse: HingeBlocks,
-    status: Status | None,
+    codes: Codes,
     threads: int | None,
 ) -> Array:
     """c, with s⁻¹ given."""
     colored = inverse.star_times(nu)
-    v = kernel(mech, "whitened_velocity")(q, colored, status=status, threads=threads)
-    codes = np.zeros(v.shape[:-1], dtype=np.int32)  # the call before has told what there is to tell
-    force = kernel(mech, "diagonal_coriolis_force")(q, v, status=codes, threads=threads)
+    v = codes.run(kernel(mech, "whitened_velocity"), q, colored, threads=threads)
+    told = np.zeros(v.shape[:-1], dtype=np.int32)  # the call before has told what there is to tell
+    force = kernel(mech, "diagonal_coriolis_force")(q, v, status=told, threads=threads)
     found = inverse.times(force)
     if any(place.shape[1] > 1 for place in inverse.places):
         rate = hinge_blocks(mech, "hinge_inertia_rate_product", q, v)
@@ -237,12 +237,12 @@ def diagonal_dynamics(
         ν̇ (nv,) or (batch, nv) [√(kg) m/s²].
     """
     nu, tau, q = _vector(mech, q, nu, "nu"), _vector(mech, q, tau, "tau"), _array(q)
-    inverse = hinge_root(mech, q).inverse()
-    c = _coriolis(mech, q, nu, inverse, status, threads)
-    force = tau - gravity_force(mech, q, status=np.zeros(q.shape[:-1], dtype=np.int32))
-    codes = np.zeros(force.shape[:-1], dtype=np.int32)  # as in c
-    whitened = kernel(mech, "whitened_force")(q, force, status=codes, threads=threads)
-    return _put(inverse.times(whitened) - c, out)
+    inverse, codes = hinge_root(mech, q).inverse(), Codes(status, q, nu, tau)
+    c = _coriolis(mech, q, nu, inverse, codes, threads)
+    # Gravity asks more of q than c does: which way is down.
+    force = tau - codes.run(kernel(mech, "gravity_force"), q, threads=threads)
+    whitened = codes.run(kernel(mech, "whitened_force"), q, force, threads=threads)
+    return put(codes.told(inverse.times(whitened) - c), out)
 
 
 def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array:
@@ -259,13 +259,3 @@ def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array
 
 def _array(q: ArrayLike) -> Array:
     return floats(q, "q")
-
-
-def _put(found: Array, out: Array | None) -> Array:
-    """The result, in the array that was asked for."""
-    if out is None:
-        return found
-    if out.shape != found.shape:
-        raise ShapeError(f"out has shape {out.shape}; it must be {found.shape}.")
-    out[...] = found
-    return out

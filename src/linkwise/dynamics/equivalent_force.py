@@ -7,6 +7,7 @@ from typing import Any
 
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Status, kernel, pushed, side_by_side
+from linkwise.dynamics.stacked import six_each
 from linkwise.dynamics.viewpoint import check, viewpoint
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -115,7 +116,7 @@ def _of_forces(
     stacked = side_by_side(forces, nodes)
     codes = Codes(options.get("status"), q, stacked)
     at = viewpoint(mech, q, nodes, frame, about, codes)
-    f = at.to_node(stacked.reshape(*stacked.shape[:-1], -1, 6)).reshape(*codes.lead, 6 * len(nodes))
+    f = at.to_node(six_each(stacked)).reshape(*codes.lead, 6 * len(nodes))
     if codes.lead != ():
         f[codes.bad] = 0.0  # of these the poses have told already
     found = kernel(mech, name, nodes, frame="world")

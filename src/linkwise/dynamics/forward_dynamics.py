@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from linkwise.dynamics.kernels import Status, kernel, pushed
 from linkwise.dynamics.open_chain_quantity import METHODS
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -128,11 +128,6 @@ def tip_force_correction(
         ShapeError: An array does not fit; says which.
         UnknownNameError: A node that the mechanism does not have.
     """
-    if not forces:
-        raise ModelError(
-            "tip_force_correction was given no force; it takes a dictionary of node names and "
-            "(moment, force) each, like {'hand': [0, 0, 0, 0, 0, 10]}."
-        )
     asked = {"out": out, "status": status, "threads": threads}
     return pushed(mech, "tip_force_correction", {"q": q}, forces, frame, asked)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwise.dynamics.kernels import Status, kernel, pushed
+from linkwise.dynamics.kernels import Status, called, kernel, pushed
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
@@ -79,7 +79,5 @@ def hinge_forces(
     if forces:
         rows = pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
     else:
-        kern = mech.kept.get(name) or kernel(mech, name)
-        options = {key: value for key, value in asked.items() if value is not None}
-        rows = kern(*(arrays[argument] for argument in kern.arguments), **options)
+        rows = called(kernel(mech, name), arrays, asked)
     return six_each(rows, out)

@@ -16,7 +16,7 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.role import Composite
 from linkwise.algebra.selection import selection
 from linkwise.algebra.space import BODY, JOINT
-from linkwise.dynamics.kernels import Status, side_by_side
+from linkwise.dynamics.kernels import Status, called, side_by_side
 from linkwise.dynamics.open_chain_quantity import pushing
 from linkwise.dynamics.quantity import FRAMES, Frame
 from linkwise.errors import ModelError, ShapeError
@@ -109,10 +109,7 @@ def hybrid_dynamics(
     }
     if forces:
         given["f"] = side_by_side(forces, nodes)
-    asked = {"status": status, "threads": threads}
-    options: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    found = choice.kernel
-    result = found(*[given[name] for name in found.arguments], **options)
+    result = called(choice.kernel, given, {"status": status, "threads": threads})
     motion, force = given["vdot"], given["tau"]  # arrays of our own
     if motion.shape == force.shape == result.shape:
         np.copyto(motion, result, where=choice.driven)
@@ -323,7 +320,7 @@ def _entries(
                 f"{what} has shape {array.shape}; it must be ({mech.nv},) or (batch, {mech.nv})."
             )
         return np.where(used, array, 0.0)
-    parts, batch = dict[str, Any](), 0
+    parts, batch = dict[str, Any](), -1  # rows, once they are known
     for name, value in cast("Mapping[str, Any]", given).items():
         nv = places[name].stop - places[name].start
         if nv == 1 and type(value) is float:
@@ -337,14 +334,14 @@ def _entries(
                 f"{what} of hinge {name!r} has shape {part.shape}; it must be {number}({nv},) or "
                 f"(batch, {nv})."
             )
-        if part.ndim == 2 and batch not in (0, len(part)):
+        if part.ndim == 2 and batch not in (-1, len(part)):
             raise ShapeError(
                 f"{what} of hinge {name!r} has {len(part)} rows, others have {batch}; one batch "
                 "for all is wanted."
             )
         batch = len(part) if part.ndim == 2 else batch
         parts[name] = part
-    out = np.zeros((batch, mech.nv) if batch else mech.nv)
+    out = np.zeros((batch, mech.nv) if batch >= 0 else mech.nv)
     for name, part in parts.items():
         out[..., places[name]] = part
     return out

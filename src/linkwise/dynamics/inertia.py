@@ -103,8 +103,9 @@ def log_det_mass_matrix(
     D = _called(mech, "hinge_inertia", q, status=status, threads=threads)
     freedoms = [body.hinge.nv for body in mech.bodies]
     most = D.shape[-1]
-    ones = np.stack([np.diag([float(i >= nv) for i in range(most)]) for nv in freedoms])
-    whole = D + ones  # on the diagonal, where hinges have fewer freedoms than others
+    ones = [[float(i >= nv) for i in range(most)] for nv in freedoms]
+    blank = np.reshape(ones, (len(freedoms), most))  # where hinges have fewer freedoms than others
+    whole = D + blank[..., None] * np.eye(most)
     with np.errstate(invalid="ignore"):  # rows in trouble are NaN, and told of by the kernel
         _, log = np.linalg.slogdet(whole)
     return log.sum(axis=-1)[()]

@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.kernels import Nodes, Status, kernel, put
 from linkwise.dynamics.kinematics import jacobian
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -66,8 +66,4 @@ def jacobian_gram(
         return found(q, out=out, status=status, threads=threads)
     J = jacobian(mech, q, node, frame=frame, about=about, status=status, threads=threads)
     J_T = np.swapaxes(J, -1, -2)
-    left, right = (J, J_T) if of == "rows" else (J_T, J)
-    shape = (*J.shape[:-2], left.shape[-2], right.shape[-1])
-    if out is not None and out.shape != shape:
-        raise ShapeError(f"out has shape {out.shape}; it must be {shape}.")
-    return np.matmul(left, right, out=out)
+    return put(J @ J_T if of == "rows" else J_T @ J, out)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
 from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN
 from linkwise.dynamics.quantity import Frame, expression
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -74,14 +74,33 @@ def pushed(
 ) -> Array:
     """A quantity with forces at nodes, which are one array f of the kernel."""
     nodes = tuple(sorted(forces))  # one kernel whatever the order
-    found = kernel(mech, name, nodes, frame=frame)
     given = {**arrays, "f": side_by_side(forces, nodes)}
+    return called(kernel(mech, name, nodes, frame=frame), given, options)
+
+
+def called(found: Kernel, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Array:
+    """A kernel on those of the arrays that it takes; without options, the quick way."""
     asked = {key: value for key, value in options.items() if value is not None}
-    return found(*[given[name] for name, _ in found.signature.inputs], **asked)
+    return found(*[arrays[name] for name in found.arguments], **asked)
+
+
+def put(found: Array, out: Array | None) -> Array:
+    """A result that was made by more than a kernel, in the array that was asked for."""
+    if out is None:
+        return found
+    if np.shape(out) != found.shape or not isinstance(out, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ShapeError(f"out has shape {np.shape(out)}; it must be an array {found.shape}.")
+    out[...] = found
+    return out
 
 
 def side_by_side(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
     """The forces side by side (6 k,) or (batch, 6 k)."""
+    if not names:
+        raise ModelError(
+            "no force was given: forces is a dictionary of node names and (moment, force) each, "
+            "like {'hand': [0, 0, 0, 0, 0, 10]}."
+        )
     parts = [floats(forces[name], f"the force on {name!r}") for name in names]
     if len(parts) == 1 and parts[0].shape == (6,):
         return parts[0]

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, kernel, put
 from linkwise.dynamics.whole_inertia import whole_inertia
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -135,9 +135,10 @@ def _gathered(
     rows = kernel(mech, name)(*arrays, status=status, threads=threads)
     columns = rows.shape[-1:] if name == "momentum_matrix" else ()
     lead = rows.shape[: rows.ndim - 1 - len(columns)]
-    whole = rows.reshape(*lead, -1, 6, *columns).sum(axis=len(lead))
+    roots = rows.shape[len(lead)] // 6
+    whole = rows.reshape(*lead, roots, 6, *columns).sum(axis=len(lead))
     if not (isinstance(about, str) and about == "world"):
-        point = _point(mech, arrays[0], about, threads)
+        point = _point(mech, arrays[0], about, threads, lead)
         if columns:  # of each column
             turned = np.swapaxes(whole, -1, -2)
             point = point[..., None, :]
@@ -146,15 +147,13 @@ def _gathered(
         angular = turned[..., :3] - cross(point, turned[..., 3:])
         moved = np.concatenate([angular, np.broadcast_to(turned[..., 3:], angular.shape)], axis=-1)
         whole = np.swapaxes(moved, -1, -2) if columns else moved
-    if out is None:
-        return np.ascontiguousarray(whole)
-    if np.shape(out) != whole.shape:
-        raise ShapeError(f"out has shape {np.shape(out)}; it must be {whole.shape}.")
-    out[...] = whole
-    return out
+    return put(np.ascontiguousarray(whole), out)
 
 
-def _point(mech: Mechanism, q: ArrayLike, about: About, threads: int | None) -> Array:
+def _point(
+    mech: Mechanism, q: ArrayLike, about: About, threads: int | None, lead: tuple[int, ...]
+) -> Array:
+    """Where the point is in the world (3,) or (batch, 3)."""
     if isinstance(about, str):
         if about != "com":
             raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
@@ -164,4 +163,8 @@ def _point(mech: Mechanism, q: ArrayLike, about: About, threads: int | None) -> 
     point = floats(cast("ArrayLike", about), "about")
     if point.ndim not in (1, 2) or point.shape[-1] != 3:
         raise ShapeError(f"about has shape {point.shape}; a point is (3,) or (batch, 3).")
+    if point.ndim == 2 and lead and 1 != len(point) != lead[0] != 1:
+        raise ShapeError(f"about has {len(point)} rows; there are {lead[0]} states.")
+    if not np.isfinite(point).all():
+        raise ModelError("about is not finite.")
     return point

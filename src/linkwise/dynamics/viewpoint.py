@@ -24,6 +24,7 @@ import numpy as np
 
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, kernel
+from linkwise.dynamics.stacked import six_each
 from linkwise.errors import UnknownNameError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -115,7 +116,7 @@ def viewpoint(
 ) -> Viewpoint:
     """Where F and P are, seen from each node, at q; NaN where q is no configuration."""
     rows = codes.run(kernel(mech, "node_poses", _with_ends(nodes, frame, about)), q)
-    poses = rows.reshape(*rows.shape[:-1], -1, 3, 4)
+    poses = rows.reshape(*rows.shape[:-1], rows.shape[-1] // 12, 3, 4)
     rot, p = poses[..., :-2, :, :3], poses[..., :-2, :, 3]
     if frame != "node":
         rot = np.broadcast_to(poses[..., -2:-1, :, :3], rot.shape)
@@ -135,7 +136,7 @@ def motion(
     """How F and P move in the world while the joints move with v."""
     every = _with_ends(nodes, frame, about)
     rows = codes.run(kernel(mech, "node_velocity", every, frame="world"), q, v)
-    V = rows.reshape(*rows.shape[:-1], -1, 6)
+    V = six_each(rows)
     own = V[..., :-2, :]
     w_F = (
         own[..., :3] if frame == "node" else np.broadcast_to(V[..., -2:-1, :3], own[..., :3].shape)
