@@ -178,13 +178,11 @@ def shown(number: float, form: str) -> str:
 
 
 def minverse_route(model: pin.Model, rows: list[int], columns: list[int]) -> Route:
-    """All of the inverse; the upper triangle is what Pinocchio fills."""
-    data = model.createData()
-    low = np.minimum.outer(rows, columns)
-    high = np.maximum.outer(rows, columns)
+    """All of the inverse, and the block out of it."""
+    data, block = model.createData(), np.ix_(rows, columns)
 
     def route(q: Array) -> Array:
-        return np.asarray(pin.computeMinverse(model, data, q))[low, high]
+        return pin.computeMinverse(model, data, q)[block]
 
     return route
 
