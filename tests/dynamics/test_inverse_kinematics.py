@@ -383,6 +383,62 @@ def test_no_configuration_breaks_the_bounds(seed):
                 assert span.least - 1e-9 <= far <= span.most + 1e-9
 
 
+def test_a_held_base_is_no_way_to_come_nearer():
+    """With its base free nothing is out of reach; held it is the first link of a fixed robot."""
+    q0 = HUMANOID.random(3)
+    base = HUMANOID.bodies[0].hinge_name
+    target = {"left_hand": np.array([3.0, 0.0, 1.0])}
+    assert inverse_kinematics(HUMANOID, target, q0, restarts=0).reached
+    found = inverse_kinematics(HUMANOID, target, q0, hold=[base], restarts=0)
+    assert found.reason.startswith("out of reach by at least"), found.reason
+    first = HUMANOID.bodies[reach.path(HUMANOID, HUMANOID.node("left_hand").body)[1]]
+    assert f"from the hinge {first.hinge_name!r}" in found.reason
+    proved = float(found.reason.split("at least ")[1].split(" m")[0])
+    assert proved <= found.position_error["left_hand"] + 1e-3  # three digits are printed
+
+
+def test_each_row_of_a_batch_is_held_where_it_is():
+    """The slide is held: from 0.0 the target is beyond the arm, from 1.5 it is not."""
+    b = lw.Builder("gantry")
+    b.body("car", hinge=lw.Prismatic((1, 0, 0)))
+    b.body("arm", parent="car", hinge=lw.Pin((0, 0, 1)))
+    mech = b.build().with_node("tip", "arm", (1.0, 0.0, 0.0))
+    q0 = np.array([[0.0, 0.3], [1.5, 0.3], [0.2, -0.4]])
+    asked = Target(position=[(2.0, 0.0, 0.0), (2.5, 0.0, 0.0), (2.0, 0.0, 0.0)])
+    found = inverse_kinematics(mech, {"tip": asked}, q0, hold=["car"])
+    assert found.reached.tolist() == [False, True, False]
+    np.testing.assert_array_equal(found.q[:, 0], q0[:, 0])
+    text = "'tip' can be at most 1 m from the hinge 'arm', and the target is {} m away"
+    for i, far in ((0, "2"), (2, "1.8")):
+        assert text.format(far) in found.reasons[i], found.reasons[i]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_configuration_breaks_the_bounds_with_hinges_held(seed):
+    mech = lw.models.random_tree(7, seed)
+    rng = np.random.default_rng(seed)
+    held = [k for k in range(7) if mech.bodies[k].hinge.nv and rng.random() < 0.5]
+    at = mech.random(seed)
+    stiff = reach.with_held(mech, held, at)
+    names = [body.name for body in mech.bodies]
+    for _ in range(20):
+        q = mech.random(rng)
+        for k in held:
+            part = slice(*mech.q_start[k : k + 2])
+            q[part] = at[part]
+        poses = mech.poses(q).p
+        for i, a in enumerate(names):
+            span, loose = (reach.from_ground(m, a, limits=True) for m in (stiff, mech))
+            if span is not None:
+                far = np.linalg.norm(poses[i] - span.start)
+                assert span.least - 1e-9 <= far <= span.most + 1e-9
+                assert span.most <= loose.most + 1e-9  # holding never adds reach
+            for j in range(i):
+                span = reach.between(stiff, a, names[j], limits=True)
+                far = np.linalg.norm(poses[i] - poses[j])
+                assert span.least - 1e-9 <= far <= span.most + 1e-9
+
+
 # ---------------------------------------------------------------------------------- couplings
 
 
@@ -402,6 +458,16 @@ def coupled(coefficients: tuple[float, ...] = (0.5,)) -> lw.Mechanism:
     )
     b.couple("tendon", "middle", {"knuckle": coefficients})
     return b.build().with_node("tip", "second", (0.04, 0.0, 0.0))
+
+
+def test_a_held_follower_holds_what_it_follows():
+    """Also when the search begins elsewhere: a new start must not move it."""
+    mech = coupled()
+    q = mech.couple(np.array([1.0, 0.5, 0.0]))
+    for name in ("knuckle", "middle"):
+        found = inverse_kinematics(mech, {"tip": pose(mech, q, "tip").p}, hold=[name])
+        assert not found.reached
+        np.testing.assert_array_equal(found.q[1:], 0.0)
 
 
 @pytest.mark.parametrize("coefficients", [(0.5,), (0.4, 0.1)])
@@ -503,11 +569,48 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused(case):
     make, message = BAD[case]
-    targets, options = make()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(lw.LinkwiseError, match=message):
+            targets, options = make()  # some targets cannot even be made
             inverse_kinematics(ARM, targets, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Target(), "the target asks for nothing"),
+        (lambda: Target(direction=np.zeros(3)), "direction of the target is the zero vector"),
+        (lambda: Target(direction=[(0, 0, 1), (0, 0, 0)]), "in row 1 of 2 is the zero vector"),
+        (lambda: Target(direction=(0, 0, 1), axis=(0, 0, 0)), "the axis of the target is the zero"),
+        (lambda: Target(orientation=np.eye(3), direction=(0, 0, 1)), "leave one out"),
+    ],
+)
+def test_targets_that_make_no_sense_cannot_be_made(make, message):
+    with pytest.raises(lw.LinkwiseError, match=message):
+        make()
+
+
+def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
+    batch = np.repeat(value[None], 50, axis=0)
+    batch[rows] = bad
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"'hand' in row 7 of 50 is not finite"),
+        ({"position": _spoilt(np.ones(3), [3, 9], 1e12)}, r"in row 3 of 50 \(and in 1 more\) is"),
+        ({"orientation": _spoilt(np.eye(3), [4], 0.5)}, r"in row 4 of 50 is not a rotation"),
+        ({"orientation": _spoilt(np.eye(3), [5], np.inf)}, r"in row 5 of 50 is not finite"),
+        ({"orientation": _spoilt(np.eye(4)[0], [6], 1.0)}, r"row 6 of 50 is a quat.* length 2;"),
+    ],
+)
+def test_a_bad_row_of_a_batch_is_named(asked, message):
+    with pytest.raises(lw.LinkwiseError, match=message) as info:
+        inverse_kinematics(ARM, {"hand": Target(**asked)})
+    assert len(str(info.value)) < 200
 
 
 def test_other_mechanisms_refuse_too():

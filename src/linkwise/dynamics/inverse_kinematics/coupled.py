@@ -60,6 +60,17 @@ class Couplings:
         """Followers (..., nq) that are beyond their limits."""
         return (q < self.lower) | (q > self.upper)
 
+    def held_with(self, fixed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Freedoms (nv,) that stand still if some do: what a held follower follows, and back."""
+        found = fixed.copy()
+        for coupling in reversed(self.rows):
+            if found[self.freedom[coupling.dependent]]:
+                found[[self.freedom[name] for name, _ in coupling.terms]] = True
+        for coupling in self.rows:
+            if all(found[self.freedom[name]] for name, _ in coupling.terms):
+                found[self.freedom[coupling.dependent]] = True
+        return found
+
     def _slopes(self, coupling: Coupling, q: Array) -> dict[str, Array]:
         known = {name: q[:, self.mech.coordinate(name)] for name, _ in coupling.terms}
         return coupling.slopes(known)

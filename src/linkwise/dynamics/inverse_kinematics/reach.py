@@ -8,6 +8,7 @@ not sharp where axes are not free to turn every way.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,19 @@ from linkwise.spatial.array import Array
 
 TURNING = (Pin, Spherical, Universal, Gimbal)
 """Hinges that leave their point where it is."""
+
+
+def with_held(mech: Mechanism, held: list[int], q: Array) -> Mechanism:
+    """The mechanism in which some bodies' hinges are held where q (nq,) has them.
+
+    What they joined is one body, and so one stick. Couplings and loops are left out: without them
+    more can move, and what is out of reach then is so all the more.
+    """
+    if not held:
+        return mech
+    names = [mech.bodies[k].hinge_name for k in held]
+    free = dataclasses.replace(mech, couplings=(), loops=())
+    return free.lock({name: q[mech.q_slice(name)] for name in names}).merge_locked()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,7 +64,8 @@ def inverse_kinematics(
             directions, weights and batches.
         q0: Where to begin (nq,), or (batch, nq); by default at neutral, or mid-range where that is
             outside of the limits. A solution near it is what one gets in general.
-        hold: Hinges (by their names or their bodies') that stay as they are in q0.
+        hold: Hinges (by their names or their bodies') that stay as they are in q0. One that
+            follows others holds them too.
         limits: Whether the limits of the hinges count.
         tolerance: Largest error of a target that is reached, for positions [m] and orientations
             [rad] alike, or one for each.
@@ -213,6 +214,7 @@ def _setting(
         if coupled.rows and limits:
             lower, upper = tightened(coupled, movable.lower, movable.upper)
             movable = replace(movable, lower=lower, upper=upper)
+        movable = replace(movable, fixed=coupled.held_with(movable.fixed))
         touched = {j for k in moved for j in range(*mech.v_start[k : k + 2].tolist())}
         idle = np.ones(mech.nv, dtype=bool)
         idle[[*touched, *coupled.freedom.values()]] = False

@@ -44,6 +44,9 @@ class Target:
     weight: float = 1.0
     orientation_weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_sense(self, "the target")
+
     @staticmethod
     def of(value: TargetLike, node: str) -> Target:
         """A target from a target, a pose, a position (3,) or a homogeneous matrix (4, 4)."""
@@ -205,12 +208,7 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
 def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Array | None]:
     """Position, rotation matrix and unit direction, each alone or a batch."""
     what = f"the target of {node!r}"
-    if target.orientation is not None and target.direction is not None:
-        raise ModelError(
-            f"{what} has an orientation and a direction; the orientation says all: leave one out."
-        )
-    if target.position is target.orientation is target.direction is None:
-        raise ModelError(f"{what} asks for nothing: give a position, orientation or direction.")
+    direction = _check_sense(target, what)
     for name in ("weight", "orientation_weight"):
         value = floats(getattr(target, name), f"{name} of {what}")
         if value.ndim or not 0.0 < float(value) < np.inf:
@@ -218,52 +216,82 @@ def _checked(target: Target, node: str) -> tuple[Array | None, Array | None, Arr
     position = None
     if target.position is not None:
         position = _rows(target.position, f"position of {what}")
-        if np.abs(position).max(initial=0.0) > FURTHEST:
+        far = np.abs(position).max(axis=-1)
+        if (far > FURTHEST).any():
+            row, where = _first(far > FURTHEST)
             raise ModelError(
-                f"position of {what} is {np.abs(position).max():.3g} m away from the world's "
-                f"origin; at most {FURTHEST:g} m are allowed."
+                f"position of {what}{where} is {far[row]:.3g} m away from the world's origin; at "
+                f"most {FURTHEST:g} m are allowed."
             )
-    direction = None
-    if target.direction is not None:
-        direction = _rows(target.direction, f"direction of {what}")
-        size = np.linalg.norm(direction, axis=-1, keepdims=True)
-        if not (size > 0.0).all():
-            raise ModelError(f"direction of {what} is the zero vector; it must point somewhere.")
-        direction = direction / size
     orientation = None
     if target.orientation is not None:
         orientation = _orientation(target.orientation, f"orientation of {what}")
     return position, orientation, direction
 
 
+def _check_sense(target: Target, what: str) -> Array | None:
+    """Raises for a target that asks for nothing, or for too much; gives the unit direction."""
+    if target.position is target.orientation is target.direction is None:
+        raise ModelError(f"{what} asks for nothing: give a position, orientation or direction.")
+    if target.direction is None:
+        return None
+    if target.orientation is not None:
+        raise ModelError(
+            f"{what} has an orientation and a direction; the orientation says all: leave one out."
+        )
+    unit(target.axis, f"the axis of {what}")
+    direction = _rows(target.direction, f"direction of {what}")
+    size = np.linalg.norm(direction, axis=-1, keepdims=True)
+    if not (size > 0.0).all():
+        _, where = _first(size[..., 0] == 0.0)
+        raise ModelError(f"direction of {what}{where} is the zero vector; it must point somewhere.")
+    return direction / size
+
+
+def _first(bad: NDArray[np.bool_] | np.bool_) -> tuple[tuple[int, ...], str]:
+    """The first bad row of a batch (batch,), or a value alone (); its index, and where in words."""
+    if bad.ndim == 0:
+        return (), ""
+    rows = np.flatnonzero(bad)
+    more = f" (and in {len(rows) - 1} more)" if len(rows) > 1 else ""
+    return (int(rows[0]),), f" in row {rows[0]} of {bad.size}{more}"
+
+
 def _rows(value: ArrayLike, what: str) -> Array:
-    array = _finite(value, what)
+    array = floats(value, what)
     if array.ndim not in (1, 2) or array.shape[-1] != 3:
         raise ShapeError(f"{what} has shape {array.shape}; it must be (3,) or (batch, 3).")
-    return array
+    return _finite(array, 1, what)
 
 
-def _finite(value: ArrayLike, what: str) -> Array:
-    array = floats(value, what)
-    if not np.isfinite(array).all():
-        raise ModelError(f"{what} is not finite: {np.array2string(array, threshold=12)}.")
+def _finite(array: Array, axes: int, what: str) -> Array:
+    """The array itself; raises, with the row of a batch, where it is not finite."""
+    bad = ~np.isfinite(array).all(axis=tuple(range(-axes, 0)))
+    if bad.any():
+        row, where = _first(bad)
+        raise ModelError(f"{what}{where} is not finite: {array[row].tolist()}.")
     return array
 
 
 def _orientation(value: ArrayLike, what: str) -> Array:
-    array = _finite(value, what)
+    array = floats(value, what)
     if array.ndim in (2, 3) and array.shape[-2:] == (3, 3):
-        error = float(np.max(rotation.deviation(array), initial=0.0))
-        if error > 1e-6:
+        error = np.asarray(rotation.deviation(_finite(array, 2, what)))
+        if (error > 1e-6).any():
+            row, where = _first(error > 1e-6)
             raise ModelError(
-                f"{what} is not a rotation matrix: rot^T rot differs from 1 by {error:.2g}."
+                f"{what}{where} is not a rotation matrix: rot^T rot differs from 1 by "
+                f"{error[row]:.2g}."
             )
         return array
     if array.ndim in (1, 2) and array.shape[-1] == 4:
-        size = np.linalg.norm(array, axis=-1)
-        if np.max(np.abs(size - 1.0), initial=0.0) > 1e-6:
-            worst = float(size.flat[np.argmax(np.abs(size - 1.0))])
-            raise ModelError(f"{what} is a quaternion of length {worst:.6g}; it must be 1.")
+        size = np.linalg.norm(_finite(array, 1, what), axis=-1)
+        bad = np.abs(size - 1.0) > 1e-6
+        if bad.any():
+            row, where = _first(bad)
+            raise ModelError(
+                f"{what}{where} is a quaternion of length {size[row]:.6g}; it must be 1."
+            )
         return quaternion.to_matrix(quaternion.normalise(array))
     raise ShapeError(
         f"{what} has shape {array.shape}; it must be a rotation matrix (3, 3) or a quaternion "

@@ -12,6 +12,7 @@ from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.limits import joints
 from linkwise.dynamics.inverse_kinematics.solution import in_words
 from linkwise.dynamics.inverse_kinematics.solve import Problem, Samples, solve
+from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 
@@ -21,7 +22,7 @@ def verdicts(
     """For each target the hinges that limits hold back, and the reason."""
     blocked = _blocked(problem, best)
     unlimited = _without_limits(problem, best, blocked)
-    proofs = _proofs(problem, ~best.reached)
+    proofs = _proofs(problem, best)
     reasons = list[str]()
     for i in range(len(best.q)):
         if best.reached[i]:
@@ -97,12 +98,38 @@ def _without_limits(
     return reached
 
 
-def _proofs(problem: Problem, asked: NDArray[np.bool_]) -> dict[int, str]:
+def _proofs(problem: Problem, best: Samples) -> dict[int, str]:
     """For the targets that are certainly out of reach, how far and why."""
-    goals, mech = problem.goals, problem.joints.mech
-    found = dict[int, str]()
-    if not asked.any():
+    found, mech = dict[int, str](), problem.joints.mech
+    rows = np.flatnonzero(~best.reached)
+    if not len(rows):
         return found
+    held = _held(problem)
+    at = np.array([i for k in held for i in range(*mech.q_start[k : k + 2].tolist())], np.int64)
+    # Held hinges may stand elsewhere in each row of a batch; in most they do not.
+    _, same = np.unique(best.q[rows][:, at], axis=0, return_inverse=True)
+    same = same.reshape(len(rows))  # which NumPy 2.0 gives another shape
+    for group in range(int(same.max()) + 1):
+        asked = np.zeros(len(best.q), dtype=bool)
+        asked[rows[same == group]] = True
+        stiff = reach.with_held(mech, held, best.q[asked][0])
+        _prove(found, problem, stiff, asked)
+    return found
+
+
+def _held(problem: Problem) -> list[int]:
+    """Bodies on the way to the targets whose hinges are held."""
+    mech, fixed = problem.joints.mech, problem.joints.fixed
+    ways = {k for node in problem.goals.nodes for k in reach.path(mech, mech.node(node).body)}
+    spans = {k: fixed[mech.v_start[k] : mech.v_start[k + 1]] for k in sorted(ways)}
+    return [k for k, span in spans.items() if len(span) and span.all()]
+
+
+def _prove(
+    found: dict[int, str], problem: Problem, mech: Mechanism, asked: NDArray[np.bool_]
+) -> None:
+    """Compare the distances of the targets with what the sticks of `mech` can span."""
+    goals = problem.goals
     limits = bool(problem.joints.cones) or bool(np.isfinite(problem.joints.upper).any())
     placed = [j for j in range(len(goals.nodes)) if goals.placed[j]]
     for j in placed:
@@ -116,7 +143,6 @@ def _proofs(problem: Problem, asked: NDArray[np.bool_]) -> dict[int, str]:
         far = np.linalg.norm(goals.p[:, a] - goals.p[:, b], axis=-1)
         what = f"{goals.nodes[a]!r} and {goals.nodes[b]!r} can be at most {{}} m apart"
         _compare(found, asked, far, span, what, "the targets are {} m apart")
-    return found
 
 
 def _compare(
