@@ -11,7 +11,13 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.family import lyapunov, riccati
 from linkwise.dynamics.diagonal_quantity import articulated_inertia_rate, hinge_inertia_rate
 from linkwise.dynamics.hinge_root import hinge_root
-from linkwise.errors import LoweringError, ModelError, ShapeError, TroubleWarning
+from linkwise.errors import (
+    LoweringError,
+    ModelError,
+    ShapeError,
+    SingularHingeError,
+    TroubleWarning,
+)
 from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state, states, tree
@@ -261,3 +267,22 @@ def test_gravity_asks_more_of_a_configuration_than_the_coupling_does():
     assert (status != 0).tolist() == [False, True, False]
     with pytest.raises(ModelError, match="quaternion"):
         lw.diagonal_dynamics(mech, q[1], nu[1], tau[1])
+
+
+def test_a_singular_hinge_is_named_by_all():
+    """A mass on a slide through the axis it turns about: nothing resists turning where it is."""
+    builder = lw.Builder("slide").body("arm", hinge=lw.Pin((0, 0, 1)))
+    mass_point = lw.SpatialInertia.point(2.0, (0, 0, 0))
+    mech = builder.body("mass", "arm", lw.Prismatic((1, 0, 0)), inertia=mass_point).build()
+    q, x = np.array([[0.1, 0.0], [0.1, 0.5]]), np.ones(2)
+    for call in (
+        *(lw.diagonal_velocity, lw.velocity_from_diagonal, lw.innovations),
+        *(lw.force_from_innovations, lw.diagonal_coriolis),
+        lambda *given, **options: lw.diagonal_dynamics(*given, x, **options),
+    ):
+        with pytest.raises(SingularHingeError, match="hinge of body 'arm' is singular"):
+            call(mech, q[0], x)
+        with pytest.warns(TroubleWarning, match="row 0: the hinge of body 'arm' is singular"):
+            found = call(mech, q, x)
+        np.testing.assert_allclose(found[1], call(mech, q[1], x), rtol=1e-13)
+        assert np.isnan(found[0]).all()

@@ -55,9 +55,10 @@ def diagonal_velocity(
     Returns:
         ν (nv,) or (batch, nv) [√(kg) m/s].
     """
-    v = _vector(mech, q, v, "v")
-    colored = kernel(mech, "colored_velocity")(q, v, status=status, threads=threads)
-    return put(hinge_root(mech, _array(q)).star_times(colored), out)
+    v, q, codes = _vector(mech, q, v, "v"), _array(q), Codes(status, q, v)
+    root = hinge_root(mech, q, codes)
+    colored = codes.run(kernel(mech, "colored_velocity"), q, v, threads=threads)
+    return put(codes.told(root.star_times(colored)), out)
 
 
 def velocity_from_diagonal(
@@ -85,9 +86,10 @@ def velocity_from_diagonal(
     Returns:
         v (nv,) or (batch, nv) [m/s or rad/s].
     """
-    nu = _vector(mech, q, nu, "nu")
-    colored = hinge_root(mech, _array(q)).inverse().star_times(nu)
-    return kernel(mech, "whitened_velocity")(q, colored, out=out, status=status, threads=threads)
+    nu, q, codes = _vector(mech, q, nu, "nu"), _array(q), Codes(status, q, nu)
+    colored = hinge_root(mech, q, codes).inverse().star_times(nu)
+    found = kernel(mech, "whitened_velocity")
+    return codes.told(codes.run(found, q, colored, out=out, threads=threads))
 
 
 def innovations(
@@ -115,9 +117,10 @@ def innovations(
     Returns:
         ε (nv,) or (batch, nv) [√(kg) m/s²].
     """
-    tau = _vector(mech, q, tau, "tau")
-    whitened = kernel(mech, "whitened_force")(q, tau, status=status, threads=threads)
-    return put(hinge_root(mech, _array(q)).inverse().times(whitened), out)
+    tau, q, codes = _vector(mech, q, tau, "tau"), _array(q), Codes(status, q, tau)
+    inverse = hinge_root(mech, q, codes).inverse()
+    whitened = codes.run(kernel(mech, "whitened_force"), q, tau, threads=threads)
+    return put(codes.told(inverse.times(whitened)), out)
 
 
 def force_from_innovations(
@@ -145,9 +148,10 @@ def force_from_innovations(
     Returns:
         τ (nv,) or (batch, nv) [N or N m].
     """
-    eps = _vector(mech, q, eps, "eps")
-    rooted = hinge_root(mech, _array(q)).times(eps)
-    return kernel(mech, "colored_force")(q, rooted, out=out, status=status, threads=threads)
+    eps, q, codes = _vector(mech, q, eps, "eps"), _array(q), Codes(status, q, eps)
+    rooted = hinge_root(mech, q, codes).times(eps)
+    found = kernel(mech, "colored_force")
+    return codes.told(codes.run(found, q, rooted, out=out, threads=threads))
 
 
 def diagonal_coriolis(
@@ -181,7 +185,8 @@ def diagonal_coriolis(
         c (nv,) or (batch, nv) [√(kg) m/s²].
     """
     nu, q = _vector(mech, q, nu, "nu"), _array(q)
-    inverse, codes = hinge_root(mech, q).inverse(), Codes(status, q, nu)
+    codes = Codes(status, q, nu)
+    inverse = hinge_root(mech, q, codes).inverse()
     return put(codes.told(_coriolis(mech, q, nu, inverse, codes, threads)), out)
 
 
@@ -200,7 +205,7 @@ def _coriolis(
     force = kernel(mech, "diagonal_coriolis_force")(q, v, status=told, threads=threads)
     found = inverse.times(force)
     if any(place.shape[1] > 1 for place in inverse.places):
-        rate = hinge_blocks(mech, "hinge_inertia_rate_product", q, v)
+        rate = hinge_blocks(mech, "hinge_inertia_rate", codes, q, v)
         for place, root, rates in zip(inverse.places, inverse.values, rate.values, strict=True):
             if place.shape[1] > 1:
                 both = root @ rates @ np.swapaxes(root, -1, -2)  # T + T*, T upper triangular
@@ -237,7 +242,8 @@ def diagonal_dynamics(
         ν̇ (nv,) or (batch, nv) [√(kg) m/s²].
     """
     nu, tau, q = _vector(mech, q, nu, "nu"), _vector(mech, q, tau, "tau"), _array(q)
-    inverse, codes = hinge_root(mech, q).inverse(), Codes(status, q, nu, tau)
+    codes = Codes(status, q, nu, tau)
+    inverse = hinge_root(mech, q, codes).inverse()
     c = _coriolis(mech, q, nu, inverse, codes, threads)
     # Gravity asks more of q than c does: which way is down.
     force = tau - codes.run(kernel(mech, "gravity_force"), q, threads=threads)

@@ -60,8 +60,7 @@ def diagonal_coriolis_force(A: Expr) -> Expr:
 
 
 DIAGONAL: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "hinge_inertia_product": lambda A, J: family(A).D @ x,
-    "hinge_inertia_rate_product": lambda A, J: hinge_inertia_rate(A) @ x,
+    "hinge_inertia_rate": lambda A, J: hinge_inertia_rate(A),
     "whitened_force": lambda A, J: family(A).whitening @ x,
     "colored_force": lambda A, J: family(A).coloring @ x,
     "colored_velocity": lambda A, J: family(A).coloring.T @ x,

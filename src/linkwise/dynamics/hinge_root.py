@@ -7,13 +7,13 @@ hence the one such factor of 𝓜 that has a positive diagonal.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import kernel
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -57,49 +57,41 @@ class HingeBlocks:
         return out
 
 
-def places(mech: Mechanism) -> Places:
-    """The freedoms of the hinges, hinges with equally many together."""
+def places(mech: Mechanism) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+    """Bodies (hinges,) and freedoms (hinges, m) of the hinges that have m freedoms, for each m."""
     if "hinge places" not in mech.kept:
-        found = defaultdict[int, list[NDArray[np.int64]]](list)
-        for k, body in enumerate(mech.bodies):
-            if body.hinge.nv:
-                found[body.hinge.nv].append(mech.v_start[k] + np.arange(body.hinge.nv))
-        mech.kept["hinge places"] = tuple(np.array(found[size]) for size in sorted(found))
+        sizes = [body.hinge.nv for body in mech.bodies]
+        found = list[tuple[NDArray[np.int64], NDArray[np.int64]]]()
+        for m in sorted(set(sizes) - {0}):
+            of = np.array([k for k, size in enumerate(sizes) if size == m], dtype=np.int64)
+            found.append((of, mech.v_start[of][:, None] + np.arange(m)))
+        mech.kept["hinge places"] = tuple(found)
     return mech.kept["hinge places"]
 
 
-def hinge_blocks(mech: Mechanism, name: str, *arrays: Array) -> HingeBlocks:
-    """The blocks of a memoryless operator, from a kernel that applies it to a vector x.
-
-    The j-th column of every block comes of one call, with x = 1 at the j-th freedom of each hinge.
+def hinge_blocks(mech: Mechanism, name: str, codes: Codes, *arrays: Array) -> HingeBlocks:
+    """The blocks of a memoryless operator.
 
     Args:
         mech: The mechanism.
-        name: The quantity of the product; its last argument is x.
-        arrays: The others: q (..., nq), and v (..., nv) where it needs them.
+        name: A quantity that gives blocks, (..., n_bodies, r, r).
+        codes: Collects what is wrong with states, whose blocks are NaN.
+        arrays: What it takes: q (..., nq), and v (..., nv) where it needs them.
     """
-    found, where = kernel(mech, name), places(mech)
-    most = max((place.shape[1] for place in where), default=0)
-    picks = np.zeros((most, mech.nv))
-    for place in where:
-        for j in range(place.shape[1]):
-            picks[j, place[:, j]] = 1.0
-    lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-    # Trouble is told by the kernel that this goes with, so that codes are asked for and dropped.
-    if not lead:  # one state: all columns in one call
-        columns = list(found(*arrays, picks, status=np.zeros(most, dtype=np.int32)))
-    else:
-        columns = [found(*arrays, x, status=np.zeros(lead, dtype=np.int32)) for x in picks]
-    values = tuple(
-        np.stack([column[..., place] for column in columns[: place.shape[1]]], axis=-1)
-        for place in where
-    )
-    return HingeBlocks(where, values)
+    blocks, where = codes.run(kernel(mech, name), *arrays), places(mech)
+    values = (blocks[..., of, : at.shape[1], : at.shape[1]] for of, at in where)
+    return HingeBlocks(tuple(at for _, at in where), tuple(values))
 
 
-def hinge_root(mech: Mechanism, q: Array) -> HingeBlocks:
-    """s with s s* = D, the upper triangular root of each block of D."""
-    D = hinge_blocks(mech, "hinge_inertia_product", q)
+def hinge_root(mech: Mechanism, q: Array, codes: Codes | None = None) -> HingeBlocks:
+    """s with s s* = D, the upper triangular root of each block of D.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq).
+        codes: Collects what is wrong with states of a batch; without it nobody is told.
+    """
+    D = hinge_blocks(mech, "hinge_inertia", codes or Codes(None, q), q)
     return HingeBlocks(D.places, tuple(upper_root(value) for value in D.values))
 
 

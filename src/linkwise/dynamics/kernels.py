@@ -88,8 +88,11 @@ def put(found: Array, out: Array | None) -> Array:
     """A result that was made by more than a kernel, in the array that was asked for."""
     if out is None:
         return found
-    if np.shape(out) != found.shape or not isinstance(out, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ShapeError(f"out has shape {np.shape(out)}; it must be an array {found.shape}.")
+    is_array = isinstance(out, np.ndarray)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_array or out.shape != found.shape or out.dtype != found.dtype:
+        raise ShapeError(
+            f"out has shape {np.shape(out)}; it must be an array of {found.dtype} {found.shape}."
+        )
     out[...] = found
     return out
 

@@ -145,7 +145,8 @@ AS_WRITTEN = frozenset(
 AS_BLOCKS = frozenset(
     {
         *("composite_inertias", "articulated_inertias", "articulated_inertias_inboard"),
-        *("hinge_inertia", "kalman_gain", "shifted_gain", "articulated_shift"),
+        *("hinge_inertia", "hinge_inertia_rate"),
+        *("kalman_gain", "shifted_gain", "articulated_shift"),
     }
 )
 """Those of which the blocks are wanted, (n_bodies, rows, columns), not the matrix."""
