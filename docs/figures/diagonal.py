@@ -41,7 +41,9 @@ def main() -> None:
         panel.set_xlabel("time [s]", color=INK)
         panel.grid(True, color=FAINT, alpha=0.2)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.legend(frameon=False, fontsize=9, loc="upper right")
+        low, high = panel.get_ylim()
+        panel.set_ylim(low, high + 0.15 * (high - low))  # room for the legend, above the curves
+        panel.legend(frameon=False, fontsize=9, loc="upper right", ncols=3, columnspacing=1.2)
     figure.tight_layout()
     save(figure, "diagonal.png")
 
