@@ -6,11 +6,7 @@ from collections.abc import Callable
 
 from linkwise.algebra import A_V, B_V, H, M, a_g, phi, vdot
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.space import JOINT
-from linkwise.algebra.symbols import vector
-
-w = vector("w", JOINT)
-"""The velocity that the Coriolis matrix of v is applied to."""
+from linkwise.dynamics.momentum_quantity import w
 
 CONTROL: dict[str, Callable[[Expr, Expr], Expr]] = {
     "two_velocity_dynamics": lambda A, J: (

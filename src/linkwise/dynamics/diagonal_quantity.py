@@ -16,19 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwise.algebra import A_V, B_V, E_phi, H, M, N, V, b, mass, phi, role, v
+from linkwise.algebra import A_V, B_V, E_phi, H, M, V, b, phi, role, v
 from linkwise.algebra.expr import Expr, symbol
-from linkwise.algebra.family import Family, riccati
-from linkwise.algebra.space import JOINT
-from linkwise.algebra.symbols import vector
-
-x = vector("x", JOINT)
-"""A vector over the freedoms: velocities or forces, plain or diagonal."""
-
-
-def family(A: Expr) -> Family:
-    """The Riccati family that factors A = 𝓜 or 𝓜 + N."""
-    return riccati(E_phi, M, H) if mass is A else riccati(E_phi, M, H, N)
+from linkwise.dynamics.open_chain_quantity import family, x
 
 
 def articulated_inertia_rate(A: Expr) -> Expr:

@@ -9,37 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwise import algebra
-from linkwise.algebra import A_V, B, E_phi, H, M, N, V, f, mass, phi, phi_tilde, rot_W, to_W, v
+from linkwise.algebra import A_V, E_phi, H, V, f, phi, phi_tilde, to_W, v
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.family import riccati
 from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import vector
+from linkwise.dynamics.open_chain_quantity import family, picked
 
 x = vector("x", BODY)
 """Any stacked vector over the bodies, to be scattered or gathered."""
-
-
-def _picked(J: Expr) -> Expr:
-    """What takes a velocity of bodies to nodes: B*, or rot_W B* in world axes."""
-    return B.T if algebra.J is J else rot_W @ B.T
-
-
-def _articulated(A: Expr) -> tuple[Expr, Expr]:
-    """ψ and ψ̃ of the inertia 𝓜, or of 𝓜 + N."""
-    family = riccati(E_phi, M, H, None if mass is A else N)
-    return family.psi, family.psi_tilde
-
 
 KINEMATICS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "scatter": lambda A, J: phi.T @ x,
     "gather": lambda A, J: phi @ x,
     "strict_scatter": lambda A, J: phi_tilde.T @ x,
     "strict_gather": lambda A, J: phi_tilde @ x,
-    "articulated_scatter": lambda A, J: _articulated(A)[0].T @ x,
-    "articulated_gather": lambda A, J: _articulated(A)[0] @ x,
-    "strict_articulated_scatter": lambda A, J: _articulated(A)[1].T @ x,
-    "strict_articulated_gather": lambda A, J: _articulated(A)[1] @ x,
+    "articulated_scatter": lambda A, J: family(A).psi.T @ x,
+    "articulated_gather": lambda A, J: family(A).psi @ x,
+    "strict_articulated_scatter": lambda A, J: family(A).psi_tilde.T @ x,
+    "strict_articulated_gather": lambda A, J: family(A).psi_tilde @ x,
     "body_velocity": lambda A, J: V,
     "inboard_velocity": lambda A, J: E_phi.T @ V,
     "hinge_velocity": lambda A, J: H.T @ v,
@@ -48,8 +35,8 @@ KINEMATICS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "hinge_velocity_about_world": lambda A, J: to_W @ H.T @ v,
     "jacobian_gram_of_rows": lambda A, J: J @ J.T,
     "jacobian_gram_of_columns": lambda A, J: J.T @ J,
-    "jacobian_dot_v": lambda A, J: _picked(J) @ phi.T @ A_V @ v,
-    "jacobian_dot_part": lambda A, J: _picked(J) @ phi.T @ A_V,
+    "jacobian_dot_v": lambda A, J: picked(J) @ phi.T @ A_V @ v,
+    "jacobian_dot_part": lambda A, J: picked(J) @ phi.T @ A_V,
     "equivalent_force": lambda A, J: J.T @ f,
     "compensating_force": lambda A, J: -(J.T @ f),
 }
