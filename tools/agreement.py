@@ -231,14 +231,14 @@ def section(reference: str, judged: Sequence[Judged]) -> tuple[str, int]:
     text = TEXTS[reference].strip()
     given = [j for j in compared if j.given]
     if given:
-        before = max(j.before for j in given)
-        names = ", ".join(f"`{j.job.model}`" for j in given)
-        text += (
-            f"\n\nMuJoCo keeps inertias in principal axes and finds those, of meshes mostly, down "
-            f"to products of inertia of 1e-12. In {len(given)} models it was therefore given the "
-            f"inertias that Linkwise has of the same file; without that their mass matrices differ "
-            f"by up to {before:.0e}. They are {names}."
-        )
+        before, trees = max(j.before for j in given), sum(not j.job.path for j in given)
+        names = ", ".join(f"`{j.job.model}`" for j in given if j.job.path)
+        text += f"""
+
+MuJoCo keeps inertias in principal axes and finds those, of meshes mostly, down to products of
+inertia of 1e-12. In {len(given)} models it was therefore given the inertias that Linkwise has of
+the same file; without that their mass matrices differ by up to {before:.0e}. They are {names} and
+{trees} of the random trees."""
     parts += ["", text, "", table(reference, own), "", "### Beyond the bound", "", over]
     parts += ["", "### Left out", "", left_out([j for j in own if not j.job.compiled]), ""]
     return "\n".join(parts), ours
@@ -254,7 +254,9 @@ TEXTS = {
     "Pinocchio": """
 Every URDF of example-robot-data, as it is and on a free base; joints that mimic others move on
 their own on both sides. Random trees have armature, and every hinge that Pinocchio has, alone or
-as a row of joints: all but rolling balls and welds.
+as a row of joints: all but rolling balls and welds. Their joints are added there branch by branch:
+its `crba` and `computeMinverse` take the freedoms of a subtree for neighbours, and give another
+matrix, without a word, where they are not.
 """,
     "MuJoCo": """
 Every MJCF of gymnasium and dm_control. Only the tree is compared: on its side contacts, equality

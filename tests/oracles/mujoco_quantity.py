@@ -29,6 +29,12 @@ def _fast(it: MujocoCase) -> float:
     return max(1.0, float(np.abs(it.velocities(it.bodies, local=False)).max()))
 
 
+def _bias(it: MujocoCase) -> float:
+    """Itself, or inertias by squares of velocities: in a plane these may leave nothing."""
+    own = np.abs(it.driven(0.0 * it.y).data.qfrc_inverse).max()
+    return max(float(own), float(np.abs(it.mass_matrix()).max() * np.abs(it.v).max() ** 2))
+
+
 def _table() -> tuple[Quantity, ...]:
     rows = list[Quantity]()
     rows += [
@@ -82,6 +88,7 @@ def _table() -> tuple[Quantity, ...]:
             "mj_inverse at v̇ = 0",
             lambda it: lw.bias_force(it.mech, it.q, it.v),
             lambda it: it.T.T @ it.driven(0.0 * it.y).data.qfrc_inverse,
+            size=_bias,
         ),
         Quantity(
             "gravity force",
@@ -99,7 +106,7 @@ def _table() -> tuple[Quantity, ...]:
                 it.T.T @ it.driven(0.0 * it.y).data.qfrc_inverse
                 - it.T.T @ it.run(it.x, 0.0 * it.v).data.qfrc_bias
             ),
-            size=lambda it: np.abs(it.driven(0.0 * it.y).data.qfrc_inverse),
+            size=_bias,
         ),
         Quantity(
             "mass matrix",

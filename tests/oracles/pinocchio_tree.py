@@ -62,12 +62,16 @@ def seated(mech: Mechanism) -> Mechanism:
 
 
 def model_of(mech: Mechanism) -> Any:
-    """The same tree in Pinocchio, without inertias."""
+    """The same tree in Pinocchio, without inertias.
+
+    Its joints are added branch by branch: `crba` and `computeMinverse` take the freedoms of a
+    subtree for neighbours, and are wrong, without a word, for other orders.
+    """
     import pinocchio as pin
 
     model = pin.Model()
     number, outboard = {"world": 0}, {"world": Pose.identity()}
-    for body in mech.bodies:
+    for body in _branch_by_branch(mech):
         placement = _se3(outboard[body.parent] @ body.inboard)
         parent = number[body.parent]
         joint = model.addJoint(parent, _joint(body.hinge), placement, body.hinge_name)
@@ -77,6 +81,15 @@ def model_of(mech: Mechanism) -> Any:
         place = _se3(outboard[node.body] @ node.pose)
         model.addFrame(pin.Frame(name, number[node.body], place, pin.FrameType.OP_FRAME))
     return model
+
+
+def _branch_by_branch(mech: Mechanism) -> list[Body]:
+    found, waiting = list[Body](), [k for k in range(mech.n_bodies) if mech.parent[k] < 0][::-1]
+    while waiting:
+        k = waiting.pop()
+        found.append(mech.bodies[k])
+        waiting += list(mech.children[k])[::-1]
+    return found
 
 
 def _se3(pose: Pose) -> Any:
