@@ -37,7 +37,7 @@ CALLS = {
     "center of mass": lambda q, v, w: lw.center_of_mass_jacobian(MECH, q),
     "diagonal": lambda q, v, w: lw.diagonal_dynamics(MECH, q, v, w),
     "operational inertia": lambda q, v, w: lw.operational_inertia(MECH, q, "ball"),
-    "velocity": lambda q, v, w: lw.body_velocity(MECH, q, v, frame="world"),
+    "velocity": lambda q, v, w: lw.body_velocities(MECH, q, v, frame="world"),
     "jacobian": lambda q, v, w: lw.jacobian(MECH, q, "ball", frame="arm", about="world"),
     "jacobian rate": lambda q, v, w: lw.jacobian_dot(MECH, q, v, "ball", frame="arm"),
     "force about a point": lambda q, v, w: lw.compensating_force(

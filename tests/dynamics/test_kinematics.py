@@ -98,9 +98,9 @@ def test_velocities_of_bodies_in_every_frame(name):
     q, v, _ = state(mech)
     V = body_jacobians(mech, q) @ v
     poses = mech.poses(q)
-    close(lw.body_velocity(mech, q, v), V, 1e-13)
+    close(lw.body_velocities(mech, q, v), V, 1e-13)
     frames = ("hinge", "world", "inertial")
-    hinge, world, inertial = (lw.body_velocity(mech, q, v, frame=frame) for frame in frames)
+    hinge, world, inertial = (lw.body_velocities(mech, q, v, frame=frame) for frame in frames)
     for k, body in enumerate(mech.bodies):
         at_hinge = body.outboard.inverse().shift.T @ V[k]  # φ*(B, O) V
         close(hinge[k], at_hinge, 1e-12, np.abs(V).max())
@@ -120,7 +120,7 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
     q, v, _ = state(mech)
     V, V_plus, own = (
         of(mech, q, v, frame=frame)
-        for of in (lw.body_velocity, lw.inboard_velocity, lw.hinge_velocity)
+        for of in (lw.body_velocities, lw.inboard_velocities, lw.hinge_velocities)
     )
     close(V_plus + own, V, 1e-13)
     for k, body in enumerate(mech.bodies):
@@ -128,21 +128,21 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
         held[mech.v_slice(body.hinge_name)] = 0.0
         alone[mech.v_slice(body.hinge_name)] = v[mech.v_slice(body.hinge_name)]
         size = np.abs(V).max()
-        close(V_plus[k], lw.body_velocity(mech, q, held, frame=frame)[k], 1e-12, size)
-        close(own[k], lw.body_velocity(mech, q, alone, frame=frame)[k], 1e-12, size)
+        close(V_plus[k], lw.body_velocities(mech, q, held, frame=frame)[k], 1e-12, size)
+        close(own[k], lw.body_velocities(mech, q, alone, frame=frame)[k], 1e-12, size)
     if frame == "inertial":  # the shift is not needed: V_I⁺(k) = V_I(p)
         for k, p in enumerate(mech.parent.tolist()):
             close(V_plus[k], V[p] if p >= 0 else np.zeros(6), 1e-12, np.abs(V).max())
 
 
-def test_inboard_velocity_is_at_the_body_not_at_the_other_hinge_frame():
+def test_inboard_velocities_are_at_the_body_not_at_the_other_hinge_frame():
     """On a slide that has travelled, V at O⁺ and V⁺ are of one motion, but of two points."""
     b = lw.Builder("slide on a wheel")
     b.body("wheel", hinge=lw.Pin(axis=(0, 0, 1)))
     b.body("slide", "wheel", lw.Prismatic(axis=(1, 0, 0)), hinge_name="rail")
     mech = lw.with_hinge_frames(b.build())
     q, v = np.array([0.0, 2.0]), np.array([3.0, 0.5])
-    close(lw.inboard_velocity(mech, q, v)[1], np.array([0, 0, 3.0, 0, 6.0, 0]), 1e-14)
+    close(lw.inboard_velocities(mech, q, v)[1], np.array([0, 0, 3.0, 0, 6.0, 0]), 1e-14)
     close(lw.node_velocity(mech, q, v, "rail:O+"), np.array([0, 0, 3.0, 0, 0, 0]), 1e-14)
 
 
@@ -179,9 +179,9 @@ def test_scatter_and_gather_are_adjoint_and_make_velocities():
     left = (lw.gather(mech, q, x) * y).sum(axis=(1, 2))
     right = (x * lw.scatter(mech, q, y)).sum(axis=(1, 2))
     close(left, right, 1e-12)
-    own = lw.hinge_velocity(mech, q, v)
-    close(lw.scatter(mech, q, own), lw.body_velocity(mech, q, v), 1e-13)
-    close(lw.scatter(mech, q, own, strict=True), lw.inboard_velocity(mech, q, v), 1e-13)
+    own = lw.hinge_velocities(mech, q, v)
+    close(lw.scatter(mech, q, own), lw.body_velocities(mech, q, v), 1e-13)
+    close(lw.scatter(mech, q, own, strict=True), lw.inboard_velocities(mech, q, v), 1e-13)
 
 
 # --------------------------------------------------------------------------- how it is called
@@ -194,11 +194,11 @@ def test_batches_places_and_codes():
     calls = {
         "scatter": lambda i, **o: lw.scatter(mech, q[i], x[i], **o),
         "gather": lambda i, **o: lw.gather(mech, q[i], x[i], strict=True, **o),
-        "body": lambda i, **o: lw.body_velocity(mech, q[i], v[i], **o),
-        "hinge": lambda i, **o: lw.inboard_velocity(mech, q[i], v[i], frame="hinge", **o),
-        "world": lambda i, **o: lw.hinge_velocity(mech, q[i], v[i], frame="world", **o),
-        "at rest": lambda i, **o: lw.hinge_velocity(mech, q[i], 0 * v[i], frame="world", **o),
-        "inertial": lambda i, **o: lw.body_velocity(mech, q[i], v[i], frame="inertial", **o),
+        "body": lambda i, **o: lw.body_velocities(mech, q[i], v[i], **o),
+        "hinge": lambda i, **o: lw.inboard_velocities(mech, q[i], v[i], frame="hinge", **o),
+        "world": lambda i, **o: lw.hinge_velocities(mech, q[i], v[i], frame="world", **o),
+        "at rest": lambda i, **o: lw.hinge_velocities(mech, q[i], 0 * v[i], frame="world", **o),
+        "inertial": lambda i, **o: lw.body_velocities(mech, q[i], v[i], frame="inertial", **o),
     }
     every = slice(None)
     for call in calls.values():
@@ -233,8 +233,8 @@ def test_bad_input_is_told():
     with pytest.raises(ModelError, match="through is 'soft'; it must be 'rigid' or"):
         lw.scatter(mech, q, np.zeros((6, 6)), through="soft")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="frame is 'joint'; it must be 'body', 'hinge', 'world'"):
-        lw.body_velocity(mech, q, v, frame="joint")  # type: ignore[arg-type]
+        lw.body_velocities(mech, q, v, frame="joint")  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="v has shape"):
-        lw.body_velocity(mech, q, v[:3])
+        lw.body_velocities(mech, q, v[:3])
     with pytest.raises(ShapeError, match="out is a list"):
         lw.scatter(mech, q, np.zeros((6, 6)), out=[])  # type: ignore[arg-type]

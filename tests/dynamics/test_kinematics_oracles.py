@@ -127,7 +127,7 @@ def test_velocities_of_all_bodies(it):
         (pin.ReferenceFrame.WORLD, "inertial"),
     ):
         theirs = [pin.getFrameVelocity(it.model, it.data, it.frame(n), axes).vector for n in names]
-        found = lw.body_velocity(it.mech, it.q, it.v, frame=frame)
+        found = lw.body_velocities(it.mech, it.q, it.v, frame=frame)
         close(found, np.stack(theirs)[:, ROTATED], 1e-11)
 
 

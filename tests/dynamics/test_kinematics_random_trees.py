@@ -23,9 +23,9 @@ def test_velocities_rates_and_forces(mech, seed):
     node = mech.nodes[-1].name
     V = body_jacobians(mech, q) @ v
     size = float(np.abs(V).max(initial=1e-9))
-    close(lw.body_velocity(mech, q, v), V, 1e-12, size)
-    close(lw.inboard_velocity(mech, q, v) + lw.hinge_velocity(mech, q, v), V, 1e-12, size)
-    inertial, poses = lw.body_velocity(mech, q, v, frame="inertial"), mech.poses(q)
+    close(lw.body_velocities(mech, q, v), V, 1e-12, size)
+    close(lw.inboard_velocities(mech, q, v) + lw.hinge_velocities(mech, q, v), V, 1e-12, size)
+    inertial, poses = lw.body_velocities(mech, q, v, frame="inertial"), mech.poses(q)
     for k in range(mech.n_bodies):
         pose = poses[k]
         about = pose.inverse().shift.T @ V[k]

@@ -168,10 +168,10 @@ def _table() -> tuple[Quantity, ...]:
         *(
             Quantity(
                 f"velocities of bodies, {frame} axes",
-                "body_velocity",
+                "body_velocities",
                 "mj_objectVelocity",
                 lambda it, frame=frame: _bodies(
-                    it, lw.body_velocity(it.mech, it.q, it.v, frame=frame)
+                    it, lw.body_velocities(it.mech, it.q, it.v, frame=frame)
                 ),
                 lambda it, frame=frame: it.velocities(it.bodies, local=frame == "body"),
             )

@@ -253,9 +253,9 @@ def _table() -> tuple[Quantity, ...]:
     rows += [
         Quantity(
             f"velocities of bodies, {where}",
-            "body_velocity",
+            "body_velocities",
             "getFrameVelocity",
-            lambda it, frame=frame: lw.body_velocity(it.mech, it.q, it.v, frame=frame),
+            lambda it, frame=frame: lw.body_velocities(it.mech, it.q, it.v, frame=frame),
             lambda it, axes=axes: it.moved().each("getFrameVelocity", it.bodies, axes),
         )
         for where, frame, axes in (

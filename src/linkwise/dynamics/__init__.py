@@ -8,7 +8,7 @@ away: to explain itself, to be called without this layer, or to show its express
 """
 
 from linkwise.dynamics.acceleration import body_accelerations, node_acceleration
-from linkwise.dynamics.body_velocity import body_velocity, hinge_velocity, inboard_velocity
+from linkwise.dynamics.body_velocities import body_velocities, hinge_velocities, inboard_velocities
 from linkwise.dynamics.center_of_mass import (
     center_of_mass,
     center_of_mass_bias,
@@ -83,7 +83,7 @@ __all__ = [
     "articulated_inertias",
     "bias_force",
     "body_accelerations",
-    "body_velocity",
+    "body_velocities",
     "center_of_mass",
     "center_of_mass_bias",
     "center_of_mass_jacobian",
@@ -108,11 +108,11 @@ __all__ = [
     "gravity_compensation",
     "gravity_force",
     "hinge_forces",
-    "hinge_velocity",
+    "hinge_velocities",
     "hybrid_dynamics",
     "hybrid_expression",
     "hybrid_kernel",
-    "inboard_velocity",
+    "inboard_velocities",
     "innovations",
     "innovations_factors",
     "inverse_dynamics",

@@ -17,12 +17,12 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 BodyFrame: TypeAlias = Literal["body", "hinge", "world", "inertial"]
-"""Where a velocity of a body is taken, and in which axes; see `body_velocity`."""
+"""Where a velocity of a body is taken, and in which axes; see `body_velocities`."""
 
 FRAMES = ("body", "hinge", "world", "inertial")
 
 
-def body_velocity(
+def body_velocities(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
@@ -58,10 +58,10 @@ def body_velocity(
     Returns:
         (n, 6) in the order of `mech.bodies`, or (batch, n, 6) [rad/s, m/s].
     """
-    return _velocity(mech, "body_velocity", q, v, frame, out, status, threads)
+    return _velocity(mech, "body_velocities", q, v, frame, out, status, threads)
 
 
-def inboard_velocity(
+def inboard_velocities(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
@@ -84,7 +84,7 @@ def inboard_velocity(
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        frame: Where it is taken, and in which axes, as for `body_velocity`.
+        frame: Where it is taken, and in which axes, as for `body_velocities`.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -92,10 +92,10 @@ def inboard_velocity(
     Returns:
         (n, 6) in the order of `mech.bodies`, or (batch, n, 6) [rad/s, m/s].
     """
-    return _velocity(mech, "inboard_velocity", q, v, frame, out, status, threads)
+    return _velocity(mech, "inboard_velocities", q, v, frame, out, status, threads)
 
 
-def hinge_velocity(
+def hinge_velocities(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
@@ -115,7 +115,7 @@ def hinge_velocity(
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        frame: Where it is taken, and in which axes, as for `body_velocity`.
+        frame: Where it is taken, and in which axes, as for `body_velocities`.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -123,7 +123,7 @@ def hinge_velocity(
     Returns:
         (n, 6) in the order of `mech.bodies`, or (batch, n, 6) [rad/s, m/s].
     """
-    return _velocity(mech, "hinge_velocity", q, v, frame, out, status, threads)
+    return _velocity(mech, "hinge_velocities", q, v, frame, out, status, threads)
 
 
 def _velocity(
