@@ -180,7 +180,7 @@ def test_long_chains_in_loops():
     ("expr", "options", "kind", "text"),
     [
         (mass.inv, {"rows": "elbow"}, LinkwiseError, "no body or hinge called 'elbow'"),
-        (mass.inv, {"rows": 99}, ExpressionError, "99 is out of range: there are 6 entries"),
+        (mass.inv, {"rows": 99}, ExpressionError, "99 is out of range: there are 6 freedoms"),
         (mass.inv, {"rows": ()}, ExpressionError, "rows is empty"),
         (mass.inv, {"rows": 1.5}, ExpressionError, "names of bodies, hinges or nodes"),
         (V, {"columns": 0}, ExpressionError, "one number where columns were named"),
@@ -194,7 +194,9 @@ def test_wrong_parts(expr, options, kind, text):
         lw.compile(expr, lw.models.puma560(), **options)
 
 
-def test_loops_write_each_row_once():
+@pytest.mark.parametrize("rolled", [True, False])
+def test_each_row_is_written_once(rolled):
     mech = lw.models.chain(3)
-    with pytest.raises(LoweringError, match="twice"):
-        lw.compile(mass.inv, mech, rows=(0, 0), rolled=True)
+    for rows in ((0, 0), (mech.bodies[0].name, mech.bodies[0].hinge_name)):
+        with pytest.raises(LoweringError, match="rows names something twice"):
+            lw.compile(mass.inv, mech, rows=rows, rolled=rolled)

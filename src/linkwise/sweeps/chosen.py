@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
-from linkwise.errors import ExpressionError, unknown_name
+from linkwise.errors import ExpressionError, LoweringError, unknown_name
 from linkwise.model.mechanism import Mechanism
 
 Names: TypeAlias = str | int | Sequence[str | int]
@@ -79,6 +79,11 @@ class Chosen:
                 raise ExpressionError(
                     f"{what} names {', '.join(str(name) for name in names)}: locked hinges, which "
                     "have no freedom. Name some that move."
+                )
+            if what == "rows" and len(set(found.tolist())) < len(found):
+                raise LoweringError(
+                    f"rows names something twice ({self}): each row of a result is written once. "
+                    "Name each once."
                 )
         return self
 
@@ -145,7 +150,7 @@ def entries(
     count = mech.nv if space is JOINT else size * owners
     for name in names:
         if isinstance(name, int):
-            _check_number(name, count, f"entries of {space}")
+            _check_number(name, count, "freedoms" if space is JOINT else f"entries of {space}")
             found.append(name)
         elif space is JOINT:
             k = mech.hinge_index.get(name)

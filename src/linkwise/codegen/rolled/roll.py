@@ -178,11 +178,6 @@ def _shape(
             wanted = bodies(names, mech)
         else:
             wanted = entries(names, result.rows, mech, nodes)
-        if len(set(wanted.tolist())) < len(wanted):
-            raise LoweringError(
-                f"rows names something twice ({plan.program.chosen}): loops over bodies write each "
-                "row once. Name each once."
-            )
         row_of = np.full(rows, -1, dtype=np.int32)
         row_of[wanted] = np.arange(len(wanted))
         rows = len(wanted)
