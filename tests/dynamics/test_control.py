@@ -12,8 +12,6 @@ from linkwise.errors import ModelError, ShapeError
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state, states, tree
 
-solve_ivp = pytest.importorskip("scipy.integrate").solve_ivp
-
 CORIOLIS = H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
 ARM = lw.models.puma560()
 
@@ -25,7 +23,7 @@ def wanted(t, phase):
 
 def closed_loop(mech, law, start, times, motion):
     """States (times, 2 n) of the arm under a law τ(q, v, q_d, v_d, v̇_d)."""
-    n = mech.nv
+    solve_ivp, n = pytest.importorskip("scipy.integrate").solve_ivp, mech.nv
 
     def rate(t, y):
         tau = law(y[:n], y[n:], *motion(t))

@@ -22,8 +22,6 @@ from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import close, state, states, tree
 
-solve_ivp = pytest.importorskip("scipy.integrate").solve_ivp
-
 NAMES = ("every hinge, armature", pytest.param("floating", marks=pytest.mark.slow))
 
 
@@ -127,8 +125,8 @@ def test_double_pendulum_by_hand():
 
 def trajectories(mech, q, v, tau, span):
     """Where v̇ = 𝓜⁻¹ (τ - C) leads, and where ν̇ = ε - c does."""
+    solve_ivp, nq = pytest.importorskip("scipy.integrate").solve_ivp, mech.nq
     options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-12}
-    nq = mech.nq
 
     def plain(_, y):
         q, v = mech.normalise(y[:nq]), y[nq:]  # the stages of a step are off the manifold
