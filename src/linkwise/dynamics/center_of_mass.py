@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.dynamics.kernels import Status
+from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.momentum import momentum, momentum_bias, momentum_matrix
 from linkwise.dynamics.whole_inertia import whole_inertia
 from linkwise.errors import ModelError
@@ -73,6 +73,7 @@ def _linear(
 
 
 def _mass(mech: Mechanism) -> float:
+    check_mechanism(mech)
     mass = float(mech.total_mass)
     if not mass > 0.0:
         raise ModelError(f"{mech.name} has no mass: it has no centre of mass.")

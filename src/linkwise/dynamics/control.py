@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwise.dynamics.energy import kinetic_energy
 from linkwise.dynamics.inverse_dynamics import gravity_force, inverse_dynamics
-from linkwise.dynamics.kernels import called, kernel
+from linkwise.dynamics.kernels import called, check_mechanism, kernel
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -60,6 +60,7 @@ def gravity_compensation(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
+    check_mechanism(mech)
     rest = np.zeros(mech.nv) if v_d is None else v_d
     return _pull(mech, q, v, q_d, rest, kp, kv) + gravity_force(mech, q)
 
@@ -95,6 +96,7 @@ def computed_torque(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
+    check_mechanism(mech)
     wanted = mech.check_v(vdot_d, "vdot_d") + _pull(mech, q, v, q_d, v_d, kp, kv)
     return inverse_dynamics(mech, q, v, wanted)
 
@@ -146,6 +148,7 @@ def wen_bayard(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
+    check_mechanism(mech)
     if len(coriolis) != 2 or not {*coriolis, at} <= set(_CHOICES):
         raise ModelError(
             f"coriolis is {coriolis!r} and at is {at!r}; they must be 'actual' or 'desired', "
@@ -202,6 +205,7 @@ def _errors(
     mech: Mechanism, q: ArrayLike, v: ArrayLike, q_d: ArrayLike, v_d: ArrayLike
 ) -> tuple[Array, Array]:
     """e and ė."""
+    check_mechanism(mech)
     arrays = {
         "q": mech.check_q(q),
         "v": mech.check_v(v),

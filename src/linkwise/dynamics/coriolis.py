@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, named
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -33,7 +33,7 @@ def coriolis_force(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    found = mech.kept.get("coriolis_force") or kernel(mech, "coriolis_force")
+    found = named(mech, "coriolis_force")
     if out is status is threads is None:
         return found(q, v)
     return found(q, v, out=out, status=status, threads=threads)
@@ -76,7 +76,7 @@ def coriolis_matrix(
     Returns:
         (nv, nv) or (batch, nv, nv).
     """
-    found = mech.kept.get("coriolis_matrix") or kernel(mech, "coriolis_matrix")
+    found = named(mech, "coriolis_matrix")
     if out is status is threads is None:
         return found(q, v)
     return found(q, v, out=out, status=status, threads=threads)
@@ -112,7 +112,7 @@ def coriolis_product(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    found = mech.kept.get("coriolis_product") or kernel(mech, "coriolis_product")
+    found = named(mech, "coriolis_product")
     if out is status is threads is None:
         return found(q, v, w)
     return found(q, v, w, out=out, status=status, threads=threads)

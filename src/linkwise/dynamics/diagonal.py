@@ -23,7 +23,7 @@ import numpy as np
 
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.hinge_root import HingeBlocks, hinge_blocks, hinge_root
-from linkwise.dynamics.kernels import Status, kernel, put
+from linkwise.dynamics.kernels import Status, check_mechanism, kernel, put
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -253,6 +253,7 @@ def diagonal_dynamics(
 
 def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array:
     """A vector over the freedoms (nv,) or (batch, nv) that fits q; a single state is finite."""
+    check_mechanism(mech)
     array, rows = floats(value, name), np.shape(q)[:-1]
     if array.ndim not in (1, 2) or array.shape[-1] != mech.nv:
         raise ShapeError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, named
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import ArrayLike
 
@@ -79,7 +79,7 @@ def kinetic_energy(
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
     """
-    found = mech.kept.get("kinetic_energy") or kernel(mech, "kinetic_energy")
+    found = named(mech, "kinetic_energy")
     if status is threads is None:
         return found(q, v)[..., 0][()]
     return found(q, v, status=status, threads=threads)[..., 0][()]
@@ -101,7 +101,7 @@ def potential_energy(
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
     """
-    found = mech.kept.get("potential_energy") or kernel(mech, "potential_energy")
+    found = named(mech, "potential_energy")
     if status is threads is None:
         return found(q)[..., 0][()]
     return found(q, status=status, threads=threads)[..., 0][()]

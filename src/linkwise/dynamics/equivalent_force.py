@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Status, kernel, pushed, side_by_side
+from linkwise.dynamics.kernels import Status, acting, kernel, node_names, pushed, side_by_side
 from linkwise.dynamics.stacked import six_each
 from linkwise.dynamics.viewpoint import check, viewpoint
 from linkwise.model.mechanism import Mechanism
@@ -112,7 +112,7 @@ def _of_forces(
     if about is None and (frame == "node" or frame == "world"):
         return pushed(mech, name, {"q": q}, forces, frame, options)
     check(mech, frame, about)
-    nodes = tuple(forces)
+    nodes = node_names(tuple(forces)) if acting(forces) else ()
     stacked = side_by_side(forces, nodes)
     codes = Codes(options.get("status"), q, stacked)
     at = viewpoint(mech, q, nodes, frame, about, codes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from linkwise.dynamics.kernels import Status, kernel, pushed
+from linkwise.dynamics.kernels import Status, acting, named, pushed
 from linkwise.dynamics.open_chain_quantity import METHODS
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -68,19 +68,25 @@ def forward_dynamics(
             row is NaN instead, and a warning or `status` tells.
         UnknownNameError: A node that the mechanism does not have, or a method that there is not.
     """
-    quick = mech.kept.get("quick forward_dynamics")
-    if quick is not None and forces is out is status is method is None:  # most calls: one state
+    try:
+        quick = mech.kept.get("quick forward_dynamics")
+    except AttributeError:
+        quick = None  # no mechanism: told below
+    if (
+        quick is not None and frame == "node" and forces is out is status is method is None
+    ):  # most calls: one state
         result = quick(q, v, tau)
         if result is not None:
             return result
     if method is not None and method not in METHODS:
         raise unknown_name("method", method, METHODS, owner="forward dynamics")
     name = method or "forward_dynamics"
+    check_frame(frame)
     asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
-    if forces:
+    if acting(forces):
         arrays = {"q": q, "v": v, "tau": tau}
         return pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
-    found = mech.kept.get(name) or kernel(mech, name)
+    found = named(mech, name)
     if out is status is threads is None:
         return found(q, v, tau)
     return found(q, v, tau, **asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError
 from linkwise.model.body import Node
 from linkwise.model.derived import replaced
@@ -33,6 +34,7 @@ def with_hinge_frames(mech: Mechanism) -> Mechanism:
     Raises:
         ModelError: A node of that name is somewhere else.
     """
+    check_mechanism(mech)
     nodes = list(mech.nodes)
     for body in mech.bodies:
         sides = (

@@ -16,9 +16,16 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.role import Composite
 from linkwise.algebra.selection import selection
 from linkwise.algebra.space import BODY, JOINT
-from linkwise.dynamics.kernels import Status, called, side_by_side
+from linkwise.dynamics.kernels import (
+    Status,
+    acting,
+    called,
+    check_mechanism,
+    node_names,
+    side_by_side,
+)
 from linkwise.dynamics.open_chain_quantity import pushing
-from linkwise.dynamics.quantity import FRAMES, Frame
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Body
 from linkwise.model.mechanism import Mechanism
@@ -99,7 +106,9 @@ def hybrid_dynamics(
         UnknownNameError: A hinge or node that the mechanism does not have; tells the near ones.
         SingularHingeError: Nothing resists a driven hinge; its body is named.
     """
-    nodes = tuple(sorted(forces)) if forces else ()
+    check_mechanism(mech)
+    check_frame(frame)
+    nodes = tuple(sorted(node_names(tuple(forces)))) if acting(forces) else ()
     choice = _choice(mech, tau, vdot, prescribed, nodes, frame)
     given: dict[str, Any] = {
         "q": q,
@@ -107,7 +116,7 @@ def hybrid_dynamics(
         "tau": _entries(mech, tau, choice.driven, choice.forces, "tau"),
         "vdot": _entries(mech, vdot, choice.held, choice.motions, "vdot"),
     }
-    if forces:
+    if acting(forces):
         given["f"] = side_by_side(forces, nodes)
     result = called(choice.kernel, given, {"status": status, "threads": threads})
     motion, force = given["vdot"], given["tau"]  # arrays of our own
@@ -137,9 +146,12 @@ def hybrid_kernel(
         nodes: Nodes at which outside forces act.
         frame: Axes of these forces.
     """
-    if frame not in FRAMES:
-        raise ModelError(f"frame is {frame!r}; it must be 'node' or 'world'.")
-    chosen, nodes = frozenset(_hinge(mech, name).hinge_name for name in prescribed), tuple(nodes)
+    check_mechanism(mech)
+    check_frame(frame)
+    chosen, nodes = (
+        frozenset(_hinge(mech, name).hinge_name for name in prescribed),
+        node_names(nodes),
+    )
     key = ("hybrid_dynamics", chosen, nodes, frame)
     found = mech.kept.get(key)
     if found is None:

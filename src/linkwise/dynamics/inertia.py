@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, check_mechanism, named
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -203,11 +203,12 @@ def innovations_factors(mech: Mechanism, q: ArrayLike) -> InnovationsFactors:
     Raises:
         ShapeError: q does not fit.
     """
+    check_mechanism(mech)
     return InnovationsFactors(mech, np.array(mech.check_q(q)))
 
 
 def _called(mech: Mechanism, name: str, q: ArrayLike, **options: Any) -> Array:
-    found = mech.kept.get(name) or kernel(mech, name)
+    found = named(mech, name)
     given = {key: value for key, value in options.items() if value is not None}
     return found(q, **given)
 

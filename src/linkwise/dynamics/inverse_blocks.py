@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from linkwise.dynamics.kernels import Status
+from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
@@ -51,6 +51,7 @@ def mass_matrix_inverse_block(
         ExpressionError: A freedom that it does not have, or hinges that are locked.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
+    check_mechanism(mech)
     part = choice(rows, rows if columns is None else columns, False)
     key = ("mass_matrix_inverse", part)
     found = mech.kept.get(key)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwise.dynamics.kernels import Status, kernel, pushed
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.kernels import Status, acting, named, pushed
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -48,16 +48,22 @@ def inverse_dynamics(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    quick = mech.kept.get("quick inverse_dynamics")
-    if quick is not None and forces is out is status is None:  # most calls: one state
+    try:
+        quick = mech.kept.get("quick inverse_dynamics")
+    except AttributeError:
+        quick = None  # no mechanism: told below
+    if (
+        quick is not None and frame == "node" and forces is out is status is None
+    ):  # most calls: one state
         result = quick(q, v, vdot)
         if result is not None:
             return result
-    if forces:
+    check_frame(frame)
+    if acting(forces):
         arrays = {"q": q, "v": v, "vdot": vdot}
         asked = {"out": out, "status": status, "threads": threads}
         return pushed(mech, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
-    found = mech.kept.get("inverse_dynamics") or kernel(mech, "inverse_dynamics")
+    found = named(mech, "inverse_dynamics")
     if out is status is threads is None:
         return found(q, v, vdot)
     return found(q, v, vdot, out=out, status=status, threads=threads)
@@ -88,7 +94,7 @@ def bias_force(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    found = mech.kept.get("bias_force") or kernel(mech, "bias_force")
+    found = named(mech, "bias_force")
     if out is status is threads is None:
         return found(q, v)
     return found(q, v, out=out, status=status, threads=threads)
@@ -119,7 +125,7 @@ def gravity_force(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    found = mech.kept.get("gravity_force") or kernel(mech, "gravity_force")
+    found = named(mech, "gravity_force")
     if out is status is threads is None:
         return found(q)
     return found(q, out=out, status=status, threads=threads)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import NODE_PLACE
 from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
 from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN
 from linkwise.dynamics.quantity import Frame, expression
@@ -37,13 +40,31 @@ def kernel(mech: Mechanism, name: str, nodes: Nodes = (), *, frame: Frame = "nod
         frame: Axes of what belongs to nodes.
     """
     if not isinstance(nodes, str):
-        nodes = tuple(nodes)
-    return mech.kept.get((name, nodes, frame)) or _made(mech, name, nodes, frame)
+        nodes = node_names(nodes)
+    found: Kernel | None = None
+    try:
+        found = mech.kept.get((name, nodes, frame))
+    except (AttributeError, TypeError):  # no mechanism, or a frame that is no word: told below
+        pass
+    return found or _made(mech, name, nodes, frame)
+
+
+def named(mech: Mechanism, name: str) -> Kernel:
+    """The kernel behind a quantity that is about no nodes: `kernel`, by the shorter key."""
+    found: Kernel | None = None
+    try:
+        found = mech.kept.get(name)
+    except AttributeError:  # no mechanism: told below
+        pass
+    return found or kernel(mech, name)
 
 
 def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame) -> Kernel:
+    check_mechanism(mech)
     expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
     names = (nodes,) if isinstance(nodes, str) else nodes
+    if not names and _about_nodes(name, expr):
+        raise ModelError(f"the {name} of no node was asked for; name at least one.")
     for node in names:
         mech.node(node)  # raises for one that is not there
     with _MAKING:
@@ -57,6 +78,52 @@ def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame
                 mech.kept[name] = found
                 mech.kept[f"quick {name}"] = found.quick
     return found
+
+
+def _about_nodes(name: str, expr: Expr) -> bool:
+    """Whether it has a Jacobian in it, whose axes make a difference, or poses of nodes."""
+    return expr.range is NODE_PLACE or expression(name) != expression(name, frame="world")
+
+
+def check_mechanism(mech: object) -> None:
+    """Raise unless it is a mechanism."""
+    if isinstance(mech, Mechanism):
+        return
+    found = f"mech is a {type(mech).__name__}"
+    if isinstance(mech, str | PurePath):
+        raise ModelError(f"{found}, {str(mech)!r}; lw.load makes a mechanism of a file.")
+    raise ModelError(
+        f"{found}; a mechanism comes first, which lw.load, lw.Builder or lw.models makes."
+    )
+
+
+def node_names(nodes: Nodes) -> tuple[str, ...]:
+    """Names of nodes one by one; raises for what is not a name."""
+    if isinstance(nodes, str):
+        return (nodes,)
+    try:
+        found = tuple(nodes)
+    except TypeError:
+        found = (nodes,)
+    for name in found:
+        if not isinstance(name, str):
+            own = getattr(cast(object, name), "name", None)
+            hint = f" The name of this one is {own!r}." if isinstance(own, str) else ""
+            raise ModelError(
+                f"a node is given as {type(name).__name__}; it must be the name of a node or body, "
+                f"or several names.{hint}"
+            )
+    return cast("tuple[str, ...]", found)
+
+
+def acting(forces: Mapping[str, ArrayLike] | None) -> TypeGuard[Mapping[str, ArrayLike]]:
+    """Whether there are forces; raises for what is not a dictionary."""
+    if forces is not None and not isinstance(cast(object, forces), Mapping):
+        raise ModelError(
+            f"forces is a {type(forces).__name__}; it must be a dictionary of node names and "
+            "(moment, force) each, like {'hand': [0, 0, 0, 0, 0, 10]}."
+        )
+    return bool(forces)
 
 
 def roots(mech: Mechanism) -> list[str]:
@@ -73,9 +140,15 @@ def pushed(
     options: Mapping[str, Any],
 ) -> Array:
     """A quantity with forces at nodes, which are one array f of the kernel."""
-    nodes = tuple(sorted(forces))  # one kernel whatever the order
+    names = node_names(tuple(forces)) if acting(forces) else ()
+    nodes = tuple(sorted(names))  # one kernel whatever the order
     given = {**arrays, "f": side_by_side(forces, nodes)}
-    return called(kernel(mech, name, nodes, frame=frame), given, options)
+    found = kernel(mech, name, nodes, frame=frame)
+    try:
+        return called(found, given, options)
+    except ShapeError as error:
+        words = str(error)
+        raise ShapeError(f"forces {words[2:]}" if words.startswith("f ") else words) from None
 
 
 def called(found: Kernel, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.kernels import Nodes, Status, kernel, named
 from linkwise.dynamics.viewpoint import by_node, check, viewpoint
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -40,7 +40,7 @@ def forward_kinematics(
         front: `rot` (batch, k, 3, 3), `p` (batch, k, 3) [m].
     """
     if node is None:
-        found = mech.kept.get("body_poses") or kernel(mech, "body_poses")
+        found = named(mech, "body_poses")
         each: tuple[int, ...] = (mech.n_bodies, 3, 4)
     else:
         found = kernel(mech, "node_poses", node)

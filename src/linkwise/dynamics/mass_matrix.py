@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, named
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -30,7 +30,7 @@ def mass_matrix(
     Returns:
         The whole symmetric matrix (nv, nv), or (batch, nv, nv).
     """
-    found = mech.kept.get("mass_matrix") or kernel(mech, "mass_matrix")
+    found = named(mech, "mass_matrix")
     if out is status is threads is None:
         return found(q)
     return found(q, out=out, status=status, threads=threads)
@@ -66,7 +66,7 @@ def mass_matrix_inverse(
     Raises:
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    found = mech.kept.get("mass_matrix_inverse") or kernel(mech, "mass_matrix_inverse")
+    found = named(mech, "mass_matrix_inverse")
     if out is status is threads is None:
         return found(q)
     return found(q, out=out, status=status, threads=threads)
@@ -104,7 +104,7 @@ def mass_matrix_inverse_product(
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
     name = "mass_matrix_inverse_product"
-    found = mech.kept.get(name) or kernel(mech, name)
+    found = named(mech, name)
     if out is status is threads is None:
         return found(q, x)
     return found(q, x, out=out, status=status, threads=threads)

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, kernel, put
+from linkwise.dynamics.kernels import Status, check_mechanism, kernel, put
 from linkwise.dynamics.whole_inertia import whole_inertia
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -129,6 +129,7 @@ def _gathered(
     mech: Mechanism, name: str, arrays: tuple[ArrayLike, ...], about: About, options: Any
 ) -> Array:
     """A quantity at the roots, summed over them and referred to a point."""
+    check_mechanism(mech)
     out, status, threads = options
     if not mech.n_bodies:
         raise ModelError(f"{mech.name} has no bodies: it has no momentum.")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.scalar.status import FINE, MATRIX
-from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space, reach
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ExpressionError, ModelError, RankWarning
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -107,7 +107,9 @@ def _heavy(mech: Mechanism, node: Nodes) -> float:
 
 def _regular(mech: Mechanism, node: Nodes, frame: Frame) -> Kernel | None:
     """The kernel for full rank; None where no configuration has it."""
-    names = node if isinstance(node, str) else tuple(node)
+    check_mechanism(mech)
+    check_frame(frame)
+    names = node if isinstance(node, str) else node_names(node)
     if not names:
         raise ModelError("the operational inertia of no node was asked for; name at least one.")
     missing = ("no operational_inertia", names, frame)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.hinge_root import hinge_root
-from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -184,7 +184,8 @@ def operational_space(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN and its rank 0 instead, and a warning or `status` tells.
     """
-    nodes = (node,) if isinstance(node, str) else tuple(node)
+    check_mechanism(mech)
+    nodes = node_names(node)
     if not nodes:
         raise ModelError("the operational space of no node was asked for; name at least one.")
     length = reach(mech, nodes) if length is None else length

@@ -63,6 +63,12 @@ QUANTITIES: dict[str, Callable[[Expr, Expr], Expr]] = {
 """Each as a function of the inertia A = 𝓜 or 𝓜 + N, and of the Jacobian J or rot_W J."""
 
 
+def check_frame(frame: object, what: str = "frame") -> None:
+    """Raise unless it is one of the words for axes."""
+    if not isinstance(frame, str) or frame not in FRAMES:
+        raise ModelError(f"{what} is {frame!r}; it must be 'node' or 'world'.")
+
+
 def expression(name: str, *, armature: bool = False, frame: Frame = "node") -> Expr:
     """The expression of a quantity.
 
@@ -73,7 +79,6 @@ def expression(name: str, *, armature: bool = False, frame: Frame = "node") -> E
     """
     if name not in QUANTITIES:
         raise unknown_name("quantity", name, QUANTITIES, owner="linkwise.dynamics")
-    if frame not in FRAMES:
-        raise ModelError(f"frame is {frame!r}; it must be 'node' or 'world'.")
+    check_frame(frame)
     inertia = mass + N if armature else mass
     return QUANTITIES[name](inertia, J if frame == "node" else rot_W @ J)

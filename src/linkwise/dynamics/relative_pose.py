@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
-from linkwise.dynamics.kernels import Nodes, Status
+from linkwise.dynamics.kernels import Nodes, Status, node_names
 from linkwise.dynamics.kinematics import forward_kinematics
-from linkwise.dynamics.viewpoint import names
+from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose
@@ -41,9 +43,14 @@ def relative_pose(
         front: `rot` (batch, k, 3, 3), `p` (batch, k, 3) [m].
 
     Raises:
+        ModelError: What is not the name of a node.
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    asked = [seen_from, *names(node)]
+    if not isinstance(cast(object, seen_from), str):
+        raise ModelError(
+            f"seen_from is a {type(seen_from).__name__}; it must be the name of one node or body."
+        )
+    asked = [seen_from, *node_names(node)]
     poses = forward_kinematics(mech, q, asked, status=status, threads=threads)
     back = np.swapaxes(poses.rot[..., :1, :, :], -1, -2)
     offset: Array = poses.p[..., 1:, :] - poses.p[..., :1, :]

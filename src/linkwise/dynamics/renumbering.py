@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -126,6 +127,7 @@ def renumbering(mech: Mechanism, order: Sequence[str] = "tips first") -> Renumbe
         ModelError: A body is missing or named twice.
         UnknownNameError: A body that the mechanism does not have; lists those it has.
     """
+    check_mechanism(mech)
     own = [body.name for body in mech.bodies]
     if isinstance(order, str):
         if order != "tips first":

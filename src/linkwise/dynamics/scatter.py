@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, named
 from linkwise.dynamics.stacked import flat, flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
@@ -118,7 +118,7 @@ def _propagated(
         raise ModelError(f"through is {through!r}; it must be 'rigid' or 'articulated'.")
     name = f"articulated_{way}" if through == "articulated" else way
     name = f"strict_{name}" if strict else name
-    found = mech.kept.get(name) or kernel(mech, name)
+    found = named(mech, name)
     row = flat(x, mech.n_bodies, "x")
     if out is status is threads is None:
         return six_each(found(q, row))

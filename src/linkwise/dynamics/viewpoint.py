@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Nodes, kernel
+from linkwise.dynamics.kernels import Nodes, check_mechanism, kernel, node_names
 from linkwise.dynamics.stacked import six_each
 from linkwise.errors import UnknownNameError, unknown_name
 from linkwise.model.mechanism import Mechanism
@@ -88,11 +88,6 @@ class Motion:
         return at.turned(J_dot)
 
 
-def names(nodes: Nodes) -> tuple[str, ...]:
-    """The nodes one by one."""
-    return (nodes,) if isinstance(nodes, str) else tuple(nodes)
-
-
 def by_node(J: Array) -> Array:
     """Rows (..., 6 k, m) as (..., k, 6, m): the same memory."""
     return J.reshape(*J.shape[:-2], J.shape[-2] // 6, 6, J.shape[-1])
@@ -100,9 +95,12 @@ def by_node(J: Array) -> Array:
 
 def check(mech: Mechanism, frame: object, about: object) -> None:
     """Raise unless the frame and the point are of the mechanism."""
+    check_mechanism(mech)
     known = [*mech.node_index, *mech.body_index]
     for what, asked, more in (("frame", frame, ("node",)), ("about", about, ())):
-        if asked in known or asked in more or (what == "about" and asked is None):
+        if isinstance(asked, str) and (asked in known or asked in more):
+            continue
+        if what == "about" and asked is None:
             continue
         allowed = "'node' or 'world'" if more else "'world'"
         near = str(unknown_name("node or body", asked, known, owner=f"mechanism {mech.name!r}"))
@@ -147,4 +145,4 @@ def motion(
 
 def _with_ends(nodes: Nodes, frame: str, about: str | None) -> tuple[str, ...]:
     """The nodes, then F, then P; the world for what is not needed."""
-    return (*names(nodes), "world" if frame == "node" else frame, about or "world")
+    return (*node_names(nodes), "world" if frame == "node" else frame, about or "world")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, check_mechanism, kernel
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -59,6 +59,7 @@ def whole_inertia(
     Raises:
         ModelError: There is no mass, hence no centre of it.
     """
+    check_mechanism(mech)
     mass = float(mech.total_mass)
     if not mass > 0.0:
         raise ModelError(f"{mech.name} has no mass: it has no centre of mass.")

@@ -17,6 +17,7 @@ from linkwise.dynamics.inverse_kinematics.solve import LAST, Problem, Samples, s
 from linkwise.dynamics.inverse_kinematics.step import Kernels, kernels
 from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
 from linkwise.dynamics.inverse_kinematics.verdict import verdicts
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -82,6 +83,7 @@ def inverse_kinematics(
             off the manifold or outside of the limits.
         ShapeError: An array of the wrong shape.
     """
+    check_mechanism(mech)
     nodes = _nodes(targets)
     held = (hold,) if isinstance(hold, str) else tuple(hold)
     length = _length(mech, nodes)
