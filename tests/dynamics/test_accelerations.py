@@ -86,56 +86,59 @@ def test_what_the_kinds_are(frame):
     slope = np.concatenate(
         [rate(mech, q, v, x, lambda q, v, n=n: node_velocity(mech, q, v, n, frame)) for n in NODES]
     )
-    close(lw.node_acceleration(mech, q, v, x, NODES, frame=frame), slope, 1e-7)
+    close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), slope, 1e-7)
     J, J_dot_v = (
         lw.jacobian(mech, q, NODES, frame=frame),
         lw.jacobian_dot_v(mech, q, v, NODES, frame=frame),
     )
-    close(lw.node_acceleration(mech, q, v, x, NODES, frame=frame), J @ x + J_dot_v, 1e-12)
+    close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), J @ x + J_dot_v, 1e-12)
     # The classical one is the second derivative of the position, turned into the axes asked for.
-    found = lw.node_acceleration(mech, q, v, x, "tool", frame=frame, kind="classical")
+    found = lw.node_acceleration(mech, q, v, "tool", vdot=x, frame=frame, kind="classical")
     second = rate(mech, q, v, x, lambda q, v: node_velocity(mech, q, v, "tool", "world")[3:])
     turn = np.eye(3) if frame == "world" else mech.pose(q, "tool").rot.T
     close(found[3:], turn @ second, 1e-7)
     # The spatial one in world axes is that in node axes, turned.
-    own = lw.node_acceleration(mech, q, v, x, "tool", kind="spatial")
-    turned = lw.node_acceleration(mech, q, v, x, "tool", kind="spatial", frame="world")
+    own = lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="spatial")
+    turned = lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="spatial", frame="world")
     close(turned, np.kron(np.eye(2), mech.pose(q, "tool").rot) @ own, 1e-12)
 
 
 @pytest.mark.parametrize("frame", ["node", "world"])
-def test_with_forces_at_other_nodes(frame):
+@pytest.mark.parametrize("axes", ["node", "world"])
+def test_with_forces_at_other_nodes(axes, frame):
     mech = small()
     q, v, x = state(mech)
-    motion = lw.forward_dynamics(mech, q, v, x, forces=PUSH, frame=frame)
-    ask = {"tau": x, "forces": PUSH, "frame": frame}
-    close(
-        lw.body_accelerations(mech, q, v, **ask), lw.body_accelerations(mech, q, v, motion), 1e-11
-    )
+    motion = lw.forward_dynamics(mech, q, v, x, forces=PUSH, frame=axes)
+    ask = {"tau": x, "forces": PUSH, "forces_frame": axes}
+    alpha = lw.body_accelerations(mech, q, v, **ask)
+    close(alpha, lw.body_accelerations(mech, q, v, vdot=motion), 1e-11)
+    ask["frame"] = frame
     for nodes in (NODES, "body_2"):
-        found = lw.node_acceleration(mech, q, v, None, nodes, **ask)
-        close(found, lw.node_acceleration(mech, q, v, motion, nodes, frame=frame), 1e-11)
-    many = lw.node_acceleration(mech, np.stack([q, q]), v, None, NODES, kind="classical", **ask)
-    one = lw.node_acceleration(mech, q, v, motion, NODES, frame=frame, kind="classical")
+        found = lw.node_acceleration(mech, q, v, nodes, **ask)
+        close(found, lw.node_acceleration(mech, q, v, nodes, vdot=motion, frame=frame), 1e-11)
+    many = lw.node_acceleration(mech, np.stack([q, q]), v, NODES, kind="classical", **ask)
+    one = lw.node_acceleration(mech, q, v, NODES, vdot=motion, frame=frame, kind="classical")
     close(many, np.stack([one, one]), 1e-11)
 
 
 def test_batches_and_places():
     mech = small()
     q, v, x = states(mech, 5)
-    found = lw.body_accelerations(mech, q, v, x)
+    found = lw.body_accelerations(mech, q, v, vdot=x)
     assert found.shape == (5, 3, 6)
     for i in range(5):
-        close(found[i], lw.body_accelerations(mech, q[i], v[i], x[i]), 1e-13)
+        close(found[i], lw.body_accelerations(mech, q[i], v[i], vdot=x[i]), 1e-13)
     out = np.empty((5, 3, 6))
-    assert lw.body_accelerations(mech, q, v, x, out=out) is out
+    assert lw.body_accelerations(mech, q, v, vdot=x, out=out) is out
     close(out, found, 1e-15)
-    many = lw.node_acceleration(mech, q[0], v[0], x, "tool", kind="classical")
+    many = lw.node_acceleration(mech, q[0], v[0], "tool", vdot=x, kind="classical")
     assert many.shape == (5, 6)
-    close(many[2], lw.node_acceleration(mech, q[0], v[0], x[2], "tool", kind="classical"), 1e-13)
+    close(
+        many[2], lw.node_acceleration(mech, q[0], v[0], "tool", vdot=x[2], kind="classical"), 1e-13
+    )
     status = np.empty(5, dtype=np.int32)
     v[3, 0] = np.nan
-    many = lw.node_acceleration(mech, q, v, x, "tool", frame="world", status=status)
+    many = lw.node_acceleration(mech, q, v, "tool", vdot=x, frame="world", status=status)
     assert status.tolist() == [0, 0, 0, 1, 0] and np.isnan(many[3]).all()
 
 
@@ -144,20 +147,26 @@ def test_what_cannot_be_meant():
     q, v, x = state(mech)
     with pytest.raises(ModelError, match="body_accelerations was given neither of vdot and tau"):
         lw.body_accelerations(mech, q, v)
+    with pytest.raises(TypeError, match="positional"):  # is it vdot or tau?
+        lw.body_accelerations(mech, q, v, x)  # type: ignore[misc]
+    with pytest.raises(ModelError, match="forces_frame is 'body'; it must be 'node' or 'world'"):
+        lw.body_accelerations(mech, q, v, vdot=x, forces_frame="body")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="forces_frame is 'body'; it must be 'node' or 'world'"):
+        lw.node_acceleration(mech, q, v, "tool", vdot=x, forces_frame="body")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="node_acceleration was given both of vdot and tau"):
-        lw.node_acceleration(mech, q, v, x, "tool", tau=x)
+        lw.node_acceleration(mech, q, v, "tool", vdot=x, tau=x)
     with pytest.raises(ModelError, match=r"forces at tool.*Give tau= instead"):
-        lw.body_accelerations(mech, q, v, x, forces={"tool": np.zeros(6)})
+        lw.body_accelerations(mech, q, v, vdot=x, forces={"tool": np.zeros(6)})
     with pytest.raises(ModelError, match="kind is 'proper'; it must be 'rate', 'classical' or"):
-        lw.node_acceleration(mech, q, v, x, "tool", kind="proper")  # type: ignore[arg-type]
+        lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="proper")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="no node or body called 'hand'"):
-        lw.node_acceleration(mech, q, v, x, "hand")
+        lw.node_acceleration(mech, q, v, "hand", vdot=x)
     with pytest.raises(ShapeError, match=r"out has shape \(3, 5\)"):
-        lw.body_accelerations(mech, q, v, x, out=np.zeros((3, 5)))
+        lw.body_accelerations(mech, q, v, vdot=x, out=np.zeros((3, 5)))
     bent, ball = q.copy(), next(b for b in mech.bodies if b.hinge.quaternion is not None)
     bent[mech.q_slice(ball.hinge_name)] *= 1.1
     with pytest.raises(ModelError, match=f"quaternion of body '{ball.name}' is not of unit length"):
-        lw.body_accelerations(mech, bent, v, x)
+        lw.body_accelerations(mech, bent, v, vdot=x)
 
 
 # ------------------------------------------------------------------------------------- oracles
@@ -203,6 +212,6 @@ def test_with_mujoco(source):
         turn = np.eye(3) if frame == "world" else it.mech.pose(it.q, it.site).rot.T
         theirs = six + np.concatenate([np.zeros(3), turn @ it.mech.gravity])
         found = lw.node_acceleration(
-            it.mech, it.q, it.v, None, it.site, tau=it.tau, frame=frame, kind="classical"
+            it.mech, it.q, it.v, it.site, tau=it.tau, frame=frame, kind="classical"
         )
         close(found, theirs, 1e-10)

@@ -287,3 +287,132 @@ def test_poses_go_into_arrays_only():
     arm = lw.models.seven_dof_arm()
     with pytest.raises(lw.errors.ShapeError, match="out is a list"):
         lw.forward_kinematics(arm, np.zeros(7), "hand", out=[0.0])
+
+
+NOT_MECHANISMS = {
+    "None": (None, "mech is a NoneType; a mechanism comes first"),
+    "path": ("arm.urdf", "mech is a str, 'arm.urdf'; lw.load makes a mechanism of a file"),
+    "array": (np.zeros(5), "mech is a ndarray; a mechanism comes first"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_MECHANISMS)
+def test_what_is_not_a_mechanism(what):
+    mech, text = NOT_MECHANISMS[what]
+    q, v, x = state(ARM)
+    six = np.zeros((5, 6))
+    calls = {
+        **{name: lambda call=call: call(mech, q, v, x) for name, call in CALLS.items()},
+        "poses": lambda: lw.forward_kinematics(mech, q),
+        "pose": lambda: lw.forward_kinematics(mech, q, "ee"),
+        "relative pose": lambda: lw.relative_pose(mech, q, "ee", "world"),
+        "velocities": lambda: lw.body_velocities(mech, q, v, frame="world"),
+        "accelerations": lambda: lw.body_accelerations(mech, q, v, tau=x),
+        "acceleration": lambda: lw.node_acceleration(mech, q, v, "ee", vdot=x),
+        "hinge forces": lambda: lw.hinge_forces(mech, q, v, vdot=x),
+        "hybrid": lambda: lw.hybrid_dynamics(mech, q, v, tau=x, vdot=x, prescribed=[]),
+        "rate": lambda: lw.jacobian_dot(mech, q, v, "ee"),
+        "gram": lambda: lw.jacobian_gram(mech, q, "ee"),
+        "force": lambda: lw.equivalent_force(mech, q, {"ee": np.zeros(6)}, about="world"),
+        "inertia": lambda: lw.operational_inertia(mech, q, "ee"),
+        "space": lambda: lw.operational_space(mech, q, "ee"),
+        "block": lambda: lw.mass_matrix_inverse_block(mech, q, 0),
+        "scatter": lambda: lw.scatter(mech, q, six),
+        "factors": lambda: lw.innovations_factors(mech, q),
+        "inertias": lambda: lw.composite_inertias(mech, q),
+        "momentum": lambda: lw.momentum(mech, q, v),
+        "center": lambda: lw.center_of_mass(mech, q),
+        "coriolis": lambda: lw.coriolis_matrix(mech, q, v),
+        "diagonal": lambda: lw.diagonal_velocity(mech, q, v),
+        "control": lambda: lw.computed_torque(mech, q, v, q, v, x, kp=1.0, kv=1.0),
+        "energy": lambda: lw.energy(mech, q, v),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ModelError) as caught:
+            call()
+        assert str(caught.value).startswith(text), name
+
+
+@pytest.mark.parametrize("frame", ["rubbish", ["node"], None, 3])
+def test_frames_are_looked_at_without_forces_too(frame):
+    q, v, x = state(ARM)
+    lw.forward_dynamics(ARM, q, v, x), lw.inverse_dynamics(ARM, q, v, x)  # kernels are there
+    for call in (
+        lambda: lw.forward_dynamics(ARM, q, v, x, frame=frame),
+        lambda: lw.inverse_dynamics(ARM, q, v, x, frame=frame),
+        lambda: lw.hybrid_dynamics(ARM, q, v, tau=x, vdot=x, prescribed=[], frame=frame),
+        lambda: lw.tip_force_correction(ARM, q, {"ee": np.zeros(6)}, frame=frame),
+        lambda: lw.operational_inertia(ARM, q, "ee", frame=frame),
+        lambda: lw.operational_space(ARM, q, "ee", frame=frame),
+        lambda: lw.jacobian(ARM, q, "ee", frame=frame),
+        lambda: lw.equivalent_force(ARM, q, {"ee": np.zeros(6)}, frame=frame),
+    ):
+        with pytest.raises(ModelError, match=r"^frame is .*; it must be 'node' or 'world'"):
+            call()
+
+
+NODE_CALLS = {
+    "jacobian": lambda node: lw.jacobian(ARM, state(ARM)[0], node),
+    "other axes": lambda node: lw.jacobian(ARM, state(ARM)[0], node, frame="body_2"),
+    "velocity": lambda node: lw.node_velocity(ARM, *state(ARM)[:2], node),
+    "acceleration": lambda node: lw.node_acceleration(
+        ARM, *state(ARM)[:2], node, vdot=state(ARM)[2]
+    ),
+    "pose": lambda node: lw.forward_kinematics(ARM, state(ARM)[0], node),
+    "gram": lambda node: lw.jacobian_gram(ARM, state(ARM)[0], node),
+    "rate": lambda node: lw.jacobian_dot(ARM, *state(ARM)[:2], node),
+    "inertia": lambda node: lw.operational_inertia(ARM, state(ARM)[0], node),
+    "space": lambda node: lw.operational_space(ARM, state(ARM)[0], node),
+    "inverse": lambda node: lw.operational_inertia_inverse(ARM, state(ARM)[0], node),
+}
+
+
+@pytest.mark.parametrize("name", NODE_CALLS)
+def test_nodes_are_given_by_name(name):
+    call = NODE_CALLS[name]
+    for node in (ARM.node("ee"), [ARM.node("ee")]):
+        with pytest.raises(ModelError, match=r"given as Node; .*name of this one is 'ee'\.$"):
+            call(node)
+    for node in (3, ["ee", None], [["ee"]]):
+        with pytest.raises(ModelError, match=r"it must be the name of a node or body, or several"):
+            call(node)
+    with pytest.raises(ModelError, match="of no node was asked for; name at least one"):
+        call([])
+
+
+def test_relative_poses_are_seen_from_one_node():
+    q = state(ARM)[0]
+    for seen_from in (["ee"], ARM.node("ee"), None):
+        with pytest.raises(ModelError, match=r"seen_from is a .*name of one node or body"):
+            lw.relative_pose(ARM, q, "body_2", seen_from)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="name of this one is 'ee'"):
+        lw.relative_pose(ARM, q, ARM.node("ee"), "world")  # type: ignore[arg-type]
+
+
+def test_forces_are_given_by_node():
+    q, v, x = state(ARM)
+    many = np.stack([q] * 4)
+    for forces in ([0.0] * 6, np.zeros(6), "ee"):
+        for call in (
+            lambda given: lw.forward_dynamics(ARM, q, v, x, forces=given),
+            lambda given: lw.inverse_dynamics(ARM, q, v, x, forces=given),
+            lambda given: lw.hinge_forces(ARM, q, v, tau=x, forces=given),
+            lambda given: lw.body_accelerations(ARM, q, v, tau=x, forces=given),
+            lambda given: lw.node_acceleration(ARM, q, v, "ee", tau=x, forces=given),
+            lambda given: lw.hybrid_dynamics(ARM, q, v, tau=x, vdot=x, prescribed=[], forces=given),
+            lambda given: lw.tip_force_correction(ARM, q, given),
+            lambda given: lw.equivalent_force(ARM, q, given, about="world"),
+        ):
+            with pytest.raises(
+                ModelError, match=r"forces is a .*; it must be a dictionary of node"
+            ):
+                call(forces)
+    for nothing in ({}, None):
+        with pytest.raises(ModelError, match="no force was given"):
+            lw.tip_force_correction(ARM, q, nothing)
+        with pytest.raises(ModelError, match="no force was given"):
+            lw.equivalent_force(ARM, q, nothing, about="world")
+    with pytest.raises(ShapeError, match=r"^forces has 3 rows; the batch has 4"):
+        lw.forward_dynamics(ARM, many, v, x, forces={"ee": np.zeros((3, 6))})
+    with pytest.raises(ModelError, match="given as int; it must be the name of a node or body"):
+        lw.forward_dynamics(ARM, q, v, x, forces={3: np.zeros(6)})  # type: ignore[dict-item]

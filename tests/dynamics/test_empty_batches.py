@@ -26,9 +26,9 @@ CALLS = {
     "forces at nodes": lambda q, v, w: lw.forward_dynamics(MECH, q, v, w, forces={"ball": F}),
     "body accelerations": lambda q, v, w: lw.body_accelerations(MECH, q, v, tau=w),
     "node acceleration": lambda q, v, w: lw.node_acceleration(
-        MECH, q, v, w, ["ball", "world"], kind="classical"
+        MECH, q, v, ["ball", "world"], vdot=w, kind="classical"
     ),
-    "hinge forces": lambda q, v, w: lw.hinge_forces(MECH, q, v, w),
+    "hinge forces": lambda q, v, w: lw.hinge_forces(MECH, q, v, tau=w),
     "articulated inertias": lambda q, v, w: lw.articulated_inertias(MECH, q),
     "determinant": lambda q, v, w: lw.log_det_mass_matrix(MECH, q),
     "momentum": lambda q, v, w: lw.momentum(MECH, q, v),
@@ -99,6 +99,6 @@ def test_the_code_of_one_state():
     q, rest = MECH.random(seed=0), np.zeros(MECH.nv)
     q[1:] *= 1.3
     status = np.zeros((), dtype=np.int32)
-    found = lw.node_acceleration(MECH, q, rest, rest, "ball", frame="world", status=status)
+    found = lw.node_acceleration(MECH, q, rest, "ball", vdot=rest, frame="world", status=status)
     assert status != 0
     assert np.isnan(found).all()

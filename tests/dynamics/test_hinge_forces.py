@@ -105,29 +105,53 @@ def test_compiled_in_batches_with_forces():
     mech = small()
     q, v, x = states(mech, 4)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.hinge_forces(mech, q, v, x, forces=forces, frame="world")
+    found = lw.hinge_forces(mech, q, v, tau=x, forces=forces, forces_frame="world")
     assert found.shape == (4, 3, 6)
     vdot = lw.forward_dynamics(mech, q, v, x, forces=forces, frame="world")
     for i in range(4):
         assert unbalanced(mech, q[i], v[i], vdot[i], found[i], PUSH, "world") < 1e-12
-    close(lw.hinge_forces(mech, q, v, vdot=vdot, forces=forces, frame="world"), found, 1e-11)
+    close(lw.hinge_forces(mech, q, v, vdot=vdot, forces=forces, forces_frame="world"), found, 1e-11)
     out = np.empty((4, 3, 6))
-    assert lw.hinge_forces(mech, q, v, x, out=out) is out
-    close(out[1], lw.hinge_forces(mech, q[1], v[1], x[1]), 1e-13)
+    assert lw.hinge_forces(mech, q, v, tau=x, out=out) is out
+    close(out[1], lw.hinge_forces(mech, q[1], v[1], tau=x[1]), 1e-13)
 
 
 def test_a_pendulum_at_rest_hangs_on_its_hinge():
     """By hand: the hinge of a rod of 2 kg carries 2 g, and nothing holds it but its joint."""
     rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.0, -0.5), (0.1, 0.1, 0.01))
     mech = lw.Builder("rod").body("rod", hinge=lw.Pin(axis=(0, 1, 0)), inertia=rod).build()
-    found = lw.hinge_forces(mech, [0.0], [0.0], [0.0])
+    found = lw.hinge_forces(mech, [0.0], [0.0], tau=[0.0])
     np.testing.assert_allclose(found, [[0, 0, 0, 0, 0, 2 * 9.81]], rtol=0, atol=1e-14)
     # Held out level by a joint force m g l; its x axis points down then.
     held = lw.hinge_forces(mech, [-np.pi / 2], [0.0], vdot=[0.0])
     np.testing.assert_allclose(np.abs(held), [[0, 9.81, 0, 2 * 9.81, 0, 0]], rtol=0, atol=1e-13)
     # Swinging through the bottom at 3 rad/s: m ω² l more.
-    swung = lw.hinge_forces(mech, [0.0], [3.0], [0.0])
+    swung = lw.hinge_forces(mech, [0.0], [3.0], tau=[0.0])
     np.testing.assert_allclose(swung[0, 5], 2 * 9.81 + 2 * 9.0 * 0.5, rtol=1e-14)
+
+
+def test_in_other_frames():
+    """Turned and moved by poses; and the power on every body is the same wherever it is taken."""
+    mech = tree("floating")
+    q, v, x = state(mech)
+    rates = states(mech, 8)[1]
+    F, V = lw.hinge_forces(mech, q, v, tau=x), lw.body_velocities(mech, q, rates)
+    power, poses = (F * V).sum(axis=-1), mech.poses(q)
+    for frame in ("hinge", "world", "inertial"):
+        seen = lw.hinge_forces(mech, q, v, tau=x, frame=frame)
+        moving = lw.body_velocities(mech, q, rates, frame=frame)
+        close((seen * moving).sum(axis=-1), power, 1e-11)
+        for k in range(mech.n_bodies):
+            if frame == "world":
+                close(seen[k], np.kron(np.eye(2), poses.rot[k]) @ F[k], 1e-12)
+            elif frame == "inertial":
+                close(seen[k], poses[k].shift @ F[k], 1e-12)
+        many, out = np.stack([q, q]), np.empty((2, mech.n_bodies, 6))
+        assert lw.hinge_forces(mech, many, v, tau=x, frame=frame, out=out) is out
+        close(out, np.stack([seen, seen]), 1e-12)
+    status = np.empty(2, dtype=np.int32)
+    found = lw.hinge_forces(mech, np.stack([q, np.nan * q]), v, tau=x, frame="world", status=status)
+    assert status.tolist() == [0, 1] and np.isnan(found[1]).all() and np.isfinite(found[0]).all()
 
 
 def test_what_cannot_be_meant():
@@ -136,10 +160,15 @@ def test_what_cannot_be_meant():
     with pytest.raises(ModelError, match="hinge_forces was given neither of tau and vdot"):
         lw.hinge_forces(mech, q, v)
     with pytest.raises(ModelError, match="both of tau and vdot"):
-        lw.hinge_forces(mech, q, v, x, vdot=x)
+        lw.hinge_forces(mech, q, v, tau=x, vdot=x)
+    with pytest.raises(TypeError, match="positional"):  # is it tau or vdot?
+        lw.hinge_forces(mech, q, v, x)  # type: ignore[misc]
+    for name, word in (("frame", "node"), ("forces_frame", "hinge")):
+        with pytest.raises(ModelError, match=f"^{name} is '{word}'; it must be"):
+            lw.hinge_forces(mech, q, v, tau=x, **{name: word})
     empty = lw.Builder("empty").body("arm", hinge=lw.Pin(), inertia=lw.SpatialInertia.zero())
     with pytest.raises(SingularHingeError, match="arm"):
-        lw.hinge_forces(empty.build(), [0.0], [0.0], [1.0])
+        lw.hinge_forces(empty.build(), [0.0], [0.0], tau=[1.0])
 
 
 # ------------------------------------------------------------------------------------- oracles

@@ -46,7 +46,7 @@ def test_velocities_rates_and_forces(mech, seed):
         close(lw.jacobian_dot(mech, q, v, node, frame=frame), rate, 1e-6, fast)
         drift = lw.jacobian_dot_v(mech, q, v, node, frame=frame)
         close(drift, lw.jacobian_dot(mech, q, v, node, frame=frame) @ v, 1e-11, fast * 30.0)
-        whole = lw.node_acceleration(mech, q, v, vdot, node, frame=frame)
+        whole = lw.node_acceleration(mech, q, v, node, vdot=vdot, frame=frame)
         J = lw.jacobian(mech, q, node, frame=frame)
         close(whole, J @ vdot + drift, 1e-11, fast * 30.0)
     x = np.random.default_rng(seed).standard_normal((mech.n_bodies, 6))

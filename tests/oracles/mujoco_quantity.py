@@ -226,7 +226,7 @@ def _table() -> tuple[Quantity, ...]:
             "accelerations of bodies",
             "body_accelerations",
             "mj_objectAcceleration",
-            lambda it: _bodies(it, lw.body_accelerations(it.mech, it.q, it.v, it.y)),
+            lambda it: _bodies(it, lw.body_accelerations(it.mech, it.q, it.v, vdot=it.y)),
             lambda it: it.driven(it.y).accelerations(it.bodies, local=True, classical=False),
         ),
         *(
@@ -235,7 +235,7 @@ def _table() -> tuple[Quantity, ...]:
                 "node_acceleration(kind='classical')",
                 "mj_objectAcceleration",
                 lambda it, frame=frame: lw.node_acceleration(
-                    it.mech, it.q, it.v, it.y, it.nodes, kind="classical", frame=frame
+                    it.mech, it.q, it.v, it.nodes, vdot=it.y, kind="classical", frame=frame
                 ),
                 lambda it, frame=frame: (
                     it.driven(it.y).accelerations(it.nodes, local=frame == "node").ravel()
@@ -254,7 +254,7 @@ def _table() -> tuple[Quantity, ...]:
             "forces through hinges, of joint forces",
             "hinge_forces",
             "mj_forward, cfrc_int",
-            lambda it: _bodies(it, lw.hinge_forces(it.mech, it.q, it.v, it.x)),
+            lambda it: _bodies(it, lw.hinge_forces(it.mech, it.q, it.v, tau=it.x)),
             lambda it: it.run(it.x, it.v).hinge_forces(),
         ),
         Quantity(

@@ -317,7 +317,7 @@ def _table() -> tuple[Quantity, ...]:
             "accelerations of bodies",
             "body_accelerations",
             "forwardKinematics",
-            lambda it: lw.body_accelerations(it.mech, it.q, it.v, it.y),
+            lambda it: lw.body_accelerations(it.mech, it.q, it.v, vdot=it.y),
             lambda it: it.at_bodies(it.moved(it.y).data.a),
         ),
         *(
@@ -326,7 +326,7 @@ def _table() -> tuple[Quantity, ...]:
                 f"node_acceleration(kind={kind!r})",
                 of,
                 lambda it, kind=kind, frame=frame: lw.node_acceleration(
-                    it.mech, it.q, it.v, it.y, it.nodes, kind=kind, frame=frame
+                    it.mech, it.q, it.v, it.nodes, vdot=it.y, kind=kind, frame=frame
                 ),
                 lambda it, of=of, axes=axes: it.moved(it.y).each(of, it.nodes, axes).ravel(),
             )
@@ -347,7 +347,7 @@ def _table() -> tuple[Quantity, ...]:
             "forces through hinges, of joint forces",
             "hinge_forces",
             "aba, then rnea, data.f",
-            lambda it: lw.hinge_forces(it.mech, it.q, it.v, it.x),
+            lambda it: lw.hinge_forces(it.mech, it.q, it.v, tau=it.x),
             lambda it: it.hinge_forces(it.T.T @ it.ask("aba", it.v, it.x)),
         ),
         Quantity(

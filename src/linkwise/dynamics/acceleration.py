@@ -7,8 +7,19 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Nodes, Status, called, kernel, pushed
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.body_frame import turned
+from linkwise.dynamics.kernels import (
+    Nodes,
+    Status,
+    acting,
+    called,
+    check_mechanism,
+    kernel,
+    named,
+    node_names,
+    pushed,
+)
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
@@ -23,11 +34,11 @@ def body_accelerations(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
-    vdot: ArrayLike | None = None,
     *,
+    vdot: ArrayLike | None = None,
     tau: ArrayLike | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -56,32 +67,33 @@ def body_accelerations(
         tau: Joint forces (nv,) or (batch, nv) [N or N m].
         forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
             (6,) or (batch, 6) [N m, N], about the node's origin.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n_bodies, 6) or (batch, n_bodies, 6), (angular, linear) [rad/s², m/s²], each about the
-        origin of its body frame and in its axes.
+        origin of its body frame and in its axes. `node_acceleration` has world axes too.
 
     Raises:
         ModelError: Neither or both of `vdot` and `tau` are given, or `forces` with `vdot`.
     """
-    if vdot is not None and tau is forces is out is status is threads is None:  # most calls
-        quick = mech.kept.get("body_accelerations")
-        if quick is not None:
-            return six_each(quick(q, v, vdot))
+    plain = vdot is not None and forces_frame == "node"
+    if plain and tau is forces is out is status is threads is None:  # most calls
+        return six_each(named(mech, "body_accelerations")(q, v, vdot))
+    check_mechanism(mech)
+    check_frame(forces_frame, "forces_frame")
     given = _cause("body_accelerations", vdot, tau, forces)
     asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
     arrays = {"q": q, "v": v, **given}
     if "tau" not in given:
-        rows = called(kernel(mech, "body_accelerations"), arrays, asked)
-    elif forces:
+        rows = called(named(mech, "body_accelerations"), arrays, asked)
+    elif acting(forces):
         name = "body_accelerations_of_forces_with_forces"
-        rows = pushed(mech, name, arrays, forces, frame, asked)
+        rows = pushed(mech, name, arrays, forces, forces_frame, asked)
     else:
-        rows = called(kernel(mech, "body_accelerations_of_forces"), arrays, asked)
+        rows = called(named(mech, "body_accelerations_of_forces"), arrays, asked)
     return six_each(rows, out)
 
 
@@ -89,11 +101,12 @@ def node_acceleration(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
-    vdot: ArrayLike | None,
     node: Nodes,
     *,
+    vdot: ArrayLike | None = None,
     tau: ArrayLike | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
+    forces_frame: Frame = "node",
     frame: Frame = "node",
     kind: Kind = "rate",
     status: Status | None = None,
@@ -121,12 +134,13 @@ def node_acceleration(
         mech: The mechanism; loops and couplings are left open.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        vdot: Joint accelerations (nv,) or (batch, nv); None where `tau` is given.
         node: Name of a node or body, or several, one after the other.
+        vdot: Joint accelerations (nv,) or (batch, nv); or else
         tau: Joint forces (nv,) or (batch, nv) [N or N m].
         forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
             (6,) or (batch, 6) [N m, N], about the node's origin.
-        frame: Axes of the result and of `forces`: those of each "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
+        frame: Axes of the result: those of each "node" or of the "world".
         kind: "rate", "classical" or "spatial".
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -141,12 +155,16 @@ def node_acceleration(
     """
     if kind not in ("rate", "classical", "spatial"):
         raise ModelError(f"kind is {kind!r}; it must be 'rate', 'classical' or 'spatial'.")
+    check_frame(frame)
+    check_frame(forces_frame, "forces_frame")
     given = _cause("node_acceleration", vdot, tau, forces)
-    names = (node,) if isinstance(node, str) else tuple(node)
+    names = node_names(node)
     arrays = {"q": q, "v": v, **given}
     asked: dict[str, Any] = {"status": status, "threads": threads}
-    if forces:
-        rows = _pushed_nodes(mech, names, arrays, forces, frame, asked)
+    if acting(forces):
+        rows = _pushed_nodes(mech, names, arrays, forces, forces_frame, asked)
+        if frame != forces_frame:
+            _turn(mech, q, names, six_each(rows), frame)
     else:
         name = "node_acceleration" + ("_of_forces" if "tau" in given else "")
         rows = called(kernel(mech, name, names, frame=frame), arrays, asked)
@@ -173,11 +191,11 @@ def _cause(
     if (vdot is None) == (tau is None):
         found = "neither" if tau is None else "both"
         raise ModelError(
-            f"{asked} was given {found} of vdot and tau; give the joint accelerations vdot, or "
-            "tau= for the joint forces that cause them."
+            f"{asked} was given {found} of vdot and tau; give vdot= for the joint "
+            "accelerations, or tau= for the joint forces that cause them."
         )
     if vdot is not None:
-        if forces:
+        if acting(forces):
             raise ModelError(
                 f"{asked} was given joint accelerations and forces at {', '.join(forces)}; forces "
                 "change nothing where the accelerations are given. Give tau= instead of vdot."
@@ -202,3 +220,11 @@ def _pushed_nodes(
     order = sorted(every)
     entries = [6 * order.index(name) + i for name in names for i in range(6)]
     return np.take(rows, entries, axis=-1)  # in order of memory, unlike an index
+
+
+def _turn(mech: Mechanism, q: ArrayLike, names: tuple[str, ...], each: Array, frame: Frame) -> None:
+    """Accelerations of nodes (..., k, 6) into the axes of `frame` from the other ones, in place."""
+    codes = np.empty(np.shape(q)[:-1], dtype=np.int32)  # of trouble it was told before
+    rows = kernel(mech, "node_poses", names)(q, status=codes)
+    rot = rows.reshape(*rows.shape[:-1], len(names), 3, 4)[..., :3]
+    turned(rot if frame == "world" else np.swapaxes(rot, -1, -2), each)

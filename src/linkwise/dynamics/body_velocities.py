@@ -5,21 +5,17 @@ V = V⁺ + ΔV,   V⁺ = E_φ* V,   ΔV = H* v                            002, "
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-import numpy as np
-
+from linkwise.dynamics.body_frame import (
+    BodyFrame,
+    check_body_frame,
+    turned,
+    velocities_at_hinges,
+)
 from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Status, kernel
+from linkwise.dynamics.kernels import Status, named
 from linkwise.dynamics.stacked import flat_out, six_each
-from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-
-BodyFrame: TypeAlias = Literal["body", "hinge", "world", "inertial"]
-"""Where a velocity of a body is taken, and in which axes; see `body_velocities`."""
-
-FRAMES = ("body", "hinge", "world", "inertial")
 
 
 def body_velocities(
@@ -136,32 +132,17 @@ def _velocity(
     status: Status | None,
     threads: int | None,
 ) -> Array:
-    if frame not in FRAMES:
-        raise ModelError(
-            f"frame is {frame!r}; it must be 'body', 'hinge', 'world' or 'inertial'. For the axes "
-            "of other nodes see node_velocity."
-        )
+    check_body_frame(frame, " For the axes of other nodes see node_velocity.")
     if frame == "inertial":
         name = f"{name}_about_world"
-    found = mech.kept.get(name) or kernel(mech, name)
+    found = named(mech, name)
     if frame != "hinge" and frame != "world" and out is status is threads is None:
         return six_each(found(q, v))
     codes, place = Codes(status, q, v), flat_out(out, mech.n_bodies)
     V = six_each(codes.run(found, q, v, out=place, threads=threads), out)
     if frame == "hinge":
-        V[...] = (_to_hinges(mech) @ V[..., None])[..., 0]
+        velocities_at_hinges(mech, V)
     elif frame == "world":
-        rows = codes.run(mech.kept.get("body_poses") or kernel(mech, "body_poses"), q)
-        rot = rows.reshape(*rows.shape[:-1], mech.n_bodies, 3, 4)[..., :3]
-        for part in (V[..., :3], V[..., 3:]):
-            part[...] = (rot @ part[..., None])[..., 0]
+        rows = codes.run(named(mech, "body_poses"), q)
+        turned(rows.reshape(*rows.shape[:-1], mech.n_bodies, 3, 4)[..., :3], V)
     return codes.told(V)
-
-
-def _to_hinges(mech: Mechanism) -> Array:
-    """φ*(B(k), O(k)) of all bodies (n, 6, 6): constant."""
-    found = mech.kept.get("to hinges")
-    if found is None:
-        shifts = [body.outboard.inverse().shift.T for body in mech.bodies]
-        found = mech.kept["to hinges"] = np.reshape(shifts, (-1, 6, 6))
-    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwise.dynamics.kernels import Status, called, kernel, pushed
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.body_frame import BodyFrame, check_body_frame, forces_seen
+from linkwise.dynamics.kernels import Status, acting, called, check_mechanism, named, pushed
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
@@ -16,11 +17,12 @@ def hinge_forces(
     mech: Mechanism,
     q: ArrayLike,
     v: ArrayLike,
-    tau: ArrayLike | None = None,
     *,
+    tau: ArrayLike | None = None,
     vdot: ArrayLike | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
+    frame: BodyFrame = "body",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -49,35 +51,44 @@ def hinge_forces(
         vdot: Joint accelerations (nv,) or (batch, nv).
         forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
             (batch, 6) [N m, N], about the node's origin.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
+        frame: Where the result is taken, and in which axes:
+
+            * "body": about the origin of the body frame, in its axes.
+            * "hinge": about that of the hinge frame O on the body, in its axes: what a load cell
+              in the hinge shows. The same as "body" for a body frame at the hinge.
+            * "world": about the origin of the body frame, in world axes.
+            * "inertial": about the origin of the world, in its axes.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
-        (n_bodies, 6) or (batch, n_bodies, 6), (moment, force) [N m, N], each about the origin of
-        its body frame and in its axes.
+        (n_bodies, 6) or (batch, n_bodies, 6), (moment, force) [N m, N], in the order of
+        `mech.bodies`.
 
     Raises:
-        ModelError: Neither or both of `tau` and `vdot` are given.
+        ModelError: Neither or both of `tau` and `vdot` are given, or a frame that there is not.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
         UnknownNameError: A node that the mechanism does not have.
     """
-    if tau is not None and vdot is forces is out is status is threads is None:  # most calls
-        quick = mech.kept.get("hinge_forces")
-        if quick is not None:
-            return six_each(quick(q, v, tau))
+    plain = frame == "body" and forces_frame == "node"
+    if plain and tau is not None and vdot is forces is out is status is threads is None:
+        return six_each(named(mech, "hinge_forces")(q, v, tau))  # most calls
+    check_frame(forces_frame, "forces_frame")
+    check_body_frame(frame, "")
     if (vdot is None) == (tau is None):
         found = "neither" if tau is None else "both"
         raise ModelError(
-            f"hinge_forces was given {found} of tau and vdot; give the joint forces tau, or vdot= "
-            "for the joint accelerations."
+            f"hinge_forces was given {found} of tau and vdot; give tau= for the joint forces, or "
+            "vdot= for the joint accelerations."
         )
+    check_mechanism(mech)
     name = "hinge_forces" if vdot is None else "hinge_forces_of_motion"
     arrays = {"q": q, "v": v, "tau": tau, "vdot": vdot}
     asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
-    if forces:
-        rows = pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
+    if acting(forces):
+        rows = pushed(mech, f"{name}_with_forces", arrays, forces, forces_frame, asked)
     else:
-        rows = called(kernel(mech, name), arrays, asked)
-    return six_each(rows, out)
+        rows = called(named(mech, name), arrays, asked)
+    return forces_seen(mech, q, six_each(rows, out), frame)
