@@ -78,7 +78,8 @@ def in_pinocchio(name: str) -> InPinocchio:
     pytest.importorskip("pinocchio")
     if name in ROBOTS:
         it = robot(name)
-        return InPinocchio(it.mech.with_gravity((0.4, 1.0, -9.0)), it.model, it.q, it.v, it.x)
+        model = it.model.copy()  # the robot belongs to other tests too
+        return InPinocchio(it.mech.with_gravity((0.4, 1.0, -9.0)), model, it.q, it.v, it.x)
     n, seed, options = TREES[name]
     return tree_in_pinocchio(n, seed, **options)
 
