@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -40,13 +41,11 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
         ExpressionError: `to` was given and no path was found; says whether the two agree
             numerically on a sample of mechanisms.
     """
-    from linkwise.algebra.search import Budget, cheapest, connect
-    from linkwise.sweeps.cost import cost as program_cost
-    from linkwise.sweeps.lower import lower
+    from linkwise.algebra.search import Budget, connect
 
     expr = _expression(expr)
     if to is None:
-        return cheapest(expr, lambda form: program_cost(lower(form)), budget or Budget())
+        return _cheapest(expr, budget or Budget())
     if _expression(to).range is ANY:  # a bare I takes the space of the expression
         to = to + 0.0 * expr
     if (expr.range, expr.domain) != (to.range, to.domain):
@@ -59,6 +58,16 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
         proof = Proof(expr, to, None, *_numerically(expr, to))
         raise ExpressionError(f"no derivation was found from  {expr}  to  {to}. {proof.verdict}")
     return found
+
+
+@lru_cache(maxsize=256)
+def _cheapest(expr: Expr, budget: Budget) -> Derivation:
+    """Found once: an expression is the same for every mechanism."""
+    from linkwise.algebra.search import cheapest
+    from linkwise.sweeps.cost import cost
+    from linkwise.sweeps.lower import lower
+
+    return cheapest(expr, lambda form: cost(lower(form)), budget)
 
 
 @dataclass(frozen=True, slots=True)
