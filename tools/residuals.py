@@ -18,6 +18,7 @@ import argparse
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ sys.path.insert(0, str(ROOT))
 
 import linkwise as lw  # noqa: E402
 from linkwise.dynamics.quantity import expression  # noqa: E402
+from linkwise.sweeps.interpret import run  # noqa: E402
+from linkwise.sweeps.program import Program  # noqa: E402
 from tests.dense_kinematics import mass_matrix  # noqa: E402
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -52,6 +55,12 @@ def draw(seed: int) -> tuple[lw.Mechanism, np.random.Generator]:
     return mech, rng
 
 
+@cache
+def program(name: str, armature: bool) -> Program:
+    """The sweeps of a quantity, as derived."""
+    return lw.plan(lw.derive(expression(name, armature=armature)).result)
+
+
 def measured(seed: int) -> Row | None:
     """The residuals of one mechanism; None if nothing moves."""
     mech, rng = draw(seed)
@@ -60,16 +69,18 @@ def measured(seed: int) -> Row | None:
     q, v = mech.random(rng), mech.random_velocity(rng)
     tau = 3.0 * rng.standard_normal(mech.nv)
     A = mass_matrix(mech, q)
-    c = lw.compile(expression("bias_force"), mech, target="numpy")(q, v)
+    c = run(program("bias_force", False), mech, q, v)
 
     def residual(vdot: np.ndarray) -> float:
         size = np.abs(A) @ np.abs(vdot) + np.abs(c) + np.abs(tau)
         return float(np.abs(A @ vdot + c - tau).max() / size.max())
 
-    forward = expression("forward_dynamics", armature=bool(mech.armature.any()))
-    found = residual(lw.compile(forward, mech, target="numpy")(q, v, tau))
+    armature = bool(mech.armature.any())
+    sweeps = program("forward_dynamics", armature)
+    found = residual(run(sweeps, mech, q, v, values={"tau": tau}))
     compiled = float("nan")
     if seed % EVERY == 0:
+        forward = expression("forward_dynamics", armature=armature)
         compiled = residual(lw.compile(forward, mech, cache=False)(q, v, tau))
     masses = mech.inertias.mass
     ratio = float(masses.max() / masses.min())
