@@ -16,6 +16,7 @@ import linkwise as lw
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import leaves, random_dense
 from linkwise.algebra.expr import Expr
+from linkwise.algebra.symbols import to_W
 from linkwise.codegen.c.selftest import evaluate
 from linkwise.codegen.c.source import CSource
 from linkwise.codegen.scalar.trace import trace
@@ -67,6 +68,8 @@ class Case:
             for _ in range(STATES)
         ]
         self.given = {"q": _short([d.q for d in drawn]), "v": _short([d.v for d in drawn])}
+        if any(leaf is to_W for leaf in leaves(self.expr)):
+            _exact_turns(mech, self.given["q"])
         self.blocks = {
             name: value
             for name, value in drawn[0].values.items()
@@ -210,6 +213,18 @@ def built(made: CSource, folder: Path) -> ctypes._CFuncPtr:
     )
     assert done.returncode == 0, done.stderr[:3000]
     return getattr(ctypes.CDLL(str(folder / "rung.so")), made.name)
+
+
+def _exact_turns(mech: lw.Mechanism, q: np.ndarray) -> None:
+    """Quaternions (±½, ±½, ±½, ±½): to_W⁻¹ takes rotations for orthogonal, to the last digit.
+
+    A quaternion in short numbers has a length of 1 to 1e-7 only.
+    """
+    for k, body in enumerate(mech.bodies):
+        if body.hinge.quaternion is not None:
+            start = int(mech.q_start[k])
+            part = slice(start + body.hinge.quaternion.start, start + body.hinge.quaternion.stop)
+            q[:, part] = np.where(q[:, part] < 0.0, -0.5, 0.5)
 
 
 def _short(values: list[np.ndarray]) -> np.ndarray:
