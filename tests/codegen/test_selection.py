@@ -98,11 +98,13 @@ def test_rows_and_columns(name, form):
         np.testing.assert_allclose(many, np.stack([expected] * 9), rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("form", ["numpy", "straight", "loops"])
-@pytest.mark.parametrize("expr", [P, D, R, G, H @ P @ H.T, Upsilon, to_W], ids=str)
+MEMORYLESS = (P, D, R, G, H @ P @ H.T, Upsilon, to_W)
+BLOCKS = [(expr, form) for expr in MEMORYLESS for form in ("numpy", "straight")]
+BLOCKS += [(expr, "loops") for expr in (D, Upsilon)]  # one of each sweep: loops take seconds
+
+
+@pytest.mark.parametrize(("expr", "form"), BLOCKS, ids=str)
 def test_blocks(expr, form):
-    if form == "loops" and expr not in (D, Upsilon):
-        pytest.skip("the same code as for others")
     mech, given = robot(), state(robot())
     how = {"numpy": {"target": "numpy"}}.get(form, {"rolled": form == "loops", "cache": False})
     dense = Dense(mech, given["q"], given["v"])
