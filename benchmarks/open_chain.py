@@ -6,7 +6,6 @@ neither velocity nor gravity, which makes a column. Results are compared first.
 """
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,17 +120,19 @@ def robot_row(
     minverse, column = minverse_route(model, r, c), aba_route(model, r, c)
     error = difference(kernel(q[0]), minverse(theirs[0]), column(theirs[0]))
     lists, their_lists = list(q[:16].copy()), list(theirs[:16].copy())
-    one = best(lambda: [kernel(x) for x in lists]) / 16
-    other, third = (best(lambda f=f: [f(x) for x in their_lists]) / 16 for f in (minverse, column))
+    one = chain.best(lambda: [kernel(x) for x in lists], ROUNDS) / 16
+    other, third = (
+        chain.best(lambda f=f: [f(x) for x in their_lists], ROUNDS) / 16 for f in (minverse, column)
+    )
     out = kernel(q)
-    batch = best(lambda: kernel(q, out=out, threads=1)) / BATCH
+    batch = chain.best(lambda: kernel(q, out=out, threads=1), ROUNDS) / BATCH
     results = np.empty_like(out)
 
     def loop() -> None:
         for i, x in enumerate(theirs):
             results[i] = minverse(x)
 
-    other_batch = best(loop, 3) / BATCH
+    other_batch = chain.best(loop, 3) / BATCH
     ops = kernel.ops.total()
     us = [1e6 * t for t in (one, other, third, batch, other_batch)]
     return (
@@ -151,13 +152,15 @@ def chain_row(
     block = lw.compile(mass.inv, mech, rows=tip, columns=tip, rolled=True, cache=False)
     q = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     rounds = max(3, 20_000 // n)
-    one, three = best(lambda: kernel(q), rounds), best(lambda: block(q), rounds)
+    one, three = chain.best(lambda: kernel(q), rounds), chain.best(lambda: block(q), rounds)
     other, third, error = np.nan, np.nan, np.nan
     if n <= LARGEST_DENSE:
         model = chain.pinocchio_chain(n)
         minverse, column = (f(model, [n // 2], [n - 1]) for f in (minverse_route, aba_route))
         error = difference(kernel(q), minverse(q), column(q))
-        other, third = (best(lambda f=f: f(q), max(3, rounds // 8)) for f in (minverse, column))
+        other, third = (
+            chain.best(lambda f=f: f(q), max(3, rounds // 8)) for f in (minverse, column)
+        )
     growth = ["", ""]
     if before is not None:
         longer = n / before[0]
@@ -207,16 +210,6 @@ def difference(ours: Array, *others: Array) -> float:
     if worst > 1e-8:
         raise SystemExit(f"results differ by {worst:.1e}: nothing was measured")
     return worst
-
-
-def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Shortest of several runs [s]: the least disturbed."""
-    times = list[float]()
-    for _ in range(rounds):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 if __name__ == "__main__":

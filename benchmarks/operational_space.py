@@ -6,7 +6,6 @@ and two products, and its Delassus matrix, which needs no M⁻¹. Results are co
 """
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,18 +115,20 @@ def robot_row(title: str, robot: tuple[str, str, tuple[str, ...]], nodes: tuple[
     dense, delassus = dense_route(model, frames), delassus_route(model, frames)
     error = difference(kernel(q[0]), dense(theirs[0]), delassus(theirs[0]))
     lists, their_lists = list(q[:16].copy()), list(theirs[:16].copy())
-    one = best(lambda: [kernel(x) for x in lists]) / 16
-    other, third = (best(lambda f=f: [f(x) for x in their_lists]) / 16 for f in (dense, delassus))
+    one = chain.best(lambda: [kernel(x) for x in lists], ROUNDS) / 16
+    other, third = (
+        chain.best(lambda f=f: [f(x) for x in their_lists], ROUNDS) / 16 for f in (dense, delassus)
+    )
     out = kernel(q)
-    batch = best(lambda: kernel(q, out=out, threads=1)) / BATCH
+    batch = chain.best(lambda: kernel(q, out=out, threads=1), ROUNDS) / BATCH
     rows = np.empty_like(out)
 
     def loop() -> None:
         for i, x in enumerate(theirs):
             rows[i] = dense(x)
 
-    other_batch = best(loop, 3) / BATCH
-    aware = best(lambda: [lw.operational_space(mech, x, nodes) for x in lists], 5) / 16
+    other_batch = chain.best(loop, 3) / BATCH
+    aware = chain.best(lambda: [lw.operational_space(mech, x, nodes) for x in lists], 5) / 16
     ops = kernel.ops["mul"] + kernel.ops["add"] + kernel.ops["sub"]
     us = [1e6 * t for t in (one, other, third, batch, other_batch, aware)]
     return (
@@ -146,13 +147,15 @@ def chain_row(
     kernel = lw.compile(COMPLIANCE, mech, nodes=nodes, rolled=True, cache=False)
     q = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     rounds = max(3, 20_000 // n)
-    one, other, third, error = best(lambda: kernel(q), rounds), np.nan, np.nan, np.nan
+    one, other, third, error = chain.best(lambda: kernel(q), rounds), np.nan, np.nan, np.nan
     if n <= LARGEST_DENSE:
         model, frames = pinocchio_chain(n, nodes)
         dense, delassus = dense_route(model, frames), delassus_route(model, frames)
         error = difference(kernel(q), dense(q), delassus(q))
-        other, third = (best(lambda f=f: f(q), max(3, rounds // 8)) for f in (dense, delassus))
-    aware = best(lambda: lw.operational_space(mech, q, nodes), 3) if n <= 1_000 else np.nan
+        other, third = (
+            chain.best(lambda f=f: f(q), max(3, rounds // 8)) for f in (dense, delassus)
+        )
+    aware = chain.best(lambda: lw.operational_space(mech, q, nodes), 3) if n <= 1_000 else np.nan
     growth = ["", ""]
     if before is not None:
         longer = n / before[0]
@@ -229,16 +232,6 @@ def difference(ours: Array, *others: Array) -> float:
     if worst > 1e-8:
         raise SystemExit(f"results differ by {worst:.1e}: nothing was measured")
     return worst
-
-
-def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Shortest of several runs [s]: the least disturbed."""
-    times = list[float]()
-    for _ in range(rounds):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 if __name__ == "__main__":
