@@ -16,8 +16,10 @@ from linkwise.model.hinges import (
     Locked,
     Pin,
     Planar,
+    PointOnPlane,
     RollingBall,
     Screws,
+    SoftFinger,
     Spherical,
     Universal,
 )
@@ -137,7 +139,7 @@ def test_integrate_is_a_flow(hinge, seed):
 def test_integrate_after_difference(hinge, seed):
     q0, v = state(hinge, seed)
     q1, _ = state(hinge, seed + 1)
-    if "rolling ball" in hinge.kind:  # nonholonomic: only what rolling reaches can be reached
+    if hinge.hull is not hinge:  # nonholonomic: only where one velocity leads can be reached
         q1 = hinge.integrate(q0, 3.0 * v / max(3.0, float(np.linalg.norm(v))))
     same_configuration(hinge, hinge.integrate(q0, hinge.difference(q0, q1)), q1)
     np.testing.assert_allclose(hinge.difference(q0, q0), np.zeros(hinge.nv), atol=1e-15)
@@ -303,6 +305,34 @@ def test_rolling_ball_does_not_slip():
     np.testing.assert_allclose(velocity + np.cross(omega, [0, 0, -0.25]), 0.0, atol=1e-15)
 
 
+@every_hinge
+def test_hull_has_the_same_poses_and_more_velocities(hinge):
+    q, _ = state(hinge, 13)
+    hull = hinge.hull
+    assert hull.hull is hull or hull.hull == hull
+    np.testing.assert_array_equal(hull.pose(q).matrix, hinge.pose(q).matrix)
+    H, H_hull = hinge.hinge_map(q), hull.hinge_map(q)
+    both = np.linalg.matrix_rank(np.concatenate([H_hull, H]))
+    assert both == np.linalg.matrix_rank(H_hull) == hull.nv  # what moves here moves there
+    if hull is not hinge:
+        assert hull.nv > hinge.nv
+
+
+def test_a_soft_finger_reaches_every_attitude():
+    """001-II, Appendix A: no twist about the normal, and still all attitudes.
+
+    Tipping by ±ε about x and then y in turn goes round a small square, which leaves a twist of
+    about ε² about the normal: the bracket of the two allowed velocities.
+    """
+    finger, step = SoftFinger(), 1e-2
+    q = finger.neutral()
+    for move in ((step, 0.0), (0.0, step), (-step, 0.0), (0.0, -step)):
+        q = finger.integrate(q, np.array(move))
+    twist = quaternion.log(q)
+    assert abs(twist[2] - step**2) < 2.0 * step**3  # the next bracket is of third order
+    np.testing.assert_allclose(finger.hinge_map(q)[:, 2], 0.0)
+
+
 def test_gimbal_matches_spherical():
     gimbal = Gimbal()
     q, v = state(gimbal, 8)
@@ -328,6 +358,8 @@ def test_gimbal_matches_spherical():
         (lambda: Universal((1, 0, 0), (2, 0, 0)), "parallel"),
         (lambda: Gimbal(((1, 0, 0), (1, 0, 0), (0, 1, 0))), "axes 1 and 2"),
         (lambda: RollingBall(0.0), "positive"),
+        (lambda: SoftFinger((0, 0, 0)), "zero vector"),
+        (lambda: PointOnPlane(np.inf), "must be finite"),
         (lambda: Screws(((0, 0, 1, 0, 0, 0), (0, 0, 2, 0, 0, 0))), "only 1 are linearly"),
         (lambda: Screws(((0, 0, 1),)), r"shape \(1, 3\)"),
         (lambda: Locked(Pin(), (1.0, 2.0)), "give its 1 coordinates"),

@@ -25,6 +25,7 @@ from linkwise.model.hinges import (
     Planar,
     Prismatic,
     RollingBall,
+    SoftFinger,
     Spherical,
     Translation,
     Universal,
@@ -33,7 +34,7 @@ from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
-TURNING = (Pin, Spherical, Universal, Gimbal)
+TURNING = (Pin, Spherical, SoftFinger, Universal, Gimbal)
 """Hinges that leave their point where it is."""
 
 

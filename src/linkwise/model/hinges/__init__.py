@@ -9,10 +9,12 @@ from linkwise.model.hinges.hinge import Coordinate, Hinge, ScrewHinge
 from linkwise.model.hinges.locked import Locked
 from linkwise.model.hinges.pin import Pin
 from linkwise.model.hinges.planar import Planar
+from linkwise.model.hinges.point_on_plane import PointOnPlane
 from linkwise.model.hinges.prismatic import Prismatic
 from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.hinges.rolling_ball import RollingBall
 from linkwise.model.hinges.screws import Screws
+from linkwise.model.hinges.soft_finger import SoftFinger
 from linkwise.model.hinges.spherical import Spherical
 from linkwise.model.hinges.translation import Translation
 from linkwise.model.hinges.universal import Universal
@@ -28,11 +30,13 @@ __all__ = [
     "Locked",
     "Pin",
     "Planar",
+    "PointOnPlane",
     "Prismatic",
     "Reversed",
     "RollingBall",
     "ScrewHinge",
     "Screws",
+    "SoftFinger",
     "Spherical",
     "Translation",
     "Universal",

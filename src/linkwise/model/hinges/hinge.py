@@ -104,6 +104,16 @@ class Hinge(ABC):
         return len(self.coordinates)
 
     @property
+    def hull(self) -> Hinge:
+        """The holonomic hinge that has the same poses at the same q: itself, for most.
+
+        A nonholonomic hinge reaches more poses than its velocities tell at once; its hull has a
+        velocity for every direction in which the pose can be changed, and tells how far a pose is
+        from the nearest one of the hinge.
+        """
+        return self
+
+    @property
     def kind(self) -> str:
         """The hinge's name in tables and messages: "pin", "rolling ball" ..."""
         return type(self).__name__.lower()

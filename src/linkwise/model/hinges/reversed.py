@@ -38,6 +38,11 @@ class Reversed(Hinge):
         return self.hinge.velocities
 
     @property
+    def hull(self) -> Hinge:
+        hull = self.hinge.hull
+        return self if hull is self.hinge else hull.reversed()
+
+    @property
     def kind(self) -> str:
         return f"reversed {self.hinge.kind}"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
+from linkwise.model.hinges.point_on_plane import PointOnPlane
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, floats
 from linkwise.spatial.pose import Pose
@@ -56,6 +57,10 @@ class RollingBall(Hinge):
     @property
     def velocities(self) -> tuple[Coordinate, ...]:
         return tuple(Coordinate(f"omega_{c}", "rad") for c in "xyz")
+
+    @property
+    def hull(self) -> Hinge:
+        return PointOnPlane(self.radius)
 
     def describe(self) -> str:
         return f"rolling ball, radius {self.radius:.4g} m"
