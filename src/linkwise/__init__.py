@@ -48,7 +48,19 @@ from linkwise.model.hinges import (
 from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
-    from linkwise import algebra, convert, dynamics, estimation, ledger, models
+    from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models
+    from linkwise.closed import (
+        closure_inertia_inverse,
+        closure_nodes,
+        constrained_forward_dynamics,
+        constraint_bias,
+        constraint_error,
+        constraint_forces,
+        constraint_jacobian,
+        constraint_names,
+        loop_coordinates,
+        loop_errors,
+    )
     from linkwise.dynamics import (
         Energy,
         HybridMotion,
@@ -177,10 +189,19 @@ __all__ = [
     "center_of_mass_jacobian",
     "center_of_mass_velocity",
     "centroidal_inertia",
+    "closed",
+    "closure_inertia_inverse",
+    "closure_nodes",
     "compensating_force",
     "compile",
     "composite_inertias",
     "computed_torque",
+    "constrained_forward_dynamics",
+    "constraint_bias",
+    "constraint_error",
+    "constraint_forces",
+    "constraint_jacobian",
+    "constraint_names",
     "convert",
     "coriolis_force",
     "coriolis_matrix",
@@ -215,6 +236,8 @@ __all__ = [
     "ledger",
     "load",
     "log_det_mass_matrix",
+    "loop_coordinates",
+    "loop_errors",
     "mass_matrix",
     "mass_matrix_inverse",
     "mass_matrix_inverse_block",
@@ -243,8 +266,13 @@ __all__ = [
     "with_hinge_frames",
 ]
 
-_LAZY_MODULES = ("algebra", "convert", "dynamics", "estimation", "ledger", "models")
+_LAZY_MODULES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models")
 _LAZY_FUNCTIONS = {
+    "linkwise.closed": (
+        *("closure_nodes", "constraint_names", "loop_coordinates", "loop_errors"),
+        *("constraint_error", "constraint_jacobian", "constraint_bias"),
+        *("closure_inertia_inverse", "constrained_forward_dynamics", "constraint_forces"),
+    ),
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
     "linkwise.dynamics": (
         "mass_matrix_inverse_block",

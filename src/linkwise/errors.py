@@ -45,6 +45,10 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
     """A hinge that nothing resists: its articulated inertia D is not positive definite."""
 
 
+class ClosureError(LinkwiseError, ArithmeticError):
+    """Loops that cannot be closed, or a motion that leaves them open."""
+
+
 class DeviceError(LinkwiseError, RuntimeError):
     """A computation for a graphics card that there is none for, or that does not fit it."""
 

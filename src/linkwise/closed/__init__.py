@@ -1,0 +1,31 @@
+"""Loops and grasps: mechanisms that are more than a tree."""
+
+from linkwise.closed.closure import (
+    closure_nodes,
+    constraint_bias,
+    constraint_error,
+    constraint_jacobian,
+    constraint_names,
+    constraint_sizes,
+    loop_coordinates,
+    loop_errors,
+)
+from linkwise.closed.constrained import (
+    closure_inertia_inverse,
+    constrained_forward_dynamics,
+    constraint_forces,
+)
+
+__all__ = [
+    "closure_inertia_inverse",
+    "closure_nodes",
+    "constrained_forward_dynamics",
+    "constraint_bias",
+    "constraint_error",
+    "constraint_forces",
+    "constraint_jacobian",
+    "constraint_names",
+    "constraint_sizes",
+    "loop_coordinates",
+    "loop_errors",
+]

@@ -1,0 +1,86 @@
+"""Forward dynamics of mechanisms with loops and couplings, and the forces that keep them closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from linkwise.closed.closure import constraint_bias, constraint_jacobian
+from linkwise.dynamics import forward_dynamics, mass_matrix_inverse
+from linkwise.dynamics.quantity import Frame
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+TOLERANCE = 1e-10
+"""Singular values below this part of the largest count as zero."""
+
+
+def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
+    """Ω = J_c 𝓜⁻¹ J_c*: how easily the constraints' rows are moved, one by the force of another.
+
+    Expression:
+        `J_c @ mass.inv @ J_c.T`; for arms that hold an object J 𝓜⁻¹ J* + A M(C)⁻¹ A*
+
+    Source:
+        JPL 88-11-II (3.1), (4.7)
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+
+    Returns:
+        (m, m) or (batch, m, m).
+    """
+    J_c = constraint_jacobian(mech, q)
+    return J_c @ mass_matrix_inverse(mech, q) @ np.swapaxes(J_c, -1, -2)
+
+
+def constraint_forces(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    closing: ArrayLike | None = None,
+) -> Array:
+    """λ: the forces along the rows of the constraints, of least norm where they are not unique."""
+    return _solved(mech, q, v, tau, forces, frame, closing)[1]
+
+
+def constrained_forward_dynamics(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    closing: ArrayLike | None = None,
+) -> Array:
+    """v̇ under joint forces τ while loops and couplings hold."""
+    return _solved(mech, q, v, tau, forces, frame, closing)[0]
+
+
+def _solved(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    forces: Mapping[str, ArrayLike] | None,
+    frame: Frame,
+    closing: ArrayLike | None,
+) -> tuple[Array, Array]:
+    free = forward_dynamics(mech, q, v, tau, forces=forces, frame=frame)
+    J_c, bias = constraint_jacobian(mech, q), constraint_bias(mech, q, v)
+    compliance = mass_matrix_inverse(mech, q) @ np.swapaxes(J_c, -1, -2)
+    wanted = (0.0 if closing is None else np.asarray(closing)) - bias - _times(J_c, free)
+    solver = np.linalg.pinv(J_c @ compliance, rcond=TOLERANCE, hermitian=True)
+    lam = _times(np.asarray(solver, dtype=np.float64), wanted)
+    return free + _times(compliance, lam), lam
+
+
+def _times(matrix: Array, vector: Array) -> Array:
+    return (matrix @ vector[..., None])[..., 0]

@@ -1,0 +1,269 @@
+"""What loops and couplings ask of a motion.
+
+A loop joins node a to node b by a hinge. With X_ab the pose of b seen from a, T = φ_ab* and
+everything in b's axes at b's origin,
+
+    V_ab = V_b - T V_a = H*(θ) W          the hinge leaves the directions H* free
+    S V_ab = 0,  S H* = 0                  and blocks the others, the rows of S
+    S (α_b - T α_a) + S (V_ab × T V_a - Ḣ* W) = 0
+
+S is constant for most hinges: all but the universal one and those of one's own leave the same
+directions free in every position, as seen from b. A force λ along the rows of S acts on b as S* λ
+and on a as -T* S* λ.
+
+A coupling q_d = f(q) asks that  N_d v - Σ f_j N_j v = 0  with the rows N of q̇ = N v.
+
+All formulas run on arrays of dtype object as well, with a leading axis, so that they can be traced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.body import Coupling, Loop
+from linkwise.model.hinges import Hinge, Universal
+from linkwise.model.hinges.jet import Jet
+from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import rotation
+from linkwise.spatial.array import Array, frozen
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross, six
+
+SAME = 1e-12
+"""Projectors on free directions closer than this are of one and the same space."""
+
+MOST_STEPS = 60
+"""Of Gauss and Newton, to find the coordinates of a hinge from a pose."""
+
+
+def closure_nodes(mech: Mechanism) -> tuple[str, ...]:
+    """The nodes of all loops, a and b of the first, a and b of the second ..."""
+    return tuple(name for loop in mech.loops for name in (loop.node_a, loop.node_b))
+
+
+def constraint_sizes(mech: Mechanism) -> list[int]:
+    """Rows of each constraint: of the loops, then of the couplings, one each."""
+    return [loop.rows for loop in mech.loops] + [1] * len(mech.couplings)
+
+
+def constraint_names(mech: Mechanism) -> tuple[str, ...]:
+    """A name for each row of the constraints: "loop[0]", "loop[1]" ..., then the couplings'."""
+    rows = [f"{loop.name}[{i}]" for loop in mech.loops for i in range(loop.rows)]
+    return (*rows, *(coupling.name for coupling in mech.couplings))
+
+
+# ------------------------------------------------------------------------------------------ loops
+
+
+@lru_cache(maxsize=1024)
+def constant_directions(hinge: Hinge) -> Array | None:
+    """S (6 - nv, 6) of a hinge that blocks the same directions in every position, else None.
+
+    Found by trying some positions. Unit vectors stand first, as many as there are.
+    """
+    if hinge.nv == 0:
+        return frozen(np.eye(6))
+    rng = np.random.default_rng(0)
+    free = np.full(hinge.nq, np.inf)
+    projectors = list[Array]()
+    for q in [hinge.neutral(), *(hinge.random(rng, -free, free) for _ in range(3))]:
+        H = hinge.hinge_map(q)
+        projectors.append(np.eye(6) - np.linalg.pinv(H) @ H)
+    if max(float(np.abs(x - projectors[0]).max()) for x in projectors[1:]) > SAME:
+        return None
+    return frozen(_rows_of(projectors[0]))
+
+
+def _rows_of(projector: Array) -> Array:
+    """Orthonormal rows that span what a projector projects on, unit vectors where there are."""
+    plain = [i for i in range(6) if abs(projector[i, i] - 1.0) < SAME]
+    left = projector.copy()
+    left[plain], left[:, plain] = 0.0, 0.0
+    values, vectors = np.linalg.eigh(left)
+    mixed = vectors[:, values > 0.5].T
+    for row in mixed:  # one of two signs: the largest entry is positive
+        row *= np.sign(row[np.argmax(np.abs(row))])
+    return np.concatenate([np.eye(6)[plain], np.where(np.abs(mixed) < SAME, 0.0, mixed)])
+
+
+def universal_axes(hinge: Hinge) -> tuple[Array, Array] | None:
+    """The axis fixed in O+ and the one fixed in O, of a universal hinge seen from either side."""
+    back = isinstance(hinge, Reversed)
+    inner = hinge.hinge if isinstance(hinge, Reversed) else hinge
+    if not isinstance(inner, Universal):
+        return None
+    first, second = np.array(inner.axis_1), np.array(inner.axis_2)
+    return (second, first) if back else (first, second)
+
+
+def is_traceable(loop: Loop) -> bool:
+    """Whether S is a formula in the pose; otherwise it comes from the hinge's coordinates."""
+    return constant_directions(loop.hinge) is not None or universal_axes(loop.hinge) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What a loop blocks in one state, or in several (...).
+
+    Attributes:
+        S: The blocked directions (..., rows, 6), in b's axes.
+        rate: -S Ḣ* W (..., rows), what the turning of the free directions asks for.
+    """
+
+    S: Array
+    rate: Array
+
+
+def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
+    """S and -S Ḣ* W.
+
+    Args:
+        hinge: The hinge of the loop.
+        X_ab: Pose of node b seen from a, with leading axes.
+        V_ab: Velocity of b relative to a (..., 6), in b's axes.
+    """
+    S, axes = constant_directions(hinge), universal_axes(hinge)
+    if S is not None:
+        return Blocked(S, np.zeros(len(S)))
+    if axes is not None:
+        return _blocked_by_universal(X_ab, V_ab, *axes)
+    lead = np.shape(V_ab)[:-1]
+    found = [_blocked_at(hinge, one_of(X_ab, i), V_ab[i]) for i in np.ndindex(*lead)]
+    S = np.reshape([x.S for x in found], (*lead, 6 - hinge.nv, 6))
+    return Blocked(S, np.reshape([x.rate for x in found], (*lead, 6 - hinge.nv)))
+
+
+def _blocked_by_universal(X_ab: Pose, V_ab: Array, first: Array, second: Array) -> Blocked:
+    """The turn about n = h1 × h2 and all translations; ω = h1 w1 + h2 w2, S Ḣ* W = |n| w1 w2."""
+    back = np.swapaxes(X_ab.rot, -1, -2)
+    h1, w = (back @ first[:, None])[..., 0], V_ab[..., :3]
+    h2 = np.broadcast_to(second, h1.shape)
+    n = cross(h1, h2)
+    length = np.sqrt((n * n).sum(axis=-1))[..., None]
+    s = n / length
+    w1 = (s * cross(w, h2)).sum(axis=-1)[..., None] / length
+    w2 = (s * cross(h1, w)).sum(axis=-1)[..., None] / length
+    turn = np.concatenate([s, np.zeros(s.shape)], axis=-1)[..., None, :]
+    slides = np.broadcast_to(np.eye(6)[3:], (*s.shape[:-1], 3, 6))
+    rate = -length * w1 * w2
+    return Blocked(
+        np.concatenate([turn, slides], axis=-2),
+        np.concatenate([rate, np.zeros((*s.shape[:-1], 3))], axis=-1),
+    )
+
+
+def one_of(pose: Pose, index: tuple[int, ...]) -> Pose:
+    """One pose of a stack; a single pose has the empty index."""
+    return pose[index] if index else pose
+
+
+def _blocked_at(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
+    """By the hinge's coordinates, in one state."""
+    q = coordinates(hinge, X_ab)
+    H = hinge.hinge_map(q)
+    S = _orthogonal_to(H, like=_orthogonal_to(hinge.hinge_map(hinge.neutral())))
+    W = least_squares(H.T, V_ab)
+    return Blocked(S, -S @ hinge.bias(q, W))
+
+
+def _orthogonal_to(H: Array, like: Array | None = None) -> Array:
+    """Orthonormal rows S with S H* = 0, those nearest to given ones so that they turn smoothly."""
+    S = np.linalg.svd(H)[2][len(H) :]
+    if like is None:
+        return S
+    left, _, right = np.linalg.svd(like @ S.T)
+    return left @ right @ S
+
+
+def least_squares(A: Array, b: Array) -> Array:
+    """x of least norm among those that make |A x - b| least."""
+    return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=np.float64)
+
+
+def coordinates(hinge: Hinge, X_ab: Pose, guess: Array | None = None) -> Array:
+    """θ (nq,) for which the hinge's pose is nearest to a given one, by Gauss and Newton."""
+    q = hinge.neutral() if guess is None else np.asarray(guess, dtype=np.float64)
+    if hinge.nv == 0:
+        return q
+    for _ in range(MOST_STEPS):
+        step = least_squares(hinge.hinge_map(q).T, error(hinge, X_ab, q))
+        q = hinge.integrate(q, step)
+        if float(np.abs(step).max()) < 1e-14:
+            break
+    return q
+
+
+def error(hinge: Hinge, X_ab: Pose, q: Array) -> Array:
+    """Rotation vector [rad] and translation [m] (..., 6) from the hinge's pose to a given one."""
+    off = hinge.pose(q).inverse() @ X_ab
+    return six(rotation.log(off.rot), off.p)
+
+
+# -------------------------------------------------------------------------------------- couplings
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """The row of a coupling in one state.
+
+    Attributes:
+        terms: Body, and coefficients of its velocities (..., nv of the hinge), of each coordinate.
+        rate: What is left of the second derivative of q_d - f(q) while v̇ = 0 (...).
+    """
+
+    terms: tuple[tuple[int, Array], ...]
+    rate: Array
+
+
+def follower(mech: Mechanism, coupling: Coupling, q: Array, v: Array) -> Follower:
+    """The row N_d - Σ f_j N_j, and Ṅ_d v - Σ (f_j Ṅ_j v + f_jj (N_j v)²), at (..., nq), (..., nv).
+
+    Source: the chain rule; f_j and f_jj are `Coupling.slopes` and `Coupling.curvatures`.
+    """
+    at = {name: _coordinate(mech, name, q, v) for name, _ in coupling.terms}
+    known = {name: q[..., mech.coordinate(name)] for name in at}
+    k, row, _, bend = _coordinate(mech, coupling.dependent, q, v)
+    terms, rate = [(k, row)], bend
+    slopes, curvatures = coupling.slopes(known), coupling.curvatures(known)
+    for name, (k, row, speed, bend) in at.items():
+        terms.append((k, -slopes[name][..., None] * row))
+        rate = rate - slopes[name] * bend - curvatures[name] * speed * speed
+    return Follower(tuple(terms), rate)
+
+
+def _coordinate(mech: Mechanism, name: str, q: Array, v: Array) -> tuple[int, Array, Array, Array]:
+    """Body, row N of q̇ = N v (..., nv), speed N v and Ṅ v of one coordinate."""
+    index = mech.coordinate(name)
+    k = int(np.searchsorted(mech.q_start, index, side="right")) - 1
+    hinge, inner = mech.bodies[k].hinge, index - int(mech.q_start[k])
+    q_k = q[..., mech.q_start[k] : mech.q_start[k + 1]]
+    v_k = v[..., mech.v_start[k] : mech.v_start[k + 1]]
+    if type(hinge).qdot is Hinge.qdot:  # q̇ = v
+        row = np.broadcast_to(np.eye(hinge.nv)[inner], v_k.shape)
+        return k, row, v_k[..., inner], 0.0 * v_k[..., inner]
+    unit = np.eye(hinge.nv)
+    row = np.stack([hinge.qdot(q_k, unit[i])[..., inner] for i in range(hinge.nv)], axis=-1)
+    path = hinge.qdot(Jet.line(q_k[None], hinge.qdot(q_k, v_k)[None]), v_k[None])
+    bend = Jet.derivatives(path)[1][0][..., inner]
+    return k, row, hinge.qdot(q_k, v_k)[..., inner], bend
+
+
+def coupling_error(mech: Mechanism, coupling: Coupling, q: Array) -> Array:
+    """q_d - f(q) (...) [rad or m]."""
+    known = {name: q[..., mech.coordinate(name)] for name, _ in coupling.terms}
+    return q[..., mech.coordinate(coupling.dependent)] - coupling.value(known)
+
+
+def check_nodes(mech: Mechanism, nodes: tuple[str, ...]) -> None:
+    """Raise unless the loops' own nodes stand first."""
+    wanted = closure_nodes(mech)
+    if nodes[: len(wanted)] != wanted:
+        raise ModelError(
+            f"the closure map of {mech.name!r} is about the nodes of its loops, which have to "
+            f"stand first: nodes={wanted}; found {nodes}."
+        )
