@@ -64,6 +64,7 @@ HINGES: dict[str, Hinge] = {
     "soft finger": SoftFinger(),
     "soft finger oblique": SoftFinger((1.0, -2.0, 0.5)),
     "point on plane": PointOnPlane(0.2),
+    "point on plane oblique": PointOnPlane(0.1, (1.0, -2.0, 0.5)),
     "rolling ball": RollingBall(radius=0.3),
     "screws": Screws(((0, 0, 1, 0.2, 0, 0.1), (0.6, 0.8, 0, 0, 0, -0.3), (0, 0, 0, 1, 1, 0))),
     "screws scaled": Screws(((0, 0, 2.5, 1, 0, 0), (0, 3, 0, 0, 0.1, 1))),

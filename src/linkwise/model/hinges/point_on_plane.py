@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
+from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge, axis_text
 from linkwise.spatial import quaternion
-from linkwise.spatial.array import Array, constant
+from linkwise.spatial.array import Array, constant, frozen, unit
 from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import aligning
 from linkwise.spatial.vector import cross, six
 
 
 @dataclass(frozen=True)
 class PointOnPlane(Hinge):
-    """O slides on the plane z = height of O+ and turns freely: one direction is blocked.
+    """O slides on a plane of O+ and turns freely: one direction is blocked.
 
-    q = (quaternion w x y z of O seen from O+, x, y [m] in O+), v = (ω [rad/s] in O's axes,
-    ẋ, ẏ [m/s] in O+). With e_x and e_y of O+ seen in O's axes, columns of rot*:
+    q = (quaternion w x y z of O seen from O+, x, y [m] in the plane), v = (ω [rad/s] in O's axes,
+    ẋ, ẏ [m/s]). With e_x and e_y along the plane, in O+, and p = e_x x + e_y y + n height:
 
         H = [[1, 0], [0, rot* e_x], [0, rot* e_y]]
-        bias = (0, (rot* (ẋ, ẏ, 0)) × ω)
+        bias = (0, (rot* (e_x ẋ + e_y ẏ)) × ω)
         q̇ = (½ q (0, ω), ẋ, ẏ)
 
     With the plane on the object and the point on a finger it is the contact without friction that
     slides; for a loop whose node b is the object, that is `PointOnPlane().reversed()`.
 
     Attributes:
-        height: Of the plane over the origin of O+ [m].
+        height: Of the plane over the origin of O+, along the normal [m].
+        normal: Of the plane, in O+; e_x and e_y are x and y, turned the short way with z onto it.
     """
 
     height: float = 0.0
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
         height = constant(self.height, (), "height of a plane")
         object.__setattr__(self, "height", float(height))
+        object.__setattr__(self, "normal", tuple(unit(self.normal, "normal of a plane").tolist()))
+
+    @cached_property
+    def axes(self) -> Array:
+        """e_x, e_y and the normal as rows (3, 3)."""
+        return frozen(aligning(np.array([0.0, 0.0, 1.0]), np.array(self.normal)).T.copy())
 
     @property
     def kind(self) -> str:
@@ -55,35 +65,35 @@ class PointOnPlane(Hinge):
         return (*turns, Coordinate("xdot", "m"), Coordinate("ydot", "m"))
 
     def describe(self) -> str:
-        return "point on plane" + (f", height {self.height:.4g} m" if self.height else "")
+        height = f", height {self.height:.4g} m" if self.height else ""
+        return f"point on plane {axis_text(self.normal)}{height}"
 
     def pose(self, q: Array) -> Pose:
         q = np.asarray(q)
-        height = self.height + 0.0 * q[..., :1]
-        return Pose(quaternion.to_matrix(q[..., :4]), np.concatenate([q[..., 4:], height], axis=-1))
+        e_x, e_y, n = self.axes
+        p = e_x * q[..., 4:5] + e_y * q[..., 5:6] + n * self.height
+        return Pose(quaternion.to_matrix(q[..., :4]), p)
+
+    def _slides(self, q: Array) -> Array:
+        """rot* e_x and rot* e_y as rows (..., 2, 3)."""
+        rot = quaternion.to_matrix(np.asarray(q)[..., :4])
+        return self.axes[:2] @ rot
 
     def hinge_map(self, q: Array) -> Array:
-        q = np.asarray(q)
-        rot = quaternion.to_matrix(q[..., :4])
-        zero = 0.0 * rot
-        turning = np.concatenate([np.broadcast_to(np.eye(3), rot.shape), zero], axis=-1)
-        # Row i of rot is rot* e_i.
-        sliding = np.concatenate([zero[..., :2, :], rot[..., :2, :]], axis=-1)
+        slides = self._slides(q)
+        sliding = np.concatenate([0.0 * slides, slides], axis=-1)
+        turning = np.broadcast_to(np.eye(3, 6), (*slides.shape[:-2], 3, 6))
         return np.concatenate([turning, sliding], axis=-2)
 
     def bias(self, q: Array, v: Array) -> Array:
-        q, v = np.asarray(q), np.asarray(v)
-        rot = quaternion.to_matrix(q[..., :4])
-        slide = rot[..., 0, :] * v[..., 3:4] + rot[..., 1, :] * v[..., 4:5]
+        v, slides = np.asarray(v), self._slides(q)
+        slide = slides[..., 0, :] * v[..., 3:4] + slides[..., 1, :] * v[..., 4:5]
         linear = cross(slide, v[..., :3])
         return six(0.0 * linear, linear)
 
     def hinge_map_rate(self, q: Array, v: Array) -> Array:
         """Ḣ: rows rot* e_i turn with -ω, d(rot* e_i)/dt = (rot* e_i) × ω."""
-        q, v = np.asarray(q), np.asarray(v)
-        rot = quaternion.to_matrix(q[..., :4])
-        rows = [cross(rot[..., i, :], v[..., :3]) for i in (0, 1)]
-        turned = np.stack(rows, axis=-2)
+        turned = cross(self._slides(q), np.asarray(v)[..., None, :3])
         sliding = np.concatenate([0.0 * turned, turned], axis=-1)
         zero = np.broadcast_to(0.0 * sliding[..., :1, :], (*sliding.shape[:-2], 3, 6))
         return np.concatenate([zero, sliding], axis=-2)
