@@ -186,7 +186,11 @@ def least_squares(A: Array, b: Array) -> Array:
 
 
 def coordinates(hinge: Hinge, X_ab: Pose, guess: Array | None = None) -> Array:
-    """θ (nq,) for which the hinge's pose is nearest to a given one, by Gauss and Newton."""
+    """θ (nq,) for which the hinge's pose is nearest to a given one, by Gauss and Newton.
+
+    A nonholonomic hinge gets anywhere in its hull, if not at once: the hull is searched.
+    """
+    hinge = hinge.hull
     q = hinge.neutral() if guess is None else np.asarray(guess, dtype=np.float64)
     if hinge.nv == 0:
         return q
