@@ -50,6 +50,7 @@ from linkwise.spatial import Pose, SpatialInertia
 if TYPE_CHECKING:
     from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models
     from linkwise.closed import (
+        Projection,
         closure_inertia_inverse,
         closure_nodes,
         constrained_forward_dynamics,
@@ -60,6 +61,9 @@ if TYPE_CHECKING:
         constraint_names,
         loop_coordinates,
         loop_errors,
+        position_projection,
+        project_position,
+        project_velocity,
     )
     from linkwise.dynamics import (
         Energy,
@@ -167,6 +171,7 @@ __all__ = [
     "PointOnPlane",
     "Pose",
     "Prismatic",
+    "Projection",
     "Renumbering",
     "RollingBall",
     "Screws",
@@ -252,7 +257,10 @@ __all__ = [
     "operational_inertia_inverse",
     "operational_space",
     "plan",
+    "position_projection",
     "potential_energy",
+    "project_position",
+    "project_velocity",
     "prove",
     "relative_pose",
     "renumbering",
@@ -269,6 +277,12 @@ __all__ = [
 _LAZY_MODULES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models")
 _LAZY_FUNCTIONS = {
     "linkwise.closed": (
+        *(
+            "project_position",
+            "project_velocity",
+            "position_projection",
+            "Projection",
+        ),
         *("closure_nodes", "constraint_names", "loop_coordinates", "loop_errors"),
         *("constraint_error", "constraint_jacobian", "constraint_bias"),
         *("closure_inertia_inverse", "constrained_forward_dynamics", "constraint_forces"),

@@ -15,8 +15,15 @@ from linkwise.closed.constrained import (
     constrained_forward_dynamics,
     constraint_forces,
 )
+from linkwise.closed.projection import (
+    Projection,
+    position_projection,
+    project_position,
+    project_velocity,
+)
 
 __all__ = [
+    "Projection",
     "closure_inertia_inverse",
     "closure_nodes",
     "constrained_forward_dynamics",
@@ -28,4 +35,7 @@ __all__ = [
     "constraint_sizes",
     "loop_coordinates",
     "loop_errors",
+    "position_projection",
+    "project_position",
+    "project_velocity",
 ]

@@ -1,0 +1,213 @@
+"""Which velocities obey loops and couplings, and which are blocked: J_c of one state, split.
+
+J_c has rows in radians and in metres, for velocities of hinges that turn and that slide. What is
+small can only be said after all are in one unit: with a length L, turning counts as the way it
+makes at that distance,
+
+    D J_c C = U s V*,      D: L for rows that turn, 1 for others;  C: L for hinges that slide, 1 ...
+
+and singular values below a part of the largest are called zero. Rank, blocked and free motions do
+not depend on L as long as what is redundant is so exactly. With r the rank,
+
+    R = V_r* C⁻¹ (r, nv)        the rows that count:  R v = 0  where J_c v = 0
+    Z = C V_0  (nv, nv - r)     the velocities that are left:  J_c Z = 0.
+
+Rows of R are orthonormal in the measure of C: what is redundant or nearly so in J_c costs no
+digits in what is made of R and Z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.closed.closure import closure_nodes, constraint_error, constraint_jacobian
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
+from linkwise.dynamics.operational_space import reach
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model import closure
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.pose import Pose
+
+TOLERANCE = 1e-9
+"""Singular values below this part of the largest are zero: loops are closed to 1e-12 or so."""
+
+LEAST = 1e-3
+"""Part of the length which the largest singular value is taken to be at least [m]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """What rows and velocities are measured by.
+
+    Attributes:
+        length: L, the size of the mechanism at its loops [m].
+        rows: Diagonal of D (m,): rows times this are in metres.
+        columns: Diagonal of C (nv,): velocities divided by this are in radians a second.
+        turning: Freedoms that turn (nv,).
+    """
+
+    length: float
+    rows: Array
+    columns: Array
+
+
+def scale(mech: Mechanism) -> Scale:
+    """How a mechanism's constraints are measured; kept with it."""
+    found: Scale | None = mech.kept.get("closed scale")
+    if found is None:
+        nodes = closure_nodes(mech) or tuple(body.name for body in mech.bodies)
+        length = reach(mech, nodes)
+        rows = list[float]()
+        for loop in mech.loops:
+            X_ab = loop.hinge.pose(loop.hinge.neutral())
+            S = closure.blocked(loop.hinge, _single(X_ab), np.zeros(6)).S
+            rows.extend(1.0 / np.linalg.norm(S / np.repeat([length, 1.0], 3), axis=1))
+        for coupling in mech.couplings:
+            index = mech.coordinate(coupling.dependent)
+            units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
+            rows.append(1.0 if units[index] == "m" else length)
+        turns = [_turning(body.hinge.hinge_map(body.hinge.neutral())) for body in mech.bodies]
+        columns = np.where(np.concatenate([np.zeros(0, dtype=bool), *turns]), 1.0, length)
+        found = mech.kept["closed scale"] = Scale(length, np.array(rows), columns)
+    return found
+
+
+def _single(pose: Pose) -> Pose:
+    return Pose(np.reshape(pose.rot, (3, 3)), np.reshape(pose.p, 3))
+
+
+def _turning(H: Array) -> Array:
+    return np.linalg.norm(np.reshape(H, (-1, 6))[:, :3], axis=-1) > 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VelocitySpace:
+    """Blocked and free velocities of one state.
+
+    Attributes:
+        jacobian: J_c (m, nv).
+        rank: How many of its rows are independent, r.
+        singular_values: Of D J_c C (min(m, nv),), the largest first [m].
+        left: U_r (m, r).
+        right: V_r* (r, nv).
+        scale: What D, C and L are.
+    """
+
+    jacobian: Array
+    rank: int
+    singular_values: Array
+    left: Array
+    right: Array
+    scale: Scale
+
+    @property
+    def blocked(self) -> Array:
+        """R (r, nv): R v = 0 says the same as J_c v = 0, without redundant rows."""
+        return self.right / self.scale.columns
+
+    @property
+    def free(self) -> Array:
+        """Z (nv, nv - r): every velocity that obeys is Z y."""
+        if not self.rank:
+            return np.diag(self.scale.columns)
+        whole = np.linalg.qr(self.right.T, mode="complete")[0]
+        return self.scale.columns[:, None] * whole[:, self.rank :]
+
+    def answer(self, rows: Array) -> Array:
+        """The least v (..., nv) with J_c v nearest to `rows` (..., m), measured by C and D."""
+        inner = (rows * self.scale.rows) @ self.left / self.singular_values[: self.rank]
+        return inner @ self.right * self.scale.columns
+
+    def force(self, tau: Array) -> Array:
+        """The λ (..., m) of least norm with J_c* λ = τ, for a τ (..., nv) of that kind."""
+        inner = (tau * self.scale.columns) @ self.right.T / self.singular_values[: self.rank]
+        found = inner @ self.left.T * self.scale.rows
+        # The least of all is in the range of J_c, which is that of D⁻¹ U_r.
+        span = np.linalg.qr(self.left / self.scale.rows[:, None])[0]
+        return found @ span @ span.T
+
+
+def velocity_spaces(
+    mech: Mechanism, q: Array, tolerance: float | None = None
+) -> list[VelocitySpace]:
+    """Blocked and free velocities of each of several states (batch, nq)."""
+    least = TOLERANCE if tolerance is None else tolerance
+    if not (np.isfinite(least) and 0.0 < least < 1.0):
+        raise ModelError(f"tolerance is {tolerance!r}; it must be a number between 0 and 1.")
+    measure = scale(mech)
+    if not len(q):
+        return []
+    J_c = constraint_jacobian(mech, q)
+    scaled = measure.rows[:, None] * J_c * measure.columns
+    found = list[VelocitySpace]()
+    for J, A in zip(J_c, scaled, strict=True):
+        left, s, right = np.linalg.svd(A, full_matrices=False)
+        largest = max(float(s.max(initial=0.0)), LEAST * measure.length)
+        r = int((s > least * largest).sum())
+        found.append(VelocitySpace(J, r, s, left[:, :r], right[:r], measure))
+    return found
+
+
+def velocity_space(mech: Mechanism, q: ArrayLike, tolerance: float | None = None) -> VelocitySpace:
+    """Blocked and free velocities of one state (nq,)."""
+    return velocity_spaces(mech, one_state(mech, q)[None], tolerance)[0]
+
+
+def one_state(mech: Mechanism, q: ArrayLike) -> Array:
+    """A checked q (nq,); raises for a batch."""
+    check_mechanism(mech)
+    q = mech.check_q(q)
+    if q.ndim != 1:
+        raise ShapeError(
+            f"q has shape {q.shape}; this is about one state, ({mech.nq},): ranks differ from "
+            "state to state. Take the states of a batch one by one."
+        )
+    return q
+
+
+def states(mech: Mechanism, q: ArrayLike, **others: ArrayLike) -> tuple[bool, Array, list[Array]]:
+    """Whether there is one state only; q (batch, nq) and other vectors (batch, nv), all checked."""
+    check_mechanism(mech)
+    arrays = [mech.check_q(q), *(mech.check_v(x, name) for name, x in others.items())]
+    for name, array in zip(("q", *others), arrays, strict=True):
+        if array.ndim > 2:
+            size = array.shape[-1]
+            raise ShapeError(
+                f"{name} has shape {array.shape}; it must be ({size},) or (batch, {size})."
+            )
+    try:
+        lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    except ValueError:
+        shown = ", ".join(
+            f"{name} {array.shape}" for name, array in zip(("q", *others), arrays, strict=True)
+        )
+        raise ShapeError(f"{shown} do not go together: their batches differ.") from None
+    rows = lead or (1,)
+    first, *rest = [np.broadcast_to(array, (*rows, array.shape[-1])) for array in arrays]
+    return not lead, first, rest
+
+
+def inertia_products(mech: Mechanism, q: Array, rows: list[Array]) -> list[Array]:
+    """A 𝓜⁻¹ (k, nv) for the rows A (k, nv) of each state of q (batch, nq): O(n) a row."""
+    counts = [len(x) for x in rows]
+    if not sum(counts):
+        return [np.zeros((0, mech.nv)) for _ in rows]
+    found = mass_matrix_inverse_product(
+        mech, np.repeat(q, counts, axis=0), np.concatenate(rows, axis=0)
+    )
+    return np.split(found, np.cumsum(counts)[:-1])
+
+
+def worst(mech: Mechanism, q: Array) -> tuple[str, str, float]:
+    """The constraint farthest from met at q (nq,): "loop" or "coupling", name, error [rad or m]."""
+    error = np.abs(constraint_error(mech, q))
+    sizes = closure.constraint_sizes(mech)
+    each = [float(part.max(initial=0.0)) for part in np.split(error, np.cumsum(sizes)[:-1])]
+    i = int(np.argmax(np.nan_to_num(each, nan=np.inf)))
+    if i < len(mech.loops):
+        return "loop", mech.loops[i].name, each[i]
+    return "coupling", mech.couplings[i - len(mech.loops)].name, each[i]
