@@ -50,10 +50,15 @@ from linkwise.spatial import Pose, SpatialInertia
 if TYPE_CHECKING:
     from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models
     from linkwise.closed import (
+        ConstrainedMotion,
+        Crossing,
+        Drift,
         Projection,
+        close_loop,
         closure_inertia_inverse,
         closure_nodes,
         constrained_forward_dynamics,
+        constrained_motion,
         constraint_bias,
         constraint_error,
         constraint_forces,
@@ -144,9 +149,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Body",
     "Builder",
+    "ConstrainedMotion",
     "Coupling",
+    "Crossing",
     "CustomHinge",
     "Cylindrical",
+    "Drift",
     "Drive",
     "Energy",
     "Finding",
@@ -194,6 +202,7 @@ __all__ = [
     "center_of_mass_jacobian",
     "center_of_mass_velocity",
     "centroidal_inertia",
+    "close_loop",
     "closed",
     "closure_inertia_inverse",
     "closure_nodes",
@@ -202,6 +211,7 @@ __all__ = [
     "composite_inertias",
     "computed_torque",
     "constrained_forward_dynamics",
+    "constrained_motion",
     "constraint_bias",
     "constraint_error",
     "constraint_forces",
@@ -277,6 +287,7 @@ __all__ = [
 _LAZY_MODULES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models")
 _LAZY_FUNCTIONS = {
     "linkwise.closed": (
+        *("ConstrainedMotion", "Crossing", "Drift", "close_loop", "constrained_motion"),
         *(
             "project_position",
             "project_velocity",

@@ -15,6 +15,13 @@ from linkwise.closed.constrained import (
     constrained_forward_dynamics,
     constraint_forces,
 )
+from linkwise.closed.motion import (
+    ConstrainedMotion,
+    Crossing,
+    Drift,
+    close_loop,
+    constrained_motion,
+)
 from linkwise.closed.projection import (
     Projection,
     position_projection,
@@ -23,10 +30,15 @@ from linkwise.closed.projection import (
 )
 
 __all__ = [
+    "ConstrainedMotion",
+    "Crossing",
+    "Drift",
     "Projection",
+    "close_loop",
     "closure_inertia_inverse",
     "closure_nodes",
     "constrained_forward_dynamics",
+    "constrained_motion",
     "constraint_bias",
     "constraint_error",
     "constraint_forces",

@@ -1,0 +1,146 @@
+"""From one state to the next: a step of time, and loops kept closed after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from linkwise.closed.constrained import constrained_forward_dynamics
+from linkwise.closed.motion.keep import Keep, baumgarte_closing, check_keep, drift, velocity_error
+from linkwise.closed.motion.recording import Drift
+from linkwise.closed.motion.step import rk4_step
+from linkwise.closed.motion.watch import State
+from linkwise.closed.projection import project_position, project_velocity
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ClosureError, LinkwiseError, ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+Force: TypeAlias = Callable[[float, Array, Array], ArrayLike]
+"""Joint forces (nv,) from the time [s], q (nq,) and v (nv,)."""
+
+START = 1e-6
+"""How far [m, rad, m/s, rad/s] from closed a motion may begin; projection takes care of that."""
+
+
+class Stepper:
+    """What stays the same from step to step, and the largest drift so far."""
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        tau: ArrayLike | Force,
+        keep: Keep,
+        baumgarte: tuple[float, float],
+        forces: Mapping[str, ArrayLike] | None,
+        frame: Frame,
+        drift_limit: float,
+    ) -> None:
+        check_keep(keep)
+        self.mech, self.keep, self.rates, self.limit = mech, keep, baumgarte, drift_limit
+        self.forces = forces
+        self.frame: Frame = frame
+        self.given = tau
+        self.held = None if callable(tau) else mech.check_v(_spread(tau, mech.nv), "tau")
+        self.closed = not (mech.loops or mech.couplings)
+        self.worst, self.worst_before = Drift(), Drift()
+
+    def force(self, t: float, q: Array, v: Array) -> Array:
+        """τ (nv,) at one instant."""
+        if self.held is not None:
+            return self.held
+        assert callable(self.given)
+        tau = self.given(t, q, v)
+        try:
+            return self.mech.check_v(_spread(tau, self.mech.nv), "tau")
+        except LinkwiseError as error:
+            raise type(error)(f"the joint forces at t = {t:.9g} s: {error}") from None
+
+    def acceleration(self, t: float, q: Array, v: Array) -> Array:
+        """v̇ (nv,), with the pull of Baumgarte where that was asked for."""
+        closing = None
+        if self.keep == "baumgarte" and not self.closed:
+            closing = baumgarte_closing(self.mech, q, v, self.rates)
+        return constrained_forward_dynamics(
+            self.mech, q, v, self.force(t, q, v),
+            forces=self.forces, frame=self.frame, closing=closing,
+        )  # fmt: skip
+
+    def beginning(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
+        """The state to begin with: closed, or so nearly that projection is harmless."""
+        if q.ndim != 1 or v.ndim != 1:
+            raise ModelError(f"a motion begins with one state; q is {q.shape}, v is {v.shape}.")
+        if self.closed:
+            return q, v
+        off, speed = drift(self.mech, q, t), velocity_error(self.mech, q, v)
+        if off.size > START:
+            raise ClosureError(
+                f"{self.mech.name!r} cannot begin to move: loop {off.where!r} is open by "
+                f"{off.distance:.3g} m and {off.angle:.3g} rad. Close it with lw.assemble(mech, q)."
+            )
+        if speed > START:
+            raise ClosureError(
+                f"{self.mech.name!r} cannot begin to move: the velocities pull its loops apart, "
+                f"|J_c v| = {speed:.3g}. Use lw.project_velocity(mech, q, v)."
+            )
+        if self.keep == "projection":
+            q = project_position(self.mech, q, weight="mass")
+            v = project_velocity(self.mech, q, v)
+            off = drift(self.mech, q, t)
+        self.worst = off
+        return q, v
+
+    def advance(self, state: State, step: float, *, note: bool = True) -> State:
+        """The state one step later."""
+        t, q, v, _ = state
+        mech, after = self.mech, t + step
+        try:
+            q, v = rk4_step(mech, self.acceleration, t, q, v, step)
+            _check_finite(mech, q, v)
+            if not self.closed:
+                q, v = self._kept(q, v, after, note)
+        except ClosureError as error:
+            raise ClosureError(f"{mech.name!r} at t = {after:.9g} s: {error}") from None
+        except ArithmeticError as error:
+            raise ClosureError(f"{mech.name!r} after t = {t:.9g} s: {error}") from None
+        return after, q, v, self.force(after, q, v)
+
+    def _kept(self, q: Array, v: Array, t: float, note: bool) -> tuple[Array, Array]:
+        """Loops kept closed, errors noted."""
+        before = drift(self.mech, q, t)
+        if before.size > self.limit:
+            raise ClosureError(
+                f"loop {before.where!r} opened to {before.distance:.3g} m and {before.angle:.3g} "
+                f"rad, more than drift_limit = {self.limit:.3g}. A shorter step may help; near "
+                "singular configurations or with growing velocities nothing does."
+            )
+        off = before
+        if self.keep == "projection":
+            q = project_position(self.mech, q, weight="mass")
+            v = project_velocity(self.mech, q, v)
+            off = drift(self.mech, q, t)
+        if note:
+            self.worst = max(self.worst, off, key=_size)
+            self.worst_before = max(self.worst_before, before, key=_size)
+        return q, v
+
+
+def _size(drift: Drift) -> float:
+    return drift.size
+
+
+def _spread(tau: ArrayLike, nv: int) -> ArrayLike:
+    """One number for all, or as it is."""
+    return np.full(nv, tau) if np.ndim(tau) == 0 else tau
+
+
+def _check_finite(mech: Mechanism, q: Array, v: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(v))
+    if len(bad) or not np.isfinite(q).all():
+        where = mech.velocity_names[int(bad[0])] if len(bad) else "q"
+        raise ClosureError(
+            f"the velocity of {where!r} is no longer finite: the motion grows without bounds. Use "
+            "a shorter step, and look at the forces."
+        )
