@@ -12,6 +12,7 @@ from linkwise import models
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense, residual
 from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import Space
 from linkwise.model.builder import Builder
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -39,7 +40,13 @@ class Case:
         self.name, self.mech, self.seed = name, mech, seed
         rng = np.random.default_rng(seed)
         self.q, self.v = mech.random(rng), mech.random_velocity(rng)
+        self._places: dict[Space, list[slice]] = {}
         self.node = mech.nodes[-1].name if mech.nodes else mech.bodies[-1].name
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes of the space NODE: one here; a case of several arms has all their tips."""
+        return [self.node]
 
     @property
     def is_chain(self) -> bool:
@@ -58,11 +65,11 @@ class Case:
 
     @cached_property
     def dense(self) -> Dense:
-        """The operators as matrices, in the state (q, v), with the node of the case.
+        """The operators as matrices, in the state (q, v), with the nodes of the case.
 
         Vectors of the user have no values yet: set `dense.values["tau"]`, or use `residual`.
         """
-        return Dense(self.mech, self.q, self.v, nodes=[self.node])
+        return Dense(self.mech, self.q, self.v, nodes=self.nodes)
 
     def matrix(self, expr: Expr) -> Array:
         """An expression as a matrix; a vector as (n,)."""
@@ -70,16 +77,21 @@ class Case:
 
     def block(self, expr: Expr, k: int, i: int | None = None) -> Array:
         """The block at bodies k and i, or k and k; of a vector, the one at k."""
-        rows = self.dense.slices(expr.range)[k]
+        rows = self._slices(expr.range)[k]
         if expr.is_vector:
             return self.dense(expr)[rows]
-        columns = self.dense.slices(expr.domain)[k if i is None else i]
+        columns = self._slices(expr.domain)[k if i is None else i]
         return self.dense(expr)[rows, columns]
+
+    def _slices(self, space: Space) -> list[slice]:
+        if space not in self._places:
+            self._places[space] = self.dense.slices(space)
+        return self._places[space]
 
     def residual(self, left: Expr, right: Expr) -> float:
         """How far two expressions are apart; vectors and operators of the user are drawn."""
-        nodes = [self.node]
-        return residual(random_dense(self.mech, [left, right], self.seed, nodes), left, right)
+        dense = random_dense(self.mech, [left, right], self.seed, self.nodes)
+        return residual(dense, left, right)
 
     def parent(self, k: int) -> int:
         """Index of the parent of body k, -1 for the ground."""

@@ -15,14 +15,16 @@ class Document:
     """A source document.
 
     Attributes:
-        key: "000" ...
+        key: "000" ...; a part of a document that numbers its equations anew has a key of its own.
         title: Authors and title.
         scope: What of it is in the ledger.
+        module: Where its entries are, below `linkwise.ledger`; by default "document_" and the key.
     """
 
     key: str
     title: str
     scope: str = "all of it"
+    module: str = ""
 
 
 DOCUMENTS = (
@@ -33,6 +35,12 @@ DOCUMENTS = (
         "open chains, and the closed chain of two arms",
     ),
     Document("001", "Rodriguez, Kreutz: JPL Publication 88-11", "Part I with its appendices"),
+    Document(
+        "001-II",
+        "Rodriguez, Kreutz: JPL Publication 88-11",
+        "Part II, sections 2 to 4: several arms that hold an object",
+        "document_001.part_2",
+    ),
     Document("002", "Jain: Spatial Operator Algebra, 3. Serial-Chain, Rigid-Body Kinematics"),
     Document("004", "Rodriguez: Random Field Estimation Approach to Robot Dynamics"),
 )
@@ -49,5 +57,6 @@ def document(key: str) -> Document:
 @cache
 def entries(key: str) -> tuple[Entry, ...]:
     """The entries of a document, in its own order."""
-    module = importlib.import_module(f"linkwise.ledger.document_{document(key).key}")
+    found = document(key)
+    module = importlib.import_module(f"linkwise.ledger.{found.module or f'document_{found.key}'}")
     return tuple(module.ENTRIES)

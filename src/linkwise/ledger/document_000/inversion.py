@@ -91,7 +91,7 @@ def _coloring_loop(case: Case, eps: Array) -> Array:
     return stacked(case, y)
 
 
-def _whitening_loop(case: Case, y: Array) -> Array:
+def whitening_loop(case: Case, y: Array) -> Array:
     """ẑ(k) = ψ(k, k-1) ẑ(k-1) + K(k, k-1) y(k-1), ε(k) = -H(k) ẑ(k) + y(k)."""
     given, z, eps = dict(enumerate(split(case, y, JOINT))), dict[int, Array](), dict[int, Array]()
     for k in case.inward:
@@ -111,15 +111,15 @@ def _check_diagonal_innovations(case: Case) -> float:
     return apart(case.matrix(COLORING) @ np.diag(eps), _coloring_loop(case, eps))
 
 
-def _check_whitening_loop(case: Case) -> float:
+def _checkwhitening_loop(case: Case) -> float:
     """The loop undoes the loop of I + H φ K."""
     eps = drawn(case, JOINT)
-    return apart(_whitening_loop(case, _coloring_loop(case, eps)), eps)
+    return apart(whitening_loop(case, _coloring_loop(case, eps)), eps)
 
 
 def _check_whitening_operator(case: Case) -> float:
     y = drawn(case, JOINT)
-    return apart(_whitening_loop(case, y), case.matrix(WHITENING) @ y)
+    return apart(whitening_loop(case, y), case.matrix(WHITENING) @ y)
 
 
 def smoother_loop(case: Case, nu: Blocks) -> Array:
@@ -134,7 +134,7 @@ def smoother_loop(case: Case, nu: Blocks) -> Array:
 
 def _filter_loop(case: Case, moments: Array) -> Blocks:
     """The first loop of algorithm FD: ν from T'."""
-    eps = split(case, _whitening_loop(case, moments), JOINT)
+    eps = split(case, whitening_loop(case, moments), JOINT)
     return {k: case.block(D.inv, k) @ eps[k] for k in case.outward}
 
 
@@ -284,7 +284,7 @@ INVERSION: tuple[Entry, ...] = (
         "(I + H φ K) and (I - H ψ K) are inverses of each other",
         "(I - H ψ K)(I + H φ K) = I, and the loops undo each other",
         _each_of(
-            rule_named("coloring whitened"), rule_named("whitened coloring"), _check_whitening_loop
+            rule_named("coloring whitened"), rule_named("whitened coloring"), _checkwhitening_loop
         ),
     ),
     holds(
