@@ -28,7 +28,7 @@ from linkwise.model import Mechanism
 
 OUTPUT = Path(__file__).parents[1] / "_static" / "gallery.png"
 PAPER, INK, FAINT, SHADOW = "#fbfaf7", "#23303d", "#707b85", "#e7e4dc"
-DPI, COLUMNS, ROWS = 96, 5, 3
+DPI, COLUMNS, ROWS = 96, 5, 4
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,26 @@ def panels() -> list[Panel]:
             elevation=24.0,
             floor=False,
         ),
+        Panel(
+            models.peaucellier(),
+            "peaucellier()",
+            "3 loops, 1 freedom, a straight line",
+            _cell(3, 0),
+            -80.0,
+            8.0,
+            floor=False,
+        ),
+        Panel(models.delta(), "delta()", "6 loops, 3 freedoms", _cell(3, 1), -50.0, 14.0),
+        Panel(models.biped(), "biped()", "on both feet, 6 freedoms", _cell(3, 2), -35.0, 14.0),
+        Panel(
+            models.handover(),
+            "handover()",
+            "a box from one hand to the other, no gravity",
+            (3, slice(3, 5)),
+            azimuth=-38.0,
+            elevation=24.0,
+            floor=False,
+        ),
     ]
 
 
@@ -156,7 +176,7 @@ def draw(figure: Figure, panel: Panel) -> None:
     row, columns = panel.cell
     left, right = columns.start / COLUMNS, columns.stop / COLUMNS
     top, bottom = 1.0 - row / ROWS, 1.0 - (row + 1) / ROWS
-    centre, line = 0.5 * (left + right), 0.017
+    centre, line = 0.5 * (left + right), 0.051 / ROWS
     figure.text(centre, top - line, panel.title, **_text(11, INK), family="monospace")
     figure.text(centre, top - 2.1 * line, panel.caption, **_text(8.5, FAINT))
     ax = figure.add_axes((left, bottom + 0.3 * line, right - left, top - bottom - 3.4 * line))
@@ -181,7 +201,7 @@ def _text(size: float, colour: str) -> dict[str, object]:
 
 def main() -> None:
     """Draw the sheet and write it, with 256 colours, which is half the size."""
-    figure = plt.figure(figsize=(15.0, 10.0), dpi=DPI, facecolor=PAPER)
+    figure = plt.figure(figsize=(15.0, 10.0 / 3.0 * ROWS), dpi=DPI, facecolor=PAPER)
     for panel in panels():
         draw(figure, panel)
     memory = io.BytesIO()

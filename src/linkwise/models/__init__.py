@@ -15,16 +15,24 @@ the numbers come from and what the neutral configuration looks like. Units are S
 | `humanoid()` | an average man on a free base | 30 |
 | `free_flyer()` | satellite with two arms, no gravity | 20 |
 | `four_bar()` | planar linkage, one loop | 3, of which 1 free |
+| `peaucellier()` | linkage that draws a straight line, three loops | 7, of which 1 free |
+| `delta()` | platform that never turns, six loops | 21, of which 3 free |
 | `stewart()` | platform on six legs, six loops | 24, of which 6 free |
+| `biped()` | stands on both feet | 18, of which 6 free |
+| `handover()` | free flyer with a box in its left hand | 26, of which 20 free |
 | `dual_arm()` | two arms hold an object | 20, of which 8 free |
 | `multi_arm(n)` | n arms hold an object | 7 n + 6, of which n + 6 free |
 """
 
+from linkwise.models.biped import biped
 from linkwise.models.chain import chain
+from linkwise.models.delta import delta
 from linkwise.models.four_bar import four_bar
 from linkwise.models.free_flyer import free_flyer
+from linkwise.models.handover import handover
 from linkwise.models.humanoid import humanoid
 from linkwise.models.multi_arm import dual_arm, multi_arm
+from linkwise.models.peaucellier import peaucellier
 from linkwise.models.pendulum import pendulum
 from linkwise.models.planar_rpp import planar_rpp
 from linkwise.models.puma560 import puma560
@@ -35,12 +43,16 @@ from linkwise.models.stewart import stewart
 
 __all__ = [
     "HINGE_KINDS",
+    "biped",
     "chain",
+    "delta",
     "dual_arm",
     "four_bar",
     "free_flyer",
+    "handover",
     "humanoid",
     "multi_arm",
+    "peaucellier",
     "pendulum",
     "planar_rpp",
     "puma560",
