@@ -22,6 +22,12 @@ from linkwise.closed.motion import (
     close_loop,
     constrained_motion,
 )
+from linkwise.closed.multi_arm import (
+    MultiArm,
+    MultiArmMotion,
+    multi_arm_dynamics,
+    multi_arm_parts,
+)
 from linkwise.closed.projection import (
     Projection,
     position_projection,
@@ -33,6 +39,8 @@ __all__ = [
     "ConstrainedMotion",
     "Crossing",
     "Drift",
+    "MultiArm",
+    "MultiArmMotion",
     "Projection",
     "close_loop",
     "closure_inertia_inverse",
@@ -47,6 +55,8 @@ __all__ = [
     "constraint_sizes",
     "loop_coordinates",
     "loop_errors",
+    "multi_arm_dynamics",
+    "multi_arm_parts",
     "position_projection",
     "project_position",
     "project_velocity",

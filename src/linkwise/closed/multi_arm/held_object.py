@@ -1,0 +1,162 @@
+"""Which trees of a mechanism are arms, and which is the object that they hold?
+
+A multi-arm system is a mechanism whose loops all have one end on the object and the other on an
+arm. The object is a tree of its own, mostly one body on a free hinge; it may have freedoms inside.
+An arm is a tree too, and may branch: two hands of one torso are one arm here, with two contacts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.body import WORLD, Loop
+from linkwise.model.hinges import Free
+from linkwise.model.mechanism import Mechanism
+
+_INSTEAD = "lw.constrained_forward_dynamics takes any mechanism with loops and couplings."
+
+
+@dataclass(frozen=True, slots=True)
+class MultiArm:
+    """The parts of a multi-arm system.
+
+    Attributes:
+        object: Name of the object's first body, the one on the ground's hinge; C is its frame.
+        tips: Node on the arm's side of each contact, in the order of the loops.
+        grasps: Node on the object's side.
+        sign: +1 where the loop's node b is on the object, -1 where it is on the arm (contacts,).
+        arms: Name of each arm that touches the object, the first body of its tree, and the numbers
+            of its contacts.
+        arm_bodies: Bodies with freedoms that are not the object's.
+        object_bodies: Bodies of the object with freedoms.
+        arm_rows: Where the velocities of `arm_bodies` stand in v.
+        object_rows: Where those of `object_bodies` do.
+    """
+
+    object: str
+    tips: tuple[str, ...]
+    grasps: tuple[str, ...]
+    sign: NDArray[np.float64]
+    arms: tuple[tuple[str, tuple[int, ...]], ...]
+    arm_bodies: tuple[str, ...]
+    object_bodies: tuple[str, ...]
+    arm_rows: NDArray[np.int64]
+    object_rows: NDArray[np.int64]
+
+
+def multi_arm_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
+    """The arms, the object and the contacts of a mechanism.
+
+    Args:
+        mech: The mechanism; each of its loops is a contact.
+        held: Any body of the object; by default the tree that every loop ends on, and if two trees
+            are joined by all loops, the one on a free hinge.
+
+    Raises:
+        ModelError: The mechanism is not of this kind; says which loop or coupling does not fit.
+        UnknownNameError: `held` is not a body.
+    """
+    known = mech.kept.get(("multi_arm_parts", held))
+    if known is not None:
+        return known
+    found = _parts(mech, _object(mech, held))
+    mech.kept["multi_arm_parts", held] = found
+    return found
+
+
+def _roots(mech: Mechanism) -> list[int]:
+    """The first body of each body's tree."""
+    found = list[int]()
+    for k in range(mech.n_bodies):
+        p = int(mech.parent[k])
+        found.append(k if p < 0 else found[p])
+    return found
+
+
+def _ends(mech: Mechanism, loop: Loop) -> tuple[int, int]:
+    """Trees that a loop joins, by their first bodies."""
+    roots, found = _roots(mech), list[int]()
+    for name in (loop.node_a, loop.node_b):
+        body = mech.node(name).body
+        if body == WORLD:
+            raise ModelError(
+                f"loop {loop.name!r} of {mech.name!r} ends on the world; in a multi-arm system "
+                f"every loop joins an arm to the object. {_INSTEAD}"
+            )
+        found.append(roots[mech.body_index[body]])
+    return found[0], found[1]
+
+
+def _object(mech: Mechanism, held: str | None) -> int:
+    """Number of the object's first body."""
+    if not mech.loops:
+        raise ModelError(
+            f"{mech.name!r} has no loops: no arm holds anything. Builder.loop joins the tip of an "
+            "arm to a node of the object."
+        )
+    if mech.couplings:
+        raise ModelError(
+            f"{mech.name!r} has the coupling {mech.couplings[0].name!r}; arms that hold an object "
+            f"are free but for their contacts here. {_INSTEAD}"
+        )
+    if held is not None:
+        if held not in mech.body_index:
+            raise unknown_name("body", held, mech.body_index, owner=f"mechanism {mech.name!r}")
+        return _roots(mech)[mech.body_index[held]]
+    pairs = [_ends(mech, loop) for loop in mech.loops]
+    common = [k for k in sorted(set(pairs[0])) if all(k in pair for pair in pairs)]
+    if len(common) > 1:  # two trees, joined by every loop
+        common = [k for k in common if isinstance(mech.bodies[k].hinge, Free)] or common
+    if len(common) != 1:
+        names = ", ".join(repr(mech.bodies[k].name) for k in common) or "no tree"
+        raise ModelError(
+            f"which part of {mech.name!r} is held cannot be told: every loop ends on {names}. "
+            f"Name a body of the object: held=. {_INSTEAD}"
+        )
+    return common[0]
+
+
+def _parts(mech: Mechanism, held: int) -> MultiArm:
+    tips, grasps, sign = list[str](), list[str](), list[float]()
+    arms = dict[int, list[int]]()
+    for i, loop in enumerate(mech.loops):
+        a, b = _ends(mech, loop)
+        if (a == held) == (b == held):
+            where = "both ends" if a == held else "no end"
+            raise ModelError(
+                f"loop {loop.name!r} of {mech.name!r} has {where} on the object "
+                f"{mech.bodies[held].name!r}; every loop must join an arm to it. {_INSTEAD}"
+            )
+        ends = (loop.node_a, loop.node_b) if b == held else (loop.node_b, loop.node_a)
+        tips.append(ends[0])
+        grasps.append(ends[1])
+        sign.append(1.0 if b == held else -1.0)
+        arms.setdefault(a if b == held else b, []).append(i)
+    roots = _roots(mech)
+    moving = [k for k, body in enumerate(mech.bodies) if body.hinge.nv]
+    own = [k for k in moving if roots[k] == held]
+    others = [k for k in moving if roots[k] != held]
+    if not own:
+        raise ModelError(
+            f"the object {mech.bodies[held].name!r} of {mech.name!r} has no freedom; put it on a "
+            f"hinge, a free one for an object that is carried. {_INSTEAD}"
+        )
+    return MultiArm(
+        mech.bodies[held].name,
+        tuple(tips),
+        tuple(grasps),
+        np.array(sign),
+        tuple((mech.bodies[k].name, tuple(numbers)) for k, numbers in arms.items()),
+        tuple(mech.bodies[k].name for k in others),
+        tuple(mech.bodies[k].name for k in own),
+        _rows(mech, others),
+        _rows(mech, own),
+    )
+
+
+def _rows(mech: Mechanism, bodies: list[int]) -> NDArray[np.int64]:
+    return np.array([i for k in bodies for i in range(mech.v_start[k], mech.v_start[k + 1])], int)
