@@ -50,12 +50,14 @@ from linkwise.spatial import Pose, SpatialInertia
 if TYPE_CHECKING:
     from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models
     from linkwise.closed import (
+        Assembly,
         ConstrainedMotion,
         Crossing,
         Drift,
         MultiArm,
         MultiArmMotion,
         Projection,
+        assemble,
         close_loop,
         closure_inertia_inverse,
         closure_nodes,
@@ -151,6 +153,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assembly",
     "Body",
     "Builder",
     "ConstrainedMotion",
@@ -200,6 +203,7 @@ __all__ = [
     "WholeInertia",
     "algebra",
     "articulated_inertias",
+    "assemble",
     "bias_force",
     "body_accelerations",
     "body_velocities",
@@ -295,6 +299,10 @@ __all__ = [
 _LAZY_MODULES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models")
 _LAZY_FUNCTIONS = {
     "linkwise.closed": (
+        *(
+            "Assembly",
+            "assemble",
+        ),
         *("ConstrainedMotion", "Crossing", "Drift", "close_loop", "constrained_motion"),
         *(
             "project_position",

@@ -54,7 +54,7 @@ def test_positions_close_the_loops(name, weight):
     mech.check_q(found)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "rolling_ball"])
 def test_a_loop_of_each_kind(kind):
     mech, q = looped(11, (kind,), n=4, hinges=LIGHT)
     found = lw.project_position(mech, disturbed(mech, q, 0.03))

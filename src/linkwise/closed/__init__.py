@@ -1,5 +1,9 @@
 """Loops and grasps: mechanisms that are more than a tree."""
 
+from linkwise.closed.assembly import (
+    Assembly,
+    assemble,
+)
 from linkwise.closed.closure import (
     closure_nodes,
     constraint_bias,
@@ -36,12 +40,14 @@ from linkwise.closed.projection import (
 )
 
 __all__ = [
+    "Assembly",
     "ConstrainedMotion",
     "Crossing",
     "Drift",
     "MultiArm",
     "MultiArmMotion",
     "Projection",
+    "assemble",
     "close_loop",
     "closure_inertia_inverse",
     "closure_nodes",

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from linkwise.closed.closure import constraint_error, constraint_jacobian
 from linkwise.closed.velocity_space import (
+    holonomic,
     inertia_products,
     scale,
     states,
@@ -94,7 +95,7 @@ def position_projection(
     """
     single, rows, _ = states(mech, q)
     _check(weight, tolerance)
-    search = _Search(mech, np.array(rows), weight, tolerance)
+    search = _Search(holonomic(mech), np.array(rows), weight, tolerance)
     while search.going().any() and search.tried.max(initial=0) < iterations:
         search.step()
     error = search.largest()
@@ -179,7 +180,7 @@ def project_position(
     found = position_projection(mech, q, weight=weight, tolerance=tolerance, iterations=iterations)
     if not np.all(found.closed):
         i = int(np.flatnonzero(~np.atleast_1d(found.closed))[0])
-        kind, name, error = worst(mech, np.atleast_2d(found.q)[i])
+        kind, name, error = worst(holonomic(mech), np.atleast_2d(found.q)[i])
         where = f" in state {i} of the batch" if found.q.ndim == 2 else ""
         raise ClosureError(
             f"no configuration with closed loops was found near the given one{where}: after "

@@ -18,7 +18,7 @@ digits in what is made of R and Z.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,7 +47,6 @@ class Scale:
         length: L, the size of the mechanism at its loops [m].
         rows: Diagonal of D (m,): rows times this are in metres.
         columns: Diagonal of C (nv,): velocities divided by this are in radians a second.
-        turning: Freedoms that turn (nv,).
     """
 
     length: float
@@ -200,6 +199,21 @@ def inertia_products(mech: Mechanism, q: Array, rows: list[Array]) -> list[Array
         mech, np.repeat(q, counts, axis=0), np.concatenate(rows, axis=0)
     )
     return np.split(found, np.cumsum(counts)[:-1])
+
+
+def holonomic(mech: Mechanism) -> Mechanism:
+    """The mechanism with what its loops ask of positions only; kept with it.
+
+    A ball that rolls asks of velocities that it does not slip, and of positions that it stays on
+    the plane: less. The mechanism itself where no loop is of that kind.
+    """
+    if all(loop.hinge.hull is loop.hinge for loop in mech.loops):
+        return mech
+    found: Mechanism | None = mech.kept.get("holonomic")
+    if found is None:
+        loops = tuple(replace(loop, hinge=loop.hinge.hull) for loop in mech.loops)
+        found = mech.kept["holonomic"] = replace(mech, loops=loops)
+    return found
 
 
 def worst(mech: Mechanism, q: Array) -> tuple[str, str, float]:
