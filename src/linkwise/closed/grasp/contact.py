@@ -1,0 +1,250 @@
+"""Contacts: which forces pass between a finger and an object, and how large they may be.
+
+A contact lets some motions of the object go relative to the finger, and passes the forces that do
+no work in them (001-II, Appendix A):
+
+    ΔV = H(0)* W,     H(0) f = 0     so   f = S* λ   with   S H(0)* = 0
+
+    kind            free (in the object's axes)          rows of S: what is passed
+    rigid           nothing                              6  all moments, all forces
+    edge            turn about the edge                  5  two moments, all forces
+    soft_finger     turn about both tangents             4  moment about the normal, all forces
+    point           all turns                            3  all forces
+    frictionless    all turns, slide along the surface   1  force along the normal
+
+A contact of one side only pushes. With f_n the force along the normal, f_t that across it and m
+the moments, it holds while
+
+    press    f_n ≥ 0                                     else the contact breaks
+    slip     |f_t| ≤ μ f_n                               else it slides
+    twist    |m_n| ≤ γ f_n                               else it spins on the normal
+    tip      |m_t| ≤ r f_n                               else it rolls off its edge or patch
+
+and for the soft finger, by the elliptic law, slip and twist together: |f_t|² + (μ m_n / γ)² ≤
+(μ f_n)². Each margin is in newtons, and concave in the force: μ f_n - |f_t|, f_n - |m_n| / γ ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.hinges import Hinge, Locked, Pin, PointOnPlane, SoftFinger, Spherical
+from linkwise.spatial.array import Array, floats, frozen, unit
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import aligning
+from linkwise.spatial.vector import cross
+
+ContactKind: TypeAlias = Literal["rigid", "edge", "soft_finger", "point", "frictionless"]
+FrictionLaw: TypeAlias = Literal["ellipse", "separate"]
+
+LIMITS = ("press", "slip", "twist", "tip")
+"""Names of the limits of a contact of one side, in the order in which margins are given."""
+
+ALONG = 1e-9
+"""How far from a right angle [rad] an edge may be to the normal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contact:
+    """What passes at a contact, and how much of it.
+
+    Its frame is fixed on the object, with the origin at the point that is touched: the frame of
+    node b of a loop, or `pose` for a grasp without a mechanism. Forces are those on the object.
+
+    Attributes:
+        kind: "rigid", "edge", "soft_finger", "point" or "frictionless".
+        friction: Coefficient μ.
+        torsion: γ [m]: the moment about the normal is at most γ f_n. By default that of an evenly
+            pressed edge or patch of the given extent, μ r / 2 and 2 μ r / 3; a soft finger has none
+            unless it is given.
+        extent: r [m]: half the length of an edge, radius of a patch; by default no moment tips it.
+        normal: Into the object, in the contact's frame.
+        axis: Along the edge, in the contact's frame.
+        law: How slip and twist go together: "ellipse" or "separate".
+        two_sided: A contact that cannot be broken, like a hinge: it has no limits. By default that
+            is so for "rigid" and for no other.
+        pose: Of the contact's frame in the object's frame.
+    """
+
+    kind: ContactKind
+    friction: float = 0.5
+    torsion: float | None = None
+    extent: float | None = None
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    law: FrictionLaw = "ellipse"
+    two_sided: bool | None = None
+    pose: Pose = field(default_factory=Pose.identity)
+
+    def __post_init__(self) -> None:
+        _word("kind of contact", self.kind, get_args(ContactKind))
+        _word("friction law", self.law, get_args(FrictionLaw))
+        put: Any = object.__setattr__
+        if self.two_sided is None:
+            put(self, "two_sided", self.kind == "rigid")
+        put(self, "normal", tuple(unit(self.normal, "normal of a contact").tolist()))
+        put(self, "axis", tuple(unit(self.axis, "axis of an edge").tolist()))
+        put(self, "pose", Pose.of(self.pose))
+        for name in ("friction", "torsion", "extent"):
+            if (value := getattr(self, name)) is not None:
+                put(self, name, _size(f"{name} of a contact", value))
+        if self.kind == "edge" and abs(np.dot(self.normal, self.axis)) > ALONG:
+            raise ModelError(
+                f"the axis {self.axis} of an edge is not across its normal {self.normal}; an edge "
+                "lies in the surface."
+            )
+        if self.kind == "soft_finger" and not self.two_sided and not self.torsion:
+            raise ModelError(
+                f"a soft finger has torsion {self.torsion}; it must be positive [m], about 2/3 of "
+                "friction times the radius of the patch. Without it the contact is a 'point'."
+            )
+
+    # ----------------------------------------------------------------------------------- kinematics
+
+    @property
+    def hinge(self) -> Hinge:
+        """For a loop from the finger (node a) to the object (node b)."""
+        match self.kind:
+            case "rigid":
+                return Locked()
+            case "edge":
+                return Pin(self.axis)
+            case "soft_finger":
+                return SoftFinger(self.normal)
+            case "point":
+                return Spherical()
+            case "frictionless":
+                return PointOnPlane(normal=self.normal).reversed()
+
+    @property
+    def passed(self) -> Array:
+        """S (rows, 6): orthonormal; the forces that are passed are S* λ, moments first."""
+        normal, axis = np.array(self.normal), np.array(self.axis)
+        forces = np.eye(6)[3:]
+        match self.kind:
+            case "rigid":
+                rows = np.eye(6)
+            case "edge":
+                moments = np.zeros((2, 6))
+                moments[:, :3] = normal, cross(normal, axis)
+                rows = np.concatenate([moments, forces])
+            case "soft_finger":
+                rows = np.concatenate([np.append(normal, np.zeros(3))[None], forces])
+            case "point":
+                rows = forces
+            case "frictionless":
+                rows = np.append(np.zeros(3), normal)[None]
+        return frozen(rows)
+
+    @property
+    def rows(self) -> int:
+        """How many components of force are passed."""
+        return len(self.passed)
+
+    # --------------------------------------------------------------------------------------- limits
+
+    @property
+    def twist_arm(self) -> float:
+        """γ [m], 0 where no moment about the normal is held and inf where any is."""
+        if self.kind in ("point", "frictionless"):
+            return 0.0
+        if self.torsion is not None:
+            return self.torsion
+        if self.extent is None:
+            return np.inf
+        return self.friction * self.extent * (0.5 if self.kind == "edge" else 2.0 / 3.0)
+
+    @property
+    def tip_arm(self) -> float:
+        """r [m], inf where nothing tips."""
+        return np.inf if self.extent is None or self.kind not in ("edge", "rigid") else self.extent
+
+    @property
+    def axes(self) -> Array:
+        """Two tangents and the normal as rows (3, 3); the first is the axis of an edge."""
+        normal = np.array(self.normal)
+        if self.kind == "edge":
+            axis = np.array(self.axis)
+            return np.stack([axis, cross(normal, axis), normal])
+        return aligning(np.array([0.0, 0.0, 1.0]), normal).T
+
+    def margins(self, forces: Array) -> Array:
+        """How far a force is from each of `LIMITS`, in newtons.
+
+        Args:
+            forces: On the object, in the contact's frame (..., 6) [N m, N].
+
+        Returns:
+            (..., 4), positive where the contact holds and inf for limits that it does not have.
+        """
+        forces = np.asarray(forces, dtype=np.float64)
+        out = np.full((*forces.shape[:-1], 4), np.inf)
+        if self.two_sided:
+            return out
+        moment, force = forces[..., :3] @ self.axes.T, forces[..., 3:] @ self.axes.T
+        f_n, m_n = force[..., 2], moment[..., 2]
+        across = np.hypot(force[..., 0], force[..., 1])
+        out[..., 0] = f_n
+        if self.kind == "frictionless":
+            return out
+        if self._elliptic:
+            across = np.hypot(across, self.friction / self.twist_arm * m_n)
+        elif 0.0 < self.twist_arm < np.inf:
+            out[..., 2] = f_n - np.abs(m_n) / self.twist_arm
+        out[..., 1] = self.friction * f_n - across
+        if np.isfinite(self.tip_arm):
+            # Of an edge the moment about it is zero: it turns there.
+            out[..., 3] = f_n - np.hypot(moment[..., 0], moment[..., 1]) / self.tip_arm
+        return out
+
+    @property
+    def _elliptic(self) -> bool:
+        return self.law == "ellipse" and self.friction > 0.0 and 0.0 < self.twist_arm < np.inf
+
+    def slopes(self, force: Array) -> Array:
+        """Gradients (4, 6) of the margins at one force (6,); one of them where there are several.
+
+        Margins are concave: margins(g) ≤ margins(f) + slopes(f) (g - f) for every g.
+        """
+        out = np.zeros((4, 6))
+        if self.two_sided:
+            return out
+        rows = self.axes
+        moment, push = rows @ force[:3], rows @ force[3:]
+        normal = np.append(np.zeros(3), rows[2])
+        out[0] = normal
+        if self.kind == "frictionless":
+            return out
+        weight = self.friction / self.twist_arm if self._elliptic else 0.0
+        parts = np.array([push[0], push[1], weight * moment[2]])
+        length = float(np.linalg.norm(parts))
+        parts = parts / length if length > 0.0 else np.zeros(3)
+        out[1] = self.friction * normal
+        out[1, 3:] -= parts[0] * rows[0] + parts[1] * rows[1]
+        out[1, :3] -= weight * parts[2] * rows[2]
+        if not self._elliptic and 0.0 < self.twist_arm < np.inf:
+            out[2] = normal
+            out[2, :3] -= np.sign(moment[2]) / self.twist_arm * rows[2]
+        if np.isfinite(self.tip_arm):
+            size = float(np.hypot(moment[0], moment[1]))
+            out[3] = normal
+            if size > 0.0:
+                out[3, :3] -= (moment[0] * rows[0] + moment[1] * rows[1]) / (size * self.tip_arm)
+        return out
+
+
+def _word(what: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        words = ", ".join(repr(word) for word in known)
+        raise ModelError(f"{what} is {value!r}; it must be one of {words}.")
+
+
+def _size(what: str, value: object) -> float:
+    number = floats(value, what)
+    if number.shape != () or not 0.0 <= number < np.inf:
+        raise ModelError(f"{what} is {value!r}; it must be a finite number, not negative.")
+    return float(number)

@@ -1,0 +1,194 @@
+"""Can the contacts of a grasp balance every force on the object?
+
+The forces that the contacts can hold are cones; the forces on the object that they can make are the
+sum K of these cones, carried to C by A*. Force closure: K is all of space. It is so when zero is in
+the interior of the hull of the edges' forces w_k, that is when
+
+    rank w = 6   and   Σ c_k w_k = 0  for some  c_k > 0                 a squeeze inside all cones
+
+Otherwise a velocity y of the object exists with y* w_k ≤ 0 for all k (Farkas): along -y no contact
+resists, and the force -y on the object can be balanced by none of them.
+
+How good a closure is, is the radius of the largest ball about zero in the forces on the object
+that normal forces of 1 N altogether can make (Ferrari and Canny 1992), moments being divided by a
+length. It is bounded from both sides: below by the hull of the edges, above by the exact support
+of the cones along the weakest direction of that hull.
+
+Form closure is the same for contacts without friction; here of first order, without the curvature
+of the surfaces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.closed.grasp.cone import edges, support
+from linkwise.closed.grasp.grasp import Grasp, grasp_map
+from linkwise.closed.grasp.internal_force import force_space, screw_in_words, typical_length
+from linkwise.closed.grasp.solver import scipy
+from linkwise.errors import ModelError
+from linkwise.spatial.array import Array, ArrayLike
+
+INSIDE = 1e-9
+"""The smallest share c_k, of a mean of 1, that counts as positive."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForceClosure:
+    """Whether a grasp can balance every force.
+
+    Attributes:
+        closed: Whether it can.
+        rank: Independent forces it can put on the object, limits aside.
+        margin: Radius [N] of the ball of forces on the object that normal forces of 1 N altogether
+            can balance, at least; 0 where the grasp is not closed.
+        margin_most: The same, at most.
+        squeeze: Contact forces (ℓ, 6) that cancel, inside all cones, with a largest normal force of
+            1 N; zero for contacts without limits, None where there are none.
+        witness: A force on the object (6,) at C that no contact forces balance; None if closed.
+        escape: A velocity of the object (6,) at C that no contact resists; None if closed.
+        length: By which moments are divided [m].
+        sides: Of the polygons that stand for circles.
+    """
+
+    closed: bool
+    rank: int
+    margin: float
+    margin_most: float
+    squeeze: Array | None
+    witness: Array | None
+    escape: Array | None
+    length: float
+    sides: int
+
+    def __str__(self) -> str:
+        if self.closed:
+            return (
+                f"force closure, margin {self.margin:.4g} to {self.margin_most:.4g} N for normal "
+                f"forces of 1 N altogether (moments over {self.length:.4g} m, {self.sides} sides)"
+            )
+        assert self.escape is not None
+        return f"no force closure, rank {self.rank}: not held is {screw_in_words(self.escape)}"
+
+
+def force_closure(
+    grasp: Grasp,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    *,
+    sides: int = 8,
+    length: float | None = None,
+    friction: bool = True,
+) -> ForceClosure:
+    """Whether contact forces inside their limits can balance every force on the object.
+
+    The cones are replaced by ones with flat sides inside of them, so that "closed" is proved; a
+    grasp that needs the last part of its friction may be called open, and more `sides` help. Found
+    by linear programming; the answer comes with a squeeze or with an escape that anyone can check.
+
+    Args:
+        grasp: The grasp.
+        point: C in the object's frame (3,) [m].
+        sides: Of the polygons that stand for circles, at least 3.
+        length: By which moments are divided [m]; by default `typical_length`.
+        friction: False tests form closure: each contact as if it had no friction.
+
+    Raises:
+        MissingExtraError: SciPy is not installed.
+    """
+    asked = "force_closure"
+    if length is not None and not 0.0 < length < np.inf:
+        raise ModelError(f"length is {length}; it must be positive [m].")
+    if not friction:
+        grasp = _slick(grasp)
+    length = typical_length(grasp) if length is None else float(length)
+    scale = np.array([1.0 / length] * 3 + [1.0] * 3)
+    A = grasp_map(grasp, point).reshape(-1, 6, 6)
+    columns, held = list[Array](), list[Array]()
+    for i, contact in enumerate(grasp.contacts.values()):
+        rays, lines = edges(contact, sides)
+        own = np.concatenate([rays, lines, -lines])
+        columns.append(own @ A[i] * scale)
+        for row in own:
+            held.append(np.zeros((len(grasp), 6)))
+            held[-1][i] = row
+    w = np.concatenate(columns)
+    share = _positive_balance(w, asked)
+    rank = force_space(grasp, point, length=length).rank
+    if rank == 6 and share is not None:
+        squeeze = np.tensordot(share, np.stack(held), axes=1)
+        squeeze = squeeze / max(_largest_push(grasp, squeeze), np.finfo(np.float64).tiny)
+        low, high = _radius(grasp, A, w, scale, asked)
+        return ForceClosure(True, rank, low, high, squeeze, None, None, length, sides)
+    y = _separating(w, asked)
+    return ForceClosure(False, rank, 0.0, 0.0, None, -y / scale, -y * scale, length, sides)
+
+
+def _largest_push(grasp: Grasp, forces: Array) -> float:
+    """The largest normal force [N]; 1 where no contact has limits."""
+    limited = enumerate(grasp.contacts.values())
+    push = [float(forces[i, 3:] @ np.array(c.normal)) for i, c in limited if not c.two_sided]
+    return max(push, default=1.0)
+
+
+def _slick(grasp: Grasp) -> Grasp:
+    """The same contacts without friction; those that cannot be broken stay."""
+    contacts = {
+        name: contact if contact.two_sided else dataclasses.replace(contact, kind="frictionless")
+        for name, contact in grasp.contacts.items()
+    }
+    return Grasp(contacts)
+
+
+def _positive_balance(w: Array, asked: str) -> Array | None:
+    """c (k,) with c* w = 0 and all c_k > 0, of mean 1; None if there is none.
+
+    max t  with  Σ c_k w_k = 0, c_k ≥ t, Σ c_k = k.
+    """
+    count = len(w)
+    linprog = scipy("optimize", asked).linprog
+    equal = np.zeros((7, count + 1))
+    equal[:6, :count], equal[6, :count] = w.T, 1.0
+    above = np.concatenate([-np.eye(count), np.ones((count, 1))], axis=1)
+    goal = np.append(np.zeros(count), -1.0)
+    found = linprog(
+        goal,
+        A_ub=above,
+        b_ub=np.zeros(count),
+        A_eq=equal,
+        b_eq=np.append(np.zeros(6), count),
+        bounds=[(0.0, None)] * count + [(None, 1.0)],
+        method="highs",
+    )
+    if found.status != 0 or found.x[-1] <= INSIDE:
+        return None
+    return np.asarray(found.x[:-1], dtype=np.float64)
+
+
+def _separating(w: Array, asked: str) -> Array:
+    """A unit vector y (6,) with w y ≤ 0: the one along which the edges push back the most.
+
+    min Σ w_k* y  with  w y ≤ 0, |y_i| ≤ 1; where that is zero, y is orthogonal to all edges.
+    """
+    linprog = scipy("optimize", asked).linprog
+    found = linprog(
+        w.sum(axis=0), A_ub=w, b_ub=np.zeros(len(w)), bounds=[(-1.0, 1.0)] * 6, method="highs"
+    )
+    y = np.asarray(found.x, dtype=np.float64)
+    if np.linalg.norm(y) < 1e-6 or np.abs(w @ y).max() < 1e-9:
+        y = np.linalg.svd(w)[2][-1]
+        y = y if float(y.sum()) >= 0.0 else -y
+    return y / np.linalg.norm(y)
+
+
+def _radius(grasp: Grasp, A: Array, w: Array, scale: Array, asked: str) -> tuple[float, float]:
+    """Bounds of the radius: distance of the nearest facet of the hull, exact support along it."""
+    spatial = scipy("spatial", asked)
+    hull = spatial.ConvexHull(w)
+    facets = np.asarray(hull.equations, dtype=np.float64)
+    nearest = int(np.argmax(facets[:, -1]))
+    y = facets[nearest, :-1] * scale
+    most = max(support(x, A[i] @ y) for i, x in enumerate(grasp.contacts.values()))
+    return float(-facets[nearest, -1]), float(most)

@@ -1,0 +1,223 @@
+"""Which contact forces give the object the force that is wanted?
+
+    A* f = f_C,   f = S* λ,   margins(f) ≥ reserve,   |τ| ≤ limit,   τ = offset + map f
+
+Of the many, the one that is best: the smallest in a metric, the one with the least joint effort, or
+the one farthest from every limit. Cones are exact (see `cone_program`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from linkwise.closed.grasp.cone_program import ConeProgram
+from linkwise.closed.grasp.contact import LIMITS
+from linkwise.closed.grasp.effort import GraspEffort
+from linkwise.closed.grasp.grasp import Grasp, grasp_map
+from linkwise.closed.grasp.internal_force import ForceSpace, force_space, metric
+from linkwise.closed.grasp.margin import WORDS, GraspMargins, grasp_margins
+from linkwise.errors import ModelError
+from linkwise.spatial.array import Array, ArrayLike, constant
+
+Objective: TypeAlias = Literal["force", "effort", "margin"]
+
+CLOSE = 1e-7
+"""A limit counts as kept within this part of the forces' size."""
+
+NEAR = 1e-6
+"""A resultant counts as reached within this part of it."""
+
+BLIND = 1e-9
+"""How much of the forces' norm is added to an effort that some internal forces do not change."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadDistribution:
+    """Contact forces for a wanted force on the object.
+
+    Attributes:
+        feasible: Whether all limits are kept.
+        reason: What is in the way where it is not; "" otherwise.
+        forces: On the object, in the contacts' frames (ℓ, 6) [N m, N]. Where nothing is feasible,
+            those that miss the limits by the least.
+        margins: Their margins.
+        efforts: Joint forces (n,) that go with them; None where no effort was given.
+        space: Rank and internal forces of the grasp.
+    """
+
+    feasible: bool
+    reason: str
+    forces: Array
+    margins: GraspMargins
+    efforts: Array | None
+    space: ForceSpace
+
+    def __str__(self) -> str:
+        head = "feasible" if self.feasible else f"not feasible: {self.reason}"
+        return f"{head}; {self.space}\n{self.margins}"
+
+
+def load_distribution(
+    grasp: Grasp,
+    wrench: ArrayLike,
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    *,
+    objective: Objective = "force",
+    reserve: float = 0.0,
+    most: float = 1e4,
+    effort: GraspEffort | None = None,
+    length: float | None = None,
+    weights: ArrayLike | None = None,
+) -> LoadDistribution:
+    """Contact forces inside their limits that give the object a wanted force.
+
+    Expression:
+        "force":   min f* W f,   W as in `internal_forces`
+        "effort":  min Σ (τ_j / limit_j)²,   τ = offset + map f
+        "margin":  max min_k margin_k(f)
+        under  A* f = wrench,  f = S* λ,  margins ≥ reserve,  f_n ≤ most,  |τ| ≤ limit
+
+    Args:
+        grasp: The grasp.
+        wrench: What the contacts have to do to the object (moment about C, force) (6,) in its axes
+            [N m, N]; against gravity, for an object at rest, minus its weight. `needed_wrench`
+            finds it for a motion.
+        point: C in the object's frame (3,) [m].
+        objective: What is best: "force", "effort" or "margin".
+        reserve: What is asked of every margin [N].
+        most: The largest normal force of a contact [N].
+        effort: Joint forces that go with contact forces, and their limits (`grasp_effort`).
+        length: Of the metric W [m]; by default `typical_length`.
+        weights: Of the contacts in W (ℓ,).
+
+    Returns:
+        The forces; where there are none inside the limits, `feasible` is False and `reason` says
+        which contact, limit or joint is in the way.
+
+    Raises:
+        ModelError: An effort is asked for without one given.
+        MissingExtraError: SciPy is not installed.
+    """
+    _check(objective, effort)
+    w = constant(wrench, (6,), "wanted wrench")
+    S, space = grasp.passed, force_space(grasp, point, length=length)
+    G = (S @ grasp_map(grasp, point)).T
+    reached = G @ np.linalg.lstsq(G, w, rcond=None)[0]
+    if np.abs(reached - w).max() > NEAR * max(1.0, float(np.abs(w).max())):
+        return _answer(grasp, np.linalg.pinv(G) @ w, space, effort, _unreachable(w, reached, space))
+    program = ConeProgram(grasp, G, reached, *_normals(grasp, most))
+    found = program.largest_margin(most)
+    if found is None:
+        least = np.linalg.pinv(G) @ w
+        return _answer(grasp, least, space, effort, _pressed(most))
+    inside, margin = found
+    if margin < reserve - CLOSE * program.size:
+        return _answer(grasp, inside, space, effort, _crowded(grasp, inside, margin, reserve, most))
+    if effort is not None:
+        has = np.isfinite(effort.limit)
+        rows, start, limit = effort.map[has] @ S.T, effort.offset[has], effort.limit[has]
+        lam, overload = program.least_overload(rows, start, limit, reserve)
+        if overload > 1.0 + CLOSE:
+            return _answer(grasp, lam, space, effort, _weak(effort, lam @ S, overload))
+        below = np.concatenate([program.B, rows, -rows])
+        program = ConeProgram(
+            grasp, G, reached, below, np.concatenate([program.d, limit - start, limit + start])
+        )
+        inside = lam
+    if objective == "margin":
+        found = program.largest_margin(most)
+        return _answer(grasp, inside if found is None else found[0], space, effort, "")
+    R, start = _distance(grasp, objective, effort, length, weights)
+    nearest = program.nearest(R, start, reserve)
+    return _answer(grasp, inside if nearest is None else nearest, space, effort, "")
+
+
+def _distance(
+    grasp: Grasp,
+    objective: Objective,
+    effort: GraspEffort | None,
+    length: float | None,
+    weights: ArrayLike | None,
+) -> tuple[Array, Array]:
+    """R and start of what is made small, |R λ + start|."""
+    S, W = grasp.passed, metric(grasp, length, weights)
+    if objective == "force" or effort is None:
+        R: Array = np.sqrt(W) @ S.T
+        return R, np.zeros(len(R))
+    scale = np.where(np.isfinite(effort.limit), effort.limit, 1.0)
+    R = (effort.map @ S.T) / scale[:, None]
+    blind = BLIND * float(np.linalg.norm(R)) * np.sqrt(np.diag(S @ W @ S.T))
+    start = np.append(effort.offset / scale, np.zeros(len(blind)))
+    return np.concatenate([R, np.diag(blind)]), start
+
+
+def _check(objective: object, effort: object) -> None:
+    if objective not in get_args(Objective):
+        raise ModelError(f"objective is {objective!r}; it must be 'force', 'effort' or 'margin'.")
+    if objective == "effort" and effort is None:
+        raise ModelError(
+            "the least effort was asked for, but no effort was given; `grasp_effort(grasp, q)` "
+            "makes it from the mechanism."
+        )
+
+
+def _normals(grasp: Grasp, most: float) -> tuple[Array, Array]:
+    """f_n ≤ most for every contact with limits."""
+    S, rows = grasp.passed, list[Array]()
+    for i, contact in enumerate(grasp.contacts.values()):
+        if not contact.two_sided:
+            rows.append(S[:, 6 * i + 3 : 6 * i + 6] @ np.array(contact.normal))
+    return np.reshape(rows, (-1, len(S))), np.full(len(rows), most)
+
+
+def _answer(
+    grasp: Grasp, lam: Array, space: ForceSpace, effort: GraspEffort | None, reason: str
+) -> LoadDistribution:
+    forces = (lam @ grasp.passed).reshape(-1, 6)
+    efforts = None if effort is None else effort.of(forces)
+    margins = grasp_margins(grasp, forces)
+    return LoadDistribution(not reason, reason, forces, margins, efforts, space)
+
+
+def _unreachable(w: Array, reached: Array, space: ForceSpace) -> str:
+    off = w - reached
+    off = np.where(np.abs(off) < 1e-9 * np.abs(w).max(), 0.0, off)
+    return (
+        f"no contact forces, of whatever size, give the wanted wrench: ({_numbers(off)}) of it is "
+        f"left over. The grasp has {space}."
+    )
+
+
+def _crowded(grasp: Grasp, lam: Array, margin: float, reserve: float, most: float) -> str:
+    """Which limits stand in the way at the best forces."""
+    values = grasp_margins(grasp, (lam @ grasp.passed).reshape(-1, 6)).values
+    tight = np.argwhere(values < margin + 1e-6 * max(1.0, abs(margin)))
+    told = [f"{grasp.names[i]!r} {WORDS[LIMITS[k]]}" for i, k in tight]
+    return (
+        f"with normal forces up to {most:.6g} N the smallest margin is {margin:.6g} N at best, and "
+        f"{reserve:.6g} N is asked for: {', '.join(told)}."
+    )
+
+
+def _weak(effort: GraspEffort, stacked: Array, overload: float) -> str:
+    """Which joints would have to give more than they can."""
+    ratio = np.abs(effort.of(stacked.reshape(-1, 6))) / effort.limit
+    worst = [effort.names[j] for j in np.flatnonzero(ratio > overload * (1.0 - 1e-6))]
+    return (
+        f"joints would have to give {overload:.4g} of their limits at least while the contacts "
+        f"hold: {', '.join(worst)}."
+    )
+
+
+def _pressed(most: float) -> str:
+    return (
+        f"the wanted wrench needs a normal force of more than {most:.6g} N at some contact, the "
+        "most that was allowed."
+    )
+
+
+def _numbers(x: Array) -> str:
+    return ", ".join(f"{c:.4g}" for c in x)

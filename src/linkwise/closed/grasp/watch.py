@@ -1,0 +1,56 @@
+"""Watching a grasp while it moves: the instant at which it would slip or break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from linkwise.closed.grasp.contact import LIMITS
+from linkwise.closed.grasp.contact_state import contact_forces
+from linkwise.closed.grasp.effort import mechanism_of
+from linkwise.closed.grasp.grasp import Grasp
+from linkwise.closed.grasp.margin import WORDS, GraspMargins, grasp_margins
+from linkwise.spatial.array import Array
+
+
+def grasp_watch(
+    grasp: Grasp, *, reserve: float = 0.0
+) -> dict[str, Callable[[float, Array, Array, Array], float]]:
+    """Margins for `constrained_motion(..., watch=...)`, one for each limit of each contact.
+
+        motion = lw.constrained_motion(mech, q, v, 2.0, watch=lw.grasp_watch(grasp), ...)
+        motion.crossings[0].name            "left slips"
+
+    The contact forces are those that hold the loops at that instant. They are computed once for
+    all margins of an instant.
+
+    Args:
+        grasp: The grasp, of a mechanism.
+        reserve: What has to be left of each margin [N].
+
+    Returns:
+        Margins by name, like "left slips", "left breaks", "right twists": functions of the time, q,
+        v and tau, negative from the instant on at which the contact would.
+    """
+    mechanism_of(grasp, "grasp_watch")
+    last: list[tuple[tuple[bytes, bytes, bytes], GraspMargins]] = []
+
+    def margins(q: Array, v: Array, tau: Array) -> GraspMargins:
+        key = (q.tobytes(), v.tobytes(), tau.tobytes())
+        if not last or last[0][0] != key:
+            last[:] = [(key, grasp_margins(grasp, contact_forces(grasp, q, v, tau)))]
+        return last[0][1]
+
+    def watched(i: int, k: int) -> Callable[[float, Array, Array, Array], float]:
+        def margin(t: float, q: Array, v: Array, tau: Array) -> float:
+            return float(margins(q, v, tau).values[i, k]) - reserve
+
+        return margin
+
+    found = dict[str, Callable[[float, Array, Array, Array], float]]()
+    for i, (name, contact) in enumerate(grasp.contacts.items()):
+        has = np.isfinite(contact.margins(np.zeros(6)))
+        for k in np.flatnonzero(has):
+            found[f"{name} {WORDS[LIMITS[k]]}"] = watched(i, int(k))
+    return found
