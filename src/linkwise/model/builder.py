@@ -15,7 +15,7 @@ from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import Hinge, Locked
 from linkwise.model.mechanism import GRAVITY, Mechanism
 from linkwise.model.report import LoadReport
-from linkwise.model.spanning_tree import Joint, base_first, oriented, split
+from linkwise.model.spanning_tree import Joint, base_first, oriented, split, unfolded
 from linkwise.model.validate import Finding
 from linkwise.spatial.array import ArrayLike, constant, floats
 from linkwise.spatial.inertia import SpatialInertia
@@ -32,7 +32,8 @@ class Builder:
         builder.body("forearm", "upper_arm", Pin((0, 1, 0)), inboard=(0, 0, 0.4))
 
     or left unplaced (`parent=None`) and joined by `joint`, edge by edge, in any graph: `build`
-    then picks a spanning tree from the world and makes the joints left over into loops.
+    then picks a spanning tree from the world, with the driven joints in it as far as possible, and
+    makes the joints left over into loops.
     """
 
     def __init__(self, name: str = "mechanism", *, gravity: ArrayLike = GRAVITY) -> None:
@@ -153,7 +154,11 @@ class Builder:
         *,
         drive: Drive = NO_DRIVE,
     ) -> Builder:
-        """Close a loop between two nodes or bodies; `hinge` is the freedom left (default: none)."""
+        """Close a loop between two nodes or bodies; `hinge` is the freedom left (default: none).
+
+        A hinge with armature gets a body of its own, "name.rotor", on node a, and the loop welds
+        this body to node b: so the armature is part of the mass matrix.
+        """
         _named("loop", name)
         hinge = Locked() if hinge is None else hinge
         _moves(name, hinge, drive)
@@ -240,6 +245,8 @@ class Builder:
             )
         bodies = tuple(_body(inboard[name], *records[name]) for name in order)
         nodes, loops = self._closures(cut)
+        rotors, loops = unfolded(nodes, loops)
+        bodies, loops = (*bodies, *rotors), tuple(loops)
         if not problems:
             problems = validate.structure(bodies, nodes, loops, self._couplings)
         return problems, (bodies, nodes, loops, tuple(self._couplings))

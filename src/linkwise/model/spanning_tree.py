@@ -6,9 +6,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from linkwise.model.body import WORLD
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.body import WORLD, Body, Loop, Node
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Hinge
+from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 
 
@@ -39,9 +43,10 @@ class Joint:
 def split(joints: Sequence[Joint]) -> tuple[list[Joint], list[Joint]]:
     """Tree joints and loop joints.
 
-    Joints that were given as a body's own (`in_tree`) are taken first, then those of fewest
-    freedoms, so that the tree has as few coordinates and the loops as few rows as possible; among
-    equals the one given first. (Kruskal's algorithm.)
+    Joints that were given as a body's own (`in_tree`) are taken first, then those with a rotor and
+    those with a drive of another kind, whose velocity and force have a place in the tree only;
+    then those of fewest freedoms, so that the tree has as few coordinates and the loops as few
+    rows as possible; among equals the one given first. (Kruskal's algorithm.)
     """
     leader = dict[str, str]()
 
@@ -53,16 +58,49 @@ def split(joints: Sequence[Joint]) -> tuple[list[Joint], list[Joint]]:
         return name
 
     tree, cut = set[int](), list[Joint]()
-    ranked = sorted(
-        range(len(joints)), key=lambda i: (not joints[i].in_tree, joints[i].hinge.nv, i)
-    )
-    for i in ranked:
+
+    def rank(i: int) -> tuple[bool, bool, bool, int, int]:
+        joint = joints[i]
+        plain = not armature(joint.drive, joint.hinge).any()
+        return not joint.in_tree, plain, joint.drive == Drive(), joint.hinge.nv, i
+
+    for i in sorted(range(len(joints)), key=rank):
         a, b = find(joints[i].a), find(joints[i].b)
         if a != b:
             leader[b] = a
             tree.add(i)
     cut = [joint for i, joint in enumerate(joints) if i not in tree]
     return [joint for i, joint in enumerate(joints) if i in tree], cut
+
+
+def armature(drive: Drive, hinge: Hinge) -> Array:
+    """Reflected inertia of each freedom (nv,); zero where the drive does not fit the hinge."""
+    try:
+        ratio = drive.array("gear_ratio", hinge)
+        return drive.array("armature", hinge) + ratio**2 * drive.array("rotor_inertia", hinge)
+    except ModelError:  # a finding of `validate`
+        return np.zeros(hinge.nv)
+
+
+def unfolded(nodes: Sequence[Node], loops: Sequence[Loop]) -> tuple[list[Body], list[Loop]]:
+    """Bodies for the rotors inside loops, and the loops that are left.
+
+    The rotor of a hinge that is cut moves with a velocity which the tree does not have. So the
+    hinge gets a body without inertia on node a, and its place in q, v and 𝓜; what is left of the
+    loop welds this body to node b. The mechanics is the same: W, the velocity inside the loop, is
+    now a joint velocity, and the rotor's energy ½ W* N W part of ½ v* 𝓜 v.
+    """
+    bodies, left = list[Body](), list[Loop]()
+    places = {node.name: node for node in nodes}
+    for loop in loops:
+        if not loop.hinge.nv or not (armature(loop.drive, loop.hinge) > 0.0).all():
+            left.append(loop)
+            continue
+        name = f"{loop.name}.rotor"
+        at = places.get(loop.node_a, Node(loop.node_a, loop.node_a))
+        bodies.append(Body(name, at.body, loop.hinge, loop.name, inboard=at.pose, drive=loop.drive))
+        left.append(Loop(loop.name, name, loop.node_b))
+    return bodies, left
 
 
 def oriented(tree: Sequence[Joint]) -> dict[str, Joint]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.spanning_tree import armature
 from linkwise.model.state import in_order, plain_names, split_coordinate
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -157,6 +158,15 @@ def _loop_structure(loops: Sequence[Loop], places: set[str]) -> Iterator[Finding
         if loop.node_a == loop.node_b:
             reason = f"it closes node {loop.node_a!r} onto itself."
             yield _error(f"loop {loop.name!r}", "loop", reason, "Give two different nodes.")
+        try:
+            loop.drive.check(loop.hinge)
+        except ModelError as error:
+            yield _error(f"loop {loop.name!r}", "drive", str(error), "")
+        if (rotor := armature(loop.drive, loop.hinge)).any():
+            reason = f"its armature {rotor.tolist()} has no place in the mass matrix of the tree."
+            repair = "Give every freedom of the hinge armature, and build with `Builder`: then the "
+            repair += "hinge gets a body. Or take the armature away."
+            yield _error(f"loop {loop.name!r}", "drive", reason, repair)
         if loop.hinge.nv == 6:
             yield _error(
                 f"loop {loop.name!r}",
@@ -312,18 +322,21 @@ def _tip_finding(
 
 def _drive_findings(mech: Mechanism) -> Iterator[Finding]:
     good = set[tuple[int, int]]()
-    for body in mech.bodies:
-        key = (id(body.drive), id(body.hinge))
+    driven: Iterable[tuple[str, Body | Loop]] = [
+        *((f"hinge {b.hinge_name!r}", b) for b in mech.bodies),
+        *((f"loop {x.name!r}", x) for x in mech.loops),
+    ]
+    for where, part in driven:
+        key = (id(part.drive), id(part.hinge))
         if key in good:
             continue
-        problems = [*_limit_findings(body), *_sign_findings(body)]
+        problems = [*_limit_findings(where, part), *_sign_findings(where, part)]
         yield from problems
         if not problems:
             good.add(key)
 
 
-def _limit_findings(body: Body) -> Iterator[Finding]:
-    where = f"hinge {body.hinge_name!r}"
+def _limit_findings(where: str, body: Body | Loop) -> Iterator[Finding]:
     lower, upper = (body.drive.array(x, body.hinge) for x in ("lower", "upper"))
     for i, coordinate in enumerate(body.hinge.coordinates):
         low, high = float(lower[i]), float(upper[i])
@@ -338,8 +351,7 @@ def _limit_findings(body: Body) -> Iterator[Finding]:
         yield _error(where, "limits", f"max_angle is {angle:g} rad.", "Give a positive angle.")
 
 
-def _sign_findings(body: Body) -> Iterator[Finding]:
-    where = f"hinge {body.hinge_name!r}"
+def _sign_findings(where: str, body: Body | Loop) -> Iterator[Finding]:
     for name in ("armature", "rotor_inertia", "damping", "friction", "effort", "velocity"):
         values = body.drive.array(name, body.hinge)
         worst = float(np.min(values, initial=0.0))

@@ -13,7 +13,8 @@ The pose of frame 2 in frame 1 is any that a joint of that type allows. Types, w
 take: fixed, revolute (axis), prismatic (axis), cylindrical (axis), planar (axis, the normal),
 helical (axis, and `pitch` in m/rad), universal (two axes), gimbal (three axes), spherical,
 translation, floating, rolling_ball (`radius`), screws (`<screw value>` of six numbers each).
-`<limit>`, `<dynamics>` and `<linkwise:spring>` are as in a joint.
+`<limit>`, `<dynamics>` and `<linkwise:spring>` are as in a joint, and a `<transmission>` may name
+it: a hinge with a rotor then gets a link of its own (see `Builder.loop`).
 
 Read as well: `<constraint>` as proposed for urdfdom (pull request 264), with parent, parent_origin,
 parent_axis and the same for the child; and `<drake:ball_constraint>`.
@@ -29,12 +30,13 @@ and means q(dependent) = offset + Σ (c₁ q + c₂ q² + ...) over the terms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from linkwise.errors import LinkwiseError
 from linkwise.io.report import Reporter
-from linkwise.io.urdf.joint import read_axis, read_drive
+from linkwise.io.urdf.joint import Rotor, read_axis, read_drive
 from linkwise.io.urdf.link import read_pose, report_unknown
 from linkwise.io.xml import Element, choice, number, numbers, required
 from linkwise.io.xml_write import digits, make, row
@@ -98,8 +100,10 @@ class CouplingElement:
     offset: float
 
 
-def read_loop(element: Element, number_in_file: int, reporter: Reporter) -> LoopElement:
-    """Any element of `TAGS`."""
+def read_loop(
+    element: Element, number_in_file: int, reporter: Reporter, rotors: Mapping[str, Rotor]
+) -> LoopElement:
+    """Any element of `TAGS`; `rotors` are those of the file's transmissions, by name."""
     name = element.attrib.get("name", "").strip() or f"loop_{number_in_file}"
     if element.tag == "drake:ball_constraint":
         return LoopElement(name, element, _ball_ends(element), Spherical(), Drive())
@@ -120,7 +124,10 @@ def read_loop(element: Element, number_in_file: int, reporter: Reporter) -> Loop
         )
         ends, axes = (first, second), [read_axis(axis) for axis in element.findall("axis")]
     hinge = _read_hinge(element, kind, axes)
-    drive = read_drive(element, hinge, f"{kind} loop", reporter)
+    drive = read_drive(element, hinge, f"{kind} loop", reporter, rotors.get(name))
+    if hinge.nv != 1 and name in rotors:
+        reason = f"the rotor of its transmission is not read for a {kind} loop"
+        reporter.note(element, "ignored", reason, "motion")
     return LoopElement(name, element, ends, hinge, drive)
 
 

@@ -181,7 +181,7 @@ def _add_frames(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pos
 def _add_loops(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pose]]) -> None:
     elements = [element for element in robot.root.children if element.tag in TAGS]
     for index, element in enumerate(elements):
-        loop = read_loop(element, index + 1, robot.reporter)
+        loop = read_loop(element, index + 1, robot.reporter, robot.rotors)
         for letter, end in zip("ab", loop.ends, strict=True):
             _add_frame(builder, robot, f"{loop.name}.{letter}", end, places)
         builder.loop(loop.name, f"{loop.name}.a", f"{loop.name}.b", loop.hinge, drive=loop.drive)

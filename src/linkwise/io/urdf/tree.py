@@ -9,7 +9,7 @@ from typing import Final
 from linkwise.errors import unknown_name
 from linkwise.io.mesh_path import Roots
 from linkwise.io.report import Affects, Reporter
-from linkwise.io.urdf.joint import Joint, read_joint, read_transmissions
+from linkwise.io.urdf.joint import Joint, Rotor, read_joint, read_transmissions
 from linkwise.io.urdf.link import Link, MeshCheck, read_link, read_materials, report_unknown
 from linkwise.io.urdf.loop import TAGS
 from linkwise.io.xml import Element, shorten
@@ -33,6 +33,7 @@ class Robot:
     links: dict[str, Link]
     joints: dict[str, Joint]
     reporter: Reporter
+    rotors: dict[str, Rotor]
     children: dict[str, list[Joint]] = field(default_factory=lambda: {})
     above: dict[str, Joint] = field(default_factory=lambda: {})
     frames: dict[str, Element] = field(default_factory=lambda: {})
@@ -54,10 +55,12 @@ def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Ro
     if not links:
         raise root.error("it has no <link>; a robot has at least one")
     elements = root.findall("joint")
+    loops = [element for element in root.children if element.tag in TAGS]
     names = {element.attrib.get("name", "") for element in elements}
+    names |= {element.attrib.get("name", "").strip() for element in loops}
     rotors = read_transmissions(root, names, reporter)
     joints: dict[str, Joint] = {}
-    robot = Robot(root, links, joints, reporter)
+    robot = Robot(root, links, joints, reporter, rotors)
     for element in elements:
         joint = read_joint(element, rotors, reporter)
         _no_twin(joint.name, element, joints, "joint")

@@ -286,8 +286,9 @@ def _write_loop(draft: _Draft, loop: Loop, skipped: Collection[str]) -> None:
         _, limit = limit_element("prismatic", loop.drive, 0)
         extras = dynamics_elements(name, loop.drive, 0, draft.reporter)
         element.children += [child for child in (limit, *extras) if child is not None]
-        if rotor_element(name, loop.drive, 0) is not None:
-            draft.reporter.note(f"loop '{name}'", "ignored", "its armature has no place", "motion")
+        rotor = rotor_element(name, loop.drive, 0)  # a gear ratio; armature has a body of its own
+        if rotor is not None:
+            draft.after.append(rotor)
     elif not is_plain(loop.drive):
         draft.reporter.note(f"loop '{name}'", "ignored", "its drive has no place", "motion")
     draft.after.append(element)

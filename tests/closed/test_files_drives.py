@@ -1,0 +1,167 @@
+"""What acts inside the hinge of a loop: it stays in the tree, gets a body, or is refused."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.model.body import Loop
+from tests.io.test_urdf_loops import BARS, ENDS
+from tests.io.urdf_text import again, read, robot
+
+PIN = lw.Pin((0, 1, 0))
+PLAIN = lw.Drive()
+
+# A four-bar linkage, closed where all coordinates are zero: (0, 0), (0, 0.1), (0.4, 0.4), (0.4, 0).
+EDGES = {
+    "base": ("world", "crank", (0, 0, 0), (0, 0, 0)),
+    "knee": ("crank", "coupler", (0, 0, 0.1), (0, 0, 0)),
+    "tip": ("coupler", "rocker", (0.4, 0, 0.3), (0, 0, 0.4)),
+    "foot": ("world", "rocker", (0.4, 0, 0), (0, 0, 0)),
+}
+
+
+def linkage(order: tuple[str, ...], **drives: lw.Drive) -> lw.Mechanism:
+    b = lw.Builder("linkage", gravity=(0.5, 0, -9))
+    ends = {"crank": (0, 0, 0.1), "coupler": (0.4, 0, 0.3), "rocker": (0, 0, 0.4)}
+    for name, end in ends.items():
+        half = lw.Pose.translation(0.5 * np.array(end))
+        b.body(
+            name, parent=None, inertia=lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.3)).moved(half)
+        )
+    for name in order:
+        first, second, at_a, at_b = EDGES[name]
+        b.joint(name, first, second, PIN, at_a=at_a, at_b=at_b, drive=drives.get(name, PLAIN))
+    return b.build()
+
+
+def motion(mech: lw.Mechanism, tau: dict[str, float]) -> dict[str, float]:
+    """Acceleration of each hinge in the tree, with the crank turning at 3 rad/s."""
+    q = mech.neutral()
+    assert np.abs(lw.constraint_error(mech, q)).max() < 1e-15
+    J_c = lw.constraint_jacobian(mech, q)
+    (allowed,) = np.linalg.svd(J_c)[2][np.linalg.matrix_rank(J_c, tol=1e-9) :]  # one freedom
+    v = allowed * 3.0 / allowed[mech.v_slice("base")]
+    forces = np.zeros(mech.nv)
+    for name, value in tau.items():
+        forces[mech.v_slice(name)] = value
+    vdot = lw.constrained_forward_dynamics(mech, q, v, forces)
+    return {b.hinge_name: float(vdot[mech.v_slice(b.hinge_name)][0]) for b in mech.bodies}
+
+
+@pytest.mark.parametrize("driven", EDGES)
+def test_a_driven_joint_stays_in_the_tree(driven: str):
+    for drive in (lw.Drive(armature=0.1), lw.Drive(damping=1.0), lw.Drive(effort=5.0)):
+        for order in permutations(EDGES):
+            mech = linkage(order, **{driven: drive})
+            (loop,) = mech.loops
+            assert loop.name != driven
+            assert driven in mech.hinge_index
+
+
+def test_a_rotor_goes_before_a_damper():
+    drives = {"base": lw.Drive(damping=1.0), "knee": lw.Drive(armature=0.1)}
+    drives |= {"tip": lw.Drive(damping=1.0), "foot": lw.Drive(damping=1.0)}
+    for order in permutations(EDGES):
+        assert linkage(order, **drives).loops[0].name != "knee"
+
+
+def test_with_rotors_everywhere_it_does_not_matter_where_the_loop_is_cut():
+    """Each joint of the circle is cut once; its rotor turns a body of its own then."""
+    rotors = dict(zip(EDGES, (0.02, 0.05, 0.3, 0.11), strict=True))
+    drives = {name: lw.Drive(armature=N) for name, N in rotors.items()}
+    found = dict[str, dict[str, float]]()
+    for last in EDGES:
+        order = (*(name for name in EDGES if name != last), last)
+        mech = linkage(order, **drives)
+        (loop,) = mech.loops
+        assert (loop.name, loop.node_a, loop.rows) == (last, f"{last}.rotor", 6)
+        np.testing.assert_allclose(sorted(mech.armature), sorted(rotors.values()))
+        found[last] = motion(mech, {"base": 2.0, "tip": -1.0})
+    expected = found["tip"]
+    assert set(expected) == set(EDGES)
+    for last, accelerations in found.items():
+        for name, value in accelerations.items():
+            # The joints' senses are those they were given with; a reversed one turns the same way.
+            assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-9), (last, name)
+    # The rotors are felt: the same linkage without them falls otherwise.
+    bare = motion(linkage(tuple(EDGES)), {"base": 2.0})
+    assert abs(bare["base"] - expected["base"]) > 0.1
+
+
+def test_the_rotor_of_a_loop_is_part_of_the_energy():
+    """One freedom: its inertia grows by Σ N_k (dq_k/dq)², that of the cut hinge among them."""
+    N = 0.3
+    plain = linkage(("base", "knee", "foot", "tip"))  # cut at the tip
+    heavy = linkage(tuple(EDGES), tip=lw.Drive(armature=N))  # cut elsewhere
+    b = lw.Builder("given", gravity=plain.gravity)
+    for body in plain.bodies:
+        b.body(body.name, body.parent, body.hinge, hinge_name=body.hinge_name,
+               inboard=body.inboard, outboard=body.outboard, inertia=body.inertia)  # fmt: skip
+    b.node("a", "coupler", (0.4, 0, 0.3))
+    b.node("b", "rocker", (0, 0, 0.4))
+    b.loop("tip", "a", "b", PIN, drive=lw.Drive(armature=N))  # said as a loop
+    given = b.build()
+    assert [x.hinge_name for x in given.bodies][-1] == "tip"
+    ours, theirs = motion(given, {"base": 2.0}), motion(heavy, {"base": 2.0})
+    assert ours["base"] == pytest.approx(theirs["base"], rel=1e-10)
+    assert abs(motion(plain, {"base": 2.0})["base"] - ours["base"]) > 0.1
+
+
+def test_a_rotor_in_some_freedoms_only_is_refused():
+    b = lw.Builder("x")
+    for name in ("left", "right"):
+        b.body(name, "world", PIN, inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.loop("c", "left", "right", lw.Universal(), drive=lw.Drive(armature=(0.1, 0.0)))
+    with pytest.raises(lw.ModelError, match=r"loop 'c': its armature \[0\.1, 0\.0\] has no place"):
+        b.build()
+
+
+def test_a_mechanism_is_not_made_with_a_rotor_in_a_loop():
+    good = lw.models.four_bar()
+    loop = good.loops[0]
+    driven = Loop(loop.name, loop.node_a, loop.node_b, loop.hinge, lw.Drive(armature=0.1))
+    with pytest.raises(lw.ModelError, match="then the hinge gets a body"):
+        lw.Mechanism(good.name, good.bodies, good.nodes, (driven,))
+
+
+def test_a_drive_that_does_not_fit_a_loop_is_refused():
+    b = lw.Builder("x")
+    b.body("left", "world", PIN, inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.loop("c", "left", "world", PIN, drive=lw.Drive(damping=(0.1, 0.2)))
+    with pytest.raises(lw.ModelError, match="loop 'c': damping has 2 entries; a pin hinge takes 1"):
+        b.build()
+
+
+def test_limits_of_a_loop_are_looked_at():
+    b = lw.Builder("x")
+    b.body("left", "world", PIN, inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.loop("c", "left", "world", PIN, drive=lw.Drive(lower=1.0, upper=-1.0, damping=-1.0))
+    found = {(f.where, f.code) for f in b.build().validate()}
+    assert {("loop 'c'", "limits"), ("loop 'c'", "drive")} <= found
+
+
+def test_a_transmission_may_name_a_loop():
+    loop = f'<loop_joint name="c" type="continuous">{ENDS}<axis xyz="0 1 0"/></loop_joint>'
+    gear = '<transmission name="t"><joint name="c"/><drake:rotor_inertia value="0.1"/>'
+    gear += '<drake:gear_ratio value="3"/></transmission>'
+    mech = read(robot(*BARS, loop, gear))
+    assert len(mech.load_report) == 0
+    assert mech.armature[mech.v_slice("c")] == pytest.approx(0.9)
+    (welded,) = mech.loops
+    assert (welded.node_a, welded.rows) == ("c.rotor", 6)
+    back, report = again(mech)
+    assert back.armature[back.v_slice("c")] == pytest.approx(0.9)
+    assert not [item for item in report if "armature" in item.reason]
+
+
+def test_a_rotor_of_a_loop_with_several_freedoms_is_reported():
+    loop = f'<loop_joint name="c" type="spherical">{ENDS}</loop_joint>'
+    gear = (
+        '<transmission name="t"><joint name="c"/><drake:rotor_inertia value="0.1"/></transmission>'
+    )
+    (item,) = read(robot(*BARS, loop, gear)).load_report.affecting("motion")
+    assert item.reason == "the rotor of its transmission is not read for a spherical loop"
