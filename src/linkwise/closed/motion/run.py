@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from linkwise.closed.motion.keep import Keep, drift, velocity_error
-from linkwise.closed.motion.recording import ConstrainedMotion
+from linkwise.closed.motion.keep import Keep, velocity_error
+from linkwise.closed.motion.recording import ConstrainedMotion, Drift
 from linkwise.closed.motion.stepper import Force, Stepper
 from linkwise.closed.motion.watch import Crossing, Margin, State, crossings_within, margins
 from linkwise.dynamics import kinetic_energy, potential_energy
@@ -90,13 +90,13 @@ def constrained_motion(
     state = (start, q, v, run.force(start, q, v))
     found = margins(watch, state)
     crossings = [Crossing(n, start, q, v, m) for n, m in found.items() if m < 0.0]
-    log.add(state)
+    log.add(state, run.off)
     stopped, made, reporter = bool(stop and crossings), 0, _Reporter(duration, start, progress)
     while made < steps and not stopped:
         begin = start + made * step
         length = min(step, start + duration - begin) if made == steps - 1 else step
         before, state = state, run.advance(state, length)
-        values = margins(watch, state)
+        off, values = run.off, margins(watch, state)
         made += 1
         lost = crossings_within(
             watch, found, values, lambda s, old=before: run.advance(old, s, note=False), length
@@ -104,9 +104,10 @@ def constrained_motion(
         found = values
         if lost and stop:
             state, stopped, lost = run.advance(before, lost[0][0]), True, lost[:1]
+            off = run.off
         crossings += [crossing for _, crossing in lost]
         if stopped or made % record_every == 0 or made == steps:
-            log.add(state)
+            log.add(state, off)
         reporter(state[0])
     return log.recording(run, step, made, crossings, stopped)
 
@@ -119,10 +120,9 @@ class _Log:
         self.states = list[State]()
         self.numbers = list[tuple[float, float, float, float, float]]()
 
-    def add(self, state: State) -> None:
+    def add(self, state: State, off: Drift) -> None:
         """One record."""
-        t, q, v, _ = state
-        off = drift(self.mech, q, t)
+        _, q, v, _ = state
         kinetic = float(kinetic_energy(self.mech, q, v))
         total = kinetic + float(potential_energy(self.mech, q))
         if self.potential is not None:

@@ -14,7 +14,7 @@ from linkwise.closed.motion.step import rk4_step
 from linkwise.closed.motion.watch import State
 from linkwise.closed.projection import project_position, project_velocity
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ClosureError, LinkwiseError, ModelError
+from linkwise.errors import ClosureError, LinkwiseError, ModelError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -26,7 +26,7 @@ START = 1e-6
 
 
 class Stepper:
-    """What stays the same from step to step, and the largest drift so far."""
+    """What stays the same from step to step, and how far loops drifted: last, and at most."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Stepper:
         self.frame: Frame = frame
         self.given = tau
         self.held = None if callable(tau) else mech.check_v(_spread(tau, mech.nv), "tau")
-        self.closed = not (mech.loops or mech.couplings)
-        self.worst, self.worst_before = Drift(), Drift()
+        self.open = not (mech.loops or mech.couplings)  # a tree
+        self.off, self.worst, self.worst_before = Drift(), Drift(), Drift()
 
     def force(self, t: float, q: Array, v: Array) -> Array:
         """τ (nv,) at one instant."""
@@ -61,18 +61,21 @@ class Stepper:
     def acceleration(self, t: float, q: Array, v: Array) -> Array:
         """v̇ (nv,), with the pull of Baumgarte where that was asked for."""
         closing = None
-        if self.keep == "baumgarte" and not self.closed:
+        if self.keep == "baumgarte" and not self.open:
             closing = baumgarte_closing(self.mech, q, v, self.rates)
-        return constrained_forward_dynamics(
+        vdot = constrained_forward_dynamics(
             self.mech, q, v, self.force(t, q, v),
             forces=self.forces, frame=self.frame, closing=closing,
         )  # fmt: skip
+        if not np.isfinite(vdot).all():
+            raise _unbounded(self.mech, vdot)
+        return vdot
 
     def beginning(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
         """The state to begin with: closed, or so nearly that projection is harmless."""
         if q.ndim != 1 or v.ndim != 1:
             raise ModelError(f"a motion begins with one state; q is {q.shape}, v is {v.shape}.")
-        if self.closed:
+        if self.open:
             return q, v
         off, speed = drift(self.mech, q, t), velocity_error(self.mech, q, v)
         if off.size > START:
@@ -89,7 +92,7 @@ class Stepper:
             q = project_position(self.mech, q, weight="mass")
             v = project_velocity(self.mech, q, v)
             off = drift(self.mech, q, t)
-        self.worst = off
+        self.off = self.worst = off
         return q, v
 
     def advance(self, state: State, step: float, *, note: bool = True) -> State:
@@ -98,12 +101,13 @@ class Stepper:
         mech, after = self.mech, t + step
         try:
             q, v = rk4_step(mech, self.acceleration, t, q, v, step)
-            _check_finite(mech, q, v)
-            if not self.closed:
+            if not (np.isfinite(v).all() and np.isfinite(q).all()):
+                raise _unbounded(mech, v)
+            if not self.open:
                 q, v = self._kept(q, v, after, note)
         except ClosureError as error:
             raise ClosureError(f"{mech.name!r} at t = {after:.9g} s: {error}") from None
-        except ArithmeticError as error:
+        except (SingularHingeError, np.linalg.LinAlgError) as error:
             raise ClosureError(f"{mech.name!r} after t = {t:.9g} s: {error}") from None
         return after, q, v, self.force(after, q, v)
 
@@ -121,6 +125,7 @@ class Stepper:
             q = project_position(self.mech, q, weight="mass")
             v = project_velocity(self.mech, q, v)
             off = drift(self.mech, q, t)
+        self.off = off
         if note:
             self.worst = max(self.worst, off, key=_size)
             self.worst_before = max(self.worst_before, before, key=_size)
@@ -136,11 +141,11 @@ def _spread(tau: ArrayLike, nv: int) -> ArrayLike:
     return np.full(nv, tau) if np.ndim(tau) == 0 else tau
 
 
-def _check_finite(mech: Mechanism, q: Array, v: Array) -> None:
-    bad = np.flatnonzero(~np.isfinite(v))
-    if len(bad) or not np.isfinite(q).all():
-        where = mech.velocity_names[int(bad[0])] if len(bad) else "q"
-        raise ClosureError(
-            f"the velocity of {where!r} is no longer finite: the motion grows without bounds. Use "
-            "a shorter step, and look at the forces."
-        )
+def _unbounded(mech: Mechanism, values: Array) -> ClosureError:
+    """The error for a motion whose velocities or accelerations are no longer finite."""
+    bad = np.flatnonzero(~np.isfinite(values))
+    where = f" of {mech.velocity_names[int(bad[0])]!r}" if len(bad) else ""
+    return ClosureError(
+        f"the motion{where} is no longer finite, it grows without bounds. Use a shorter step, and "
+        "look at the forces."
+    )
