@@ -33,16 +33,29 @@ class Solver:
     """The inverse of symmetric positive semidefinite matrices (batch, m, m), of any rank.
 
     Attributes:
+        matrices: What is inverted.
         inverse: The inverse, or what gives the solution of least norm.
         rank: Of each matrix (batch,).
     """
 
+    matrices: Array
     inverse: Array
     rank: NDArray[np.int64]
 
     def __call__(self, right: Array) -> Array:
         """The solution (batch, m) for right sides (batch, m)."""
-        return (self.inverse @ right[..., None])[..., 0]
+        return refined(self.inverse, self.matrices, right)
+
+
+def refined(inverse: Array, matrices: Array, right: Array) -> Array:
+    """x = A⁻¹ r, then once x + A⁻¹ (r − A x).
+
+    An inverse that was multiplied out loses as many digits as the condition of A has, in A x = r
+    itself; one step of refinement gives them back. Accelerations, which are small differences of
+    large ones, have two to three digits more by it.
+    """
+    x = inverse @ right[..., None]
+    return (x + inverse @ (right[..., None] - matrices @ x))[..., 0]
 
 
 def solver(matrices: Array, scale: Array) -> Solver:
@@ -72,7 +85,7 @@ def solver(matrices: Array, scale: Array) -> Solver:
         left = np.flatnonzero(fine)
     for i in left:
         inverse[i], rank[i] = _of_least_norm(alike[i], scale[i])
-    return Solver(inverse, rank)
+    return Solver(matrices, inverse, rank)
 
 
 def _of_least_norm(alike: Array, scale: Array) -> tuple[Array, int]:
@@ -129,8 +142,7 @@ def by_projection(Omega: Array, at: Contacts, free: FreeDirections, length: floa
         )
 
     def force(r: Array) -> Array:
-        f = (Pi @ r[..., None])[..., 0]
-        return np.where(usual[:, None], f, other.force(r))
+        return np.where(usual[:, None], refined(Pi, Omega, r), other.force(r))  # as Π H* = 0
 
     return ContactSolver(force, other.rank, other.size)
 
