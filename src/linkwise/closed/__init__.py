@@ -19,6 +19,11 @@ from linkwise.closed.constrained import (
     constrained_forward_dynamics,
     constraint_forces,
 )
+from linkwise.closed.effective_inertia import (
+    effective_inertia,
+    effective_inertia_inverse,
+    effective_space,
+)
 from linkwise.closed.grasp import (
     Contact,
     ContactState,
@@ -44,6 +49,19 @@ from linkwise.closed.grasp import (
     object_force,
     virtual_linkage,
 )
+from linkwise.closed.independent import (
+    IndependentCoordinates,
+    independent_coordinates,
+)
+from linkwise.closed.inverse_dynamics import (
+    ConstrainedForces,
+    constrained_inverse_dynamics,
+    holding_forces,
+)
+from linkwise.closed.mobility import (
+    Mobility,
+    mobility,
+)
 from linkwise.closed.motion import (
     ConstrainedMotion,
     Crossing,
@@ -66,6 +84,7 @@ from linkwise.closed.projection import (
 
 __all__ = [
     "Assembly",
+    "ConstrainedForces",
     "ConstrainedMotion",
     "Contact",
     "ContactState",
@@ -76,8 +95,10 @@ __all__ = [
     "Grasp",
     "GraspEffort",
     "GraspMargins",
+    "IndependentCoordinates",
     "InternalForces",
     "LoadDistribution",
+    "Mobility",
     "MultiArm",
     "MultiArmMotion",
     "Projection",
@@ -87,6 +108,7 @@ __all__ = [
     "closure_inertia_inverse",
     "closure_nodes",
     "constrained_forward_dynamics",
+    "constrained_inverse_dynamics",
     "constrained_motion",
     "constraint_bias",
     "constraint_error",
@@ -96,16 +118,22 @@ __all__ = [
     "constraint_sizes",
     "contact_forces",
     "contact_state",
+    "effective_inertia",
+    "effective_inertia_inverse",
+    "effective_space",
     "force_closure",
     "force_space",
     "grasp_effort",
     "grasp_map",
     "grasp_margins",
     "grasp_watch",
+    "holding_forces",
+    "independent_coordinates",
     "internal_forces",
     "load_distribution",
     "loop_coordinates",
     "loop_errors",
+    "mobility",
     "multi_arm_dynamics",
     "multi_arm_parts",
     "needed_wrench",
