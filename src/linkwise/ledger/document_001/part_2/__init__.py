@@ -1,8 +1,11 @@
 """Document 001, Part II: its statements in its own order."""
 
+from linkwise.ledger.document_001.part_2.algorithms import FIRST, SECOND, THIRD
 from linkwise.ledger.document_001.part_2.closed_chain import CLOSED_CHAIN
 from linkwise.ledger.document_001.part_2.general_algorithm import DERIVATION, GENERAL
+from linkwise.ledger.document_001.part_2.overview import LOOPS, OPERATORS
 from linkwise.ledger.document_001.part_2.problem import ARMS, OBJECT
+from linkwise.ledger.document_001.part_2.recursive import STEPS
 from linkwise.ledger.document_001.part_2.solution import SOLUTION
 from linkwise.ledger.entry import Entry
 
@@ -10,6 +13,8 @@ ENTRIES: tuple[Entry, ...] = (
     *(*ARMS, *OBJECT, *CLOSED_CHAIN),
     *SOLUTION,
     *(*DERIVATION, *GENERAL),
+    *(*OPERATORS, *LOOPS),
+    *(*STEPS, *FIRST, *SECOND, *THIRD),
 )
 
 
@@ -25,5 +30,16 @@ PRINTED: tuple[str, ...] = (
     *("(3.1)", "(3.2)", "(3.3)", "(3.4)", *_lettered("3.5", "ab"), *_lettered("3.6", "ab")),
     *(*_lettered("4.1", "ab"), *_lettered("4.2", "ab"), "(4.3)", "(4.4)", "(4.5)", "(4.6)"),
     *("(4.7)", "(4.8)", "CCFD", *_lettered("4.9", "abcdefgh")),
+    *(*_lettered("5.1", "abcd"), *_lettered("5.2", "ab"), "(5.3)", "(5.4)"),
+    *(*_lettered("5.5", "abcd"), *_lettered("5.6", "ab"), *_lettered("5.7", "ab")),
+    *(*_lettered("5.8", "ab"), *_lettered("5.9", "abc"), *_lettered("5.10", "abcdefg")),
+    *("(5.11)", *_lettered("5.12", "ab"), "(5.13)", *_lettered("5.14", "abcd")),
+    *(*_lettered("6.1", "abc"), "(6.2)", "(6.3)", *_lettered("6.4", "abcdef")),
+    *(*_lettered("6.5", "ab"), "(6.6)", "(6.7)", *_lettered("6.8", "ab")),
+    *(*_lettered("6.9", "ab"), *_lettered("6.10", "abc")),
+    *("RCCFD 1", *_lettered("6.11", "abcdefghij")),
+    *("(6.12)", "(6.13)", "(6.14)", "(6.15)", "(6.16)", "(6.17)"),
+    *("RCCFD 2", *_lettered("6.18", "abcde"), *_lettered("6.19", "ab"), "(6.20)", "(6.21)"),
+    *("RCCFD 3", *_lettered("6.22", "abcdefgh")),
 )
 """The numbers that Part II prints, and its algorithms, taken from its text."""

@@ -15,6 +15,7 @@ from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_000.inversion import smoother_loop, whitening_loop
 from linkwise.ledger.document_000.newton_euler import newton_euler
 from linkwise.ledger.document_001.motion import with_hinges
+from linkwise.ledger.document_001.operators import diagonal
 from linkwise.ledger.document_001.part_2.closed_chain import smaller, tip_accelerations
 from linkwise.ledger.document_001.part_2.closed_chain import whole as whole_system
 from linkwise.ledger.document_001.part_2.grasp import Grasp, rigid, solved, when_rigid
@@ -40,15 +41,18 @@ def by_loops(g: Grasp, moments: Array) -> Array:
     return smoother_loop(g, {k: g.block(D.inv, k) @ eps[k] for k in g.outward})
 
 
+@cache
+def newton_euler_mass(arm: Case) -> tuple[Array, Array]:
+    """𝓜, column by column, and 𝒞 of one arm from inverse dynamics."""
+    still, n = np.zeros(6), len(arm.v)
+    bias = newton_euler(arm, np.zeros(n), still)
+    return np.column_stack([newton_euler(arm, e, still) - bias for e in np.eye(n)]), bias
+
+
 def by_newton_euler(g: Grasp, moments: Array) -> Array:
-    """𝓜 column by column from inverse dynamics, arm by arm, then elimination."""
-    found: list[Array] = []
-    for i, arm in enumerate(alone(g)):
-        still, n = np.zeros(6), len(arm.v)
-        bias = newton_euler(arm, np.zeros(n), still)
-        columns = [newton_euler(arm, unit, still) - bias for unit in np.eye(n)]
-        found.append(solved(np.column_stack(columns), moments[g.arm_of(i)]))
-    return np.concatenate(found)
+    """𝓜 from inverse dynamics, arm by arm, then elimination."""
+    parts = [newton_euler_mass(arm)[0] for arm in alone(g)]
+    return solved(diagonal(parts), moments)
 
 
 def general(g: Grasp, solver: Solver) -> tuple[Array, Array, Array]:

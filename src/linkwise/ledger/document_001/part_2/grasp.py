@@ -85,11 +85,18 @@ class Grasp(Case):
         self.v = self._velocities()
         # Moments that would give the free arms accelerations of unit size: no joint bolts.
         self.T = self.coriolis + self.mass @ rng.standard_normal(forest.nv)
+        self.dense.values["tau"] = self.T
 
     @property
     def nodes(self) -> list[str]:
         """The tips."""
         return self.tips
+
+    @property
+    def tip_links(self) -> dict[int, int]:
+        """Which link has which tip."""
+        names = [self.mech.node(tip).body for tip in self.tips]
+        return {self.mech.body_index[name]: i for i, name in enumerate(names)}
 
     def _velocities(self) -> Array:
         """θ̇ of an object that moves with the first tip; the other arms follow, (2.5a), (a.6)."""

@@ -49,30 +49,31 @@ def _all_arms(g: Grasp) -> float:
     return max(apart(found, g.T), _each_arm(g))
 
 
-def _tips(g: Grasp) -> list[tuple[Array, Array]]:
+def seen_tips(g: Grasp) -> list[tuple[Array, Array]]:
     """V_i(0) and α_i(0) from the poses of the tips."""
     return [twist([poses[i] for poses in g.pictures]) for i in range(len(g.tips))]
 
 
 def _tip_velocities(g: Grasp) -> float:
-    return apart(g.tip_velocity, np.concatenate([V for V, _ in _tips(g)]))
+    return apart(g.tip_velocity, np.concatenate([V for V, _ in seen_tips(g)]))
 
 
 @cache
-def _turning(g: Grasp) -> Array:
+def jacobian_rate(g: Grasp) -> Array:
     """J̇, by differences, arm by arm."""
     return diagonal([rate(lambda t, arm=arm: moved(arm, t)(rot_W @ J)) for arm in alone(g)])
 
 
 def check_jacobian_rate(g: Grasp) -> float:
     """J̇ θ̇ = Bᵀ φᵀ a + a(0)."""
-    return apart(_turning(g) @ g.v, g.bent)
+    return apart(jacobian_rate(g) @ g.v, g.bent)
 
 
 def _tip_accelerations(g: Grasp) -> float:
-    expected = np.concatenate([alpha for _, alpha in _tips(g)])
+    expected = np.concatenate([alpha for _, alpha in seen_tips(g)])
     return max(
-        apart(g.J @ g.solution.theta_ddot + _turning(g) @ g.v, expected), check_jacobian_rate(g)
+        apart(g.J @ g.solution.theta_ddot + jacobian_rate(g) @ g.v, expected),
+        check_jacobian_rate(g),
     )
 
 
@@ -127,7 +128,7 @@ def _contact_velocities(g: Grasp) -> float:
     """Points O_i of the object go as (2.5a) says, and the tips with them."""
     V_C, _ = twist_at(g.object_motion, g.C)
     errors: list[float] = []
-    for i, (V_tip, _) in enumerate(_tips(g)):
+    for i, (V_tip, _) in enumerate(seen_tips(g)):
         found = shift(g.O[i] - g.C).T @ V_C
         seen, _ = twist_at(g.object_motion, g.O[i])
         errors += [apart(found, seen), apart(found, V_tip)]
@@ -137,7 +138,7 @@ def _contact_velocities(g: Grasp) -> float:
 def _contact_accelerations(g: Grasp) -> float:
     _, alpha = twist_at(g.object_motion, g.C)
     errors: list[float] = []
-    for i, (_, alpha_tip) in enumerate(_tips(g)):
+    for i, (_, alpha_tip) in enumerate(seen_tips(g)):
         found = shift(g.O[i] - g.C).T @ alpha + g.contact_bias[6 * i : 6 * i + 6]
         _, seen = twist_at(g.object_motion, g.O[i])
         errors += [apart(found, seen), apart(found, alpha_tip)]
@@ -146,7 +147,7 @@ def _contact_accelerations(g: Grasp) -> float:
 
 def _stacked_accelerations(g: Grasp) -> float:
     found = g.A @ g.solution.alpha + g.contact_bias
-    return apart(found, np.concatenate([alpha for _, alpha in _tips(g)]))
+    return apart(found, np.concatenate([alpha for _, alpha in seen_tips(g)]))
 
 
 def _group(g: Grasp) -> float:
@@ -189,7 +190,7 @@ def _object_velocity(g: Grasp) -> float:
 
 
 def _object_acceleration(g: Grasp) -> float:
-    alpha = np.concatenate([x for _, x in _tips(g)])
+    alpha = np.concatenate([x for _, x in seen_tips(g)])
     found = left_inverse(g) @ (alpha - g.contact_bias)
     return apart(found, twist_at(g.object_motion, g.C)[1])
 
