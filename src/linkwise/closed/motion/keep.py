@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from linkwise.closed.closure import (
-    constraint_error,
-    constraint_jacobian,
-    constraint_sizes,
-    loop_errors,
-)
+from linkwise.closed.closure import constraint_error, constraint_jacobian, relative_poses
 from linkwise.closed.motion.recording import Drift
 from linkwise.errors import ModelError
+from linkwise.model import closure
+from linkwise.model.closure import coupling_error
+from linkwise.model.hinges import Hinge, Pin, Spherical
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
 
 Keep: TypeAlias = Literal["projection", "baumgarte", "nothing"]
 """projection: after each step q and v go to the nearest that the loops allow;
@@ -51,16 +51,28 @@ def drift(mech: Mechanism, q: Array, t: float) -> Drift:
     names = [*(x.name for x in mech.loops), *(x.name for x in mech.couplings)]
     if not names:
         return Drift(t=t)
-    e = loop_errors(mech, q)
-    distance, angle = np.linalg.norm(e[:, 3:], axis=-1), np.linalg.norm(e[:, :3], axis=-1)
-    if mech.couplings:
-        coupled = np.abs(
-            constraint_error(mech, q)[sum(constraint_sizes(mech)[: len(mech.loops)]) :]
-        )
-        distance = np.append(distance, np.zeros(len(coupled)))
-        angle = np.append(angle, coupled)
+    pairs = zip(mech.loops, relative_poses(mech, q), strict=True)
+    off = [_loop_drift(loop.hinge, X_ab) for loop, X_ab in pairs]
+    off += [(0.0, abs(float(coupling_error(mech, x, q)))) for x in mech.couplings]
+    distance, angle = np.array(off).T
     where = names[int(np.argmax(np.maximum(distance, angle)))]
     return Drift(float(distance.max()), float(angle.max()), where, t)
+
+
+def _loop_drift(hinge: Hinge, X_ab: Pose) -> tuple[float, float]:
+    """Distance [m] and angle [rad] of a loop from the nearest pose that its hinge allows.
+
+    Of a ball the distance of its two centres, of a pin also the angle between its two axes; for
+    other hinges as in `loop_errors`.
+    """
+    p = X_ab.p
+    if isinstance(hinge, Spherical):
+        return math.sqrt(p @ p), 0.0
+    if isinstance(hinge, Pin):
+        axis = np.array(hinge.axis)
+        return math.sqrt(p @ p), float(np.linalg.norm(X_ab.rot @ axis - axis))
+    e = closure.error(hinge, X_ab, closure.coordinates(hinge, X_ab))
+    return math.sqrt(e[3:] @ e[3:]), math.sqrt(e[:3] @ e[:3])
 
 
 def velocity_error(mech: Mechanism, q: Array, v: Array) -> float:
