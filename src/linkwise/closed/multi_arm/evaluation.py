@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from linkwise.closed.multi_arm.held_object import MultiArm
-from linkwise.closed.multi_arm.multi_arm_quantity import AS_WRITTEN, multi_arm_expression
+from linkwise.closed.multi_arm.multi_arm_quantity import AS_BLOCKS, AS_WRITTEN, multi_arm_expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
@@ -34,6 +34,7 @@ def multi_arm_kernel(
         expr = multi_arm_expression(name, armature=bool(mech.armature.any()))
         options: dict[str, Any] = {"rows": chosen[1], "columns": chosen[2], "target": target}
         options |= {"nodes": chosen[0], "derive": name not in AS_WRITTEN}
+        options["blocks"] = name in AS_BLOCKS
         mech.kept[key] = compile(expr, mech, **options)
     return mech.kept[key]
 

@@ -60,6 +60,11 @@ def compliance(A: Expr) -> Expr:
     return B.T @ F.psi.T @ H.T @ F.D.inv @ H @ F.psi @ B
 
 
+def own_compliance(A: Expr) -> Expr:
+    """Υ: of each body's frame, Υ_k = ψ* Υ_p ψ + H* D⁻¹ H   (6.10), the blocks of (6.7)."""
+    return family(A).Upsilon
+
+
 def correction(A: Expr) -> Expr:
     """Δv̇ = (I − H ψ K)* D⁻¹ H ψ B f   (6.3); printed without H in (6.5a) and (6.11g)."""
     F = family(A)
@@ -106,6 +111,7 @@ MULTI_ARM: dict[str, Callable[[Expr], Expr]] = {
     "free_acceleration": free_acceleration,
     "tip_acceleration": tip_acceleration,
     "compliance": compliance,
+    "own_compliance": own_compliance,
     "correction": correction,
     "tip_correction": tip_correction,
     "filtered_force": filtered_force,
@@ -128,11 +134,21 @@ MULTI_ARM: dict[str, Callable[[Expr], Expr]] = {
 AS_WRITTEN = frozenset(
     {
         *("bias_free_force", "bias_acceleration", "free_acceleration", "tip_acceleration"),
-        *("compliance", "correction", "tip_correction", "filtered_force", "acceleration"),
+        *(
+            "compliance",
+            "own_compliance",
+            "correction",
+            "tip_correction",
+            "filtered_force",
+            "acceleration",
+        ),
         *("innovation", "tip_of_innovation", "smoothed"),
     }
 )
 """Those that run as they stand, without a search for a cheaper form."""
+
+AS_BLOCKS = frozenset({"own_compliance"})
+"""Those of which the blocks are wanted, (bodies, 6, 6)."""
 
 EQUAL = {
     "free_acceleration": "general_free_acceleration",
