@@ -43,6 +43,8 @@ def forward_dynamics(
     f(0) of the sources is what the tip does to its surroundings.
 
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
+    Nor are loops and couplings, the mimic joints of a URDF among them: each hinge moves by itself
+    here. `lw.constrained_forward_dynamics` holds them.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
