@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.closed.grasp.cone import edges, support
+from linkwise.closed.grasp.cone import edges, extreme
 from linkwise.errors import LinkwiseError, ModelError, ShapeError
 from linkwise.spatial.vector import cross
 from tests.closed.grasps import KINDS, block, contact, disc, frame, random_grasp
@@ -95,24 +95,29 @@ def test_margins_are_concave_and_below_their_tangents(name):
 
 
 @every_kind
-def test_edges_of_the_cone_are_held_and_reach_its_support(name):
-    """Edges are forces on the limits; with many sides their hull is the cone."""
+def test_edges_and_extreme_forces_of_the_cone(name):
+    """Both are held; no edge does more work than the extreme force, nor much less."""
     rng = np.random.default_rng(1)
     one = random_grasp(13, 1, (name,)).contacts["c1"]
     rays, lines = edges(one, 24)
+    H = one.hinge.hinge_map(one.hinge.neutral())
     if len(rays):
         np.testing.assert_allclose(rays[:, 3:] @ np.array(one.normal), 1.0, atol=1e-12)
         assert one.margins(rays).min() >= -1e-12
     for line in lines:  # any amount of it, both ways, changes nothing
         assert (one.margins(np.array([50.0 * line, -50.0 * line])) >= 0).all() or one.two_sided
-    np.testing.assert_allclose(rays @ one.hinge.hinge_map(one.hinge.neutral()).T, 0, atol=1e-12)
-    if len(lines):
-        return
+    np.testing.assert_allclose(np.concatenate([rays, lines]) @ H.T, 0, atol=1e-12)
     for _ in range(50):
         V = rng.standard_normal(6) * np.array([30.0] * 3 + [1.0] * 3)
-        most, exact = max(float((rays @ V).max()), 0.0), support(one, V)
-        assert most <= exact + 1e-12
-        assert most >= exact - 0.03 * np.linalg.norm(V)  # two circles of 24 sides: 1.7 % of 0.5
+        f = extreme(one, V)
+        np.testing.assert_allclose(f @ H.T, 0, atol=1e-12)
+        assert one.margins(f).min() >= -1e-12
+        if one.two_sided:
+            assert f @ V == pytest.approx(np.linalg.norm(one.passed @ V))
+            continue
+        most = float((rays @ V).max())
+        assert most <= f @ V + 1e-12
+        assert most >= f @ V - 0.03 * np.linalg.norm(V)  # two circles of 24 sides: 1.7 % of 0.5
 
 
 def test_grasp_map_is_the_sum_of_moved_forces():

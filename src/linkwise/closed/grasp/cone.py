@@ -1,8 +1,8 @@
-"""The cone of forces that a contact can hold, by its edges and by its support.
+"""The cone of forces that a contact can hold, by its edges and by its extreme forces.
 
-Inner approximation: each curved limit is replaced by the hull of points on it, so that what is held
-by the edges is held indeed. With n sides a circle of radius 1 loses 1 - cos(π/n) of it: 7.6 % for 8
-sides, 1.9 % for 16.
+Edges are an inner approximation: each curved limit is replaced by the hull of points on it, so that
+what is held by the edges is held indeed. With n sides a circle of radius 1 loses 1 - cos(π/n) of
+it: 7.6 % for 8 sides, 1.9 % for 16. Extreme forces are exact, in one direction at a time.
 """
 
 from __future__ import annotations
@@ -73,26 +73,36 @@ def _slip(contact: Contact, ring: Array, sides: int) -> Array:
     return np.concatenate(rings)
 
 
-def support(contact: Contact, V: Array) -> float:
-    """The most work, exactly, that a force of the contact does along V (6,) [W].
+def extreme(contact: Contact, V: Array) -> Array:
+    """The force (6,) of a contact that does the most work along V (6,), exactly.
 
-    With a normal force of at most 1 N; for a contact without limits, a force of norm 1. inf where
-    a force without a limit works along V.
+    With a normal force of 1 N; for a contact without limits, of norm 1. Forces that are held
+    whatever the normal force is (`edges`: lines) are left out.
     """
     if contact.two_sided:
-        return float(np.linalg.norm(contact.passed @ V))
+        along = contact.passed.T @ (contact.passed @ V)
+        return along / max(float(np.linalg.norm(along)), np.finfo(np.float64).tiny)
     turn, move = contact.axes @ V[:3], contact.axes @ V[3:]
-    total = float(move[2])
-    if contact.kind == "frictionless":
-        return max(total, 0.0)
-    slip = contact.friction * float(np.hypot(move[0], move[1]))
-    if contact.kind != "point":
-        twist = contact.twist_arm * abs(float(turn[2])) if turn[2] else 0.0
-        slip = float(np.hypot(slip, twist)) if _elliptic(contact) else slip + twist
-    if contact.kind in ("edge", "rigid"):
-        bend = abs(float(turn[1])) if contact.kind == "edge" else float(np.hypot(turn[0], turn[1]))
-        slip += contact.tip_arm * bend if bend else 0.0
-    return max(total + slip, 0.0)
+    moment, force = np.zeros(3), np.array([0.0, 0.0, 1.0])
+    arm = contact.twist_arm
+    if contact.kind != "frictionless":
+        if _elliptic(contact):
+            # max f_t·v_t + m ω under |f_t/μ|² + (m/γ)² ≤ 1 is along (μ v_t, γ ω).
+            whole = np.array(
+                [contact.friction * move[0], contact.friction * move[1], arm * turn[2]]
+            )
+            whole = whole / max(float(np.linalg.norm(whole)), np.finfo(np.float64).tiny)
+            force[:2], moment[2] = contact.friction * whole[:2], arm * whole[2]
+        else:
+            size = max(float(np.hypot(move[0], move[1])), np.finfo(np.float64).tiny)
+            force[:2] = contact.friction * move[:2] / size
+            if 0.0 < arm < np.inf:
+                moment[2] = arm * np.sign(turn[2])
+    if np.isfinite(contact.tip_arm):
+        bend = np.array([0.0 if contact.kind == "edge" else turn[0], turn[1]])
+        size = max(float(np.linalg.norm(bend)), np.finfo(np.float64).tiny)
+        moment[:2] = contact.tip_arm * bend / size
+    return np.concatenate([moment @ contact.axes, force @ contact.axes])
 
 
 def _elliptic(contact: Contact) -> bool:

@@ -2,7 +2,7 @@
 
 The forces that the contacts can hold are cones; the forces on the object that they can make are the
 sum K of these cones, carried to C by A*. Force closure: K is all of space. It is so when zero is in
-the interior of the hull of the edges' forces w_k, that is when
+the interior of the hull of what single forces w_k do, that is when
 
     rank w = 6   and   Σ c_k w_k = 0  for some  c_k > 0                 a squeeze inside all cones
 
@@ -11,8 +11,8 @@ resists, and the force -y on the object can be balanced by none of them.
 
 How good a closure is, is the radius of the largest ball about zero in the forces on the object
 that normal forces of 1 N altogether can make (Ferrari and Canny 1992), moments being divided by a
-length. It is bounded from both sides: below by the hull of the edges, above by the exact support
-of the cones along the weakest direction of that hull.
+length. It is bounded from both sides: below by the hull of some forces, above by the extreme forces
+along the weakest direction of that hull, which are added until the bounds are 3 % apart.
 
 Form closure is the same for contacts without friction; here of first order, without the curvature
 of the surfaces.
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.grasp.cone import edges, support
+from linkwise.closed.grasp.cone import edges, extreme
 from linkwise.closed.grasp.grasp import Grasp, grasp_map
 from linkwise.closed.grasp.internal_force import force_space, screw_in_words, typical_length
 from linkwise.closed.grasp.solver import scipy
@@ -33,7 +33,21 @@ from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, ArrayLike
 
 INSIDE = 1e-9
-"""The smallest share c_k, of a mean of 1, that counts as positive."""
+"""The smallest share c_k, of a mean of 1, and the smallest work [W] that count as positive."""
+
+AT_ONCE = 10
+"""Facets of a hull whose directions are looked at in one round."""
+
+ACCURATE = 0.03
+"""How far apart, as a part of them, the bounds of a margin may be."""
+
+MOST_ROUNDS = 100
+"""Of adding extreme forces, before a grasp between open and closed is called open."""
+
+MOST_FORCES = 250
+"""In a hull, before the bounds so far are taken."""
+
+ASKED = "force_closure"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +65,6 @@ class ForceClosure:
         witness: A force on the object (6,) at C that no contact forces balance; None if closed.
         escape: A velocity of the object (6,) at C that no contact resists; None if closed.
         length: By which moments are divided [m].
-        sides: Of the polygons that stand for circles.
     """
 
     closed: bool
@@ -62,13 +75,12 @@ class ForceClosure:
     witness: Array | None
     escape: Array | None
     length: float
-    sides: int
 
     def __str__(self) -> str:
         if self.closed:
             return (
                 f"force closure, margin {self.margin:.4g} to {self.margin_most:.4g} N for normal "
-                f"forces of 1 N altogether (moments over {self.length:.4g} m, {self.sides} sides)"
+                f"forces of 1 N altogether (moments over {self.length:.4g} m)"
             )
         assert self.escape is not None
         return f"no force closure, rank {self.rank}: not held is {screw_in_words(self.escape)}"
@@ -78,52 +90,104 @@ def force_closure(
     grasp: Grasp,
     point: ArrayLike = (0.0, 0.0, 0.0),
     *,
-    sides: int = 8,
+    sides: int = 6,
     length: float | None = None,
     friction: bool = True,
 ) -> ForceClosure:
     """Whether contact forces inside their limits can balance every force on the object.
 
-    The cones are replaced by ones with flat sides inside of them, so that "closed" is proved; a
-    grasp that needs the last part of its friction may be called open, and more `sides` help. Found
-    by linear programming; the answer comes with a squeeze or with an escape that anyone can check.
+    Found by linear programming over forces inside the curved cones, to which extreme ones are added
+    until one of the answers is proved; it comes with a squeeze or an escape that anyone can check.
 
     Args:
         grasp: The grasp.
         point: C in the object's frame (3,) [m].
-        sides: Of the polygons that stand for circles, at least 3.
+        sides: Of the polygons that stand for circles at first, at least 3.
         length: By which moments are divided [m]; by default `typical_length`.
         friction: False tests form closure: each contact as if it had no friction.
 
     Raises:
         MissingExtraError: SciPy is not installed.
     """
-    asked = "force_closure"
     if length is not None and not 0.0 < length < np.inf:
         raise ModelError(f"length is {length}; it must be positive [m].")
     if not friction:
         grasp = _slick(grasp)
     length = typical_length(grasp) if length is None else float(length)
-    scale = np.array([1.0 / length] * 3 + [1.0] * 3)
-    A = grasp_map(grasp, point).reshape(-1, 6, 6)
-    columns, held = list[Array](), list[Array]()
-    for i, contact in enumerate(grasp.contacts.values()):
-        rays, lines = edges(contact, sides)
-        own = np.concatenate([rays, lines, -lines])
-        columns.append(own @ A[i] * scale)
-        for row in own:
-            held.append(np.zeros((len(grasp), 6)))
-            held[-1][i] = row
-    w = np.concatenate(columns)
-    share = _positive_balance(w, asked)
+    cones = _Cones(grasp, point, length, sides)
     rank = force_space(grasp, point, length=length).rank
-    if rank == 6 and share is not None:
-        squeeze = np.tensordot(share, np.stack(held), axes=1)
-        squeeze = squeeze / max(_largest_push(grasp, squeeze), np.finfo(np.float64).tiny)
-        low, high = _radius(grasp, A, w, scale, asked)
-        return ForceClosure(True, rank, low, high, squeeze, None, None, length, sides)
-    y = _separating(w, asked)
-    return ForceClosure(False, rank, 0.0, 0.0, None, -y / scale, -y * scale, length, sides)
+    y = np.zeros(6)
+    for _ in range(MOST_ROUNDS):
+        share = _positive_balance(cones.w)
+        if rank == 6 and share is not None:
+            squeeze = np.tensordot(share, np.stack(cones.forces), axes=1)
+            squeeze = squeeze / max(_largest_push(grasp, squeeze), np.finfo(np.float64).tiny)
+            return ForceClosure(True, rank, *cones.radius(), squeeze, None, None, length)
+        y = _separating(cones.w)
+        if cones.add(y) <= INSIDE:  # no force of the curved cones works along y either
+            break
+    return ForceClosure(False, rank, 0.0, 0.0, None, -y / cones.scale, -y * cones.scale, length)
+
+
+class _Cones:
+    """Forces of the contacts, as many as were looked at, and what they do to the object.
+
+    Attributes:
+        forces: Contact forces, each (ℓ, 6) and all but one contact's zero.
+        w: What they do to the object (k, 6), moments over the length.
+        scale: (6,), which divides moments by the length.
+    """
+
+    def __init__(self, grasp: Grasp, point: ArrayLike, length: float, sides: int) -> None:
+        self.contacts = list(grasp.contacts.values())
+        self.A = grasp_map(grasp, point).reshape(-1, 6, 6)
+        self.scale = np.array([1.0 / length] * 3 + [1.0] * 3)
+        self.forces, self.w = list[Array](), np.zeros((0, 6))
+        for i, contact in enumerate(self.contacts):
+            rays, lines = edges(contact, sides)
+            self._put(i, np.concatenate([rays, lines, -lines]))
+
+    def _put(self, i: int, rows: Array) -> Array:
+        """Forces of contact i (k, 6); returns what they do to the object."""
+        for row in rows:
+            self.forces.append(np.zeros((len(self.contacts), 6)))
+            self.forces[-1][i] = row
+        w = rows @ self.A[i] * self.scale
+        self.w = np.concatenate([self.w, w])
+        return w
+
+    def add(self, y: Array) -> float:
+        """The extreme force of each contact along y; the most work that one of them does."""
+        most = 0.0
+        for i, contact in enumerate(self.contacts):
+            w = self._put(i, extreme(contact, self.A[i] @ (self.scale * y))[None])
+            most = max(most, float(w[0] @ y))
+        return most
+
+    def radius(self) -> tuple[float, float]:
+        """Bounds of the radius of the largest ball in the hull of all forces.
+
+        The nearest facet of the hull of those looked at is a lower bound, the extreme force along
+        its normal an upper one. Those forces are added until both agree, or there are many.
+        """
+        low, high = self._welded(), np.inf
+        while np.isinf(high) or (high - low > ACCURATE * high and len(self.w) < MOST_FORCES):
+            # QJ: moved by some 1e-11, so that faces with more than six corners do no harm.
+            hull = scipy("spatial", ASKED).ConvexHull(self.w, qhull_options="QJ Pp")
+            facets = np.asarray(hull.equations, dtype=np.float64)
+            nearest = facets[np.argsort(-facets[:, -1])[:AT_ONCE]]
+            low = max(low, float(-nearest[0, -1]))
+            high = min(high, *(max(self.add(y), low) for y in nearest[:, :-1]))
+        return low, high
+
+    def _welded(self) -> float:
+        """Radius of what one contact without limits can do alone, forces of norm 1."""
+        found = [0.0]
+        for i, contact in enumerate(self.contacts):
+            if contact.two_sided and contact.rows == 6:
+                values = np.linalg.svd(contact.passed @ self.A[i] * self.scale)[1]
+                found.append(float(values.min()))
+        return max(found)
 
 
 def _largest_push(grasp: Grasp, forces: Array) -> float:
@@ -142,13 +206,13 @@ def _slick(grasp: Grasp) -> Grasp:
     return Grasp(contacts)
 
 
-def _positive_balance(w: Array, asked: str) -> Array | None:
+def _positive_balance(w: Array) -> Array | None:
     """c (k,) with c* w = 0 and all c_k > 0, of mean 1; None if there is none.
 
     max t  with  Σ c_k w_k = 0, c_k ≥ t, Σ c_k = k.
     """
     count = len(w)
-    linprog = scipy("optimize", asked).linprog
+    linprog = scipy("optimize", ASKED).linprog
     equal = np.zeros((7, count + 1))
     equal[:6, :count], equal[6, :count] = w.T, 1.0
     above = np.concatenate([-np.eye(count), np.ones((count, 1))], axis=1)
@@ -167,12 +231,12 @@ def _positive_balance(w: Array, asked: str) -> Array | None:
     return np.asarray(found.x[:-1], dtype=np.float64)
 
 
-def _separating(w: Array, asked: str) -> Array:
+def _separating(w: Array) -> Array:
     """A unit vector y (6,) with w y ≤ 0: the one along which the edges push back the most.
 
     min Σ w_k* y  with  w y ≤ 0, |y_i| ≤ 1; where that is zero, y is orthogonal to all edges.
     """
-    linprog = scipy("optimize", asked).linprog
+    linprog = scipy("optimize", ASKED).linprog
     found = linprog(
         w.sum(axis=0), A_ub=w, b_ub=np.zeros(len(w)), bounds=[(-1.0, 1.0)] * 6, method="highs"
     )
@@ -181,14 +245,3 @@ def _separating(w: Array, asked: str) -> Array:
         y = np.linalg.svd(w)[2][-1]
         y = y if float(y.sum()) >= 0.0 else -y
     return y / np.linalg.norm(y)
-
-
-def _radius(grasp: Grasp, A: Array, w: Array, scale: Array, asked: str) -> tuple[float, float]:
-    """Bounds of the radius: distance of the nearest facet of the hull, exact support along it."""
-    spatial = scipy("spatial", asked)
-    hull = spatial.ConvexHull(w)
-    facets = np.asarray(hull.equations, dtype=np.float64)
-    nearest = int(np.argmax(facets[:, -1]))
-    y = facets[nearest, :-1] * scale
-    most = max(support(x, A[i] @ y) for i, x in enumerate(grasp.contacts.values()))
-    return float(-facets[nearest, -1]), float(most)
