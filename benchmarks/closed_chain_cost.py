@@ -34,18 +34,18 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "RCCFD1": (
         ("free_acceleration", "tips", True),
         ("tip_acceleration", "tips", False),
-        ("compliance", "tips", False),
+        ("own_compliance", "bodies", False),
         ("correction", "tips", True),
     ),
     "RCCFD2": (
         ("bias_acceleration", "tips", False),
-        ("compliance", "tips", False),
+        ("own_compliance", "bodies", False),
         ("filtered_force", "tips", False),
         ("acceleration", "tips", True),
     ),
     "RCCFD3": (
         ("bias_acceleration", "tips", False),
-        ("compliance", "tips", False),
+        ("own_compliance", "bodies", False),
         ("innovation", "", False),
         ("tip_of_innovation", "tips", False),
         ("smoothed", "tips", True),
@@ -65,7 +65,10 @@ HEAD = """# What arms that hold an object cost
 Written by `python benchmarks/closed_chain_cost.py`. Scalar operations (additions, multiplications,
 divisions, sines and cosines) of the kernels that each algorithm of `lw.multi_arm_dynamics` runs for
 the arms, after the compiler took out what is constant, zero or there twice. Each kernel is one
-equation of the source and recomputes the poses and the articulated inertias it needs. The object is
+equation of the source and recomputes the poses and the articulated inertias it needs. Kernels of
+more than some tens of bodies are loops, in which nothing is taken out: the numbers jump there. The
+general algorithm asks for J 𝓜⁻¹ J* as a whole matrix; as a loop that is a sweep for each of its
+6 ℓ columns. The others take its blocks, one for each arm, from the recursion (6.10). The object is
 one rigid body, grasps are rigid: six rows each. The dense part is the solution for the contact
 forces: a Cholesky factor of 6 ℓ rows and two substitutions, (6 ℓ)³/6 + (6 ℓ)² multiplications; for
 "linear", ℓ + 1 factors of six rows and the products of each arm with the object.

@@ -17,7 +17,8 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import bias
 from linkwise.closed.multi_arm.multi_arm_dynamics import METHODS
-from linkwise.errors import RankWarning
+from linkwise.errors import RankWarning, SingularHingeError, TroubleWarning
+from linkwise.model.derived import replaced
 from linkwise.spatial.array import Array
 from tests.closed.dense_kkt import Motion, dense_motion, relative_jacobian
 from tests.closed.random_systems import GRASPS, SLIDING, System, random_system
@@ -177,8 +178,6 @@ def two_fingers(seed: int = 9) -> System:
     step = lw.Pose.rpy((0.4, -0.2, 0.1), (0.05, 0.1, -0.02))
     mech = mech.with_node("finger", hand, mech.node("arm_1_tip").pose @ step)
     mech = mech.with_node("finger_place", "object", b_pose @ step)
-    from linkwise.model.derived import replaced
-
     loops = (*mech.loops, lw.Loop("finger", "finger", "finger_place", lw.Locked()))
     return System(
         replaced(mech, loops=loops), it.q, it.v, it.tau, {**it.theta, "finger": np.zeros(0)}, ()
@@ -282,3 +281,32 @@ def test_what_is_not_a_multi_arm_system():
     bar = lw.models.four_bar()
     with pytest.raises(lw.ModelError, match="constrained_forward_dynamics"):
         lw.multi_arm_dynamics(bar, bar.neutral(), np.zeros(bar.nv), np.zeros(bar.nv))
+
+
+def test_a_hinge_that_nothing_resists():
+    """A point mass on the axis of a massless fork: an error by name, or a row of NaN in a batch.
+
+    The other states of the batch are right, and nothing crashes over the NaN.
+    """
+    b = lw.Builder("fork")
+    b.body("fork", "world", lw.Pin((0.0, 0.0, 1.0)))
+    b.body("rod", "fork", lw.Pin((1.0, 0.0, 0.0)), inertia=lw.SpatialInertia.point(2.0, (0, 0, 1)))
+    b.body("ball", "world", lw.Free(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.node("tip", "rod", (0.0, 0.0, 0.9))
+    b.loop("grasp", "tip", "ball", lw.Spherical())
+    mech = b.build()
+    q = np.tile(mech.neutral(), (3, 1))
+    q[:, mech.q_slice("rod")] = [[0.7], [0.0], [-0.4]]
+    for k in range(3):
+        q[k, mech.q_slice("ball")][4:] = mech.pose(q[k], "tip").p
+    v, tau = np.zeros(mech.nv), np.ones(mech.nv)
+    with pytest.raises(SingularHingeError, match="fork"):
+        lw.multi_arm_dynamics(mech, q[1], v, tau)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankWarning)  # two hinges cannot move a tip in three ways
+        with pytest.warns(TroubleWarning):
+            found = lw.multi_arm_dynamics(mech, q, v, tau)
+        single = lw.multi_arm_dynamics(mech, q[2], v, tau)
+    assert np.isnan(found.vdot[1]).any() and np.isfinite(found.vdot[[0, 2]]).all()
+    assert found.rank[1] == 0
+    assert apart(found.vdot[2], single.vdot) < 1e-11

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.closed.multi_arm.compliance import omega
 from linkwise.closed.multi_arm.contact import Contacts
 from linkwise.closed.multi_arm.contact_force import ContactSolver
 from linkwise.closed.multi_arm.evaluation import Evaluation
@@ -30,11 +31,13 @@ class Found:
     """What an algorithm gives.
 
     Attributes:
+        T_prime: Joint forces without bias, of all (batch, nv).
         vdot: Accelerations of the arms' joints, zero for the object's (batch, nv).
         force: f(0) on the object, in the frames of the contacts (batch, 6 contacts).
         solved: What gave the forces, with the rank.
     """
 
+    T_prime: Array
     vdot: Array
     force: Array
     solved: ContactSolver
@@ -69,10 +72,10 @@ def _four_steps(of: Evaluation, at: Contacts, c: Array, inverse: Inverse, kind: 
     T_prime = of.run("bias_free_force")
     free = of.arm_acceleration(f"{kind}free_acceleration", T_prime=T_prime)
     tips = of.at_tips("tip_acceleration", vdot=free)
-    solved = inverse(_omega(of, at, f"{kind}compliance"))
+    solved = inverse(omega(of, at, f"{kind}compliance"))
     force = solved.force(at.from_tips(tips) - _object_motion(of, at, c, T_prime))
     change = of.arm_acceleration(f"{kind}correction", f=-at.to_tips(force))
-    return Found(free + change, force, solved)
+    return Found(T_prime, free + change, force, solved)
 
 
 def rccfd2(of: Evaluation, at: Contacts, c: Array, inverse: Inverse) -> Found:
@@ -86,10 +89,10 @@ def rccfd2(of: Evaluation, at: Contacts, c: Array, inverse: Inverse) -> Found:
     Departs: (6.18e) is printed without the star on its first factor; (6.17) has it.
     """
     T_prime = of.run("bias_free_force")
-    solved = inverse(_omega(of, at, "compliance"))
+    solved = inverse(omega(of, at, "compliance"))
     filtered = at.from_tips(of.at_tips("filtered_force", T_prime=T_prime))
     force = solved.force(filtered - _a_prime(of, at, c, T_prime))
-    return Found(accelerated(of, at, T_prime, force), force, solved)
+    return Found(T_prime, accelerated(of, at, T_prime, force), force, solved)
 
 
 def rccfd3(of: Evaluation, at: Contacts, c: Array, inverse: Inverse) -> Found:
@@ -101,13 +104,13 @@ def rccfd3(of: Evaluation, at: Contacts, c: Array, inverse: Inverse) -> Found:
     v̇_2 = (I − H ψ K)* D⁻¹ H ψ B ζ(C),  v̇ = v̇_1 + v̇_2                     (6.22g, h)
     """
     T_prime = of.run("bias_free_force")
-    solved = inverse(_omega(of, at, "compliance"))
+    solved = inverse(omega(of, at, "compliance"))
     zeta = solved.force(_a_prime(of, at, c, T_prime))
     eps = of.run("innovation", given={"T_prime": T_prime})
     pushed = solved.force(at.from_tips(of.at_tips("tip_of_innovation", eps=eps)))
     first = of.arm_acceleration("smoothed", eps=eps, f=-at.to_tips(pushed))
     second = of.arm_acceleration("correction", f=at.to_tips(zeta))
-    return Found(first + second, pushed - zeta, solved)
+    return Found(T_prime, first + second, pushed - zeta, solved)
 
 
 ALGORITHMS: dict[str, Callable[[Evaluation, Contacts, Array, Inverse], Found]] = {
@@ -122,11 +125,6 @@ ALGORITHMS: dict[str, Callable[[Evaluation, Contacts, Array, Inverse], Found]] =
 def accelerated(of: Evaluation, at: Contacts, T_prime: Array, force: Array) -> Array:
     """v̇ of the arms under T′ and the contact forces (6.18e)."""
     return of.arm_acceleration("acceleration", T_prime=T_prime, f=-at.to_tips(force))
-
-
-def _omega(of: Evaluation, at: Contacts, name: str) -> Array:
-    """Ω = J 𝓜⁻¹ J* + A M(C)⁻¹ A*   (4.9c)."""
-    return at.compliance(of.at_tips(name), of.at_grasps("general_compliance"))
 
 
 def _object_motion(of: Evaluation, at: Contacts, c: Array, T_prime: Array) -> Array:

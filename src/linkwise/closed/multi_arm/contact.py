@@ -71,15 +71,6 @@ class Contacts:
         """Forces at contacts (batch, 6 contacts) as forces at the object's nodes."""
         return _carried(np.swapaxes(self.E_object, -1, -2), force)
 
-    def compliance(self, at_tips: Array, at_object: Array) -> Array:
-        """Ω = E_a (J 𝓜⁻¹ J*) E_a* + E_o (A M(C)⁻¹ A*) E_o*   (4.9c)."""
-        return between(self.E_arm, at_tips) + between(self.E_object, at_object)
-
-    def rows_of(self, i: int) -> slice:
-        """Where the rows of contact i stand among all."""
-        first = sum(self.sizes[:i])
-        return slice(first, first + self.sizes[i])
-
 
 def contacts(of: Evaluation) -> Contacts:
     """The contacts in the states of an evaluation."""

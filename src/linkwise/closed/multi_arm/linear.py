@@ -16,13 +16,13 @@ Source: announced in 000, section 6; 000 (5.11) is its case of one arm against a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.multi_arm.contact import Contacts, between
+from linkwise.closed.multi_arm.compliance import columns_of, of_arms
+from linkwise.closed.multi_arm.contact import Contacts
 from linkwise.closed.multi_arm.contact_force import Solver, row_scale, solver
 from linkwise.closed.multi_arm.evaluation import Evaluation
 from linkwise.spatial.array import Array
@@ -67,7 +67,7 @@ def linear(of: Evaluation, at: Contacts, c: Array, length: float) -> LinearFound
     wanted = at.from_tips(tips) - c - at.from_object(of.at_grasps("bias_acceleration"))
     own = of.parts.object_bodies
     J_o = of.run("jacobian", of.parts.grasps, columns=own)
-    yielding = _yielding(of, at)
+    yielding = of_arms(of, at)
     arms = {
         name: _felt(at, numbers, yielding[name], J_o, length) for name, numbers in of.parts.arms
     }
@@ -122,35 +122,11 @@ class _Held:
         return np.sum(parts, axis=0)
 
 
-def _yielding(of: Evaluation, at: Contacts) -> dict[str, Array]:
-    """E_a J 𝓜⁻¹ J* E_a* (batch, 6 k, 6 k) of each arm with its k contacts.
-
-    Where each arm has one contact, from the recursion (6.10) of the arms' last bodies alone.
-    """
-    mech, parts = of.mech, of.parts
-    numbers = [list(own) for _, own in parts.arms]
-    if all(len(own) == 1 for own in numbers):
-        nodes = [mech.node(name) for name in parts.tips]
-        at_bodies = of.run("own_compliance", rows=[node.body for node in nodes])
-        shift = np.stack([node.pose.shift for node in nodes])
-        carry = at.E_arm @ np.swapaxes(shift, -1, -2)
-        blocks = carry @ at_bodies.reshape(*carry.shape) @ np.swapaxes(carry, -1, -2)
-        return {name: blocks[:, own[0]] for name, own in parts.arms}
-    whole = between(at.E_arm, of.at_tips("compliance"))
-    columns = [_columns(own) for own in numbers]
-    found = [whole[:, own[:, None], own] for own in columns]
-    return {name: block for (name, _), block in zip(parts.arms, found, strict=True)}
-
-
-def _columns(numbers: Sequence[int]) -> NDArray[np.int64]:
-    return np.concatenate([np.arange(6 * i, 6 * i + 6) for i in numbers])
-
-
 def _felt(
     at: Contacts, numbers: tuple[int, ...], yielding: Array, J_o: Array, length: float
 ) -> Felt:
     """One arm with its contacts."""
-    picked, columns = list(numbers), _columns(numbers)
+    picked, columns = list(numbers), columns_of(numbers)
     rows = np.concatenate([np.arange(at.sizes[i]) + sum(at.sizes[:i]) for i in picked])
     S = at.S[:, rows][:, :, columns]
     moved = at.E_object[:, picked] @ J_o[:, columns].reshape(len(S), len(picked), 6, -1)

@@ -185,7 +185,7 @@ def _by_linear(of: Evaluation, at: Contacts, length: float) -> tuple[Found, tupl
         force = np.where(bad[:, None], other.force, force)
         rank = np.where(bad, other.solved.rank, rank)
     vdot = accelerated(of, at, found.T_prime, force)
-    return Found(vdot, force, ContactSolver(lambda r: r, rank, size)), singular
+    return Found(found.T_prime, vdot, force, ContactSolver(lambda r: r, rank, size)), singular
 
 
 def _tell_rank(mech: Mechanism, solved: ContactSolver, batch: int) -> None:
@@ -205,10 +205,9 @@ def _tell_rank(mech: Mechanism, solved: ContactSolver, batch: int) -> None:
 def _whole(of: Evaluation, at: Contacts, found: Found, singular: tuple[str, ...]) -> MultiArmMotion:
     """All that follows from the contact forces and the arms' accelerations."""
     parts, batch = of.parts, len(of.q)
-    T_prime = of.run("bias_free_force")
     vdot = found.vdot.copy()
     vdot[:, parts.object_rows] = of.object_acceleration(
-        "general_acceleration", T_prime=T_prime, f=at.to_object(found.force)
+        "general_acceleration", T_prime=found.T_prime, f=at.to_object(found.force)
     )
     nodes = (*parts.tips, *parts.grasps, parts.object)
     moved = of.run("tip_acceleration", nodes, given={"vdot": vdot}).reshape(batch, -1, 6)
