@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.dynamics.kernels import check_mechanism, kernel
+from linkwise.errors import ShapeError
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes, constraint_names, constraint_sizes
 from linkwise.model.mechanism import Mechanism
@@ -29,7 +30,7 @@ def relative_poses(mech: Mechanism, q: Array) -> list[Pose]:
     if not mech.loops:
         return []
     found = kernel(mech, "node_poses", closure_nodes(mech))(q)
-    place = np.reshape(found, (*np.shape(q)[:-1], -1, 2, 3, 4))
+    place = np.reshape(found, (*np.shape(q)[:-1], len(mech.loops), 2, 3, 4))
     a, b = (Pose(place[..., i, :, :3], place[..., i, :, 3]) for i in (0, 1))
     whole = a.inverse() @ b
     return [Pose(whole.rot[..., i, :, :], whole.p[..., i, :]) for i in range(len(mech.loops))]
@@ -131,7 +132,7 @@ def constraint_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
     parts = [np.zeros((*lead, 0, mech.nv))]
     if mech.loops:
         J = np.asarray(kernel(mech, "jacobian", closure_nodes(mech))(q))
-        J = J.reshape(*lead, -1, 2, 6, mech.nv)
+        J = J.reshape(*lead, len(mech.loops), 2, 6, mech.nv)
         for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
             T = np.swapaxes(X_ab.shift, -1, -2)
             S = closure.blocked(loop.hinge, X_ab, np.zeros((*lead, 6))).S
@@ -161,13 +162,16 @@ def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     q, v = mech.check_q(q), mech.check_v(v)
+    if q.ndim > 1 and v.ndim > 1 and q.shape[:-1] != v.shape[:-1]:
+        raise ShapeError(f"q {q.shape} and v {v.shape} do not go together: their batches differ.")
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     q, v = np.broadcast_to(q, (*lead, mech.nq)), np.broadcast_to(v, (*lead, mech.nv))
     parts = [np.zeros((*lead, 0))]
     if mech.loops:
         nodes = closure_nodes(mech)
-        V = np.reshape(kernel(mech, "node_velocity", nodes)(q, v), (*lead, -1, 2, 6))
-        A = np.reshape(kernel(mech, "jacobian_dot_v", nodes)(q, v), (*lead, -1, 2, 6))
+        shape = (*lead, len(mech.loops), 2, 6)
+        V = np.reshape(kernel(mech, "node_velocity", nodes)(q, v), shape)
+        A = np.reshape(kernel(mech, "jacobian_dot_v", nodes)(q, v), shape)
         for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
             carried = X_ab.shift_velocity(V[..., i, 0, :])
             V_ab = V[..., i, 1, :] - carried

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from linkwise.closed.closure import constraint_bias, constraint_jacobian
+from linkwise.closed.closure import (
+    constraint_bias,
+    constraint_jacobian,
+    constraint_names,
+    constraint_sizes,
+)
 from linkwise.dynamics import forward_dynamics, mass_matrix_inverse
 from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 TOLERANCE = 1e-10
 """Singular values below this part of the largest count as zero."""
@@ -76,10 +82,25 @@ def _solved(
     free = forward_dynamics(mech, q, v, tau, forces=forces, frame=frame)
     J_c, bias = constraint_jacobian(mech, q), constraint_bias(mech, q, v)
     compliance = mass_matrix_inverse(mech, q) @ np.swapaxes(J_c, -1, -2)
-    wanted = (0.0 if closing is None else np.asarray(closing)) - bias - _times(J_c, free)
+    wanted = _checked_closing(mech, closing) - bias - _times(J_c, free)
     solver = np.linalg.pinv(J_c @ compliance, rcond=TOLERANCE, hermitian=True)
     lam = _times(np.asarray(solver, dtype=np.float64), wanted)
     return free + _times(compliance, lam), lam
+
+
+def _checked_closing(mech: Mechanism, closing: ArrayLike | None) -> Array:
+    """What J_c v̇ + γ is to be (..., m): zeros by default."""
+    rows = sum(constraint_sizes(mech))
+    found = np.zeros(rows) if closing is None else floats(closing, "closing")
+    if found.ndim not in (1, 2) or found.shape[-1] != rows:
+        raise ShapeError(
+            f"closing has shape {found.shape}; {mech.name!r} takes ({rows},) or (batch, {rows}), a "
+            "number for each of lw.constraint_names."
+        )
+    if not np.isfinite(found).all():
+        row = int(np.argwhere(~np.isfinite(found))[0][-1])
+        raise ModelError(f"closing is not finite at {constraint_names(mech)[row]!r} (entry {row}).")
+    return found
 
 
 def _times(matrix: Array, vector: Array) -> Array:
