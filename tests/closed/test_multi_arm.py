@@ -125,6 +125,16 @@ def test_compiled_batch_is_state_by_state():
     assert apart(found.contact_forces[1], still.contact_forces) < 1e-11
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_no_state_at_all(method):
+    mech = small().mech
+    found = lw.multi_arm_dynamics(
+        mech, np.zeros((0, mech.nq)), np.zeros((0, mech.nv)), np.zeros(mech.nv), method=method
+    )
+    assert found.vdot.shape == (0, mech.nv) and found.contact_forces.shape == (0, 2, 6)
+    assert found.rank.shape == (0,) and found.contact_accelerations["grasp_2"].shape == (0, 3)
+
+
 def test_general_loop_algorithm():
     it = small()
     found = lw.multi_arm_dynamics(it.mech, it.q, it.v, it.tau, target="numpy")

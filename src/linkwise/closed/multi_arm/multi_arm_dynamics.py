@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -122,6 +122,8 @@ def multi_arm_dynamics(
     if contact not in ("rows", "projection"):
         raise ModelError(f"contact is {contact!r}; it must be 'rows' or 'projection'.")
     of, single = _evaluation(mech, q, v, tau, held, target)
+    if not len(of.q):
+        return _nothing(mech, held, method, contact)
     at, length = contacts(of), reach(mech, of.parts.tips)
     singular = tuple[str, ...]()
     if method == "linear":
@@ -239,17 +241,43 @@ def _inside(of: Evaluation, at: Contacts, tips: Array, grasps: Array) -> dict[st
     return found
 
 
+def _nothing(
+    mech: Mechanism, held: str | None, method: MultiArmMethod, contact: ContactForm
+) -> MultiArmMotion:
+    """The result of an empty batch: that of some state, of which nothing is kept."""
+    still = np.zeros(mech.nv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = multi_arm_dynamics(
+            mech,
+            mech.neutral()[None],
+            still,
+            still,
+            method=method,
+            contact=contact,
+            held=held,
+            target="numpy",
+        )
+    return _rows(one, slice(0))
+
+
 def _first(whole: MultiArmMotion) -> MultiArmMotion:
     """The one state that was asked for."""
-    inside = {name: x[0] for name, x in whole.contact_accelerations.items()}
+    found = _rows(whole, 0)
+    return replace(found, rank=int(found.rank))
+
+
+def _rows(whole: MultiArmMotion, part: int | slice) -> MultiArmMotion:
+    """Some states of a batch."""
+    inside = {name: x[part] for name, x in whole.contact_accelerations.items()}
     return MultiArmMotion(
         whole.contacts,
-        whole.vdot[0],
-        whole.contact_forces[0],
-        whole.object_acceleration[0],
-        whole.tip_accelerations[0],
+        whole.vdot[part],
+        whole.contact_forces[part],
+        whole.object_acceleration[part],
+        whole.tip_accelerations[part],
         inside,
-        int(np.asarray(whole.rank)[0]),
+        np.asarray(whole.rank)[part],
         whole.rows,
         whole.singular_arms,
     )
