@@ -68,12 +68,12 @@ def test_redundant_rows_are_said():
         "nothing moves loop 'coupler_rocker' by turning about x, turning about z, moving along y",
     )
     assert str(found).splitlines() == [
-        "four_bar: 1 freedom, 3 velocities and 5 rows of rank 2; Grübler's count is -2",
+        "four_bar: 1 freedom in a tree of 3, 5 rows of rank 2; Grübler's count is -2",
         "  redundant rows: 3; " + found.redundancies[0],
         "  accelerations are unique, constraint forces are not unique (those of least norm are "
         "taken)",
     ]
-    assert repr(found) == "<Mobility of 'four_bar': 1 freedoms, rank 2>"
+    assert repr(found) == "<Mobility of 'four_bar': 1 freedom, rank 2>"
 
 
 def test_a_loop_said_twice_is_redundant():

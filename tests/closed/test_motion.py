@@ -141,6 +141,26 @@ def test_tau_acts_and_its_potential_counts():
     np.testing.assert_allclose(kept.tau[:, 0], -8.0 * kept.q[:, 0])
 
 
+def test_forces_are_held_over_a_step():
+    """A force that changes is the same as a force held from step to step, where it is asked for."""
+    mech, q, v = swinging()
+    asked = []
+
+    def ramp(t, q, v):
+        asked.append(t)
+        assert np.abs(lw.constraint_error(mech, q)).max() < 1e-11  # closed loops only
+        return np.array([20.0 * t, 0.0, 0.0])
+
+    run = lw.constrained_motion(mech, q, v, tau=ramp, duration=0.05, step=1e-2, hold=True)
+    np.testing.assert_allclose(asked, 1e-2 * np.arange(6), atol=1e-15)
+    for i in range(5):  # step by step, with a constant force each
+        one = lw.constrained_motion(
+            mech, run.q[i], run.v[i], tau=[0.2 * i, 0.0, 0.0], duration=1e-2, step=1e-2
+        )
+        np.testing.assert_allclose(one.q[-1], run.q[i + 1], atol=1e-12)
+        np.testing.assert_allclose(one.v[-1], run.v[i + 1], atol=1e-11)
+
+
 def test_a_tree_moves_as_well():
     mech = lw.models.pendulum(2)
     run = lw.constrained_motion(mech, [0.3, 0.1], [0.0, 0.0], duration=0.1, step=1e-3)

@@ -43,6 +43,10 @@ def delta(
     straight below the centre of the base; the frames of the rods have z along the rod, away from
     the arm. Node "tool" is the centre of the platform.
 
+    A pair of rods stops the platform from turning about the axis across both of them. Where three
+    such axes lie in one plane, as when all rods are upright, nothing stops one turn of the
+    platform: the loops are singular there.
+
     Args:
         base_radius: Distance of the arms' pins from the centre [m].
         platform_radius: Distance of the middles of the rods' ends from the platform's centre [m].

@@ -30,6 +30,7 @@ def constrained_motion(
     tau: ArrayLike | Force = 0.0,
     duration: float,
     step: float = 1e-3,
+    hold: bool = False,
     keep: Keep = "projection",
     baumgarte: tuple[float, float] = (20.0, 20.0),
     forces: Mapping[str, ArrayLike] | None = None,
@@ -61,6 +62,8 @@ def constrained_motion(
         tau: Joint forces: a number, (nv,), or a function of (t, q, v) [N or N m].
         duration: How long to move [s].
         step: The step of time [s]; the last one may be shorter.
+        hold: Whether `tau` is asked once a step, at its beginning, and held, as by a controller
+            that works in steps. It sees closed loops only; within a step they are open a little.
         keep: "projection", "baumgarte" or "nothing".
         baumgarte: a and b [1/s] for keep="baumgarte".
         forces: Forces from outside, constant, by node, as in `forward_dynamics`.
@@ -82,7 +85,7 @@ def constrained_motion(
             grows without bounds; says when, and which loop or hinge.
         ModelError: An argument that means nothing, a force or margin that is not a number.
     """
-    run = Stepper(mech, tau, keep, baumgarte, forces, frame, drift_limit)
+    run = Stepper(mech, tau, hold, keep, baumgarte, forces, frame, drift_limit)
     q, v = run.beginning(mech.check_q(q), mech.check_v(v), start)
     steps = _count(duration, step, record_every)
     watch = dict(watch or {})

@@ -32,6 +32,7 @@ class Stepper:
         self,
         mech: Mechanism,
         tau: ArrayLike | Force,
+        hold: bool,
         keep: Keep,
         baumgarte: tuple[float, float],
         forces: Mapping[str, ArrayLike] | None,
@@ -42,7 +43,7 @@ class Stepper:
         self.mech, self.keep, self.rates, self.limit = mech, keep, baumgarte, drift_limit
         self.forces = forces
         self.frame: Frame = frame
-        self.given = tau
+        self.given, self.hold = tau, hold
         self.held = None if callable(tau) else mech.check_v(_spread(tau, mech.nv), "tau")
         self.open = not (mech.loops or mech.couplings)  # a tree
         self.off, self.worst, self.worst_before = Drift(), Drift(), Drift()
@@ -58,13 +59,13 @@ class Stepper:
         except LinkwiseError as error:
             raise type(error)(f"the joint forces at t = {t:.9g} s: {error}") from None
 
-    def acceleration(self, t: float, q: Array, v: Array) -> Array:
-        """v̇ (nv,), with the pull of Baumgarte where that was asked for."""
+    def acceleration(self, t: float, q: Array, v: Array, held: Array | None = None) -> Array:
+        """v̇ (nv,) by joint forces now or held; with the pull of Baumgarte if that was asked for."""
         closing = None
         if self.keep == "baumgarte" and not self.open:
             closing = baumgarte_closing(self.mech, q, v, self.rates)
         vdot = constrained_forward_dynamics(
-            self.mech, q, v, self.force(t, q, v),
+            self.mech, q, v, self.force(t, q, v) if held is None else held,
             forces=self.forces, frame=self.frame, closing=closing,
         )  # fmt: skip
         if not np.isfinite(vdot).all():
@@ -97,10 +98,14 @@ class Stepper:
 
     def advance(self, state: State, step: float, *, note: bool = True) -> State:
         """The state one step later."""
-        t, q, v, _ = state
-        mech, after = self.mech, t + step
+        t, q, v, tau = state
+        mech, after, held = self.mech, t + step, tau if self.hold else None
+
+        def accelerate(t: float, q: Array, v: Array) -> Array:
+            return self.acceleration(t, q, v, held)
+
         try:
-            q, v = rk4_step(mech, self.acceleration, t, q, v, step)
+            q, v = rk4_step(mech, accelerate, t, q, v, step)
             if not (np.isfinite(v).all() and np.isfinite(q).all()):
                 raise _unbounded(mech, v)
             if not self.open:
