@@ -38,7 +38,7 @@ DOCUMENTS = (
     Document(
         "001-II",
         "Rodriguez, Kreutz: JPL Publication 88-11",
-        "Part II, sections 2 to 6: several arms that hold an object",
+        "Part II with its appendices: several arms that hold an object",
         "document_001.part_2",
     ),
     Document("002", "Jain: Spatial Operator Algebra, 3. Serial-Chain, Rigid-Body Kinematics"),

@@ -2,7 +2,9 @@
 
 from linkwise.ledger.document_001.part_2.algorithms import FIRST, SECOND, THIRD
 from linkwise.ledger.document_001.part_2.closed_chain import CLOSED_CHAIN
+from linkwise.ledger.document_001.part_2.contact_models import CONTACTS
 from linkwise.ledger.document_001.part_2.general_algorithm import DERIVATION, GENERAL
+from linkwise.ledger.document_001.part_2.loose_grasps import GATHERED, LOOSE
 from linkwise.ledger.document_001.part_2.overview import LOOPS, OPERATORS
 from linkwise.ledger.document_001.part_2.problem import ARMS, OBJECT
 from linkwise.ledger.document_001.part_2.recursive import STEPS
@@ -15,6 +17,7 @@ ENTRIES: tuple[Entry, ...] = (
     *(*DERIVATION, *GENERAL),
     *(*OPERATORS, *LOOPS),
     *(*STEPS, *FIRST, *SECOND, *THIRD),
+    *(*CONTACTS, *LOOSE, *GATHERED),
 )
 
 
@@ -41,5 +44,10 @@ PRINTED: tuple[str, ...] = (
     *("(6.12)", "(6.13)", "(6.14)", "(6.15)", "(6.16)", "(6.17)"),
     *("RCCFD 2", *_lettered("6.18", "abcde"), *_lettered("6.19", "ab"), "(6.20)", "(6.21)"),
     *("RCCFD 3", *_lettered("6.22", "abcdefgh")),
+    *(f"(a.{i})" for i in range(1, 11)),
+    *(*_lettered("b.1", "abcdef"), "(b.2)", "(b.3)", *_lettered("b.4", "abc")),
+    *(*_lettered("b.5", "ab"), *_lettered("b.6", "abc"), *_lettered("b.7", "ab"), "(b.8)"),
+    *_lettered("b.9", "abcdef"),
+    *(f"(b.{i})" for i in range(10, 15)),
 )
 """The numbers that Part II prints, and its algorithms, taken from its text."""

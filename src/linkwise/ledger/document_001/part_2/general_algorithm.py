@@ -160,9 +160,9 @@ def _image(case: Case) -> float:
     return max(outside_image(g, right_side(g)), apart(theta_ddot, g.solution.theta_ddot))
 
 
-def rank(matrix: Array) -> int:
-    """How many singular values stand out."""
-    return int(np.linalg.matrix_rank(matrix, rtol=1e-9))
+def rank(matrix: Array, least: float = 1e-9) -> int:
+    """How many singular values stand out: are more than `least` of the largest."""
+    return int(np.linalg.matrix_rank(matrix, rtol=least))
 
 
 def _solvable(case: Case) -> float:

@@ -60,7 +60,7 @@ class Grasp(Case):
         tips: Names of the tips.
         C: The point of the object [m].
         masses, particles: What the object is made of [kg], [m].
-        T: Moments at the joints, drawn.
+        T: Moments at the joints.
         h: Axes of the contacts, (3, n_g) for each arm.
         W: Contact rates, for each arm.
     """
@@ -77,14 +77,15 @@ class Grasp(Case):
         self.q = np.concatenate([arm.q for arm in arms])
         self.O = np.array([forest.pose(self.q, tip).p for tip in self.tips])
         self.C = self.O.mean(axis=0) + 0.2 * rng.standard_normal(3)
-        self.masses = rng.uniform(0.5, 2.0, 6)
+        self.masses = rng.uniform(0.05, 0.2, 6)
         self.particles = self.C + 0.3 * rng.standard_normal((6, 3))
         axes = random_rotation(rng, (len(arms),))
         self.h = [_axes(kind, rot) for kind, rot in zip(contacts, axes, strict=True)]
-        self.W: list[Array] = [0.5 * rng.standard_normal(x.shape[1]) for x in self.h]
-        self.v = self._velocities()
-        # Moments that would give the free arms accelerations of unit size: no joint bolts.
-        self.T = self.coriolis + self.mass @ rng.standard_normal(forest.nv)
+        self.W: list[Array] = [rng.standard_normal(x.shape[1]) for x in self.h]
+        moves = self._velocities()
+        self.pace = 0.7 / float(np.abs(moves).max())
+        self.v, self.W = self.pace * moves, [self.pace * W for W in self.W]
+        self.T = self._moments(rng)
         self.dense.values["tau"] = self.T
 
     @property
@@ -106,11 +107,27 @@ class Grasp(Case):
             jacobian, lever = arm.matrix(rot_W @ J), shift(self.O[i] - self.C)
             turned = six(self.h[i] @ self.W[i], np.zeros(3))
             if i == 0:
-                parts.append(0.3 * arm.v)
+                parts.append(arm.v)
                 V_C = np.linalg.inv(lever.T) @ (jacobian @ parts[0] + turned)
             else:
                 parts.append(np.linalg.pinv(jacobian, rcond=1e-10) @ (lever.T @ V_C - turned))
         return np.concatenate(parts)
+
+    def _moments(self, rng: np.random.Generator) -> Array:
+        """Moments that move everything gently: differences of poses have to see it.
+
+        Accelerations that the contacts allow are drawn, then forces that give them to the object,
+        with others among them that squeeze it; the moments are what the arms need for both.
+        """
+        start, basis = self._allowed
+        x = start + basis @ rng.uniform(-1.0, 1.0, len(basis.T))
+        n = self.mech.nv
+        held = np.vstack([self.A.T, self.H_0])
+        net = self.M_C @ x[n : n + 6] + self.object_bias
+        back = np.linalg.pinv(held, rcond=1e-10)
+        squeeze = 0.1 * rng.standard_normal(len(self.A))
+        f = back @ np.concatenate([net, np.zeros(len(self.H_0))]) + squeeze - back @ held @ squeeze
+        return self.mass @ x[:n] + self.coriolis + self.J.T @ f
 
     # ------------------------------------------------------------------------------- arms
 
@@ -247,21 +264,23 @@ class Grasp(Case):
         return self.contact_bias - self.A @ self.M_C_inv @ self.object_bias - self.bent
 
     @cached_property
+    def _allowed(self) -> tuple[Array, Array]:
+        """Accelerations (θ̈, α(C), Ẇ(0)) that the contacts allow: one, and what can be added."""
+        rows = np.hstack([self.J, -self.A, self.H_0.T])
+        wanted = self.contact_bias - self.bent - self.turning
+        _, sizes, directions = np.linalg.svd(rows)
+        rank = int((sizes > 1e-9 * sizes[0]).sum())
+        return np.linalg.pinv(rows, rcond=1e-10) @ wanted, directions[rank:].T
+
+    @cached_property
     def solution(self) -> Solution:
         """What moves how: d'Alembert's principle among the motions that the contacts allow."""
-        n, w = len(self.T), len(self.H_0)
-        allowed = np.hstack([self.J, -self.A, self.H_0.T])
-        start = np.linalg.pinv(allowed, rcond=1e-10) @ (
-            self.contact_bias - self.bent - self.turning
-        )
-        _, sizes, directions = np.linalg.svd(allowed)
-        rank = int((sizes > 1e-9 * sizes[0]).sum())
-        basis = directions[rank:].T
+        n, w, (start, basis) = len(self.T), len(self.H_0), self._allowed
         inertia = diagonal([self.mass, self.M_C, np.zeros((w, w))])
         push = np.concatenate([self.T_free, -self.object_bias, np.zeros(w)])
-        inside = np.linalg.solve(basis.T @ inertia @ basis, basis.T @ (push - inertia @ start))
-        x = start + basis @ inside
-        f = np.linalg.pinv(allowed.T, rcond=1e-10) @ (push - inertia @ x)
+        x = start + basis @ solved(basis.T @ inertia @ basis, basis.T @ (push - inertia @ start))
+        rows = np.hstack([self.J, -self.A, self.H_0.T])
+        f = np.linalg.pinv(rows.T, rcond=1e-10) @ (push - inertia @ x)
         return Solution(x[:n], f, x[n : n + 6], x[n + 6 :])
 
     # --------------------------------------------------------------------------- in motion
