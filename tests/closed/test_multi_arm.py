@@ -277,8 +277,8 @@ def test_what_is_not_a_multi_arm_system():
         lw.multi_arm_dynamics(dual, q, v, v, method="RCCFD4")
     with pytest.raises(lw.ModelError, match="contact is 'soft'"):
         lw.multi_arm_dynamics(dual, q, v, v, contact="soft")
-    with pytest.raises(lw.ModelError, match=r"no body called 'objectt'.*'object'"):
-        lw.multi_arm_dynamics(dual, q, v, v, held="objectt")
+    with pytest.raises(lw.ModelError, match=r"no body called 'the_object'.*'object'"):
+        lw.multi_arm_dynamics(dual, q, v, v, held="the_object")
     with pytest.raises(lw.ModelError, match="'grasp_2' of 'dual_arm' has no end on the object"):
         lw.multi_arm_dynamics(dual, q, v, v, held="arm_1_shoulder_yaw_link")
     with pytest.raises(lw.ShapeError, match="tau has"):
