@@ -30,6 +30,9 @@ from linkwise.spatial.array import Array
 TOLERANCE = 1e-9
 """By how much of the forces' size a limit may be missed."""
 
+ACCURATE = 1e-7
+"""How far a largest margin may be from the best, as a part of the forces' size."""
+
 MOST_ROUNDS = 200
 """Of adding tangents, before the best so far is taken."""
 
@@ -106,13 +109,14 @@ class ConeProgram:
         )
         return np.asarray(found.x, dtype=np.float64) if found.status == 0 else None
 
-    def largest_margin(self, most: float) -> tuple[Array, float] | None:
+    def largest_margin(self, most: float, enough: float = np.inf) -> tuple[Array, float] | None:
         """λ whose smallest margin is largest, and that margin; negative if the cones are missed.
 
         min s  with  -s ≤ tangents. None where G λ = w and B λ ≤ d alone have no solution.
 
         Args:
             most: A bound of all margins [N].
+            enough: A margin that is good enough to stop at [N].
         """
         best: tuple[Array, float] | None = None
         for _ in range(MOST_ROUNDS):
@@ -125,7 +129,8 @@ class ConeProgram:
             margin = min(self.margin(lam), most)
             if best is None or margin > best[1]:
                 best = lam, margin
-            if best[1] >= bound - TOLERANCE * self.size or not self._cut(lam, bound):
+            known = best[1] >= bound - ACCURATE * max(self.size, abs(bound))
+            if known or best[1] >= enough or not self._cut(lam, bound):
                 break
         return best
 

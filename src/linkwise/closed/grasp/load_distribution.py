@@ -109,7 +109,7 @@ def load_distribution(
     if np.abs(reached - w).max() > NEAR * max(1.0, float(np.abs(w).max())):
         return _answer(grasp, np.linalg.pinv(G) @ w, space, effort, _unreachable(w, reached, space))
     program = ConeProgram(grasp, G, reached, *_normals(grasp, most))
-    found = program.largest_margin(most)
+    found = program.largest_margin(most, enough=reserve)
     if found is None:
         least = np.linalg.pinv(G) @ w
         return _answer(grasp, least, space, effort, _pressed(most))

@@ -1,0 +1,165 @@
+"""Load distribution: cases by hand, optimality against other solvers, refusals with reasons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.closed.grasp.cone_program import least_distance
+from linkwise.closed.grasp.internal_force import typical_length
+from linkwise.errors import ModelError
+from tests.closed.grasps import block, disc
+
+optimize = pytest.importorskip("scipy.optimize")
+
+WEIGHT = 9.81
+
+
+def size(grasp, forces):
+    """f* W f of the metric."""
+    length = typical_length(grasp)
+    return float((np.array([length**-2] * 3 + [1.0] * 3) * forces**2).sum())
+
+
+def test_a_block_held_by_two_fingers():
+    """Each carries half of the weight, with a push of weight / 2 μ: no less holds it."""
+    for name in ("point", "soft_finger"):
+        grasp = block(name, friction=0.4)
+        found = lw.load_distribution(grasp, [0, 0, 0, 0, 0, WEIGHT])
+        assert found.feasible
+        np.testing.assert_allclose(found.forces[:, 5], WEIGHT / 2 / 0.4, rtol=1e-8)
+        assert found.margins.smallest >= 0.0
+        np.testing.assert_allclose(
+            lw.object_force(grasp, found.forces), [0, 0, 0, 0, 0, WEIGHT], atol=1e-9
+        )
+        with_room = lw.load_distribution(grasp, [0, 0, 0, 0, 0, WEIGHT], reserve=2.0)
+        np.testing.assert_allclose(with_room.forces[:, 5], (WEIGHT / 2 + 2.0) / 0.4, rtol=1e-7)
+
+
+def test_the_moment_that_soft_fingers_hold():
+    """About the line through them: by the ellipse, (w/2)² + (μ m/2γ)² = (μ f_n)²."""
+    mu, gamma, moment = 0.5, 0.01, 0.08
+    grasp = block("soft_finger", friction=mu, torsion=gamma)
+    found = lw.load_distribution(grasp, [moment, 0, 0, 0, 0, WEIGHT])
+    push = np.hypot(WEIGHT / 2, mu * moment / 2 / gamma) / mu
+    np.testing.assert_allclose(found.forces[:, 5], push, rtol=1e-7)
+
+
+def test_largest_margin():
+    """At the largest push allowed, and it is μ most - weight / 2."""
+    found = lw.load_distribution(
+        block("point", friction=0.4), [0, 0, 0, 0, 0, WEIGHT], objective="margin", most=30.0
+    )
+    assert found.margins.smallest == pytest.approx(0.4 * 30.0 - WEIGHT / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_minimum_norm_against_a_nonlinear_solver(seed):
+    """The exact cones, against SLSQP on the same problem from the solution's neighbourhood."""
+    rng = np.random.default_rng(seed)
+    name = ("soft_finger", "point", "soft_finger separate", "rigid patch")[seed]
+    grasp = disc(3, name)
+    w = rng.standard_normal(6) * np.array([0.1] * 3 + [3.0] * 3)
+    found = lw.load_distribution(grasp, w)
+    assert found.feasible
+    S, A = grasp.passed, lw.grasp_map(grasp)
+    np.testing.assert_allclose(lw.object_force(grasp, found.forces), w, atol=1e-8)
+    assert found.margins.smallest >= -1e-8
+    best = size(grasp, found.forces)
+
+    def margins(lam):
+        values = lw.grasp_margins(grasp, (lam @ S).reshape(-1, 6)).values.ravel()
+        return values[np.isfinite(values)]
+
+    start = (S @ found.forces.ravel()) + 0.5 * rng.standard_normal(len(S))
+    other = optimize.minimize(
+        lambda lam: size(grasp, (lam @ S).reshape(-1, 6)),
+        start,
+        method="SLSQP",
+        constraints=[
+            {"type": "eq", "fun": lambda lam: lam @ S @ A - w},
+            {"type": "ineq", "fun": margins},
+        ],
+        options={"maxiter": 100, "ftol": 1e-12},
+    )
+    assert margins(other.x).min() > -1e-6
+    assert best == pytest.approx(other.fun, rel=1e-5)
+
+
+def test_no_feasible_neighbour_is_smaller():
+    """Steps along internal forces that keep the margins make the norm larger."""
+    rng = np.random.default_rng(0)
+    grasp = disc(3, "soft_finger")
+    found = lw.load_distribution(grasp, [0.05, 0.02, 0.1, 1, -2, WEIGHT])
+    assert found.feasible
+    best, tried = size(grasp, found.forces), 0
+    for _ in range(1500):
+        mix = rng.standard_normal(found.space.dimension) * 10.0 ** rng.uniform(-4, 0)
+        forces = found.forces + np.tensordot(mix, found.space.internal, axes=1)
+        if lw.grasp_margins(grasp, forces).smallest >= 0.0:
+            tried += 1
+            assert size(grasp, forces) >= best * (1 - 1e-7)
+    assert tried > 10
+
+
+def test_what_stands_in_the_way_is_said():
+    weak = lw.load_distribution(block("point", friction=0.4), [0, 0, 0, 0, 0, WEIGHT], most=10.0)
+    assert not weak.feasible
+    assert "'left' slips, 'right' slips" in weak.reason
+    assert weak.margins.smallest == pytest.approx(4.0 - WEIGHT / 2)
+    assert "not feasible" in str(weak)
+
+    twisted = lw.load_distribution(block("point"), [0.1, 0, 0, 0, 0, WEIGHT])
+    assert not twisted.feasible
+    assert "(0.1, 0, 0, 0, 0, 0) of it is left over" in twisted.reason
+    assert "rank 5 of 6" in twisted.reason
+    assert "turning about" in twisted.reason
+
+    pulled = lw.load_distribution(block("point"), [0, 0, 0, 100.0, 0, 0], most=10.0)
+    assert not pulled.feasible
+    assert np.isfinite(pulled.forces).all()
+
+
+def test_contacts_without_limits_only_share():
+    grasp = disc(3, "rigid")
+    w = np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
+    found = lw.load_distribution(grasp, w)
+    f = np.random.default_rng(0).standard_normal((3, 6))
+    split = lw.internal_forces(grasp, f)
+    same = lw.load_distribution(grasp, split.resultant)
+    np.testing.assert_allclose(same.forces, split.motion, atol=1e-9)
+    assert found.feasible
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_least_distance(seed):
+    """Against a general solver; None only where a linear program finds nothing either."""
+    rng = np.random.default_rng(seed)
+    rows, bound = rng.standard_normal((8, 4)), rng.standard_normal(8) * (1 + seed)
+    x = least_distance(rows, bound)
+    feasible = optimize.linprog(np.zeros(4), A_ub=-rows, b_ub=-bound, bounds=[(None, None)] * 4)
+    assert (x is not None) == (feasible.status == 0)
+    if x is None:
+        return
+    assert (rows @ x >= bound - 1e-9).all()
+    other = optimize.minimize(
+        lambda y: y @ y,
+        feasible.x,
+        jac=lambda y: 2 * y,
+        constraints={"type": "ineq", "fun": lambda y: rows @ y - bound, "jac": lambda y: rows},
+    )
+    assert x @ x <= other.fun + 1e-9
+
+
+def test_least_distance_at_the_edges():
+    np.testing.assert_array_equal(least_distance(np.zeros((0, 3)), np.zeros(0)), np.zeros(3))
+    assert least_distance(np.zeros((1, 3)), np.ones(1)) is None
+    np.testing.assert_allclose(least_distance(np.array([[2.0, 0]]), np.array([4.0])), [2.0, 0])
+
+
+def test_impossible_questions():
+    with pytest.raises(ModelError, match="objective is 'speed'"):
+        lw.load_distribution(block("point"), np.zeros(6), objective="speed")
+    with pytest.raises(ModelError, match="no effort was given"):
+        lw.load_distribution(block("point"), np.zeros(6), objective="effort")
