@@ -18,9 +18,10 @@ import linkwise as lw
 from linkwise.algebra import bias
 from linkwise.closed.multi_arm.multi_arm_dynamics import METHODS
 from linkwise.errors import RankWarning, SingularHingeError, TroubleWarning
+from linkwise.model.closure import coordinates
 from linkwise.model.derived import replaced
 from linkwise.spatial.array import Array
-from tests.closed.dense_kkt import Motion, dense_motion, relative_jacobian
+from tests.closed.dense_kkt import Motion, allowed_velocity, dense_motion, relative_jacobian
 from tests.closed.random_systems import GRASPS, SLIDING, System, random_system
 from tests.dense_kinematics import mass_matrix
 
@@ -93,6 +94,17 @@ def test_sweep(seed, options):
             it.mech, it.q, it.v, it.tau, method=method, contact=contact, target="numpy"
         )
         compare(it, found, dense)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grasps", [("locked",), ("universal", "spherical"), GRASPS])
+@pytest.mark.parametrize("arms", [2, 4])
+def test_general_loop_algorithm_sweep(arms, grasps):
+    it = random_system(arms + len(grasps), arms=arms, links=(6, 8), grasps=grasps, swapped=True)
+    general = lw.constrained_forward_dynamics(it.mech, it.q, it.v, it.tau)
+    for method in METHODS:
+        found = lw.multi_arm_dynamics(it.mech, it.q, it.v, it.tau, method=method, target="numpy")
+        assert apart(found.vdot, general) < BOUND
 
 
 @pytest.mark.slow
@@ -239,6 +251,26 @@ def test_projection_where_omega_is_singular():
     found = lw.multi_arm_dynamics(it.mech, it.q, it.v, it.tau, contact="projection", target="numpy")
     dense = dense_motion(it.mech, it.q, it.v, it.tau, it.theta)
     assert apart(found.vdot, dense.vdot) < BOUND
+
+
+@pytest.mark.parametrize("name", ["stewart", "delta"])
+def test_parallel_robots_are_arms_that_hold_a_platform(name):
+    mech = getattr(lw.models, name)()
+    q, rng = mech.neutral(), np.random.default_rng(1)
+    theta = {
+        loop.name: coordinates(
+            loop.hinge, mech.pose(q, loop.node_a).inverse() @ mech.pose(q, loop.node_b)
+        )
+        for loop in mech.loops
+    }
+    v = allowed_velocity(mech, q, theta, rng.standard_normal(mech.nv))
+    tau = rng.standard_normal(mech.nv)
+    dense = dense_motion(mech, q, v, tau, theta)
+    methods = METHODS if name == "stewart" else METHODS[:-1]  # both rods of an arm turn with it
+    for method in methods:
+        found = lw.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
+        assert apart(found.vdot, dense.vdot) < 1e-12
+        assert found.rank == 18
 
 
 def test_two_hands_of_one_torso():

@@ -122,21 +122,34 @@ IN_MUJOCO = {
 """A weld for a rigid grasp, a connect for a point, two connects for a pin."""
 
 
-@pytest.mark.parametrize("name", IN_MUJOCO)
-def test_mujoco(name):
+def check_mujoco(it: System, methods: tuple[str, ...]) -> None:
     """Against its rows taken rigidly, and against its solver made stiff.
 
     The first is good to what a dense solution with its two connects for a pin loses, the second to
     `SOFTNESS` times the condition of J M⁻¹ J*.
     """
-    pytest.importorskip("mujoco")
-    it = random_system(sum(map(ord, name)), **IN_MUJOCO[name])
     case = HeldInMujoco(it)
     assert case.residual < 1e-12
-    for method in ("RCCFD1", "linear"):
+    for method in methods:
         found = lw.multi_arm_dynamics(
             it.mech, it.q, case.v, case.tau, method=method, target="numpy"
         )
         here = case.layout.vdot_to(case.q, case.v, found.vdot)
         assert apart(here, case.rigid()) < 1e-9
         assert apart(here, case.solved(SOFTNESS)) < 1e-8
+
+
+@pytest.mark.parametrize("name", IN_MUJOCO)
+def test_mujoco(name):
+    pytest.importorskip("mujoco")
+    check_mujoco(random_system(sum(map(ord, name)), **IN_MUJOCO[name]), ("RCCFD1", "linear"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arms", range(2, 9))
+@pytest.mark.parametrize("grasps", [("locked",), ("pin",), ("spherical", "pin", "locked")])
+def test_mujoco_sweep(arms, grasps):
+    pytest.importorskip("mujoco")
+    options = {"links": (6, 12), "articulated": arms % 2 == 1}
+    it = random_system(200 * arms + len(grasps), arms=arms, grasps=grasps, **options)
+    check_mujoco(it, ("CCFD", "RCCFD1", "RCCFD2", "RCCFD3", "linear"))
