@@ -24,6 +24,7 @@ from linkwise.closed.closure import constraint_bias
 from linkwise.closed.independent import IndependentCoordinates, velocity_indices
 from linkwise.closed.velocity_space import VelocitySpace, states, velocity_spaces
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.model import closure
@@ -175,6 +176,7 @@ def holding_forces(
         frame: Axes of `forces`: those of the "node" or of the "world".
         tolerance: Singular values of J_c below this part of the largest count as zero.
     """
+    check_mechanism(mech)
     return constrained_inverse_dynamics(
         mech,
         q,

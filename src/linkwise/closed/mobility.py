@@ -120,17 +120,16 @@ class Mobility:
         return self.unique_accelerations and self.unique_forces
 
     def __str__(self) -> str:
-        f = self.freedoms
         told = [
-            f"{self.name}: {f} freedom{'' if f == 1 else 's'}, {self.velocities} velocities and "
-            f"{self.rows} rows of rank {self.rank}; Grübler's count is {self.gruebler}"
+            f"{self.name}: {_counted(self.freedoms, 'freedom')} in a tree of {self.velocities}, "
+            f"{_counted(self.rows, 'row')} of rank {self.rank}; Grübler's count is {self.gruebler}"
         ]
         if self.error > OPEN:
             told.append(f"loops are open: a row is off by {self.error:.3g} (rad or m)")
         if self.singular:
             told.append(
                 f"singular: rank {self.rank} here, {self.generic_rank} nearby, so that "
-                f"{self.freedoms - self.motions} of the velocities are of no motion"
+                f"{self.freedoms - self.motions} of the freedoms belong to no motion"
             )
         elif self.condition > NEAR:
             told.append(f"near a singular configuration: condition {self.condition:.3g}")
@@ -143,7 +142,12 @@ class Mobility:
 
     def __repr__(self) -> str:
         state = ", singular" if self.singular else ""
-        return f"<Mobility of {self.name!r}: {self.freedoms} freedoms, rank {self.rank}{state}>"
+        free = _counted(self.freedoms, "freedom")
+        return f"<Mobility of {self.name!r}: {free}, rank {self.rank}{state}>"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def mobility(
@@ -251,7 +255,7 @@ def _redundancies(mech: Mechanism, space: VelocitySpace) -> list[str]:
     others = redundant - int(still.sum())
     if others:
         part = np.where(still, 0.0, np.diag(left))
-        told.append(f"{others} combination{'' if others == 1 else 's'} {_among(words, part)}")
+        told.append(f"{_counted(others, 'combination')} {_among(words, part)}")
     return told
 
 
