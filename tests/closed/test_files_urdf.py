@@ -8,6 +8,7 @@ is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.cli.info import as_json, as_text
 from linkwise.model.body import Body, Loop, Node
 from linkwise.spatial.array import Array
 from tests.closed.dense_kkt import dense_motion
@@ -199,3 +201,11 @@ def test_a_rolling_ball_against_the_dense_system():
     dense = dense_motion(mech, q, v, tau, theta).vdot
     ours = lw.constrained_forward_dynamics(mech, q, v, tau)
     assert np.abs(ours - dense).max() < 1e-9 * np.abs(dense).max()
+
+
+def test_info_says_whether_loops_are_closed_at_neutral():
+    text = "\n".join(as_text(read(two_arms(loop("c", "spherical")))))
+    assert re.search(r"c +c\.a +c\.b +spherical +3 +open by 0\.\d+ m, 0 rad", text)
+    assert "3 rows; lw.constrained_forward_dynamics holds them" in text
+    closed = as_json(lw.models.four_bar())["loops"][0]["open_at_neutral"]
+    assert max(closed) < 1e-15

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linkwise.cli.robot import open_robot
-from linkwise.model.body import Body
+from linkwise.model import closure
+from linkwise.model.body import Body, Loop
 from linkwise.model.mechanism import Mechanism
 
 MAX_INDENT = 40
@@ -75,11 +76,17 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         yield f"and {_count(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
     if mech.loops:
         yield from ("", "loops")
-        rows = [[x.name, x.node_a, x.node_b, x.hinge.describe(), str(x.rows)] for x in mech.loops]
-        yield from table(["name", "node a", "node b", "free", "rows"], rows)
+        rows = [
+            [x.name, x.node_a, x.node_b, x.hinge.describe(), str(x.rows), gap(mech, x)]
+            for x in mech.loops
+        ]
+        yield from table(["name", "node a", "node b", "free", "rows", "at neutral"], rows)
     if mech.couplings:
         yield from ("", "couplings")
         yield from (f"  {c.name}: {equation(c)}" for c in mech.couplings)
+    if mech.loops or mech.couplings:
+        count = _count(sum(x.rows for x in mech.loops) + len(mech.couplings), "row", "rows")
+        yield f"{count}; lw.constrained_forward_dynamics holds them, functions of the tree do not"
     findings = mech.validate()
     yield from ("", "findings" if findings else "findings: none")
     yield from (f"  {finding}" for finding in findings)
@@ -139,6 +146,22 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
             for cell, w, r in zip(row, width, right, strict=True)
         ]
         yield ("  " + "  ".join(cells)).rstrip()
+
+
+def loop_error(mech: Mechanism, loop: Loop) -> tuple[float, float]:
+    """Distance [m] and angle [rad] by which a loop is open at the neutral configuration."""
+    q = mech.neutral()
+    X_ab = mech.pose(q, loop.node_a).inverse() @ mech.pose(q, loop.node_b)
+    error = closure.error(loop.hinge, X_ab, closure.coordinates(loop.hinge, X_ab))
+    return math.hypot(*error[3:]), math.hypot(*error[:3])
+
+
+def gap(mech: Mechanism, loop: Loop) -> str:
+    """The same in words."""
+    distance, angle = loop_error(mech, loop)
+    if max(distance, angle) < 1e-9:
+        return "closed"
+    return f"open by {distance:.3g} m, {angle:.3g} rad"
 
 
 def equation(coupling: Any) -> str:
@@ -224,6 +247,7 @@ def as_json(mech: Mechanism) -> dict[str, Any]:
                 "node_b": x.node_b,
                 "free": x.hinge.describe(),
                 "rows": x.rows,
+                "open_at_neutral": list(loop_error(mech, x)),
             }
             for x in mech.loops
         ],
