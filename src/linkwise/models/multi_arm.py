@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model import Builder, Geometry, Mechanism
-from linkwise.model.hinges import Free, Locked
+from linkwise.model.hinges import Free, Hinge, Locked
 from linkwise.models.capsule import ORANGE
 from linkwise.models.puma560 import add_puma560
 from linkwise.models.seven_dof_arm import add_seven_dof_arm, seven_dof_arm
@@ -38,9 +38,14 @@ def dual_arm(*, arm: ArmKind = "seven_dof", mass: float = 4.0) -> Mechanism:
 
 
 def multi_arm(
-    n: int, *, arm: ArmKind = "seven_dof", mass: float = 4.0, radius: float = 0.25
+    n: int,
+    *,
+    arm: ArmKind = "seven_dof",
+    mass: float = 4.0,
+    radius: float = 0.25,
+    grasp: Hinge | None = None,
 ) -> Mechanism:
-    """n arms in a ring hold one object, rigidly.
+    """n arms in a ring hold one object, rigidly unless `grasp` says otherwise.
 
                     arm_2                     from above; every arm looks at the object
                       ▽
@@ -61,6 +66,8 @@ def multi_arm(
         arm: "seven_dof" for `seven_dof_arm`, "puma560" for `puma560`.
         mass: Mass of the object [kg].
         radius: Radius of the object's rim, where it is held [m].
+        grasp: What each grasp leaves free, the z axes of hand and grasp node pointing into the
+            object: `SoftFinger()`, `Spherical()` ...; by default nothing, `Locked()`.
 
     Raises:
         ModelError: n is below 1, or the arm is unknown.
@@ -85,7 +92,7 @@ def multi_arm(
         X_OG = inward @ Pose.rotation(X_BH.rot)
         hand = add(b, X_WO @ X_OG @ X_BH.inverse(), f"arm_{k}_")
         b.node(f"grasp_{k}", "object", X_OG)
-        b.loop(f"grasp_{k}", hand, f"grasp_{k}", Locked())
+        b.loop(f"grasp_{k}", hand, f"grasp_{k}", Locked() if grasp is None else grasp)
     return b.build()
 
 

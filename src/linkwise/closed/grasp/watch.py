@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,15 +11,20 @@ from linkwise.closed.grasp.contact_state import contact_forces
 from linkwise.closed.grasp.effort import mechanism_of
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.closed.grasp.margin import WORDS, GraspMargins, grasp_margins
-from linkwise.spatial.array import Array
+from linkwise.dynamics.quantity import Frame
+from linkwise.spatial.array import Array, ArrayLike
 
 
 def grasp_watch(
-    grasp: Grasp, *, reserve: float = 0.0
+    grasp: Grasp,
+    *,
+    reserve: float = 0.0,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
 ) -> dict[str, Callable[[float, Array, Array, Array], float]]:
     """Margins for `constrained_motion(..., watch=...)`, one for each limit of each contact.
 
-        motion = lw.constrained_motion(mech, q, v, 2.0, watch=lw.grasp_watch(grasp), ...)
+        motion = lw.constrained_motion(mech, q, v, duration=2.0, watch=lw.grasp_watch(grasp))
         motion.crossings[0].name            "left slips"
 
     The contact forces are those that hold the loops at that instant. They are computed once for
@@ -28,6 +33,8 @@ def grasp_watch(
     Args:
         grasp: The grasp, of a mechanism.
         reserve: What has to be left of each margin [N].
+        forces: Forces from outside, those given to `constrained_motion`.
+        frame: Axes of those.
 
     Returns:
         Margins by name, like "left slips", "left breaks", "right twists": functions of the time, q,
@@ -39,7 +46,8 @@ def grasp_watch(
     def margins(q: Array, v: Array, tau: Array) -> GraspMargins:
         key = (q.tobytes(), v.tobytes(), tau.tobytes())
         if not last or last[0][0] != key:
-            last[:] = [(key, grasp_margins(grasp, contact_forces(grasp, q, v, tau)))]
+            found = contact_forces(grasp, q, v, tau, forces=forces, frame=frame)
+            last[:] = [(key, grasp_margins(grasp, found))]
         return last[0][1]
 
     def watched(i: int, k: int) -> Callable[[float, Array, Array, Array], float]:

@@ -1,0 +1,311 @@
+"""Grasps of mechanisms: contact forces, contact motions, and the instant at which one slips."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.spatial import quaternion
+from tests.closed.grasps import contact, frame
+
+MASS, MU, GAMMA, G = 0.8, 0.5, 0.01, 9.81
+
+
+def gripper(hinge: lw.Hinge, *, half: float = 0.05) -> lw.Mechanism:
+    """A carriage that rises, two fingers on it that close along x, a block between them."""
+    b = lw.Builder("gripper", gravity=(0, 0, -G))
+    cube = lw.SpatialInertia.solid_box(MASS, (2 * half, 0.06, 0.08))
+    small = lw.SpatialInertia.solid_sphere(0.1, 0.02)
+    b.body("carriage", hinge=lw.Prismatic((0, 0, 1)), inertia=lw.SpatialInertia.point(1.0))
+    b.body("block", hinge=lw.Free(), inertia=cube)
+    for name, x in (("left", -half), ("right", half)):
+        b.body(
+            f"{name} finger", "carriage", lw.Prismatic((1, 0, 0)), inboard=(x, 0, 0), inertia=small
+        )
+        towards = frame((-x, 0, 0), (0, 0, 0))
+        b.node(f"{name} tip", f"{name} finger", towards)
+        b.node(f"{name} face", "block", lw.Pose.rotation(towards.rot, (x, 0, 0)))
+        b.loop(name, f"{name} tip", f"{name} face", hinge)
+    return b.build()
+
+
+def held(mech: lw.Mechanism, one: lw.Contact) -> lw.Grasp:
+    return lw.Grasp.of(mech, one)
+
+
+TOTAL = 1.0 + MASS + 2 * 0.1
+
+
+def driven(mech, push, rise):
+    """Joint forces: a push of both fingers and an acceleration of the carriage, over time."""
+
+    def tau(t, q, v):
+        out = np.zeros(mech.nv)
+        out[mech.v_slice("carriage")] = TOTAL * (G + rise(t))
+        out[mech.v_slice("left finger")] = push(t)
+        out[mech.v_slice("right finger")] = -push(t)
+        return out
+
+    return tau
+
+
+@pytest.mark.parametrize("name", ["soft_finger", "point", "rigid", "edge"])
+def test_contact_forces_of_a_held_block(name):
+    """Half of the weight each, and the push: by hand."""
+    one = contact(name)
+    mech = gripper(one.hinge)
+    grasp = held(mech, one)
+    q, v = mech.neutral(), np.zeros(mech.nv)
+    tau = driven(mech, lambda t: 20.0, lambda t: 1.5)(0.0, q, v)
+    f = lw.contact_forces(grasp, q, v, tau)
+    for i, c in enumerate(grasp.contacts.values()):
+        world = c.pose.rot @ f[i, 3:]
+        np.testing.assert_allclose(world[2], MASS * (G + 1.5) / 2, rtol=1e-10)
+        assert f[i, 5] == pytest.approx(20.0)
+    needed = lw.needed_wrench(grasp, q, v, block_rising(mech, 1.5))
+    np.testing.assert_allclose(lw.object_force(grasp, f), needed, atol=1e-9)
+    np.testing.assert_allclose(needed, [0, 0, 0, 0, 0, MASS * (G + 1.5)], atol=1e-12)
+
+
+def block_rising(mech, a):
+    vdot = np.zeros(mech.nv)
+    vdot[mech.v_slice("carriage")] = a
+    vdot[mech.v_slice("block")] = (0, 0, 0, 0, 0, a)
+    return vdot
+
+
+def test_frictionless_fingers_carry_no_weight():
+    """A sliding contact passes its push alone: the block falls between the fingers."""
+    one = contact("frictionless")
+    mech = gripper(one.hinge)
+    grasp, q, v = held(mech, one), mech.neutral(), np.zeros(mech.nv)
+    tau = driven(mech, lambda t: 20.0, lambda t: 0.0)(0.0, q, v)
+    tau[0] -= MASS * G  # the carriage does not carry it
+    f = lw.contact_forces(grasp, q, v, tau)
+    np.testing.assert_allclose(f[:, 5], 20.0, rtol=1e-10)
+    np.testing.assert_allclose(np.delete(f, 5, axis=1), 0.0, atol=1e-10)
+    vdot = lw.constrained_forward_dynamics(mech, q, v, tau)
+    assert vdot[mech.v_slice("block")][5] == pytest.approx(-G)
+    # Where it has slid by 1 cm the push acts there, and turns the block.
+    slid = q.copy()
+    slid[mech.q_slice("block")][6] = -0.01
+    moved = lw.Grasp.of(mech, one, slid)
+    f = lw.contact_forces(moved, slid, v, tau)
+    np.testing.assert_allclose(moved.points[:, 2], 0.01, atol=1e-12)
+    np.testing.assert_allclose(np.delete(f, 5, axis=1), 0.0, atol=1e-9)
+    np.testing.assert_allclose(lw.object_force(moved, f)[1], 0.01 * (f[0, 5] - f[1, 5]), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["soft_finger", "point"])
+def test_slip_instant_as_the_acceleration_grows(name):
+    """μ F = m (g + k t)/2 at t = (2 μ F / m - g) / k."""
+    push, rate = 12.0, 40.0
+    one = contact(name, friction=MU)
+    mech = gripper(one.hinge)
+    grasp = held(mech, one)
+    motion = lw.constrained_motion(
+        mech,
+        mech.neutral(),
+        np.zeros(mech.nv),
+        tau=driven(mech, lambda t: push, lambda t: rate * t),
+        duration=0.5,
+        step=0.01,
+        watch=lw.grasp_watch(grasp),
+    )
+    want = (2 * MU * push / MASS - G) / rate
+    assert motion.stopped
+    crossing = motion.crossings[0]
+    assert crossing.name in ("left slips", "right slips")
+    assert abs(crossing.t - want) < 2e-9  # enclosed to 1e-9 s
+
+
+def test_slip_instant_as_the_squeeze_fades():
+    push, rate = 12.0, 5.0
+    one = contact("soft_finger", friction=MU, torsion=GAMMA)
+    mech = gripper(one.hinge)
+    motion = lw.constrained_motion(
+        mech,
+        mech.neutral(),
+        np.zeros(mech.nv),
+        tau=driven(mech, lambda t: push - rate * t, lambda t: 0.0),
+        duration=2.0,
+        step=0.02,
+        watch=lw.grasp_watch(held(mech, one), reserve=0.5),
+    )
+    # μ (F - c t) - m g / 2 = 0.5 N is left.
+    want = (push - (MASS * G / 2 + 0.5) / MU) / rate
+    assert abs(motion.crossings[0].t - want) < 2e-9
+
+
+def test_twist_and_break_instants():
+    """By the separate laws: a moment about the line spins both; a push that ends lets go."""
+    push = 30.0
+    one = contact("soft_finger separate", friction=MU, torsion=GAMMA)
+    mech = gripper(one.hinge)
+    grasp = held(mech, one)
+    # The block cannot turn about x, as the fingers do not: both hold a moment in equal parts.
+    q, v = mech.neutral(), np.zeros(mech.nv)
+    tau = driven(mech, lambda t: push, lambda t: 0.0)(0.0, q, v)
+    tau[mech.v_slice("block")][0] = 2 * GAMMA * push + 1e-9
+    margins = lw.grasp_margins(grasp, lw.contact_forces(grasp, q, v, tau))
+    assert margins.of("left", "twist") == pytest.approx(-1e-9 / 2 / GAMMA, abs=1e-9)
+    assert margins.of("right", "twist") == pytest.approx(margins.of("left", "twist"), abs=1e-9)
+    motion = lw.constrained_motion(
+        mech,
+        q,
+        v,
+        tau=driven(mech, lambda t: 30.0 - 100.0 * t, lambda t: -G),
+        duration=1.0,
+        step=0.02,
+        watch=lw.grasp_watch(grasp),
+    )
+    # In free fall nothing hangs on friction: the grasp ends when the push does.
+    assert motion.crossings[0].t == pytest.approx(0.3, abs=1e-7)
+
+
+def test_watch_names_every_limit():
+    one = contact("soft_finger separate")
+    mech = gripper(one.hinge)
+    names = set(lw.grasp_watch(held(mech, one)))
+    assert names == {
+        f"{side} {what}" for side in ("left", "right") for what in ("breaks", "slips", "twists")
+    }
+    assert not lw.grasp_watch(held(gripper(lw.Locked()), contact("rigid")))
+
+
+def soft_arms(seed: int = 0):
+    """Three arms hold an object with soft fingers, in motion."""
+    mech = lw.models.multi_arm(3, arm="puma560", grasp=lw.SoftFinger())
+    grasp = lw.Grasp.of(mech, contact("soft_finger"))
+    q = mech.neutral()
+    rng = np.random.default_rng(seed)
+    J = lw.constraint_jacobian(mech, q)
+    v = rng.standard_normal(mech.nv)
+    v = v - np.linalg.pinv(J) @ (J @ v)
+    return mech, grasp, q, v, 5.0 * rng.standard_normal(mech.nv)
+
+
+def test_power_balance_of_soft_fingers():
+    """Contact forces do no work in the motions that are left (001-II, a.7): energy comes from τ."""
+    mech, grasp, q, v, tau = soft_arms()
+    tau[mech.v_slice("object")] = 0.0
+    f = lw.contact_forces(grasp, q, v, tau)
+    state = lw.contact_state(grasp, q, v)
+    power = 0.0
+    for i, (name, one) in enumerate(grasp.contacts.items()):
+        V_ab = one.hinge.hinge_map(state.parameters[name]).T @ state.rates[name]
+        power += abs(f[i] @ V_ab)
+        assert np.abs(state.rates[name]).max() > 1e-2  # it does move
+        np.testing.assert_allclose(state.sliding[name], 0.0, atol=1e-12)
+    assert power < 1e-11
+    vdot = lw.constrained_forward_dynamics(mech, q, v, tau)
+    h = 1e-5
+
+    def energy(t):
+        state = mech.integrate(mech.integrate(q, v, t), vdot, 0.5 * t * t), v + t * vdot
+        return lw.energy(mech, *state).total
+
+    measured = (energy(h) - energy(-h)) / (2 * h)
+    assert measured == pytest.approx(tau @ v, rel=1e-6)
+
+
+def test_contact_parameters_follow_their_rates():
+    """Θ̇ = F(Θ) W (a.4): W from velocities, Θ from poses, along a motion; every attitude is used."""
+    mech, grasp, q, v, tau = soft_arms(3)
+    motion = lw.constrained_motion(mech, q, v, tau=tau, duration=0.02, step=1e-3)
+    k, h = 10, 1e-3
+    states = [lw.contact_state(grasp, motion.q[i], motion.v[i]) for i in (k - 1, k, k + 1)]
+    for name in grasp.names:
+        before, now, after = (s.parameters[name] for s in states)
+        hinge = mech.loop(name).hinge
+        rate = quaternion.log(quaternion.multiply(quaternion.conjugate(before), after)) / (2 * h)
+        np.testing.assert_allclose(
+            rate, hinge.hinge_map(now)[:, :3].T @ states[1].rates[name], atol=2e-3
+        )
+        assert abs(rate[2]) < 2e-3  # the twist about the normal is not there, up to h²
+
+
+def test_a_batch_is_its_rows():
+    mech, grasp, q, v, tau = soft_arms(1)
+    qs, vs, taus = np.stack([q, q]), np.stack([v, 0.5 * v]), np.stack([tau, -tau])
+    both = lw.contact_forces(grasp, qs, vs, taus)
+    for i in range(2):
+        np.testing.assert_allclose(
+            both[i], lw.contact_forces(grasp, qs[i], vs[i], taus[i]), atol=1e-9
+        )
+    lam = lw.constraint_forces(mech, q, v, tau)
+    np.testing.assert_allclose(
+        lw.contact_forces(grasp, q, v, tau, multipliers=lam), both[0], atol=1e-9
+    )
+    state = lw.contact_state(grasp, qs, vs)
+    np.testing.assert_allclose(
+        state.rates["grasp_2"][1], 0.5 * state.rates["grasp_2"][0], atol=1e-12
+    )
+
+
+def test_effort_of_contact_forces():
+    """τ = 𝓜 v̇ + C + J* f(0) (2.10a): forward dynamics under that τ gives v̇ and f back."""
+    mech, grasp, q, v, tau = soft_arms(2)
+    tau[mech.v_slice("object")] = 0.0
+    vdot = lw.constrained_forward_dynamics(mech, q, v, tau)
+    f = lw.contact_forces(grasp, q, v, tau)
+    effort = lw.grasp_effort(grasp, q, v, vdot)
+    arms = np.ones(mech.nv, dtype=bool)
+    arms[mech.v_slice("object")] = False
+    np.testing.assert_allclose(effort.of(f), tau[arms], atol=1e-8)
+    assert len(effort.names) == 18
+    assert (effort.limit < np.inf).all()
+    needed = lw.needed_wrench(grasp, q, v, vdot)
+    np.testing.assert_allclose(lw.object_force(grasp, f), needed, atol=1e-8)
+
+
+def test_least_effort_with_limits():
+    pytest.importorskip("scipy")
+    mech = lw.models.multi_arm(3, arm="puma560", grasp=lw.SoftFinger())
+    grasp = lw.Grasp.of(mech, contact("soft_finger", friction=0.6))
+    q = mech.neutral()
+    effort = lw.grasp_effort(grasp, q)
+    needed = lw.needed_wrench(grasp, q) + np.array([0.5, 1.0, -1.0, 15.0, -5.0, 5.0])
+    least = lw.load_distribution(grasp, needed, objective="effort", effort=effort)
+    plain = lw.load_distribution(grasp, needed, effort=effort)
+    assert least.feasible
+    assert plain.feasible
+
+    def cost(found):
+        return float(((found.efforts / effort.limit) ** 2).sum())
+
+    assert cost(least) < cost(plain)
+    for found in (least, plain):
+        assert found.margins.smallest >= 0.0
+        assert (np.abs(found.efforts) <= effort.limit * (1 + 1e-9)).all()
+        np.testing.assert_allclose(lw.object_force(grasp, found.forces), needed, atol=1e-7)
+    # Steps along internal forces that keep the cones cost more.
+    rng, tried = np.random.default_rng(0), 0
+    for _ in range(500):
+        mix = rng.standard_normal(least.space.dimension) * 10.0 ** rng.uniform(-3, 1)
+        forces = least.forces + np.tensordot(mix, least.space.internal, axes=1)
+        if lw.grasp_margins(grasp, forces).smallest >= 0.0:
+            tried += 1
+            other = float(((effort.of(forces) / effort.limit) ** 2).sum())
+            assert other >= cost(least) * (1 - 1e-7)
+    assert tried > 5
+    # With a twentieth of their strength the joints cannot carry the arms.
+    tired = dataclasses.replace(effort, limit=0.05 * effort.limit)
+    refused = lw.load_distribution(grasp, needed, effort=tired)
+    assert not refused.feasible
+    assert "joints would have to give" in refused.reason
+    assert "arm_" in refused.reason
+
+
+def test_objects_that_are_not_free():
+    b = lw.Builder("door")
+    b.body("door", hinge=lw.Pin(), inertia=lw.SpatialInertia.solid_sphere(1, 0.1))
+    b.body("finger", hinge=lw.Free(), inertia=lw.SpatialInertia.solid_sphere(1, 0.1))
+    b.node("knob", "door", (0.1, 0, 0))
+    b.loop("touch", "finger", "knob", lw.Spherical())
+    grasp = lw.Grasp.of(b.build(), contact("point"))
+    with pytest.raises(lw.ModelError, match="'door' is joined to 'world' by a hinge 'pin z'"):
+        lw.needed_wrench(grasp, grasp.mech.neutral())
