@@ -10,10 +10,9 @@ from linkwise.ledger.document_001.part_2.general_algorithm import (
     by_elimination,
     general,
     outside_image,
-    planar,
     right_side,
 )
-from linkwise.ledger.document_001.part_2.grasp import Grasp, loose, rigid
+from linkwise.ledger.grasp import Grasp, loose, planar, rigid
 
 ENTRIES = entries("001-II")
 

@@ -9,6 +9,7 @@ on mechanisms. Its status is not an opinion: `verdict` runs the check and says w
     document.py     the documents, and where their entries are
     document_NNN/   the entries of one document, in its own order
     literal.py      what loops and checks of all documents are made of
+    grasp.py        several arms that hold an object
     recursion.py    the recursions that several documents print
     standard.py     checks of what every document starts from
 """

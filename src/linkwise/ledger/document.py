@@ -32,7 +32,7 @@ DOCUMENTS = (
         "000",
         "Rodriguez, Kreutz-Delgado, Jain: A Spatial Operator Algebra for Manipulator "
         "Modeling and Control",
-        "open chains, and the closed chain of two arms",
+        "open chains, the closed chain of two arms, several arms that hold an object",
     ),
     Document("001", "Rodriguez, Kreutz: JPL Publication 88-11", "Part I with its appendices"),
     Document(

@@ -6,12 +6,13 @@ from linkwise.ledger.document_000.diagonal import DIAGONAL
 from linkwise.ledger.document_000.inversion import INVERSION
 from linkwise.ledger.document_000.jacobian import JACOBIAN
 from linkwise.ledger.document_000.newton_euler import NEWTON_EULER
+from linkwise.ledger.document_000.several_arms import CONTROL, SEVERAL_ARMS
 from linkwise.ledger.document_000.tip import TIP
 from linkwise.ledger.entry import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     *(*JACOBIAN, *NEWTON_EULER, *INVERSION),
-    *(*TIP, *CLOSED_CHAIN, *DIAGONAL, *APPENDIX),
+    *(*TIP, *CLOSED_CHAIN, *SEVERAL_ARMS, *DIAGONAL, *CONTROL, *APPENDIX),
 )
 """Sections 2, 3, 4, 5 (with its three applications), 6 and the appendix."""
 

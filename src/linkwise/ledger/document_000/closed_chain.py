@@ -335,6 +335,6 @@ WELL_POSED: tuple[Entry, ...] = (
         "accelerations and contact forces are unique if the inverse of Λ_c has full rank",
         "rank of the dense system = its size - 6 + rank(Λ_1⁻¹ + Λ_2⁻¹), for two arms",
         _check_well_posed,
-        note="Two arms with their tips joined; several arms and an object belong to closed chains.",
+        note="Two arms with their tips joined; several arms and an object come next.",
     ),
 )

@@ -8,7 +8,6 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D, bias, mass
 from linkwise.ledger.case import Case, apart
-from linkwise.ledger.document_000.closed_chain import WELL_POSED
 from linkwise.ledger.document_000.inversion import COLORING, WHITENING
 from linkwise.ledger.entry import Entry, definition, holds
 from linkwise.ledger.literal import drawn, rate
@@ -75,7 +74,6 @@ def _check_equations(case: Case) -> float:
 
 
 DIAGONAL: tuple[Entry, ...] = (
-    *WELL_POSED,
     holds(
         "sec. 6, change of basis",
         "a basis in which the inertia is D",

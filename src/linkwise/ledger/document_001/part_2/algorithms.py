@@ -23,7 +23,6 @@ from linkwise.ledger.document_001.part_2.general_algorithm import (
     right_side,
     tip_correction,
 )
-from linkwise.ledger.document_001.part_2.grasp import PICK, Grasp, solved, when_rigid
 from linkwise.ledger.document_001.part_2.loops import (
     corrections,
     residuals,
@@ -47,6 +46,7 @@ from linkwise.ledger.document_001.part_2.recursive import (
 )
 from linkwise.ledger.document_001.part_2.solution import finds
 from linkwise.ledger.entry import Check, Entry, definition, holds, misprint
+from linkwise.ledger.grasp import PICK, Grasp, solved, when_rigid
 from linkwise.ledger.literal import unformed
 from linkwise.ledger.recursion import accelerations
 from linkwise.spatial.array import Array

@@ -8,9 +8,9 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.symbols import mass
 from linkwise.ledger.case import apart
 from linkwise.ledger.document_001.motion import first, times
-from linkwise.ledger.document_001.part_2.grasp import Grasp, twist_at, unfit, when_rigid
 from linkwise.ledger.document_001.part_2.problem import alone, left_inverse
 from linkwise.ledger.entry import Entry, holds, misprint
+from linkwise.ledger.grasp import Grasp, twist_at, unfit, when_rigid
 from linkwise.spatial.array import Array
 
 

@@ -9,14 +9,14 @@ import numpy as np
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.motion import first, shift, times
 from linkwise.ledger.document_001.part_2.closed_chain import tip_accelerations
-from linkwise.ledger.document_001.part_2.grasp import (
+from linkwise.ledger.document_001.part_2.problem import seen_tips
+from linkwise.ledger.entry import Check, Entry, definition, holds
+from linkwise.ledger.grasp import (
     Contact,
     Grasp,
     twist_at,
     when_loose,
 )
-from linkwise.ledger.document_001.part_2.problem import seen_tips
-from linkwise.ledger.entry import Check, Entry, definition, holds
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose

@@ -8,22 +8,19 @@ from typing import TypeAlias
 
 import numpy as np
 
-from linkwise import models
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_000.inversion import smoother_loop, whitening_loop
 from linkwise.ledger.document_000.newton_euler import newton_euler
-from linkwise.ledger.document_001.motion import with_hinges
 from linkwise.ledger.document_001.operators import diagonal
 from linkwise.ledger.document_001.part_2.closed_chain import smaller, tip_accelerations
 from linkwise.ledger.document_001.part_2.closed_chain import whole as whole_system
-from linkwise.ledger.document_001.part_2.grasp import Grasp, rigid, solved, when_rigid
 from linkwise.ledger.document_001.part_2.problem import alone
 from linkwise.ledger.document_001.part_2.solution import finds
 from linkwise.ledger.entry import Entry, definition, holds, misprint
+from linkwise.ledger.grasp import Grasp, planar, rank, rigid, solved, when_rigid
 from linkwise.ledger.literal import split
-from linkwise.model.hinges import Pin
 from linkwise.spatial.array import Array
 
 Solver: TypeAlias = Callable[[Grasp, Array], Array]
@@ -136,14 +133,6 @@ def _true_tips_as_printed(g: Grasp) -> float:
 # ------------------------------------------------------------------------ singular compliance
 
 
-@cache
-def planar(case: Case) -> Grasp:
-    """Two arms of four parallel pins hold an object: three of the twelve rows say nothing new."""
-    flat = with_hinges(models.chain(4, length=0.4, mass=1.0), lambda k, was: Pin((0.0, 0.0, 1.0)))
-    arms = [Case("arm in a plane", flat, case.seed + 30 + i) for i in range(2)]
-    return Grasp(arms, ("rigid", "rigid"), case.seed + 40)
-
-
 def outside_image(g: Grasp, right: Array) -> float:
     """How much of a right side Ω cannot make, relative to its size."""
     sizes, directions = np.linalg.eigh(g.Omega)
@@ -158,11 +147,6 @@ def _image(case: Case) -> float:
     f = np.linalg.pinv(g.Omega, rcond=1e-9, hermitian=True) @ right_side(g)
     theta_ddot = free(g) - g.mass_inv @ g.J.T @ f
     return max(outside_image(g, right_side(g)), apart(theta_ddot, g.solution.theta_ddot))
-
-
-def rank(matrix: Array, least: float = 1e-9) -> int:
-    """How many singular values stand out: are more than `least` of the largest."""
-    return int(np.linalg.matrix_rank(matrix, rtol=least))
 
 
 def _solvable(case: Case) -> float:

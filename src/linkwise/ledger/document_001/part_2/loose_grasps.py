@@ -8,10 +8,9 @@ import numpy as np
 
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.part_2.closed_chain import tip_accelerations
-from linkwise.ledger.document_001.part_2.general_algorithm import rank
-from linkwise.ledger.document_001.part_2.grasp import Grasp, rigid, solved, when_loose, when_rigid
 from linkwise.ledger.document_001.part_2.solution import solved as solved_rigid
 from linkwise.ledger.entry import Check, Entry, definition, holds, misprint
+from linkwise.ledger.grasp import Grasp, rank, rigid, solved, when_loose, when_rigid
 from linkwise.spatial.array import Array
 
 # -------------------------------------------------------------------------------- equations

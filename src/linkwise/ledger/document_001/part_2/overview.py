@@ -33,7 +33,6 @@ from linkwise.ledger.document_001.part_2.general_algorithm import (
     free_tips,
     newton_euler_mass,
 )
-from linkwise.ledger.document_001.part_2.grasp import PICK, Grasp, rigid, when_rigid
 from linkwise.ledger.document_001.part_2.loops import residuals, smoothed
 from linkwise.ledger.document_001.part_2.problem import (
     alone,
@@ -42,6 +41,7 @@ from linkwise.ledger.document_001.part_2.problem import (
     seen_tips,
 )
 from linkwise.ledger.entry import Check, Entry, definition, holds, misprint
+from linkwise.ledger.grasp import PICK, Grasp, rigid, when_rigid
 from linkwise.ledger.literal import unformed
 from linkwise.ledger.recursion import accelerations, at_tip, paths
 from linkwise.spatial.array import Array

@@ -12,8 +12,8 @@ from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_000.newton_euler import newton_euler
 from linkwise.ledger.document_001.motion import second, shift
 from linkwise.ledger.document_001.operators import diagonal
-from linkwise.ledger.document_001.part_2.grasp import Grasp, twist, twist_at, when_rigid
 from linkwise.ledger.entry import Entry, definition, holds
+from linkwise.ledger.grasp import Grasp, twist, twist_at, when_rigid
 from linkwise.ledger.literal import drawn, rate
 from linkwise.ledger.recursion import moved
 from linkwise.spatial.array import Array

@@ -10,7 +10,6 @@ from linkwise.algebra.symbols import D, H, phi, psi
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.operators import diagonal
 from linkwise.ledger.document_001.part_2.general_algorithm import correction, free, tip_correction
-from linkwise.ledger.document_001.part_2.grasp import PICK, Grasp, rigid, when_rigid
 from linkwise.ledger.document_001.part_2.loops import (
     corrections,
     residuals,
@@ -28,6 +27,7 @@ from linkwise.ledger.document_001.part_2.overview import (
 )
 from linkwise.ledger.document_001.part_2.problem import alone
 from linkwise.ledger.entry import Check, Entry, definition, holds, misprint
+from linkwise.ledger.grasp import PICK, Grasp, rigid, when_rigid
 from linkwise.ledger.literal import drawn, unformed
 from linkwise.spatial.array import Array
 

@@ -8,8 +8,8 @@ from linkwise.algebra.space import NODE
 from linkwise.ledger.case import apart
 from linkwise.ledger.document_001.operators import diagonal
 from linkwise.ledger.document_001.part_2.closed_chain import given, smaller, unknown
-from linkwise.ledger.document_001.part_2.grasp import Grasp, when_rigid
 from linkwise.ledger.entry import Entry, definition, holds
+from linkwise.ledger.grasp import Grasp, when_rigid
 from linkwise.ledger.literal import drawn
 from linkwise.spatial.array import Array
 

@@ -1,4 +1,4 @@
-"""Several arms that hold an object: what the statements of Part II are tried on.
+"""Several arms that hold an object: what statements about closed chains are tried on.
 
 The arms stand on the ground as one forest, so that a stacked operator of the document, diag over
 arms, is the operator of Linkwise on the forest. The first arm is the mechanism of a case, of any
@@ -22,9 +22,10 @@ import numpy as np
 from linkwise import models
 from linkwise.algebra.symbols import B, J, a, bias, mass, phi, rot_W
 from linkwise.ledger.case import Case
-from linkwise.ledger.document_001.motion import first, second, shift, times
+from linkwise.ledger.document_001.motion import first, second, shift, times, with_hinges
 from linkwise.ledger.document_001.operators import diagonal
 from linkwise.ledger.entry import Check
+from linkwise.model.hinges import Pin
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import random_rotation, skew, unskew
@@ -32,8 +33,6 @@ from linkwise.spatial.vector import blocks, cross, six
 
 Contact: TypeAlias = Literal["rigid", "edge", "soft", "ball"]
 """A contact that leaves 0, 1, 2 or 3 turns: the cases 1, 3 and 2 of Appendix A come last."""
-
-FREEDOMS: dict[Contact, int] = {"rigid": 0, "edge": 1, "soft": 2, "ball": 3}
 
 PICK = B @ rot_W.T
 """B of the document: tips in the axes of the world."""
@@ -322,6 +321,11 @@ def twist_at(poses: Sequence[Pose], point: Array) -> tuple[Array, Array]:
     return twist([Pose(x.rot, x.apply(point)) for x in poses])
 
 
+def rank(matrix: Array, least: float = 1e-9) -> int:
+    """How many singular values stand out: are more than `least` of the largest."""
+    return int(np.linalg.matrix_rank(matrix, rtol=least))
+
+
 def unfit(build: Callable[[Grasp], object]) -> Check:
     """The check of what is printed where matrices do not fit: infinite, if they indeed do not."""
 
@@ -356,6 +360,14 @@ def _grasp(case: Case, contacts: tuple[Contact, ...]) -> Grasp:
         Case("PUMA", models.puma560().with_gravity(still), 12),
     ]
     return Grasp(arms, contacts, case.seed + 20)
+
+
+@cache
+def planar(case: Case) -> Grasp:
+    """Two arms of four parallel pins hold an object: three of the twelve rows say nothing new."""
+    flat = with_hinges(models.chain(4, length=0.4, mass=1.0), lambda k, was: Pin((0.0, 0.0, 1.0)))
+    arms = [Case("arm in a plane", flat, case.seed + 30 + i) for i in range(2)]
+    return Grasp(arms, ("rigid", "rigid"), case.seed + 40)
 
 
 def when_rigid(check: Callable[[Grasp], float]) -> Check:
