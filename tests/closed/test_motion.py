@@ -9,7 +9,6 @@ import pytest
 
 import linkwise as lw
 from linkwise.closed.motion import rk4_step
-from linkwise.closed.motion.keep import drift
 from linkwise.errors import ClosureError, ModelError
 
 
@@ -311,17 +310,3 @@ def test_records_and_progress():
     assert "energy drift" in text and "one step adds" in text
     with pytest.raises(dataclasses.FrozenInstanceError):
         run.t = None
-
-
-@pytest.mark.parametrize("name", ["stewart", "four_bar", "biped", "delta"])
-def test_drift_is_that_of_loop_errors(name):
-    """The short way for balls and pins, against the general one."""
-    mech = getattr(lw.models, name)()
-    q = mech.integrate(mech.neutral(), 1e-3 * mech.random_velocity(seed=4))
-    e = lw.loop_errors(mech, q)
-    off = drift(mech, q, 0.5)
-    assert off.distance == pytest.approx(np.linalg.norm(e[:, 3:], axis=-1).max(), rel=1e-6)
-    # An angle and the distance of the tips of two unit vectors differ by its cube over 24.
-    angle = np.linalg.norm(e[:, :3], axis=-1).max()
-    assert off.angle == pytest.approx(angle, rel=1e-6, abs=1e-12)
-    assert off.where in {loop.name for loop in mech.loops} and off.t == 0.5

@@ -8,11 +8,12 @@ from typing import TypeAlias
 import numpy as np
 
 from linkwise.closed.constrained import constrained_forward_dynamics
+from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.keep import Keep, baumgarte_closing, check_keep, drift, velocity_error
 from linkwise.closed.motion.recording import Drift
+from linkwise.closed.motion.settle import settled
 from linkwise.closed.motion.step import rk4_step
 from linkwise.closed.motion.watch import State
-from linkwise.closed.projection import project_position, project_velocity
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ClosureError, LinkwiseError, ModelError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
@@ -78,7 +79,8 @@ class Stepper:
             raise ModelError(f"a motion begins with one state; q is {q.shape}, v is {v.shape}.")
         if self.open:
             return q, v
-        off, speed = drift(self.mech, q, t), velocity_error(self.mech, q, v)
+        gap = Gap(self.mech, q)
+        off, speed = drift(self.mech, gap, t), velocity_error(self.mech, q, v)
         if off.size > START:
             raise ClosureError(
                 f"{self.mech.name!r} cannot begin to move: loop {off.where!r} is open by "
@@ -90,9 +92,8 @@ class Stepper:
                 f"|J_c v| = {speed:.3g}. Use lw.project_velocity(mech, q, v)."
             )
         if self.keep == "projection":
-            q = project_position(self.mech, q, weight="mass")
-            v = project_velocity(self.mech, q, v)
-            off = drift(self.mech, q, t)
+            q, v, gap = settled(self.mech, q, v, gap)
+            off = drift(self.mech, gap, t)
         self.off = self.worst = off
         return q, v
 
@@ -118,7 +119,8 @@ class Stepper:
 
     def _kept(self, q: Array, v: Array, t: float, note: bool) -> tuple[Array, Array]:
         """Loops kept closed, errors noted."""
-        before = drift(self.mech, q, t)
+        gap = Gap(self.mech, q)
+        before = drift(self.mech, gap, t)
         if before.size > self.limit:
             raise ClosureError(
                 f"loop {before.where!r} opened to {before.distance:.3g} m and {before.angle:.3g} "
@@ -127,9 +129,8 @@ class Stepper:
             )
         off = before
         if self.keep == "projection":
-            q = project_position(self.mech, q, weight="mass")
-            v = project_velocity(self.mech, q, v)
-            off = drift(self.mech, q, t)
+            q, v, gap = settled(self.mech, q, v, gap)
+            off = drift(self.mech, gap, t)
         self.off = off
         if note:
             self.worst = max(self.worst, off, key=_size)
