@@ -153,13 +153,15 @@ def loop_error(mech: Mechanism, loop: Loop) -> tuple[float, float]:
     q = mech.neutral()
     X_ab = mech.pose(q, loop.node_a).inverse() @ mech.pose(q, loop.node_b)
     error = closure.error(loop.hinge, X_ab, closure.coordinates(loop.hinge, X_ab))
-    return math.hypot(*error[3:]), math.hypot(*error[:3])
+    sizes = math.hypot(*error[3:]), math.hypot(*error[:3])
+    distance, angle = (size if size > 1e-12 else 0.0 for size in sizes)
+    return distance, angle
 
 
 def gap(mech: Mechanism, loop: Loop) -> str:
     """The same in words."""
     distance, angle = loop_error(mech, loop)
-    if max(distance, angle) < 1e-9:
+    if max(distance, angle) == 0.0:
         return "closed"
     return f"open by {distance:.3g} m, {angle:.3g} rad"
 
