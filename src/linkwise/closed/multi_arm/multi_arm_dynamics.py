@@ -93,7 +93,9 @@ def multi_arm_dynamics(
     own; gravity enters as the acceleration of the base.
 
     The mechanism is arms and an object, joined by its loops alone (`multi_arm_parts`);
-    `constrained_forward_dynamics` takes any other.
+    `constrained_forward_dynamics` takes any other. Every equation of the source is a kernel of its
+    own here. Forces from outside are added to tau by `equivalent_force`; damping, friction, springs
+    and limits are not part of it.
 
     Args:
         mech: The mechanism.
