@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.closed.closure import relative_poses
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.dynamics import inverse_dynamics, jacobian
 from linkwise.errors import ModelError
@@ -54,12 +55,18 @@ def grasp_effort(
     """
     mech, q, tau = _motion(grasp, q, v, vdot, "grasp_effort")
     assert grasp.body is not None
+    loops = {
+        loop.name: (loop, X_ab)
+        for loop, X_ab in zip(mech.loops, relative_poses(mech, q), strict=True)
+    }
+    nodes = [loops[name][0].node_a for name in grasp.names]
+    J_a = np.reshape(jacobian(mech, q, nodes), (-1, 6, mech.nv))
     columns = list[Array]()
-    for name, contact in grasp.contacts.items():
-        a = mech.loop(name).node_a
-        X_AB = mech.pose(q, a).inverse() @ mech.pose(q, grasp.body) @ contact.pose
-        # The force on a is -φ_ab f, so its joints have to give J_a* φ_ab f more.
-        columns.append(np.asarray(jacobian(mech, q, a)).T @ X_AB.shift)
+    for i, (name, contact) in enumerate(grasp.contacts.items()):
+        loop, X_ab = loops[name]
+        X_AO = X_ab @ (mech.node(loop.node_b).pose.inverse() @ contact.pose)
+        # The force on a is -φ f, so its joints have to give J_a* φ f more.
+        columns.append(J_a[i].T @ X_AO.shift)
     whole = np.concatenate(columns, axis=1)
     own = np.ones(mech.nv, dtype=bool)
     own[mech.v_slice(grasp.body)] = False  # of the object: nothing drives it

@@ -1,0 +1,205 @@
+"""Three PUMA arms shake an object that they hold with soft fingers, until one of them slips.
+
+    python examples/three_arms_soft_fingers.py [figure.png]
+
+A disc of 2 kg is pressed between three fingertips. It is shaken along x, farther each time, and
+rolled to and fro, while the arms press with a constant squeeze. Contact forces come out of the
+motion; the simulation ends at the instant at which one of them leaves its friction cone, and says
+which finger it was. With a file name, and the extra `plot` installed, the forces are drawn.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+import linkwise as lw
+from linkwise.spatial import quaternion
+
+CONTACT = lw.Contact("soft_finger", friction=0.6, torsion=0.012)
+MASS, SQUEEZE = 2.0, 18.0  # [kg], [N]
+SHAKE, ROLL, RATE = 0.30, 0.60, 2.0 * np.pi * 1.2  # [m/s³], [rad/s³], [rad/s]
+STIFFNESS, DAMPING = 400.0, 40.0  # of the errors [1/s²], [1/s]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Arms and object.
+
+    Attributes:
+        mech: Held by soft fingers.
+        locked: The same held rigidly: its loops have a row for every direction.
+        grasp: The contacts.
+        free: H(0)* of all contacts (18, 6): the tips that are left free.
+        share: Contact forces (6, 3, 6) of least norm for each unit of force on the object.
+    """
+
+    mech: lw.Mechanism
+    locked: lw.Mechanism
+    grasp: lw.Grasp
+    free: np.ndarray
+    share: np.ndarray
+
+    @staticmethod
+    def build() -> Cell:
+        """Three arms in a ring."""
+        mech = lw.models.multi_arm(3, arm="puma560", mass=MASS, grasp=CONTACT.hinge)
+        locked = lw.models.multi_arm(3, arm="puma560", mass=MASS)
+        grasp = lw.Grasp.of(mech, CONTACT)
+        one = CONTACT.hinge.hinge_map(CONTACT.hinge.neutral()).T
+        # Any forces with the right resultant, and of these what is no squeeze.
+        S = grasp.passed
+        some = np.linalg.pinv(S @ lw.grasp_map(grasp)) @ S
+        share = lw.internal_forces(grasp, some.reshape(6, 3, 6)).motion
+        return Cell(mech, locked, grasp, np.kron(np.eye(3), one), share)
+
+
+def wanted(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Position and its two rates, roll angle and its two rates as one array, axis of both.
+
+    x = c t² sin ωt / ω and ψ = d t² sin ωt / ω start smoothly and grow.
+    """
+    s, c = np.sin(RATE * t), np.cos(RATE * t)
+    value = t * t * s / RATE
+    rate = 2.0 * t * s / RATE + t * t * c
+    bend = 2.0 * s / RATE + 4.0 * t * c - RATE * t * t * s
+    e_x = np.array([1.0, 0.0, 0.0])
+    roll = ROLL * np.array([value, rate, bend])
+    return SHAKE * value * e_x, SHAKE * rate * e_x, SHAKE * bend * e_x, roll, e_x
+
+
+def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v̇ that brings the object along its way and keeps the fingers upright on it."""
+    mech = cell.mech
+    pose, place = mech.pose(q, "object"), mech.pose(mech.neutral(), "object")
+    V = v[mech.v_slice("object")]
+    p, p_dot, p_ddot, (angle, turn, turn_dot), e_x = wanted(t)
+    # Position in the world, attitude in the object's own axes.
+    velocity = pose.rot @ V[3:]
+    off = place.p + p - pose.p
+    linear = p_ddot + DAMPING * (p_dot - velocity) + STIFFNESS * off
+    goal = place.rot @ quaternion.to_matrix(quaternion.exp(angle * e_x))
+    turned = quaternion.log(quaternion.from_matrix(pose.rot.T @ goal))
+    angular = turn_dot * e_x + DAMPING * (turn * e_x - V[:3]) + STIFFNESS * turned
+    # Body axes: the derivative of rot* ṗ is rot* p̈ - ω × (rot* ṗ).
+    alpha = np.concatenate([angular, pose.rot.T @ linear - np.cross(V[:3], V[3:])])
+
+    # Tips: every contact is brought back to where its frame lies on the finger's.
+    state = lw.contact_state(cell.grasp, q, v)
+    tips = list[np.ndarray]()
+    for name in cell.grasp.names:
+        tilt = quaternion.log(state.parameters[name])[:2]
+        tips.append(-DAMPING * state.rates[name] - STIFFNESS * tilt)
+    # α_b - T α_a + V_ab × T V_a = H* Ẇ at every contact gives the arms' accelerations.
+    J, bias = lw.constraint_jacobian(cell.locked, q), lw.constraint_bias(cell.locked, q, v)
+    own = np.zeros(mech.nv, dtype=bool)
+    own[mech.v_slice("object")] = True
+    vdot = np.zeros(mech.nv)
+    vdot[own] = alpha
+    vdot[~own] = np.linalg.solve(
+        J[:, ~own], cell.free @ np.concatenate(tips) - bias - J[:, own] @ alpha
+    )
+    return vdot
+
+
+def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
+    """What moves the object, of least norm, and the squeeze (3, 6)."""
+    forces = np.tensordot(lw.needed_wrench(cell.grasp, q, v, vdot), cell.share, axes=1)
+    forces[:, 5] += SQUEEZE  # along the normals, which meet in the centre: it cancels
+    return forces
+
+
+def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """τ = 𝓜 v̇ + C + J* f: the arms do it, nothing drives the object."""
+    vdot = acceleration(cell, t, q, v)
+    effort = lw.grasp_effort(cell.grasp, q, v, vdot)
+    tau = np.zeros(cell.mech.nv)
+    own = np.ones(cell.mech.nv, dtype=bool)
+    own[cell.mech.v_slice("object")] = False
+    tau[own] = effort.of(wanted_forces(cell, q, v, vdot))
+    return tau
+
+
+def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.ConstrainedMotion:
+    """The motion, until a finger slips."""
+    return lw.constrained_motion(
+        cell.mech,
+        cell.mech.neutral(),
+        np.zeros(cell.mech.nv),
+        tau=lambda t, q, v: joint_forces(cell, t, q, v),
+        duration=duration,
+        step=step,
+        watch=lw.grasp_watch(cell.grasp),
+    )
+
+
+def main() -> None:
+    """Shake, report, and check the instant against the forces that the arms were told to give."""
+    cell = Cell.build()
+    print(lw.force_space(cell.grasp))
+    motion = shake(cell)
+    print(motion)
+
+    forces = lw.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
+    margins = lw.grasp_margins(cell.grasp, forces)
+    crossing = motion.crossings[0]
+    print(f"\n{crossing.name!r} at {crossing.t:.6f} s; contact forces there:")
+    print(lw.grasp_margins(cell.grasp, forces[-1]))
+
+    # It held until then, and the fingers neither slid nor twisted.
+    assert motion.stopped
+    assert (margins.smallest[:-1] > 0.0).all()
+    assert abs(margins.smallest[-1]) < 1e-5
+    state = lw.contact_state(cell.grasp, motion.q, motion.v)
+    assert max(np.abs(x).max() for x in state.sliding.values()) < 1e-9
+    assert motion.worst.size < 1e-9
+
+    # The forces that come out of the dynamics are those that the arms were told to give.
+    t, q, v = motion.t[-1], motion.q[-1], motion.v[-1]
+    told = wanted_forces(cell, q, v, acceleration(cell, t, q, v))
+    assert np.allclose(forces[-1], told, atol=1e-6)
+    # No joint was asked for more than it can give.
+    limit = cell.mech.effort_limit
+    assert (np.abs(motion.tau)[:, np.isfinite(limit)] < limit[np.isfinite(limit)]).all()
+
+    if len(sys.argv) > 1:
+        plot(cell, motion, sys.argv[1])
+
+
+def plot(cell: Cell, motion: lw.ConstrainedMotion, file: str) -> None:
+    """Margins over time, and the way of each contact force in its cone."""
+    import matplotlib.pyplot as plt
+
+    draw(cell, motion, plt.subplots(1, 2, figsize=(10, 4))[1])
+    plt.tight_layout()
+    plt.savefig(file)
+
+
+def draw(
+    cell: Cell, motion: lw.ConstrainedMotion, panels: object, colors: tuple[str, ...] = ()
+) -> None:
+    """The two pictures, on two axes of Matplotlib."""
+    forces = lw.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
+    margins = lw.grasp_margins(cell.grasp, forces)
+    over_time, in_cone = panels  # type: ignore[misc]
+    for i, name in enumerate(cell.grasp.names):
+        style = {"color": colors[i]} if colors else {}
+        push = forces[:, i, 5]
+        across = CONTACT.friction * push - margins.of(name, "slip")
+        over_time.plot(motion.t, margins.of(name, "slip"), label=name, lw=1.6, **style)
+        in_cone.plot(push, across, lw=1.2, label=name, **style)
+        in_cone.plot(push[-1], across[-1], "o", ms=4, **style)
+    over_time.axhline(0.0, color="0.4", lw=0.8)
+    over_time.axvline(motion.t[-1], color="0.4", lw=0.8, ls=":")
+    over_time.set(xlabel="time [s]", ylabel="margin against slip [N]")
+    most = float(forces[..., 5].max()) * 1.05
+    in_cone.fill_between([0.0, most], [0.0, CONTACT.friction * most], color="0.85", lw=0)
+    in_cone.set(xlabel="normal force [N]", ylabel="√(|f_t|² + (μ m_n/γ)²) [N]", xlim=(0, most))
+    in_cone.set_ylim(bottom=0.0)
+    over_time.legend(frameon=False, fontsize=9)
+
+
+if __name__ == "__main__":
+    main()
