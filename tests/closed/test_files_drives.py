@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.model.body import Loop
+from linkwise.spatial.array import Array
 from tests.io.test_urdf_loops import BARS, ENDS
 from tests.io.urdf_text import again, read, robot
 
@@ -38,13 +39,18 @@ def linkage(order: tuple[str, ...], **drives: lw.Drive) -> lw.Mechanism:
     return b.build()
 
 
-def motion(mech: lw.Mechanism, tau: dict[str, float]) -> dict[str, float]:
-    """Acceleration of each hinge in the tree, with the crank turning at 3 rad/s."""
+def turning(mech: lw.Mechanism) -> tuple[Array, Array]:
+    """Positions, all zero, and velocities while the crank turns at 3 rad/s."""
     q = mech.neutral()
     assert np.abs(lw.constraint_error(mech, q)).max() < 1e-15
     J_c = lw.constraint_jacobian(mech, q)
     (allowed,) = np.linalg.svd(J_c)[2][np.linalg.matrix_rank(J_c, tol=1e-9) :]  # one freedom
-    v = allowed * 3.0 / allowed[mech.v_slice("base")]
+    return q, allowed * 3.0 / allowed[mech.v_slice("base")]
+
+
+def motion(mech: lw.Mechanism, tau: dict[str, float]) -> dict[str, float]:
+    """Acceleration of each hinge in the tree, with the crank turning at 3 rad/s."""
+    q, v = turning(mech)
     forces = np.zeros(mech.nv)
     for name, value in tau.items():
         forces[mech.v_slice(name)] = value
@@ -69,12 +75,15 @@ def test_a_rotor_goes_before_a_damper():
         assert linkage(order, **drives).loops[0].name != "knee"
 
 
-def test_with_rotors_everywhere_it_does_not_matter_where_the_loop_is_cut():
-    """Each joint of the circle is cut once; its rotor turns a body of its own then."""
+@pytest.mark.parametrize(
+    "cuts", [("tip", "knee"), pytest.param(tuple(EDGES), marks=pytest.mark.slow)]
+)
+def test_with_rotors_everywhere_it_does_not_matter_where_the_loop_is_cut(cuts: tuple[str, ...]):
+    """The rotor of the joint that is cut turns a body of its own."""
     rotors = dict(zip(EDGES, (0.02, 0.05, 0.3, 0.11), strict=True))
     drives = {name: lw.Drive(armature=N) for name, N in rotors.items()}
     found = dict[str, dict[str, float]]()
-    for last in EDGES:
+    for last in cuts:
         order = (*(name for name in EDGES if name != last), last)
         mech = linkage(order, **drives)
         (loop,) = mech.loops
@@ -109,6 +118,59 @@ def test_the_rotor_of_a_loop_is_part_of_the_energy():
     ours, theirs = motion(given, {"base": 2.0}), motion(heavy, {"base": 2.0})
     assert ours["base"] == pytest.approx(theirs["base"], rel=1e-10)
     assert abs(motion(plain, {"base": 2.0})["base"] - ours["base"]) > 0.1
+
+
+@pytest.mark.parametrize("drive", [lw.Drive(damping=0.7), lw.Drive(stiffness=40.0, rest=0.2)])
+def test_springs_and_dampers_inside_a_loop(drive: lw.Drive):
+    """As forces at its nodes they do what they do as a joint force, with the hinge in the tree."""
+    damped = {name: lw.Drive(damping=0.1) for name in EDGES if name != "tip"}
+    cut, whole = (
+        linkage(("base", "knee", "foot", "tip"), **damped, tip=drive),
+        linkage(("base", "knee", "tip", "foot"), tip=drive),
+    )
+    assert cut.loops[0].name == "tip" and whole.loops[0].name != "tip"
+    q, v = turning(cut)
+    W = lw.loop_velocities(cut, q, v)["tip"]
+    theta = lw.loop_coordinates(cut, q)["tip"]
+    ours = lw.constrained_forward_dynamics(
+        cut, q, v, np.zeros(3), forces=lw.loop_drive_forces(cut, q, v)
+    )
+    q_whole, v_whole = turning(whole)
+    own = whole.v_slice("tip")
+    np.testing.assert_allclose(v_whole[own], W, rtol=1e-12)
+    tau = np.zeros(3)
+    tau[own] = -drive.damping * W - drive.stiffness * (theta - drive.rest)
+    theirs = lw.constrained_forward_dynamics(whole, q_whole, v_whole, tau)
+    for name in ("base", "knee"):
+        mine, other = ours[cut.v_slice(name)], theirs[whole.v_slice(name)]
+        np.testing.assert_allclose(mine, other, rtol=1e-9)
+    free = lw.constrained_forward_dynamics(cut, q, v, np.zeros(3))
+    assert np.abs(free - ours).max() > 1.0  # it is felt
+
+
+@pytest.mark.parametrize(
+    "hinge", [PIN, lw.Spherical(), lw.Cylindrical((0.6, 0, 0.8)), lw.Universal(), lw.Planar()]
+)
+def test_forces_inside_a_loop_have_the_power_of_its_hinge(hinge: lw.Hinge):
+    """Σ f · V over the nodes is -Σ d W², in a batch, and the ground gets nothing."""
+    b = lw.Builder("x")
+    solid = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    b.body("one", "world", lw.Free(), inertia=solid)
+    b.body("two", "world", lw.Free(), inertia=solid)
+    damping = tuple(0.5 + 0.3 * i for i in range(hinge.nv))
+    b.node("a", "one", lw.Pose.rpy((0.3, -0.2, 0.5), (0.1, 0.2, 0.3)))
+    b.node("b", "two", lw.Pose.rpy((0.1, 0.4, -0.5), (0.3, 0.1, 0.2)))
+    b.loop("c", "a", "b", hinge, drive=lw.Drive(damping=damping))
+    b.loop("g", "world", "two", hinge, drive=lw.Drive(damping=damping))
+    mech = b.build()
+    rng = np.random.default_rng(1)
+    q = np.stack([mech.random(rng) for _ in range(3)])
+    v = rng.standard_normal((3, mech.nv))
+    found, W = lw.loop_drive_forces(mech, q, v), lw.loop_velocities(mech, q, v)
+    assert set(found) == {"a", "b", "two"}
+    power = sum((f * lw.node_velocity(mech, q, v, node)).sum(axis=-1) for node, f in found.items())
+    lost = sum((np.array(damping) * W[name] ** 2).sum(axis=-1) for name in ("c", "g"))
+    np.testing.assert_allclose(power, -lost, rtol=1e-12)
 
 
 def test_a_rotor_in_some_freedoms_only_is_refused():

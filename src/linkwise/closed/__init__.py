@@ -58,6 +58,10 @@ from linkwise.closed.inverse_dynamics import (
     constrained_inverse_dynamics,
     holding_forces,
 )
+from linkwise.closed.loop_drive import (
+    loop_drive_forces,
+    loop_velocities,
+)
 from linkwise.closed.mobility import (
     Mobility,
     mobility,
@@ -132,7 +136,9 @@ __all__ = [
     "internal_forces",
     "load_distribution",
     "loop_coordinates",
+    "loop_drive_forces",
     "loop_errors",
+    "loop_velocities",
     "mobility",
     "multi_arm_dynamics",
     "multi_arm_parts",

@@ -1,0 +1,120 @@
+"""What moves and acts inside the hinges of loops: their velocities, springs and dampers.
+
+A hinge that is cut has no entry in v and τ. Its velocity W follows from those of the two nodes,
+
+    V_b - T V_a = H* W                          W = (H H*)⁻¹ H (V_b - T V_a)
+
+and a force f inside it is a pair of forces at the nodes, of the same power f · W:
+
+    on b, in its axes, F = H* (H H*)⁻¹ f;       on a the opposite one, -T* F.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.closed.closure import closure_nodes, loop_coordinates, relative_poses
+from linkwise.dynamics.kernels import check_mechanism, kernel
+from linkwise.errors import ShapeError
+from linkwise.model.body import WORLD, Loop
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+__all__ = ["loop_drive_forces", "loop_velocities"]
+
+
+def loop_velocities(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
+    """W: the velocity inside the hinge of each loop, by the loop's name.
+
+    Expression:
+        W = (H H*)⁻¹ H (V_b - T V_a)
+    Where loops are not closed it is that of the nearest motion which the hinge allows.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+
+    Returns:
+        For each loop (nv of its hinge,) or (batch, nv of its hinge).
+
+    Raises:
+        ShapeError: An array does not fit, or q and v are batches of different size.
+    """
+    q, v = _state(mech, q, v)
+    return _velocities(mech, q, v, loop_coordinates(mech, q))
+
+
+def loop_drive_forces(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
+    """Forces at nodes of the springs and dampers inside loops: what `forces` takes.
+
+    Expression:
+        f = -k (θ - rest) - d W,   F_b = H* (H H*)⁻¹ f,   F_a = -T* F_b
+    A hinge with a quaternion has its spring at rest at neutral. Coulomb friction and limits are
+    not part of it.
+
+    Args:
+        mech: The mechanism; `loop.drive` has stiffness, rest and damping.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+
+    Returns:
+        By node (moment, force), (6,) or (batch, 6) [N m, N], about its origin, in its own axes.
+        Nodes on the ground and those of loops without spring and damper are left out.
+
+    Raises:
+        ShapeError: An array does not fit, or q and v are batches of different size.
+    """
+    q, v = _state(mech, q, v)
+    theta, found = loop_coordinates(mech, q), dict[str, Array]()
+    W, poses = _velocities(mech, q, v, theta), relative_poses(mech, q)
+    for loop, X_ab in zip(mech.loops, poses, strict=True):
+        stiffness, damping = (loop.drive.array(x, loop.hinge) for x in ("stiffness", "damping"))
+        if not stiffness.any() and not damping.any():
+            continue
+        f = -stiffness * _stretch(loop, theta[loop.name]) - damping * W[loop.name]
+        H = loop.hinge.hinge_map(theta[loop.name])
+        on_b = _times(np.swapaxes(H, -1, -2), _solved(H, f))
+        for name, force in ((loop.node_b, on_b), (loop.node_a, -X_ab.shift_force(on_b))):
+            if mech.node(name).body != WORLD:
+                found[name] = found[name] + force if name in found else force
+    return found
+
+
+def _state(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+    check_mechanism(mech)
+    q, v = mech.check_q(q), mech.check_v(v)
+    if q.ndim > 1 and v.ndim > 1 and q.shape[:-1] != v.shape[:-1]:
+        raise ShapeError(f"q {q.shape} and v {v.shape} do not go together: their batches differ.")
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    return np.broadcast_to(q, (*lead, mech.nq)), np.broadcast_to(v, (*lead, mech.nv))
+
+
+def _velocities(mech: Mechanism, q: Array, v: Array, theta: dict[str, Array]) -> dict[str, Array]:
+    found = dict[str, Array]()
+    if not mech.loops:
+        return found
+    speeds = kernel(mech, "node_velocity", closure_nodes(mech))(q, v)
+    V = np.reshape(speeds, (*q.shape[:-1], len(mech.loops), 2, 6))
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
+        V_ab = V[..., i, 1, :] - X_ab.shift_velocity(V[..., i, 0, :])
+        H = loop.hinge.hinge_map(theta[loop.name])
+        found[loop.name] = _solved(H, _times(H, V_ab))
+    return found
+
+
+def _stretch(loop: Loop, theta: Array) -> Array:
+    """θ - rest (..., nv), along the freedoms."""
+    hinge = loop.hinge
+    rest = hinge.neutral() if hinge.quaternion else loop.drive.array("rest", hinge)
+    return hinge.difference(np.broadcast_to(rest, theta.shape), theta)
+
+
+def _solved(H: Array, x: Array) -> Array:
+    """(H H*)⁻¹ x."""
+    found = np.linalg.solve(H @ np.swapaxes(H, -1, -2), x[..., None])[..., 0]
+    return np.asarray(found, dtype=np.float64)
+
+
+def _times(matrix: Array, vector: Array) -> Array:
+    return (matrix @ vector[..., None])[..., 0]
