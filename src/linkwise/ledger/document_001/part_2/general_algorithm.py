@@ -87,8 +87,8 @@ def correction(g: Grasp) -> Array:
 
 
 def tip_correction(g: Grasp) -> Array:
-    """Δα(0) of (4.2b)."""
-    return tip_accelerations(g) - free_tips(g)
+    """Δα(0) of (4.2b): what the tips do that hold the object, and what they would do if free."""
+    return g.A @ g.solution.alpha + g.contact_bias - free_tips(g)
 
 
 def _free(g: Grasp) -> float:

@@ -67,10 +67,11 @@ def bias(g: Grasp, jacobian_rate: Array | None = None) -> Array:
     return found - g.contact_bias - g.J @ g.mass_inv @ g.coriolis
 
 
-def _balance(g: Grasp, G_1: Array) -> float:
+def _balance(g: Grasp, G_1: Array, compliance: Array | None = None) -> float:
     """Ω f(0) = J 𝓜⁻¹ T + Hᵀ Ẇ + G_1."""
+    Omega = g.Omega if compliance is None else compliance
     right = g.J @ g.mass_inv @ g.T + g.H_0.T @ g.solution.W_dot + G_1
-    return apart(g.Omega @ g.solution.f, right)
+    return apart(Omega @ g.solution.f, right)
 
 
 def _bias_of(part: str) -> Check:
@@ -316,8 +317,10 @@ LOOSE: tuple[Entry, ...] = (
         "(b.4a)",
         "compliance of the contacts",
         "Ω = J 𝓜⁻¹ T + A M⁻¹(C) Aᵀ",
-        "Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ, as in (b.9b)",
-        when_loose(lambda g: apart(g.J @ g.mass_inv @ g.J.T + g.compliance, g.Omega)),
+        "Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ, as in (b.9b); (b.4b) holds with it",
+        when_loose(
+            lambda g: _balance(g, bias(g), g.J @ g.mass_inv @ g.J.T + g.A @ g.M_C_inv @ g.A.T)
+        ),
         when_loose(_printed_compliance),
         note="T for Jᵀ: a vector cannot be added to a matrix.",
     ),
