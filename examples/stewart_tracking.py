@@ -132,7 +132,9 @@ def plot(exact: Tracking, loaded: Tracking, file: str) -> None:
 
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     fig = plt.figure(figsize=(13.0, 5.6), facecolor="#fbfaf7")
-    grid = fig.add_gridspec(2, 2, width_ratios=(1.05, 1.0), hspace=0.42, wspace=0.1)
+    grid = fig.add_gridspec(
+        2, 2, left=0.0, right=0.97, bottom=0.17, top=0.93, hspace=0.5, wspace=0.14
+    )
     sketch(fig.add_subplot(grid[:, 0], projection="3d"), exact)
     errors, forces = fig.add_subplot(grid[0, 1]), fig.add_subplot(grid[1, 1])
     t = exact.run.t
@@ -140,14 +142,15 @@ def plot(exact: Tracking, loaded: Tracking, file: str) -> None:
         t[1:], 1e3 * loaded.distance[1:], color="#c8553d", label="6 kg more than modelled"
     )
     errors.semilogy(t[1:], 1e3 * exact.distance[1:], color="#2f6690", label="as modelled")
-    errors.set_ylabel("distance from the path [mm]")
-    errors.legend(frameon=False, loc="center right")
-    errors.set_title("Tracking error of the platform", loc="left")
+    errors.set_ylabel("error [mm]")
+    errors.legend(frameon=False, loc="lower right")
+    errors.set_ylim(1e-4, 30.0)
+    errors.set_title("Distance of the platform from its path", loc="left")
     for k, f in enumerate(exact.forces.T):
         forces.plot(t, f, color=plt.get_cmap("viridis")(k / 6.0), label=f"leg {k + 1}")
     forces.set_ylabel("force [N]")
     forces.set_title("Forces of the six motors, as modelled", loc="left")
-    forces.legend(frameon=False, ncols=6, loc="upper center", bbox_to_anchor=(0.5, -0.22),
+    forces.legend(frameon=False, ncols=6, loc="upper center", bbox_to_anchor=(0.5, -0.3),
                   columnspacing=1.0, handlelength=1.2)  # fmt: skip
     for ax in (errors, forces):
         ax.set_facecolor("none")

@@ -160,6 +160,22 @@ def test_forces_are_held_over_a_step():
         np.testing.assert_allclose(one.v[-1], run.v[i + 1], atol=1e-11)
 
 
+def test_margins_of_held_forces_are_lost_at_the_samples():
+    """A margin of the force itself: it jumps where the force is asked anew, not in between."""
+    mech, q, v = swinging()
+    run = lw.constrained_motion(
+        mech, q, v, tau=lambda t, q, v: [20.0 * t, 0.0, 0.0], duration=0.1, step=1e-2, hold=True,
+        watch={"strong": lambda t, q, v, tau: 0.9 - tau[0]},
+    )  # fmt: skip
+    assert run.crossings[0].t == pytest.approx(0.05, abs=1e-9) and run.tau[-1, 0] == 1.0
+    # Without holding it is when the force itself gets there.
+    run = lw.constrained_motion(
+        mech, q, v, tau=lambda t, q, v: [20.0 * t, 0.0, 0.0], duration=0.1, step=1e-2,
+        watch={"strong": lambda t, q, v, tau: 0.9 - tau[0]},
+    )  # fmt: skip
+    assert run.crossings[0].t == pytest.approx(0.045, abs=2e-9)
+
+
 def test_a_tree_moves_as_well():
     mech = lw.models.pendulum(2)
     run = lw.constrained_motion(mech, [0.3, 0.1], [0.0, 0.0], duration=0.1, step=1e-3)

@@ -90,7 +90,7 @@ def constrained_motion(
     steps = _count(duration, step, record_every)
     watch = dict(watch or {})
     log = _Log(mech, potential)
-    state = (start, q, v, run.force(start, q, v))
+    state: State = (start, q, v, run.force(start, q, v))
     found = margins(watch, state)
     crossings = [Crossing(n, start, q, v, m) for n, m in found.items() if m < 0.0]
     log.add(state, run.off)
@@ -98,15 +98,18 @@ def constrained_motion(
     while made < steps and not stopped:
         begin = start + made * step
         length = min(step, start + duration - begin) if made == steps - 1 else step
-        before, state = state, run.advance(state, length)
+        before: State = state
+        state = run.advance(before, length)
         off, values = run.off, margins(watch, state)
         made += 1
-        lost = crossings_within(
-            watch, found, values, lambda s, old=before: run.advance(old, s, note=False), length
-        )
+
+        def within(s: float, old: State = before, end: float = length) -> State:
+            return run.advance(old, s, note=False, whole=s >= end)
+
+        lost = crossings_within(watch, found, values, within, length)
         found = values
         if lost and stop:
-            state, stopped, lost = run.advance(before, lost[0][0]), True, lost[:1]
+            state, stopped, lost = within(lost[0][0]), True, lost[:1]
             off = run.off
         crossings += [crossing for _, crossing in lost]
         if stopped or made % record_every == 0 or made == steps:

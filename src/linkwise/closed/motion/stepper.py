@@ -97,8 +97,15 @@ class Stepper:
         self.off = self.worst = off
         return q, v
 
-    def advance(self, state: State, step: float, *, note: bool = True) -> State:
-        """The state one step later."""
+    def advance(self, state: State, step: float, *, note: bool = True, whole: bool = True) -> State:
+        """The state one step later.
+
+        Args:
+            state: The state at its beginning.
+            step: Its length [s].
+            note: Whether errors of the loops count in the report.
+            whole: Whether the step ends there: forces that are held are asked anew then.
+        """
         t, q, v, tau = state
         mech, after, held = self.mech, t + step, tau if self.hold else None
 
@@ -115,7 +122,7 @@ class Stepper:
             raise ClosureError(f"{mech.name!r} at t = {after:.9g} s: {error}") from None
         except (SingularHingeError, np.linalg.LinAlgError) as error:
             raise ClosureError(f"{mech.name!r} after t = {t:.9g} s: {error}") from None
-        return after, q, v, self.force(after, q, v)
+        return after, q, v, self.force(after, q, v) if whole or held is None else held
 
     def _kept(self, q: Array, v: Array, t: float, note: bool) -> tuple[Array, Array]:
         """Loops kept closed, errors noted."""
