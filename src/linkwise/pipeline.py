@@ -14,6 +14,7 @@ import numpy as np
 
 from linkwise.algebra.expr import ANY, Expr
 from linkwise.errors import ExpressionError, unknown_name
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _expression(value: object) -> Expr:
 @overload
 def compile(
     expr: Expr,
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
     rows: Names | None = None,
@@ -188,7 +189,7 @@ def compile(
 @overload
 def compile(
     expr: Expr,
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
     rows: Names | None = None,
@@ -205,7 +206,7 @@ def compile(
 
 def compile(
     expr: Expr,
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
     rows: Names | None = None,
@@ -222,7 +223,8 @@ def compile(
 
     Args:
         expr: The expression.
-        mech: The mechanism; its numbers are folded into the code.
+        mech: The mechanism, or one whose loops and couplings are built in (`lw.embed`); its
+            numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
         rows: Only these rows of the result, in this order: names of bodies or hinges where rows
             belong to joints or bodies, of nodes where they belong to nodes, or numbers of single
@@ -245,19 +247,24 @@ def compile(
     from linkwise.codegen.recipe import Recipe
     from linkwise.sweeps.chosen import choice
 
-    if not isinstance(cast(object, mech), Mechanism):
+    if not isinstance(cast(object, mech), Mechanism | Embedded):
         raise ExpressionError(f"lw.compile wants a mechanism, not {mech!r}: see lw.load.")
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
     found = _derived if derive else _as_written
     part = choice(rows, columns, blocks)
     options = (_itemsize(dtype), found, rolled, part)
-    recipe = Recipe(_expression(expr), mech, nodes, parameters, *options)
+    expr = _expression(expr)
+    if isinstance(mech, Embedded):
+        from linkwise.sweeps.embedded_expression import with_rotors
+
+        expr = with_rotors(expr, mech)
+    recipe = Recipe(expr, cast("Any", mech), nodes, parameters, *options)
     match target:
         case "cpu":
             from linkwise.codegen.cpu.kernel import Kernel
 
-            return Kernel(mech, *recipe.machine(keep=cache), recipe)
+            return Kernel(recipe.mech, *recipe.machine(keep=cache), recipe)
         case "cuda":
             from linkwise.codegen.cuda.kernel import CudaKernel
 

@@ -36,8 +36,14 @@ from linkwise.spatial.vector import (
     cross_velocity_matrix,
 )
 
-STATE_VECTORS = ("v", "a", "b", "a_g", "X", "X_B", "weight")
+STATE_VECTORS = (
+    *("v", "a", "b", "a_g", "X", "X_B", "weight"),
+    *("velocity_bias", "armature_bias"),  # of aggregate bodies
+)
 """Vectors that a mechanism and its state give; all others are given by the user."""
+
+MOVING = ("v", "a", "b", "velocity_bias", "armature_bias")
+"""Vectors that depend on the velocities."""
 
 STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W", "to_W", "A_V", "B_V", "hinges")
 """Memoryless operators that a mechanism and its state give."""

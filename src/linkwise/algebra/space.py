@@ -37,6 +37,9 @@ def _known(name: str, block: str) -> Space:
 JOINT = Space("JOINT")
 """One block for each body, as long as its hinge has freedoms."""
 
+TREE_JOINT = Space("TREE_JOINT")
+"""All velocities of the hinges, where those of JOINT are the independent ones of aggregates."""
+
 BODY = Space("BODY")
 """Six numbers for each body, in its own frame."""
 

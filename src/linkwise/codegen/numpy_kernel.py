@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algebra import role
-from linkwise.algebra.dense import STATE_VECTORS
+from linkwise.algebra.dense import MOVING, STATE_VECTORS
 from linkwise.codegen.recipe import FromRecipe, Recipe
 from linkwise.errors import ExpressionError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -46,7 +46,7 @@ class NumpyKernel(FromRecipe):
         """Names of the arrays it takes, in order."""
         vectors = [leaf.role for leaf in self.program.inputs if isinstance(leaf.role, role.Vector)]
         sources = [key.source for key in vectors]
-        moving = bool({"v", "a", "b"} & set(sources))
+        moving = bool(set(MOVING) & set(sources))
         given = [s for s in sources if s not in STATE_VECTORS]
         return ("q", *(("v",) if moving else ()), *given)
 

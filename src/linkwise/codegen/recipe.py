@@ -15,6 +15,8 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
 from linkwise.codegen.scalar import parameters
+from linkwise.errors import ExpressionError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.chosen import WHOLE, Chosen
 
@@ -71,6 +73,11 @@ class Recipe:
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self.parameters = parameters.checked(mech, named, self.nodes)
         self.chosen = chosen.checked(expr, mech, self.nodes)
+        if isinstance(mech, Embedded) and wish:
+            raise ExpressionError(
+                f"rolled=True was given for {mech.name!r} with its loops and couplings built in: "
+                "aggregate bodies differ in size, and there is straight code only."
+            )
         self._derive = derive
         self.kept = True
 
@@ -105,6 +112,8 @@ class Recipe:
         """Whether it has loops over bodies instead of straight code."""
         from linkwise.codegen.rolled.roll import worth_rolling
 
+        if isinstance(self.mech, Embedded):
+            return False  # aggregates differ in size: straight code only
         return worth_rolling(self.program, self.mech) if self.wish is None else self.wish
 
     @cached_property

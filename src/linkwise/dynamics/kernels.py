@@ -16,9 +16,11 @@ from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
 from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.sweeps.embedded_expression import is_about_bodies
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
@@ -62,6 +64,11 @@ def named(mech: Mechanism, name: str) -> Kernel:
 def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame) -> Kernel:
     check_mechanism(mech)
     expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
+    if isinstance(cast(object, mech), Embedded) and is_about_bodies(expr):
+        raise ModelError(
+            f"{name} was asked of {mech.name!r} with its loops and couplings built in: it is about "
+            "single bodies. Ask the mechanism itself, embedded.mech, with v from lw.full_velocity."
+        )
     names = (nodes,) if isinstance(nodes, str) else nodes
     if not names and _about_nodes(name, expr):
         raise ModelError(f"the {name} of no node was asked for; name at least one.")
@@ -87,7 +94,7 @@ def _about_nodes(name: str, expr: Expr) -> bool:
 
 def check_mechanism(mech: object) -> None:
     """Raise unless it is a mechanism."""
-    if isinstance(mech, Mechanism):
+    if isinstance(mech, Mechanism | Embedded):
         return
     found = f"mech is a {type(mech).__name__}"
     if isinstance(mech, str | PurePath):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.errors import ExpressionError, LoweringError, unknown_name
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 
 Names: TypeAlias = str | int | Sequence[str | int]
@@ -55,6 +56,11 @@ class Chosen:
 
     def checked(self, expr: Expr, mech: Mechanism, nodes: Sequence[str]) -> Chosen:
         """Itself; raises where it makes no sense for an expression."""
+        if isinstance(cast(object, mech), Embedded) and not self.whole:
+            raise ExpressionError(
+                f"{self} of  {expr}  was asked for, of {mech.name!r} with its loops and couplings "
+                "built in. Only whole results are had of aggregate bodies: take the part from it."
+            )
         if self.blocks:
             if expr.causality != "memoryless" or expr.is_vector or _no_tree(expr):
                 raise ExpressionError(

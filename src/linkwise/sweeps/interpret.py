@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.space import NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
@@ -25,7 +26,7 @@ from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Sta
 
 def run(
     program: Program,
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: Array,
     v: Array | None = None,
     *,
@@ -42,6 +43,10 @@ def run(
         nodes: Names of the nodes of the space NODE, in order.
         values: Vectors (n,) and lists of blocks by the names of their symbols.
     """
+    if isinstance(mech, Embedded):
+        from linkwise.sweeps.aggregate import AggregateRun
+
+        return AggregateRun(program, cast(Any, mech), q, v, nodes, values or {}).result()
     return Run(program, mech, q, v, nodes, values or {}).result()
 
 
@@ -368,12 +373,12 @@ class Run:
             case "X":
                 p, pose = int(self.mech.parent[k]), self._pose(k)
                 above = None if p < 0 else self._blocks(statement.target)[p].reshape(3, 4)
-                return _placed(above, pose.rot, pose.p).reshape(12, 1)
+                return placed(above, pose.rot, pose.p).reshape(12, 1)
             case _:
                 assert node is not None
                 fixed, on_ground = self.nodes[node].pose, self.node_body[node] < 0
                 above = None if on_ground else self._blocks(statement.reads[0][0])[k].reshape(3, 4)
-                place = _placed(above, fixed.rot, fixed.p)
+                place = placed(above, fixed.rot, fixed.p)
                 if statement.special == "X_B":
                     return place.reshape(12, 1)
                 zero = np.zeros((3, 3))
@@ -455,7 +460,7 @@ def _part(key: Expr) -> str:
     return found.part if isinstance(found, role.Riccati) else ""
 
 
-def _placed(above: Array | None, rot: Array, p: Array) -> Array:
+def placed(above: Array | None, rot: Array, p: Array) -> Array:
     """X_WP X_PB as (rot | p), (3, 4); without the first, X_PB is seen from the world itself."""
     if above is None:
         return np.concatenate([rot, p[:, None]], axis=1)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.sweeps.aggregate_shift import AggregateShift
+
 Objects = Any
 """An array of dtype object: numbers and graph nodes mixed."""
 
@@ -81,13 +83,13 @@ class ArticulatedBlock:
     """ψ = φ (I - G H) or K = φ G, or an adjoint, applied factor by factor and never multiplied out.
 
     Attributes:
-        shift: φ(p, k).
+        shift: φ(p, k), or that of an aggregate.
         G: Gain at k.
         H: Hinge map at k; None for K.
         star: The adjoint is meant.
     """
 
-    shift: ShiftBlock
+    shift: ShiftBlock | AggregateShift
     G: Objects
     H: Objects | None
     star: bool = False

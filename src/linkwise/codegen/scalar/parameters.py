@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import ExpressionError, ModelError, unknown_name
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
@@ -30,7 +31,9 @@ INERTIA = 10
 """Numbers of one rigid body."""
 
 
-def checked(mech: Mechanism, names: Sequence[str], nodes: Sequence[str]) -> tuple[str, ...]:
+def checked(
+    mech: Mechanism | Embedded, names: Sequence[str], nodes: Sequence[str]
+) -> tuple[str, ...]:
     """The names as inputs are called; raises for one that is not known or means nothing here."""
     if isinstance(names, str):
         names = (names,)
@@ -39,12 +42,17 @@ def checked(mech: Mechanism, names: Sequence[str], nodes: Sequence[str]) -> tupl
             raise unknown_name("parameter", name, NAMES, owner="a kernel")
         if name.startswith("payload"):
             node_of(mech, name, nodes)
+    if isinstance(mech, Embedded) and set(names) - {"gravity"}:
+        raise ExpressionError(
+            f"parameters has {', '.join(names)}: where loops and couplings of {mech.name!r} are "
+            "built in, only 'gravity' can be an input."
+        )
     if len(set(names)) < len(names):
         raise ExpressionError(f"a parameter is named twice: {', '.join(names)}.")
     return tuple(names)
 
 
-def node_of(mech: Mechanism, name: str, nodes: Sequence[str]) -> str:
+def node_of(mech: Mechanism | Embedded, name: str, nodes: Sequence[str]) -> str:
     """The node that a payload is welded to."""
     if ":" in name:
         node = name.split(":", 1)[1]

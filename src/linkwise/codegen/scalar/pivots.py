@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -35,9 +36,24 @@ def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
         own = np.zeros(len(H))
     if (own > 0.0).all():
         return OWN * own
-    angular, linear = _carried(mech, k)
+    angular, linear = carried(mech, k)
     scale = angular * (H[:, :3] ** 2).sum(axis=1) + linear * (H[:, 3:] ** 2).sum(axis=1)
     return np.where(own > 0.0, OWN * own, CARRIED[itemsize] * scale)
+
+
+def aggregate_thresholds(tree: Embedded, g: int, itemsize: int = 8) -> Array:
+    """The least pivot of D at each independent velocity of an aggregate (n_u,).
+
+    Which bodies move with it depends on q; what its own body is and carries is the measure.
+    """
+    mech, group, found = tree.mech, tree.bodies[g], list[float]()
+    for i in (group.velocities[j] for j in group.independent):
+        k = int(np.searchsorted(mech.v_start, i, side="right")) - 1
+        hinge, inner = mech.bodies[k].hinge, i - int(mech.v_start[k])
+        row = np.atleast_2d(hinge.hinge_map(hinge.neutral()))[inner]
+        angular, linear = carried(mech, k)
+        found.append(angular * float(row[:3] @ row[:3]) + linear * float(row[3:] @ row[3:]))
+    return CARRIED[itemsize] * np.array(found)
 
 
 def _pivots(D: Array) -> Array:
@@ -52,7 +68,7 @@ def _pivots(D: Array) -> Array:
     return found
 
 
-def _carried(mech: Mechanism, k: int) -> tuple[float, float]:
+def carried(mech: Mechanism, k: int) -> tuple[float, float]:
     """Sizes of the rotational inertia and of the mass met first on the way out from body k."""
     angular, linear, stack = 0.0, 0.0, [(k, 0.0)]
     while stack:

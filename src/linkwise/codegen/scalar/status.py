@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from linkwise.errors import LinkwiseError, ModelError, SingularHingeError
+from linkwise.errors import ClosureError, LinkwiseError, ModelError, SingularHingeError
+from linkwise.model.embedded import Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
 
 FINE: Final = 0
@@ -28,7 +29,12 @@ def quaternion(k: int) -> int:
     return HINGES + 2 * k + 1
 
 
-def describe(code: int, mech: Mechanism) -> str:
+def loops(tree: Embedded, g: int) -> int:
+    """The code for: the loops of aggregate g do not determine its dependent velocities."""
+    return HINGES + 2 * tree.mech.n_bodies + g
+
+
+def describe(code: int, mech: Mechanism | Embedded) -> str:
     """The code in words, naming the body."""
     if code == FINE:
         return "fine"
@@ -38,7 +44,13 @@ def describe(code: int, mech: Mechanism) -> str:
         return "the result is not finite: numbers are too large"
     if code == MATRIX:
         return "a matrix that has to be inverted is singular, or not positive definite"
+    if isinstance(mech, Embedded):
+        g = code - loops(mech, 0)
+        if 0 <= g < mech.n_bodies:
+            return undetermined(mech, g)
     k, what = divmod(code - HINGES, 2)
+    if what and isinstance(mech, Embedded):
+        mech = mech.mech  # whose quaternions are checked
     if not 0 <= k < mech.n_bodies:
         return f"the code {code} has no meaning for {mech.name}"
     name = mech.bodies[k].name
@@ -52,8 +64,10 @@ def describe(code: int, mech: Mechanism) -> str:
     )
 
 
-def error(code: int, mech: Mechanism, where: str = "") -> LinkwiseError:
+def error(code: int, mech: Mechanism | Embedded, where: str = "") -> LinkwiseError:
     """The exception for a code; `where` stands in front of the words."""
     text = f"{where}{describe(code, mech)}."
+    if isinstance(mech, Embedded) and code >= loops(mech, 0):
+        return ClosureError(text)
     singular = code in (RESULT, MATRIX) or (code >= HINGES and (code - HINGES) % 2 == 0)
     return SingularHingeError(text) if singular else ModelError(text)

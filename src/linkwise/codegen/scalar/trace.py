@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from linkwise.algebra import role
-from linkwise.algebra.dense import STATE_BLOCKS
+from linkwise.algebra.dense import MOVING, STATE_BLOCKS
 from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.family import Family
 from linkwise.algebra.words import is_symmetric
@@ -25,11 +25,13 @@ from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlo
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_force, cross_velocity
+from linkwise.sweeps.aggregate_shift import AggregateShift
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.interpret import Run, picked_columns
 from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
@@ -111,7 +113,7 @@ QUATERNION_SLACK = {8: 2e-6, 4: 1e-4}
 
 def trace(
     program: Program,
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     nodes: Sequence[str] = (),
     parameters: Sequence[str] = (),
     *,
@@ -126,7 +128,7 @@ def trace(
         parameters: Numbers that stay inputs (`parameters.py`).
         itemsize: Bytes of a number, on which the bounds of the checks depend.
     """
-    run = Trace(program, mech, nodes, parameters, itemsize)
+    run = _of_kind(program, mech, nodes, parameters, itemsize)
     result = run.result()
     if np.ndim(result) == 2 and program.chosen.whole and is_symmetric(program.expr):
         mirror(result)
@@ -138,6 +140,14 @@ def trace(
     run.check_parameters(outputs)
     checks = run.quaternion_checks(outputs) + run.needed_checks(outputs)
     return Traced(run.graph, tuple(run.arrays), outputs, np.shape(result), tuple(checks))
+
+
+def _of_kind(program: Program, mech: Mechanism | Embedded, *options: Any) -> Trace:
+    if isinstance(mech, Embedded):
+        from linkwise.codegen.scalar.aggregate_trace import AggregateTrace
+
+        return AggregateTrace(program, cast("Any", mech), *options)
+    return Trace(program, mech, *options)
 
 
 class Trace(Run):
@@ -164,7 +174,7 @@ class Trace(Run):
         self.value = {}
         self.q = self._input("q", mech.nq)
         sources = {s.role.source for s in program.inputs if isinstance(s.role, role.Vector)}
-        moving = bool(sources & {"v", "a", "b"})
+        moving = bool(sources & set(MOVING))
         self.v = self._input("v", mech.nv) if moving else np.zeros(mech.nv)
         vectors = [leaf for leaf in program.inputs if isinstance(leaf.role, role.Vector)]
         for leaf in vectors:
@@ -326,7 +336,7 @@ class Trace(Run):
         if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
             family = Family(*key.family)
             shift = self.value[family.E, True][inner]
-            if isinstance(shift, ShiftBlock):
+            if isinstance(shift, ShiftBlock | AggregateShift):
                 G = self.value[family.G, True][inner]
                 H = self.value[family.H, True][inner] if key.part == "E_psi" else None
                 found = ArticulatedBlock(shift, G, H)
@@ -478,7 +488,7 @@ class Trace(Run):
     def _pose(self, k: int) -> ShiftBlock:
         body, mech = self.mech.bodies[k], self.mech
         q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
-        pose = _snapped(body.inboard) @ body.hinge.pose(q_k) @ _snapped(body.outboard)
+        pose = snapped(body.inboard) @ body.hinge.pose(q_k) @ snapped(body.outboard)
         return ShiftBlock(first(pose.rot, 2), first(pose.p, 1))
 
 
@@ -513,7 +523,8 @@ def leading(inertia: SpatialInertia) -> SpatialInertia:
     return SpatialInertia(inertia.mass[None], inertia.h[None], inertia.J[None])
 
 
-def _snapped(pose: Pose) -> Pose:
+def snapped(pose: Pose) -> Pose:
+    """With zeros and ones where a rotation is within rounding of them."""
     if pose is Pose.identity():
         return pose
     rot = pose.rot.copy()

@@ -1,0 +1,304 @@
+"""How the hinges inside an aggregate body follow the independent ones: 𝒳 and 𝔵.
+
+    v = 𝒳 u                              v̇ = 𝒳 u̇ + 𝔵
+
+Couplings are followed one by one, each after those it needs: v_d = Σ f_j v_j. What they leave, w,
+is parted by the loops G w = 0 into independent and dependent velocities, G_i u + G_d w_d = 0, and
+
+    w_d = -(G_d* G_d)⁻¹ G_d* G_i u       ẇ_d = -(G_d* G_d)⁻¹ G_d* (G_i u̇ + γ)
+
+by normal equations, so that rows which say the same twice, as in a planar loop of pins, do no harm.
+Source: Jain 2012, constraint embedding; what loops and couplings ask for is in `model/closure.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.model import closure
+from linkwise.model.body import Loop
+from linkwise.model.embedded import Aggregate, Embedded
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross_velocity
+from linkwise.sweeps.factored import Factored, factored
+
+LOST = {8: 1e-10, 4: 1e-4}
+"""Least pivot of G_d* G_d, relative to the trace of G* G, by bytes of a number: the square of the
+angle between what a dependent velocity does to the loops and what the others do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """The hinge of one body, in one state: arrays of numbers or of graph nodes.
+
+    Attributes:
+        pose: X_pk, of the body seen from its parent.
+        shift: φ(p, k), with `@` and `T`.
+        H: Hinge map about the body frame (nv, 6).
+        bias: Ḣ* v about the body frame, for a given v (nv,).
+    """
+
+    pose: Pose
+    shift: Any
+    H: Array
+    bias: Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One end of a loop, relative to the body from which its two sides branch off.
+
+    Attributes:
+        pose: Of the node.
+        J: Its velocity for each velocity of the aggregate (6, n).
+    """
+
+    pose: Pose
+    J: Array
+
+
+class Inside:
+    """What happens inside one aggregate, in one state.
+
+    Args:
+        tree: The mechanism in independent velocities.
+        g: Which aggregate.
+        joints: The hinge of each body of the mechanism, by its number.
+        q: All coordinates (nq,).
+        u: Independent velocities of the aggregate.
+        shift_of: The shift of a pose.
+        check: Told the pivots of G_d* G_d, less the least that they may be.
+        itemsize: Bytes of a number.
+    """
+
+    def __init__(
+        self,
+        tree: Embedded,
+        g: int,
+        joints: Callable[[int], Joint],
+        q: Array,
+        u: Array,
+        shift_of: Callable[[Pose], Any],
+        check: Callable[[int, Sequence[Any]], None],
+        itemsize: int = 8,
+    ) -> None:
+        self.mech: Mechanism = tree.mech
+        self.group: Aggregate = tree.bodies[g]
+        self.g, self.q, self.u, self.itemsize = g, q, u, itemsize
+        self.joints, self.shift_of, self.check = joints, shift_of, check
+        self.place = {i: j for j, i in enumerate(self.group.velocities)}
+        """Place in the aggregate of an entry of v."""
+
+    # --------------------------------------------------------------------------- velocities
+
+    @cached_property
+    def X(self) -> Array:
+        """𝒳 (n, n_u): all velocities of the aggregate from the independent ones."""
+        group = self.group
+        X_c = self._followed
+        if not group.loops:
+            return X_c[:, list(group.independent)]
+        free, bound = list(group.independent), list(group.dependent)
+        if not bound:
+            return X_c[:, free]
+        G = self._rows
+        ahead = self._normal @ (_star(G[:, bound]) @ G[:, free])
+        return X_c[:, free] - X_c[:, bound] @ ahead
+
+    @cached_property
+    def v(self) -> Array:
+        """𝒳 u (n,)."""
+        return self.X @ self.u
+
+    @cached_property
+    def _followed(self) -> Array:
+        """X_c (n, n): v by the couplings alone; columns of velocities that follow are zero."""
+        group, n = self.group, len(self.group.velocities)
+        X_c = np.eye(n, dtype=self.q.dtype if group.couplings else np.float64)
+        for coupling, d in zip(group.couplings, group.coupled, strict=True):
+            row = 0.0 * X_c[d]
+            for k, values in self._others(coupling, self._still):
+                row = row - values @ X_c[self._of(k)]
+            X_c[d] = row
+        return X_c
+
+    @property
+    def _still(self) -> Array:
+        return np.zeros(self.mech.nv)
+
+    def _others(self, coupling: Any, v: Array) -> list[tuple[int, Array]]:
+        """Coefficients of the velocities that a coupling reads, by body."""
+        found = closure.follower(self.mech, coupling, self.q[None], v[None])
+        return [(k, np.asarray(values)[0]) for k, values in found.terms[1:]]
+
+    def _of(self, k: int) -> list[int]:
+        """Places of the velocities of body k."""
+        start, stop = int(self.mech.v_start[k]), int(self.mech.v_start[k + 1])
+        return [self.place[i] for i in range(start, stop)]
+
+    # -------------------------------------------------------------------------------- loops
+
+    @cached_property
+    def _sides(self) -> list[tuple[Side, Side]]:
+        return [
+            (self._side(loop.node_a, c), self._side(loop.node_b, c))
+            for loop, c in ((loop, fork(self.mech, loop)) for loop in self.group.loops)
+        ]
+
+    def _side(self, node: str, fork: int) -> Side:
+        """From the body where the sides branch off to a node."""
+        found, n = self.mech.node(node), len(self.group.velocities)
+        pose, J = Pose.identity(), np.zeros((6, n), dtype=self.q.dtype)
+        for k in path(self.mech, self.mech.body_index[found.body], fork):
+            joint = self.joints(k)
+            pose = composed(pose, joint.pose)
+            J = joint.shift.T @ J
+            J[:, self._of(k)] = joint.H.T
+        return Side(composed(pose, found.pose), found.pose.shift.T @ J)
+
+    @cached_property
+    def _between(self) -> list[tuple[Pose, Any]]:
+        """X_ab and T of each loop."""
+        found = list[tuple[Pose, Any]]()
+        for a, b in self._sides:
+            back = a.pose.rot.T
+            pose = composed(Pose(back, -(back @ a.pose.p)), b.pose)
+            found.append((pose, self.shift_of(pose).T))
+        return found
+
+    @cached_property
+    def _rows(self) -> Array:
+        """G (rows, n): what the loops ask of w."""
+        parts = list[Array]()
+        for loop, (a, b), (X_ab, T) in zip(
+            self.group.loops, self._sides, self._between, strict=True
+        ):
+            still = np.zeros((1, 6))
+            S = closure.blocked(loop.hinge, leading(X_ab), still).S
+            parts.append((S[0] if np.ndim(S) == 3 else S) @ (b.J - T @ a.J))
+        return np.concatenate(parts) @ self._followed
+
+    @cached_property
+    def _normal(self) -> Factored:
+        """(G_d* G_d)⁻¹, by its factors."""
+        G = self._rows
+        found = factored(_gram(G[:, list(self.group.dependent)]))
+        chosen = [*self.group.independent, *self.group.dependent]
+        scale = sum(x * x for x in G[:, chosen].ravel())
+        least = LOST[self.itemsize] * scale
+        self.check(self.g, [d - least for d in found.pivots])
+        return found
+
+    # ------------------------------------------------------------------------ accelerations
+
+    @cached_property
+    def x(self) -> Array:
+        """𝔵 (n,): the accelerations of the hinges while u̇ = 0."""
+        group = self.group
+        x_c = self._followed_bias
+        if not group.loops or not group.dependent:
+            return x_c
+        bound = list(group.dependent)
+        asked = np.concatenate([self._asked(i, x_c) for i in range(len(group.loops))])
+        ahead = self._normal @ (_star(self._rows[:, bound]) @ asked[:, None])
+        return x_c - (self._followed[:, bound] @ ahead)[:, 0]
+
+    @cached_property
+    def _followed_bias(self) -> Array:
+        """v̇ by the couplings alone, with all that they do not bind at rest."""
+        group = self.group
+        x_c = np.zeros(len(group.velocities), dtype=self.v.dtype)
+        if not group.couplings:
+            return x_c
+        v = np.zeros(self.mech.nv, dtype=self.v.dtype)
+        v[list(group.velocities)] = self.v
+        for coupling, d in zip(group.couplings, group.coupled, strict=True):
+            found = closure.follower(self.mech, coupling, self.q[None], v[None])
+            total = -np.asarray(found.rate)[0]
+            for k, values in found.terms[1:]:
+                total = total - np.asarray(values)[0] @ x_c[self._of(k)]
+            x_c[d] = total
+        return x_c
+
+    def _asked(self, i: int, x_c: Array) -> Array:
+        """γ of a loop: S (α_b - T α_a + V_ab × T V_a) - S Ḣ* W, with α that of v̇ = x_c."""
+        loop, (X_ab, T) = self.group.loops[i], self._between[i]
+        c = fork(self.mech, loop)
+        V_a, A_a = self._moved(loop.node_a, c, x_c)
+        V_b, A_b = self._moved(loop.node_b, c, x_c)
+        carried = T @ V_a
+        V_ab = V_b - carried
+        turned = cross_velocity(V_ab.T, carried.T).T
+        found = closure.blocked(loop.hinge, leading(X_ab), V_ab.T)
+        S = found.S[0] if np.ndim(found.S) == 3 else found.S
+        rate = found.rate[0] if np.ndim(found.rate) == 2 else found.rate
+        return (S @ (A_b - T @ A_a + turned))[:, 0] + rate
+
+    def _moved(self, node: str, fork: int, x_c: Array) -> tuple[Array, Array]:
+        """Velocity and acceleration (6, 1) of a node, relative to where the sides branch off."""
+        found = self.mech.node(node)
+        V = A = np.zeros((6, 1), dtype=self.v.dtype)
+        for k in path(self.mech, self.mech.body_index[found.body], fork):
+            joint, at = self.joints(k), self._of(k)
+            own = joint.H.T @ self.v[at][:, None]
+            V = joint.shift.T @ V + own
+            bias = joint.bias(self.v[at])[:, None] + joint.H.T @ x_c[at][:, None]
+            A = joint.shift.T @ A + cross_velocity(V.T, own.T).T + bias
+        return found.pose.shift.T @ V, found.pose.shift.T @ A
+
+
+def path(mech: Mechanism, body: int, above: int) -> list[int]:
+    """The bodies from `above` (not counted) down to a body."""
+    found = list[int]()
+    while body != above:
+        found.append(body)
+        body = int(mech.parent[body])
+    return found[::-1]
+
+
+def fork(mech: Mechanism, loop: Loop) -> int:
+    """The body from which the two sides of a loop branch off; -1 for the ground."""
+    ends = [mech.body_index[mech.node(x).body] for x in (loop.node_a, loop.node_b)]
+    return common(mech, ends)
+
+
+def common(mech: Mechanism, bodies: Sequence[int]) -> int:
+    """The last body on the way from the ground that bodies have in common, or one of them."""
+    above = list(bodies)
+    while len(set(above)) > 1:
+        last = max(above)  # parents have smaller numbers
+        above = [int(mech.parent[k]) if k == last else k for k in above]
+    return above[0]
+
+
+def composed(first: Pose, second: Pose) -> Pose:
+    """X_AB X_BC, of poses without leading axes."""
+    if first is Pose.identity():
+        return second
+    return Pose(first.rot @ second.rot, first.rot @ second.p + first.p)
+
+
+def leading(pose: Pose) -> Pose:
+    """With the leading axis that formulas on graph nodes need."""
+    return Pose(pose.rot[None], pose.p[None])
+
+
+def _star(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _gram(columns: Array) -> Array:
+    """A* A, its lower half the same objects as the upper one."""
+    n = columns.shape[1]
+    found = np.zeros((n, n), dtype=columns.dtype)
+    for i in range(n):
+        for j in range(i, n):
+            found[i, j] = found[j, i] = columns[:, i] @ columns[:, j]
+    return found
