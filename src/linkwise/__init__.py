@@ -50,6 +50,7 @@ from linkwise.spatial import Pose, SpatialInertia
 if TYPE_CHECKING:
     from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models
     from linkwise.closed import (
+        Aggregate,
         Assembly,
         ConstrainedForces,
         ConstrainedMotion,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         ContactState,
         Crossing,
         Drift,
+        Embedded,
         ForceClosure,
         ForceSpace,
         Grasp,
@@ -87,14 +89,19 @@ if TYPE_CHECKING:
         effective_inertia,
         effective_inertia_inverse,
         effective_space,
+        embed,
         force_closure,
         force_space,
+        full_acceleration,
+        full_velocity,
         grasp_effort,
         grasp_map,
         grasp_margins,
         grasp_watch,
         holding_forces,
         independent_coordinates,
+        independent_force,
+        independent_velocity,
         internal_forces,
         load_distribution,
         loop_coordinates,
@@ -188,6 +195,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aggregate",
     "Assembly",
     "Body",
     "Builder",
@@ -201,6 +209,7 @@ __all__ = [
     "Cylindrical",
     "Drift",
     "Drive",
+    "Embedded",
     "Energy",
     "Finding",
     "ForceClosure",
@@ -290,6 +299,7 @@ __all__ = [
     "effective_inertia",
     "effective_inertia_inverse",
     "effective_space",
+    "embed",
     "energy",
     "equivalent_force",
     "estimation",
@@ -298,6 +308,8 @@ __all__ = [
     "force_space",
     "forward_dynamics",
     "forward_kinematics",
+    "full_acceleration",
+    "full_velocity",
     "gather",
     "grasp_effort",
     "grasp_map",
@@ -311,6 +323,8 @@ __all__ = [
     "hybrid_dynamics",
     "inboard_velocities",
     "independent_coordinates",
+    "independent_force",
+    "independent_velocity",
     "innovations",
     "innovations_factors",
     "internal_forces",
@@ -369,6 +383,8 @@ __all__ = [
 _LAZY_MODULES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models")
 _LAZY_FUNCTIONS = {
     "linkwise.closed": (
+        *("Aggregate", "Embedded", "embed", "full_acceleration", "full_velocity"),
+        *("independent_force", "independent_velocity"),
         *(
             "ConstrainedForces",
             "constrained_inverse_dynamics",

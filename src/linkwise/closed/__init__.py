@@ -24,6 +24,15 @@ from linkwise.closed.effective_inertia import (
     effective_inertia_inverse,
     effective_space,
 )
+from linkwise.closed.embedding import (
+    Aggregate,
+    Embedded,
+    embed,
+    full_acceleration,
+    full_velocity,
+    independent_force,
+    independent_velocity,
+)
 from linkwise.closed.grasp import (
     Contact,
     ContactState,
@@ -87,6 +96,7 @@ from linkwise.closed.projection import (
 )
 
 __all__ = [
+    "Aggregate",
     "Assembly",
     "ConstrainedForces",
     "ConstrainedMotion",
@@ -94,6 +104,7 @@ __all__ = [
     "ContactState",
     "Crossing",
     "Drift",
+    "Embedded",
     "ForceClosure",
     "ForceSpace",
     "Grasp",
@@ -125,14 +136,19 @@ __all__ = [
     "effective_inertia",
     "effective_inertia_inverse",
     "effective_space",
+    "embed",
     "force_closure",
     "force_space",
+    "full_acceleration",
+    "full_velocity",
     "grasp_effort",
     "grasp_map",
     "grasp_margins",
     "grasp_watch",
     "holding_forces",
     "independent_coordinates",
+    "independent_force",
+    "independent_velocity",
     "internal_forces",
     "load_distribution",
     "loop_coordinates",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.dynamics.kernels import Status, named
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import ArrayLike
 
@@ -31,7 +32,7 @@ class Energy:
 
 
 def energy(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     *,
@@ -59,7 +60,7 @@ def energy(
 
 
 def kinetic_energy(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     *,
@@ -86,7 +87,11 @@ def kinetic_energy(
 
 
 def potential_energy(
-    mech: Mechanism, q: ArrayLike, *, status: Status | None = None, threads: int | None = None
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    *,
+    status: Status | None = None,
+    threads: int | None = None,
 ) -> Any:
     """Energy in the field of gravity [J], a number or (batch,): −g · Σ m_k c_k.
 

@@ -9,6 +9,7 @@ from linkwise.dynamics.kernels import Status, acting, named, pushed
 from linkwise.dynamics.open_chain_quantity import METHODS
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import unknown_name
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -17,7 +18,7 @@ Method: TypeAlias = Literal["FD1", "FD2", "FD3", "FD4"]
 
 
 def forward_dynamics(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
@@ -95,7 +96,7 @@ def forward_dynamics(
 
 
 def tip_force_correction(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     forces: Mapping[str, ArrayLike],
     *,

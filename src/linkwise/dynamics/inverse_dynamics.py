@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from linkwise.dynamics.kernels import Status, acting, named, pushed
 from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 
 def inverse_dynamics(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     vdot: ArrayLike,
@@ -70,7 +71,7 @@ def inverse_dynamics(
 
 
 def bias_force(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     *,
@@ -101,7 +102,7 @@ def bias_force(
 
 
 def gravity_force(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     *,
     out: Array | None = None,

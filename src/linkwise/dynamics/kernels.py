@@ -32,7 +32,9 @@ _MAKING = threading.Lock()
 """Held while a kernel is made: threads that want the same one wait for it."""
 
 
-def kernel(mech: Mechanism, name: str, nodes: Nodes = (), *, frame: Frame = "node") -> Kernel:
+def kernel(
+    mech: Mechanism | Embedded, name: str, nodes: Nodes = (), *, frame: Frame = "node"
+) -> Kernel:
     """The kernel behind a named quantity of a mechanism: made once, then kept with it.
 
     Args:
@@ -51,7 +53,7 @@ def kernel(mech: Mechanism, name: str, nodes: Nodes = (), *, frame: Frame = "nod
     return found or _made(mech, name, nodes, frame)
 
 
-def named(mech: Mechanism, name: str) -> Kernel:
+def named(mech: Mechanism | Embedded, name: str) -> Kernel:
     """The kernel behind a quantity that is about no nodes: `kernel`, by the shorter key."""
     found: Kernel | None = None
     try:
@@ -61,10 +63,12 @@ def named(mech: Mechanism, name: str) -> Kernel:
     return found or kernel(mech, name)
 
 
-def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame) -> Kernel:
+def _made(
+    mech: Mechanism | Embedded, name: str, nodes: str | tuple[str, ...], frame: Frame
+) -> Kernel:
     check_mechanism(mech)
     expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
-    if isinstance(cast(object, mech), Embedded) and is_about_bodies(expr):
+    if isinstance(mech, Embedded) and is_about_bodies(expr):
         raise ModelError(
             f"{name} was asked of {mech.name!r} with its loops and couplings built in: it is about "
             "single bodies. Ask the mechanism itself, embedded.mech, with v from lw.full_velocity."
@@ -78,7 +82,7 @@ def _made(mech: Mechanism, name: str, nodes: str | tuple[str, ...], frame: Frame
         found = mech.kept.get((name, nodes, frame))
         if found is None:
             stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
-            rows = roots(mech) if name in AT_ROOTS else None
+            rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
             found = compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands)
             mech.kept[name, nodes, frame] = found
             if not names:
@@ -139,7 +143,7 @@ def roots(mech: Mechanism) -> list[str]:
 
 
 def pushed(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     name: str,
     arrays: Mapping[str, Any],
     forces: Mapping[str, ArrayLike],

@@ -8,13 +8,14 @@ from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel, named
 from linkwise.dynamics.viewpoint import by_node, check, viewpoint
 from linkwise.errors import ShapeError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose
 
 
 def forward_kinematics(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     node: Nodes | None = None,
     *,
@@ -67,7 +68,7 @@ def _flat(out: Array, each: tuple[int, ...]) -> Array:
 
 
 def jacobian(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     node: Nodes,
     *,
@@ -119,7 +120,7 @@ def jacobian(
 
 
 def node_velocity(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     node: Nodes,

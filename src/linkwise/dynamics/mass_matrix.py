@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from linkwise.dynamics.kernels import Status, named
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 
 def mass_matrix(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     *,
     out: Array | None = None,
@@ -37,7 +38,7 @@ def mass_matrix(
 
 
 def mass_matrix_inverse(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     *,
     out: Array | None = None,
@@ -73,7 +74,7 @@ def mass_matrix_inverse(
 
 
 def mass_matrix_inverse_product(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     x: ArrayLike,
     *,

@@ -13,6 +13,7 @@ from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, no
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space, reach
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ExpressionError, ModelError, RankWarning
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -24,7 +25,7 @@ HEAVY = 1e7
 
 
 def operational_inertia(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     node: Nodes,
     *,
@@ -89,7 +90,7 @@ def operational_inertia(
     return result
 
 
-def _heavy(mech: Mechanism, node: Nodes) -> float:
+def _heavy(mech: Mechanism | Embedded, node: Nodes) -> float:
     """An inertia [kg, kg m²] that only directions have which are about to be lost.
 
     The small dense inverse loses a digit with each one that Λ gains; from here on the inertia comes
@@ -105,7 +106,7 @@ def _heavy(mech: Mechanism, node: Nodes) -> float:
     return found
 
 
-def _regular(mech: Mechanism, node: Nodes, frame: Frame) -> Kernel | None:
+def _regular(mech: Mechanism | Embedded, node: Nodes, frame: Frame) -> Kernel | None:
     """The kernel for full rank; None where no configuration has it."""
     check_mechanism(mech)
     check_frame(frame)
@@ -143,7 +144,7 @@ def _tell(space: OperationalSpace, singular: NDArray[np.bool_]) -> None:
 
 
 def operational_inertia_inverse(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     node: Nodes,
     *,

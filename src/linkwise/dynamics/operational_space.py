@@ -26,6 +26,7 @@ from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -144,7 +145,7 @@ class OperationalSpace:
 
 
 def operational_space(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     node: Nodes,
     *,
@@ -204,11 +205,13 @@ def operational_space(
     return whole[0] if single else whole
 
 
-def reach(mech: Mechanism, nodes: Sequence[str]) -> float:
+def reach(mech: Mechanism | Embedded, nodes: Sequence[str]) -> float:
     """The way along the bodies from the ground to the farthest of the nodes [m], 1 if it is zero.
 
     It does not depend on q; hinges that slide add nothing.
     """
+    if isinstance(mech, Embedded):
+        return reach(mech.mech, nodes)
     known = mech.kept.get(("reach", *nodes))
     if known is not None:
         return known
@@ -227,7 +230,7 @@ def reach(mech: Mechanism, nodes: Sequence[str]) -> float:
 
 
 def _decomposed(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: Array,
     node: Nodes,
     frame: Frame,
@@ -237,9 +240,7 @@ def _decomposed(
 ) -> tuple[Array, NDArray[np.int64], Array, Array, Array]:
     """Λ, rank, basis, singular values and condition of the states in q that are fine."""
     J = kernel(mech, "jacobian", node, frame=frame)(q[fine])
-    whitened = kernel(mech, "whitened_jacobian", node, frame=frame)(q[fine])
-    # A* = (D^(-½) H ψ B)*, a row for each entry of the nodes.
-    A_star = hinge_root(mech, q[fine]).inverse().for_rows().times(np.swapaxes(whitened, 1, 2))
+    A_star = _whitened(mech, q[fine], node, frame, J)
     batch, size = len(q), J.shape[1]
     scale = np.tile([length] * 3 + [1.0] * 3, size // 6)
     span, values = _left_singular(J * scale[:, None])
@@ -263,6 +264,16 @@ def _decomposed(
     all_ranks = np.zeros(batch, dtype=np.int64)
     all_ranks[fine] = rank
     return everywhere[0], all_ranks, everywhere[1], everywhere[2], everywhere[3]
+
+
+def _whitened(mech: Mechanism | Embedded, q: Array, node: Nodes, frame: Frame, J: Array) -> Array:
+    """A* = (D^(-½) H ψ B)*, a row for each entry of the nodes: A* A = J 𝓜⁻¹ J*."""
+    if isinstance(mech, Embedded):  # D of aggregates differ in size: by the roots of 𝓜 as a whole
+        root = np.linalg.cholesky(kernel(mech, "mass_matrix")(q))
+        found = np.asarray(np.linalg.solve(root, np.swapaxes(J, 1, 2)), dtype=np.float64)
+        return np.swapaxes(found, 1, 2)
+    whitened = kernel(mech, "whitened_jacobian", node, frame=frame)(q)
+    return hinge_root(mech, q).inverse().for_rows().times(np.swapaxes(whitened, 1, 2))
 
 
 def _left_singular(J: Array) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, check_mechanism, kernel, node_names
 from linkwise.dynamics.stacked import six_each
 from linkwise.errors import UnknownNameError, unknown_name
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
@@ -93,7 +94,7 @@ def by_node(J: Array) -> Array:
     return J.reshape(*J.shape[:-2], J.shape[-2] // 6, 6, J.shape[-1])
 
 
-def check(mech: Mechanism, frame: object, about: object) -> None:
+def check(mech: Mechanism | Embedded, frame: object, about: object) -> None:
     """Raise unless the frame and the point are of the mechanism."""
     check_mechanism(mech)
     known = [*mech.node_index, *mech.body_index]
@@ -110,7 +111,12 @@ def check(mech: Mechanism, frame: object, about: object) -> None:
 
 
 def viewpoint(
-    mech: Mechanism, q: ArrayLike, nodes: Nodes, frame: str, about: str | None, codes: Codes
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    nodes: Nodes,
+    frame: str,
+    about: str | None,
+    codes: Codes,
 ) -> Viewpoint:
     """Where F and P are, seen from each node, at q; NaN where q is no configuration."""
     rows = codes.run(kernel(mech, "node_poses", _with_ends(nodes, frame, about)), q)
@@ -123,7 +129,7 @@ def viewpoint(
 
 
 def motion(
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     q: ArrayLike,
     v: ArrayLike,
     nodes: Nodes,

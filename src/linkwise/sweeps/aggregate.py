@@ -97,7 +97,7 @@ class AggregateRun(Run):
     def _check_loops(self, g: int, margins: Sequence[Any]) -> None:
         """Raise where the loops do not tell the dependent velocities."""
         if min(margins) <= 0.0:
-            raise ClosureError(undetermined(self.tree, g))
+            raise ClosureError(f"{undetermined(self.tree, g)}.")
 
     # ------------------------------------------------------------------------------- spaces
 

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.errors import ClosureError
 from linkwise.model import closure
 from linkwise.model.body import Loop
-from linkwise.model.embedded import Aggregate, Embedded
+from linkwise.model.embedded import Aggregate, Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -89,6 +90,7 @@ class Inside:
         check: Callable[[int, Sequence[Any]], None],
         itemsize: int = 8,
     ) -> None:
+        self.tree = tree
         self.mech: Mechanism = tree.mech
         self.group: Aggregate = tree.bodies[g]
         self.g, self.q, self.u, self.itemsize = g, q, u, itemsize
@@ -189,7 +191,10 @@ class Inside:
     def _normal(self) -> Factored:
         """(G_d* G_d)⁻¹, by its factors."""
         G = self._rows
-        found = factored(_gram(G[:, list(self.group.dependent)]))
+        try:
+            found = factored(_gram(G[:, list(self.group.dependent)]))
+        except ZeroDivisionError:
+            raise ClosureError(f"{undetermined(self.tree, self.g)}.") from None
         chosen = [*self.group.independent, *self.group.dependent]
         scale = sum(x * x for x in G[:, chosen].ravel())
         least = LOST[self.itemsize] * scale

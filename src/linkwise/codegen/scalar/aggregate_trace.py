@@ -20,12 +20,9 @@ from linkwise.codegen.scalar.block import ShiftBlock
 from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.scalar.pivots import aggregate_thresholds
 from linkwise.codegen.scalar.trace import QUATERNION_SLACK, Check, Trace, first, snapped
-from linkwise.errors import ClosureError
-from linkwise.model.embedded import undetermined
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.sweeps.aggregate import AggregateRun
-from linkwise.sweeps.aggregate_motion import Inside
 from linkwise.sweeps.aggregate_shift import FilteredInertia, mirrored
 from linkwise.sweeps.program import Block, Statement
 
@@ -43,13 +40,6 @@ class AggregateTrace(AggregateRun, Trace):
 
     def _rigid_shift(self, pose: Pose) -> Any:
         return ShiftBlock(pose.rot, pose.p)
-
-    def inside(self, g: int) -> Inside:
-        """How the hinges of an aggregate move."""
-        try:
-            return super().inside(g)
-        except ZeroDivisionError:
-            raise ClosureError(f"{undetermined(self.tree, g)} This is so in every state.") from None
 
     def _check_loops(self, g: int, margins: Sequence[Any]) -> None:
         code = status.loops(self.tree, g)
