@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.closed.assembly_search import opened, problem, widened
 from linkwise.errors import ClosureError, ModelError, ShapeError
+from tests.closed.linkages import bennett
 from tests.closed.random_loops import KINDS, LIGHT, looped, triangle
 
 
@@ -19,10 +20,10 @@ def model(name: str) -> lw.Mechanism:
         return looped(3, ("spherical", "pin", "planar"), n=7, hinges=LIGHT)[0]
     if name == "couplings":
         return looped(4, ("spherical",), n=8, couplings=2, hinges=("pin", "prismatic"))[0]
-    return getattr(lw.models, name)()
+    return bennett() if name == "bennett" else getattr(lw.models, name)()
 
 
-MODELS = ("four_bar", "stewart", "dual_arm", "nested", "couplings")
+MODELS = ("four_bar", "bennett", "stewart", "dual_arm", "nested", "couplings")
 
 
 @pytest.mark.parametrize("name", MODELS)

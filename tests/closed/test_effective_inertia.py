@@ -14,6 +14,7 @@ from tests.dense_kinematics import mass_matrix
 NODES = {
     "four_bar": "coupler_end",
     "peaucellier": "pen",
+    "bennett": "bar_2",
     "stewart": "centre",
     "dual_arm": "object",
     "nested": "body_7",

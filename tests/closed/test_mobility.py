@@ -10,13 +10,14 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Loop
-from tests.closed.linkages import LINKAGES, linkage, parallelogram
+from tests.closed.linkages import LINKAGES, linkage, parallelogram, rank_of
 from tests.closed.random_loops import looped, triangle
 
 COUNTS = {
     # nv, rows, rank, freedoms as the models' own descriptions say
     "four_bar": (3, 5, 2, 1),
     "peaucellier": (7, 15, 6, 1),
+    "bennett": (3, 5, 2, 1),
     "stewart": (24, 18, 18, 6),
     "dual_arm": (20, 12, 12, 8),
 }
@@ -76,6 +77,14 @@ def test_redundant_rows_are_said():
     assert repr(found) == "<Mobility of 'four_bar': 1 freedom, rank 2>"
 
 
+def test_a_linkage_that_is_redundant_only_where_it_is_closed():
+    """Bennett's bars have pins that are nowhere parallel: a step off, all rows are independent."""
+    mech, q = linkage("bennett")
+    assert lw.mobility(mech, q).redundancies == ("3 combinations of the rows of loop 'fourth'",)
+    off = mech.integrate(q, np.array([0.01, -0.02, 0.02]))
+    assert rank_of(lw.constraint_jacobian(mech, off)) == 3
+
+
 def test_a_loop_said_twice_is_redundant():
     mech, q = looped(6, ("spherical",), n=4, hinges=("spherical", "pin", "translation"))
     (loop,) = mech.loops
@@ -121,7 +130,7 @@ def test_rows_that_are_nearly_closed_are_not_counted_twice():
         lw.models.four_bar(),
         nodes=tuple(
             replace(node, pose=node.pose @ lw.Pose.rpy((1e-7, 0.0, 2e-7)))
-            if node.name == "coupler_end"
+            if node.name == "rocker_end"
             else node
             for node in lw.models.four_bar().nodes
         ),
