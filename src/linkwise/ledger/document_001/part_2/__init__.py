@@ -3,9 +3,11 @@
 from linkwise.ledger.document_001.part_2.algorithms import FIRST, SECOND, THIRD
 from linkwise.ledger.document_001.part_2.closed_chain import CLOSED_CHAIN
 from linkwise.ledger.document_001.part_2.contact_models import CONTACTS
+from linkwise.ledger.document_001.part_2.contact_rates import CONTACT_RATES
+from linkwise.ledger.document_001.part_2.free_arms import LOOPS
 from linkwise.ledger.document_001.part_2.general_algorithm import DERIVATION, GENERAL
 from linkwise.ledger.document_001.part_2.loose_grasps import GATHERED, LOOSE
-from linkwise.ledger.document_001.part_2.overview import LOOPS, OPERATORS
+from linkwise.ledger.document_001.part_2.overview import OPERATORS
 from linkwise.ledger.document_001.part_2.problem import ARMS, OBJECT
 from linkwise.ledger.document_001.part_2.recursive import STEPS
 from linkwise.ledger.document_001.part_2.solution import SOLUTION
@@ -17,7 +19,7 @@ ENTRIES: tuple[Entry, ...] = (
     *(*DERIVATION, *GENERAL),
     *(*OPERATORS, *LOOPS),
     *(*STEPS, *FIRST, *SECOND, *THIRD),
-    *(*CONTACTS, *LOOSE, *GATHERED),
+    *(*CONTACTS, *LOOSE, *GATHERED, *CONTACT_RATES),
 )
 
 
