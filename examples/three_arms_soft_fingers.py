@@ -185,7 +185,7 @@ def draw(
     margins = lw.grasp_margins(cell.grasp, forces)
     over_time, in_cone = panels  # type: ignore[misc]
     for i, name in enumerate(cell.grasp.names):
-        style = {"color": colors[i]} if colors else {}
+        style = {"color": colors[i] if colors else f"C{i}"}
         push = forces[:, i, 5]
         across = CONTACT.friction * push - margins.of(name, "slip")
         over_time.plot(motion.t, margins.of(name, "slip"), label=name, lw=1.6, **style)

@@ -115,8 +115,9 @@ def force_space(
     internal = (right[rank:] @ S).reshape(-1, len(grasp), 6)
     # Left null vectors y: y* W (S A)* = 0, so the velocity W y does no work on any force.
     lost = left[:, rank:].T * weights
-    norms = np.linalg.norm(lost, axis=1, keepdims=True)
-    return ForceSpace(rank, internal, lost / norms, values, length)
+    largest = np.take_along_axis(lost, np.abs(lost).argmax(axis=1)[:, None], axis=1)
+    lost = lost / np.linalg.norm(lost, axis=1, keepdims=True) * np.sign(largest)
+    return ForceSpace(rank, internal, lost, values, length)
 
 
 def internal_forces(

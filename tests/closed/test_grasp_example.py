@@ -1,0 +1,14 @@
+"""The example runs; its assertions count."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+FILE = Path(__file__).parents[2] / "examples" / "three_arms_soft_fingers.py"
+
+
+def test_three_arms_until_one_slips(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [str(FILE)])
+    runpy.run_path(str(FILE), run_name="__main__")
+    assert "'grasp_1 slips' at 1.4911" in capsys.readouterr().out
