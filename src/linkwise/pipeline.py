@@ -259,6 +259,11 @@ def compile(
         from linkwise.sweeps.embedded_expression import with_rotors
 
         expr = with_rotors(expr, mech)
+        if target in ("c", "cuda"):
+            raise ExpressionError(
+                f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
+                "in; for aggregate bodies there are 'cpu' and 'numpy'."
+            )
     recipe = Recipe(expr, cast("Any", mech), nodes, parameters, *options)
     match target:
         case "cpu":

@@ -112,6 +112,8 @@ def test_what_has_no_meaning_is_refused() -> None:
         lw.compile(mass, e, rows=[0])
     with pytest.raises(ExpressionError, match=r"only 'gravity'"):
         lw.compile(mass, e, parameters=("inertia",))
+    with pytest.raises(ExpressionError, match=r"there are 'cpu' and 'numpy'"):
+        lw.compile(mass, e, target="c")
     with pytest.raises(LoweringError, match=r"aggregate bodies"):
         lw.compile(A_V @ v, e)
     with pytest.raises(ModelError, match=r"single bodies|embedded\.mech|attribute mech"):
