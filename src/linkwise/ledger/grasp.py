@@ -32,7 +32,7 @@ from linkwise.spatial.rotation import random_rotation, skew, unskew
 from linkwise.spatial.vector import blocks, cross, six
 
 Contact: TypeAlias = Literal["rigid", "edge", "soft", "ball"]
-"""A contact that leaves 0, 1, 2 or 3 turns: the cases 1, 3 and 2 of Appendix A come last."""
+"""A contact that leaves 0, 1, 2 or 3 turns; the last three are cases 1, 3, 2 of JPL 88-11-II, A."""
 
 PICK = B @ rot_W.T
 """B of the document: tips in the axes of the world."""
@@ -82,8 +82,8 @@ class Grasp(Case):
         self.h = [_axes(kind, rot) for kind, rot in zip(contacts, axes, strict=True)]
         self.W: list[Array] = [rng.standard_normal(x.shape[1]) for x in self.h]
         moves = self._velocities()
-        self.pace = 0.7 / float(np.abs(moves).max())
-        self.v, self.W = self.pace * moves, [self.pace * W for W in self.W]
+        pace = 0.7 / float(np.abs(moves).max())  # no joint faster than this
+        self.v, self.W = pace * moves, [pace * W for W in self.W]
         self.T = self._moments(rng)
         self.dense.values["tau"] = self.T
 

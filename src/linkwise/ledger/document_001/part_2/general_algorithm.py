@@ -12,7 +12,7 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_000.inversion import smoother_loop, whitening_loop
-from linkwise.ledger.document_000.newton_euler import newton_euler
+from linkwise.ledger.document_000.newton_euler import link_accelerations, newton_euler
 from linkwise.ledger.document_001.operators import diagonal
 from linkwise.ledger.document_001.part_2.closed_chain import smaller, tip_accelerations
 from linkwise.ledger.document_001.part_2.closed_chain import whole as whole_system
@@ -21,6 +21,7 @@ from linkwise.ledger.document_001.part_2.solution import finds
 from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.ledger.grasp import Grasp, planar, rank, rigid, solved, when_rigid
 from linkwise.ledger.literal import split
+from linkwise.ledger.recursion import at_tip
 from linkwise.spatial.array import Array
 
 Solver: TypeAlias = Callable[[Grasp, Array], Array]
@@ -98,8 +99,14 @@ def _free(g: Grasp) -> float:
 
 
 def _free_tips(g: Grasp) -> float:
-    """Against the loops of α(k) of each arm by itself, moved to its tip."""
-    return max(_free(g), apart(by_loops(g, g.T - g.coriolis), free(g)))
+    """Against the loop of α(k) on each arm by itself, moved to its tip."""
+    errors: list[float] = []
+    for i, arm in enumerate(alone(g)):
+        alpha, (tip, shift) = link_accelerations(arm, free(g)[g.arm_of(i)]), at_tip(arm)
+        turned = (shift.T @ alpha[tip]).reshape(2, 3) @ arm.mech.pose(arm.q, arm.node).rot.T
+        own = slice(6 * i, 6 * i + 6)
+        errors.append(apart(turned.ravel() + g.tip_bias[own], free_tips(g)[own]))
+    return max(errors)
 
 
 def _tip_correction(g: Grasp) -> float:
