@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -176,10 +177,17 @@ def test_watch_names_every_limit():
     assert not lw.grasp_watch(held(gripper(lw.Locked()), contact("rigid")))
 
 
-def soft_arms(seed: int = 0):
-    """Three arms hold an object with soft fingers, in motion."""
-    mech = lw.models.multi_arm(3, arm="puma560", grasp=lw.SoftFinger())
-    grasp = lw.Grasp.of(mech, contact("soft_finger"))
+@functools.cache
+def arms(name: str) -> tuple[lw.Mechanism, lw.Grasp]:
+    """Three arms hold an object; made once, with its kernels."""
+    one = contact(name)
+    mech = lw.models.multi_arm(3, arm="puma560", grasp=one.hinge)
+    return mech, lw.Grasp.of(mech, one)
+
+
+def soft_arms(seed: int = 0, name: str = "soft_finger"):
+    """In motion, under random joint forces."""
+    mech, grasp = arms(name)
     q = mech.neutral()
     rng = np.random.default_rng(seed)
     J = lw.constraint_jacobian(mech, q)
@@ -264,7 +272,7 @@ def test_effort_of_contact_forces():
 
 def test_least_effort_with_limits():
     pytest.importorskip("scipy")
-    mech = lw.models.multi_arm(3, arm="puma560", grasp=lw.SoftFinger())
+    mech, _ = arms("soft_finger")
     grasp = lw.Grasp.of(mech, contact("soft_finger", friction=0.6))
     q = mech.neutral()
     effort = lw.grasp_effort(grasp, q)
@@ -298,6 +306,40 @@ def test_least_effort_with_limits():
     assert not refused.feasible
     assert "joints would have to give" in refused.reason
     assert "arm_" in refused.reason
+
+
+def test_the_algorithms_of_the_source_give_the_same_forces():
+    """RCCFD2 and the general solution for loose grasps (b.9), by the operators of the arms."""
+    mech, grasp, q, v, tau = soft_arms(4)
+    tau[mech.v_slice("object")] = 0.0
+    f = lw.contact_forces(grasp, q, v, tau)
+    for method in ("CCFD", "RCCFD2"):
+        other = lw.multi_arm_dynamics(mech, q, v, tau, method=method, target="numpy")
+        np.testing.assert_allclose(other.contact_forces, f, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["soft_finger", "frictionless"])
+def test_acceleration_terms_of_the_new_hinges(name):
+    """γ = J̇_c v by differences of J_c along the motion."""
+    mech, _, q, v, _ = soft_arms(5, name)
+    h = 1e-4
+
+    def rows(t):
+        return lw.constraint_jacobian(mech, mech.integrate(q, v, t)) @ v
+
+    slope = (8 * (rows(h) - rows(-h)) - (rows(2 * h) - rows(-2 * h))) / (12 * h)
+    np.testing.assert_allclose(lw.constraint_bias(mech, q, v), slope, atol=1e-9)
+
+
+def test_a_soft_grasp_is_put_together():
+    """From a configuration nearby; the twist is no error of position, so none is asked for."""
+    mech, _ = arms("soft_finger")
+    rng = np.random.default_rng(6)
+    off = mech.integrate(mech.neutral(), 0.05 * rng.standard_normal(mech.nv))
+    assert np.abs(lw.constraint_error(mech, off)).max() > 1e-3
+    closed = lw.assemble(mech, off).q
+    np.testing.assert_allclose(lw.constraint_error(mech, closed), 0.0, atol=1e-12)
+    np.testing.assert_allclose(lw.loop_errors(mech, off)[:, :3], 0.0, atol=1e-12)
 
 
 def test_objects_that_are_not_free():

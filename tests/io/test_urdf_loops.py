@@ -16,9 +16,11 @@ from linkwise.model.hinges import (
     Locked,
     Pin,
     Planar,
+    PointOnPlane,
     Prismatic,
     RollingBall,
     Screws,
+    SoftFinger,
     Spherical,
     Translation,
     Universal,
@@ -135,6 +137,8 @@ LOOP_HINGES: list[Hinge] = [
     Spherical(),
     Translation(),
     RollingBall(0.25),
+    SoftFinger((0.6, 0, 0.8)),
+    PointOnPlane(0.1, (0, 0.6, 0.8)),
     Screws(((0, 0, 1, 0.1, 0, 0), (0, 0, 0, 0, 1, 0))),
 ]
 

@@ -12,7 +12,9 @@ frame on either link and the axes in the first frame:
 The pose of frame 2 in frame 1 is any that a joint of that type allows. Types, with what they
 take: fixed, revolute (axis), prismatic (axis), cylindrical (axis), planar (axis, the normal),
 helical (axis, and `pitch` in m/rad), universal (two axes), gimbal (three axes), spherical,
-translation, floating, rolling_ball (`radius`), screws (`<screw value>` of six numbers each).
+translation, floating, rolling_ball (`radius`), screws (`<screw value>` of six numbers each),
+soft_finger (axis: the normal, fixed in the second frame), point_on_plane (axis: the normal, fixed
+in the first; and `height`).
 `<limit>`, `<dynamics>` and `<linkwise:spring>` are as in a joint, and a `<transmission>` may name
 it: a hinge with a rotor then gets a link of its own (see `Builder.loop`).
 
@@ -50,9 +52,11 @@ from linkwise.model.hinges import (
     Locked,
     Pin,
     Planar,
+    PointOnPlane,
     Prismatic,
     RollingBall,
     Screws,
+    SoftFinger,
     Spherical,
     Translation,
     Universal,
@@ -64,7 +68,11 @@ TAGS: Final = ("loop_joint", "constraint", "drake:ball_constraint")
 """Elements that close a loop."""
 
 _AXES: Final = {"universal": 2, "gimbal": 3} | dict.fromkeys(
-    ("revolute", "continuous", "prismatic", "cylindrical", "planar", "helical"), 1
+    (
+        *("revolute", "continuous", "prismatic", "cylindrical", "planar", "helical"),
+        *("soft_finger", "point_on_plane"),
+    ),
+    1,
 )
 _TYPES: Final = (*_AXES, "fixed", "spherical", "translation", "floating", "rolling_ball", "screws")
 
@@ -113,7 +121,7 @@ def read_loop(
     else:
         many = {"link1", "link2", "axis", "screw"}
         once = {"limit", "dynamics", "linkwise:spring"}
-        known = {"name", "type", "pitch", "radius"}
+        known = {"name", "type", "pitch", "radius", "height"}
         report_unknown(element, known, once, reporter, many, affects="motion")
         links = [child for child in element.children if child.tag in ("link1", "link2")]
         if len(links) != 2:
@@ -198,6 +206,8 @@ def _read_hinge(element: Element, kind: str, axes: list[tuple[float, float, floa
             return Gimbal((axes[0], axes[1], axes[2]))
         if kind == "helical":
             return Helical(axes[0], number(element, "pitch"))
+        if kind == "point_on_plane":
+            return PointOnPlane(number(element, "height", 0.0), axes[0])
         if kind == "rolling_ball":
             return RollingBall(number(element, "radius"))
         if kind == "screws":
@@ -205,6 +215,7 @@ def _read_hinge(element: Element, kind: str, axes: list[tuple[float, float, floa
             return Screws(tuple(rows))
         if wanted == 1:
             one = {"prismatic": Prismatic, "cylindrical": Cylindrical, "planar": Planar}
+            one |= {"soft_finger": SoftFinger}
             return one.get(kind, Pin)(axes[0])
         none = {"fixed": Locked, "spherical": Spherical, "translation": Translation}
         return none.get(kind, Free)()
@@ -235,6 +246,10 @@ def _written_hinge(hinge: Hinge) -> tuple[str, dict[str, str], list[Element]] | 
             return "gimbal", {}, axis(*hinge.axes)
         case Screws():
             return "screws", {}, [make("screw", {"value": row(r)}) for r in hinge.rows]
+        case SoftFinger():
+            return "soft_finger", {}, axis(hinge.normal)
+        case PointOnPlane():
+            return "point_on_plane", {"height": digits(hinge.height)}, axis(hinge.normal)
         case RollingBall():
             return "rolling_ball", {"radius": digits(hinge.radius)}, []
         case Locked():
