@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.closed.motion import rk4_step
+from linkwise.closed.motion.step import free_held
 from linkwise.errors import ClosureError, ModelError
 
 
@@ -67,6 +68,17 @@ def test_a_step_is_the_classical_method_for_plain_coordinates():
     k4 = slope(0.2 + h, y + h * k3)
     y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     np.testing.assert_allclose(np.concatenate(rk4_step(mech, f, 0.2, q, v, h)), y, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 9e-5, 1.1e-4, 0.1, 3.0])
+def test_a_free_hinge_in_plain_numbers(size):
+    hinge, rng = lw.Free(), np.random.default_rng(3)
+    for _ in range(5):
+        q = hinge.random(rng, np.full(7, -np.inf), np.full(7, np.inf))
+        v = rng.standard_normal(6)
+        np.testing.assert_allclose(
+            free_held(q, v, size), hinge.integrate(q, v, size), rtol=0.0, atol=4e-15
+        )
 
 
 # ----------------------------------------------------------------------------------- loops are kept

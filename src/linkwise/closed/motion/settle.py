@@ -18,6 +18,7 @@ import numpy as np
 
 from linkwise.closed.closure import constraint_jacobian
 from linkwise.closed.motion.gap import Gap
+from linkwise.closed.motion.step import velocities_held
 from linkwise.closed.projection import CLOSED, project_position, project_velocity
 from linkwise.dynamics import mass_matrix_inverse
 from linkwise.model.mechanism import Mechanism
@@ -52,10 +53,11 @@ def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Ar
     J = constraint_jacobian(mech, q)
     back = mass_matrix_inverse(mech, q) @ J.T
     G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True)
+    move = velocities_held(mech)
     for _ in range(4):
         if gap.size <= CLOSED:
             break
-        q = mech.integrate(q, -(G @ gap.rows))
+        q = move(q, G @ gap.rows, -1.0)
         gap = Gap(mech, q)
     else:
         return None
