@@ -45,7 +45,7 @@ def forward_dynamics(
 
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
     Nor are loops and couplings, the mimic joints of a URDF among them: each hinge moves by itself
-    here. `lw.constrained_forward_dynamics` holds them.
+    here. `lw.constrained_forward_dynamics` holds them, and `lw.embed` builds them in.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
