@@ -247,7 +247,7 @@ def page(rows: dict[str, Row], duration: float) -> str:
         cells = [f"`{name}()`", str(r["words"]), f"{r['rows']}, {r['rank']}"]
         cells += [f"{int(r['nv']) - int(r['rank'])}", f"{r['missed']:.2f}", f"{r['step']} s"]
         out.append(_line(cells))
-    head = ["mechanism", "loop error", "one step adds", "|J_c v|", "largest kinetic energy"]
+    head = ["mechanism", "loop error", "one step adds", "J_c v", "largest kinetic energy"]
     head += ["energy drift", "relative"]
     out += ["", _RUNS.format(duration=duration), _line(head), "| --- " * len(head) + "|"]
     for name, r in long.items():
@@ -262,8 +262,8 @@ def page(rows: dict[str, Row], duration: float) -> str:
         found = [rows[f"{name} {way} {SHORT:g}"] for way in ways]
         cells = [f"`{name}()`", *(f"{r['distance']:.1e} m" for r in found)]
         out.append(_line([*cells, *(f"{r['relative']:.1e}" for r in found)]))
-    return "\n".join([*out, "", _HANDOVER.format(**{k.replace(" ", "_"): v for k, v in
-                                                   rows["handover"].items()})])  # fmt: skip
+    passed = {key.replace(" ", "_"): value for key, value in rows["handover"].items()}
+    return "\n".join([*out, "", _HANDOVER.format(**passed), _TRACKING])
 
 
 def _line(cells: list[str]) -> str:
@@ -281,9 +281,10 @@ of any run is {worst:.1e} m. The page is written by `tools/closed_chain_runs.py`
 
 _RUNS = """\
 Over {duration:g} s, with projection after every step. The loop error is the largest distance at any
-loop after any step; what one step adds is the same before the projection. The energy, with that of
-the springs, is compared with its value at the beginning, in joules and as a part of the largest
-kinetic energy; it is the error of the fourth-order steps, and falls with their fourth power.
+loop after any step; what one step adds is the same before the projection; J_c v is what is left of
+velocities that pull loops apart [m/s or rad/s]. The energy, with that of the springs, is compared
+with its value at the beginning, in joules and as a part of the largest kinetic energy; it is the
+error of the fourth-order steps, and falls with the fourth power of their length.
 """
 
 _WAYS = """\
@@ -305,6 +306,16 @@ jumps, and `lw.project_velocity` gives the velocities after the impact. With ste
 | --- | --- | --- |
 | angular momentum about the world's origin | {of_angular:.3g} kg m²/s | {angular:.1e} kg m²/s |
 | linear momentum | {of_linear:.3g} kg m/s | {linear:.1e} kg m/s |
+"""
+
+_TRACKING = """\
+## Following a path
+
+`examples/stewart_tracking.py` leads a Stewart platform round a circle while it leans outwards, with
+`lw.constrained_inverse_dynamics` for the forces of its six motors, which are held for 5 ms each. As
+modelled, and with a load of 6 kg that the controller does not know of:
+
+![A Stewart platform on its path, its errors and its forces](_static/stewart_tracking.png)
 """
 
 
