@@ -232,7 +232,7 @@ def undetermined(tree: Embedded, g: int) -> str:
     free = ", ".join(names[group.velocities[i]] for i in group.independent[:6]) or "none"
     loops = ", ".join(repr(loop.name) for loop in group.loops[:4])
     return (
-        f"the independent velocities ({free}) do not determine the others ({bound}) by the loops "
-        f"{loops} in this state, or hardly: it is singular for them. Embed with other independent "
-        "velocities here: lw.embed(mech, independent=...)"
+        f"the independent velocities ({free}) do not determine the others ({bound}) through loops "
+        f"{loops}, or hardly do: in this state the choice is singular. Embed with others: "
+        "lw.embed(mech, independent=...)"
     )
