@@ -163,3 +163,5 @@ def test_impossible_questions():
         lw.load_distribution(block("point"), np.zeros(6), objective="speed")
     with pytest.raises(ModelError, match="no effort was given"):
         lw.load_distribution(block("point"), np.zeros(6), objective="effort")
+    with pytest.raises(ModelError, match="most is 0"):
+        lw.load_distribution(block("point"), np.zeros(6), most=0)

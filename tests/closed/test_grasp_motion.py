@@ -351,3 +351,19 @@ def test_objects_that_are_not_free():
     grasp = lw.Grasp.of(b.build(), contact("point"))
     with pytest.raises(lw.ModelError, match="'door' is joined to 'world' by a hinge 'pin z'"):
         lw.needed_wrench(grasp, grasp.mech.neutral())
+
+
+def test_a_hand_against_a_wall():
+    """The object may be the ground: efforts are there, a motion of it is not."""
+    b = lw.Builder("wall", gravity=(0, 0, 0))
+    b.body("finger", hinge=lw.Prismatic((1, 0, 0)), inertia=lw.SpatialInertia.point(1.0))
+    b.node("tip", "finger", frame((1, 0, 0), (0.1, 0, 0)))
+    b.node("spot", "world", frame((1, 0, 0), (0.1, 0, 0)))
+    b.loop("push", "tip", "spot", lw.Spherical())
+    mech = b.build()
+    grasp = lw.Grasp.of(mech, contact("point"))
+    f = lw.contact_forces(grasp, mech.neutral(), np.zeros(1), np.array([3.0]))
+    np.testing.assert_allclose(f, [[0, 0, 0, 0, 0, 3.0]], atol=1e-12)
+    np.testing.assert_allclose(lw.grasp_effort(grasp, mech.neutral()).of(f), [3.0], atol=1e-12)
+    with pytest.raises(lw.ModelError, match="on the ground"):
+        lw.needed_wrench(grasp, mech.neutral())

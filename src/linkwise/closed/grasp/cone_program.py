@@ -30,8 +30,8 @@ from linkwise.spatial.array import Array
 TOLERANCE = 1e-9
 """By how much of the forces' size a limit may be missed."""
 
-ACCURATE = 1e-7
-"""How far a largest margin may be from the best, as a part of the forces' size."""
+ACCURATE = 1e-6
+"""What linear programs may miss, as a part of the forces' size: HiGHS keeps rows to 1e-7."""
 
 MOST_ROUNDS = 200
 """Of adding tangents, before the best so far is taken."""
@@ -142,6 +142,7 @@ class ConeProgram:
         The cones have to have room (`largest_margin`).
         """
         lam, overload = np.zeros(self.count), np.inf
+        asked = reserve + ACCURATE * self.size  # a little more, so that it is kept indeed
         for _ in range(MOST_ROUNDS):
             rows, offsets = self._tangents()
             above = np.concatenate(
@@ -151,11 +152,11 @@ class ConeProgram:
                     np.concatenate([-rows, np.zeros((len(rows), 1))], axis=1),
                 ]
             )
-            found = self._linear(above, np.concatenate([-start, start, offsets - reserve]), None)
+            found = self._linear(above, np.concatenate([-start, start, offsets - asked]), None)
             if found is None:
                 break
             lam, overload = found[:-1], float(found[-1])
-            if self.margin(lam) >= reserve - TOLERANCE * self.size or not self._cut(lam, reserve):
+            if self.margin(lam) >= reserve or not self._cut(lam, asked):
                 break
         return lam, overload
 

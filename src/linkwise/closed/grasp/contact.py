@@ -27,6 +27,7 @@ and for the soft finger, by the elliptic law, slip and twist together: |f_t|² +
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -166,11 +167,7 @@ class Contact:
     @property
     def axes(self) -> Array:
         """Two tangents and the normal as rows (3, 3); the first is the axis of an edge."""
-        normal = np.array(self.normal)
-        if self.kind == "edge":
-            axis = np.array(self.axis)
-            return np.stack([axis, cross(normal, axis), normal])
-        return aligning(np.array([0.0, 0.0, 1.0]), normal).T
+        return _axes(self.normal, self.axis if self.kind == "edge" else None)
 
     def margins(self, forces: Array) -> Array:
         """How far a force is from each of `LIMITS`, in newtons.
@@ -235,6 +232,14 @@ class Contact:
             if size > 0.0:
                 out[3, :3] -= (moment[0] * rows[0] + moment[1] * rows[1]) / (size * self.tip_arm)
         return out
+
+
+@lru_cache(maxsize=256)
+def _axes(normal: tuple[float, ...], axis: tuple[float, ...] | None) -> Array:
+    n = np.array(normal)
+    if axis is not None:
+        return frozen(np.stack([np.array(axis), cross(n, np.array(axis)), n]))
+    return frozen(np.array(aligning(np.array([0.0, 0.0, 1.0]), n).T))
 
 
 def _word(what: str, value: object, known: tuple[str, ...]) -> None:

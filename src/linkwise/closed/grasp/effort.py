@@ -10,6 +10,7 @@ from linkwise.closed.closure import relative_poses
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.dynamics import inverse_dynamics, jacobian
 from linkwise.errors import ModelError
+from linkwise.model.body import WORLD
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -69,7 +70,8 @@ def grasp_effort(
         columns.append(J_a[i].T @ X_AO.shift)
     whole = np.concatenate(columns, axis=1)
     own = np.ones(mech.nv, dtype=bool)
-    own[mech.v_slice(grasp.body)] = False  # of the object: nothing drives it
+    if grasp.body != WORLD:
+        own[mech.v_slice(grasp.body)] = False  # of the object: nothing drives it
     names = tuple(np.array(mech.velocity_names)[own].tolist())
     return GraspEffort(names, whole[own], tau[own], mech.effort_limit[own])
 
@@ -95,6 +97,11 @@ def needed_wrench(
     """
     mech, _, tau = _motion(grasp, q, v, vdot, "needed_wrench")
     assert grasp.body is not None
+    if grasp.body == WORLD:
+        raise ModelError(
+            f"contacts of {mech.name!r} are on the ground, which no force moves; what it takes to "
+            "move it was asked for."
+        )
     body = mech.body(grasp.body)
     if not isinstance(body.hinge, Free):
         raise ModelError(

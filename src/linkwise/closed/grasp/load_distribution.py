@@ -102,6 +102,8 @@ def load_distribution(
         MissingExtraError: SciPy is not installed.
     """
     _check(objective, effort)
+    if not 0.0 < most < np.inf:
+        raise ModelError(f"most is {most}; the largest normal force must be positive [N].")
     w = constant(wrench, (6,), "wanted wrench")
     S, space = grasp.passed, force_space(grasp, point, length=length)
     G = (S @ grasp_map(grasp, point)).T
