@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.model import closure
 from linkwise.spatial import quaternion
 from tests.closed.grasps import contact, frame
 
@@ -367,3 +368,37 @@ def test_a_hand_against_a_wall():
     np.testing.assert_allclose(lw.grasp_effort(grasp, mech.neutral()).of(f), [3.0], atol=1e-12)
     with pytest.raises(lw.ModelError, match="on the ground"):
         lw.needed_wrench(grasp, mech.neutral())
+
+
+@pytest.mark.parametrize(
+    "hinge", [lw.PointOnPlane(0.2, (1, 2, -0.5)), lw.PointOnPlane(0.1).reversed()]
+)
+def test_what_a_sliding_contact_blocks(hinge):
+    """The formulas in the pose, against the hinge's own coordinates: S H* = 0, rate -S Ḣ* W."""
+    rng = np.random.default_rng(1)
+    free = np.full(hinge.nq, np.inf)
+    for _ in range(20):
+        q, W = hinge.random(rng, -free, free), rng.standard_normal(5)
+        H = hinge.hinge_map(q)
+        found = closure.blocked(hinge, hinge.pose(q), H.T @ W)
+        np.testing.assert_allclose(np.linalg.norm(found.S), 1.0, atol=1e-14)
+        np.testing.assert_allclose(found.S @ H.T, 0.0, atol=1e-14)
+        np.testing.assert_allclose(found.rate, -found.S @ hinge.bias(q, W), atol=1e-13)
+
+
+def test_contacts_of_different_kinds():
+    """A point on one side, a soft finger on the other: the soft one alone resists a twist."""
+    b = lw.Builder("mixed", gravity=(0, 0, 0))
+    b.body("block", hinge=lw.Free(), inertia=lw.SpatialInertia.solid_box(MASS, (0.1, 0.06, 0.08)))
+    kinds = {"left": contact("point"), "right": contact("soft_finger")}
+    for name, x in (("left", -0.05), ("right", 0.05)):
+        b.node(f"{name} tip", "world", frame((-x, 0, 0), (x, 0, 0)))
+        b.node(f"{name} face", "block", frame((-x, 0, 0), (x, 0, 0)))
+        b.loop(name, f"{name} tip", f"{name} face", kinds[name].hinge)
+    mech = b.build()
+    grasp = lw.Grasp.of(mech, kinds)
+    f = lw.contact_forces(grasp, mech.neutral(), np.zeros(6), np.array([0.1, 0, 0, 0, 0, -2.0]))
+    np.testing.assert_allclose(f[0, :3], 0.0, atol=1e-12)
+    assert f[1, 2] == pytest.approx(0.1)  # its normal is -x
+    for i, one in enumerate(grasp.contacts.values()):
+        np.testing.assert_allclose(one.pose.rot @ f[i, 3:], [0, 0, 1.0], atol=1e-12)

@@ -7,9 +7,9 @@ everything in b's axes at b's origin,
     S V_ab = 0,  S H* = 0                  and blocks the others, the rows of S
     S (α_b - T α_a) + S (V_ab × T V_a - Ḣ* W) = 0
 
-S is constant for most hinges: all but the universal one and those of one's own leave the same
-directions free in every position, as seen from b. A force λ along the rows of S acts on b as S* λ
-and on a as -T* S* λ.
+S is constant for most hinges: all but the universal one, the point on a plane and those of one's
+own leave the same directions free in every position, as seen from b. A force λ along the rows of S
+acts on b as S* λ and on a as -T* S* λ.
 
 A coupling q_d = f(q) asks that  N_d v - Σ f_j N_j v = 0  with the rows N of q̇ = N v.
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling, Loop
-from linkwise.model.hinges import Hinge, Universal
+from linkwise.model.hinges import Hinge, PointOnPlane, Universal
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
@@ -101,9 +101,17 @@ def universal_axes(hinge: Hinge) -> tuple[Array, Array] | None:
     return (second, first) if back else (first, second)
 
 
+def plane_normal(hinge: Hinge) -> tuple[Array, bool] | None:
+    """The normal of a plane on which a point slides, and whether the plane is b's."""
+    back = isinstance(hinge, Reversed)
+    inner = hinge.hinge if isinstance(hinge, Reversed) else hinge
+    return (np.array(inner.normal), back) if isinstance(inner, PointOnPlane) else None
+
+
 def is_traceable(loop: Loop) -> bool:
     """Whether S is a formula in the pose; otherwise it comes from the hinge's coordinates."""
-    return constant_directions(loop.hinge) is not None or universal_axes(loop.hinge) is not None
+    known = constant_directions(loop.hinge), universal_axes(loop.hinge), plane_normal(loop.hinge)
+    return any(x is not None for x in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,9 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
         return Blocked(S, np.zeros(len(S)))
     if axes is not None:
         return _blocked_by_universal(X_ab, V_ab, *axes)
+    plane = plane_normal(hinge)
+    if plane is not None:
+        return _blocked_by_plane(X_ab, V_ab, *plane)
     lead = np.shape(V_ab)[:-1]
     found = [_blocked_at(hinge, one_of(X_ab, i), V_ab[i]) for i in np.ndindex(*lead)]
     S = np.reshape([x.S for x in found], (*lead, 6 - hinge.nv, 6))
@@ -155,6 +166,25 @@ def _blocked_by_universal(X_ab: Pose, V_ab: Array, first: Array, second: Array) 
         np.concatenate([turn, slides], axis=-2),
         np.concatenate([rate, np.zeros((*s.shape[:-1], 3))], axis=-1),
     )
+
+
+def _blocked_by_plane(X_ab: Pose, V_ab: Array, normal: Array, back: bool) -> Blocked:
+    """The way along the normal n of a plane, at the point that slides on it.
+
+    On b, at p, where a's origin is:    n·(v + ω × p) = 0,  ṗ = -(v + ω × p),  rate n·(ω × ṗ)
+    On a, the point being b's origin:   n·v = 0 with ṅ = n × ω in b's axes,    rate (n × ω)·v
+    """
+    turn, w, v = np.swapaxes(X_ab.rot, -1, -2), V_ab[..., :3], V_ab[..., 3:]
+    if not back:
+        n = (turn @ normal[:, None])[..., 0]
+        rate = (cross(n, w) * v).sum(axis=-1)[..., None]
+        return Blocked(six(0.0 * n, n)[..., None, :], rate)
+    p = -(turn @ X_ab.p[..., None])[..., 0]
+    arm = cross(p, normal)
+    length = np.sqrt((arm * arm).sum(axis=-1) + 1.0)[..., None]
+    slide = v + cross(w, p)
+    rate = -(normal * cross(w, slide)).sum(axis=-1)[..., None] / length
+    return Blocked(six(arm / length, normal / length)[..., None, :], rate)
 
 
 def one_of(pose: Pose, index: tuple[int, ...]) -> Pose:
