@@ -1,8 +1,7 @@
 """Constraint embedding against the whole system solved densely; kernels and the interpreter.
 
 Tolerances are relative to the largest entry. Dense references solve a system with condition up to
-1e6 here, and normal equations square that of the loops, which is below 1e2: 1e-9 leaves room for
-both, and any term left out shows up at 1e-3 or more.
+1e6 here, so that 1e-9 leaves room for them; any term left out shows up at 1e-3 or more.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_near_a_singular_state_results_are_still_right() -> None:
     speed = lw.full_velocity(crank, q, [1.0])[m.v_slice("slider")][0]
     assert abs(speed) < 1e-2
     wanted = float(lw.mass_matrix(crank, q)[0, 0]) / speed**2
-    assert float(lw.mass_matrix(slider, q)[0, 0]) == pytest.approx(wanted, rel=1e-8)
+    assert float(lw.mass_matrix(slider, q)[0, 0]) == pytest.approx(wanted, rel=1e-11)
 
 
 def test_embed_refuses() -> None:

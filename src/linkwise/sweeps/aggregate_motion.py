@@ -5,9 +5,10 @@
 Couplings are followed one by one, each after those it needs: v_d = Σ f_j v_j. What they leave, w,
 is parted by the loops G w = 0 into independent and dependent velocities, G_i u + G_d w_d = 0, and
 
-    w_d = -(G_d* G_d)⁻¹ G_d* G_i u       ẇ_d = -(G_d* G_d)⁻¹ G_d* (G_i u̇ + γ)
+    w_d = -G_d⁺ G_i u                    ẇ_d = -G_d⁺ (G_i u̇ + γ)
 
-by normal equations, so that rows which say the same twice, as in a planar loop of pins, do no harm.
+by least squares (`orthogonal.py`), so that rows which say the same twice, as in a planar loop of
+pins, do no harm.
 Source: Jain 2012, constraint embedding; what loops and couplings ask for is in `model/closure.py`.
 """
 
@@ -28,11 +29,11 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_velocity
-from linkwise.sweeps.factored import Factored, factored
+from linkwise.sweeps.orthogonal import Orthogonal, orthogonal
 
-LOST = {8: 1e-10, 4: 1e-4}
-"""Least pivot of G_d* G_d, relative to the trace of G* G, by bytes of a number: the square of the
-angle between what a dependent velocity does to the loops and what the others do."""
+LOST = {8: 1e-14, 4: 1e-7}
+"""Least pivot of G_d, relative to the trace of G* G, by bytes of a number: the square of the angle
+between what a dependent velocity does to the loops and what the others do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +76,7 @@ class Inside:
         q: All coordinates (nq,).
         u: Independent velocities of the aggregate.
         shift_of: The shift of a pose.
-        check: Told the pivots of G_d* G_d, less the least that they may be.
+        check: Told the pivots of G_d, less the least that they may be.
         itemsize: Bytes of a number.
     """
 
@@ -111,8 +112,7 @@ class Inside:
         if not bound:
             return X_c[:, free]
         G = self._rows
-        ahead = self._normal @ (_star(G[:, bound]) @ G[:, free])
-        return X_c[:, free] - X_c[:, bound] @ ahead
+        return X_c[:, free] - X_c[:, bound] @ self._parted.solve(G[:, free])
 
     @cached_property
     def v(self) -> Array:
@@ -188,11 +188,11 @@ class Inside:
         return np.concatenate(parts) @ self._followed
 
     @cached_property
-    def _normal(self) -> Factored:
-        """(G_d* G_d)⁻¹, by its factors."""
+    def _parted(self) -> Orthogonal:
+        """G_d, by its factors."""
         G = self._rows
         try:
-            found = factored(_gram(G[:, list(self.group.dependent)]))
+            found = orthogonal(G[:, list(self.group.dependent)])
         except ZeroDivisionError:
             raise ClosureError(f"{undetermined(self.tree, self.g)}.") from None
         chosen = [*self.group.independent, *self.group.dependent]
@@ -212,8 +212,7 @@ class Inside:
             return x_c
         bound = list(group.dependent)
         asked = np.concatenate([self._asked(i, x_c) for i in range(len(group.loops))])
-        ahead = self._normal @ (_star(self._rows[:, bound]) @ asked[:, None])
-        return x_c - (self._followed[:, bound] @ ahead)[:, 0]
+        return x_c - (self._followed[:, bound] @ self._parted.solve(asked[:, None]))[:, 0]
 
     @cached_property
     def _followed_bias(self) -> Array:
@@ -293,17 +292,3 @@ def composed(first: Pose, second: Pose) -> Pose:
 def leading(pose: Pose) -> Pose:
     """With the leading axis that formulas on graph nodes need."""
     return Pose(pose.rot[None], pose.p[None])
-
-
-def _star(matrix: Array) -> Array:
-    return np.swapaxes(matrix, -1, -2)
-
-
-def _gram(columns: Array) -> Array:
-    """A* A, its lower half the same objects as the upper one."""
-    n = columns.shape[1]
-    found = np.zeros((n, n), dtype=columns.dtype)
-    for i in range(n):
-        for j in range(i, n):
-            found[i, j] = found[j, i] = columns[:, i] @ columns[:, j]
-    return found

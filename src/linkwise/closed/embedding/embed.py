@@ -83,7 +83,7 @@ def _check_closed(mech: Mechanism, q: Array) -> None:
         raise ClosureError(
             f"the loops and couplings of {mech.name!r} do not hold where its velocities shall be "
             f"parted: {name} is off by {float(error.max()):.2g} rad or m. Give at=, a "
-            "configuration in which they do."
+            "configuration in which they do; lw.assemble finds one."
         )
 
 
