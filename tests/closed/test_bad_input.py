@@ -353,3 +353,37 @@ def test_a_tree_that_nothing_resists_is_named():
     mech = b.build()
     with pytest.raises(SingularHingeError, match="'light'"):
         lw.constrained_forward_dynamics(mech, *rest(mech))
+
+
+# ----------------------------------------------------------------------------------- any size
+
+
+def held_chain(size: float) -> tuple[lw.Mechanism, Array]:
+    """Three links on ball joints, welded to the ground at their end, of any size [m]."""
+    b = lw.Builder("chain", gravity=(0, 0, -9.81 * size))
+    solid = lw.SpatialInertia.solid_box(10.0 * size**3, size * np.array([0.1, 0.12, 0.4]))
+    parent = "world"
+    for name in ("one", "two", "three"):
+        at = (0, 0, 0) if parent == "world" else (0, 0, 0.4 * size)
+        inertia = solid.moved(lw.Pose.translation((0.02 * size, 0, 0.2 * size)))
+        b.body(name, parent, lw.Spherical(), inboard=at, inertia=inertia)
+        parent = name
+    b.node("end", "three", (0, 0, 0.4 * size))
+    q = b.build().random(3)
+    b.node("anchor", "world", b.build().pose(q, "end"))
+    b.loop("weld", "anchor", "end")
+    return b.build(), q
+
+
+def test_rank_does_not_depend_on_the_size_of_a_mechanism():
+    """Lengths times s, masses s³ and gravity s: the same angles, whether a millimetre or a mile."""
+    mech, q = held_chain(1.0)
+    state = q, np.zeros(9), np.zeros(9)
+    expected = lw.constrained_forward_dynamics(mech, *state)
+    assert np.abs(expected).max() > 1.0
+    for size in (1e-5, 1e4):
+        scaled, _ = held_chain(size)
+        vdot = lw.constrained_forward_dynamics(scaled, *state)
+        np.testing.assert_allclose(vdot, expected, atol=1e-9 * np.abs(expected).max())
+        rows = lw.constraint_jacobian(scaled, q) @ vdot / np.repeat([1.0, size], 3)
+        assert np.abs(rows).max() < 1e-9 * np.abs(expected).max()

@@ -12,6 +12,7 @@ from linkwise.closed.closure import (
     constraint_names,
     constraint_sizes,
 )
+from linkwise.closed.velocity_space import scale
 from linkwise.dynamics import forward_dynamics, mass_matrix_inverse
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
@@ -83,8 +84,19 @@ def _solved(
     J_c, bias = constraint_jacobian(mech, q), constraint_bias(mech, q, v)
     compliance = mass_matrix_inverse(mech, q) @ np.swapaxes(J_c, -1, -2)
     wanted = _checked_closing(mech, closing) - bias - _times(J_c, free)
-    solver = np.linalg.pinv(J_c @ compliance, rcond=TOLERANCE, hermitian=True)
-    lam = _times(np.asarray(solver, dtype=np.float64), wanted)
+    # Rows that turn and rows that move are compared in one unit, so that no size of a mechanism
+    # makes one kind look redundant: D Ω D with D = `scale(mech).rows`.
+    D = scale(mech).rows if len(mech.loops) + len(mech.couplings) else np.zeros(0)
+    omega = D[:, None] * (J_c @ compliance) * D
+    values, vectors = np.linalg.eigh(omega)
+    counts = values > TOLERANCE * values.max(axis=-1, initial=0.0, keepdims=True)
+    inverse = np.where(counts, 1.0 / np.where(counts, values, 1.0), 0.0)
+    inner = inverse * _times(np.swapaxes(vectors, -1, -2), D * wanted)
+    lam = D * _times(vectors, inner)
+    # Of all that do the same the least is in the range of J_c, which is that of D⁻¹ U_r.
+    span = np.where(counts[..., None, :], vectors / D[:, None], 0.0)
+    if not counts.all():
+        lam = _times(span, _times(np.asarray(np.linalg.pinv(span), dtype=np.float64), lam))
     return free + _times(compliance, lam), lam
 
 
