@@ -152,6 +152,22 @@ def test_the_slope_of_the_error_is_exact(name):
         assert abs((ahead - behind) / (2 * h) - slope[j]) < 1e-7 * max(1.0, np.abs(slope).max())
 
 
+def test_balls_are_put_where_they_are_needed():
+    """A ball that rolled around a square is elsewhere: rolling back straight does not close loops.
+
+    The weld leaves one place for the ball; steps along its rolling alone would miss it by the area
+    it went round.
+    """
+    mech, q = looped(2, ("locked",), n=2, hinges=("rolling_ball",), ground=True)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        q = mech.integrate(q, 0.3 * rng.standard_normal(mech.nv))
+    found = lw.assemble(mech, q, restarts=0)
+    assert found.converged
+    assert np.abs(lw.loop_errors(mech, found.q)).max() < 1e-12
+    mech.check_q(found.q)
+
+
 def test_batches_and_seeds():
     mech = model("four_bar")
     guesses = np.stack([mech.random(seed) for seed in range(5)])

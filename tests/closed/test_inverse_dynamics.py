@@ -43,16 +43,16 @@ def test_forces_balance_and_drive(name, drives):
     )
     assert (found.tau[undriven] == 0.0).all()
     assert found.freedoms == len(here)
+    few = drives == "too few"
+    assert found.rank == len(here) - few and found.achievable != few
+    assert found.squeezing == len(found.actuated) - found.rank
+    if name == "nested":  # the kernel of forward dynamics takes long to make
+        return
     back = lw.constrained_forward_dynamics(mech, q, v, found.tau)
     off = np.abs(back - vdot).max() / np.abs(vdot).max()
-    if drives == "too few":
-        assert found.rank == len(here) - 1 and not found.achievable and off > 1e-3
+    if few:
+        assert off > 1e-3
         return
-    assert (
-        found.rank == len(here)
-        and found.achievable
-        and found.squeezing == len(found.actuated) - len(here)
-    )
     # The reference solves with Ω, whose condition is the square of that of J_c.
     assert off < 1e-8
     lam = lw.constraint_forces(mech, q, v, found.tau)

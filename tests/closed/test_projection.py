@@ -18,7 +18,6 @@ CASES = {
     "bennett": 2,
     "stewart": 18,
     "dual arm": 12,
-    "three arms": 18,
     "nested": None,
     "couplings": None,
 }
@@ -32,7 +31,6 @@ def case(name: str) -> tuple[lw.Mechanism, np.ndarray]:
         "bennett": bennett,
         "stewart": lw.models.stewart,
         "dual arm": lw.models.dual_arm,
-        "three arms": lambda: lw.models.multi_arm(3, arm="puma560"),
     }
     if name == "nested":
         return looped(3, ("spherical", "pin", "planar"), n=7, hinges=LIGHT)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from linkwise.closed.assembly_search import Problem, Searches, problem, widened
 from linkwise.closed.closure import constraint_error, loop_errors
 from linkwise.closed.projection import CLOSED, ROUNDED
+from linkwise.closed.velocity_space import holonomic
 from linkwise.dynamics.inverse_kinematics.limits import SLACK
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ClosureError, ModelError, ShapeError
@@ -120,9 +121,11 @@ def assemble(
     redundant constraints, and downhill always.
 
     The search begins at the guess; what it finds is near it in general. Where it ends with open
-    loops, it begins again at random positions within the limits. A mechanism that cannot be put
-    together is no error: `converged` tells, and `message` says which loop stays open by how much;
-    `lw.assemble(...).required()` gives q or raises.
+    loops, it begins again at random positions within the limits. Balls that roll are put where they
+    are needed on their planes: which way they could get there is not asked.
+
+    A mechanism that cannot be put together is no error: `converged` tells, and `message` says which
+    loop stays open by how much; `lw.assemble(...).required()` gives q or raises.
 
     Args:
         mech: The mechanism.
@@ -151,9 +154,9 @@ def assemble(
     if start.ndim > 2:
         raise ShapeError(f"guess has shape {start.shape}; it must be ({mech.nq},) or (batch, nq).")
     rows, names = _held(mech, np.array(np.atleast_2d(start)), hold, limits=limits)
-    asked = problem(mech, names, limits=limits, tolerance=tolerance)
+    asked = problem(holonomic(mech), names, limits=limits, tolerance=tolerance)
     begin = (
-        asked.joints.within(widened(mech, rows))
+        asked.joints.within(widened(asked.mech, rows))
         if len(rows)
         else np.zeros((0, asked.joints.mech.nq))
     )
@@ -272,7 +275,8 @@ def _found(
         errors = [(f"loop {x!r}", apart[i, j], turned[i, j]) for j, x in enumerate(loops)]
         errors += [(f"coupling {x!r}", abs(rows[i, j]), 0.0) for j, x in enumerate(couplings)]
         words = _open(errors, asked.length, asked.tolerance)
-        messages.append(_message(closed[i], best.tried[i], starts[i], words, names, freed))
+        where = "at a limit" if limits else "beyond limits"
+        messages.append(_message(closed[i], best.tried[i], starts[i], words, names, where, freed))
     return Assembly(
         q,
         closed,
@@ -309,15 +313,21 @@ def _open(errors: list[tuple[str, float, float]], length: float, tolerance: floa
 
 
 def _message(
-    closed: bool, steps: int, starts: int, words: str, names: tuple[str, ...], freed: bool
+    closed: bool,
+    steps: int,
+    starts: int,
+    words: str,
+    names: tuple[str, ...],
+    where: str,
+    freed: bool,
 ) -> str:
     at = ", ".join(repr(name) for name in names)
     if closed:
         told = f"closed in {steps} step{'' if steps == 1 else 's'}"
         told += "" if starts == 1 else f", after the first of {starts} starts had failed"
-        return told + (f"; {at} beyond limits" if at else "")
+        return told + (f"; {at} {where}" if at else "")
     if freed:
         which = "limit" if len(names) == 1 else "limits"
         return f"blocked by the {which} of {at}: without limits it can be closed; {words}"
     tried = f"not closed from {starts} start{'' if starts == 1 else 's'}: {words}"
-    return tried + (f", with {at} at a limit" if at else "")
+    return tried + (f", with {at} {where}" if at else "")

@@ -28,6 +28,8 @@ from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
 from linkwise.dynamics.operational_space import reach
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model import closure
+from linkwise.model.body import Body
+from linkwise.model.drive import Drive
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose
@@ -202,18 +204,29 @@ def inertia_products(mech: Mechanism, q: Array, rows: list[Array]) -> list[Array
 
 
 def holonomic(mech: Mechanism) -> Mechanism:
-    """The mechanism with what its loops ask of positions only; kept with it.
+    """The mechanism with hinges that reach the same positions and are holonomic; kept with it.
 
     A ball that rolls asks of velocities that it does not slip, and of positions that it stays on
-    the plane: less. The mechanism itself where no loop is of that kind.
+    the plane: less. Where no hinge is of that kind, it is the mechanism itself. q is the same.
     """
-    if all(loop.hinge.hull is loop.hinge for loop in mech.loops):
+    hinges = [loop.hinge for loop in mech.loops] + [body.hinge for body in mech.bodies]
+    if all(hinge.hull is hinge for hinge in hinges):
         return mech
     found: Mechanism | None = mech.kept.get("holonomic")
     if found is None:
         loops = tuple(replace(loop, hinge=loop.hinge.hull) for loop in mech.loops)
-        found = mech.kept["holonomic"] = replace(mech, loops=loops)
+        bodies = tuple(
+            body if body.hinge.hull is body.hinge else _slips(body) for body in mech.bodies
+        )
+        found = mech.kept["holonomic"] = replace(mech, bodies=bodies, loops=loops)
     return found
+
+
+def _slips(body: Body) -> Body:
+    """A body on the hull of its hinge; of the drive only what is about positions is left."""
+    own = body.drive
+    drive = Drive(lower=own.lower, upper=own.upper, max_angle=own.max_angle)
+    return replace(body, hinge=body.hinge.hull, drive=drive)
 
 
 def worst(mech: Mechanism, q: Array) -> tuple[str, str, float]:
