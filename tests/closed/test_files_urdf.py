@@ -193,9 +193,10 @@ def test_several_loops_and_the_ground(name: str):
     check(read(SEVERAL[name]), [0])
 
 
-def test_a_rolling_ball_against_the_dense_system():
-    """A ball that rolls without slipping: no joint of Pinocchio's, and not holonomic."""
-    mech = read(two_arms(loop("c", "rolling_ball")))
+@pytest.mark.parametrize("kind", ["rolling_ball", "soft_finger", "point_on_plane"])
+def test_contacts_against_the_dense_system(kind: str):
+    """No joints of Pinocchio's: a ball that rolls (not holonomic), a finger, a foot that slides."""
+    mech = read(two_arms(loop("c", kind, "" if kind == "rolling_ball" else AXIS)))
     q, v, tau = closed_state(mech, 0)
     theta = lw.loop_coordinates(mech, q)
     dense = dense_motion(mech, q, v, tau, theta).vdot
