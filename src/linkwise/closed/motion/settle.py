@@ -20,6 +20,7 @@ from linkwise.closed.closure import constraint_jacobian
 from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.step import velocities_held
 from linkwise.closed.projection import CLOSED, project_position, project_velocity
+from linkwise.closed.velocity_space import scale
 from linkwise.dynamics import mass_matrix_inverse
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -50,9 +51,11 @@ def settled(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array
 
 def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array, Gap] | None:
     """The short way; None where it does not get there."""
-    J = constraint_jacobian(mech, q)
+    # Rows that turn and rows that move are compared in one unit, as in the dynamics.
+    D = scale(mech).rows
+    J = D[:, None] * constraint_jacobian(mech, q)
     back = mass_matrix_inverse(mech, q) @ J.T
-    G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True)
+    G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True) * D
     move = velocities_held(mech)
     for _ in range(4):
         if gap.size <= CLOSED:
