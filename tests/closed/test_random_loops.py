@@ -77,4 +77,8 @@ def test_random_loops_are_assembled(seed):
     found = lw.assemble(mech, guess, hold=[held], limits=False)
     assert found.converged
     assert (found.q[mech.q_slice(held)] == q[mech.q_slice(held)]).all()
-    assert np.abs(lw.constraint_error(mech, found.q)).max() < 1e-11
+    for loop in mech.loops:  # a helix may have wound up: its coordinate tells how often
+        X_AB = mech.pose(found.q, loop.node_a).inverse() @ mech.pose(found.q, loop.node_b)
+        wanted = loop.hinge.pose(found.loop_coordinates[loop.name])
+        assert np.abs(wanted.matrix - X_AB.matrix).max() < 1e-11
+    assert np.abs(found.q - mech.couple(found.q)).max() < 1e-11

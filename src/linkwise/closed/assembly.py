@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.closed.assembly_search import Problem, Searches, problem, widened
-from linkwise.closed.closure import constraint_error, loop_errors
 from linkwise.closed.projection import CLOSED, ROUNDED
 from linkwise.closed.velocity_space import holonomic
 from linkwise.dynamics.inverse_kinematics.limits import SLACK
@@ -37,6 +36,7 @@ class Assembly:
         orientation_error: How far turned away each loop is () [rad], by its name.
         coupling_error: How far each follower is from where it belongs () [m or rad], by the
             coupling's name.
+        loop_coordinates: θ of the hinge inside each loop (nq of the hinge,), by the loop's name.
         iterations: Steps of the search that found it ().
         starts: How many searches were begun ().
         blocked: For each guess the hinges whose limits are in the way of closing, or, where limits
@@ -49,6 +49,7 @@ class Assembly:
     position_error: dict[str, Array]
     orientation_error: dict[str, Array]
     coupling_error: dict[str, Array]
+    loop_coordinates: dict[str, Array]
     iterations: NDArray[np.int64]
     starts: NDArray[np.int64]
     blocked: tuple[tuple[str, ...], ...]
@@ -89,6 +90,7 @@ class Assembly:
             {name: error[i] for name, error in self.position_error.items()},
             {name: error[i] for name, error in self.orientation_error.items()},
             {name: error[i] for name, error in self.coupling_error.items()},
+            {name: theta[i] for name, theta in self.loop_coordinates.items()},
             self.iterations[i],
             self.starts[i],
             (self.blocked[i],),
@@ -257,11 +259,12 @@ def _found(
     limits: bool,
 ) -> Assembly:
     q, closed = best.q[:, : mech.nq], _closed(best)
-    if len(q):
-        e = loop_errors(mech, q)
-        rows = constraint_error(mech, q)[:, sum(loop.rows for loop in mech.loops) :]
-    else:
-        e, rows = np.zeros((0, len(mech.loops), 6)), np.zeros((0, len(mech.couplings)))
+    count = len(mech.loops)
+    e, rows = best.error[:, : 6 * count].reshape(len(q), count, 6), best.error[:, 6 * count :]
+    inside, at = dict[str, Array](), mech.nq
+    for loop in mech.loops:
+        inside[loop.name] = best.q[:, at : at + loop.hinge.nq]
+        at += loop.hinge.nq
     turned, apart = np.linalg.norm(e[..., :3], axis=-1), np.linalg.norm(e[..., 3:], axis=-1)
     loops, couplings = [x.name for x in mech.loops], [x.name for x in mech.couplings]
     blocked = list[tuple[str, ...]]()
@@ -283,6 +286,7 @@ def _found(
         {name: apart[:, j] for j, name in enumerate(loops)},
         {name: turned[:, j] for j, name in enumerate(loops)},
         {name: np.abs(rows[:, j]) for j, name in enumerate(couplings)},
+        inside,
         best.tried,
         starts,
         tuple(blocked),
@@ -306,8 +310,9 @@ def _open(errors: list[tuple[str, float, float]], length: float, tolerance: floa
     left.sort(key=lambda x: -(x[1] + length * x[2]))
     parts = list[str]()
     for what, apart, turned in left[:3]:
-        sizes = [f"{apart:.3g} m"] if apart > tolerance or turned <= tolerance else []
-        sizes += [f"{turned:.3g} rad"] if turned > 1e-9 else []
+        # Only what matters: searches that end with open loops leave 1e-4 of this or that.
+        sizes = [f"{apart:.3g} m"] if apart > 1e-3 * length * turned else []
+        sizes += [f"{turned:.3g} rad"] if length * turned > 1e-3 * apart else []
         parts.append(f"{what} stays open by {' and '.join(sizes)}")
     return ", ".join(parts) + (f", and {len(left) - 3} more" if len(left) > 3 else "")
 
