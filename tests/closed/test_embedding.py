@@ -20,6 +20,7 @@ from linkwise.errors import RankWarning
 from linkwise.spatial.array import Array
 from tests.closed import embedding_cases as cases
 from tests.closed.embedding_cases import near, reference
+from tests.closed.random_loops import KINDS, looped
 
 CASES: dict[str, Callable[[], lw.Mechanism]] = {
     "coupled tree": lambda: cases.coupled_tree(1, 5),
@@ -111,6 +112,21 @@ def test_every_quantity(name: str) -> None:
     f = np.arange(1.0, 7.0)
     pushed = lw.forward_dynamics(e, q, u, reduced, forces={node: f})
     close(pushed, np.linalg.solve(ref.mass, reduced - ref.bias + J_r.T @ f))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 2, 3, 6, 13, 16, 17, 20, 24])
+def test_random_loops(seed: int) -> None:
+    """Loops between any two bodies, of any kind, sharing hinges; some leave a group no freedom."""
+    rng = np.random.default_rng(seed)
+    kinds = tuple(rng.choice([k for k in KINDS if k != "screws"], int(rng.integers(1, 4))).tolist())
+    mech, q = looped(seed, kinds, n=7, ground=bool(seed % 2))
+    e = lw.embed(mech, at=q)
+    u, force = rng.standard_normal(e.nv), rng.standard_normal(mech.nv)
+    ref = reference(mech, q, e.independent, u, force)
+    inertia = mass + N if e.armature.any() else mass
+    found = lw.compile(inertia.inv @ (tau - bias), e, target="numpy")(q, u, ref.X.T @ force)
+    close(found, ref.vdot[e.independent])
 
 
 def test_kernels_are_the_interpreter() -> None:
