@@ -7,6 +7,7 @@ inverses, Lyapunov solutions are the diagonal blocks of what they decompose.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,9 +23,22 @@ from linkwise.algebra.expr import (
     Zero,
 )
 from linkwise.algebra.family import Family
-from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import (
+    BODY,
+    CONSTRAINT,
+    INBOARD,
+    JOINT,
+    NODE,
+    NODE_PLACE,
+    ONE,
+    PLACE,
+    Space,
+)
+from linkwise.algebra.symbols import B, H, a_g, phi, v
 from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
+from linkwise.model import closure
 from linkwise.model.body import Node
+from linkwise.model.closure import constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -37,16 +51,20 @@ from linkwise.spatial.vector import (
 )
 
 STATE_VECTORS = (
-    *("v", "a", "b", "a_g", "X", "X_B", "weight"),
+    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa"),
     *("velocity_bias", "armature_bias"),  # of aggregate bodies
 )
 """Vectors that a mechanism and its state give; all others are given by the user."""
 
-MOVING = ("v", "a", "b", "velocity_bias", "armature_bias")
+MOVING = ("v", "a", "b", "kappa", "velocity_bias", "armature_bias")
 """Vectors that depend on the velocities."""
 
 STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W", "to_W", "A_V", "B_V", "hinges")
 """Memoryless operators that a mechanism and its state give."""
+
+
+_NODE_VELOCITIES = B.T @ phi.T @ H.T @ v
+_NODE_LIFT = B.T @ phi.T @ a_g
 
 
 class Dense:
@@ -116,6 +134,8 @@ class Dense:
         return np.eye(self.size(expr.range))
 
     def _inverse(self, of: Expr) -> Array:
+        if of.range is CONSTRAINT:  # rows of constraints may depend on each other
+            return np.asarray(np.linalg.pinv(self.matrix(of), rcond=1e-11), dtype=np.float64)
         try:
             return np.asarray(np.linalg.inv(self.matrix(of)), dtype=np.float64)
         except np.linalg.LinAlgError:
@@ -138,6 +158,9 @@ class Dense:
             return [slice(12 * k, 12 * k + 12) for k in range(count)]
         if space is ONE:
             return [slice(0, 1)]
+        if space is CONSTRAINT:
+            ends = np.cumsum([0, *constraint_sizes(mech)]).tolist()
+            return [slice(start, stop) for start, stop in pairwise(ends)]
         raise ExpressionError(
             f"the space {space} has no size in a mechanism without values for it."
         )
@@ -172,6 +195,10 @@ class Dense:
             return self._to_parents([np.eye(6)] * self.mech.n_bodies)
         if isinstance(key, role.PickOff):
             return self._pick_off()
+        if isinstance(key, role.Closure):
+            return self._closure()
+        if isinstance(key, role.Followers):
+            return self._followers()
         if isinstance(key, role.Resolvent):
             E = self.matrix(key.of)
             inverse = np.asarray(np.linalg.inv(np.eye(len(E)) - E), dtype=np.float64)
@@ -274,6 +301,48 @@ class Dense:
                 out[6 * k : 6 * k + 6, 6 * i : 6 * i + 6] = node.pose.shift
         return out
 
+    def _closure(self) -> Array:
+        """Q: [-S T, S] at the nodes of each loop."""
+        mech = self.mech
+        closure.check_nodes(mech, tuple(node.name for node in self.nodes))
+        out = np.zeros((self.size(CONSTRAINT), self.size(NODE)))
+        for i, (loop, rows) in enumerate(zip(mech.loops, self.slices(CONSTRAINT), strict=False)):
+            X_ab = self._relative_pose(i)
+            S = closure.blocked(loop.hinge, X_ab, np.zeros(6)).S
+            out[rows, 12 * i : 12 * i + 12] = np.concatenate([-S @ X_ab.shift.T, S], axis=1)
+        return out
+
+    def _relative_pose(self, i: int) -> Pose:
+        """X_ab of loop i."""
+        a, b = (self._node_pose(node) for node in self.nodes[2 * i : 2 * i + 2])
+        return a.inverse() @ b
+
+    def _followers(self) -> Array:
+        """Y: the rows of the couplings."""
+        mech, out = self.mech, np.zeros((self.size(CONSTRAINT), self.mech.nv))
+        for i, coupling in enumerate(mech.couplings, start=len(mech.loops)):
+            rows = self.slices(CONSTRAINT)[i]
+            for k, values in closure.follower(mech, coupling, self.q, self.v).terms:
+                out[rows, mech.v_start[k] : mech.v_start[k + 1]] += values
+        return out
+
+    def _closure_rate(self) -> Array:
+        """κ = J̇_c v - Q B* φ* a, from its parts: see `model/closure.py`."""
+        mech, parts = self.mech, [np.zeros(0)]
+        V = self.matrix(_NODE_VELOCITIES)[:, 0].reshape(-1, 6)
+        lifted = self.matrix(_NODE_LIFT)[:, 0].reshape(-1, 6)
+        for i, loop in enumerate(mech.loops):
+            X_ab = self._relative_pose(i)
+            carried = X_ab.shift_velocity(V[2 * i])
+            found = closure.blocked(loop.hinge, X_ab, V[2 * i + 1] - carried)
+            # Nodes on the ground are not lifted, all others are: what is left of gravity goes.
+            lift = lifted[2 * i + 1] - X_ab.shift_velocity(lifted[2 * i])
+            asked = cross_velocity(V[2 * i + 1] - carried, carried) - lift
+            parts.append(found.S @ asked + found.rate)
+        for coupling in mech.couplings:
+            parts.append(np.atleast_1d(closure.follower(mech, coupling, self.q, self.v).rate))
+        return np.concatenate(parts)
+
     def _diagonal_blocks(self, matrix: Array) -> Array:
         blocks = [matrix[s, s] for s in self.slices(BODY)]
         return self.diagonal(blocks, BODY, BODY)
@@ -345,6 +414,8 @@ class Dense:
             value = self.v
         elif source in ("a", "b"):
             value = self._coriolis()[source]
+        elif source == "kappa":
+            value = self._closure_rate()
         elif source in STATE_VECTORS:
             value = self._place(source)
         else:

@@ -120,6 +120,23 @@ class PickOff(Role):
 
 
 @dataclass(frozen=True, slots=True)
+class Closure(Role):
+    """Q: takes velocities of the nodes of loops to the blocked part of their relative velocities.
+
+    Each loop takes from its two nodes; the nodes of all loops stand first in the space NODE.
+    """
+
+    source: str = "Q"
+
+
+@dataclass(frozen=True, slots=True)
+class Followers(Role):
+    """Y: what couplings ask of joint velocities, one row each."""
+
+    source: str = "Y"
+
+
+@dataclass(frozen=True, slots=True)
 class Shift(Role):
     """E: one step from each body to its parent, strictly causal and nilpotent.
 

@@ -19,7 +19,17 @@ from linkwise.algebra.family import (
     resolvent,
     riccati,
 )
-from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import (
+    BODY,
+    CONSTRAINT,
+    INBOARD,
+    JOINT,
+    NODE,
+    NODE_PLACE,
+    ONE,
+    PLACE,
+    Space,
+)
 from linkwise.errors import ExpressionError
 
 I = identity()
@@ -49,6 +59,7 @@ _OF_THE_MECHANISM = {
     **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE), "a_g": (BODY, ONE)},
     **{"X": (PLACE, ONE), "X_B": (NODE_PLACE, ONE), "weight": (PLACE, ONE), "rot_W": (NODE, NODE)},
     **{"to_W": (BODY, BODY), "A_V": (BODY, JOINT), "B_V": (BODY, BODY)},
+    "kappa": (CONSTRAINT, ONE),
 }
 """Names whose values come from the mechanism and its state."""
 
@@ -142,6 +153,19 @@ A_V = memoryless("A_V", BODY, JOINT, tex=r"A_{\mathcal{V}}")
 B_V = memoryless("B_V", BODY, BODY, tex=r"B_{\mathcal{V}}")
 """B_V V = b, by the factor for which B_V + B_V* is the rate of M as seen from outside."""
 
+Q = symbol("Q", CONSTRAINT, NODE, role.Closure())
+"""Q V = S (V_b - T V_a) for each loop: the relative velocity of its nodes, as far as it is blocked.
+The nodes of the loops stand first in NODE; couplings have rows of zeros."""
+
+Y = symbol("Y", CONSTRAINT, JOINT, role.Followers())
+"""The rows of the couplings: velocity of the coordinate that follows, less what it has to be."""
+
+kappa = vector("κ", CONSTRAINT, ascii="kappa", tex=r"\kappa")
+"""What of the rate of J_c v is no acceleration of nodes: J̇_c v = Q B* φ* a + κ."""
+
+lam = vector("λ", CONSTRAINT, ascii="lam", tex=r"\lambda")
+"""Forces along the rows of the constraints."""
+
 J = named("J", B.T @ phi.T @ H.T)
 mass = named("𝓜", H @ phi @ M @ phi.T @ H.T, ascii="mass", tex=r"\mathcal{M}")
 bias = named("C", H @ phi @ (M @ phi.T @ a + b), ascii="bias", tex=r"\mathcal{C}")
@@ -161,7 +185,7 @@ VOCABULARY: dict[str, Expr] = {
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
         *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
-        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V),
+        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V, Q, Y, kappa, lam),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

@@ -5,6 +5,7 @@ from linkwise.closed.assembly import (
     assemble,
 )
 from linkwise.closed.closure import (
+    blocked_directions,
     closure_nodes,
     constraint_bias,
     constraint_error,
@@ -13,6 +14,7 @@ from linkwise.closed.closure import (
     constraint_sizes,
     loop_coordinates,
     loop_errors,
+    loop_forces,
 )
 from linkwise.closed.constrained import (
     closure_inertia_inverse,
@@ -67,6 +69,7 @@ from linkwise.closed.inverse_dynamics import (
     constrained_inverse_dynamics,
     holding_forces,
 )
+from linkwise.closed.kernels import closed_expression
 from linkwise.closed.loop_drive import (
     loop_drive_forces,
     loop_velocities,
@@ -119,7 +122,9 @@ __all__ = [
     "Projection",
     "VirtualLinkage",
     "assemble",
+    "blocked_directions",
     "close_loop",
+    "closed_expression",
     "closure_inertia_inverse",
     "closure_nodes",
     "constrained_forward_dynamics",
@@ -154,6 +159,7 @@ __all__ = [
     "loop_coordinates",
     "loop_drive_forces",
     "loop_errors",
+    "loop_forces",
     "loop_velocities",
     "mobility",
     "multi_arm_dynamics",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.dynamics.kernels import check_mechanism, kernel
+from linkwise.closed.kernels import relative_poses, run
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ShapeError
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes, constraint_names, constraint_sizes
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.pose import Pose
-from linkwise.spatial.vector import cross_velocity
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 __all__ = [
+    "blocked_directions",
     "closure_nodes",
     "constraint_bias",
     "constraint_error",
@@ -22,18 +22,9 @@ __all__ = [
     "constraint_sizes",
     "loop_coordinates",
     "loop_errors",
+    "loop_forces",
+    "relative_poses",
 ]
-
-
-def relative_poses(mech: Mechanism, q: Array) -> list[Pose]:
-    """X_ab of each loop: rot (..., 3, 3), p (..., 3)."""
-    if not mech.loops:
-        return []
-    found = kernel(mech, "node_poses", closure_nodes(mech))(q)
-    place = np.reshape(found, (*np.shape(q)[:-1], len(mech.loops), 2, 3, 4))
-    a, b = (Pose(place[..., i, :, :3], place[..., i, :, 3]) for i in (0, 1))
-    whole = a.inverse() @ b
-    return [Pose(whole.rot[..., i, :, :], whole.p[..., i, :]) for i in range(len(mech.loops))]
 
 
 def loop_coordinates(
@@ -127,22 +118,9 @@ def constraint_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
         (m, nv) or (batch, m, nv), in the order of `constraint_names`.
     """
     check_mechanism(mech)
-    q = mech.check_q(q)
-    lead, still = q.shape[:-1], np.zeros((*q.shape[:-1], mech.nv))
-    parts = [np.zeros((*lead, 0, mech.nv))]
-    if mech.loops:
-        J = np.asarray(kernel(mech, "jacobian", closure_nodes(mech))(q))
-        J = J.reshape(*lead, len(mech.loops), 2, 6, mech.nv)
-        for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
-            T = np.swapaxes(X_ab.shift, -1, -2)
-            S = closure.blocked(loop.hinge, X_ab, np.zeros((*lead, 6))).S
-            parts.append(S @ (J[..., i, 1, :, :] - T @ J[..., i, 0, :, :]))
-    for coupling in mech.couplings:
-        row = np.zeros((*lead, 1, mech.nv))
-        for k, values in closure.follower(mech, coupling, q, still).terms:
-            row[..., 0, mech.v_start[k] : mech.v_start[k + 1]] += values
-        parts.append(row)
-    return np.concatenate(parts, axis=-2)
+    if not constraint_sizes(mech):
+        return np.zeros((*np.shape(q)[:-1], 0, mech.nv))
+    return run(mech, "constraint_jacobian", {"q": q})
 
 
 def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
@@ -161,23 +139,38 @@ def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
         (m,) or (batch, m) [rad/s² or m/s²].
     """
     check_mechanism(mech)
-    q, v = mech.check_q(q), mech.check_v(v)
-    if q.ndim > 1 and v.ndim > 1 and q.shape[:-1] != v.shape[:-1]:
-        raise ShapeError(f"q {q.shape} and v {v.shape} do not go together: their batches differ.")
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    q, v = np.broadcast_to(q, (*lead, mech.nq)), np.broadcast_to(v, (*lead, mech.nv))
-    parts = [np.zeros((*lead, 0))]
-    if mech.loops:
-        nodes = closure_nodes(mech)
-        shape = (*lead, len(mech.loops), 2, 6)
-        V = np.reshape(kernel(mech, "node_velocity", nodes)(q, v), shape)
-        A = np.reshape(kernel(mech, "jacobian_dot_v", nodes)(q, v), shape)
-        for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
-            carried = X_ab.shift_velocity(V[..., i, 0, :])
-            V_ab = V[..., i, 1, :] - carried
-            asked = A[..., i, 1, :] - X_ab.shift_velocity(A[..., i, 0, :])
-            asked = asked + cross_velocity(V_ab, carried)
-            found = closure.blocked(loop.hinge, X_ab, V_ab)
-            parts.append((found.S @ asked[..., None])[..., 0] + found.rate)
-    parts += [closure.follower(mech, x, q, v).rate[..., None] for x in mech.couplings]
-    return np.concatenate(parts, axis=-1)
+    if not constraint_sizes(mech):
+        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 0))
+    return run(mech, "constraint_bias", {"q": q, "v": v})
+
+
+def blocked_directions(mech: Mechanism, q: ArrayLike) -> list[Array]:
+    """S of each loop (rows, 6) or (batch, rows, 6): what its hinge blocks, in node b's axes."""
+    q = mech.check_q(q)
+    still, found = np.zeros((*q.shape[:-1], 6)), list[Array]()
+    for loop, X_ab in zip(mech.loops, relative_poses(mech, q), strict=True):
+        S = closure.blocked(loop.hinge, X_ab, still).S
+        found.append(np.broadcast_to(S, (*q.shape[:-1], *S.shape[-2:])))
+    return found
+
+
+def loop_forces(mech: Mechanism, q: ArrayLike, lam: ArrayLike) -> dict[str, Array]:
+    """The force in each loop: S* λ, which acts on node b; on node a acts the opposite.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        lam: Forces along the rows of the constraints (m,) or (batch, m), from `constraint_forces`.
+
+    Returns:
+        By the loop's name (moment, force) about node b's origin in its axes, (6,) or (batch, 6).
+    """
+    check_mechanism(mech)
+    lam, sizes = floats(lam, "lam"), constraint_sizes(mech)
+    if lam.ndim == 0 or lam.shape[-1] != sum(sizes):
+        raise ShapeError(
+            f"lam has shape {lam.shape}; {mech.name!r} has {sum(sizes)} rows of constraints."
+        )
+    parts = np.split(lam, np.cumsum(sizes)[:-1], axis=-1)
+    each = zip(mech.loops, blocked_directions(mech, q), parts, strict=False)
+    return {loop.name: (x[..., None, :] @ S)[..., 0, :] for loop, S, x in each}

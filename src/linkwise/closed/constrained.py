@@ -3,44 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from linkwise.closed.closure import (
-    constraint_bias,
-    constraint_jacobian,
-    constraint_names,
-    constraint_sizes,
-)
+from linkwise.closed.closure import constraint_jacobian
+from linkwise.closed.kernels import run
 from linkwise.closed.velocity_space import scale
-from linkwise.dynamics import forward_dynamics, mass_matrix_inverse
+from linkwise.dynamics.forward_dynamics import forward_dynamics
+from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.closure import constraint_names, constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
-TOLERANCE = 1e-10
-"""Singular values below this part of the largest count as zero."""
+DEPENDENT = 1e-10
+"""Singular values of J_c below this part of the largest belong to rows that follow from others."""
 
 
 def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
-    """Ω = J_c 𝓜⁻¹ J_c*: how easily the constraints' rows are moved, one by the force of another.
+    """Ω = J_c 𝓜⁻¹ J_c*: what a force along one row of the constraints moves along another.
 
     Expression:
-        `J_c @ mass.inv @ J_c.T`; for arms that hold an object J 𝓜⁻¹ J* + A M(C)⁻¹ A*
+        `J_c @ mass.inv @ J_c.T`, for arms that hold an object J 𝓜⁻¹ J* + A M(C)⁻¹ A*
+    with 𝓜 + N for 𝓜 where the mechanism has armature.
 
-    Source:
-        JPL 88-11-II (3.1), (4.7)
+    Derived form:
+        X* D⁻¹ X with X = H ψ B Q*: one pass, O(n), and a product as large as the constraints
+    Source: JPL 88-11-II (3.1), (4.7).
+
+    It is singular where rows follow from each other; `lw.mobility` tells the rank.
 
     Args:
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
 
     Returns:
-        (m, m) or (batch, m, m).
+        (m, m) or (batch, m, m), in the order of `constraint_names`.
     """
-    J_c = constraint_jacobian(mech, q)
-    return J_c @ mass_matrix_inverse(mech, q) @ np.swapaxes(J_c, -1, -2)
+    check_mechanism(mech)
+    if not constraint_sizes(mech):
+        return np.zeros((*np.shape(q)[:-1], 0, 0))
+    return run(mech, "closure_inertia_inverse", {"q": q})
+
+
+def constrained_forward_dynamics(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    closing: ArrayLike | None = None,
+    out: Array | None = None,
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Array:
+    """Joint accelerations caused by joint forces while loops and couplings hold.
+
+    Expression:
+        v̇ = 𝓜⁻¹ (τ − C + J_c* λ),   Ω λ = −(J_c 𝓜⁻¹ (τ − C) + γ),   Ω = J_c 𝓜⁻¹ J_c*
+    with J_c = Q J + Y, γ = J̇_c v, and 𝓜 + N for 𝓜 where the mechanism has armature.
+
+    Derived form:
+        X = H ψ B Q*,  ε = τ − H ψ (K τ + M φ* a + b)              from the tips
+        Ω = X* D⁻¹ X,  Ω λ = −(X* D⁻¹ ε + γ)                       as large as the constraints
+        v̇ = (I − H ψ K)* D⁻¹ (ε + X λ)                             from the base
+    in three passes, O(n) + O(m³) for m rows of constraints (`closure_quantity.py`).
+    Source: JPL 88-11-II, (6.18), for arms that hold an object; 000 section 5, application 3.
+    Departs: any loops, any blocked directions; λ acts on node b of a loop, as f(0) on the object.
+
+    Rows may follow from others: accelerations are unique all the same, since Ω is made definite
+    by 1e-11 of its diagonal and the residual is solved for once more. Where the constraints do not
+    hold at (q, v), J_c v̇ + γ is zero nevertheless; see `project_position`, `project_velocity`,
+    `closing`.
+
+    Args:
+        mech: The mechanism; without loops and couplings this is `forward_dynamics`.
+        q: Joint positions (nq,) or (batch, nq) [m or rad]; loops shall be closed there.
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; J_c v shall be zero.
+        tau: Joint forces (nv,) or (batch, nv) [N or N m].
+        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
+            (batch, 6) [N m, N], about the node's origin.
+        frame: Axes of `forces`: those of the "node" or of the "world".
+        closing: What J_c v̇ + γ shall be instead of zero (m,) or (batch, m), in the order of
+            `constraint_names`: −2 a J_c v − a² e is Baumgarte's.
+        out: Where to put the result.
+        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
+        threads: Processor cores for a batch; by default as many as are worth it.
+
+    Returns:
+        Joint accelerations (nv,) or (batch, nv).
+
+    Raises:
+        ShapeError: An array does not fit; says which.
+        SingularHingeError: Nothing resists the hinge of some body, which is named.
+        UnknownNameError: A node that the mechanism does not have.
+    """
+    try:
+        quick = mech.kept.get("quick constrained_forward_dynamics")
+    except AttributeError:
+        quick = None  # no mechanism: told below
+    if quick is not None and frame == "node" and forces is closing is out is status is None:
+        result = quick(q, v, tau)
+        if result is not None:
+            return result
+    check_mechanism(mech)
+    asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
+    if not constraint_sizes(mech):
+        _check_closing(mech, closing)
+        return forward_dynamics(mech, q, v, tau, forces=forces, frame=frame, **asked)
+    _check_closing(mech, closing)
+    arrays = {"q": q, "v": v, "tau": tau}
+    return run(
+        mech,
+        "constrained_forward_dynamics",
+        arrays,
+        forces=forces,
+        frame=frame,
+        closing=closing,
+        options=asked,
+    )
 
 
 def constraint_forces(
@@ -53,57 +138,64 @@ def constraint_forces(
     frame: Frame = "node",
     closing: ArrayLike | None = None,
 ) -> Array:
-    """λ: the forces along the rows of the constraints, of least norm where they are not unique."""
-    return _solved(mech, q, v, tau, forces, frame, closing)[1]
+    """λ: the forces that keep loops and couplings closed, along the rows of the constraints.
+
+    Expression:
+        Ω λ = −(J_c 𝓜⁻¹ (τ − C) + γ),   Ω = J_c 𝓜⁻¹ J_c*
+    The force on node b of a loop is S* λ in b's axes, that on node a the opposite.
+
+    Where rows follow from each other λ is not unique, since some of it only squeezes. Then it is
+    the one of least norm. `lw.mobility` tells how many rows are redundant.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        tau: Joint forces (nv,) or (batch, nv) [N or N m].
+        forces: Forces from outside, as in `constrained_forward_dynamics`.
+        frame: Axes of `forces`.
+        closing: What J_c v̇ + γ shall be instead of zero (m,) or (batch, m).
+
+    Returns:
+        (m,) or (batch, m) [N or N m], in the order of `constraint_names`.
+    """
+    check_mechanism(mech)
+    _check_closing(mech, closing)
+    if not constraint_sizes(mech):
+        lead = np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, v, tau)))
+        return np.zeros((*lead, 0))
+    arrays = {"q": q, "v": v, "tau": tau}
+    lam = run(mech, "constraint_forces", arrays, forces=forces, frame=frame, closing=closing)
+    return least(mech, q, lam)
 
 
-def constrained_forward_dynamics(
-    mech: Mechanism,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    *,
-    forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
-    closing: ArrayLike | None = None,
-) -> Array:
-    """v̇ under joint forces τ while loops and couplings hold."""
-    return _solved(mech, q, v, tau, forces, frame, closing)[0]
+def least(mech: Mechanism, q: ArrayLike, lam: Array) -> Array:
+    """Of all forces with the same effect J_c* λ, that of least norm: the one in the range of J_c.
+
+    Which rows follow from others is judged with rows that turn and rows that move in one unit, so
+    that no size of a mechanism makes one kind look redundant: by D J_c with D = `scale(mech).rows`.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        lam: Forces along the rows of the constraints (m,) or (batch, m).
+    """
+    rows = scale(mech).rows
+    scaled = rows[:, None] * constraint_jacobian(mech, q)
+    fine = np.asarray(np.isfinite(scaled).all(axis=(-1, -2)), dtype=np.bool_)[..., None]
+    left, values, _ = np.linalg.svd(np.where(fine[..., None], scaled, 0.0), full_matrices=False)
+    counts = values > DEPENDENT * values[..., :1]
+    if counts.all() and values.shape[-1] == lam.shape[-1]:
+        return lam
+    span = np.where(counts[..., None, :], left / rows[:, None], 0.0)  # the range of J_c
+    back = np.asarray(np.linalg.pinv(span), dtype=np.float64)
+    return np.where(fine, (span @ (back @ lam[..., None]))[..., 0], np.nan)
 
 
-def _solved(
-    mech: Mechanism,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    forces: Mapping[str, ArrayLike] | None,
-    frame: Frame,
-    closing: ArrayLike | None,
-) -> tuple[Array, Array]:
-    free = forward_dynamics(mech, q, v, tau, forces=forces, frame=frame)
-    J_c, bias = constraint_jacobian(mech, q), constraint_bias(mech, q, v)
-    compliance = mass_matrix_inverse(mech, q) @ np.swapaxes(J_c, -1, -2)
-    wanted = _checked_closing(mech, closing) - bias - _times(J_c, free)
-    # Rows that turn and rows that move are compared in one unit, so that no size of a mechanism
-    # makes one kind look redundant: D Ω D with D = `scale(mech).rows`.
-    D = scale(mech).rows if len(mech.loops) + len(mech.couplings) else np.zeros(0)
-    omega = D[:, None] * (J_c @ compliance) * D
-    values, vectors = np.linalg.eigh(omega)
-    counts = values > TOLERANCE * values.max(axis=-1, initial=0.0, keepdims=True)
-    inverse = np.where(counts, 1.0 / np.where(counts, values, 1.0), 0.0)
-    inner = inverse * _times(np.swapaxes(vectors, -1, -2), D * wanted)
-    lam = D * _times(vectors, inner)
-    # Of all that do the same the least is in the range of J_c, which is that of D⁻¹ U_r.
-    span = np.where(counts[..., None, :], vectors / D[:, None], 0.0)
-    if not counts.all():
-        lam = _times(span, _times(np.asarray(np.linalg.pinv(span), dtype=np.float64), lam))
-    return free + _times(compliance, lam), lam
-
-
-def _checked_closing(mech: Mechanism, closing: ArrayLike | None) -> Array:
-    """What J_c v̇ + γ is to be (..., m): zeros by default."""
-    rows = sum(constraint_sizes(mech))
-    found = np.zeros(rows) if closing is None else floats(closing, "closing")
+def _check_closing(mech: Mechanism, closing: ArrayLike | None) -> None:
+    if closing is None:
+        return
+    rows, found = sum(constraint_sizes(mech)), floats(closing, "closing")
     if found.ndim not in (1, 2) or found.shape[-1] != rows:
         raise ShapeError(
             f"closing has shape {found.shape}; {mech.name!r} takes ({rows},) or (batch, {rows}), a "
@@ -112,8 +204,3 @@ def _checked_closing(mech: Mechanism, closing: ArrayLike | None) -> Array:
     if not np.isfinite(found).all():
         row = int(np.argwhere(~np.isfinite(found))[0][-1])
         raise ModelError(f"closing is not finite at {constraint_names(mech)[row]!r} (entry {row}).")
-    return found
-
-
-def _times(matrix: Array, vector: Array) -> Array:
-    return (matrix @ vector[..., None])[..., 0]

@@ -211,7 +211,7 @@ class AggregateRun(Run):
                     [_first(m.coriolis_factor(x[None]), 2) for x, m in zip(V, M, strict=True)]
                 )
             case "to_W":
-                places = self._blocks(statement.reads[0][0])[k].reshape(-1, 3, 4)
+                places = self.blocks_of(statement.reads[0][0])[k].reshape(-1, 3, 4)
                 return block_diagonal(
                     [
                         blocks(
@@ -233,7 +233,7 @@ class AggregateRun(Run):
 
     def _velocities(self, statement: Statement, g: int) -> Array:
         """Velocity of each body of the aggregate (m, 6)."""
-        return self._blocks(statement.reads[0][0])[g].reshape(-1, 6)
+        return self.blocks_of(statement.reads[0][0])[g].reshape(-1, 6)
 
     def _outward(self, g: int, x: Array, own: Array | None = None) -> Array:
         """φ* (H_in* x + own) inside the aggregate, for x (n, c) and own (6 m, c)."""
@@ -295,7 +295,7 @@ class AggregateRun(Run):
     def _above(self, statement: Statement, p: int) -> Array | None:
         if p < 0:
             return None
-        return self._blocks(statement.target)[self.tree.group_of[p]].reshape(-1, 3, 4)[
+        return self.blocks_of(statement.target)[self.tree.group_of[p]].reshape(-1, 3, 4)[
             self.tree.slot[p]
         ]
 
@@ -303,7 +303,7 @@ class AggregateRun(Run):
         fixed, above = self.nodes[node].pose, None
         if self.node_body[node] >= 0:
             i = self.tree.slot[self.full.body_index[self.nodes[node].body]]
-            above = self._blocks(statement.reads[0][0])[k].reshape(-1, 3, 4)[i]
+            above = self.blocks_of(statement.reads[0][0])[k].reshape(-1, 3, 4)[i]
         place = placed(above, fixed.rot, fixed.p)
         if statement.special == "X_B":
             return place.reshape(12, 1)

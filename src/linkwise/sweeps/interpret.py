@@ -11,17 +11,22 @@ from numpy.typing import NDArray
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.family import Family
-from linkwise.algebra.space import NODE, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import CONSTRAINT, NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
+from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
 from linkwise.sweeps.chosen import bodies, entries
+from linkwise.sweeps.closing import Closing, generalised_solve
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
+
+GIVEN_OR_MADE = ("a", "b", "kappa", *PLACED)
+"""Vectors that have a statement of their own, unless their values are given."""
 
 
 def run(
@@ -70,6 +75,7 @@ class Run:
         self.given = values
         self.gravity: Array = mech.gravity
         self.picked = picked_columns(program, mech, nodes)
+        self.closing = Closing(self)
         self.value: dict[Ident, list[Array]] = {}
         for leaf in program.inputs:
             self._load(leaf)
@@ -79,17 +85,20 @@ class Run:
         for step in self.program.passes:
             bodies = range(self.mech.n_bodies)
             order = bodies if step.direction == "base_to_tip" else reversed(bodies)
-            whole = [s for s in step.statements if s.special == "dense_solve"]
-            each = [s for s in step.statements if s.special != "dense_solve" and not self._known(s)]
+            whole = [s for s in step.statements if s.whole and not self._known(s)]
+            each = [s for s in step.statements if not s.whole and not self._known(s)]
             for statement in each:
                 self.value[statement.target.ident] = self._empty(statement.target)
-            for statement in whole:  # they need earlier passes only
-                self._dense_solve(statement)
+            for statement in whole:  # they need earlier passes only, or each other
+                if statement.special == "dense_solve":
+                    self._dense_solve(statement)
+                else:
+                    self.value[statement.target.ident] = self.closing.value(statement)
             for k in order:
                 for statement in each:
                     self._execute(statement, k)
         result, chosen = self.program.result, self.program.chosen
-        blocks = self._blocks(result)
+        blocks = self.blocks_of(result)
         if result.block:
             return self._side_by_side(blocks)
         columns = 1 if result.columns is ONE else self.width(result.columns)
@@ -123,7 +132,7 @@ class Run:
 
     def _known(self, statement: Statement) -> bool:
         """Whether what it gives was given: a or b of one's own."""
-        return statement.special in ("a", "b", *PLACED) and statement.special in self.given
+        return statement.special in GIVEN_OR_MADE and statement.special in self.given
 
     # ----------------------------------------------------------------------------- spaces
 
@@ -139,6 +148,8 @@ class Run:
             return [6] * self.mech.n_bodies
         if space is PLACE:
             return [12] * self.mech.n_bodies
+        if space is CONSTRAINT:
+            return constraint_sizes(self.mech)
         raise LoweringError(f"the space {space} has no blocks in a mechanism.")
 
     def size(self, space: Space) -> int:
@@ -157,7 +168,8 @@ class Run:
         count = len(self.nodes) if quantity.rows.block == "node" else self.mech.n_bodies
         return [np.zeros(0)] * count
 
-    def _blocks(self, quantity: Quantity) -> list[Array]:
+    def blocks_of(self, quantity: Quantity) -> list[Array]:
+        """One array for each body (or node, or constraint)."""
         found = self.value.get(quantity.ident)
         if found is None:  # columns of the identity
             sizes = self.sizes(quantity.rows)
@@ -215,6 +227,11 @@ class Run:
                 for i, body in enumerate(self.node_body):
                     if max(body, 0) == k:
                         total += self._product(term, k, k, node=i)
+            elif term.operand.rows is CONSTRAINT:
+                if k == 0:  # x* y over the constraints, once
+                    (x,) = (self.value[block.ident] for block in term.left)
+                    for one, other in zip(x, self.blocks_of(term.operand), strict=True):
+                        total += term.number * (one.T @ other)
             elif term.operand.rows is not ONE or k == 0:  # a number counts once
                 total += self._product(term, k, k, node=None)
 
@@ -250,7 +267,7 @@ class Run:
         there = {"k": inner, "c": inner, "p": outer, "all": 0}[term.place]
         left, result = list(term.left), None
         if term.operand is not None:
-            blocks = self._blocks(term.operand)
+            blocks = self.blocks_of(term.operand)
             if term.operand.rows.block != "node":
                 result = blocks[there]  # the only block of a number
             elif node is not None:
@@ -308,9 +325,13 @@ class Run:
 
     def _dense_solve(self, statement: Statement) -> None:
         (matrix, _), (right, _) = statement.reads
-        A = np.concatenate(self._blocks(matrix))
+        A = np.concatenate(self.blocks_of(matrix))
+        if statement.target.rows is CONSTRAINT:
+            x = generalised_solve(A, np.concatenate(self.blocks_of(right)), matrix.key)
+            self.value[statement.target.ident] = self.closing.cut(x)
+            return
         try:
-            x = np.linalg.solve(A, np.concatenate(self._blocks(right))).astype(np.float64)
+            x = np.linalg.solve(A, np.concatenate(self.blocks_of(right))).astype(np.float64)
         except np.linalg.LinAlgError:
             raise ExpressionError(
                 f"the inverse of {matrix.key} is asked for, which is singular on {self.mech.name} "
@@ -329,7 +350,7 @@ class Run:
             case "H(q)":
                 return body.hinge.hinge_map(q_k) @ body.outboard.shift
             case "a":
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 H_k = body.hinge.hinge_map(q_k) @ body.outboard.shift
                 rate = body.outboard.shift_velocity(body.hinge.bias(q_k, v_k))
                 a_k = cross_velocity(V_k, H_k.T @ v_k) + rate
@@ -338,19 +359,19 @@ class Run:
                     a_k = a_k + body.pose(q_k).shift_velocity(up)
                 return a_k[:, None]
             case "A_V":
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 H_k = body.hinge.hinge_map(q_k) @ body.outboard.shift
                 rate = body.hinge.hinge_map_rate(q_k, v_k) @ body.outboard.shift
                 return (cross_velocity(V_k, H_k) + rate).T
             case "B_V":
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 return mech.inertias[k].coriolis_factor(V_k)
             case "to_W":
-                place = self._blocks(statement.reads[0][0])[k].reshape(3, 4)
+                place = self.blocks_of(statement.reads[0][0])[k].reshape(3, 4)
                 rot = place[:, :3]
                 return blocks(rot, np.zeros((3, 3)), skew(place[:, 3]) @ rot, rot)
             case _:
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 return cross_force(V_k, mech.inertias[k].apply(V_k))[:, None]
 
     def _pose(self, k: int) -> Any:
@@ -372,12 +393,14 @@ class Run:
                 return np.outer(up, moment).reshape(12, 1)
             case "X":
                 p, pose = int(self.mech.parent[k]), self._pose(k)
-                above = None if p < 0 else self._blocks(statement.target)[p].reshape(3, 4)
+                above = None if p < 0 else self.blocks_of(statement.target)[p].reshape(3, 4)
                 return placed(above, pose.rot, pose.p).reshape(12, 1)
             case _:
                 assert node is not None
                 fixed, on_ground = self.nodes[node].pose, self.node_body[node] < 0
-                above = None if on_ground else self._blocks(statement.reads[0][0])[k].reshape(3, 4)
+                above = (
+                    None if on_ground else self.blocks_of(statement.reads[0][0])[k].reshape(3, 4)
+                )
                 place = placed(above, fixed.rot, fixed.p)
                 if statement.special == "X_B":
                     return place.reshape(12, 1)
@@ -389,7 +412,7 @@ class Run:
     def _load(self, leaf: Symbol) -> None:
         key, mech = leaf.role, self.mech
         if isinstance(key, role.Vector):
-            if key.source in ("a", "b", *PLACED) and key.source not in self.given:
+            if key.source in GIVEN_OR_MADE and key.source not in self.given:
                 return  # computed by their statements
             self.value[leaf, False] = self._split(leaf, key.source)
         elif isinstance(key, role.Memoryless) and key.source == "M":

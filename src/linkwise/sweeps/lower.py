@@ -29,8 +29,8 @@ from linkwise.algebra.expr import (
 )
 from linkwise.algebra.family import Family, composite, resolvent
 from linkwise.algebra.invert import opened_inverse, opened_name
-from linkwise.algebra.space import BODY, INBOARD, JOINT, ONE, Space
-from linkwise.algebra.symbols import E_phi, H, M, X, phi, v
+from linkwise.algebra.space import BODY, CONSTRAINT, INBOARD, JOINT, ONE, Space
+from linkwise.algebra.symbols import X_B, B, E_phi, H, M, X, phi, v
 from linkwise.algebra.words import count, expand, is_symmetric, left_factored, rebuilt
 from linkwise.errors import LoweringError
 from linkwise.sweeps.chosen import WHOLE, Chosen
@@ -127,7 +127,40 @@ def _arrangements(expr: Expr) -> list[Expr]:
     if count(stands) > MOST_WORDS:
         return [stands]
     collected = left_factored(expand(stands), expr.range, expr.domain)
-    return [stands] if collected is stands else [stands, collected]
+    found = [stands] if collected is stands else [stands, collected]
+    return found + [x for form in found if (x := _parted(form)) is not form]
+
+
+def _parted(expr: Expr) -> Expr:
+    """What comes of constraints apart from the rest: H ψ (s + B Q* λ) = H ψ s + H ψ B Q* λ.
+
+    And Q B* (x + y) = Q B* x + Q B* y. The columns of H ψ B Q* are known then, and spare a sweep.
+    """
+    if isinstance(expr, Sum):
+        return total([(number, _parted(inner)) for number, inner in expr.terms])
+    if isinstance(expr, Inverse) and expr.range is CONSTRAINT:
+        return inverse(_parted(expr.of))
+    if not isinstance(expr, Product):
+        return expr
+    factors = [_parted(factor) for factor in expr.factors]
+    for i, factor in enumerate(factors):
+        if not isinstance(factor, Sum) or factor.range is not BODY:
+            continue
+        if expr.range is CONSTRAINT:
+            groups = [[term] for term in factor.terms]
+        else:
+            own = [term for term in factor.terms if _of_constraints(term[1])]
+            groups = [[term for term in factor.terms if term not in own], own]
+        if all(groups) and len(groups) > 1:
+            ways = [product((*factors[:i], total(part), *factors[i + 1 :])) for part in groups]
+            return total([(1.0, _parted(way)) for way in ways])
+    return product(factors)
+
+
+def _of_constraints(expr: Expr) -> bool:
+    """Whether it is a product with a factor that leads to the constraints."""
+    factors = expr.factors if isinstance(expr, Product) else (expr,)
+    return any(CONSTRAINT in (factor.range, factor.domain) for factor in factors)
 
 
 def _shared(statements: Sequence[Statement]) -> list[Statement]:
@@ -192,11 +225,41 @@ class _Lowering:
         if isinstance(expr, Product):
             for n in range(STRETCH, len(expr.factors), STRETCH):
                 self.value(product(expr.factors[-n:]))
-            return self._apply(expr.factors[0], product(expr.factors[1:]), expr)
+            return self._by_columns(expr) or self._apply(
+                expr.factors[0], product(expr.factors[1:]), expr
+            )
         if isinstance(expr, Symbol) and isinstance(expr.role, role.Vector):
             return [_read(self._leaf(expr))]
         # An operator by itself: applied to the columns of the identity.
         return self._apply(expr, identity(expr.domain), expr)
+
+    def _by_columns(self, expr: Product) -> list[Term]:
+        """X* y or X y, where the columns of X, one for each row of the constraints, are known.
+
+        That spares a recursion over the tree. The columns are known if they stand in the
+        expression anyhow, as in X* D⁻¹ X.
+        """
+        for i in range(1, len(expr.factors)):
+            head, rest = product(expr.factors[:i]), product(expr.factors[i:])
+            if head.domain is CONSTRAINT and head.range is JOINT:
+                right = self.value(rest)  # which may need the columns
+                if head in self._values:
+                    return [self._at_once("spread", expr, (self._values[head], right))]
+            if head.range is not CONSTRAINT or head.domain is not JOINT:
+                continue
+            columns = head.T
+            if columns in self._values or _ends_with(rest, columns):
+                operands = (self.value(columns), self.value(rest))
+                return [self._at_once("gram", expr, operands)]
+        return []
+
+    def _at_once(self, rule: str, expr: Expr, reads: Sequence[Quantity]) -> Term:
+        """A quantity that is made from whole ones, between passes."""
+        target = Quantity(self.names.of(expr), expr.range, _columns(expr), expr)
+        self._values[expr] = target
+        everywhere: list[tuple[Quantity, Place]] = [(quantity, "all") for quantity in reads]
+        self.statements.append(Statement(target, special=rule, reads=tuple(everywhere)))
+        return _read(target)
 
     def value(self, expr: Expr) -> Quantity:
         """The value of an expression as one quantity."""
@@ -283,6 +346,11 @@ class _Lowering:
                 return self._dense_inverse(factor, rest)
             raise LoweringError(f"cannot make sweeps of {factor}.")
         key = leaf.role
+        if isinstance(key, role.Closure | role.Followers):
+            self.inputs[leaf] = None
+            places = [self._leaf(X_B)] if isinstance(key, role.Closure) else []
+            rule, whole = f"{key.source}*" if star else key.source, product((factor, rest))
+            return [self._at_once(rule, whole, (*places, self._right_quantity(rest)))]
         if isinstance(key, role.Shift) or (
             isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
         ):
@@ -301,7 +369,7 @@ class _Lowering:
         if isinstance(key, role.Vector):  # x*(k) y(k), to be summed up, or x(k) times a number
             self._leaf(leaf)
             operand = self._right_quantity(rest)
-            place: Place = "k" if star else "all"
+            place: Place = "k" if star and leaf.range is not CONSTRAINT else "all"
             return [Term(1.0, (Block(leaf, adjoint=star),), operand, place)]
         raise LoweringError(f"cannot make sweeps of {factor}: it has no blocks.")
 
@@ -359,14 +427,9 @@ class _Lowering:
                 "operators, of resolvents, of H φ M φ* H* (by Riccati) and of small matrices over "
                 "nodes. Rewrite the expression so that it has one of these."
             )
-        inside = _arrangements(factor.of)[-1]
+        inside = _arrangements(factor.of)[0 if factor.range is CONSTRAINT else -1]
         matrix, right = self.value(inside), self._right_quantity(rest)
-        key = product((factor, rest))
-        target = Quantity(self.names.of(key), key.range, _columns(key), key)
-        self._values[key] = target
-        reads: tuple[tuple[Quantity, Place], ...] = ((matrix, "all"), (right, "all"))
-        self.statements.append(Statement(target, special="dense_solve", reads=reads))
-        return [_read(target)]
+        return [self._at_once("dense_solve", product((factor, rest)), (matrix, right))]
 
     # ------------------------------------------------------------------------- definitions
 
@@ -518,11 +581,19 @@ class _Lowering:
         reads: tuple[tuple[Quantity, Place], ...] = ((velocity, "k"), (self._leaf(v), "k"))
         self.statements.append(Statement(target, special=source, reads=reads))
 
+    def _define_closure_rate(self, target: Quantity) -> None:
+        """κ comes from where the nodes of the loops are and from how they move."""
+        moving = self.value(B.T @ phi.T @ H.T @ v)
+        reads: tuple[tuple[Quantity, Place], ...] = ((self._leaf(X_B), "all"), (moving, "all"))
+        self.statements.append(Statement(target, special="kappa", reads=reads))
+
     def _define_vector(self, leaf: Symbol, target: Quantity) -> None:
         """a and b come from the velocities of the bodies, poses from those of the parents."""
         assert isinstance(leaf.role, role.Vector)
         if leaf.role.source in PLACED:
             self._define_place(leaf.role.source, target)
+        if leaf.role.source == "kappa":
+            self._define_closure_rate(target)
         if leaf.role.source not in ("a", "b"):
             return
         velocity = self.value(phi.T @ H.T @ v)
@@ -586,7 +657,15 @@ def _scaled(term: Term, number: float) -> Term:
 
 def _read(quantity: Quantity) -> Term:
     """A quantity by itself; a number is there when the pass that sums it up is over."""
-    return Term(1.0, operand=quantity, place="all" if quantity.rows is ONE else "k")
+    nowhere = quantity.rows is ONE or quantity.rows is CONSTRAINT
+    return Term(1.0, operand=quantity, place="all" if nowhere else "k")
+
+
+def _ends_with(expr: Expr, end: Expr) -> bool:
+    """Whether the last factors of a product are those of another."""
+    factors = expr.factors if isinstance(expr, Product) else (expr,)
+    wanted = end.factors if isinstance(end, Product) else (end,)
+    return factors[-len(wanted) :] == wanted
 
 
 def _bare(term: Term) -> Quantity | None:

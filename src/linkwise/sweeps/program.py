@@ -11,7 +11,8 @@ The grammar, on one screen:
     place      ::=  k | c (each child, summed over) | p (the parent) | all
 
 A target in the space ONE is a number: its terms x*(k) y(k) are summed over all bodies, and it is
-read, at place "all", by later passes only.
+read, at place "all", by later passes only. What belongs to constraints has no place in the tree: it
+is done before the pass it stands in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Literal
 
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
-from linkwise.algebra.space import BODY, Space
+from linkwise.algebra.space import BODY, CONSTRAINT, Space
 from linkwise.sweeps.chosen import WHOLE, Chosen
 
 Place = Literal["k", "c", "p", "all"]
@@ -29,6 +30,9 @@ Direction = Literal["tip_to_base", "base_to_tip"]
 
 PLACED = ("a_g", "X", "X_B", "weight")
 """Vectors that come from where bodies are, each by a special statement."""
+
+WHOLE_RULES = ("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa")
+"""Special rules that are done at once, between passes, not body by body."""
 
 Ident = tuple[Expr, bool]
 
@@ -108,7 +112,7 @@ class Statement:
     Attributes:
         target: What it gives.
         terms: The sum.
-        special: "" or one of "phi(q)", "H(q)", "a", "b", "dense_solve", "X", "rot_W" ...
+        special: "" or one of "phi(q)", "H(q)", "a", "b", "X", "rot_W" ..., or of `WHOLE_RULES`.
         reads: For a special rule, what it needs and where.
     """
 
@@ -116,6 +120,11 @@ class Statement:
     terms: tuple[Term, ...] = ()
     special: str = ""
     reads: tuple[tuple[Quantity, Place], ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is done at once: it belongs to no body."""
+        return self.special in WHOLE_RULES or self.target.rows is CONSTRAINT
 
     def needs(self) -> list[tuple[Ident, Place]]:
         """All it reads, with the place; its own recursion included."""
@@ -167,6 +176,11 @@ class Program:
     def statements(self) -> tuple[Statement, ...]:
         """All statements, in order."""
         return tuple(s for p in self.passes for s in p.statements)
+
+    @property
+    def constrained(self) -> bool:
+        """Whether something in it belongs to constraints."""
+        return any(s.whole and s.special != "dense_solve" for s in self.statements)
 
     def __str__(self) -> str:
         from linkwise.sweeps.show import program_text

@@ -48,13 +48,14 @@ def _key(statement: Statement) -> Ident:
 def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, int]:
     """The earliest pass for each statement: raised until nothing asks for a later one."""
     level = {_key(s): 0 for s in statements}
+    wholes = {_key(s) for s in statements if s.whole}
     changed = True
     while changed:
         changed = False
         for statement in statements:
             key = _key(statement)
             wanted = level[key]
-            while not _can_join(statement, wanted, level, start):
+            while not _can_join(statement, wanted, level, wholes, start):
                 wanted += 1
                 assert wanted <= 2 * len(statements) + 2, f"{statement.target} waits for itself"
             if wanted > level[key]:
@@ -63,7 +64,9 @@ def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, in
     return level
 
 
-def _can_join(statement: Statement, i: int, level: dict[Ident, int], start: Direction) -> bool:
+def _can_join(
+    statement: Statement, i: int, level: dict[Ident, int], wholes: set[Ident], start: Direction
+) -> bool:
     came_from = OPEN_PLACE[direction(i, start)]
     own = _key(statement)
     for key, place in statement.needs():
@@ -72,6 +75,10 @@ def _can_join(statement: Statement, i: int, level: dict[Ident, int], start: Dire
         there = i if key == own else level[key]
         if there < i:
             continue
+        if there == i and statement.whole:
+            if key in wholes and key != own:
+                continue  # one after the other, before the pass
+            return False
         if there > i or place not in ("k", came_from) or (key == own and place == "k"):
             return False
     return True
@@ -89,7 +96,7 @@ def _ordered(statements: Sequence[Statement]) -> list[Statement]:
             return
         visiting.add(key)
         for read, place in statement.needs():
-            if place == "k":
+            if place == "k" or statement.whole:
                 visit(read)
         done.append(statement)
 

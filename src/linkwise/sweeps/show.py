@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.show import LATEX, UNICODE, Style
-from linkwise.algebra.space import ONE
+from linkwise.algebra.space import CONSTRAINT, ONE
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
 
 LOOPS = {
@@ -78,13 +78,15 @@ def _at(quantity: Quantity, place: str, style: Style) -> str:
         name = quantity.key.latex() if quantity.leaf or _is_leaf(quantity) else _tex(name)
     if place == "p,k":
         name = _edge_name(name)
-    return name if quantity.rows is ONE else f"{name}({place})"
+    nowhere = quantity.rows is ONE or quantity.rows is CONSTRAINT
+    return name if nowhere else f"{name}({place})"
 
 
 def _is_leaf(quantity: Quantity) -> bool:
     return isinstance(quantity.key, Symbol)
 
 
+_PLACES = {"k": "k", "c": "c", "p": "p", "all": "·"}
 _EDGES = {"E_φ": "φ", "E_ψ": "ψ", r"\mathcal{E}_\phi": r"\phi", r"\mathcal{E}_\psi": r"\psi"}
 _GREEK = {
     **{"ε": r"\epsilon", "ν": r"\nu", "λ": r"\lambda", "α": r"\alpha"},
@@ -113,9 +115,7 @@ def _edge_name(name: str) -> str:
 def _term(term: Term, style: Style, *, number: bool) -> str:
     parts = [_block(block, style) for block in term.left]
     if term.operand is not None:
-        parts.append(
-            _at(term.operand, {"k": "k", "c": "c", "p": "p", "all": "·"}[term.place], style)
-        )
+        parts.append(_at(term.operand, _PLACES[term.place], style))
     parts += [_block(block, style) for block in term.right]
     inner = " ".join(parts) or "I"
     over = "c" if term.place == "c" else ("k" if number and term.place == "k" else "")
@@ -137,7 +137,7 @@ def _block(block: Block, style: Style) -> str:
 
 
 def _special(statement: Statement, style: Style) -> str:
-    reads = [_at(quantity, place, style) for quantity, place in statement.reads]
+    reads = [_at(quantity, _PLACES[place], style) for quantity, place in statement.reads]
     times = r"\times" if style is LATEX else "×"
     match statement.special:
         case "phi(q)" | "Delta_phi(q)":
@@ -174,5 +174,14 @@ def _special(statement: Statement, style: Style) -> str:
             )
         case "rot_W":
             return r"\mathrm{rot}(" + f"{reads[0]})" if style is LATEX else f"rot of {reads[0]}"
+        case "Q" | "Y" | "Q*" | "Y*":
+            star = style.star if statement.special.endswith("*") else ""
+            return f"{statement.special[0]}{star} {reads[-1]}"
+        case "kappa":
+            text = r"\text{rate of } Q" if style is LATEX else "rate of Q"
+            return f"{text} {reads[-1]}"
+        case "gram" | "spread":
+            star = style.star if statement.special == "gram" else ""
+            return f"{reads[0]}{star} {reads[1]}"
         case _:
             return f"solve({', '.join(reads)})"

@@ -70,6 +70,9 @@ def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
         yield _of(thing.armature, memo)
         for node in thing.nodes:
             yield from (_of(x, memo) for x in (node.name, node.body, node.pose))
+        for loop in thing.loops:
+            yield from (_of(x, memo) for x in (loop.name, loop.node_a, loop.node_b, loop.hinge))
+        yield _of(thing.couplings, memo)
     elif isinstance(thing, tuple | list):
         items: list[Any] = list(thing)  # type: ignore[arg-type]
         yield f"{len(items)}".encode()

@@ -100,6 +100,11 @@ def roll(
     """
     if not mech.n_bodies:
         raise LoweringError(f"{mech.name} has no bodies: there is nothing to loop over.")
+    if program.constrained:
+        raise LoweringError(
+            f"{program.expr} belongs to constraints, for which there are no loops over bodies: "
+            "leave out rolled=True."
+        )
     plan = planned(program)
     chosen = [mech.node(name) for name in nodes]
     inputs, layout = layout_of(plan, mech, chosen, nodes, parameters)
@@ -156,6 +161,8 @@ def _operations(plan: Plan, mech: Mechanism, codes: list[ClassCode], columns: in
 
 def worth_rolling(program: Program, mech: Mechanism) -> bool:
     """Whether straight code would be too long: it is a little quicker, but slow to compile."""
+    if program.constrained:
+        return False  # no loops for what belongs to constraints
     if mech.n_bodies > MOST_BODIES:
         return True
     most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX

@@ -223,7 +223,8 @@ class Step(Trace):
         assert space.block == "node", f"columns over {space} are not taken one by one"
         return (12 if space is NODE_PLACE else 6) * self.layout.n_nodes
 
-    def _blocks(self, quantity: Quantity) -> list[Any]:
+    def blocks_of(self, quantity: Quantity) -> list[Any]:
+        """One array for each body (or node)."""
         found = self.value.get(quantity.ident)
         if found is not None:
             return found
@@ -398,7 +399,7 @@ class Step(Trace):
         result = self.program.result
         if result.rows is ONE:
             return
-        blocks = self._blocks(result)
+        blocks = self.blocks_of(result)
         if result.block:
             self._block_result(self._dense(blocks[HERE]))
             return

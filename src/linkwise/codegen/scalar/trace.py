@@ -18,10 +18,12 @@ from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_BLOCKS
 from linkwise.algebra.expr import Identity, Symbol
 from linkwise.algebra.family import Family
+from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.words import is_symmetric
 from linkwise.codegen.scalar import parameters as parameter
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlock
+from linkwise.codegen.scalar.closing import TracedClosing
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
@@ -171,16 +173,17 @@ class Trace(Run):
         self.node_body = [mech.body_index[node.body] for node in self.nodes]
         self.given: dict[str, Any] = {}
         self.picked = picked_columns(program, mech, nodes)
+        self.closing = TracedClosing(self)
         self.value = {}
-        self.q = self._input("q", mech.nq)
+        self.q = self.taken("q", mech.nq)
         sources = {s.role.source for s in program.inputs if isinstance(s.role, role.Vector)}
         moving = bool(sources & set(MOVING))
-        self.v = self._input("v", mech.nv) if moving else np.zeros(mech.nv)
+        self.v = self.taken("v", mech.nv) if moving else np.zeros(mech.nv)
         vectors = [leaf for leaf in program.inputs if isinstance(leaf.role, role.Vector)]
         for leaf in vectors:
             self._load(leaf)
         names = parameter.checked(mech, parameters, nodes)
-        self.parameters = {name: self._input(name, parameter.size(mech, name)) for name in names}
+        self.parameters = {name: self.taken(name, parameter.size(mech, name)) for name in names}
         self.gravity: Any = self.parameters.get("gravity", mech.gravity)
         self.welded: dict[int, list[tuple[Pose, str]]] = {}
         for name in (n for n in names if n.startswith("payload")):
@@ -191,7 +194,8 @@ class Trace(Run):
             if leaf not in vectors:
                 self._load(leaf)
 
-    def _input(self, name: str, size: int) -> Any:
+    def taken(self, name: str, size: int) -> Any:
+        """A new input array."""
         self.arrays.append((name, size))
         out = np.empty(size, dtype=object)
         for i in range(size):
@@ -293,7 +297,7 @@ class Trace(Run):
 
     def _split(self, leaf: Symbol, source: str) -> list[Array]:
         sizes = self.sizes(leaf.range)
-        vector = self.v if source == "v" else self._input(source, sum(sizes))
+        vector = self.v if source == "v" else self.taken(source, sum(sizes))
         ends = np.cumsum(sizes)
         return [vector[end - size : end, None] for end, size in zip(ends, sizes, strict=True)]
 
@@ -308,12 +312,16 @@ class Trace(Run):
                 f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
                 "with it needs pivots that depend on the state. The interpreter evaluates it."
             )
-        A = np.concatenate(self._blocks(matrix))
+        A = np.concatenate(self.blocks_of(matrix))
         mirror(A)
+        if statement.target.rows is CONSTRAINT:
+            x = self.closing.solved(A, np.concatenate(self.blocks_of(right)), self.itemsize)
+            self.value[statement.target.ident] = self.closing.cut(x)
+            return
         try:
             found = factored(A)
             whole = isinstance(right.key, Identity)
-            x = found.matrix if whole else found @ np.concatenate(self._blocks(right))
+            x = found.matrix if whole else found @ np.concatenate(self.blocks_of(right))
         except ZeroDivisionError:
             raise ExpressionError(
                 f"{matrix.key} is singular on {self.mech.name} in every state: it has no inverse."
@@ -427,7 +435,7 @@ class Trace(Run):
         gains = dict[Symbol, Any]()
         for term in terms:
             assert term.operand is not None
-            x = term.number * self._blocks(term.operand)[c]
+            x = term.number * self.blocks_of(term.operand)[c]
             key = term.left[0].symbol.role
             part = key.part if isinstance(key, role.Riccati) else "E"
             if part != "K":
@@ -456,7 +464,7 @@ class Trace(Run):
                 H = first(body.hinge.hinge_map(q_k), 2)
                 return H @ body.outboard.shift if away else H
             case "a":
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 H_k = first(body.hinge.hinge_map(q_k), 2)
                 rate = first(body.hinge.bias(q_k, v_k), 1)
                 if away:
@@ -468,20 +476,20 @@ class Trace(Run):
                     a_k = a_k + (self._pose(k).T @ up)[:, 0]
                 return a_k[:, None]
             case "A_V":
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 H_k = first(body.hinge.hinge_map(q_k), 2)
                 rate = first(body.hinge.hinge_map_rate(q_k, v_k), 2)
                 if away:
                     H_k, rate = H_k @ body.outboard.shift, rate @ body.outboard.shift
                 return (cross_velocity(V_k[None], H_k) + rate).T
             case "B_V":
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 return first(self._inertia(k).coriolis_factor(V_k[None]), 2)
             case "to_W":
-                place = self._blocks(statement.reads[0][0])[k].reshape(3, 4)
+                place = self.blocks_of(statement.reads[0][0])[k].reshape(3, 4)
                 return WorldBlock(place[:, :3], place[:, 3])
             case _:
-                V_k = self._blocks(statement.reads[0][0])[k][:, 0]
+                V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 momentum = self._inertia(k).apply(V_k[None])
                 return cross_force(V_k[None], momentum)[0][:, None]
 

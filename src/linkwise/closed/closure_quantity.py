@@ -1,0 +1,140 @@
+"""The expressions of dynamics with loops and couplings.
+
+As one would write them, with A = 𝓜 or 𝓜 + N, J_c = Q J + Y and γ = Q B* φ* a + κ:
+
+    Ω = J_c A⁻¹ J_c*      λ = -Ω⁻¹ (J_c A⁻¹ (τ - C) + γ)      v̇ = A⁻¹ (τ - C + J_c* λ)
+
+As they run: with the columns X = (I - H ψ K) J_c* = H ψ B Q* + (I - H ψ K) Y*, one for each row of
+the constraints, and ε = τ - H ψ (K τ + M φ* a + b),
+
+    Ω = X* D⁻¹ X          λ = -Ω⁻¹ (X* D⁻¹ ε + γ)              v̇ = (I - H ψ K)* D⁻¹ (ε + X λ)
+
+X and ε come of one sweep from the tips, v̇ of one from the base; between them stands a matrix as
+large as the constraints are many. For arms that hold an object this is algorithm RCCFD2 of
+JPL 88-11-II, (6.18). `lw.prove` shows that both are equal, and `lw.derive` finds the second from
+the first where there are no couplings (tests/closed/test_closure_quantity.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linkwise.algebra import B, H, I, J, M, N, Q, Y, a, b, bias, f, kappa, mass, phi, rot_W, tau
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import CONSTRAINT
+from linkwise.algebra.symbols import vector
+from linkwise.dynamics.open_chain_quantity import family
+
+closing = vector("closing", CONSTRAINT, tex=r"\ddot{e}")
+"""What J_c v̇ + γ shall be instead of zero: how loops that are open are asked to close."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What there is of a closed mechanism.
+
+    Attributes:
+        loops: Whether it has loops.
+        couplings: Whether it has couplings.
+        armature: Whether hinges have inertia of their own.
+        pushed: Axes of forces at nodes, "node" or "world"; "" where there are none.
+        closing: Whether the constraints shall accelerate.
+    """
+
+    loops: bool = True
+    couplings: bool = False
+    armature: bool = False
+    pushed: str = ""
+    closing: bool = False
+
+    @property
+    def inertia(self) -> Expr:
+        """A = 𝓜 or 𝓜 + N."""
+        return mass + N if self.armature else mass
+
+    @property
+    def jacobian(self) -> Expr:
+        """J_c."""
+        return _sum(Q @ J if self.loops else None, Y if self.couplings else None)
+
+    @property
+    def columns(self) -> Expr:
+        """X = (I - H ψ K) J_c*."""
+        F = family(self.inertia)
+        return _sum(
+            H @ F.psi @ B @ Q.T if self.loops else None,
+            (I - H @ F.psi @ F.K) @ Y.T if self.couplings else None,
+        )
+
+    @property
+    def bias(self) -> Expr:
+        """γ = J̇_c v."""
+        return _sum(Q @ B.T @ phi.T @ a if self.loops else None, kappa)
+
+    @property
+    def push(self) -> Expr | None:
+        """B f: what forces at nodes do to the bodies."""
+        return {"node": B @ f, "world": B @ rot_W.T @ f}.get(self.pushed)
+
+    @property
+    def missing(self) -> Expr:
+        """γ, less what the constraints shall accelerate with."""
+        return self.bias - closing if self.closing else self.bias
+
+    @property
+    def filtered(self) -> Expr:
+        """ε = τ - H ψ (K τ + M φ* a + b - B f)."""
+        F, acting = family(self.inertia), b if self.push is None else b - self.push
+        return tau - H @ F.psi @ (F.K @ tau + M @ phi.T @ a + acting)
+
+
+def _sum(*parts: Expr | None) -> Expr:
+    found = [part for part in parts if part is not None]
+    return sum(found[1:], found[0])
+
+
+def _inertia_inverse(s: Setting) -> Expr:
+    return s.columns.T @ family(s.inertia).D.inv @ s.columns
+
+
+def _force(s: Setting) -> Expr:
+    """-λ."""
+    D = family(s.inertia).D
+    return _inertia_inverse(s).inv @ (s.columns.T @ D.inv @ s.filtered + s.missing)
+
+
+def _forward_dynamics(s: Setting) -> Expr:
+    F = family(s.inertia)
+    return (I - H @ F.psi @ F.K).T @ F.D.inv @ (s.filtered - s.columns @ _force(s))
+
+
+CLOSED: dict[str, Callable[[Setting], Expr]] = {
+    "constraint_jacobian": lambda s: s.jacobian,
+    "constraint_bias": lambda s: s.bias,
+    "closure_inertia_inverse": _inertia_inverse,
+    "constraint_forces": lambda s: -1.0 * _force(s),
+    "constrained_forward_dynamics": _forward_dynamics,
+}
+"""Each as it runs."""
+
+
+def _plain_force(s: Setting) -> Expr:
+    A, J_c = s.inertia, s.jacobian
+    acting = tau - bias if s.push is None else tau - bias + H @ phi @ s.push
+    return (J_c @ A.inv @ J_c.T).inv @ (J_c @ A.inv @ acting + s.missing)
+
+
+def _plain_forward_dynamics(s: Setting) -> Expr:
+    A, acting = s.inertia, tau - bias if s.push is None else tau - bias + H @ phi @ s.push
+    return A.inv @ acting - A.inv @ s.jacobian.T @ _plain_force(s)
+
+
+PLAIN: dict[str, Callable[[Setting], Expr]] = {
+    "constraint_jacobian": lambda s: s.jacobian,
+    "constraint_bias": lambda s: s.bias,
+    "closure_inertia_inverse": lambda s: s.jacobian @ s.inertia.inv @ s.jacobian.T,
+    "constraint_forces": lambda s: -1.0 * _plain_force(s),
+    "constrained_forward_dynamics": _plain_forward_dynamics,
+}
+"""Each as one would write it."""

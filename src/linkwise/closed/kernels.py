@@ -1,0 +1,149 @@
+"""Kernels of mechanisms with loops and couplings: made on first use, kept with the mechanism."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Expr
+from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
+from linkwise.dynamics.kernels import acting, called, check_mechanism, kernel, node_names
+from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.errors import ShapeError, unknown_name
+from linkwise.model import closure
+from linkwise.model.closure import closure_nodes
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.pose import Pose
+
+if TYPE_CHECKING:
+    from linkwise.codegen.cpu.kernel import Kernel
+
+_MAKING = threading.Lock()
+
+
+def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr:
+    """The expression of a quantity of a mechanism with loops or couplings.
+
+    Args:
+        mech: The mechanism; its parts say what stands in the expression.
+        name: "constrained_forward_dynamics", "constraint_forces", "constraint_jacobian" ...
+        plain: As one would write it, or False for the equal form that runs.
+    """
+    check_mechanism(mech)
+    table = PLAIN if plain else CLOSED
+    if name not in table:
+        raise unknown_name("quantity", name, table, owner="linkwise.closed")
+    return table[name](_setting(mech))
+
+
+def _setting(mech: Mechanism, pushed: str = "", closing: bool = False) -> Setting:
+    loops, couplings = bool(mech.loops), bool(mech.couplings)
+    return Setting(loops, couplings, bool(mech.armature.any()), pushed, closing)
+
+
+def closed_kernel(
+    mech: Mechanism,
+    name: str,
+    forced: tuple[str, ...] = (),
+    *,
+    frame: Frame = "node",
+    closing: bool = False,
+) -> Kernel:
+    """The kernel behind a quantity of a mechanism with loops or couplings.
+
+    Args:
+        mech: The mechanism.
+        name: A key of `closure_quantity.CLOSED`.
+        forced: Nodes with forces from outside; they stand behind those of the loops.
+        frame: Axes of these forces.
+        closing: Whether the constraints shall accelerate, by an input of that name.
+    """
+    key = ("closed", name, forced, frame if forced else "node", closing)
+    found: Kernel | None = mech.kept.get(key)
+    if found is not None:
+        return found
+    for node in forced:
+        mech.node(node)  # raises for one that is not there
+    with _MAKING:
+        found = mech.kept.get(key)
+        if found is None:
+            expr = CLOSED[name](_setting(mech, frame if forced else "", closing))
+            found = compile(expr, mech, nodes=(*closure_nodes(mech), *forced), derive=False)
+            mech.kept[key] = found
+            if not forced and not closing and all(map(closure.is_traceable, mech.loops)):
+                mech.kept[f"quick {name}"] = found.quick
+    return found
+
+
+def run(
+    mech: Mechanism,
+    name: str,
+    arrays: Mapping[str, Any],
+    *,
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    closing: ArrayLike | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Array:
+    """A quantity on arrays, with forces at nodes and what loops of one's own hinges need."""
+    check_frame(frame)
+    forced = tuple(sorted(node_names(tuple(forces)))) if acting(forces) else ()
+    found = closed_kernel(mech, name, forced, frame=frame, closing=closing is not None)
+    given = dict(arrays)
+    if acting(forces):
+        given["f"] = _forces(mech, forces, forced)
+    if closing is not None:
+        given["closing"] = floats(closing, "closing")
+    if {"S", "S_rate"} & set(found.arguments):
+        q, v = mech.check_q(given["q"]), given.get("v")
+        given |= _blocked(mech, q, None if v is None else mech.check_v(v))
+    return called(found, given, options or {})
+
+
+def _forces(mech: Mechanism, forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Array:
+    """Forces at the nodes of the loops, which are zero, and at those that are pushed."""
+    parts = [floats(forces[name], f"the force on {name!r}") for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if part.ndim not in (1, 2) or part.shape[-1] != 6:
+            raise ShapeError(
+                f"the force on {name!r} has shape {part.shape}; it must be (6,) or (batch, 6), "
+                "moment first."
+            )
+    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    none = np.zeros((*lead, 6 * len(closure_nodes(mech))))
+    return np.concatenate([none, *(np.broadcast_to(x, (*lead, 6)) for x in parts)], axis=-1)
+
+
+def relative_poses(mech: Mechanism, q: Array) -> list[Pose]:
+    """X_ab of each loop: rot (..., 3, 3), p (..., 3)."""
+    if not mech.loops:
+        return []
+    found = kernel(mech, "node_poses", closure_nodes(mech))(q)
+    place = np.reshape(found, (*np.shape(q)[:-1], len(mech.loops), 2, 3, 4))
+    a, b = (Pose(place[..., i, :, :3], place[..., i, :, 3]) for i in (0, 1))
+    whole = a.inverse() @ b
+    return [Pose(whole.rot[..., i, :, :], whole.p[..., i, :]) for i in range(len(mech.loops))]
+
+
+def _blocked(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Array]:
+    """S and -S Ḣ* W of the loops that have no formula for them."""
+    lead = q.shape[:-1] if v is None else np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    q = np.broadcast_to(q, (*lead, mech.nq))
+    V = np.zeros((*lead, len(mech.loops), 2, 6))
+    if v is not None:
+        v = np.broadcast_to(v, (*lead, mech.nv))
+        V = np.reshape(kernel(mech, "node_velocity", closure_nodes(mech))(q, v), V.shape)
+    directions, rates = list[Array](), list[Array]()
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
+        if not closure.is_traceable(loop):
+            V_ab = V[..., i, 1, :] - X_ab.shift_velocity(V[..., i, 0, :])
+            found = closure.blocked(loop.hinge, X_ab, V_ab)
+            directions.append(found.S.reshape(*lead, -1))
+            rates.append(found.rate)
+    both = {"S": np.concatenate(directions, axis=-1), "S_rate": np.concatenate(rates, axis=-1)}
+    return {name: np.ascontiguousarray(array) for name, array in both.items()}

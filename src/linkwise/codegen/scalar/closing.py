@@ -1,0 +1,71 @@
+"""Loops in the scalar graph: what their hinges block as formulas, or as inputs of the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.model.closure import Blocked, is_traceable
+from linkwise.spatial.pose import Pose
+from linkwise.sweeps.closing import Closing
+from linkwise.sweeps.factored import factored
+
+if TYPE_CHECKING:
+    from linkwise.codegen.scalar.trace import Trace
+
+DIRECTIONS, RATES = "S", "S_rate"
+"""Inputs of a kernel for loops whose hinge has no formula for what it blocks in the pose alone."""
+
+
+DAMPING = {8: 1e-11, 4: 1e-5}
+"""δ, relative to the diagonal entries, by bytes of a number."""
+
+EMPTY = 1e-3
+"""Least diagonal entry, relative to their mean, that δ is taken of."""
+
+
+class TracedClosing(Closing):
+    """The loops and couplings of a trace."""
+
+    run: Trace
+
+    def __init__(self, run: Trace) -> None:
+        super().__init__(run)
+        self._given: dict[str, Any] = {}
+
+    def blocked(self, i: int, X_ab: Pose, V_ab: Any) -> Blocked:
+        """By formula; for a hinge of one's own, S and -S Ḣ* W are inputs."""
+        loops = self.run.mech.loops
+        if is_traceable(loops[i]):
+            return super().blocked(i, X_ab, V_ab)
+        before = sum(loop.rows for loop in loops[:i] if not is_traceable(loop))
+        rows = slice(before, before + loops[i].rows)
+        S = self._input(DIRECTIONS, 6).reshape(-1, 6)[rows]
+        if not np.any(V_ab):
+            return Blocked(S, np.zeros(len(S)))
+        return Blocked(S, self._input(RATES, 1)[rows])
+
+    def solved(self, A: Any, b: Any, itemsize: int) -> Any:
+        """A x = b for a symmetric A that may be singular, where b is such that there is a solution.
+
+        Rows of constraints may follow from others, and which ones, is not known beforehand. So A
+        is made definite by little more than rounding, A + δ diag: that is factored without
+        pivots, and stably. What it costs is of the order of δ over the least singular value that
+        counts, and a second solve for the residual squares that. In directions that A leaves
+        undecided x stays small.
+        """
+        n, delta = len(A), DAMPING[itemsize]
+        mean: Any = sum(A[j, j] for j in range(n)) * (EMPTY / n)  # for rows of zeros
+        definite = A.copy()
+        for j in range(n):
+            definite[j, j] = A[j, j] + delta * (A[j, j] + mean)
+        found = factored(definite)
+        x = found @ b
+        return x + found @ (b - A @ x)
+
+    def _input(self, name: str, width: int) -> Any:
+        if name not in self._given:
+            rows = sum(loop.rows for loop in self.run.mech.loops if not is_traceable(loop))
+            self._given[name] = self.run.taken(name, rows * width)
+        return self._given[name]
