@@ -9,7 +9,7 @@ is parted by the loops G w = 0 into independent and dependent velocities, G_i u 
 
 by least squares (`orthogonal.py`), so that rows which say the same twice, as in a planar loop of
 pins, do no harm.
-Source: Jain 2012, constraint embedding; what loops and couplings ask for is in `model/closure.py`.
+Source: jain2012embedding; what loops and couplings ask for is in `model/closure.py`.
 """
 
 from __future__ import annotations

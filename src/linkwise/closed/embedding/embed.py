@@ -33,8 +33,9 @@ def embed(
     Expression:
         v = 𝒳 u,   mass_r = 𝒳* 𝓜 𝒳,   and for the tree of aggregate bodies again
         mass_r = H φ M φ* H*,   u̇ = mass_r⁻¹ (𝒳* τ − C_r),   J_r = B* φ* H*
-    Source: Jain 2012 (constraint embedding); Chignoli et al. 2023 (recursive algorithms on
-    clusters of bodies).
+    Source: jain2012embedding; chignoli2023loops for couplings and clusters of bodies.
+    Departs: 𝒳 is found by least squares, so that redundant rows are allowed; rotors behind hinges
+    that follow others are part of it (𝒳* N 𝒳 and 𝒳* N 𝔵).
 
     Bodies that a loop or a coupling ties together become one aggregate body. The result is given
     to the everyday functions in place of a mechanism: `lw.forward_dynamics(embedded, q, u, tau_r)`,
