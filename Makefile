@@ -69,6 +69,8 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/operational_space.py
 	$(BIN)/python benchmarks/hybrid.py
 	$(BIN)/python benchmarks/open_chain.py
+	$(BIN)/python benchmarks/closed_chain.py
+	$(BIN)/python benchmarks/closed_chain_cost.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py
