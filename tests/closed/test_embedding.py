@@ -201,15 +201,20 @@ def test_a_tree_without_constraints_stays_itself() -> None:
     assert abs(own - other) < 0.02 * other  # sums in another order
 
 
-def test_operations_grow_with_the_number_of_units() -> None:
+@pytest.mark.parametrize(
+    ("build", "counts"),
+    [
+        (cases.four_bar_chain, (2, 3, 4)),
+        pytest.param(cases.geared_chain, (4, 6, 8), marks=pytest.mark.slow),  # axes alternate
+    ],
+)
+def test_operations_grow_with_the_number_of_units(
+    build: Callable[[int], lw.Mechanism], counts: tuple[int, ...]
+) -> None:
     """Each unit more costs the same."""
     expr = mass.inv @ (tau - bias)
-    for build in (cases.geared_chain, cases.four_bar_chain):
-        counts = list[int]()
-        for n in (4, 6, 8):  # axes alternate
-            program = lw.compile(expr, lw.embed(build(n)), target="numpy")
-            counts.append(program.recipe.signature.ops.total())
-        assert counts[2] - counts[1] == counts[1] - counts[0] > 0
+    ops = [lw.compile(expr, lw.embed(build(n)), target="numpy").ops.total() for n in counts]
+    assert ops[2] - ops[1] == ops[1] - ops[0] > 0
 
 
 def test_groups_are_as_small_as_they_can_be() -> None:
