@@ -54,7 +54,7 @@ class Case:
 def four_bar() -> Case:
     """The crank goes round."""
     push = np.array([6.0, 0.0, 0.0])
-    return Case(lw.models.four_bar(), push, 2e-3, "the crank goes round")
+    return Case(lw.models.four_bar(), push, 1e-3, "the crank goes round")
 
 
 def peaucellier() -> Case:
@@ -70,7 +70,7 @@ def delta() -> Case:
     push = np.zeros(mech.nv)
     push[mech.v_slice("platform")] = [0.0, 0.0, 0.0, 1.5, 1.0, 0.5]
     motors = tuple(f"motor_{k}" for k in (1, 2, 3))
-    return Case(mech, push, 5e-3, "bounces on springs in its three motors", motors, 6.0)
+    return Case(mech, push, 2.5e-3, "bounces on springs in its three motors", motors, 6.0)
 
 
 def stewart() -> Case:
@@ -79,7 +79,7 @@ def stewart() -> Case:
     push = np.zeros(mech.nv)
     push[mech.v_slice("platform")] = [1.0, 0.5, 1.5, 0.3, -0.2, 0.2]
     legs = tuple(f"slider_{k}" for k in range(1, 7))
-    return Case(mech, push, 5e-3, "rocks on springs in its six legs", legs, 1000.0)
+    return Case(mech, push, 2.5e-3, "rocks on springs in its six legs", legs, 1000.0)
 
 
 def biped() -> Case:
@@ -88,7 +88,7 @@ def biped() -> Case:
     push = np.zeros(mech.nv)
     push[:6] = [0.4, 0.4, 0.4, 0.3, 0.2, 0.2]
     joints = tuple(b.hinge_name for b in mech.bodies[1:])
-    return Case(mech, push, 2e-3, "sways on springs in its joints", joints, 400.0)
+    return Case(mech, push, 1e-3, "sways on springs in its joints", joints, 400.0)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -333,7 +333,7 @@ def main() -> None:
             ("projection", asked.duration),
         ]:
             jobs[f"{name} {keep} {length:g}"] = lambda n=name, k=keep, d=length: measured(n, k, d)
-    jobs["handover"] = lambda: handed_over(step=1e-3)
+    jobs["handover"] = lambda: handed_over(step=5e-4)
     chosen = [k for k in jobs if asked.only is None or k.split()[0] in asked.only]
     for key in chosen:
         if key in _kept() and not asked.again:
