@@ -4,7 +4,8 @@
 
 Each mechanism is put together by `lw.assemble` from a guess that is off by a tenth of a radian or
 of a metre in every freedom, pushed, and left to itself under gravity: no damping, and no drive but
-springs where it would fall without. Then a free flyer hands a box from one hand to the other.
+springs where it would fall without end or into a singular configuration. Then a free flyer hands a
+box from one hand to the other.
 
 Runs take minutes. What is done is kept in build/closed_chain_runs.json, so that a run that
 was broken off goes on where it stopped; --again begins anew.
@@ -240,7 +241,8 @@ def page(rows: dict[str, Row], duration: float) -> str:
     """The page of the documentation."""
     long = {name: rows[f"{name} projection {duration:g}"] for name in CASES}
     worst = max(float(r["distance"]) for r in long.values())
-    out = [_HEAD.format(duration=duration, worst=worst)]
+    angle = max(float(r["angle"]) for r in long.values())
+    out = [_HEAD.format(duration=duration, worst=worst, angle=angle)]
     head = ["mechanism", "motion", "rows, rank", "freedoms", "the guess missed by", "step"]
     out += [_line(head), "| --- " * len(head) + "|"]
     for name, r in long.items():
@@ -275,16 +277,17 @@ _HEAD = """# Long runs of closed chains
 Do loops stay closed, and what becomes of energy and momentum? Each mechanism below is put together
 by `lw.assemble` from a guess in which every freedom is off by up to 0.1 rad or 0.1 m, pushed, and
 simulated for {duration:g} s with `lw.constrained_motion`. Gravity is on; there is no damping and no
-drive, except that springs carry what would fall without end. The largest loop error after any step
-of any run is {worst:.1e} m. The page is written by `tools/closed_chain_runs.py`.
+drive, but springs where a mechanism would fall without end, or, the delta robot, into a singular
+configuration. The largest loop error after any step of any run is {worst:.1e} m and {angle:.1e}
+rad. The page is written by `tools/closed_chain_runs.py`.
 """
 
 _RUNS = """\
 Over {duration:g} s, with projection after every step. The loop error is the largest distance at any
 loop after any step; what one step adds is the same before the projection; J_c v is what is left of
 velocities that pull loops apart [m/s or rad/s]. The energy, with that of the springs, is compared
-with its value at the beginning, in joules and as a part of the largest kinetic energy; it is the
-error of the fourth-order steps, and falls with the fourth power of their length.
+with its value at the beginning, in joules and as a part of the largest kinetic energy; what it
+drifts by is the error of the steps, which are of fourth order.
 """
 
 _WAYS = """\
