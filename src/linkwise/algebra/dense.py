@@ -34,7 +34,7 @@ from linkwise.algebra.space import (
     PLACE,
     Space,
 )
-from linkwise.algebra.symbols import B, H, a_g, phi, v
+from linkwise.algebra.symbols import B, H, Q, a_g, phi, v
 from linkwise.errors import ExpressionError, ShapeError, SingularHingeError
 from linkwise.model import closure
 from linkwise.model.body import Node
@@ -51,7 +51,7 @@ from linkwise.spatial.vector import (
 )
 
 STATE_VECTORS = (
-    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa"),
+    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa", "kappa_g"),
     *("velocity_bias", "armature_bias"),  # of aggregate bodies
 )
 """Vectors that a mechanism and its state give; all others are given by the user."""
@@ -64,7 +64,7 @@ STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W", "to_W", "A_V", "B_V", "hing
 
 
 _NODE_VELOCITIES = B.T @ phi.T @ H.T @ v
-_NODE_LIFT = B.T @ phi.T @ a_g
+_CLOSURE_LIFT = Q @ B.T @ phi.T @ a_g
 
 
 class Dense:
@@ -327,17 +327,14 @@ class Dense:
         return out
 
     def _closure_rate(self) -> Array:
-        """κ = J̇_c v - Q B* φ* a, from its parts: see `model/closure.py`."""
+        """κ = J̇_c v - Q B* φ* A_V v, from its parts: see `model/closure.py`."""
         mech, parts = self.mech, [np.zeros(0)]
         V = self.matrix(_NODE_VELOCITIES)[:, 0].reshape(-1, 6)
-        lifted = self.matrix(_NODE_LIFT)[:, 0].reshape(-1, 6)
         for i, loop in enumerate(mech.loops):
             X_ab = self._relative_pose(i)
             carried = X_ab.shift_velocity(V[2 * i])
             found = closure.blocked(loop.hinge, X_ab, V[2 * i + 1] - carried)
-            # Nodes on the ground are not lifted, all others are: what is left of gravity goes.
-            lift = lifted[2 * i + 1] - X_ab.shift_velocity(lifted[2 * i])
-            asked = cross_velocity(V[2 * i + 1] - carried, carried) - lift
+            asked = cross_velocity(V[2 * i + 1] - carried, carried)
             parts.append(found.S @ asked + found.rate)
         for coupling in mech.couplings:
             parts.append(np.atleast_1d(closure.follower(mech, coupling, self.q, self.v).rate))
@@ -416,6 +413,8 @@ class Dense:
             value = self._coriolis()[source]
         elif source == "kappa":
             value = self._closure_rate()
+        elif source == "kappa_g":
+            value = -self.matrix(_CLOSURE_LIFT)[:, 0]
         elif source in STATE_VECTORS:
             value = self._place(source)
         else:

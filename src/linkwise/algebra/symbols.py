@@ -59,7 +59,7 @@ _OF_THE_MECHANISM = {
     **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE), "a_g": (BODY, ONE)},
     **{"X": (PLACE, ONE), "X_B": (NODE_PLACE, ONE), "weight": (PLACE, ONE), "rot_W": (NODE, NODE)},
     **{"to_W": (BODY, BODY), "A_V": (BODY, JOINT), "B_V": (BODY, BODY)},
-    "kappa": (CONSTRAINT, ONE),
+    **{"kappa": (CONSTRAINT, ONE), "kappa_g": (CONSTRAINT, ONE)},
 }
 """Names whose values come from the mechanism and its state."""
 
@@ -161,7 +161,11 @@ Y = symbol("Y", CONSTRAINT, JOINT, role.Followers())
 """The rows of the couplings: velocity of the coordinate that follows, less what it has to be."""
 
 kappa = vector("κ", CONSTRAINT, ascii="kappa", tex=r"\kappa")
-"""What of the rate of J_c v is no acceleration of nodes: J̇_c v = Q B* φ* a + κ."""
+"""What of the rate of J_c v is no acceleration of nodes: J̇_c v = Q B* φ* A_V v + κ."""
+
+kappa_g = vector("κ_g", CONSTRAINT, ascii="kappa_g", tex=r"\kappa_g")
+"""Less the lift of nodes against those on the ground: Q B* φ* a_g + κ_g = 0, since gravity does not
+accelerate the nodes of a loop against each other, and a carries it at the base."""
 
 lam = vector("λ", CONSTRAINT, ascii="lam", tex=r"\lambda")
 """Forces along the rows of the constraints."""
@@ -185,7 +189,7 @@ VOCABULARY: dict[str, Expr] = {
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
         *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
-        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V, Q, Y, kappa, lam),
+        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V, Q, Y, kappa, kappa_g, lam),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

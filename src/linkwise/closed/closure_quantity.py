@@ -1,6 +1,7 @@
 """The expressions of dynamics with loops and couplings.
 
-As one would write them, with A = 𝓜 or 𝓜 + N, J_c = Q J + Y and γ = Q B* φ* a + κ:
+As one would write them, with A = 𝓜 or 𝓜 + N, J_c = Q J + Y and γ = Q B* φ* a + κ_g + κ, which is
+Q B* φ* A_V v + κ:
 
     Ω = J_c A⁻¹ J_c*      λ = -Ω⁻¹ (J_c A⁻¹ (τ - C) + γ)      v̇ = A⁻¹ (τ - C + J_c* λ)
 
@@ -20,7 +21,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from linkwise.algebra import B, H, I, J, M, N, Q, Y, a, b, bias, f, kappa, mass, phi, rot_W, tau
+from linkwise.algebra import (
+    A_V,
+    B,
+    H,
+    I,
+    J,
+    M,
+    N,
+    Q,
+    Y,
+    a,
+    b,
+    bias,
+    f,
+    kappa,
+    kappa_g,
+    mass,
+    phi,
+    rot_W,
+    tau,
+    v,
+)
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import vector
@@ -70,7 +92,12 @@ class Setting:
     @property
     def bias(self) -> Expr:
         """γ = J̇_c v."""
-        return _sum(Q @ B.T @ phi.T @ a if self.loops else None, kappa)
+        return _sum(Q @ B.T @ phi.T @ A_V @ v if self.loops else None, kappa)
+
+    @property
+    def lifted_bias(self) -> Expr:
+        """γ again, by the accelerations φ* a that are there for the bias forces anyhow."""
+        return _sum(Q @ B.T @ phi.T @ a + kappa_g if self.loops else None, kappa)
 
     @property
     def push(self) -> Expr | None:
@@ -80,7 +107,7 @@ class Setting:
     @property
     def missing(self) -> Expr:
         """γ, less what the constraints shall accelerate with."""
-        return self.bias - closing if self.closing else self.bias
+        return self.lifted_bias - closing if self.closing else self.lifted_bias
 
     @property
     def filtered(self) -> Expr:

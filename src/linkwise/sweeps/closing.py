@@ -50,6 +50,7 @@ class Closing:
             "Y": self.followed,
             "Y*": self.leading,
             "kappa": self.rate,
+            "kappa_g": self.lift,
             "spread": self.spread,
         }
         if statement.special == "gram":
@@ -114,19 +115,27 @@ class Closing:
 
     def rate(self, places: Sequence[Any], velocities: Sequence[Any]) -> list[Any]:
         """κ."""
-        run, out = self.run, list[Any]()
+        out = list[Any]()
         for i, X_ab in enumerate(self.poses(places)):
             V_a, V_b = velocities[2 * i].T, velocities[2 * i + 1].T
             carried = X_ab.shift_velocity(V_a)
             found = self.blocked(i, X_ab, V_b - carried)
             asked = cross_velocity(V_b - carried, carried)
-            ground = [run.node_body[2 * i + j] < 0 for j in (0, 1)]
-            if ground[0] != ground[1]:
-                rot_b = places[2 * i + 1].reshape(3, 4)[:, :3]
-                lifted = np.concatenate([np.zeros(3), rot_b.T @ -run.gravity])[None]
-                asked = asked - lifted if ground[0] else asked + lifted
             out.append(((found.S @ asked[..., None])[..., 0] + found.rate).reshape(-1, 1))
         return out + [x.rate.reshape(1, 1) for x in self.followers]
+
+    def lift(self, places: Sequence[Any]) -> list[Any]:
+        """κ_g: zero but for loops with one node on the ground."""
+        run, out = self.run, list[Any]()
+        for i, X_ab in enumerate(self.poses(places)):
+            S = self.directions(i, X_ab)
+            ground = [run.node_body[2 * i + j] < 0 for j in (0, 1)]
+            lifted: Any = np.zeros((6, 1))
+            if ground[0] != ground[1]:
+                rot_b = places[2 * i + 1].reshape(3, 4)[:, :3]
+                lifted = np.concatenate([np.zeros(3), rot_b.T @ run.gravity])[:, None]
+            out.append(S @ (lifted if ground[0] else -lifted))
+        return out + [np.zeros((1, 1))] * len(run.mech.couplings)
 
     # -------------------------------------------------------------------------- couplings
 

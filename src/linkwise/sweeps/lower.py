@@ -581,19 +581,20 @@ class _Lowering:
         reads: tuple[tuple[Quantity, Place], ...] = ((velocity, "k"), (self._leaf(v), "k"))
         self.statements.append(Statement(target, special=source, reads=reads))
 
-    def _define_closure_rate(self, target: Quantity) -> None:
-        """κ comes from where the nodes of the loops are and from how they move."""
-        moving = self.value(B.T @ phi.T @ H.T @ v)
-        reads: tuple[tuple[Quantity, Place], ...] = ((self._leaf(X_B), "all"), (moving, "all"))
-        self.statements.append(Statement(target, special="kappa", reads=reads))
+    def _define_closure_rate(self, source: str, target: Quantity) -> None:
+        """κ comes from where the nodes of the loops are and how they move, κ_g from the former."""
+        reads: list[tuple[Quantity, Place]] = [(self._leaf(X_B), "all")]
+        if source == "kappa":
+            reads.append((self.value(B.T @ phi.T @ H.T @ v), "all"))
+        self.statements.append(Statement(target, special=source, reads=tuple(reads)))
 
     def _define_vector(self, leaf: Symbol, target: Quantity) -> None:
         """a and b come from the velocities of the bodies, poses from those of the parents."""
         assert isinstance(leaf.role, role.Vector)
         if leaf.role.source in PLACED:
             self._define_place(leaf.role.source, target)
-        if leaf.role.source == "kappa":
-            self._define_closure_rate(target)
+        if leaf.role.source in ("kappa", "kappa_g"):
+            self._define_closure_rate(leaf.role.source, target)
         if leaf.role.source not in ("a", "b"):
             return
         velocity = self.value(phi.T @ H.T @ v)

@@ -180,6 +180,9 @@ def _special(statement: Statement, style: Style) -> str:
         case "kappa":
             text = r"\text{rate of } Q" if style is LATEX else "rate of Q"
             return f"{text} {reads[-1]}"
+        case "kappa_g":
+            text = "lift against the ground"
+            return rf"\text{{{text}}}" if style is LATEX else text
         case "gram" | "spread":
             star = style.star if statement.special == "gram" else ""
             return f"{reads[0]}{star} {reads[1]}"

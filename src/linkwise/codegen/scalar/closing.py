@@ -21,8 +21,8 @@ DIRECTIONS, RATES = "S", "S_rate"
 DAMPING = {8: 1e-11, 4: 1e-5}
 """δ, relative to the diagonal entries, by bytes of a number."""
 
-EMPTY = 1e-3
-"""Least diagonal entry, relative to their mean, that δ is taken of."""
+EMPTY = {8: 1e-9, 4: 1e-4}
+"""Least diagonal entry, relative to their mean, that δ is taken of: those of rows of zeros."""
 
 
 class TracedClosing(Closing):
@@ -56,7 +56,11 @@ class TracedClosing(Closing):
         undecided x stays small.
         """
         n, delta = len(A), DAMPING[itemsize]
-        mean: Any = sum(A[j, j] for j in range(n)) * (EMPTY / n)  # for rows of zeros
+        mean: Any = sum(A[j, j] for j in range(n)) / n
+        if isinstance(mean, float):  # nothing that the constraints could move
+            return np.zeros(b.shape)
+        # Moved as a whole, the mechanism has this: nothing counts that is far below.
+        mean = EMPTY[itemsize] * (mean + 1.0 / self.run.mech.total_mass)
         definite = A.copy()
         for j in range(n):
             definite[j, j] = A[j, j] + delta * (A[j, j] + mean)
