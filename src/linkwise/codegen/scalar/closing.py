@@ -57,7 +57,7 @@ class TracedClosing(Closing):
         """
         n, delta = len(A), DAMPING[itemsize]
         mean: Any = sum(A[j, j] for j in range(n)) / n
-        if isinstance(mean, float):  # nothing that the constraints could move
+        if isinstance(mean, float) and mean == 0.0:  # nothing that the constraints could move
             return np.zeros(b.shape)
         # Moved as a whole, the mechanism has this: nothing counts that is far below.
         mean = EMPTY[itemsize] * (mean + 1.0 / self.run.mech.total_mass)
