@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from linkwise.errors import LinkwiseError, ModelError, ParseError, ShapeError
+from linkwise.errors import ClosureError, LinkwiseError, ModelError, ParseError, ShapeError
 from linkwise.io.load import load
 from linkwise.io.save import save
 from linkwise.model import (
@@ -201,6 +201,7 @@ __all__ = [
     "Assembly",
     "Body",
     "Builder",
+    "ClosureError",
     "ConstrainedForces",
     "ConstrainedMotion",
     "Contact",

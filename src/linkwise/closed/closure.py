@@ -9,6 +9,7 @@ from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ShapeError
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes, constraint_names, constraint_sizes
+from linkwise.model.loop_error import loop_error
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -71,9 +72,10 @@ def loop_errors(mech: Mechanism, q: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     q = mech.check_q(q)
-    found, out = loop_coordinates(mech, q), np.zeros((*q.shape[:-1], len(mech.loops), 6))
+    lead, out = q.shape[:-1], np.zeros((*q.shape[:-1], len(mech.loops), 6))
     for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
-        out[..., i, :] = closure.error(loop.hinge, X_ab, found[loop.name])
+        each = [loop_error(loop.hinge, closure.one_of(X_ab, state)) for state in np.ndindex(*lead)]
+        out[..., i, :] = np.reshape(each, (*lead, 6))
     return out
 
 

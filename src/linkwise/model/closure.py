@@ -26,6 +26,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling, Loop
 from linkwise.model.hinges import Hinge, PointOnPlane, Universal
+from linkwise.model.hinges.hinge import ScrewHinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
@@ -224,6 +225,24 @@ def coordinates(hinge: Hinge, X_ab: Pose, guess: Array | None = None) -> Array:
     q = hinge.neutral() if guess is None else np.asarray(guess, dtype=np.float64)
     if hinge.nv == 0:
         return q
+    q = _searched(hinge, X_ab, q)
+    turns = _turns_missed(hinge, error(hinge, X_ab, q), hinge.hinge_map(q))
+    return _searched(hinge, X_ab, q + turns) if np.any(turns) else q
+
+
+def _turns_missed(hinge: Hinge, e: Array, H: Array) -> Array | float:
+    """Whole turns of screws with a pitch that would make up for a way left along their axes."""
+    if not isinstance(hinge, ScrewHinge):
+        return 0.0
+    rate = np.linalg.norm(H[:, :3], axis=1)
+    axis = H[:, :3] / np.where(rate > 0.0, rate, 1.0)[:, None]
+    way = (axis * H[:, 3:]).sum(axis=1) * 2.0 * np.pi / np.where(rate > 0.0, rate, 1.0)  # a turn
+    helical = (rate > 0.0) & (np.abs(way) > 1e-9)
+    turns = np.where(helical, np.rint((axis @ e[3:]) / np.where(helical, way, 1.0)), 0.0)
+    return turns * 2.0 * np.pi / np.where(rate > 0.0, rate, 1.0)
+
+
+def _searched(hinge: Hinge, X_ab: Pose, q: Array) -> Array:
     for _ in range(MOST_STEPS):
         step = least_squares(hinge.hinge_map(q).T, error(hinge, X_ab, q))
         q = hinge.integrate(q, step)

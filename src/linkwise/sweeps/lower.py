@@ -28,21 +28,16 @@ from linkwise.algebra.expr import (
     total,
 )
 from linkwise.algebra.family import Family, composite, resolvent
-from linkwise.algebra.invert import opened_inverse, opened_name
-from linkwise.algebra.space import BODY, CONSTRAINT, INBOARD, JOINT, ONE, Space
+from linkwise.algebra.space import CONSTRAINT, JOINT, ONE, Space
 from linkwise.algebra.symbols import X_B, B, E_phi, H, M, X, phi, v
-from linkwise.algebra.words import count, expand, is_symmetric, left_factored, rebuilt
+from linkwise.algebra.words import expand, rebuilt
 from linkwise.errors import LoweringError
+from linkwise.sweeps.arrangement import TREE_SPACES, arrangements, is_step, opened, upper_half
 from linkwise.sweeps.chosen import WHOLE, Chosen
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.name import Names
 from linkwise.sweeps.program import PLACED, Block, Place, Program, Quantity, Statement, Term
 from linkwise.sweeps.schedule import scheduled
-
-TREE_SPACES = (JOINT, BODY, INBOARD)
-
-MOST_WORDS = 300
-"""A longer expression is not multiplied out: its factors are applied as they stand."""
 
 STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
@@ -60,8 +55,8 @@ def lower(expr: Expr, chosen: Chosen = WHOLE) -> Program:
     """
     if chosen.blocks:
         return _block_program(expr, chosen)
-    programs = [_program(expr, arranged) for arranged in _arrangements(expr)]
-    half = _upper_half(expr) if chosen.whole else None
+    programs = [_program(expr, arranged) for arranged in arrangements(expr)]
+    half = upper_half(expr) if chosen.whole else None
     if half is not None:
         programs.append(_program(expr, half, mirrored=True))
     return replace(min(programs, key=cost), chosen=chosen)
@@ -69,7 +64,7 @@ def lower(expr: Expr, chosen: Chosen = WHOLE) -> Program:
 
 def _block_program(expr: Expr, chosen: Chosen) -> Program:
     """The blocks of a memoryless operator at each body, without its columns."""
-    stands = rebuilt(expr, _opened)
+    stands = rebuilt(expr, opened)
     if stands.causality != "memoryless":
         raise LoweringError(f"{expr} is not block diagonal: it has no block at each body.")
     leaf = stands if isinstance(stands, Symbol) else composite(stands)
@@ -84,83 +79,6 @@ def _program(expr: Expr, arranged: Expr, *, mirrored: bool = False) -> Program:
     result = lowering.result(arranged)
     passes = scheduled(_shared(lowering.statements))
     return Program(expr, result, passes, tuple(lowering.inputs), mirrored)
-
-
-def _upper_half(expr: Expr) -> Expr | None:
-    """X + Y of a symmetric X + Y + Y*, with X memoryless and Y strictly causal.
-
-    Strictly causal operators take from descendants only: they stand above the block diagonal.
-    """
-    if expr.range is not expr.domain or expr.range not in TREE_SPACES:
-        return None
-    stands = rebuilt(expr, _opened)
-    if count(stands) > MOST_WORDS or stands.causality == "memoryless":
-        return None
-    if not is_symmetric(expr):
-        return None
-    kept = dict[tuple[Expr, ...], float]()
-    for word, number in expand(stands).items():
-        causality = product(word).causality if word else "memoryless"
-        if causality == "memoryless":
-            kept[word] = number
-        elif causality == "mixed" or not any(_is_strict(letter) for letter in word):
-            return None
-        elif causality == "causal":
-            kept[word] = number
-    return left_factored(kept, expr.range, expr.domain)
-
-
-def _is_strict(letter: Expr) -> bool:
-    """Whether an operator has nothing on its block diagonal."""
-    leaf = letter.of if isinstance(letter, Adjoint) else letter
-    if not isinstance(leaf, Symbol):
-        return False
-    key = leaf.role
-    if isinstance(key, role.Resolvent):
-        return key.strict
-    return _is_step(leaf)
-
-
-def _arrangements(expr: Expr) -> list[Expr]:
-    """Names and inverses opened: as it stands, and collected so that recursions are shared."""
-    stands = rebuilt(expr, _opened)
-    if count(stands) > MOST_WORDS:
-        return [stands]
-    collected = left_factored(expand(stands), expr.range, expr.domain)
-    found = [stands] if collected is stands else [stands, collected]
-    return found + [x for form in found if (x := _parted(form)) is not form]
-
-
-def _parted(expr: Expr) -> Expr:
-    """What comes of constraints apart from the rest: H ψ (s + B Q* λ) = H ψ s + H ψ B Q* λ.
-
-    And Q B* (x + y) = Q B* x + Q B* y. The columns of H ψ B Q* are known then, and spare a sweep.
-    """
-    if isinstance(expr, Sum):
-        return total([(number, _parted(inner)) for number, inner in expr.terms])
-    if isinstance(expr, Inverse) and expr.range is CONSTRAINT:
-        return inverse(_parted(expr.of))
-    if not isinstance(expr, Product):
-        return expr
-    factors = [_parted(factor) for factor in expr.factors]
-    for i, factor in enumerate(factors):
-        if not isinstance(factor, Sum) or factor.range is not BODY:
-            continue
-        if expr.range is CONSTRAINT:
-            groups = [[term] for term in factor.terms]
-        else:
-            own = [term for term in factor.terms if _of_constraints(term[1])]
-            groups = [[term for term in factor.terms if term not in own], own]
-        if all(groups) and len(groups) > 1:
-            ways = [product((*factors[:i], total(part), *factors[i + 1 :])) for part in groups]
-            return total([(1.0, _parted(way)) for way in ways])
-    return product(factors)
-
-
-def _of_constraints(expr: Expr) -> bool:
-    """Whether it is a product with a factor that leads to the constraints."""
-    factors = expr.factors if isinstance(expr, Product) else (expr,)
-    return any(CONSTRAINT in (factor.range, factor.domain) for factor in factors)
 
 
 def _shared(statements: Sequence[Statement]) -> list[Statement]:
@@ -188,11 +106,6 @@ def _shared(statements: Sequence[Statement]) -> list[Statement]:
 
 def _unscaled(term: Term) -> Term:
     return Term(1.0, term.left, term.operand, term.place, term.right)
-
-
-def _opened(leaf: Expr) -> Expr | None:
-    """What a letter stands for, where it is not a letter of the sweeps."""
-    return opened_inverse(leaf) if isinstance(leaf, Inverse) else opened_name(leaf)
 
 
 class _Lowering:
@@ -427,7 +340,7 @@ class _Lowering:
                 "operators, of resolvents, of H φ M φ* H* (by Riccati) and of small matrices over "
                 "nodes. Rewrite the expression so that it has one of these."
             )
-        inside = _arrangements(factor.of)[0 if factor.range is CONSTRAINT else -1]
+        inside = arrangements(factor.of)[0 if factor.range is CONSTRAINT else -1]
         matrix, right = self.value(inside), self._right_quantity(rest)
         return [self._at_once("dense_solve", product((factor, rest)), (matrix, right))]
 
@@ -510,16 +423,16 @@ class _Lowering:
         """A memoryless expression at one body: sums of products of blocks."""
         return [
             self._from_children(word, number)
-            if len(word) > 2 and _is_step(word[0])
+            if len(word) > 2 and is_step(word[0])
             else Term(number, tuple(self._core_block(letter) for letter in word), rows=expr.range)
-            for word, number in expand(expr, opened=_opened).items()
+            for word, number in expand(expr, opened=opened).items()
         ]
 
     def _from_children(self, word: tuple[Expr, ...], number: float) -> Term:
         """E X F*, with one-step operators around a memoryless X: Σ_c E(k,c) X(c) F*(k,c)."""
         first, last, inner = word[0], word[-1], product(word[1:-1])
         assert isinstance(first, Symbol)
-        if not (isinstance(last, Adjoint) and _is_step(last.of)):
+        if not (isinstance(last, Adjoint) and is_step(last.of)):
             raise LoweringError(f"{product(word)} is not memoryless, but has to be.")
         leaf = inner if isinstance(inner, Symbol) else composite(inner)
         for needed in (first, last.of, leaf):
@@ -615,16 +528,6 @@ _RICCATI_NEEDS = {
     "Pi_bar": ("G", "H"),
     "E_psi": ("E", "Pi_bar"),
 }
-
-
-def _is_step(expr: Expr) -> bool:
-    """Whether an operator goes from each body to its parent, one step."""
-    if not isinstance(expr, Symbol):
-        return False
-    key = expr.role
-    return isinstance(key, role.Shift) or (
-        isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
-    )
 
 
 def _recursion(expr: Expr) -> tuple[Symbol, bool, bool] | None:
