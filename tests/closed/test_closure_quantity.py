@@ -11,8 +11,10 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.dense import Dense
+from linkwise.algebra.search import Budget
 from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.errors import LoweringError, ModelError
+from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
@@ -92,11 +94,13 @@ def test_what_runs_is_what_one_would_write(name: str, setting: Setting):
 
 def test_three_passes_are_found_from_the_plain_line():
     setting = Setting()
-    derived = lw.derive(PLAIN["constrained_forward_dynamics"](setting))
+    patient = Budget(seconds=60.0)  # by the number of forms, however busy the machine is
+    derived = lw.derive(PLAIN["constrained_forward_dynamics"](setting), budget=patient)
     assert len(lower(derived.result).passes) == 3
     assert len(lower(CLOSED["constrained_forward_dynamics"](setting)).passes) == 3
     text = str(lower(CLOSED["constrained_forward_dynamics"](setting)))
-    assert "for k = tips … base" in text and "= rate of Q" in text
+    assert "for k = tips … base" in text
+    assert "\nκ = rate of Q" in text, "what belongs to no body stands between the loops"
 
 
 @pytest.mark.parametrize("kind", HINGES)
@@ -212,6 +216,24 @@ def test_without_constraints_it_is_forward_dynamics():
     assert lw.constraint_jacobian(mech, q).shape == (0, mech.nv)
     assert lw.closure_inertia_inverse(mech, q).shape == (0, 0)
     assert lw.constraint_error(mech, q).shape == lw.constraint_bias(mech, q, v).shape == (0,)
+    plain = lw.closed_expression(mech, "constrained_forward_dynamics")
+    assert plain == lw.dynamics.expression("forward_dynamics", armature=True)
+    with pytest.raises(ModelError, match="no loops and no couplings"):
+        lw.closed_expression(mech, "constraint_forces")
+
+
+def test_a_screw_that_is_wound_has_more_than_one_turn():
+    """A helical loop, three turns on: closed, and its angle is told."""
+    hinge = lw.Helical((0.0, 0.0, 1.0), 0.1)
+    b = lw.Builder("wound")
+    b.body("nut", "world", lw.Free(), inertia=lw.SpatialInertia.solid_box(1.0, (0.1, 0.1, 0.1)))
+    b.node("thread", "world")
+    b.loop("screw", "thread", "nut", hinge)
+    mech, angle = b.build(), 6.0 * np.pi + 0.4
+    pose = hinge.pose(np.array([angle]))
+    q = np.concatenate([quaternion.from_matrix(pose.rot), pose.p])
+    assert np.abs(lw.loop_errors(mech, q)).max() < 1e-12
+    np.testing.assert_allclose(lw.loop_coordinates(mech, q)["screw"], [angle], rtol=1e-12)
 
 
 def test_a_kernel_on_disk_belongs_to_its_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

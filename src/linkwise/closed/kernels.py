@@ -11,8 +11,8 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.dynamics.kernels import acting, called, check_mechanism, kernel, node_names
-from linkwise.dynamics.quantity import Frame, check_frame
-from linkwise.errors import ShapeError, unknown_name
+from linkwise.dynamics.quantity import Frame, check_frame, expression
+from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
@@ -38,6 +38,10 @@ def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr
     table = PLAIN if plain else CLOSED
     if name not in table:
         raise unknown_name("quantity", name, table, owner="linkwise.closed")
+    if not mech.loops and not mech.couplings:
+        if name == "constrained_forward_dynamics":
+            return expression("forward_dynamics", armature=bool(mech.armature.any()))
+        raise ModelError(f"{mech.name!r} has no loops and no couplings: it has no {name}.")
     return table[name](_setting(mech))
 
 

@@ -18,7 +18,11 @@ def program_text(program: Program) -> str:
     """The passes as plain text."""
     lines = [f"{program.result} = {program.expr}"]
     for step in program.passes:
-        lines += ["", LOOPS[step.direction], *(f"    {line}" for line in _lines(step)), "end"]
+        whole, each = _lines(step, whole=True), _lines(step, whole=False)
+        lines += ["", *whole] if whole else []
+        lines += (
+            ["", LOOPS[step.direction], *(f"    {line}" for line in each), "end"] if each else []
+        )
     if program.mirrored:
         lines += ["", f"{program.result} is symmetric: the loops give its upper half"]
     if not program.chosen.whole:
@@ -26,8 +30,10 @@ def program_text(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _lines(step: Pass) -> list[str]:
-    return [line for s in step.statements if (line := statement_text(s, UNICODE))]
+def _lines(step: Pass, *, whole: bool) -> list[str]:
+    """Statements that are done at once, before the pass, or those of the pass itself."""
+    chosen = [s for s in step.statements if s.whole == whole]
+    return [line for s in chosen if (line := statement_text(s, UNICODE))]
 
 
 def program_latex(program: Program) -> str:
@@ -37,8 +43,9 @@ def program_latex(program: Program) -> str:
         loop = r"k = \text{tips} \cdots \text{base}"
         if step.direction == "base_to_tip":
             loop = r"k = \text{base} \cdots \text{tips}"
-        rows = [rf"\textbf{{for }} {loop}"]
-        rows += [rf"\quad {statement_text(s, LATEX)}" for s in step.statements]
+        rows = [statement_text(s, LATEX) for s in step.statements if s.whole]
+        rows.append(rf"\textbf{{for }} {loop}")
+        rows += [rf"\quad {statement_text(s, LATEX)}" for s in step.statements if not s.whole]
         rows.append(r"\textbf{end loop}")
         body = " \\\\\n".join(rows)
         parts.append("\\left\\{\\begin{array}{l}\n" + body + "\n\\end{array}\\right.")
