@@ -338,3 +338,94 @@ def test_records_and_progress():
     assert "energy drift" in text and "one step adds" in text
     with pytest.raises(dataclasses.FrozenInstanceError):
         run.t = None
+
+
+def test_the_report_counts_steps_that_were_made():
+    """A step that was cut short by a margin is not there as a whole, and none is told as none."""
+    mech, q, v = swinging()
+    watch = {"far": lambda t, q, v, tau: 0.0437 - t}
+    run = lw.constrained_motion(mech, q, v, duration=1.0, step=1e-2, watch=watch)
+    assert run.stopped and run.t[-1] == pytest.approx(0.0437, abs=2e-9)
+    whole = lw.constrained_motion(mech, q, v, duration=0.05, step=1e-2)
+    # The whole fifth step is the worst one; of the part of it, in (0.04, 0.0437], nothing is left.
+    assert whole.worst_before.t == pytest.approx(0.05)
+    assert run.worst.t <= run.t[-1] and run.worst_before.t <= run.t[-1]
+    none = lw.constrained_motion(mech, q, v, duration=1.0, watch={"no": lambda t, q, v, tau: -1.0})
+    assert "one step adds   nothing, no step was made" in str(none)
+    assert "there is no loop" not in str(none)
+
+
+# ------------------------------------------------------------------------------------ what acts
+
+
+def test_the_energy_of_driven_motions_changes_and_does_not_drift():
+    mech, q, v = swinging()
+    options = {"duration": 0.02, "step": 2e-3}
+    pull = {"crank": [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]}
+    for acts in ({"tau": [2.0, 0.0, 0.0]}, {"tau": lambda t, q, v: {"crank_pin": t}},
+                 {"forces": pull}, {"forces": lambda t, q, v: pull}):  # fmt: skip
+        run = lw.constrained_motion(mech, q, v, **acts, **options)
+        assert run.driven and "energy change" in str(run) and "drift" not in str(run)
+    for idle in ({}, {"tau": lambda t, q, v: 0.0}, {"forces": {"crank": np.zeros(6)}}):
+        run = lw.constrained_motion(mech, q, v, **idle, **options)
+        assert not run.driven and "energy drift" in str(run)
+    spring = {"tau": lambda t, q, v: [-8.0 * q[0], 0, 0], "potential": lambda q: 4.0 * q[0] ** 2}
+    assert "energy drift" in str(lw.constrained_motion(mech, q, v, **spring, **options))
+
+
+def test_forces_may_be_a_function():
+    """A spring at the tip of a pendulum, as forces in world axes: energy with its own is kept."""
+    mech = lw.models.pendulum(2)
+    tip = mech.bodies[-1].name
+    q = np.array([0.4, 0.2])
+
+    def pull(t, q, v):
+        return {tip: [0.0, 0.0, 0.0, *(-30.0 * mech.pose(q, tip).p)]}
+
+    def stored(q):
+        return 15.0 * float(mech.pose(q, tip).p @ mech.pose(q, tip).p)
+
+    run = lw.constrained_motion(
+        mech, q, [0.0, 1.0], duration=0.3, step=2e-3, forces=pull, frame="world", potential=stored
+    )
+    bare = lw.constrained_motion(
+        mech, q, [0.0, 1.0], duration=0.3, step=2e-3, forces=pull(0.0, q, None), frame="world",
+        potential=stored,
+    )  # fmt: skip
+    assert run.energy_drift < 1e-6 < 1e-2 < bare.energy_drift  # a constant force is another one
+
+
+def test_joint_forces_by_name():
+    mech, q, v = swinging()
+    options = {"duration": 0.01, "step": 1e-3}
+    named = lw.constrained_motion(mech, q, v, tau={"crank_pin": 2.0}, **options)
+    given = lw.constrained_motion(mech, q, v, tau=[2.0, 0.0, 0.0], **options)
+    np.testing.assert_array_equal(named.q, given.q)
+    np.testing.assert_array_equal(named.tau, given.tau)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tau": lambda t: 0.0}, r"tau is a function of \(t\); it is called with \(t, q, v\)"),
+        ({"tau": None}, "tau is None; it is a number, an array"),
+        ({"tau": {"crank": [1.0, 2.0]}}, r"tau\['crank'\] has shape \(2,\)"),
+        ({"tau": {"crnk_pin": 1.0}}, "did you mean 'crank_pin'"),
+        ({"forces": lambda q, v: {}}, r"forces is a function of \(q, v\); it is called"),
+        ({"forces": lambda t, q, v: 3.0}, "forces at t = 0 s is 3.0; .* by node"),
+        ({"forces": [1.0]}, "by node"),
+        ({"watch": [1.0]}, r"watch is a list; .*lw\.grasp_watch\(grasp\)"),
+        ({"watch": {"low": 1.0}}, "watch 'low' is 1.0; it must be a function"),
+        ({"watch": {"low": lambda t, q, v: 1.0}}, r"called with \(t, q, v, tau\)"),
+    ],
+)
+def test_what_acts_or_is_watched_is_told_if_it_means_nothing(options, words):
+    mech, q, v = swinging()
+    with pytest.raises(lw.LinkwiseError, match=words):
+        lw.constrained_motion(mech, q, v, duration=0.1, **options)
+
+
+def test_loops_built_in_do_not_move_by_themselves():
+    mech, q, _ = swinging()
+    with pytest.raises(ModelError, match=r"embedded\.mech, 'four_bar' itself.*full_velocity"):
+        lw.constrained_motion(lw.embed(mech), q, [1.0], duration=0.1)

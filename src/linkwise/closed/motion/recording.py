@@ -52,8 +52,9 @@ class ConstrainedMotion:
         velocity_error: Largest entry of |J_c v| (k,) [m/s or rad/s].
         kinetic: Kinetic energy (k,) [J].
         energy: Kinetic and potential energy (k,) [J].
-        worst: The largest error of the loops after any step, not of the records alone.
+        worst: The largest error of the loops after any step made, not of the records alone.
         worst_before: The same before the projection: what one step adds.
+        driven: Whether forces acted whose energy is not counted: then it may change.
         crossings: The margins that were lost, in order of time.
         stopped: Whether the motion ended at the last of them.
     """
@@ -73,12 +74,13 @@ class ConstrainedMotion:
     energy: Array
     worst: Drift
     worst_before: Drift
+    driven: bool = False
     crossings: tuple[Crossing, ...] = ()
     stopped: bool = False
 
     @property
     def energy_drift(self) -> float:
-        """Largest change of the energy since the beginning [J]."""
+        """Largest change of the energy since the beginning [J]; the work of forces, if `driven`."""
         return float(np.abs(self.energy - self.energy[0]).max())
 
     @property
@@ -97,16 +99,25 @@ class ConstrainedMotion:
             f"  loop error      {_place(self.worst)}",
         ]
         if self.keep == "projection":
-            lines.append(f"  one step adds   {_place(self.worst_before)}")
-        lines += [
-            f"  velocity error  {self.velocity_error.max():.1e}",
-            f"  energy drift    {self.energy_drift:.1e} J, {self.relative_energy_drift:.1e} of the "
-            f"largest kinetic energy {self.kinetic.max():.4g} J",
-        ]
+            lines.append(f"  one step adds   {self._added()}")
+        lines.append(f"  velocity error  {self.velocity_error.max():.1e}")
+        if self.driven:
+            lines.append(
+                f"  energy change   {self.energy_drift:.4g} J at most, by forces that do work; "
+                f"largest kinetic energy {self.kinetic.max():.4g} J"
+            )
+        else:
+            lines.append(
+                f"  energy drift    {self.energy_drift:.1e} J, {self.relative_energy_drift:.1e} of "
+                f"the largest kinetic energy {self.kinetic.max():.4g} J"
+            )
         lines += [f"  lost            {crossing}" for crossing in self.crossings]
         if self.stopped:
             lines.append("  stopped there")
         return "\n".join(lines)
+
+    def _added(self) -> str:
+        return _place(self.worst_before) if self.steps else "nothing, no step was made"
 
 
 def _place(drift: Drift) -> str:

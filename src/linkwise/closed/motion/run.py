@@ -8,13 +8,23 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from linkwise.closed.motion.acting import Force, JointForces, OutsideForce, OutsideForces
 from linkwise.closed.motion.keep import Keep, velocity_error
 from linkwise.closed.motion.recording import ConstrainedMotion, Drift
-from linkwise.closed.motion.stepper import Force, Stepper
-from linkwise.closed.motion.watch import Crossing, Margin, State, crossings_within, margins
+from linkwise.closed.motion.stepper import Stepper
+from linkwise.closed.motion.watch import (
+    Crossing,
+    Margin,
+    State,
+    check_watch,
+    crossings_within,
+    margins,
+)
 from linkwise.dynamics import kinetic_energy, potential_energy
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -27,13 +37,13 @@ def constrained_motion(
     q: ArrayLike,
     v: ArrayLike,
     *,
-    tau: ArrayLike | Force = 0.0,
+    tau: JointForces | Force = 0.0,
     duration: float,
     step: float = 1e-3,
     hold: bool = False,
     keep: Keep = "projection",
     baumgarte: tuple[float, float] = (20.0, 20.0),
-    forces: Mapping[str, ArrayLike] | None = None,
+    forces: OutsideForces | OutsideForce | None = None,
     frame: Frame = "node",
     potential: Callable[[Array], float] | None = None,
     watch: Mapping[str, Margin] | None = None,
@@ -51,6 +61,10 @@ def constrained_motion(
     allow (`project_position`, `project_velocity`). With "baumgarte" J_c v̇ + γ = −2 a (J_c v) − b² e
     instead, and with "nothing" the errors of the steps add up.
 
+    Nothing acts but gravity and what is given: damping, springs, friction and limits of the drives
+    are data of the mechanism, no part of its motion. Damping is `tau=lambda t, q, v: -mech.damping
+    * v`, and inside the hinges of loops `forces=lambda t, q, v: lw.loop_drive_forces(mech, q, v)`.
+
     A margin that is watched is looked at after every step. Where it has become negative the instant
     is searched for within the step, to 1e-9 s, by making shorter steps from its beginning. What is
     lost and won back within one step is not seen.
@@ -59,16 +73,20 @@ def constrained_motion(
         mech: The mechanism; one without loops moves as well.
         q: Joint positions (nq,) at the beginning, with loops closed (`assemble`).
         v: Joint velocities (nv,) at the beginning, with J_c v = 0 (`project_velocity`).
-        tau: Joint forces: a number, (nv,), or a function of (t, q, v) [N or N m].
+        tau: Joint forces [N or N m]: a number for all, (nv,), numbers by the names of hinges, or a
+            function of (t, q, v) that gives one of these.
         duration: How long to move [s].
         step: The step of time [s]; the last one may be shorter.
         hold: Whether `tau` is asked once a step, at its beginning, and held, as by a controller
             that works in steps. It sees closed loops only; within a step they are open a little.
         keep: "projection", "baumgarte" or "nothing".
         baumgarte: a and b [1/s] for keep="baumgarte".
-        forces: Forces from outside, constant, by node, as in `forward_dynamics`.
+        forces: Forces from outside by node, as in `forward_dynamics`, or a function of (t, q, v)
+            that gives them; `hold` does not hold these.
         frame: Axes of `forces`: those of the "node" or of the "world".
-        potential: Energy of what `tau` stores, a function of q [J], to be counted in the energy.
+        potential: Energy of what `tau` and `forces` store, a function of q [J], to be counted in
+            the energy. Without it the report tells a change of the energy where such forces act,
+            which do work, and its drift where none do.
         watch: Margins by name: functions of (t, q, v, tau) that are negative when there is trouble.
         stop: Whether to end at the first margin that is lost, or to note it and go on.
         record_every: How many steps from one record to the next; the last state is always recorded.
@@ -85,37 +103,50 @@ def constrained_motion(
             grows without bounds; says when, and which loop or hinge.
         ModelError: An argument that means nothing, a force or margin that is not a number.
     """
+    _check_whole(mech)
     run = Stepper(mech, tau, hold, keep, baumgarte, forces, frame, drift_limit)
     q, v = run.beginning(mech.check_q(q), mech.check_v(v), start)
     steps = _count(duration, step, record_every)
-    watch = dict(watch or {})
+    watch = check_watch(watch)
     log = _Log(mech, potential)
     state: State = (start, q, v, run.force(start, q, v))
     found = margins(watch, state)
     crossings = [Crossing(n, start, q, v, m) for n, m in found.items() if m < 0.0]
-    log.add(state, run.off)
+    log.add(state, run.last[0])
     stopped, made, reporter = bool(stop and crossings), 0, _Reporter(duration, start, progress)
     while made < steps and not stopped:
         begin = start + made * step
         length = min(step, start + duration - begin) if made == steps - 1 else step
         before: State = state
         state = run.advance(before, length)
-        off, values = run.off, margins(watch, state)
+        last, values = run.last, margins(watch, state)
         made += 1
 
         def within(s: float, old: State = before, end: float = length) -> State:
-            return run.advance(old, s, note=False, whole=s >= end)
+            return run.advance(old, s, whole=s >= end)
 
         lost = crossings_within(watch, found, values, within, length)
         found = values
         if lost and stop:
             state, stopped, lost = within(lost[0][0]), True, lost[:1]
-            off = run.off
+            last = run.last
+        run.made(last)
         crossings += [crossing for _, crossing in lost]
         if stopped or made % record_every == 0 or made == steps:
-            log.add(state, off)
+            log.add(state, last[0])
         reporter(state[0])
     return log.recording(run, step, made, crossings, stopped)
+
+
+def _check_whole(mech: object) -> None:
+    """Refuse what is no mechanism, and one whose loops are built in."""
+    check_mechanism(mech)
+    if isinstance(mech, Embedded):
+        raise ModelError(
+            "constrained_motion moves a mechanism, not one with its loops built in: give it "
+            f"embedded.mech, {mech.mech.name!r} itself. A step with independent velocities u is "
+            "q = embedded.mech.integrate(q, lw.full_velocity(embedded, q, u), step)."
+        )
 
 
 class _Log:
@@ -159,6 +190,7 @@ class _Log:
             energy=total,
             worst=run.worst,
             worst_before=run.worst_before,
+            driven=run.acting.any and self.potential is None,
             crossings=tuple(crossings),
             stopped=stopped,
         )

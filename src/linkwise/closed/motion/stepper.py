@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
-
 import numpy as np
 
 from linkwise.closed.constrained import constrained_forward_dynamics
+from linkwise.closed.motion.acting import Acting, Force, JointForces, OutsideForce, OutsideForces
 from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.keep import Keep, baumgarte_closing, check_keep, drift, velocity_error
 from linkwise.closed.motion.recording import Drift
@@ -15,50 +13,46 @@ from linkwise.closed.motion.settle import settled
 from linkwise.closed.motion.step import rk4_step
 from linkwise.closed.motion.watch import State
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ClosureError, LinkwiseError, ModelError, SingularHingeError
+from linkwise.errors import ClosureError, ModelError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
-
-Force: TypeAlias = Callable[[float, Array, Array], ArrayLike]
-"""Joint forces (nv,) from the time [s], q (nq,) and v (nv,)."""
+from linkwise.spatial.array import Array
 
 START = 1e-6
 """How far [m, rad, m/s, rad/s] from closed a motion may begin; projection takes care of that."""
 
 
 class Stepper:
-    """What stays the same from step to step, and how far loops drifted: last, and at most."""
+    """What stays the same from step to step, and how far loops drifted.
+
+    Attributes:
+        acting: Joint forces and forces from outside.
+        last: Errors of the loops after the last step that was tried, and before their projection.
+        worst: The largest errors of the steps that were made, and of the beginning.
+        worst_before: The same before the projection, of steps only.
+    """
 
     def __init__(
         self,
         mech: Mechanism,
-        tau: ArrayLike | Force,
+        tau: JointForces | Force,
         hold: bool,
         keep: Keep,
         baumgarte: tuple[float, float],
-        forces: Mapping[str, ArrayLike] | None,
+        forces: OutsideForces | OutsideForce | None,
         frame: Frame,
         drift_limit: float,
     ) -> None:
         check_keep(keep)
         self.mech, self.keep, self.rates, self.limit = mech, keep, baumgarte, drift_limit
-        self.forces = forces
+        self.acting, self.hold = Acting(mech, tau, forces), hold
         self.frame: Frame = frame
-        self.given, self.hold = tau, hold
-        self.held = None if callable(tau) else mech.check_v(_spread(tau, mech.nv), "tau")
         self.open = not (mech.loops or mech.couplings)  # a tree
-        self.off, self.worst, self.worst_before = Drift(), Drift(), Drift()
+        self.last = Drift(), Drift()
+        self.worst, self.worst_before = Drift(), Drift()
 
     def force(self, t: float, q: Array, v: Array) -> Array:
         """τ (nv,) at one instant."""
-        if self.held is not None:
-            return self.held
-        assert callable(self.given)
-        tau = self.given(t, q, v)
-        try:
-            return self.mech.check_v(_spread(tau, self.mech.nv), "tau")
-        except LinkwiseError as error:
-            raise type(error)(f"the joint forces at t = {t:.9g} s: {error}") from None
+        return self.acting.tau(t, q, v)
 
     def acceleration(self, t: float, q: Array, v: Array, held: Array | None = None) -> Array:
         """v̇ (nv,) by joint forces now or held; with the pull of Baumgarte if that was asked for."""
@@ -67,7 +61,7 @@ class Stepper:
             closing = baumgarte_closing(self.mech, q, v, self.rates)
         vdot = constrained_forward_dynamics(
             self.mech, q, v, self.force(t, q, v) if held is None else held,
-            forces=self.forces, frame=self.frame, closing=closing,
+            forces=self.acting.forces(t, q, v), frame=self.frame, closing=closing,
         )  # fmt: skip
         if not np.isfinite(vdot).all():
             raise _unbounded(self.mech, vdot)
@@ -94,16 +88,15 @@ class Stepper:
         if self.keep == "projection":
             q, v, gap = settled(self.mech, q, v, gap)
             off = drift(self.mech, gap, t)
-        self.off = self.worst = off
+        self.last, self.worst = (off, off), off
         return q, v
 
-    def advance(self, state: State, step: float, *, note: bool = True, whole: bool = True) -> State:
-        """The state one step later.
+    def advance(self, state: State, step: float, *, whole: bool = True) -> State:
+        """The state one step later; it counts in the report once it is `made`.
 
         Args:
             state: The state at its beginning.
             step: Its length [s].
-            note: Whether errors of the loops count in the report.
             whole: Whether the step ends there: forces that are held are asked anew then.
         """
         t, q, v, tau = state
@@ -117,15 +110,15 @@ class Stepper:
             if not (np.isfinite(v).all() and np.isfinite(q).all()):
                 raise _unbounded(mech, v)
             if not self.open:
-                q, v = self._kept(q, v, after, note)
+                q, v = self._kept(q, v, after)
         except ClosureError as error:
             raise ClosureError(f"{mech.name!r} at t = {after:.9g} s: {error}") from None
         except (SingularHingeError, np.linalg.LinAlgError) as error:
             raise ClosureError(f"{mech.name!r} after t = {t:.9g} s: {error}") from None
         return after, q, v, self.force(after, q, v) if whole or held is None else held
 
-    def _kept(self, q: Array, v: Array, t: float, note: bool) -> tuple[Array, Array]:
-        """Loops kept closed, errors noted."""
+    def _kept(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
+        """Loops kept closed."""
         gap = Gap(self.mech, q)
         before = drift(self.mech, gap, t)
         if before.size > self.limit:
@@ -138,20 +131,15 @@ class Stepper:
         if self.keep == "projection":
             q, v, gap = settled(self.mech, q, v, gap)
             off = drift(self.mech, gap, t)
-        self.off = off
-        if note:
-            self.worst = max(self.worst, off, key=_size)
-            self.worst_before = max(self.worst_before, before, key=_size)
+        self.last = off, before
         return q, v
 
-
-def _size(drift: Drift) -> float:
-    return drift.size
-
-
-def _spread(tau: ArrayLike, nv: int) -> ArrayLike:
-    """One number for all, or as it is."""
-    return np.full(nv, tau) if np.ndim(tau) == 0 else tau
+    def made(self, last: tuple[Drift, Drift]) -> None:
+        """A step counts: errors of its loops after and before projection."""
+        self.worst, self.worst_before = (
+            new if new.size > old.size or not old.where else old
+            for old, new in zip((self.worst, self.worst_before), last, strict=True)
+        )
 
 
 def _unbounded(mech: Mechanism, values: Array) -> ClosureError:

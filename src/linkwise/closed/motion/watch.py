@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
+from linkwise.closed.motion.acting import check_arguments
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
 
@@ -41,6 +42,29 @@ class Crossing:
 
     def __str__(self) -> str:
         return f"{self.name!r} at {self.t:.9f} s"
+
+
+def check_watch(watch: object) -> dict[str, Margin]:
+    """The margins, if they are functions by name.
+
+    Raises:
+        ModelError: They are not.
+    """
+    if watch is None:
+        return {}
+    if not isinstance(watch, Mapping):
+        raise ModelError(
+            f"watch is a {type(watch).__name__}; it is a dictionary of functions of (t, q, v, tau) "
+            "by name. For the contacts of a grasp lw.grasp_watch(grasp) makes one."
+        )
+    for name, margin in cast("Mapping[object, object]", watch).items():
+        if not callable(margin):
+            raise ModelError(
+                f"watch {name!r} is {margin!r}; it must be a function of (t, q, v, tau) that gives "
+                "a number, negative for trouble."
+            )
+        check_arguments(margin, f"watch {name!r}", "t, q, v, tau")
+    return dict(cast("Mapping[str, Margin]", watch))
 
 
 def margins(watch: Mapping[str, Margin], state: State) -> dict[str, float]:
