@@ -7,6 +7,7 @@ import pytest
 
 from linkwise import models
 from linkwise.errors import ModelError
+from linkwise.model.hinges import SoftFinger
 from tests.dense_kinematics import constraint_jacobian, loop_gap
 
 # Mechanism, loops, freedoms left at the neutral configuration.
@@ -80,6 +81,19 @@ def test_bases_of_a_ring_stand_upright_on_the_floor():
 def test_an_unknown_arm_lists_the_known_ones():
     with pytest.raises(ModelError, match="'seven_dof', 'puma560'"):
         models.multi_arm(2, arm="scara")
+
+
+def test_two_arms_with_a_grasp_of_their_own():
+    mech = models.dual_arm(grasp=SoftFinger())
+    assert [loop.hinge.nv for loop in mech.loops] == [2, 2]
+    assert mech.v_slice("object") == slice(0, 6)  # as the docstring says
+
+
+def test_an_object_let_go_at_one_hand_keeps_the_place_it_was_held_at():
+    mech = models.dual_arm()
+    let_go = mech.without("grasp_1")
+    assert [loop.name for loop in let_go.loops] == ["grasp_2"]
+    assert let_go.node("rim_1").body == "object"
 
 
 def test_stewart_legs_are_equally_long():

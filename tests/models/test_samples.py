@@ -53,8 +53,8 @@ SAMPLES = {
     "free_flyer": Sample(models.free_flyer, 15, 20, 183.2, ("left_hand", "right_hand", "docking")),
     "four_bar": Sample(models.four_bar, 3, 3, 2.0, ("coupler_end", "rocker_end")),
     "stewart": Sample(models.stewart, 13, 24, 12.0 + 6 * 3.2, ("centre", "leg_1", "anchor_6")),
-    "dual_arm": Sample(models.dual_arm, 15, 20, 37.2, ("arm_1_hand", "arm_2_hand", "grasp_2")),
-    "multi_arm": Sample(lambda: models.multi_arm(4), 29, 34, 70.4, ("arm_4_hand", "grasp_4")),
+    "dual_arm": Sample(models.dual_arm, 15, 20, 37.2, ("arm_1_hand", "arm_2_hand", "rim_2")),
+    "multi_arm": Sample(lambda: models.multi_arm(4), 29, 34, 70.4, ("arm_4_hand", "rim_4")),
     "multi_arm of pumas": Sample(
         lambda: models.multi_arm(3, arm="puma560"), 19, 24, 113.35, ("arm_3_flange",)
     ),

@@ -22,7 +22,9 @@ _SEVEN_DOF = (0.0, 0.35, 0.0, 1.75, 0.0, 0.5 * np.pi - 2.1, 0.0)
 _PUMA560 = (0.0, -0.8, 2.7, 0.0, 0.5 * np.pi - 1.9, 0.0)
 
 
-def dual_arm(*, arm: ArmKind = "seven_dof", mass: float = 4.0) -> Mechanism:
+def dual_arm(
+    *, arm: ArmKind = "seven_dof", mass: float = 4.0, grasp: Hinge | None = None
+) -> Mechanism:
     r"""Two arms face each other and hold one object between them: `multi_arm(2)`.
 
         o──o                 o──o
@@ -33,8 +35,9 @@ def dual_arm(*, arm: ArmKind = "seven_dof", mass: float = 4.0) -> Mechanism:
     Args:
         arm: Which arm, see `multi_arm`.
         mass: Mass of the object [kg].
+        grasp: What each grasp leaves free, see `multi_arm`; by default nothing.
     """
-    return multi_arm(2, arm=arm, mass=mass)
+    return multi_arm(2, arm=arm, mass=mass, grasp=grasp)
 
 
 def multi_arm(
@@ -56,17 +59,21 @@ def multi_arm(
                     arm_4
 
     The object is a tree of its own, a disc on the free hinge "object". Loop "grasp_k" welds the
-    node "arm_k_hand" (for the PUMA "arm_k_flange") to the node "grasp_k" on the object's rim. The
-    loops hold at the neutral configuration, to rounding: each arm is built bent (see `posture` in
+    node "arm_k_hand" (for the PUMA "arm_k_flange") to the node "rim_k" on the object. The loops
+    hold at the neutral configuration, to rounding: each arm is built bent (see `posture` in
     `seven_dof_arm`), its base is placed backwards from the grasp, and since the bent hand is level
     all bases stand upright. The neutral configuration is away from every singularity.
+
+    The object's six velocities come first in v, those of the arms after them, and nothing drives
+    the object: `multi_arm_parts(mech).arm_rows` says where the arms' rows are. For another grasp
+    build with `grasp=`; `mech.without("grasp_k")` lets the object go at one hand.
 
     Args:
         n: Number of arms, at least 1. Rings of more than about eight need a larger `radius`.
         arm: "seven_dof" for `seven_dof_arm`, "puma560" for `puma560`.
         mass: Mass of the object [kg].
         radius: Radius of the object's rim, where it is held [m].
-        grasp: What each grasp leaves free, the z axes of hand and grasp node pointing into the
+        grasp: What each grasp leaves free, the z axes of hand and rim node pointing into the
             object: `SoftFinger()`, `Spherical()` ...; by default nothing, `Locked()`.
 
     Raises:
@@ -91,8 +98,8 @@ def multi_arm(
         inward = Pose.rpy((0.0, 0.0, angle)) @ Pose.rpy((0.0, 0.0, np.pi), (radius, 0.0, 0.0))
         X_OG = inward @ Pose.rotation(X_BH.rot)
         hand = add(b, X_WO @ X_OG @ X_BH.inverse(), f"arm_{k}_")
-        b.node(f"grasp_{k}", "object", X_OG)
-        b.loop(f"grasp_{k}", hand, f"grasp_{k}", Locked() if grasp is None else grasp)
+        b.node(f"rim_{k}", "object", X_OG)
+        b.loop(f"grasp_{k}", hand, f"rim_{k}", Locked() if grasp is None else grasp)
     return b.build()
 
 
