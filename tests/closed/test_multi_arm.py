@@ -357,3 +357,14 @@ def test_a_hinge_that_nothing_resists():
     assert np.isnan(found.vdot[1]).any() and np.isfinite(found.vdot[[0, 2]]).all()
     assert found.rank[1] == 0
     assert apart(found.vdot[2], single.vdot) < 1e-11
+
+
+def test_a_motion_is_told_in_words():
+    dual = lw.models.dual_arm()
+    q, v = dual.neutral(), np.zeros(dual.nv)
+    told = str(lw.multi_arm_dynamics(dual, q, v, v, target="numpy")).splitlines()
+    assert told[0].endswith("rank 12 of 12 rows")
+    assert told[1].startswith("grasp_1: moment (")
+    assert len(told) == 3
+    batch = lw.multi_arm_dynamics(dual, np.tile(q, (2, 1)), v, v, target="numpy")
+    assert str(batch) == "arms and object, contacts grasp_1, grasp_2: 2 states"

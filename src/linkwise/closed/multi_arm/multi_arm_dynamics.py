@@ -61,6 +61,25 @@ class MultiArmMotion:
     rows: int
     singular_arms: tuple[str, ...]
 
+    def __str__(self) -> str:
+        if self.vdot.ndim > 1:
+            names = ", ".join(self.contacts)
+            return f"arms and object, contacts {names}: {len(self.vdot)} states"
+        turn, move = self.object_acceleration[:3], self.object_acceleration[3:]
+        lines = [
+            f"object accelerates by ({_cells(turn)}) rad/s², ({_cells(move)}) m/s²; contacts have "
+            f"rank {self.rank} of {self.rows} rows"
+        ]
+        for name, f in zip(self.contacts, self.contact_forces, strict=True):
+            lines.append(f"{name}: moment ({_cells(f[:3])}) N m, force ({_cells(f[3:])}) N")
+        if self.singular_arms:
+            lines.append(f"singular: the arm of {', '.join(self.singular_arms)}")
+        return "\n".join(lines)
+
+
+def _cells(x: Array) -> str:
+    return ", ".join(f"{c:.4g}" for c in np.round(x, 9) + 0.0)
+
 
 def multi_arm_dynamics(
     mech: Mechanism,
