@@ -193,6 +193,46 @@ def test_both_answers_were_among_the_random_ones():
     assert not all(closed)
 
 
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_points_without_friction_are_frictionless_contacts(count):
+    """μ = 0 asks for no more and no less than the kind "frictionless"."""
+    smooth, slick = disc(count, "point", friction=0.0), disc(count, "frictionless")
+    found = lw.force_closure(smooth)
+    assert not found.closed
+    check_escape(slick, found)
+    space, expected = lw.force_space(smooth), lw.force_space(slick)
+    assert (space.rank, space.dimension) == (expected.rank, expected.dimension)
+    assert found.rank == expected.rank == min(count - 1, 2)
+
+
+def test_without_friction_the_twist_of_a_soft_finger_is_left():
+    """Push and twist of three normals in a plane: two forces and two moments in that plane."""
+    assert lw.force_space(disc(3, "soft_finger", friction=0.0)).rank == 4
+    assert lw.force_space(disc(3, "rigid patch", friction=0.0)).rank == 5  # and tips: all moments
+
+
+def test_a_grasp_too_flat_for_a_hull_has_a_small_margin(monkeypatch):
+    """Where Qhull gives up, the bounds that need no hull are given."""
+    from scipy import spatial
+
+    def fails(*_, **__):
+        raise spatial.QhullError("flat")
+
+    exact = 0.5 / np.sqrt(3.0)  # see `thirty_degrees`
+    monkeypatch.setattr(spatial, "ConvexHull", fails)
+    found = lw.force_closure(disc(3, "point"))
+    assert found.closed
+    assert found.margin == 0.0
+    assert exact <= found.margin_most <= 1.0  # that of a push along its normal
+
+
+def test_form_closure_is_called_so():
+    assert str(lw.force_closure(disc(3, "point"), friction=False)).startswith("no form closure")
+    weld = lw.Grasp({"weld": contact("rigid", pose=frame((0, 1, 1), (0.2, 0.1, 0)))})
+    assert str(lw.force_closure(weld, friction=False)).startswith("form closure")
+    assert str(lw.force_closure(weld)).startswith("force closure")
+
+
 def test_impossible_questions():
     with pytest.raises(ModelError, match="length is -1"):
         lw.force_closure(block("point"), length=-1)

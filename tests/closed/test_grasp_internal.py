@@ -192,3 +192,18 @@ def test_clear_refusals():
     np.testing.assert_allclose(lw.object_force(lw.Grasp(line), found.internal), 0, atol=1e-12)
     with pytest.raises(ShapeError, match="must end in 6 and 6"):
         lw.virtual_linkage(block("rigid")).contact_forces(np.zeros(6), np.zeros(5))
+
+
+def test_results_are_told_in_words():
+    grasp = disc(3, "soft_finger")
+    forces = np.zeros((3, 6))
+    forces[:, 5] = 10.0
+    told = str(lw.internal_forces(grasp, forces))
+    assert told.startswith(
+        "resultant (0, 0, 0, 0, 0, 0) N m, N\ncontact 1: moves (0, 0, 0, 0, 0, 0)"
+    )
+    assert "squeezes (0, 0, 0, 0, 0, 10)" in told
+    assert "2 states" in str(lw.internal_forces(grasp, np.stack([forces, forces])))
+    told = str(lw.virtual_linkage(grasp))
+    assert "12 internal forces: tensions of 3 bars (finger_1-finger_2, " in told
+    assert "1 bar (left-right), and 5 moments" in str(lw.virtual_linkage(block("soft_finger")))

@@ -165,3 +165,30 @@ def test_impossible_questions():
         lw.load_distribution(block("point"), np.zeros(6), objective="effort")
     with pytest.raises(ModelError, match="most is 0"):
         lw.load_distribution(block("point"), np.zeros(6), most=0)
+
+
+@pytest.mark.parametrize("objective", ["force", "margin"])
+def test_points_without_friction_share_a_load_as_frictionless_contacts_do(objective):
+    """3 N across a disc and 1 N of reserve: pushes only, whatever the kind is called."""
+    wanted = [0, 0, 0, 3.0, 0, 0]
+    smooth, slick = disc(3, "point", friction=0.0), disc(3, "frictionless")
+    options = {"objective": objective, "reserve": 1.0, "most": 10.0}
+    found = lw.load_distribution(smooth, wanted, **options)
+    assert found.feasible
+    assert found.margins.holds
+    expected = lw.load_distribution(slick, wanted, **options)
+    np.testing.assert_allclose(found.forces, expected.forces, atol=1e-6)
+    up = lw.load_distribution(smooth, [0, 0, 0, 0, 0, 1.0])
+    assert not up.feasible
+    assert "of whatever size" in up.reason
+
+
+def test_a_search_that_does_not_end_is_told(monkeypatch):
+    from scipy import optimize
+
+    def fails(*_, **__):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr(optimize, "nnls", fails)
+    with pytest.raises(ModelError, match="did not end"):
+        lw.load_distribution(block("soft_finger"), [0, 0, 0, 0, 0, 1.0])

@@ -175,7 +175,8 @@ def test_watch_names_every_limit():
     assert names == {
         f"{side} {what}" for side in ("left", "right") for what in ("breaks", "slips", "twists")
     }
-    assert not lw.grasp_watch(held(gripper(lw.Locked()), contact("rigid")))
+    with pytest.raises(lw.ModelError, match=r"left, right: two-sided contacts.* no limits"):
+        lw.grasp_watch(held(gripper(lw.Locked()), contact("rigid")))
 
 
 @functools.cache

@@ -23,8 +23,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.closed.grasp.contact import Contact
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.closed.grasp.solver import scipy
+from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
 
 TOLERANCE = 1e-9
@@ -76,16 +78,16 @@ class ConeProgram:
 
     def margin(self, lam: Array) -> float:
         """The smallest margin at λ [N]; inf where no contact has a limit."""
-        f = (lam @ self.grasp.passed).reshape(-1, 6)
-        each = [c.margins(f[i]).min() for i, c in enumerate(self.grasp.contacts.values())]
+        f = (lam @ self.grasp.held).reshape(-1, 6)
+        each = [room(c, f[i]).min() for i, c in enumerate(self.grasp.contacts.values())]
         return float(min(each))
 
     def _cut(self, lam: Array, below: float) -> int:
         """Add tangents at λ of all margins that are smaller than `below`; how many."""
-        S, before = self.grasp.passed, len(self.rows)
+        S, before = self.grasp.held, len(self.rows)
         f = (lam @ S).reshape(-1, 6)
         for i, contact in enumerate(self.grasp.contacts.values()):
-            values, slopes = contact.margins(f[i]), contact.slopes(f[i])
+            values, slopes = room(contact, f[i]), contact.slopes(f[i])
             for k in np.flatnonzero(values < below):
                 row = S[:, 6 * i : 6 * i + 6] @ slopes[k]
                 self.rows.append(row)
@@ -189,6 +191,15 @@ class ConeProgram:
         return lam
 
 
+def room(contact: Contact, force: Array) -> Array:
+    """Margins (4,) of a force that the contact can hold; inf for slip where there is no friction.
+
+    Forces S* λ with the rows of `Contact.held` have nothing across the normal there, by themselves.
+    """
+    values = contact.margins(force)
+    return np.where([False, contact.smooth, False, False], np.inf, values)
+
+
 def least_distance(above: Array, bound: Array) -> Array | None:
     """x of least norm with above x ≥ bound; None if there is none.
 
@@ -206,7 +217,13 @@ def least_distance(above: Array, bound: Array) -> Array | None:
     size = max(float(np.abs(least).max()), np.finfo(np.float64).tiny)
     stacked = np.concatenate([rows.T, least[None] / size])
     goal = np.append(np.zeros(rows.shape[1]), 1.0)
-    found = scipy("optimize", ASKED).nnls(stacked, goal, maxiter=100 * max(stacked.shape))
+    try:
+        found = scipy("optimize", ASKED).nnls(stacked, goal, maxiter=100 * max(stacked.shape))
+    except RuntimeError as error:  # too many steps
+        raise ModelError(
+            f"the smallest forces were asked for, but the search for them did not end ({error}). "
+            "`objective='margin'` is found in another way."
+        ) from error
     u: Array = np.asarray(found[0], dtype=np.float64)
     r: Array = stacked @ u - goal
     if float(r @ r) < 1e-16:  # |r|² = -r_n+1

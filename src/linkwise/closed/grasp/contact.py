@@ -49,6 +49,10 @@ ALONG = 1e-9
 """How far from a right angle [rad] an edge may be to the normal."""
 
 
+ROUNDING = 1e-14
+"""What of the normal force counts as no force across it, where there is no friction."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Contact:
     """What passes at a contact, and how much of it.
@@ -58,7 +62,7 @@ class Contact:
 
     Attributes:
         kind: "rigid", "edge", "soft_finger", "point" or "frictionless".
-        friction: Coefficient μ.
+        friction: Coefficient μ; 0 holds nothing across the normal, as "frictionless" does.
         torsion: γ [m]: the moment about the normal is at most γ f_n. By default that of an evenly
             pressed edge or patch of the given extent, μ r / 2 and 2 μ r / 3; a soft finger has none
             unless it is given.
@@ -97,6 +101,11 @@ class Contact:
             raise ModelError(
                 f"the axis {self.axis} of an edge is not across its normal {self.normal}; an edge "
                 "lies in the surface."
+            )
+        if self.extent == 0.0:
+            raise ModelError(
+                "extent of a contact is 0.0; it must be positive [m]. An edge or patch without "
+                "extent is a 'point'."
             )
         if self.kind == "soft_finger" and not self.two_sided and not self.torsion:
             raise ModelError(
@@ -146,7 +155,32 @@ class Contact:
         """How many components of force are passed."""
         return len(self.passed)
 
+    @property
+    def held(self) -> Array:
+        """Rows of `passed` along which the limits leave any room, as another basis of them (k, 6).
+
+        All of them, unless a coefficient is zero: with μ = 0 nothing is held across the normal, and
+        with γ = 0 no moment about it. A point with μ = 0 holds what a frictionless contact does.
+        """
+        if self.two_sided or not (self.smooth or self.twist_arm == 0.0):
+            return self.passed
+        first, second, normal = self.axes
+        none = np.zeros(3)
+        lost = [np.append(normal, none)] if self.twist_arm == 0.0 else []
+        if self.smooth:
+            lost += [np.append(none, first), np.append(none, second)]
+        # Rows are orthonormal, and what is lost is along some of them or orthogonal to all.
+        S = self.passed
+        off = np.array(lost) @ S.T
+        _, values, right = np.linalg.svd(off)
+        return frozen(right[int((values > 0.5).sum()) :] @ S)
+
     # --------------------------------------------------------------------------------------- limits
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it is a contact of one side that holds nothing across its normal: μ = 0."""
+        return not self.two_sided and (self.kind == "frictionless" or self.friction == 0.0)
 
     @property
     def twist_arm(self) -> float:
@@ -192,6 +226,8 @@ class Contact:
             across = np.hypot(across, self.friction / self.twist_arm * m_n)
         elif 0.0 < self.twist_arm < np.inf:
             out[..., 2] = f_n - np.abs(m_n) / self.twist_arm
+        if self.smooth:  # f_t = 0 up to rounding is all that is left
+            across = np.where(across <= ROUNDING * np.abs(f_n), 0.0, across)
         out[..., 1] = self.friction * f_n - across
         if np.isfinite(self.tip_arm):
             # Of an edge the moment about it is zero: it turns there.

@@ -65,6 +65,7 @@ class ForceClosure:
         witness: A force on the object (6,) at C that no contact forces balance; None if closed.
         escape: A velocity of the object (6,) at C that no contact resists; None if closed.
         length: By which moments are divided [m].
+        friction: False where friction was left out, so that this is about form closure.
     """
 
     closed: bool
@@ -75,15 +76,17 @@ class ForceClosure:
     witness: Array | None
     escape: Array | None
     length: float
+    friction: bool = True
 
     def __str__(self) -> str:
+        kind = "force closure" if self.friction else "form closure (of first order)"
         if self.closed:
             return (
-                f"force closure, margin {self.margin:.4g} to {self.margin_most:.4g} N for normal "
+                f"{kind}, margin {self.margin:.4g} to {self.margin_most:.4g} N for normal "
                 f"forces of 1 N altogether (moments over {self.length:.4g} m)"
             )
         assert self.escape is not None
-        return f"no force closure, rank {self.rank}: not held is {screw_in_words(self.escape)}"
+        return f"no {kind}, rank {self.rank}: not held is {screw_in_words(self.escape)}"
 
 
 def force_closure(
@@ -122,11 +125,12 @@ def force_closure(
         if rank == 6 and share is not None:
             squeeze = np.tensordot(share, np.stack(cones.forces), axes=1)
             squeeze = squeeze / max(_largest_push(grasp, squeeze), np.finfo(np.float64).tiny)
-            return ForceClosure(True, rank, *cones.radius(), squeeze, None, None, length)
+            return ForceClosure(True, rank, *cones.radius(), squeeze, None, None, length, friction)
         y = _separating(cones.w)
         if cones.add(y) <= INSIDE:  # no force of the curved cones works along y either
             break
-    return ForceClosure(False, rank, 0.0, 0.0, None, -y / cones.scale, -y * cones.scale, length)
+    witness, escape = -y / cones.scale, -y * cones.scale
+    return ForceClosure(False, rank, 0.0, 0.0, None, witness, escape, length, friction)
 
 
 class _Cones:
@@ -173,7 +177,12 @@ class _Cones:
         low, high = self._welded(), np.inf
         while np.isinf(high) or (high - low > ACCURATE * high and len(self.w) < MOST_FORCES):
             # QJ: moved by some 1e-11, so that faces with more than six corners do no harm.
-            hull = scipy("spatial", ASKED).ConvexHull(self.w, qhull_options="QJ Pp")
+            spatial = scipy("spatial", ASKED)
+            try:
+                hull = spatial.ConvexHull(self.w, qhull_options="QJ Pp")
+            except spatial.QhullError:  # too flat for a hull; how thick it is at most is known
+                y = np.linalg.svd(self.w - self.w.mean(axis=0))[2][-1]
+                return low, max(low, min(high, self.add(y), self.add(-y)))
             facets = np.asarray(hull.equations, dtype=np.float64)
             nearest = facets[np.argsort(-facets[:, -1])[:AT_ONCE]]
             low = max(low, float(-nearest[0, -1]))
@@ -240,7 +249,7 @@ def _separating(w: Array) -> Array:
     found = linprog(
         w.sum(axis=0), A_ub=w, b_ub=np.zeros(len(w)), bounds=[(-1.0, 1.0)] * 6, method="highs"
     )
-    y = np.asarray(found.x, dtype=np.float64)
+    y = np.zeros(6) if found.x is None else np.asarray(found.x, dtype=np.float64)
     if np.linalg.norm(y) < 1e-6 or np.abs(w @ y).max() < 1e-9:
         y = np.linalg.svd(w)[2][-1]
         y = y if float(y.sum()) >= 0.0 else -y

@@ -147,6 +147,16 @@ class Grasp:
             out[rows, 6 * i : 6 * i + 6] = contact.passed
         return out
 
+    @property
+    def held(self) -> Array:
+        """As `passed`, without what no contact can hold because its friction is zero."""
+        blocks = [contact.held for contact in self.contacts.values()]
+        ends = np.cumsum([0, *(len(rows) for rows in blocks)])
+        out = np.zeros((int(ends[-1]), 6 * len(self)))
+        for i, rows in enumerate(blocks):
+            out[ends[i] : ends[i + 1], 6 * i : 6 * i + 6] = rows
+        return out
+
     def check_forces(self, forces: ArrayLike) -> Array:
         """Contact forces (..., ℓ, 6) as an array; raises for another shape or what is no number."""
         found = floats(forces, "contact forces")

@@ -51,6 +51,15 @@ class InternalForces:
     internal: Array
     resultant: Array
 
+    def __str__(self) -> str:
+        if self.resultant.ndim > 1:
+            count, states = self.motion.shape[-2], int(np.prod(self.resultant.shape[:-1]))
+            return f"forces of {count} contacts, split into motion and squeeze, {states} states"
+        lines = [f"resultant ({_cells(self.resultant)}) N m, N"]
+        for i, (moves, squeezes) in enumerate(zip(self.motion, self.internal, strict=True)):
+            lines.append(f"contact {i + 1}: moves ({_cells(moves)}), squeezes ({_cells(squeezes)})")
+        return "\n".join(lines)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForceSpace:
@@ -95,7 +104,7 @@ def typical_length(grasp: Grasp) -> float:
 def force_space(
     grasp: Grasp, point: ArrayLike = (0.0, 0.0, 0.0), *, length: float | None = None
 ) -> ForceSpace:
-    """Rank of a grasp and its internal forces, friction limits aside.
+    """Rank of a grasp and its internal forces, friction limits aside (but for friction of zero).
 
     Two point contacts, for instance, have rank 5: nothing resists the turn about the line through
     them. Two soft fingers have rank 6 unless both normals are across that line.
@@ -106,7 +115,7 @@ def force_space(
         length: At which moments are compared with forces [m]; by default `typical_length`.
     """
     length = _length(grasp, length)
-    S = grasp.passed
+    S = grasp.held
     weights = np.array([1.0 / length] * 3 + [1.0] * 3)
     map_ = (S @ grasp_map(grasp, point)).T * weights[:, None]
     left, values, right = np.linalg.svd(map_)
@@ -228,6 +237,10 @@ def screw_in_words(V: Array) -> str:
         return f"moving along {_vector(v)}"
     axis, at = w / turn, np.cross(w, v) / turn**2
     return f"turning about {_vector(axis)} through {_vector(at)} m"
+
+
+def _cells(x: Array) -> str:
+    return ", ".join(f"{c:.4g}" for c in np.round(x, 9) + 0.0)
 
 
 def _vector(x: Array) -> str:

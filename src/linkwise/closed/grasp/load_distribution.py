@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from linkwise.closed.grasp.cone_program import ConeProgram
+from linkwise.closed.grasp.cone_program import ConeProgram, room
 from linkwise.closed.grasp.contact import LIMITS
 from linkwise.closed.grasp.effort import GraspEffort
 from linkwise.closed.grasp.grasp import Grasp, grasp_map
@@ -87,7 +87,7 @@ def load_distribution(
             finds it for a motion.
         point: C in the object's frame (3,) [m].
         objective: What is best: "force", "effort" or "margin".
-        reserve: What is asked of every margin [N].
+        reserve: What is asked of every margin [N], of slip only where there is friction.
         most: The largest normal force of a contact [N].
         effort: Joint forces that go with contact forces, and their limits (`grasp_effort`).
         length: Of the metric W [m]; by default `typical_length`.
@@ -105,7 +105,7 @@ def load_distribution(
     if not 0.0 < most < np.inf:
         raise ModelError(f"most is {most}; the largest normal force must be positive [N].")
     w = constant(wrench, (6,), "wanted wrench")
-    S, space = grasp.passed, force_space(grasp, point, length=length)
+    S, space = grasp.held, force_space(grasp, point, length=length)
     G = (S @ grasp_map(grasp, point)).T
     reached = G @ np.linalg.lstsq(G, w, rcond=None)[0]
     if np.abs(reached - w).max() > NEAR * max(1.0, float(np.abs(w).max())):
@@ -145,7 +145,7 @@ def _distance(
     weights: ArrayLike | None,
 ) -> tuple[Array, Array]:
     """R and start of what is made small, |R λ + start|."""
-    S, W = grasp.passed, metric(grasp, length, weights)
+    S, W = grasp.held, metric(grasp, length, weights)
     if objective == "force" or effort is None:
         R: Array = np.sqrt(W) @ S.T
         return R, np.zeros(len(R))
@@ -168,7 +168,7 @@ def _check(objective: object, effort: object) -> None:
 
 def _normals(grasp: Grasp, most: float) -> tuple[Array, Array]:
     """f_n ≤ most for every contact with limits."""
-    S, rows = grasp.passed, list[Array]()
+    S, rows = grasp.held, list[Array]()
     for i, contact in enumerate(grasp.contacts.values()):
         if not contact.two_sided:
             rows.append(S[:, 6 * i + 3 : 6 * i + 6] @ np.array(contact.normal))
@@ -178,7 +178,7 @@ def _normals(grasp: Grasp, most: float) -> tuple[Array, Array]:
 def _answer(
     grasp: Grasp, lam: Array, space: ForceSpace, effort: GraspEffort | None, reason: str
 ) -> LoadDistribution:
-    forces = (lam @ grasp.passed).reshape(-1, 6)
+    forces = (lam @ grasp.held).reshape(-1, 6)
     efforts = None if effort is None else effort.of(forces)
     margins = grasp_margins(grasp, forces)
     return LoadDistribution(not reason, reason, forces, margins, efforts, space)
@@ -195,7 +195,8 @@ def _unreachable(w: Array, reached: Array, space: ForceSpace) -> str:
 
 def _crowded(grasp: Grasp, lam: Array, margin: float, reserve: float, most: float) -> str:
     """Which limits stand in the way at the best forces."""
-    values = grasp_margins(grasp, (lam @ grasp.passed).reshape(-1, 6)).values
+    f = (lam @ grasp.held).reshape(-1, 6)
+    values = np.stack([room(c, f[i]) for i, c in enumerate(grasp.contacts.values())])
     tight = np.argwhere(values < margin + 1e-6 * max(1.0, abs(margin)))
     told = [f"{grasp.names[i]!r} {WORDS[LIMITS[k]]}" for i, k in tight]
     return (

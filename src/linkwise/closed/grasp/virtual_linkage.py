@@ -65,6 +65,14 @@ class VirtualLinkage:
         """Of the internal forces: 6 ℓ - 6."""
         return len(self.names)
 
+    def __str__(self) -> str:
+        bars, others = len(self.bars), self.dimension - len(self.bars)
+        told = ", ".join(self.names[:bars])
+        return (
+            f"virtual linkage of {self.dimension} internal forces: tensions of {bars} bar"
+            f"{'s' if bars != 1 else ''} ({told}), and {others} moments and bending forces"
+        )
+
     def split(self, forces: ArrayLike) -> tuple[Array, Array]:
         """Resultant (..., 6) and internal forces (..., 6 ℓ - 6) of contact forces (..., ℓ, 6)."""
         f = floats(forces, "contact forces")

@@ -12,6 +12,7 @@ from linkwise.closed.grasp.effort import mechanism_of
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.closed.grasp.margin import WORDS, GraspMargins, grasp_margins
 from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, ArrayLike
 
 
@@ -39,6 +40,9 @@ def grasp_watch(
     Returns:
         Margins by name, like "left slips", "left breaks", "right twists": functions of the time, q,
         v and tau, negative from the instant on at which the contact would.
+
+    Raises:
+        ModelError: No contact has a limit, so that there is nothing to watch.
     """
     mechanism_of(grasp, "grasp_watch")
     last: list[tuple[tuple[bytes, bytes, bytes], GraspMargins]] = []
@@ -61,4 +65,9 @@ def grasp_watch(
         has = np.isfinite(contact.margins(np.zeros(6)))
         for k in np.flatnonzero(has):
             found[f"{name} {WORDS[LIMITS[k]]}"] = watched(i, int(k))
+    if not found:
+        raise ModelError(
+            f"grasp_watch was asked to watch {', '.join(grasp.names)}: two-sided contacts, which "
+            "have no limits to watch. A contact that can be lost has `two_sided=False`."
+        )
     return found
