@@ -100,7 +100,13 @@ LONGEST_NAME = 80
 
 
 def unknown_name(
-    kind: str, name: object, known: Iterable[str], *, owner: str, compare: bool = True
+    kind: str,
+    name: object,
+    known: Iterable[str],
+    *,
+    owner: str,
+    compare: bool = True,
+    loops: Iterable[str] = (),
 ) -> UnknownNameError:
     """The error for a name that does not exist, with the near ones (or a few of all).
 
@@ -111,8 +117,9 @@ def unknown_name(
         owner: Where it was looked up, for instance "mechanism 'puma560'".
         compare: False leaves out the search for near names, which takes a moment: for the many
             that follow a first few.
+        loops: Names of loops, where a hinge was looked for: those have no place in q and v.
     """
-    names, asked = list(known), str(name)
+    names, asked = list(dict.fromkeys(known)), str(name)
     # The time of a comparison grows with the square of the length.
     short = [n for n in names if len(n) <= LONGEST_NAME] if len(asked) <= LONGEST_NAME else []
     compare = compare and len(names) < 5000
@@ -124,6 +131,11 @@ def unknown_name(
     else:
         more = f" and {len(names) - 8} more" if len(names) > 8 else ""
         hint = f"known: {', '.join(_cut(n) for n in names[:8])}{more}."
+    if asked in loops:
+        hint = (
+            f"{_cut(name)} is a loop, whose hinge has no place in q and v: lw.loop_coordinates "
+            f"tells where it is, lw.loop_velocities how it moves. Of the tree, {hint}"
+        )
     return UnknownNameError(f"no {kind} called {_cut(name)} in {owner}; {hint}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -100,8 +101,15 @@ def test_a_triangle_that_cannot_be_is_open_by_what_is_missing():
 def test_a_stretched_guess_is_no_dead_end():
     """Bars in one line are pulled straight: the slope is zero, only other starts help."""
     mech = triangle(0.7)
-    found = lw.assemble(mech, np.array([0.5 * np.pi, 0.5 * np.pi]))
+    guess = np.array([0.5 * np.pi, 0.5 * np.pi])
+    found = lw.assemble(mech, guess)
     assert found.converged
+    told = re.fullmatch(r"closed in \d+ steps from start (\d+), at random, .*", found.message)
+    assert told is not None and 2 <= int(told[1]) <= found.starts
+    # With no more starts than that, the same is found, at the same one.
+    again = lw.assemble(mech, guess, restarts=int(told[1]) - 1)
+    assert again.message == found.message and again.starts == int(told[1])
+    np.testing.assert_array_equal(again.q, found.q)
 
 
 def test_limits_in_the_way_are_named():
@@ -198,6 +206,8 @@ def test_bad_arguments():
     mech = model("four_bar")
     with pytest.raises(ModelError, match="no hinge or body called 'krank'"):
         lw.assemble(mech, hold={"krank": 0.0})
+    with pytest.raises(ModelError, match=r"'coupler_rocker' is a loop, .*lw\.loop_coordinates"):
+        lw.assemble(mech, hold={"coupler_rocker": 0.0})
     with pytest.raises(ShapeError, match="hold\\['crank'\\] has shape \\(2,\\)"):
         lw.assemble(mech, hold={"crank": [0.0, 1.0]})
     with pytest.raises(ModelError, match="outside of its limits"):

@@ -218,6 +218,28 @@ def test_forces_at_nodes_that_are_not_there(linkage: lw.Mechanism):
         lw.constrained_forward_dynamics(linkage, *rest(linkage), forces={"cuopler": np.zeros(6)})
 
 
+def test_a_hinge_inside_a_loop_is_said_to_be_one(linkage: lw.Mechanism):
+    q, zero, loop = linkage.neutral(), np.zeros(linkage.nv), linkage.loops[0].name
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: linkage.q_slice(loop),
+        lambda: linkage.hinge(loop),
+        lambda: lw.assemble(linkage, hold=[loop]),
+        lambda: lw.independent_coordinates(linkage, q, prefer=[loop]),
+        lambda: lw.constrained_inverse_dynamics(linkage, q, zero, zero, actuated=[loop]),
+    )
+    for ask in ways:
+        with pytest.raises(UnknownNameError, match=rf"'{loop}' is a loop, .*lw\.loop_coordinates"):
+            ask()
+
+
+def test_names_are_told_once():
+    """Bodies and hinges of one name: each is known once."""
+    mech = bars().build()
+    with pytest.raises(UnknownNameError) as caught:
+        mech.q_slice("zzz")
+    assert str(caught.value).endswith("known: 'left', 'right'.")
+
+
 # --------------------------------------------------------------------------------------- batches
 
 

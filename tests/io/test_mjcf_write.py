@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from tools.corpus import find_urdf
@@ -408,3 +410,17 @@ def test_robots_in_urdf_become_the_same_robots_in_mjcf(path: str):
     found = differences(mech, back)
     del found["drive"]  # MJCF has no limits of velocity
     assert max(found.values()) < 1e-12
+
+
+def test_a_loop_that_is_lost_is_warned_of(tmp_path):
+    b = Builder("rail")
+    b.body("a", hinge=Pin((0, 1, 0)), inertia=MASS)
+    b.body("b", hinge=Pin((0, 1, 0)), inertia=MASS)
+    b.loop("slide", "a", "b", Prismatic((1, 0, 0)))
+    b.loop("bolt", "a", "b", Pin((0, 1, 0)))
+    with pytest.warns(UserWarning, match=r"'x.xml' does not move like 'rail'.*\n  loop 'slide'"):
+        report = lw.save(b.build(), tmp_path / "x.xml")
+    assert len(report) == 2 and len(lw.load(tmp_path / "x.xml").loops) == 2  # two points for a pin
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # written as it is: nothing to warn of
+        lw.save(b.build(), tmp_path / "x.urdf")

@@ -38,7 +38,7 @@ class Assembly:
             coupling's name.
         loop_coordinates: θ of the hinge inside each loop (nq of the hinge,), by the loop's name.
         iterations: Steps of the search that found it ().
-        starts: How many searches were begun ().
+        starts: How many searches were begun (), that at the guess and several at a time at random.
         blocked: For each guess the hinges whose limits are in the way of closing, or, where limits
             were not asked for, those that are beyond them; a tuple of one for one.
         messages: For each guess what was found, in words; a tuple of one for one.
@@ -165,12 +165,13 @@ def assemble(
     best = asked.solve(begin, most)
     starts = np.ones(len(rows), dtype=np.int64)
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([seed, 1989])
+    from_start = np.ones(len(rows), dtype=np.int64)  # which one led to what was found
     for i in np.flatnonzero(~_closed(best)).tolist():
-        starts[i] += _elsewhere(asked, best, i, begin[i], most, again, rng)
+        starts[i], from_start[i] = _elsewhere(asked, best, i, begin[i], most, again, rng)
     left = np.flatnonzero(~_closed(best))
     if len(left):  # the end of the way down, not almost
         _taken(best, left, asked.solve(best.q[left], most, slow=1e-9))
-    found = _found(mech, asked, best, starts, most, limits=limits)
+    found = _found(mech, asked, best, starts, from_start, most, limits=limits)
     return found[0] if start.ndim == 1 else found
 
 
@@ -220,19 +221,24 @@ def _elsewhere(
     iterations: int,
     restarts: int,
     rng: np.random.Generator,
-) -> int:
-    """Searches for one guess from random positions; how many there were."""
-    done = 0
+) -> tuple[int, int]:
+    """Searches for one guess from random positions.
+
+    Returns:
+        How many starts there were, with that at the guess, and which of them led nearest.
+    """
+    done, nearest = 0, 1
     while done < restarts:
         count = min(TOGETHER, restarts - done)
         drawn = asked.joints.random(np.repeat(near[None], count, axis=0), rng)
         found = asked.solve(drawn, iterations, first=True)
-        done += count
         j = int(np.lexsort((found.sizes(), ~_closed(found)))[0])
-        _taken(best, np.array([i]), found, np.array([j]))
+        if _taken(best, np.array([i]), found, np.array([j])).any():
+            nearest = 2 + done + j
+        done += count
         if _closed(best)[i]:
             break
-    return done
+    return 1 + done, nearest
 
 
 def _taken(
@@ -240,13 +246,14 @@ def _taken(
     at: NDArray[np.int64],
     found: Searches,
     which: NDArray[np.int64] | None = None,
-) -> None:
-    """Searches that ended nearer to closed are put in the place of others."""
+) -> NDArray[np.bool_]:
+    """Searches that ended nearer to closed are put in the place of others; which did."""
     rows = np.arange(len(at)) if which is None else which
     nearer = found.sizes()[rows] < best.sizes()[at]
     at, rows = at[nearer], rows[nearer]
     for name in ("q", "error", "boost", "tried", "idle"):
         getattr(best, name)[at] = getattr(found, name)[rows]
+    return nearer
 
 
 def _found(
@@ -254,6 +261,7 @@ def _found(
     asked: Problem,
     best: Searches,
     starts: NDArray[np.int64],
+    from_start: NDArray[np.int64],
     iterations: int,
     *,
     limits: bool,
@@ -279,7 +287,8 @@ def _found(
         errors += [(f"coupling {x!r}", abs(rows[i, j]), 0.0) for j, x in enumerate(couplings)]
         words = _open(errors, asked.length, asked.tolerance)
         where = "at a limit" if limits else "beyond limits"
-        messages.append(_message(closed[i], best.tried[i], starts[i], words, names, where, freed))
+        begun = int(starts[i]), int(from_start[i])
+        messages.append(_message(closed[i], best.tried[i], begun, words, names, where, freed))
     return Assembly(
         q,
         closed,
@@ -320,16 +329,18 @@ def _open(errors: list[tuple[str, float, float]], length: float, tolerance: floa
 def _message(
     closed: bool,
     steps: int,
-    starts: int,
+    begun: tuple[int, int],
     words: str,
     names: tuple[str, ...],
     where: str,
     freed: bool,
 ) -> str:
     at = ", ".join(repr(name) for name in names)
+    starts, nearest = begun
     if closed:
         told = f"closed in {steps} step{'' if steps == 1 else 's'}"
-        told += "" if starts == 1 else f", after the first of {starts} starts had failed"
+        if nearest > 1:
+            told += f" from start {nearest}, at random, since that at the guess led nowhere"
         return told + (f"; {at} {where}" if at else "")
     if freed:
         which = "limit" if len(names) == 1 else "limits"

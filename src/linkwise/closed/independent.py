@@ -162,7 +162,10 @@ def velocity_indices(mech: Mechanism, name: str) -> list[int]:
     if name in mech.velocity_names:
         return [mech.velocity_names.index(name)]
     known = [*mech.hinge_index, *(body.name for body in mech.bodies), *mech.velocity_names]
-    raise unknown_name("velocity, hinge or body", name, known, owner=f"mechanism {mech.name!r}")
+    raise unknown_name(
+        "velocity, hinge or body", name, known, owner=f"mechanism {mech.name!r}",
+        loops=[loop.name for loop in mech.loops],
+    )  # fmt: skip
 
 
 def _pivots(rows: Array, wanted: list[int]) -> tuple[list[int], list[int]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Literal
 
 from linkwise.errors import ModelError
 from linkwise.io.report import Reporter, SaveReport
 from linkwise.model.mechanism import Mechanism
+
+SHOWN = 5
+"""Losses named in a warning; all are in the report."""
 
 _SUFFIXES = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
 
@@ -19,7 +23,11 @@ def save(
     *,
     format: Literal["urdf", "mjcf"] | None = None,
 ) -> SaveReport:
-    """Write a mechanism to a file; loading it again gives the same physics.
+    """Write a mechanism to a file; loading it again gives the same physics, unless it warns.
+
+    What the format has no word for is left out: a loop that slides has none in MJCF, gravity has
+    none in URDF. Where that changes how the mechanism moves there is a `UserWarning` that says
+    what was lost; the report has the rest, limits and looks, and what was written in another form.
 
     Args:
         mech: The mechanism.
@@ -49,4 +57,14 @@ def save(
             "or give format='urdf' or 'mjcf'"
         )
     target.write_text(text, encoding="utf-8", newline="\n")
-    return reporter.report()
+    report = reporter.report()
+    lost = [item for item in report.affecting("motion") if item.effect == "ignored"]
+    if lost:
+        shown = "".join(f"\n  {item.element}: {item.reason}" for item in lost[:SHOWN])
+        more = f"\n  and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+        warnings.warn(
+            f"'{target.name}' does not move like {mech.name!r}; this could not be written:"
+            f"{shown}{more}",
+            stacklevel=2,
+        )
+    return report

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model import derived, placement, state, validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.cache import without_caches
@@ -128,7 +128,7 @@ class Mechanism:
         """The body whose hinge has that name."""
         index = self.hinge_index.get(name)
         if index is None:
-            raise unknown_name("hinge", name, self.hinge_index, owner=self._title)
+            raise self._no_hinge("hinge", name, self.hinge_index)
         return self.bodies[index]
 
     def node(self, name: str) -> Node:
@@ -184,8 +184,12 @@ class Mechanism:
             index = self.body_index.get(name, -1)
         if index < 0:
             known = [*self.hinge_index, *(b.name for b in self.bodies)]
-            raise unknown_name("hinge or body", name, known, owner=self._title)
+            raise self._no_hinge("hinge or body", name, known)
         return index
+
+    def _no_hinge(self, kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+        loops = [loop.name for loop in self.loops]
+        return unknown_name(kind, name, known, owner=self._title, loops=loops)
 
     def q_slice(self, name: str) -> slice:
         """Where in q the coordinates of a hinge stand, by its name or its body's."""
