@@ -5,12 +5,15 @@
 A disc of 2 kg is pressed between three fingertips. It is shaken along x, farther each time, and
 rolled to and fro, while the arms press with a constant squeeze. Contact forces come out of the
 motion; the simulation ends at the instant at which one of them leaves its friction cone, and says
-which finger it was. With a file name, and the extra `plot` installed, the forces are drawn.
+which finger it was. With a file name, and the extra `plot` installed, the forces are drawn. It
+takes about half a minute.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +24,7 @@ from linkwise.spatial import quaternion
 CONTACT = lw.Contact("soft_finger", friction=0.6, torsion=0.012)
 MASS, SQUEEZE = 2.0, 18.0  # [kg], [N]
 SHAKE, ROLL, RATE = 0.30, 0.60, 2.0 * np.pi * 1.2  # [m/s³], [rad/s³], [rad/s]
+ACROSS = r"$\sqrt{|f_t|^2 + (\mu\, m_n / \gamma)^2}$  [N]"  # what friction has to hold
 STIFFNESS, DAMPING = 400.0, 40.0  # of the errors [1/s²], [1/s]
 
 
@@ -94,12 +98,12 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
         tips.append(-DAMPING * state.rates[name] - STIFFNESS * tilt)
     # α_b - T α_a + V_ab × T V_a = H* Ẇ at every contact gives the arms' accelerations.
     J, bias = lw.constraint_jacobian(cell.locked, q), lw.constraint_bias(cell.locked, q, v)
-    own = np.zeros(mech.nv, dtype=bool)
-    own[mech.v_slice("object")] = True
+    parts = lw.multi_arm_parts(mech)
+    arms, held = parts.arm_rows, parts.object_rows
     vdot = np.zeros(mech.nv)
-    vdot[own] = alpha
-    vdot[~own] = np.linalg.solve(
-        J[:, ~own], cell.free @ np.concatenate(tips) - bias - J[:, own] @ alpha
+    vdot[held] = alpha
+    vdot[arms] = np.linalg.solve(
+        J[:, arms], cell.free @ np.concatenate(tips) - bias - J[:, held] @ alpha
     )
     return vdot
 
@@ -116,19 +120,36 @@ def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     vdot = acceleration(cell, t, q, v)
     effort = lw.grasp_effort(cell.grasp, q, v, vdot)
     tau = np.zeros(cell.mech.nv)
-    own = np.ones(cell.mech.nv, dtype=bool)
-    own[cell.mech.v_slice("object")] = False
-    tau[own] = effort.of(wanted_forces(cell, q, v, vdot))
+    tau[lw.multi_arm_parts(cell.mech).arm_rows] = effort.of(wanted_forces(cell, q, v, vdot))
     return tau
+
+
+class Progress:
+    """Says on the error stream how far the motion is, every five seconds."""
+
+    def __init__(self) -> None:
+        self.next = time.monotonic() + 5.0
+
+    def __call__(self, t: float) -> None:
+        """The motion is at t [s]."""
+        if time.monotonic() > self.next:
+            self.next = time.monotonic() + 5.0
+            print(f"... the motion is at {t:.2f} s", file=sys.stderr, flush=True)
 
 
 def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.ConstrainedMotion:
     """The motion, until a finger slips."""
+    tell = Progress()
+
+    def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        tell(t)
+        return joint_forces(cell, t, q, v)
+
     return lw.constrained_motion(
         cell.mech,
         cell.mech.neutral(),
         np.zeros(cell.mech.nv),
-        tau=lambda t, q, v: joint_forces(cell, t, q, v),
+        tau=tau,
         duration=duration,
         step=step,
         watch=lw.grasp_watch(cell.grasp),
@@ -137,8 +158,11 @@ def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.Constr
 
 def main() -> None:
     """Shake, report, and check the instant against the forces that the arms were told to give."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("figure", nargs="?", help="where to draw the forces, like figure.png")
+    figure: str | None = options.parse_args().figure
     cell = Cell.build()
-    print(lw.force_space(cell.grasp))
+    print(lw.force_space(cell.grasp), flush=True)
     motion = shake(cell)
     print(motion)
 
@@ -164,8 +188,8 @@ def main() -> None:
     limit = cell.mech.effort_limit
     assert (np.abs(motion.tau)[:, np.isfinite(limit)] < limit[np.isfinite(limit)]).all()
 
-    if len(sys.argv) > 1:
-        plot(cell, motion, sys.argv[1])
+    if figure is not None:
+        plot(cell, motion, figure)
 
 
 def plot(cell: Cell, motion: lw.ConstrainedMotion, file: str) -> None:
@@ -196,7 +220,7 @@ def draw(
     over_time.set(xlabel="time [s]", ylabel="margin against slip [N]")
     most = float(forces[..., 5].max()) * 1.05
     in_cone.fill_between([0.0, most], [0.0, CONTACT.friction * most], color="0.85", lw=0)
-    in_cone.set(xlabel="normal force [N]", ylabel="√(|f_t|² + (μ m_n/γ)²) [N]", xlim=(0, most))
+    in_cone.set(xlabel="normal force [N]", ylabel=ACROSS, xlim=(0, most))
     in_cone.set_ylim(bottom=0.0)
     over_time.legend(frameon=False, fontsize=9)
 

@@ -167,11 +167,10 @@ def picture(
     """Colours (height, width, 3) of a scene fitted into `shape` pixels; `shadow` on the floor."""
     towards, plane = camera.towards, camera.plane
     ground = min(float(_lowest(solid)) for solid in scene)
-    low, high = _frame(scene, plane, ground if shadow is not None else None)
     rows, columns = shape[0] * samples, shape[1] * samples
-    scale = float(((high - low) / (np.array([columns, rows]) * (1.0 - 2.0 * margin))).max())
-    x = 0.5 * (low + high)[0] + scale * (np.arange(columns) + 0.5 - 0.5 * columns)
-    y = 0.5 * (low + high)[1] - scale * (np.arange(rows) + 0.5 - 0.5 * rows)
+    centre, scale = _fit(scene, camera, (rows, columns), shadow is not None, margin)
+    x = centre[0] + scale * (np.arange(columns) + 0.5 - 0.5 * columns)
+    y = centre[1] - scale * (np.arange(rows) + 0.5 - 0.5 * rows)
     start = (x[None, :, None] * plane[0] + y[:, None, None] * plane[1]).reshape(-1, 3)
     image = np.tile(paper, (len(start), 1))
     if shadow is not None:
@@ -187,6 +186,31 @@ def picture(
         image[index] = np.clip(solid.rgb * lit[:, None], 0.0, 1.0)
     grid = image.reshape(shape[0], samples, shape[1], samples, 3)
     return grid.mean(axis=(1, 3))
+
+
+def pixels(
+    points: Array,
+    scene: list[Solid],
+    camera: Camera,
+    shape: tuple[int, int],
+    *,
+    shadow: bool,
+    margin: float = 0.06,
+) -> Array:
+    """Column and row (n, 2) at which `picture` of that scene shows points (n, 3) of the world."""
+    centre, scale = _fit(scene, camera, shape, shadow, margin)
+    off = (points @ camera.plane.T - centre) / scale
+    return 0.5 * np.array([shape[1], shape[0]]) - 0.5 + off * (1.0, -1.0)
+
+
+def _fit(
+    scene: list[Solid], camera: Camera, shape: tuple[int, int], shadow: bool, margin: float
+) -> tuple[Array, float]:
+    """What is in the middle of the picture, and metres for each pixel."""
+    ground = min(float(_lowest(solid)) for solid in scene)
+    low, high = _frame(scene, camera.plane, ground if shadow else None)
+    scale = ((high - low) / (np.array([shape[1], shape[0]]) * (1.0 - 2.0 * margin))).max()
+    return 0.5 * (low + high), float(scale)
 
 
 def _cast_shadow(
