@@ -208,7 +208,13 @@ def test_points_without_friction_are_frictionless_contacts(count):
 def test_without_friction_the_twist_of_a_soft_finger_is_left():
     """Push and twist of three normals in a plane: two forces and two moments in that plane."""
     assert lw.force_space(disc(3, "soft_finger", friction=0.0)).rank == 4
-    assert lw.force_space(disc(3, "rigid patch", friction=0.0)).rank == 5  # and tips: all moments
+    patches = disc(3, "rigid patch", friction=0.0)
+    assert lw.force_space(patches).rank == 5  # bending moments make all three, but no twist is held
+    forces = np.zeros((3, 6))
+    forces[:, 5], forces[0, 2] = 10.0, 0.1
+    margins = lw.grasp_margins(patches, forces)
+    assert margins.of("finger_1", "twist") == pytest.approx(-0.1 / 0.02)  # m_n / r
+    assert margins.of("finger_2", "twist") == 0.0
 
 
 def test_a_grasp_too_flat_for_a_hull_has_a_small_margin(monkeypatch):

@@ -192,12 +192,12 @@ class ConeProgram:
 
 
 def room(contact: Contact, force: Array) -> Array:
-    """Margins (4,) of a force that the contact can hold; inf for slip where there is no friction.
+    """Margins (4,) of a force that the contact can hold; inf for slip and twist without friction.
 
-    Forces S* λ with the rows of `Contact.held` have nothing across the normal there, by themselves.
+    Forces S* λ with the rows of `Contact.held` have nothing of these there, by themselves.
     """
     values = contact.margins(force)
-    return np.where([False, contact.smooth, False, False], np.inf, values)
+    return np.where([False, contact.smooth, contact.spins, False], np.inf, values)
 
 
 def least_distance(above: Array, bound: Array) -> Array | None:

@@ -183,6 +183,11 @@ class Contact:
         return not self.two_sided and (self.kind == "frictionless" or self.friction == 0.0)
 
     @property
+    def spins(self) -> bool:
+        """Whether it is an edge or patch of one side that holds no twist about its normal: γ = 0."""
+        return not self.two_sided and self.kind in ("edge", "rigid") and self.twist_arm == 0.0
+
+    @property
     def twist_arm(self) -> float:
         """γ [m], 0 where no moment about the normal is held and inf where any is."""
         if self.kind in ("point", "frictionless"):
@@ -226,6 +231,9 @@ class Contact:
             across = np.hypot(across, self.friction / self.twist_arm * m_n)
         elif 0.0 < self.twist_arm < np.inf:
             out[..., 2] = f_n - np.abs(m_n) / self.twist_arm
+        elif self.spins:  # m_n = 0 up to rounding is all that is left
+            spin = np.abs(m_n) / (self.extent or 1.0)
+            out[..., 2] = np.where(spin <= ROUNDING * np.abs(f_n), 0.0, -spin)
         if self.smooth:  # f_t = 0 up to rounding is all that is left
             across = np.where(across <= ROUNDING * np.abs(f_n), 0.0, across)
         out[..., 1] = self.friction * f_n - across
