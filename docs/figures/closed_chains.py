@@ -46,11 +46,11 @@ def _linkage(panel, names) -> None:  # type: ignore[no-untyped-def]
     panel.plot([0.0, 0.4], [0.0, 0.0], color=FAINT, lw=1.0, ls=":")
     panel.set_aspect("equal")
     panel.set_xlim(-0.13, 0.45)
-    panel.set_ylim(-0.07, 0.52)
+    panel.set_ylim(-0.07, 0.56)
     panel.set_xlabel("x [m]", color=INK)
     panel.set_ylabel("z [m]", color=INK)
     panel.set_title("one loop, one freedom", color=INK, fontsize=11, loc="left")
-    panel.text(-0.06, 0.45, "path of a point\nof the coupler", color=COLORS[0], fontsize=9)
+    panel.text(-0.11, 0.475, "path of a point\nof the coupler", color=COLORS[0], fontsize=9)
 
 
 def _forces(panel, names) -> None:  # type: ignore[no-untyped-def]
