@@ -184,7 +184,7 @@ class Contact:
 
     @property
     def spins(self) -> bool:
-        """Whether it is an edge or patch of one side that holds no twist about its normal: γ = 0."""
+        """Whether it is an edge or patch of one side that holds no moment m_n: γ = 0."""
         return not self.two_sided and self.kind in ("edge", "rigid") and self.twist_arm == 0.0
 
     @property
