@@ -13,7 +13,7 @@ from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.search import Budget
 from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
-from linkwise.errors import LoweringError, ModelError
+from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
@@ -205,6 +205,53 @@ def test_a_planar_linkage_has_least_forces():
     assert np.abs(residual).max() < 1e-12 * np.abs(lam).max()
     (force,) = lw.loop_forces(mech, q, lam).values()
     assert np.abs(force[[0, 2, 4]]).max() < 1e-12 * np.abs(lam).max(), "it works in its plane"
+
+
+def flat_parallelogram() -> lw.Mechanism:
+    """Singular at q = 0; the axes of its loop's nodes lie across the bars."""
+    pin, b = lw.Pin((0.0, 1.0, 0.0)), lw.Builder("parallelogram")
+    rod = lw.SpatialInertia.solid_box(1.0, (0.5, 0.05, 0.05))
+    across = lw.Pose.rpy((0.0, 0.25 * np.pi, 0.0))
+    b.body("left", hinge=pin, inertia=rod)
+    b.body("top", "left", pin, inboard=(0.5, 0.0, 0.0), inertia=rod)
+    b.body("right", hinge=pin, inboard=(1.0, 0.0, 0.0), inertia=rod)
+    b.node("a", "top", lw.Pose.translation((1.0, 0.0, 0.0)) @ across)
+    b.node("b", "right", lw.Pose.translation((0.5, 0.0, 0.0)) @ across)
+    return b.loop("bolt", "a", "b", pin).build()
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 1e-5])
+def test_near_a_singularity_digits_go_with_the_square_of_the_condition(angle: float):
+    """The motion q = θ (1, -1, 1) is known, so v̇ is that of one freedom."""
+    mech, way = flat_parallelogram(), np.array([1.0, -1.0, 1.0])
+    q, v, tau = angle * way, way, np.array([1.0, 0.3, 0.0])
+    mass, force = lw.mass_matrix(mech, q), tau - lw.bias_force(mech, q, v)
+    expected = way * (way @ force) / (way @ mass @ way)
+    values = np.linalg.svd(lw.constraint_jacobian(mech, q))[1]
+    condition = values[0] / values[1]
+    error = np.abs(lw.constrained_forward_dynamics(mech, q, v, tau) - expected).max()
+    assert error < 1e-14 * condition**2 * np.abs(expected).max() + 1e-12
+
+
+def test_bodies_without_mass_turn_by_their_rotors():
+    """Two rotors of 0.1 kg m², the second twice as fast: 0.5 kg m² at the first."""
+    b, rotor = lw.Builder("gears"), lw.Drive(armature=0.1)
+    b.body("a", hinge=lw.Pin((0.0, 0.0, 1.0)), drive=rotor)
+    b.body("b", hinge=lw.Pin((0.0, 0.0, 1.0)), inboard=(1.0, 0.0, 0.0), drive=rotor)
+    mech = b.couple("gear", "b", {"a": 2.0}).build()
+    state = (np.zeros(2), np.zeros(2), np.array([1.0, 0.0]))
+    np.testing.assert_allclose(lw.constrained_forward_dynamics(mech, *state), [2.0, 4.0])
+
+
+def test_a_bad_row_of_a_batch_leaves_the_others_alone():
+    """For loops with a formula and for those whose directions come from coordinates."""
+    for kind in ("pin", "two screws"):
+        mech, q = closed_tree(HINGES[kind], seed=2)
+        many, v = np.tile(q, (3, 1)), np.zeros((3, mech.nv))
+        many[1, 0] = np.nan
+        with pytest.warns(TroubleWarning):
+            found = lw.constrained_forward_dynamics(mech, many, v, v)
+        assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
 
 
 def test_without_constraints_it_is_forward_dynamics():

@@ -135,7 +135,7 @@ class Dense:
 
     def _inverse(self, of: Expr) -> Array:
         if of.range is CONSTRAINT:  # rows of constraints may depend on each other
-            return np.asarray(np.linalg.pinv(self.matrix(of), rcond=1e-11), dtype=np.float64)
+            return np.asarray(np.linalg.pinv(self.matrix(of), rcond=1e-13), dtype=np.float64)
         try:
             return np.asarray(np.linalg.inv(self.matrix(of)), dtype=np.float64)
         except np.linalg.LinAlgError:

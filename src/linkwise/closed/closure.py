@@ -121,7 +121,7 @@ def constraint_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     if not constraint_sizes(mech):
-        return np.zeros((*np.shape(q)[:-1], 0, mech.nv))
+        return np.zeros((*mech.check_q(q).shape[:-1], 0, mech.nv))
     return run(mech, "constraint_jacobian", {"q": q})
 
 
@@ -142,8 +142,16 @@ def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     if not constraint_sizes(mech):
-        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 0))
+        return np.zeros((*lead(mech, q, v), 0))
     return run(mech, "constraint_bias", {"q": q, "v": v})
+
+
+def lead(mech: Mechanism, q: ArrayLike, *vectors: ArrayLike) -> tuple[int, ...]:
+    """The batch of a state and vectors over the freedoms, all of which are checked."""
+    batches = {x.shape[:-1] for x in (mech.check_q(q), *map(mech.check_v, vectors))} - {()}
+    if len(batches) > 1:
+        raise ShapeError(f"the batches of q, v and others differ: {sorted(batches)}.")
+    return batches.pop() if batches else ()
 
 
 def blocked_directions(mech: Mechanism, q: ArrayLike) -> list[Array]:
@@ -173,6 +181,9 @@ def loop_forces(mech: Mechanism, q: ArrayLike, lam: ArrayLike) -> dict[str, Arra
         raise ShapeError(
             f"lam has shape {lam.shape}; {mech.name!r} has {sum(sizes)} rows of constraints."
         )
+    given = mech.check_q(q)
+    if lam.ndim > 1 and given.ndim > 1 and lam.shape[:-1] != given.shape[:-1]:
+        raise ShapeError(f"q {given.shape} and lam {lam.shape} do not go together.")
     parts = np.split(lam, np.cumsum(sizes)[:-1], axis=-1)
     each = zip(mech.loops, blocked_directions(mech, q), parts, strict=False)
     return {loop.name: (x[..., None, :] @ S)[..., 0, :] for loop, S, x in each}

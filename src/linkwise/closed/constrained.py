@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.closed.closure import constraint_jacobian
+from linkwise.closed.closure import constraint_jacobian, lead
 from linkwise.closed.kernels import run
 from linkwise.closed.velocity_space import scale
 from linkwise.dynamics.forward_dynamics import forward_dynamics
@@ -44,7 +44,7 @@ def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     if not constraint_sizes(mech):
-        return np.zeros((*np.shape(q)[:-1], 0, 0))
+        return np.zeros((*lead(mech, q), 0, 0))
     return run(mech, "closure_inertia_inverse", {"q": q})
 
 
@@ -76,9 +76,11 @@ def constrained_forward_dynamics(
     Departs: any loops, any blocked directions; λ acts on node b of a loop, as f(0) on the object.
 
     Rows may follow from others: accelerations are unique all the same, since Ω is made definite
-    by 1e-11 of its diagonal and the residual is solved for once more. Where the constraints do not
+    by 1e-13 of its diagonal and the residual is solved for twice. Where the constraints do not
     hold at (q, v), J_c v̇ + γ is zero nevertheless; see `project_position`, `project_velocity`,
-    `closing`.
+    `closing`. Near singular configurations digits are lost with the square of the condition of J_c:
+    about 1e-16 times it; rows that nearly follow from others, as parallel axes with rounded digits
+    do, are taken as they are and may lock a linkage. `lw.mobility` tells of both.
 
     Args:
         mech: The mechanism; without loops and couplings this is `forward_dynamics`.
@@ -162,8 +164,7 @@ def constraint_forces(
     check_mechanism(mech)
     _check_closing(mech, closing)
     if not constraint_sizes(mech):
-        lead = np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, v, tau)))
-        return np.zeros((*lead, 0))
+        return np.zeros((*lead(mech, q, v, tau), 0))
     arrays = {"q": q, "v": v, "tau": tau}
     lam = run(mech, "constraint_forces", arrays, forces=forces, frame=frame, closing=closing)
     return least(mech, q, lam)

@@ -104,8 +104,13 @@ def run(
     if closing is not None:
         given["closing"] = floats(closing, "closing")
     if {"S", "S_rate"} & set(found.arguments):
-        q, v = mech.check_q(given["q"]), given.get("v")
-        given |= _blocked(mech, q, None if v is None else mech.check_v(v))
+        q, v = floats(given["q"], "q"), given.get("v")
+        fine = np.isfinite(q).all(axis=-1, keepdims=True)  # the kernel tells of the others
+        q = mech.check_q(np.where(fine, q, mech.neutral()))
+        if v is not None:
+            v = floats(v, "v")
+            v = mech.check_v(np.where(np.isfinite(v), v, 0.0))
+        given |= _blocked(mech, q, v)
     return called(found, given, options or {})
 
 
@@ -118,7 +123,12 @@ def _forces(mech: Mechanism, forces: Mapping[str, ArrayLike], names: tuple[str, 
                 f"the force on {name!r} has shape {part.shape}; it must be (6,) or (batch, 6), "
                 "moment first."
             )
-    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    rows = {len(part) for part in parts if part.ndim == 2}
+    if len(rows) > 1:
+        raise ShapeError(
+            f"forces have batches of {sorted(rows)} rows; one batch for all is wanted."
+        )
+    lead = (rows.pop(),) if rows else ()
     none = np.zeros((*lead, 6 * len(closure_nodes(mech))))
     return np.concatenate([none, *(np.broadcast_to(x, (*lead, 6)) for x in parts)], axis=-1)
 

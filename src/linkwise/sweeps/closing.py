@@ -199,6 +199,6 @@ def generalised_solve(A: Array, right: Array, what: object) -> Array:
     scale = np.sqrt(np.maximum(np.diag(A), 0.0))
     scale = np.maximum(scale, 1e-11 * scale.max(initial=0.0))  # a row of zeros stays one
     scale = np.where(scale > 0.0, scale, 1.0)
-    found = np.linalg.pinv(A / np.outer(scale, scale), rcond=1e-11, hermitian=True)
+    found = np.linalg.pinv(A / np.outer(scale, scale), rcond=1e-13, hermitian=True)
     inverse = np.asarray(found, dtype=np.float64)
     return (inverse @ (right / scale[:, None])) / scale[:, None]

@@ -18,8 +18,11 @@ DIRECTIONS, RATES = "S", "S_rate"
 """Inputs of a kernel for loops whose hinge has no formula for what it blocks in the pose alone."""
 
 
-DAMPING = {8: 1e-11, 4: 1e-5}
-"""δ, relative to the diagonal entries, by bytes of a number."""
+DAMPING = {8: 1e-13, 4: 1e-5}
+"""δ, relative to the diagonal entries, by bytes of a number: above the rounding of pivots."""
+
+REFINED = 2
+"""How often the residual is solved for."""
 
 EMPTY = {8: 1e-9, 4: 1e-4}
 """Least diagonal entry, relative to their mean, that δ is taken of: those of rows of zeros."""
@@ -51,22 +54,25 @@ class TracedClosing(Closing):
 
         Rows of constraints may follow from others, and which ones, is not known beforehand. So A
         is made definite by little more than rounding, A + δ diag: that is factored without
-        pivots, and stably. What it costs is of the order of δ over the least singular value that
-        counts, and a second solve for the residual squares that. In directions that A leaves
-        undecided x stays small.
+        pivots, and stably. It costs as much as δ over the least eigenvalue that counts, and each
+        solve for the residual takes that off once more. In directions that A leaves undecided x
+        stays small.
         """
         n, delta = len(A), DAMPING[itemsize]
         mean: Any = sum(A[j, j] for j in range(n)) / n
         if isinstance(mean, float) and mean == 0.0:  # nothing that the constraints could move
             return np.zeros(b.shape)
         # Moved as a whole, the mechanism has this: nothing counts that is far below.
-        mean = EMPTY[itemsize] * (mean + 1.0 / self.run.mech.total_mass)
+        mass = self.run.mech.total_mass
+        mean = EMPTY[itemsize] * (mean + (1.0 / mass if mass > 0.0 else 0.0))
         definite = A.copy()
         for j in range(n):
             definite[j, j] = A[j, j] + delta * (A[j, j] + mean)
         found = factored(definite)
         x = found @ b
-        return x + found @ (b - A @ x)
+        for _ in range(REFINED):
+            x = x + found @ (b - A @ x)
+        return x
 
     def _input(self, name: str, width: int) -> Any:
         if name not in self._given:
