@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.closed.grasp.cone_program import least_distance
+from linkwise.closed.grasp.cone_program import ConeProgram, least_distance
 from linkwise.closed.grasp.internal_force import typical_length
 from linkwise.errors import ModelError
 from tests.closed.grasps import block, disc
@@ -192,3 +192,109 @@ def test_a_search_that_does_not_end_is_told(monkeypatch):
     monkeypatch.setattr(optimize, "nnls", fails)
     with pytest.raises(ModelError, match="did not end"):
         lw.load_distribution(block("soft_finger"), [0, 0, 0, 0, 0, 1.0])
+
+
+def kept(grasp, wrench, found, *, reserve=0.0, most=1e4):
+    """Looks at forces that are called feasible: resultant, margins, pushes."""
+    assert found.feasible, found.reason
+    assert found.reason == ""
+    whole = max(1.0, np.abs(wrench).max())
+    np.testing.assert_allclose(lw.object_force(grasp, found.forces), wrench, atol=1e-9 * whole)
+    assert found.margins.smallest >= reserve - 1e-7 * whole
+    pushes = [
+        f[3:] @ np.array(c.normal)
+        for f, c in zip(found.forces, grasp.contacts.values(), strict=True)
+    ]
+    assert max(pushes) <= most + 1e-7 * max(whole, most)
+
+
+@pytest.mark.parametrize("objective", ["force", "margin"])
+@pytest.mark.parametrize("more", [0.0, 1e-9, 1e-7, -1e-7, -1e-9, 1e-3])
+def test_fingers_that_just_hold(objective, more):
+    """Two fingers with μ = 0.5 need a push of the weight each: at most = weight nothing is left.
+
+    Below it by 1e-7 of it the margin is short by 5e-7 N, within what counts as kept.
+    """
+    w, most = np.array([0, 0, 0, 0, 0, WEIGHT]), WEIGHT * (1 + more)
+    for name in ("soft_finger", "point"):
+        grasp = block(name, friction=0.5)
+        found = lw.load_distribution(grasp, w, most=most, objective=objective)
+        kept(grasp, w, found, most=most)
+        np.testing.assert_allclose(found.forces[:, 5], WEIGHT, rtol=2e-3)
+    weak = lw.load_distribution(grasp, w, most=WEIGHT * (1 - 1e-4), objective=objective)
+    assert not weak.feasible
+    assert "slips" in weak.reason
+
+
+@pytest.mark.parametrize("less", [0.0, 1e-9, -1e-9, 1e-8, 1e-6, 1e-4])
+def test_a_reserve_as_large_as_can_be(less):
+    """Three points round a disc: the margin is μ most - weight / 3 at best."""
+    grasp, w = disc(3, "point", friction=0.5), np.array([0, 0, 0, 0, 0, WEIGHT])
+    best = 0.5 * 20.0 - WEIGHT / 3
+    reserve = best - less
+    found = lw.load_distribution(grasp, w, reserve=reserve, most=20.0)
+    kept(grasp, w, found, reserve=reserve, most=20.0)
+    too_much = lw.load_distribution(grasp, w, reserve=best + 1e-4, most=20.0)
+    assert not too_much.feasible
+    assert "at best" in too_much.reason
+
+
+def test_forces_that_fail_are_never_called_feasible(monkeypatch):
+    """Whatever the search returns is looked at; the forces before it are taken instead, or none."""
+    grasp, w = block("soft_finger", friction=0.5), np.array([0, 0, 0, 0, 0, WEIGHT])
+    wrong = [np.full(8, np.nan), np.full(8, 50.0), np.zeros(8)]
+    for lam in wrong:
+        monkeypatch.setattr(ConeProgram, "nearest", lambda *_, lam=lam: lam)
+        kept(grasp, w, lw.load_distribution(grasp, w))
+    for lam in wrong[1:]:
+        monkeypatch.setattr(ConeProgram, "nearest", lambda *_, lam=lam: lam)
+        monkeypatch.setattr(ConeProgram, "largest_margin", lambda *_, lam=lam, **__: (lam, 1.0))
+        found = lw.load_distribution(grasp, w)
+        assert not found.feasible
+        assert "no forces that keep all limits were found" in found.reason
+
+
+@pytest.mark.parametrize("size", [1e-12, 8e-7, 1.0, 1e6])
+def test_a_resultant_is_reached_relative_to_itself(size):
+    """However small a moment about the line through two points is, nothing resists it."""
+    found = lw.load_distribution(block("point"), [size, 0, 0, 0, 0, 0])
+    assert not found.feasible
+    assert "of whatever size" in found.reason
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-8, 1e-3, 1.0, 1e3])
+def test_loads_of_any_size_are_carried(size):
+    grasp, w = block("soft_finger"), size * np.array([0.01, 0.02, 0.01, 0.5, 0.3, 1.0])
+    for objective in ("force", "margin"):
+        found = lw.load_distribution(grasp, w, objective=objective)
+        assert found.feasible, found.reason
+        rounding = 1e-13 * np.abs(found.forces).max()
+        np.testing.assert_allclose(
+            lw.object_force(grasp, found.forces), w, atol=1e-9 * size + rounding
+        )
+    nothing = lw.load_distribution(grasp, np.zeros(6))
+    assert nothing.feasible
+    np.testing.assert_allclose(nothing.forces, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("reserve", [np.nan, -1.0, -1e-12, np.inf, [1.0, 2.0]])
+def test_a_reserve_that_is_none(reserve):
+    with pytest.raises(ModelError, match="reserve is"):
+        lw.load_distribution(block("point"), [0, 0, 0, 0, 0, 1.0], reserve=reserve)
+
+
+def test_a_joint_that_just_holds():
+    """One joint that pushes the left finger: with the limit at the push that is needed."""
+    grasp, w = block("point", friction=0.5), np.array([0, 0, 0, 0, 0, WEIGHT])
+    push = np.zeros((1, 12))
+    push[0, 5] = 1.0
+    for limit, most in ((WEIGHT, 1e4), (WEIGHT, WEIGHT), (np.inf, WEIGHT), (50.0, WEIGHT)):
+        effort = lw.GraspEffort(("slide",), push, np.zeros(1), np.array([limit]))
+        for objective in ("force", "effort", "margin"):
+            found = lw.load_distribution(grasp, w, most=most, effort=effort, objective=objective)
+            kept(grasp, w, found, most=most)
+            assert abs(found.efforts[0]) <= limit * (1 + 1e-7)
+    effort = lw.GraspEffort(("slide",), push, np.zeros(1), np.array([0.9 * WEIGHT]))
+    weak = lw.load_distribution(grasp, w, effort=effort)
+    assert not weak.feasible
+    assert "1.111 of their limits at least" in weak.reason

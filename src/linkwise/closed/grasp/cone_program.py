@@ -111,6 +111,11 @@ class ConeProgram:
         )
         return np.asarray(found.x, dtype=np.float64) if found.status == 0 else None
 
+    def _balanced(self, lam: Array) -> Array:
+        """λ moved by what it misses G λ = w by: a linear program keeps it to 1e-7 N only."""
+        moved = np.linalg.lstsq(self.G, self.w - self.G @ lam, rcond=None)[0]
+        return np.asarray(lam + moved, dtype=np.float64)
+
     def largest_margin(self, most: float, enough: float = np.inf) -> tuple[Array, float] | None:
         """λ whose smallest margin is largest, and that margin; negative if the cones are missed.
 
@@ -127,7 +132,7 @@ class ConeProgram:
             found = self._linear(above, offsets, most)
             if found is None:
                 break
-            lam, bound = found[:-1], -float(found[-1])
+            lam, bound = self._balanced(found[:-1]), -float(found[-1])
             margin = min(self.margin(lam), most)
             if best is None or margin > best[1]:
                 best = lam, margin
@@ -138,13 +143,21 @@ class ConeProgram:
 
     def least_overload(
         self, efforts: Array, start: Array, limit: Array, reserve: float
-    ) -> tuple[Array, float]:
+    ) -> tuple[Array, float] | None:
         """λ with the smallest largest |start + efforts λ| / limit, all margins at least `reserve`.
 
-        The cones have to have room (`largest_margin`).
+        A little more is asked for, so that it is kept indeed; where that is too much, for contacts
+        or for joints, `reserve` itself. None where there is nothing of the kind.
         """
-        lam, overload = np.zeros(self.count), np.inf
-        asked = reserve + ACCURATE * self.size  # a little more, so that it is kept indeed
+        more = self._least_overload(efforts, start, limit, reserve + ACCURATE * self.size, reserve)
+        if more is not None and more[1] <= 1.0:
+            return more
+        return self._least_overload(efforts, start, limit, reserve, reserve) or more
+
+    def _least_overload(
+        self, efforts: Array, start: Array, limit: Array, asked: float, reserve: float
+    ) -> tuple[Array, float] | None:
+        best: tuple[Array, float] | None = None
         for _ in range(MOST_ROUNDS):
             rows, offsets = self._tangents()
             above = np.concatenate(
@@ -156,11 +169,11 @@ class ConeProgram:
             )
             found = self._linear(above, np.concatenate([-start, start, offsets - asked]), None)
             if found is None:
+                return None
+            best = self._balanced(found[:-1]), float(found[-1])
+            if self.margin(best[0]) >= reserve or not self._cut(best[0], asked):
                 break
-            lam, overload = found[:-1], float(found[-1])
-            if self.margin(lam) >= reserve or not self._cut(lam, asked):
-                break
-        return lam, overload
+        return best
 
     def nearest(self, R: Array, start: Array, reserve: float) -> Array | None:
         """λ with the smallest |R λ + start| and all margins at least `reserve`; None if none.
@@ -205,6 +218,7 @@ def least_distance(above: Array, bound: Array) -> Array | None:
 
     By non-negative least squares: u ≥ 0 with [above*; bound*] u nearest to (0, ..., 0, 1); the
     residual r gives x = -(r_1 ... r_n) / r_n+1, and is zero where nothing solves the inequalities.
+    Between the two, where what is left of r is rounding, x is tried and None if it fails.
     """
     lengths = np.linalg.norm(above, axis=1)
     plain = lengths > 1e-12
@@ -226,9 +240,11 @@ def least_distance(above: Array, bound: Array) -> Array | None:
         ) from error
     u: Array = np.asarray(found[0], dtype=np.float64)
     r: Array = stacked @ u - goal
-    if float(r @ r) < 1e-16:  # |r|² = -r_n+1
+    if float(r @ r) < 1e-16 or r[-1] >= 0.0:  # |r|² = -r_n+1
         return None
-    return -r[:-1] / r[-1] * size
+    x: Array = -r[:-1] / r[-1] * size
+    kept = bool((rows @ x >= least - TOLERANCE * max(size, float(np.linalg.norm(x)))).all())
+    return x if kept and np.isfinite(x).all() else None
 
 
 def _kernel(G: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.closed.closure import (
     closure_nodes,
+    constraint_names,
     constraint_sizes,
     loop_coordinates,
     relative_poses,
@@ -18,8 +19,10 @@ from linkwise.closed.grasp.effort import mechanism_of
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.dynamics import node_velocity
 from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ShapeError
 from linkwise.model import closure
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
 
 
@@ -52,15 +55,19 @@ def contact_forces(
     Returns:
         (ℓ, 6) or (batch, ℓ, 6): (moment, force) on the object, in the contacts' frames [N m, N]. Of
         least norm in λ where contacts carry the load in more than one way.
+
+    Raises:
+        ModelError: The grasp has no mechanism.
+        ShapeError: An array does not fit; says which.
     """
     mech = mechanism_of(grasp, "contact_forces")
     q = mech.check_q(q)
     if multipliers is None:
         lam = np.asarray(constraint_forces(mech, q, v, tau, forces=forces, frame=frame))
     else:
-        lam = np.asarray(multipliers, dtype=np.float64)
-    lead = lam.shape[:-1]
-    q = np.broadcast_to(q, (*lead, mech.nq))
+        lam = _multipliers(mech, multipliers)
+    lead = _lead(q=q, multipliers=lam)
+    q, lam = np.broadcast_to(q, (*lead, mech.nq)), np.broadcast_to(lam, (*lead, lam.shape[-1]))
     starts = np.cumsum([0, *constraint_sizes(mech)])
     poses, index = relative_poses(mech, q), {loop.name: i for i, loop in enumerate(mech.loops)}
     found = list[Array]()
@@ -107,7 +114,7 @@ def contact_state(grasp: Grasp, q: ArrayLike, v: ArrayLike) -> ContactState:
     """
     mech = mechanism_of(grasp, "contact_state")
     q, v = mech.check_q(q), mech.check_v(v)
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    lead = _lead(q=q, v=v)
     q, v = np.broadcast_to(q, (*lead, mech.nq)), np.broadcast_to(v, (*lead, mech.nv))
     V = np.reshape(node_velocity(mech, q, v, closure_nodes(mech)), (*lead, -1, 2, 6))
     poses, theta = relative_poses(mech, q), loop_coordinates(mech, q)
@@ -123,6 +130,26 @@ def contact_state(grasp: Grasp, q: ArrayLike, v: ArrayLike) -> ContactState:
         rates[loop.name] = np.asarray(found, dtype=np.float64)
         sliding[loop.name] = (S @ V_ab[..., None])[..., 0]
     return ContactState({name: theta[name] for name in grasp.names}, rates, sliding)
+
+
+def _multipliers(mech: Mechanism, given: ArrayLike) -> Array:
+    """λ (..., m); raises for another shape."""
+    lam, names = floats(given, "multipliers"), constraint_names(mech)
+    if lam.ndim not in (1, 2) or lam.shape[-1] != len(names):
+        raise ShapeError(
+            f"multipliers have shape {lam.shape}; {mech.name!r} has {len(names)} rows of loops and "
+            f"couplings, so they must have shape ({len(names)},) or (batch, {len(names)})."
+        )
+    return lam
+
+
+def _lead(**given: Array) -> tuple[int, ...]:
+    """The batch that arrays share; raises if they share none."""
+    try:
+        return np.broadcast_shapes(*(x.shape[:-1] for x in given.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in given.items())
+        raise ShapeError(f"{shapes}: each must be one state, or all one batch of states.") from None
 
 
 def _is_identity(pose: Pose) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.closed.closure import relative_poses
-from linkwise.closed.grasp.grasp import Grasp
+from linkwise.closed.grasp.grasp import Grasp, check_grasp
 from linkwise.dynamics import inverse_dynamics, jacobian
 from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
@@ -115,6 +115,7 @@ def needed_wrench(
 
 def mechanism_of(grasp: Grasp, asked: str) -> Mechanism:
     """The mechanism of a grasp; raises if there is none."""
+    check_grasp(grasp, asked)
     if grasp.mech is None:
         raise ModelError(
             f"{asked} needs a mechanism, and this grasp has none; make it with "

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.closed.grasp.cone import edges, extreme
-from linkwise.closed.grasp.grasp import Grasp, grasp_map
+from linkwise.closed.grasp.grasp import Grasp, check_grasp, grasp_map
 from linkwise.closed.grasp.internal_force import force_space, screw_in_words, typical_length
 from linkwise.closed.grasp.solver import scipy
 from linkwise.errors import ModelError
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, constant
 
 INSIDE = 1e-9
 """The smallest share c_k, of a mean of 1, and the smallest work [W] that count as positive."""
@@ -110,10 +110,14 @@ def force_closure(
         friction: False tests form closure: each contact as if it had no friction.
 
     Raises:
+        ModelError: What is given is no grasp; a length that is not positive, too few sides.
         MissingExtraError: SciPy is not installed.
     """
-    if length is not None and not 0.0 < length < np.inf:
-        raise ModelError(f"length is {length}; it must be positive [m].")
+    check_grasp(grasp, ASKED)
+    if length is not None:
+        length = float(constant(length, (), "length"))
+        if not length > 0.0:
+            raise ModelError(f"length is {length}; it must be positive [m].")
     if not friction:
         grasp = _slick(grasp)
     length = typical_length(grasp) if length is None else float(length)

@@ -170,6 +170,15 @@ class Grasp:
         return found
 
 
+def check_grasp(grasp: object, asked: str) -> None:
+    """Raise unless it is a grasp."""
+    if not isinstance(grasp, Grasp):
+        raise ModelError(
+            f"{asked} was given a {type(grasp).__name__}, {repr(grasp)[:60]}; a grasp comes first, "
+            "which lw.Grasp({name: contact}) or lw.Grasp.of(mech, {loop: contact}) makes."
+        )
+
+
 def grasp_map(grasp: Grasp, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
     """A: velocities of the object at its contacts from its velocity, A* forces the other way.
 
@@ -184,6 +193,7 @@ def grasp_map(grasp: Grasp, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
     Returns:
         A (6 ℓ, 6); the contacts' rows are in the contacts' axes.
     """
+    check_grasp(grasp, "grasp_map")
     X_C = Pose.translation(-constant(point, (3,), "point of the grasp map"))
     shifts = [(X_C @ contact.pose).shift.T for contact in grasp.contacts.values()]
     return np.concatenate(shifts)
@@ -200,6 +210,7 @@ def object_force(grasp: Grasp, forces: ArrayLike, point: ArrayLike = (0.0, 0.0, 
     Returns:
         (moment about C, force) (6,) or (batch, 6) in the object's axes.
     """
+    check_grasp(grasp, "object_force")
     f = grasp.check_forces(forces)
     return f.reshape(*f.shape[:-2], -1) @ grasp_map(grasp, point)
 

@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.closed.grasp.grasp import Grasp, grasp_map, object_force
+from linkwise.closed.grasp.grasp import Grasp, check_grasp, grasp_map, object_force
 from linkwise.closed.grasp.virtual_linkage import virtual_linkage
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -114,6 +114,7 @@ def force_space(
         point: C in the object's frame (3,) [m].
         length: At which moments are compared with forces [m]; by default `typical_length`.
     """
+    check_grasp(grasp, "force_space")
     length = _length(grasp, length)
     S = grasp.held
     weights = np.array([1.0 / length] * 3 + [1.0] * 3)
@@ -158,6 +159,7 @@ def internal_forces(
     Raises:
         ModelError: Forces that a contact does not pass; a split that the contacts do not allow.
     """
+    check_grasp(grasp, "internal_forces")
     f = grasp.check_forces(forces)
     stacked = f.reshape(*f.shape[:-2], -1)
     S = grasp.passed
@@ -211,9 +213,10 @@ def _equal(grasp: Grasp, point: ArrayLike) -> Array:
 def _length(grasp: Grasp, length: float | None) -> float:
     if length is None:
         return typical_length(grasp)
-    if not 0.0 < length < np.inf:
+    found = floats(length, "length")
+    if found.shape or not 0.0 < float(found) < np.inf:
         raise ModelError(f"length is {length}; it must be positive [m].")
-    return float(length)
+    return float(found)
 
 
 def _check_passed(grasp: Grasp, stacked: Array, S: Array) -> None:

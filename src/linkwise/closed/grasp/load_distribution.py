@@ -16,19 +16,22 @@ import numpy as np
 from linkwise.closed.grasp.cone_program import ConeProgram, room
 from linkwise.closed.grasp.contact import LIMITS
 from linkwise.closed.grasp.effort import GraspEffort
-from linkwise.closed.grasp.grasp import Grasp, grasp_map
+from linkwise.closed.grasp.grasp import Grasp, check_grasp, grasp_map
 from linkwise.closed.grasp.internal_force import ForceSpace, force_space, metric
 from linkwise.closed.grasp.margin import WORDS, GraspMargins, grasp_margins
 from linkwise.errors import ModelError
-from linkwise.spatial.array import Array, ArrayLike, constant
+from linkwise.spatial.array import Array, ArrayLike, constant, floats
 
 Objective: TypeAlias = Literal["force", "effort", "margin"]
 
 CLOSE = 1e-7
-"""A limit counts as kept within this part of the forces' size."""
+"""A limit counts as kept within this part of the forces' size, which is 1 N at least."""
 
 NEAR = 1e-6
 """A resultant counts as reached within this part of it."""
+
+ROUNDING = 1e-14
+"""How well sums of forces that cancel are known, as a part of the forces."""
 
 BLIND = 1e-9
 """How much of the forces' norm is added to an effort that some internal forces do not change."""
@@ -39,7 +42,8 @@ class LoadDistribution:
     """Contact forces for a wanted force on the object.
 
     Attributes:
-        feasible: Whether all limits are kept.
+        feasible: Whether all limits are kept, to 1e-7 of the wrench or 1e-7 N: the forces that are
+            given were looked at for it.
         reason: What is in the way where it is not; "" otherwise.
         forces: On the object, in the contacts' frames (ℓ, 6) [N m, N]. Where nothing is feasible,
             those that miss the limits by the least.
@@ -79,6 +83,8 @@ def load_distribution(
         "effort":  min Σ (τ_j / limit_j)²,   τ = offset + map f
         "margin":  max min_k margin_k(f)
         under  A* f = wrench,  f = S* λ,  margins ≥ reserve,  f_n ≤ most,  |τ| ≤ limit
+    Where the limits are met but leave nothing to spare, to about 1e-9 of the wrench, forces that
+    keep them are given, which need not be the smallest.
 
     Args:
         grasp: The grasp.
@@ -87,7 +93,8 @@ def load_distribution(
             finds it for a motion.
         point: C in the object's frame (3,) [m].
         objective: What is best: "force", "effort" or "margin".
-        reserve: What is asked of every margin [N], of slip only where there is friction.
+        reserve: What is asked of every margin [N], of slip only where there is friction; zero or
+            more.
         most: The largest normal force of a contact [N].
         effort: Joint forces that go with contact forces, and their limits (`grasp_effort`).
         length: Of the metric W [m]; by default `typical_length`.
@@ -98,30 +105,35 @@ def load_distribution(
         which contact, limit or joint is in the way.
 
     Raises:
-        ModelError: An effort is asked for without one given.
+        ModelError: An effort is asked for without one given; a reserve that is negative or no
+            number.
         MissingExtraError: SciPy is not installed.
     """
+    check_grasp(grasp, "load_distribution")
     _check(objective, effort)
-    if not 0.0 < most < np.inf:
+    most, reserve = float(constant(most, (), "most")), _reserve(reserve)
+    if not most > 0.0:
         raise ModelError(f"most is {most}; the largest normal force must be positive [N].")
     w = constant(wrench, (6,), "wanted wrench")
     S, space = grasp.held, force_space(grasp, point, length=length)
     G = (S @ grasp_map(grasp, point)).T
     reached = G @ np.linalg.lstsq(G, w, rcond=None)[0]
-    if np.abs(reached - w).max() > NEAR * max(1.0, float(np.abs(w).max())):
+    if not _near(reached, w, space.length):
         return _answer(grasp, np.linalg.pinv(G) @ w, space, effort, _unreachable(w, reached, space))
     program = ConeProgram(grasp, G, reached, *_normals(grasp, most))
     found = program.largest_margin(most, enough=reserve)
     if found is None:
         least = np.linalg.pinv(G) @ w
         return _answer(grasp, least, space, effort, _pressed(most))
-    inside, margin = found
+    (inside, margin), whole = found, program
     if margin < reserve - CLOSE * program.size:
         return _answer(grasp, inside, space, effort, _crowded(grasp, inside, margin, reserve, most))
-    if effort is not None:
-        has = np.isfinite(effort.limit)
+    has = np.zeros(0, dtype=bool) if effort is None else np.isfinite(effort.limit)
+    if effort is not None and has.any():
         rows, start, limit = effort.map[has] @ S.T, effort.offset[has], effort.limit[has]
-        lam, overload = program.least_overload(rows, start, limit, reserve)
+        lam, overload = program.least_overload(rows, start, limit, reserve) or (inside, np.inf)
+        if np.isinf(overload):
+            overload = float((np.abs(start + rows @ lam) / limit).max())
         if overload > 1.0 + CLOSE:
             return _answer(grasp, lam, space, effort, _weak(effort, lam @ S, overload))
         below = np.concatenate([program.B, rows, -rows])
@@ -131,10 +143,66 @@ def load_distribution(
         inside = lam
     if objective == "margin":
         found = program.largest_margin(most)
-        return _answer(grasp, inside if found is None else found[0], space, effort, "")
-    R, start = _distance(grasp, objective, effort, length, weights)
-    nearest = program.nearest(R, start, reserve)
-    return _answer(grasp, inside if nearest is None else nearest, space, effort, "")
+        best = None if found is None else found[0]
+    else:
+        R, start = _distance(grasp, objective, effort, length, weights)
+        best = program.nearest(R, start, reserve)
+    missed = ""
+    for lam in [inside] if best is None else [best, inside]:
+        missed = _missed(whole, lam, reserve, most, effort) or _off(G, lam, w, space)
+        if not missed:
+            return _answer(grasp, lam, space, effort, "")
+    return _answer(
+        grasp, inside, space, effort, f"no forces that keep all limits were found: {missed}"
+    )
+
+
+def _near(found: Array, w: Array, length: float, size: float = 0.0) -> bool:
+    """Whether a resultant is the wanted one, but for the rounding of forces of some size.
+
+    Moments are divided by the length.
+    """
+    scale = np.array([1.0 / length] * 3 + [1.0] * 3)
+    off, whole = np.abs((found - w) * scale).max(), np.abs(w * scale).max()
+    return bool(off <= NEAR * whole + ROUNDING * size)
+
+
+def _off(G: Array, lam: Array, w: Array, space: ForceSpace) -> str:
+    """What is wrong with the resultant of forces; "" if nothing."""
+    found, size = G @ lam, float(np.linalg.norm(lam)) * float(space.singular_values[0])
+    if _near(found, w, space.length, size):
+        return ""
+    return f"({_numbers(found - w)}) is what their resultant has too much."
+
+
+def _missed(
+    program: ConeProgram, lam: Array, reserve: float, most: float, effort: GraspEffort | None
+) -> str:
+    """Which limit forces miss; "" if none."""
+    if not np.isfinite(lam).all():
+        return "they are not finite."
+    margin, forces = program.margin(lam), (lam @ program.grasp.held).reshape(-1, 6)
+    if margin < reserve - CLOSE * program.size:
+        return f"the smallest margin is {margin:.6g} N, and {reserve:.6g} N is asked for."
+    # `whole` has normal forces alone in B.
+    push = float((program.B @ lam).max(initial=0.0))
+    if push > most + CLOSE * max(program.size, most):
+        return f"a normal force is {push:.6g} N, and {most:.6g} N is the most."
+    if effort is not None:
+        overload = float((np.abs(effort.of(forces)) / effort.limit).max(initial=0.0))
+        if overload > 1.0 + CLOSE:
+            return f"a joint gives {overload:.6g} of its limit."
+    return ""
+
+
+def _reserve(reserve: float) -> float:
+    found = floats(reserve, "reserve")
+    if found.shape or not 0.0 <= float(found) < np.inf:
+        raise ModelError(
+            f"reserve is {reserve}; what is asked of every margin must be zero or more [N], and "
+            "finite."
+        )
+    return float(found)
 
 
 def _distance(

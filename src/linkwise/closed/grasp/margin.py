@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.closed.grasp.contact import LIMITS
-from linkwise.closed.grasp.grasp import Grasp
+from linkwise.closed.grasp.grasp import Grasp, check_grasp
+from linkwise.errors import unknown_name
 from linkwise.spatial.array import Array, ArrayLike
 
 WORDS = {"press": "breaks", "slip": "slips", "twist": "twists", "tip": "tips"}
@@ -40,7 +41,15 @@ class GraspMargins:
         return self.smallest >= 0.0
 
     def of(self, contact: str, limit: str) -> Array:
-        """One margin (...) [N]."""
+        """One margin (...) [N].
+
+        Raises:
+            UnknownNameError: No contact or no limit of that name.
+        """
+        if contact not in self.names:
+            raise unknown_name("contact", contact, self.names, owner="the grasp")
+        if limit not in self.limits:
+            raise unknown_name("limit", limit, self.limits, owner="the margins of a contact")
         return self.values[..., self.names.index(contact), self.limits.index(limit)]
 
     @property
@@ -76,6 +85,7 @@ def grasp_margins(grasp: Grasp, forces: ArrayLike) -> GraspMargins:
     Returns:
         The margins in newtons; negative where a contact would slip, twist, tip or break.
     """
+    check_grasp(grasp, "grasp_margins")
     f = grasp.check_forces(forces)
     each = [contact.margins(f[..., i, :]) for i, contact in enumerate(grasp.contacts.values())]
     return GraspMargins(grasp.names, np.stack(each, axis=-2))

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.grasp.grasp import Grasp
+from linkwise.closed.grasp.grasp import Grasp, check_grasp
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
 from linkwise.spatial.rotation import skew
@@ -105,6 +105,7 @@ def virtual_linkage(grasp: Grasp, point: ArrayLike = (0.0, 0.0, 0.0)) -> Virtual
         ModelError: Fewer than two contacts, two at one point, three or more on a line, contacts
             without friction.
     """
+    check_grasp(grasp, "virtual_linkage")
     points = grasp.points - constant(point, (3,), "point of the linkage")
     _check(grasp, points)
     truss, bars = _truss(points)
