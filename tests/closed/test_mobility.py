@@ -139,6 +139,92 @@ def test_rows_that_are_nearly_closed_are_not_counted_twice():
     assert found.rank == 2 and found.error > 1e-8
 
 
+def swing(
+    eps: float, middle: lw.Hinge | None = None, bolt: lw.Hinge | None = None, turned: float = 0.0
+) -> lw.Mechanism:
+    """A four-bar linkage with one axis out of parallel by `eps` [rad], or one frame by `turned`."""
+    pin = lw.Pin((0, 1, 0))
+    rod = lw.SpatialInertia.solid_cylinder(1.0, 0.02, 0.5).moved(lw.Pose.translation((0, 0, 0.25)))
+    b = lw.Builder("swing")
+    b.body("left", hinge=pin, inertia=rod)
+    b.body("right", hinge=lw.Pin((eps, 1, 0)), inboard=(0.6, 0, 0), inertia=rod)
+    b.body("seat", "left", middle or pin, inboard=(0, 0, 0.5), inertia=rod)
+    b.node("seat end", "seat", lw.Pose.rpy((0, 0.6, 0), (0, 0, 0.6)))
+    b.node("right end", "right", lw.Pose.rpy((turned, 0.3, 0), (0, 0, 0.5)))
+    b.loop("bolt", "seat end", "right end", bolt or pin)
+    return b.build()
+
+
+@pytest.mark.parametrize("eps", [1e-2, 1e-5, 1e-8, 1e-10])
+def test_axes_that_are_nearly_parallel_are_doubtful(eps):
+    """Mobility counts the plane's freedom, the dynamics takes the rows as they are: it is told."""
+    mech, plane = swing(eps), swing(0.0)
+    q = lw.assemble(mech, guess=[0.3, 0.3, 1.2], tolerance=max(eps, 1e-12)).q
+    found, tau = lw.mobility(mech, q), np.array([1.0, 0.0, 0.0])
+    assert (found.rank, found.freedoms, found.doubtful) == (2, 1, 1)
+    assert 0.1 * eps < found.doubt < eps
+    assert not found.unique_accelerations and not found.well_posed and found.inertia
+    assert "doubtful: 1 row nearly follows from others (relative singular value" in str(found)
+    assert "takes it as it is, and then 0 freedoms are left" in str(found)
+    assert "accelerations are unique only with the doubtful rows" in str(found)
+    # And so it is: locked, where in the plane it moves.
+    locked, moving = (lw.constrained_forward_dynamics(m, q, 0.0 * tau, tau) for m in (mech, plane))
+    assert np.abs(locked).max() < 1e-5 and np.abs(moving).max() > 1.0
+
+
+def test_a_rounded_angle_of_a_frame_is_doubtful():
+    """rpy = -1.5708 for -pi/2: off by 3.7e-6 rad, and so is the axis of the loop's pin."""
+    mech = swing(0.0, turned=3.7e-6)
+    found = lw.mobility(mech, lw.assemble(mech, guess=[0.3, 0.3, 1.2], tolerance=1e-5).q)
+    assert found.error > 1e-6 and found.freedoms == 1
+    assert found.doubtful == 1 and 1e-7 < found.doubt < 1e-5 and not found.unique_accelerations
+
+
+def test_hinges_that_block_less_take_the_doubt_away():
+    """What the report advises: a ball for one pin and a cylindrical hinge for another."""
+    plane, tau = swing(0.0), np.array([1.0, 0.0, 0.0, 0.0])
+    q = lw.assemble(plane, guess=[0.3, 0.3, 1.2]).required()
+    wanted = lw.constrained_forward_dynamics(plane, q, np.zeros(3), tau[:3])
+    mech = swing(1e-5, lw.Cylindrical((0, 1, 0)), lw.Spherical())
+    q = lw.assemble(mech, guess=[*q, 0.0]).required()
+    found = lw.mobility(mech, q)
+    assert (found.freedoms, found.doubtful, found.redundant) == (1, 0, 0) and found.well_posed
+    given = lw.constrained_forward_dynamics(mech, q, np.zeros(4), tau)
+    # An axis off by 1e-5 changes the motion by about as much.
+    assert np.abs(given[:3] - wanted).max() < 1e-4 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("name", LINKAGES)
+def test_linkages_that_are_redundant_exactly_are_not_doubtful(name):
+    found = lw.mobility(*linkage(name))
+    assert found.doubtful == 0 and found.doubt == 0.0 and "doubt" not in str(found)
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
+def test_digits_are_lost_with_the_square_of_the_condition(angle):
+    """A parallelogram nearly flat, against its own freedom: v = z y with a constant z.
+
+    So z* 𝓜 z ẏ = z* (τ - C), exactly, and without J_c.
+    """
+    pin, t = lw.Pin((0, 1, 0)), lw.Pose.rpy((0.0, 0.25 * np.pi, 0.0))
+    bar = lw.SpatialInertia.solid_cylinder(1.0, 0.02, 0.5)
+    bar = bar.moved(lw.Pose.rpy((0, 0.5 * np.pi, 0), (0.25, 0, 0)))
+    b = lw.Builder("flat")
+    b.body("left", hinge=pin, inertia=bar)
+    b.body("top", "left", pin, inboard=(0.5, 0, 0), inertia=bar)
+    b.body("right", hinge=pin, inboard=(1.0, 0, 0), inertia=bar)
+    b.node("top end", "top", lw.Pose.translation((1.0, 0, 0)) @ t)
+    b.node("right end", "right", lw.Pose.translation((0.5, 0, 0)) @ t)
+    b.loop("bolt", "top end", "right end", pin)
+    mech, z, tau = b.build(), np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.3, 0.0])
+    q = angle * z
+    rate = z @ (tau - lw.bias_force(mech, q, z)) / (z @ lw.mass_matrix(mech, q) @ z)
+    given, found = lw.constrained_forward_dynamics(mech, q, z, tau), lw.mobility(mech, q)
+    assert found.rank == 2 and 0.1 < found.condition * angle < 10.0
+    assert np.abs(given - rate * z).max() < found.accuracy * abs(rate)
+    assert ("digits are lost with its square" in str(found)) == (angle < 3e-4)
+
+
 def test_what_no_mass_resists_has_no_acceleration():
     light = triangle(0.7)
     light = replace(
@@ -170,5 +256,10 @@ def test_bad_arguments():
         lw.mobility(mech, np.stack([q, q]))
     with pytest.raises(ModelError, match="nearby is -1"):
         lw.mobility(mech, q, nearby=-1)
-    with pytest.raises(ModelError, match="tolerance is 2"):
-        lw.mobility(mech, q, tolerance=2.0)
+    with pytest.raises(ModelError, match="nearby is 'x'"):
+        lw.mobility(mech, q, nearby="x")
+    for tolerance in (2.0, 0.0, -1e-9, np.nan, "x", None):
+        with pytest.raises(ModelError, match=f"tolerance is {tolerance!r}; it must be a number"):
+            lw.mobility(mech, q, tolerance=tolerance)
+    with pytest.raises(ModelError, match="tolerance is 'x'"):
+        lw.independent_coordinates(mech, q, tolerance="x")

@@ -6,7 +6,9 @@ nv - r freedoms are left in it. Nearby, among the configurations in which loops 
 may be larger: then the given one is singular, and has velocities that no motion has.
 
 Rank is decided by singular values after turning and moving were made one unit (see
-`linkwise.closed.velocity_space`).
+`linkwise.closed.velocity_space`). The dynamics does not decide: it takes rows as they are, down to
+rounding. Between the two are rows that are doubtful: they nearly follow from others, by an axis
+that is not quite parallel, or where loops are not quite closed, and lock what they leave free.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import numpy as np
 from linkwise.closed.closure import constraint_error
 from linkwise.closed.projection import position_projection
 from linkwise.closed.velocity_space import (
+    LEAST,
     TOLERANCE,
     VelocitySpace,
+    checked_tolerance,
     one_state,
     scale,
     velocity_space,
@@ -40,6 +44,13 @@ OPEN = 1e-8
 NEAR = 1e4
 """A larger condition is said to be near a singular configuration."""
 
+TAKEN = 1e-13
+"""Rows above this part of the largest singular value change what the dynamics gives, by 1e-3 at
+that size and altogether from 1e-11 on: Ω, their square, is damped by rounding only."""
+
+ROUNDING = 1e-16
+"""Of one number; accelerations lose it times the square of the condition."""
+
 WHOLE = 1e-6
 """A row of which less is left beside the redundant combinations is redundant by itself."""
 
@@ -59,6 +70,8 @@ class Mobility:
         singular_values: Of J_c with turning measured at `length` (min(m, nv),) [m].
         length: What turning is compared with moving at [m].
         redundancies: Rows that are redundant, in words.
+        doubtful: How many rows nearly follow from others: they are not counted in `rank`, but the
+            dynamics takes them as they are.
     """
 
     name: str
@@ -71,6 +84,7 @@ class Mobility:
     singular_values: Array
     length: float
     redundancies: tuple[str, ...]
+    doubtful: int = 0
 
     @property
     def freedoms(self) -> int:
@@ -105,9 +119,21 @@ class Mobility:
         return float(self.singular_values[0] / self.singular_values[self.rank - 1])
 
     @property
+    def accuracy(self) -> float:
+        """What part of the accelerations rounding may change: 1e-16 times the condition squared."""
+        return min(1.0, ROUNDING * self.condition**2)
+
+    @property
+    def doubt(self) -> float:
+        """Largest singular value of the `doubtful` rows as a part of the largest of all, or 0."""
+        if not self.doubtful:
+            return 0.0
+        return float(self.singular_values[self.rank] / self.singular_values[0])
+
+    @property
     def unique_accelerations(self) -> bool:
-        """Whether joint forces determine v̇: no motion that is left is without inertia."""
-        return self.inertia
+        """Whether joint forces determine v̇: inertia in every motion that is left, no doubt."""
+        return self.inertia and not self.doubtful
 
     @property
     def unique_forces(self) -> bool:
@@ -132,13 +158,33 @@ class Mobility:
                 f"{self.freedoms - self.motions} of the freedoms belong to no motion"
             )
         elif self.condition > NEAR:
-            told.append(f"near a singular configuration: condition {self.condition:.3g}")
+            told.append(
+                f"near a singular configuration: condition {self.condition:.3g}; digits are lost "
+                f"with its square, so that accelerations may be off by {self.accuracy:.1g} of "
+                "their size"
+            )
+        if self.doubtful:
+            told.append(self._doubts())
         if self.redundant:
             told.append(f"redundant rows: {self.redundant}; " + "; ".join(self.redundancies))
         forces = "unique" if self.unique_forces else "not unique (those of least norm are taken)"
-        moves = "unique" if self.unique_accelerations else "not unique (no mass resists)"
+        moves = "unique" if self.inertia else "not unique (no mass resists)"
+        if self.inertia and self.doubtful:
+            moves = "unique only with the doubtful rows taken as they are"
         told.append(f"accelerations are {moves}, constraint forces are {forces}")
         return "\n  ".join(told)
+
+    def _doubts(self) -> str:
+        left = _counted(self.freedoms - self.doubtful, "freedom")
+        one = self.doubtful == 1
+        return (
+            f"doubtful: {_counted(self.doubtful, 'row')} nearly {'follows' if one else 'follow'} "
+            f"from others (relative singular value {self.doubt:.2g}); the dynamics takes "
+            f"{'it as it is' if one else 'them as they are'}, and then {left} "
+            f"{'is' if self.freedoms - self.doubtful == 1 else 'are'} left. Make axes exactly "
+            "parallel, close loops to rounding (lw.assemble), or take hinges that block less (for "
+            "two pins of a planar loop a Spherical and a Cylindrical one)"
+        )
 
     def __repr__(self) -> str:
         state = ", singular" if self.singular else ""
@@ -171,14 +217,19 @@ def mobility(
             singular values of that size are not told from zero.
         nearby: How many configurations nearby the rank is compared with; 0 leaves it out.
         seed: Of these, or a generator.
-        tolerance: Singular values below this part of the largest count as zero.
+        tolerance: Singular values below this part of the largest count as zero. Those that are
+            nevertheless above rounding are told as `doubtful`, since the dynamics has no such
+            tolerance: it takes rows as they are.
 
     Returns:
         A `Mobility`; print it.
+
+    Raises:
+        ModelError: A tolerance or a number of configurations that means nothing.
     """
     q = one_state(mech, q)
-    if nearby < 0:
-        raise ModelError(f"nearby is {nearby!r}; it must be a number of configurations, or 0.")
+    tolerance = checked_tolerance(tolerance)
+    _check_nearby(nearby)
     measure = scale(mech)
     rows = constraint_error(mech, q)
     error = float(np.abs(rows).max(initial=0.0))
@@ -198,7 +249,20 @@ def mobility(
         space.singular_values,
         measure.length,
         tuple(_redundancies(mech, space)),
+        _doubtful(space),
     )
+
+
+def _check_nearby(nearby: object) -> None:
+    if not isinstance(nearby, int) or nearby < 0:
+        raise ModelError(f"nearby is {nearby!r}; it must be a number of configurations, or 0.")
+
+
+def _doubtful(space: VelocitySpace) -> int:
+    """Singular values that are not counted in the rank and that the dynamics sees."""
+    s = space.singular_values
+    largest = max(float(s.max(initial=0.0)), LEAST * space.scale.length)
+    return max(0, int((s > TAKEN * largest).sum()) - space.rank)
 
 
 def _ranks_nearby(

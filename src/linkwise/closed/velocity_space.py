@@ -136,9 +136,7 @@ def velocity_spaces(
     mech: Mechanism, q: Array, tolerance: float | None = None
 ) -> list[VelocitySpace]:
     """Blocked and free velocities of each of several states (batch, nq)."""
-    least = TOLERANCE if tolerance is None else tolerance
-    if not (np.isfinite(least) and 0.0 < least < 1.0):
-        raise ModelError(f"tolerance is {tolerance!r}; it must be a number between 0 and 1.")
+    least = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
     measure = scale(mech)
     if not len(q):
         return []
@@ -151,6 +149,13 @@ def velocity_spaces(
         r = int((s > least * largest).sum())
         found.append(VelocitySpace(J, r, s, left[:, :r], right[:r], measure))
     return found
+
+
+def checked_tolerance(tolerance: object) -> float:
+    """The part of the largest singular value below which others are zero; raises for no such."""
+    if isinstance(tolerance, int | float) and 0.0 < float(tolerance) < 1.0:
+        return float(tolerance)
+    raise ModelError(f"tolerance is {tolerance!r}; it must be a number between 0 and 1.")
 
 
 def velocity_space(mech: Mechanism, q: ArrayLike, tolerance: float | None = None) -> VelocitySpace:
