@@ -244,6 +244,8 @@ def test_impossible_questions():
         lw.force_closure(block("point"), length=-1)
     with pytest.raises(ModelError, match="at least 3"):
         lw.force_closure(block("point"), sides=2)
+    with pytest.raises(ModelError, match="a whole number"):
+        lw.force_closure(block("point"), sides="six")
 
 
 def test_without_scipy(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.closed.grasp.cone import edges, extreme
-from linkwise.errors import LinkwiseError, ModelError, ShapeError
+from linkwise.errors import LinkwiseError, ModelError, ShapeError, UnknownNameError
 from linkwise.spatial.vector import cross
 from tests.closed.grasps import KINDS, block, contact, disc, frame, random_grasp
 
@@ -224,3 +224,52 @@ def test_loops_that_are_no_such_grasp():
         lw.needed_wrench(block("point"), np.zeros(7))
     with pytest.raises(ShapeError, match="real numbers"):
         lw.object_force(block("point"), "ab")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("force_closure", "force_space", "virtual_linkage", "grasp_map", "grasp_watch"),
+        *("load_distribution", "object_force", "grasp_margins", "internal_forces"),
+        *("grasp_effort", "needed_wrench"),
+    ],
+)
+def test_what_is_no_grasp_is_told(asked):
+    more = () if asked in ("force_closure", "force_space", "grasp_watch") else (np.zeros(6),)
+    with pytest.raises(ModelError, match=f"{asked} was given a str, 'a string'; a grasp"):
+        getattr(lw, asked)("a string", *more)
+
+
+def test_margins_by_name():
+    margins = lw.grasp_margins(
+        block("point", friction=0.5), np.tile([0, 0, 0, 1.0, 0, 4.0], (2, 1))
+    )
+    assert margins.of("left", "slip") == pytest.approx(1.0)
+    with pytest.raises(
+        UnknownNameError, match="no contact called 'zz' in the grasp; known: 'left'"
+    ):
+        margins.of("zz", "slip")
+    with pytest.raises(UnknownNameError, match=r"no limit called 'slips'.*did you mean 'slip'"):
+        margins.of("left", "slips")
+    with pytest.raises(UnknownNameError, match="no contact called"):
+        margins.of(["left"], "slip")
+
+
+def test_multipliers_that_do_not_fit():
+    mech = two_fingers(contact("point").hinge)
+    grasp = lw.Grasp.of(mech, contact("point"))
+    q, v, m = mech.neutral(), np.zeros(mech.nv), len(lw.constraint_names(mech))
+    lam = np.arange(1.0, m + 1.0)
+    one = lw.contact_forces(grasp, q, v, v, multipliers=lam)
+    batch = lw.contact_forces(grasp, np.tile(q, (2, 1)), v, v, multipliers=lam)
+    np.testing.assert_array_equal(batch, [one, one])
+    with pytest.raises(ShapeError, match=rf"multipliers have shape \(3,\).*has {m} rows"):
+        lw.contact_forces(grasp, q, v, v, multipliers=np.zeros(3))
+    with pytest.raises(ShapeError, match="multipliers must be made of real numbers"):
+        lw.contact_forces(grasp, q, v, v, multipliers="none")
+    with pytest.raises(ShapeError, match="all one batch"):
+        lw.contact_forces(grasp, np.tile(q, (2, 1)), v, v, multipliers=np.zeros((3, m)))
+    with pytest.raises(ShapeError, match="all one batch"):
+        lw.contact_state(grasp, np.tile(q, (2, 1)), np.zeros((3, mech.nv)))
+    with pytest.raises(ModelError, match="mech is a str"):
+        lw.Grasp.of("a string", contact("point"))

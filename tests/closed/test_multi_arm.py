@@ -17,7 +17,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import bias
 from linkwise.closed.multi_arm.multi_arm_dynamics import METHODS
-from linkwise.errors import RankWarning, SingularHingeError, TroubleWarning
+from linkwise.errors import RankWarning, SingularHingeError, TroubleWarning, UnknownNameError
 from linkwise.model.closure import coordinates
 from linkwise.model.derived import replaced
 from linkwise.spatial.array import Array
@@ -368,3 +368,24 @@ def test_a_motion_is_told_in_words():
     assert len(told) == 3
     batch = lw.multi_arm_dynamics(dual, np.tile(q, (2, 1)), v, v, target="numpy")
     assert str(batch) == "arms and object, contacts grasp_1, grasp_2: 2 states"
+
+
+def test_questions_about_what_is_held_that_mean_nothing():
+    dual = lw.models.dual_arm()
+    with pytest.raises(lw.ModelError, match="mech is a str, 'a string'"):
+        lw.multi_arm_parts("a string")
+    with pytest.raises(UnknownNameError, match=r"no body called \['a'\] in mechanism 'dual_arm'"):
+        lw.multi_arm_parts(dual, held=["a"])
+    with pytest.raises(UnknownNameError, match="no body called 3"):
+        lw.multi_arm_parts(dual, held=3)
+    with pytest.raises(lw.ModelError, match="has its loops built in"):
+        lw.multi_arm_parts(lw.embed(dual))
+
+
+def test_one_bad_row_raises_for_the_batch():
+    """As its docstring says: what is not finite has no result, not even for the other rows."""
+    dual = lw.models.dual_arm()
+    q, v = np.tile(dual.neutral(), (3, 1)), np.zeros((3, dual.nv))
+    v[1, 0] = np.nan
+    with pytest.raises(lw.ModelError, match=r"v is not finite at 'object\.omega_x'"):
+        lw.multi_arm_dynamics(dual, q, v, np.zeros(dual.nv))

@@ -8,6 +8,7 @@ it: 7.6 % for 8 sides, 1.9 % for 16. Extreme forces are exact, in one direction 
 from __future__ import annotations
 
 import itertools
+from typing import cast
 
 import numpy as np
 
@@ -27,8 +28,10 @@ def edges(contact: Contact, sides: int) -> tuple[Array, Array]:
         Rays (k, 6) with a normal force of 1 N each, and lines (m, 6), forces that are held whatever
         the normal force is, both ways; in the contact's frame.
     """
-    if sides < 3:
-        raise ModelError(f"a cone with {sides} sides was asked for; it needs at least 3.")
+    if not isinstance(cast(object, sides), int | np.integer) or sides < 3:
+        raise ModelError(
+            f"a cone with {sides!r} sides was asked for; it needs a whole number, at least 3."
+        )
     if contact.two_sided:
         return np.zeros((0, 6)), np.array(contact.passed)
     first, second, normal = contact.axes

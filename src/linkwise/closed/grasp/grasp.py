@@ -20,6 +20,7 @@ from typing import cast
 import numpy as np
 
 from linkwise.closed.grasp.contact import Contact
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Loop
 from linkwise.model.hinges import Hinge
@@ -79,6 +80,7 @@ class Grasp:
             ModelError: A loop whose hinge frees other directions than the contact; contacts on
                 different bodies.
         """
+        check_mechanism(mech)
         if isinstance(contacts, Contact):
             contacts = {loop.name: contacts for loop in mech.loops}
         placed, held = dict[str, Contact](), dict[str, str]()

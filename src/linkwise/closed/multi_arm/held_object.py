@@ -8,12 +8,15 @@ An arm is a tree too, and may branch: two hands of one torso are one arm here, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Loop
+from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 
@@ -60,6 +63,14 @@ def multi_arm_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
         ModelError: The mechanism is not of this kind; says which loop or coupling does not fit.
         UnknownNameError: `held` is not a body.
     """
+    check_mechanism(mech)
+    if isinstance(mech, Embedded):
+        raise ModelError(
+            f"{mech.name!r} has its loops built in, so that no contact is left to look at; "
+            f"give the mechanism that was embedded."
+        )
+    if not isinstance(cast(object, held), str | None):
+        raise unknown_name("body", held, mech.body_index, owner=f"mechanism {mech.name!r}")
     known = mech.kept.get(("multi_arm_parts", held))
     if known is not None:
         return known

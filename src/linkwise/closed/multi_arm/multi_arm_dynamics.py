@@ -128,7 +128,8 @@ def multi_arm_dynamics(
         target: "cpu", or "numpy" for the interpreter: slower, but nothing is compiled.
 
     Raises:
-        ModelError: The mechanism is not arms that hold an object; says why.
+        ModelError: The mechanism is not arms that hold an object; says why. An entry of q, v or
+            tau is not finite: one such row in a batch raises for the whole batch, so leave it out.
         ShapeError: An array does not fit; says which.
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, and a warning tells.
