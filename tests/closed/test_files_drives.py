@@ -173,6 +173,54 @@ def test_forces_inside_a_loop_have_the_power_of_its_hinge(hinge: lw.Hinge):
     np.testing.assert_allclose(power, -lost, rtol=1e-12)
 
 
+def wound(hinge: lw.Hinge) -> lw.Mechanism:
+    """A wheel on a pin of the tree, held to the ground by a loop with a spring at its axis."""
+    b = lw.Builder("wound")
+    b.body("wheel", hinge=PIN, inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.loop("spring", "world", "wheel", hinge, drive=lw.Drive(stiffness=2.0, rest=0.5))
+    return b.build()
+
+
+@pytest.mark.parametrize("hinge", [PIN, lw.Cylindrical((0, 1, 0))])
+@pytest.mark.parametrize("angle", [0.3, 3.1, 3.2, -3.2, 9.0, 20.0, -40.0])
+def test_a_spring_may_be_wound_up(hinge: lw.Hinge, angle: float):
+    """The moment is -k (angle - rest), whatever the number of turns, where a guess tells it."""
+    mech, near = wound(hinge), [angle + 1.0, 0.0][: hinge.nq]
+    force = lw.loop_drive_forces(mech, [angle], [0.0], guess={"spring": near})["wheel"]
+    assert force[1] == pytest.approx(-2.0 * (angle - 0.5), abs=1e-12)
+    plain = lw.loop_drive_forces(mech, [angle], [0.0])["wheel"]
+    within = np.arctan2(np.sin(angle), np.cos(angle))
+    assert plain[1] == pytest.approx(-2.0 * (within - 0.5), abs=1e-12)
+
+
+def test_guesses_of_a_batch_and_bad_ones():
+    mech, angles = wound(PIN), np.array([[3.1], [3.2], [9.0]])
+    found = lw.loop_drive_forces(mech, angles, [0.0], guess={"spring": angles + 0.5})["wheel"]
+    np.testing.assert_allclose(found[:, 1], -2.0 * (angles[:, 0] - 0.5), atol=1e-12)
+    one = lw.loop_drive_forces(mech, angles, [0.0], guess={"spring": 4.0})["wheel"]
+    np.testing.assert_allclose(one[:, 1], -2.0 * (np.array([3.1, 3.2, 9.0 - 2 * np.pi]) - 0.5))
+    assert lw.loop_drive_forces(mech, np.zeros((0, 1)), [0.0], guess={"spring": 4.0}) is not None
+    bad = ({"other": 1.0}, {"spring": [1.0, 2.0]}, {"spring": np.zeros((2, 1))}, {"spring": np.nan})
+    for guess in (*bad, 3.0):
+        with pytest.raises(lw.errors.LinkwiseError, match=r"guess|other"):
+            lw.loop_drive_forces(mech, angles, [0.0], guess=guess)  # type: ignore[arg-type]
+
+
+def test_a_screw_counts_its_own_turns():
+    """Its travel tells the angle: no turn is added, whatever is guessed."""
+    b, ball = lw.Builder("screw"), lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    b.body("nut", hinge=lw.Helical((0, 1, 0), pitch=0.01), inertia=ball)
+    b.loop("s", "world", "nut", lw.Helical((0, 1, 0), pitch=0.01), drive=lw.Drive(stiffness=2.0))
+    mech = b.build()
+    (theta,) = lw.loop_coordinates(mech, [0.3])["s"]
+    plain, guessed = (
+        lw.loop_drive_forces(mech, [0.3], [0.0], guess=x)["nut"] for x in (None, {"s": 0.3})
+    )
+    far = lw.loop_drive_forces(mech, [0.3], [0.0], guess={"s": theta + 2 * np.pi})["nut"]
+    np.testing.assert_allclose(guessed, plain)
+    np.testing.assert_allclose(far, plain, rtol=1e-9)
+
+
 def test_a_rotor_in_some_freedoms_only_is_refused():
     b = lw.Builder("x")
     for name in ("left", "right"):

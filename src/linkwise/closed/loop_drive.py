@@ -11,16 +11,21 @@ and a force f inside it is a pair of forces at the nodes, of the same power f ·
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import cast
+
 import numpy as np
 
 from linkwise.closed.closure import closure_nodes, loop_coordinates, relative_poses
 from linkwise.dynamics.kernels import check_mechanism, kernel
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import WORLD, Loop
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 
 __all__ = ["loop_drive_forces", "loop_velocities"]
+
+TURN = 2.0 * np.pi
 
 
 def loop_velocities(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
@@ -45,7 +50,13 @@ def loop_velocities(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Ar
     return _velocities(mech, q, v, loop_coordinates(mech, q))
 
 
-def loop_drive_forces(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
+def loop_drive_forces(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    guess: Mapping[str, ArrayLike] | None = None,
+) -> dict[str, Array]:
     """Forces at nodes of the springs and dampers inside loops: what `forces` takes.
 
     Expression:
@@ -53,10 +64,17 @@ def loop_drive_forces(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, 
     A hinge with a quaternion has its spring at rest at neutral. Coulomb friction and limits are
     not part of it.
 
+    θ is found from the pose of the two nodes, which does not count turns: angles are in (-π, π],
+    and the force of a spring jumps where a hinge passes π. For a spring that is wound up farther
+    `guess` says about where it is; in a plane that is a sum of angles of the tree.
+
     Args:
         mech: The mechanism; `loop.drive` has stiffness, rest and damping.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        guess: About where the hinges of loops are, by the loop's name: (nq of its hinge,) or
+            (batch, nq of its hinge), or a number for one coordinate [m or rad]. To angles that
+            repeat after a turn whole turns are added, up to the nearest to the guess.
 
     Returns:
         By node (moment, force), (6,) or (batch, 6) [N m, N], about its origin, in its own axes.
@@ -64,9 +82,10 @@ def loop_drive_forces(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, 
 
     Raises:
         ShapeError: An array does not fit, or q and v are batches of different size.
+        UnknownNameError: A guess for a loop that the mechanism does not have.
     """
     q, v = _state(mech, q, v)
-    theta, found = loop_coordinates(mech, q), dict[str, Array]()
+    theta, found = _coordinates(mech, q, guess), dict[str, Array]()
     W, poses = _velocities(mech, q, v, theta), relative_poses(mech, q)
     for loop, X_ab in zip(mech.loops, poses, strict=True):
         stiffness, damping = (loop.drive.array(x, loop.hinge) for x in ("stiffness", "damping"))
@@ -79,6 +98,67 @@ def loop_drive_forces(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, 
             if mech.node(name).body != WORLD:
                 found[name] = found[name] + force if name in found else force
     return found
+
+
+def _coordinates(
+    mech: Mechanism, q: Array, guess: Mapping[str, ArrayLike] | None
+) -> dict[str, Array]:
+    """θ of each loop, nearest to what is guessed."""
+    if guess is None:
+        return loop_coordinates(mech, q)
+    lead = q.shape[:-1]
+    near = _guesses(mech, guess, lead)
+    parts = dict[str, list[Array]]()
+    for i in np.ndindex(*lead):
+        start = {name: x[i] if x.ndim > 1 else x for name, x in near.items()}
+        for name, theta in loop_coordinates(mech, q[i], start).items():
+            parts.setdefault(name, []).append(theta)
+    shapes = {loop.name: (*lead, loop.hinge.nq) for loop in mech.loops}
+    found = {name: np.reshape(parts.get(name, []), shape) for name, shape in shapes.items()}
+    for loop in mech.loops:
+        if loop.name in near:
+            found[loop.name] = _wound(loop, found[loop.name], near[loop.name])
+    return found
+
+
+def _guesses(mech: Mechanism, guess: object, lead: tuple[int, ...]) -> dict[str, Array]:
+    """Guesses as arrays (nq,) or (batch, nq), checked."""
+    if not isinstance(guess, Mapping):
+        raise ModelError(f"guess is {guess!r}; it is a dictionary of coordinates by loop.")
+    loops, found = {loop.name: loop for loop in mech.loops}, dict[str, Array]()
+    for name, value in cast("Mapping[str, ArrayLike]", guess).items():
+        if name not in loops:
+            raise unknown_name("loop", name, list(loops), owner=f"mechanism {mech.name!r}")
+        x, size = floats(value, f"guess[{name!r}]"), loops[name].hinge.nq
+        x = x[None] if x.ndim == 0 else x
+        if x.shape not in ((size,), (*lead, size)):
+            also = f" or {(*lead, size)}" if lead else ""
+            raise ShapeError(
+                f"guess[{name!r}] has shape {x.shape}; its hinge takes ({size},){also}."
+            )
+        if not np.isfinite(x).all():
+            raise ModelError(f"guess[{name!r}] is not finite: {x.tolist()}.")
+        found[name] = x
+    return found
+
+
+def _wound(loop: Loop, theta: Array, near: Array) -> Array:
+    """θ + 2π k, nearest to the guess, for angles of pins and the like, but not of screws.
+
+    Those are meant after a turn of which the pose is as it was.
+    """
+    hinge, neutral = loop.hinge, loop.hinge.neutral()
+    here = hinge.pose(neutral)
+    turns = np.zeros(hinge.nq)
+    for i, coordinate in enumerate(hinge.coordinates):
+        if coordinate.unit == "rad":
+            once = hinge.pose(neutral + TURN * np.eye(hinge.nq)[i])
+            same = (
+                np.allclose(once.rot, here.rot, atol=1e-9),
+                np.allclose(once.p, here.p, atol=1e-9),
+            )
+            turns[i] = all(same)
+    return theta + TURN * turns * np.round((near - theta) / TURN)
 
 
 def _state(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
