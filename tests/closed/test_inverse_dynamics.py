@@ -221,3 +221,7 @@ def test_bad_arguments():
         lw.holding_forces(mech, q, actuated=["crank"], weights=[-1.0])
     with pytest.raises(ModelError, match="'rocker', which is not driven"):
         lw.holding_forces(mech, q, actuated=["crank"], weights={"rocker": 1.0})
+    with pytest.raises(ModelError, match="independent is 'crank'; it is what"):
+        lw.constrained_inverse_dynamics(mech, q, np.zeros(3), np.zeros(3), independent="crank")
+    with pytest.raises(ModelError, match="tolerance is 'x'"):
+        lw.holding_forces(mech, q, tolerance="x")

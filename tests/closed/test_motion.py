@@ -308,12 +308,42 @@ def test_forces_that_are_no_numbers_say_when():
         ({"duration": -1.0}, "is no motion"),
         ({"duration": np.inf}, "is no motion"),
         ({"record_every": 0}, "at least 1"),
+        ({"start": np.nan}, "start is nan"),
+        ({"start": "now"}, "start is 'now'"),
+        ({"drift_limit": np.nan}, "drift_limit is nan"),
+        ({"drift_limit": 0.0}, "drift_limit is 0.0"),
+        ({"baumgarte": (-5.0, 1.0)}, "baumgarte is .*not negative and finite"),
+        ({"baumgarte": (5.0, np.nan)}, "baumgarte is .*not negative and finite"),
+        ({"baumgarte": 20.0}, "two rates"),
+        ({"potential": lambda q: np.nan}, "potential gave nan at t = 0 s"),
+        ({"potential": lambda q: None}, "potential gave None"),
+        ({"potential": 3.0}, "potential is 3.0"),
+        ({"potential": lambda t, q: 0.0}, "it is called with"),
     ],
 )
 def test_options_that_mean_nothing(options, words):
     mech, q, v = swinging()
     with pytest.raises(ModelError, match=words):
         lw.constrained_motion(mech, q, v, **{"duration": 0.1, **options})
+
+
+def test_errors_of_couplings_are_told_in_their_unit():
+    """A slide coupled to a pin, with steps that are never put right: metres, and no angle."""
+    b = lw.Builder("rack")
+    b.body("wheel", hinge=lw.Pin((0, 1, 0)), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.body("rack", hinge=lw.Prismatic((0, 0, 1)), inertia=lw.SpatialInertia.solid_sphere(2.0, 0.1))
+    b.couple("mesh", "rack", {"wheel": 0.1})
+    rack = b.build()
+    q = rack.couple(np.array([0.2, 0.0])) + np.array([0.0, 3e-7])
+    run = lw.constrained_motion(rack, q, np.zeros(2), duration=0.01, keep="nothing")
+    assert run.worst.angle == 0.0 and run.angle_error.max() == 0.0
+    assert run.worst.distance == pytest.approx(3e-7, rel=1e-6)
+    assert "3.0e-07 m, 0.0e+00 rad; at 'mesh'" in str(run)
+
+
+def test_a_loop_is_closed_in_a_mechanism_only():
+    with pytest.raises(ModelError, match="mech is a str"):
+        lw.close_loop("arm", [0.0], "grasp", "hand", "ball")  # type: ignore[arg-type]
 
 
 def test_a_batch_is_refused():

@@ -127,6 +127,7 @@ def constrained_inverse_dynamics(
         UnknownNameError: A name that is neither a velocity, nor a hinge, nor a body.
     """
     if independent is not None:
+        _check_independent(independent)
         _, _, (speed,) = states(mech, q, v=v)
         if len(speed) != 1:
             raise ShapeError("independent coordinates are of one state; v is a batch.")
@@ -188,6 +189,14 @@ def holding_forces(
         frame=frame,
         tolerance=tolerance,
     )
+
+
+def _check_independent(independent: object) -> None:
+    if not isinstance(independent, IndependentCoordinates):
+        raise ModelError(
+            f"independent is {independent!r}; it is what lw.independent_coordinates(mech, q) "
+            "gives. Names of driven hinges go into `actuated`."
+        )
 
 
 def _driven(mech: Mechanism, actuated: Iterable[str] | None) -> list[int]:

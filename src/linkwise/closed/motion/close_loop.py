@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError
 from linkwise.model.body import Loop, Node
 from linkwise.model.hinges import Hinge, Locked
@@ -35,9 +36,10 @@ def close_loop(
         hinge: The freedom left between them, which is at neutral at q; `Locked()` unless given.
 
     Raises:
-        ModelError: The name is taken, or both nodes are on one body.
+        ModelError: What is given is no mechanism, the name is taken, or both nodes are on one body.
         UnknownNameError: A node that the mechanism does not have.
     """
+    check_mechanism(mech)
     q = mech.check_q(q)
     if q.ndim != 1:
         raise ModelError(f"a loop is closed at one configuration; q has the shape {q.shape}.")

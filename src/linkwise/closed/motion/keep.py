@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.closed.closure import constraint_jacobian
 from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.recording import Drift
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, floats
 
 Keep: TypeAlias = Literal["projection", "baumgarte", "nothing"]
 """projection: after each step q and v go to the nearest that the loops allow;
@@ -47,11 +48,32 @@ def drift(mech: Mechanism, gap: Gap, t: float) -> Drift:
     names = [*(x.name for x in mech.loops), *(x.name for x in mech.couplings)]
     if not names:
         return Drift(t=t)
-    still = np.zeros(len(gap.couplings))
-    distance = np.concatenate([np.linalg.norm(gap.loops[:, 3:], axis=-1), still])
-    angle = np.concatenate([np.linalg.norm(gap.loops[:, :3], axis=-1), np.abs(gap.couplings)])
+    off, slides = np.abs(gap.couplings), _slides(mech)
+    distance = np.concatenate([np.linalg.norm(gap.loops[:, 3:], axis=-1), off * slides])
+    angle = np.concatenate([np.linalg.norm(gap.loops[:, :3], axis=-1), off * ~slides])
     where = names[int(np.argmax(np.maximum(distance, angle)))]
     return Drift(float(distance.max()), float(angle.max()), where, t)
+
+
+def _slides(mech: Mechanism) -> NDArray[np.bool_]:
+    """Which couplings are of a coordinate in metres; kept with the mechanism."""
+    found: NDArray[np.bool_] | None = mech.kept.get("couplings of slides")
+    if found is None:
+        units = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+        which = [units[mech.coordinate(x.dependent)] == "m" for x in mech.couplings]
+        found = mech.kept["couplings of slides"] = np.array(which, dtype=np.bool_)
+    return found
+
+
+def check_rates(rates: object) -> tuple[float, float]:
+    """The two rates of Baumgarte [1/s]; raises for what is not that."""
+    found = floats(rates, "baumgarte")
+    if found.shape != (2,) or not (np.isfinite(found).all() and (found >= 0.0).all()):
+        raise ModelError(
+            f"baumgarte is {rates!r}; it is two rates (a, b) [1/s], not negative and finite: with "
+            "negative ones errors would grow."
+        )
+    return float(found[0]), float(found[1])
 
 
 def velocity_error(mech: Mechanism, q: Array, v: Array) -> float:

@@ -15,8 +15,8 @@ class Drift:
     """How far the loops were from closing.
 
     Attributes:
-        distance: Largest distance at a loop [m].
-        angle: Largest angle at a loop [rad], or error of a coupling in its own unit.
+        distance: Largest distance at a loop, or error of a coupling of a slide [m].
+        angle: Largest angle at a loop, or error of a coupling of an angle [rad].
         where: The loop or coupling with the largest of these; "" if there is none.
         t: When [s].
     """
@@ -47,8 +47,8 @@ class ConstrainedMotion:
         q: Joint positions (k, nq).
         v: Joint velocities (k, nv).
         tau: Joint forces that acted (k, nv).
-        loop_error: Largest distance at a loop (k,) [m].
-        angle_error: Largest angle at a loop [rad] or error of a coupling (k,).
+        loop_error: Largest distance at a loop, or error of a coupling of a slide (k,) [m].
+        angle_error: Largest angle at a loop, or error of a coupling of an angle (k,) [rad].
         velocity_error: Largest entry of |J_c v| (k,) [m/s or rad/s].
         kinetic: Kinetic energy (k,) [J].
         energy: Kinetic and potential energy (k,) [J].

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from linkwise.closed.motion.acting import Force, JointForces, OutsideForce, OutsideForces
+from linkwise.closed.motion.acting import (
+    Force,
+    JointForces,
+    OutsideForce,
+    OutsideForces,
+    check_arguments,
+)
 from linkwise.closed.motion.keep import Keep, velocity_error
 from linkwise.closed.motion.recording import ConstrainedMotion, Drift
 from linkwise.closed.motion.stepper import Stepper
@@ -104,6 +111,7 @@ def constrained_motion(
         ModelError: An argument that means nothing, a force or margin that is not a number.
     """
     _check_whole(mech)
+    start = _checked_start(start)
     run = Stepper(mech, tau, hold, keep, baumgarte, forces, frame, drift_limit)
     q, v = run.beginning(mech.check_q(q), mech.check_v(v), start)
     steps = _count(duration, step, record_every)
@@ -149,10 +157,40 @@ def _check_whole(mech: object) -> None:
         )
 
 
+def _checked_start(start: object) -> float:
+    if isinstance(start, int | float) and math.isfinite(start):
+        return float(start)
+    raise ModelError(f"start is {start!r}; it must be a time [s], a finite number.")
+
+
+def _check_potential(potential: object) -> None:
+    if potential is None:
+        return
+    if not callable(potential):
+        raise ModelError(f"potential is {potential!r}; it is a function of q that gives J.")
+    check_arguments(potential, "potential", "q")
+
+
+def _stored(potential: Callable[[Array], float], state: State) -> float:
+    """What `tau` and `forces` store [J]."""
+    given: object = potential(state[1])
+    try:
+        value = float(given)  # pyright: ignore[reportArgumentType]  # told below
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ModelError(
+            f"potential gave {given!r} at t = {state[0]:.9g} s; it must give one number, the "
+            "energy [J] that belongs to q."
+        )
+    return value
+
+
 class _Log:
     """The records so far."""
 
     def __init__(self, mech: Mechanism, potential: Callable[[Array], float] | None) -> None:
+        _check_potential(potential)
         self.mech, self.potential = mech, potential
         self.states = list[State]()
         self.numbers = list[tuple[float, float, float, float, float]]()
@@ -163,7 +201,7 @@ class _Log:
         kinetic = float(kinetic_energy(self.mech, q, v))
         total = kinetic + float(potential_energy(self.mech, q))
         if self.potential is not None:
-            total += float(self.potential(q))
+            total += _stored(self.potential, state)
         speed = velocity_error(self.mech, q, v)
         self.states.append(state)
         self.numbers.append((off.distance, off.angle, speed, kinetic, total))

@@ -7,7 +7,14 @@ import numpy as np
 from linkwise.closed.constrained import constrained_forward_dynamics
 from linkwise.closed.motion.acting import Acting, Force, JointForces, OutsideForce, OutsideForces
 from linkwise.closed.motion.gap import Gap
-from linkwise.closed.motion.keep import Keep, baumgarte_closing, check_keep, drift, velocity_error
+from linkwise.closed.motion.keep import (
+    Keep,
+    baumgarte_closing,
+    check_keep,
+    check_rates,
+    drift,
+    velocity_error,
+)
 from linkwise.closed.motion.recording import Drift
 from linkwise.closed.motion.settle import settled
 from linkwise.closed.motion.step import rk4_step
@@ -43,7 +50,8 @@ class Stepper:
         drift_limit: float,
     ) -> None:
         check_keep(keep)
-        self.mech, self.keep, self.rates, self.limit = mech, keep, baumgarte, drift_limit
+        self.mech, self.keep, self.rates = mech, keep, check_rates(baumgarte)
+        self.limit = _checked_limit(drift_limit)
         self.acting, self.hold = Acting(mech, tau, forces), hold
         self.frame: Frame = frame
         self.open = not (mech.loops or mech.couplings)  # a tree
@@ -140,6 +148,14 @@ class Stepper:
             new if new.size > old.size or not old.where else old
             for old, new in zip((self.worst, self.worst_before), last, strict=True)
         )
+
+
+def _checked_limit(limit: object) -> float:
+    if isinstance(limit, int | float) and limit > 0.0:
+        return float(limit)
+    raise ModelError(
+        f"drift_limit is {limit!r}; it must be a number above zero [m or rad], or inf for none."
+    )
 
 
 def _unbounded(mech: Mechanism, values: Array) -> ClosureError:
