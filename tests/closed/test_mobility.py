@@ -200,6 +200,18 @@ def test_linkages_that_are_redundant_exactly_are_not_doubtful(name):
     assert found.doubtful == 0 and found.doubt == 0.0 and "doubt" not in str(found)
 
 
+@pytest.mark.parametrize("off", [0.0, 1e-12, 1e-10, 1e-9, 1e-7, 1e-6, 1e-5])
+def test_doubt_is_told_where_accelerations_change(off):
+    """Bennett's linkage off its closed place by so much: a combination of rows gets independent."""
+    mech, q = linkage("bennett")
+    tau, still = np.array([1.0, 0.0, 0.0]), np.zeros(3)
+    near = q + off * np.array([1.0, -2.0, 2.0])
+    found = lw.mobility(mech, near)
+    closed, moved = (lw.constrained_forward_dynamics(mech, x, still, tau) for x in (q, near))
+    changed = np.abs(moved - closed).max() / np.abs(closed).max()
+    assert found.freedoms == 1 and found.doubtful == int(changed > 1e-4)
+
+
 @pytest.mark.parametrize("angle", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
 def test_digits_are_lost_with_the_square_of_the_condition(angle):
     """A parallelogram nearly flat, against its own freedom: v = z y with a constant z.

@@ -48,6 +48,10 @@ TAKEN = 1e-13
 """Rows above this part of the largest singular value change what the dynamics gives, by 1e-3 at
 that size and altogether from 1e-11 on: Ω, their square, is damped by rounding only."""
 
+COMBINED = 1e-8
+"""The same for combinations of rows, each measured by its own size: about √1e-13, the damping,
+and less since residuals are solved for twice."""
+
 ROUNDING = 1e-16
 """Of one number; accelerations lose it times the square of the condition."""
 
@@ -260,9 +264,14 @@ def _check_nearby(nearby: object) -> None:
 
 def _doubtful(space: VelocitySpace) -> int:
     """Singular values that are not counted in the rank and that the dynamics sees."""
-    s = space.singular_values
-    largest = max(float(s.max(initial=0.0)), LEAST * space.scale.length)
-    return max(0, int((s > TAKEN * largest).sum()) - space.rank)
+    s, measure = space.singular_values, space.scale
+    largest = max(float(s.max(initial=0.0)), LEAST * measure.length)
+    # Ω is damped by a part of its diagonal: each row is compared with its own size.
+    A = measure.rows[:, None] * space.jacobian * measure.columns
+    size = np.linalg.norm(A, axis=1, keepdims=True)
+    own = np.where(size > TAKEN * largest, A / np.maximum(size, TAKEN * largest), 0.0)
+    seen = int((np.linalg.svd(own, compute_uv=False) > COMBINED).sum()) if A.size else 0
+    return max(0, min(seen, int((s > TAKEN * largest).sum())) - space.rank)
 
 
 def _ranks_nearby(
