@@ -55,10 +55,10 @@ Pinocchio | ratio | largest difference |
 GROWTH = """
 ## Growth
 
-Operations of one evaluation, and the time of one call [µs]. Links: two arms, each of so many pins.
-Arms: of seven pins each; the matrix Ω has six rows for each.
+Operations of one evaluation, and the time of one call [µs]. Links: two arms, each of so many pins;
+*a pair* is a link of both. Arms: of seven pins each; the matrix Ω has six rows for each.
 
-| links an arm | operations | a link | one call | | arms | operations | an arm | one call |
+| links an arm | operations | a pair | one call | | arms | operations | an arm | one call |
 | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |
 """
 

@@ -169,7 +169,8 @@ def test_axes_that_are_nearly_parallel_are_doubtful(eps):
     assert "accelerations are unique only with the doubtful rows" in str(found)
     # And so it is: locked, where in the plane it moves.
     locked, moving = (lw.constrained_forward_dynamics(m, q, 0.0 * tau, tau) for m in (mech, plane))
-    assert np.abs(locked).max() < 1e-5 and np.abs(moving).max() > 1.0
+    assert np.abs(moving).max() > 1.0
+    assert np.abs(locked).max() < 1e-3 * np.abs(moving).max()
 
 
 def test_a_rounded_angle_of_a_frame_is_doubtful():

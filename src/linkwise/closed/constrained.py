@@ -76,10 +76,10 @@ def constrained_forward_dynamics(
     Departs: any loops, any blocked directions; λ acts on node b of a loop, as f(0) on the object.
 
     Rows may follow from others: accelerations are unique all the same, since Ω is made definite
-    by 1e-13 of its diagonal and the residual is solved for twice. Where the constraints do not
+    by 1e-13 of its diagonal and the residual is solved for once more. Where the constraints do not
     hold at (q, v), J_c v̇ + γ is zero nevertheless; see `project_position`, `project_velocity`,
     `closing`. Near singular configurations digits are lost with the square of the condition of J_c:
-    about 1e-16 times it; rows that nearly follow from others, as parallel axes with rounded digits
+    about 4e-16 times it; rows that nearly follow from others, as parallel axes with rounded digits
     do, are taken as they are and may lock a linkage. `lw.mobility` tells of both.
 
     Args:

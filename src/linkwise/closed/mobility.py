@@ -50,10 +50,10 @@ that size and altogether from 1e-11 on: Ω, their square, is damped by rounding 
 
 COMBINED = 1e-8
 """The same for combinations of rows, each measured by its own size: about √1e-13, the damping,
-and less since residuals are solved for twice."""
+and less since the residual is solved for once more."""
 
-ROUNDING = 1e-16
-"""Of one number; accelerations lose it times the square of the condition."""
+ROUNDING = 4e-16
+"""Of a few numbers; accelerations lose it times the square of the condition."""
 
 WHOLE = 1e-6
 """A row of which less is left beside the redundant combinations is redundant by itself."""
@@ -124,7 +124,7 @@ class Mobility:
 
     @property
     def accuracy(self) -> float:
-        """What part of the accelerations rounding may change: 1e-16 times the condition squared."""
+        """What part of the accelerations rounding may change: 4e-16 times the condition squared."""
         return min(1.0, ROUNDING * self.condition**2)
 
     @property

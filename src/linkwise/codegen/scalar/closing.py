@@ -21,9 +21,6 @@ DIRECTIONS, RATES = "S", "S_rate"
 DAMPING = {8: 1e-13, 4: 1e-5}
 """δ, relative to the diagonal entries, by bytes of a number: above the rounding of pivots."""
 
-REFINED = 2
-"""How often the residual is solved for."""
-
 EMPTY = {8: 1e-9, 4: 1e-4}
 """Least diagonal entry, relative to their mean, that δ is taken of: those of rows of zeros."""
 
@@ -54,9 +51,8 @@ class TracedClosing(Closing):
 
         Rows of constraints may follow from others, and which ones, is not known beforehand. So A
         is made definite by little more than rounding, A + δ diag: that is factored without
-        pivots, and stably. It costs as much as δ over the least eigenvalue that counts, and each
-        solve for the residual takes that off once more. In directions that A leaves undecided x
-        stays small.
+        pivots, and stably. It costs as much as δ over the least eigenvalue that counts, and
+        solving for the residual squares that. In directions that A leaves undecided x stays small.
         """
         n, delta = len(A), DAMPING[itemsize]
         mean: Any = sum(A[j, j] for j in range(n)) / n
@@ -70,9 +66,7 @@ class TracedClosing(Closing):
             definite[j, j] = A[j, j] + delta * (A[j, j] + mean)
         found = factored(definite)
         x = found @ b
-        for _ in range(REFINED):
-            x = x + found @ (b - A @ x)
-        return x
+        return x + found @ (b - A @ x)
 
     def _input(self, name: str, width: int) -> Any:
         if name not in self._given:
