@@ -34,10 +34,11 @@ class Closing:
 
     Attributes:
         run: The run.
+        columns: Of what is being made.
     """
 
     def __init__(self, run: Run) -> None:
-        self.run = run
+        self.run, self.columns = run, 1
         self._poses: list[Pose] | None = None
         self._followers: list[Follower] | None = None
 
@@ -53,17 +54,22 @@ class Closing:
             "kappa_g": self.lift,
             "spread": self.spread,
         }
+        self.columns = self._width(statement)
         if statement.special == "gram":
-            return self.gram(statement, *reads)
+            return self.gram(*reads)
         if statement.special:
             return rules[statement.special](*reads)
         return self.total(statement)
 
+    def _width(self, statement: Statement) -> int:
+        """Columns of what a statement gives."""
+        columns = statement.target.columns
+        return 1 if columns is ONE else self.run.width(columns)
+
     def total(self, statement: Statement) -> list[Any]:
         """A sum of quantities over the constraints."""
         run, target = self.run, statement.target
-        width = 1 if target.columns is ONE else run.width(target.columns)
-        out = [np.zeros((size, width)) for size in run.sizes(target.rows)]
+        out = [np.zeros((size, self.columns)) for size in run.sizes(target.rows)]
         for term in statement.terms:
             out = [x + y for x, y in zip(out, self._term(term), strict=True)]
         return out
@@ -99,19 +105,19 @@ class Closing:
 
     def closed(self, places: Sequence[Any], x: Sequence[Any]) -> list[Any]:
         """Q x."""
-        out, width = list[Any](), x[0].shape[1] if x else 0
+        out = list[Any]()
         for i, X_ab in enumerate(self.poses(places)):
             carried = X_ab.shift_velocity(x[2 * i].T).T
             out.append(self.directions(i, X_ab) @ (x[2 * i + 1] - carried))
-        return out + [np.zeros((1, width))] * len(self.run.mech.couplings)
+        return out + [np.zeros((1, self.columns))] * len(self.run.mech.couplings)
 
     def closing(self, places: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         """Q* y."""
-        out, width = list[Any](), y[0].shape[1] if y else 0
+        out = list[Any]()
         for i, X_ab in enumerate(self.poses(places)):
             on_b = self.directions(i, X_ab).T @ y[i]
             out += [-X_ab.shift_force(on_b.T).T, on_b]
-        return out + [np.zeros((6, width))] * (len(self.run.nodes) - len(out))
+        return out + [np.zeros((6, self.columns))] * (len(self.run.nodes) - len(out))
 
     def rate(self, places: Sequence[Any], velocities: Sequence[Any]) -> list[Any]:
         """κ."""
@@ -149,7 +155,7 @@ class Closing:
 
     def followed(self, x: Sequence[Any]) -> list[Any]:
         """Y x."""
-        mech, width = self.run.mech, x[0].shape[1] if x else 0
+        mech, width = self.run.mech, self.columns
         out: list[Any] = [np.zeros((loop.rows, width)) for loop in mech.loops]
         for row in self.followers:
             total: Any = np.zeros((1, width))
@@ -160,7 +166,7 @@ class Closing:
 
     def leading(self, y: Sequence[Any]) -> list[Any]:
         """Y* y."""
-        mech, width = self.run.mech, y[0].shape[1] if y else 0
+        mech, width = self.run.mech, self.columns
         out: list[Any] = [np.zeros((body.hinge.nv, width)) for body in mech.bodies]
         for row, part in zip(self.followers, y[len(mech.loops) :], strict=True):
             for k, values in row.terms:
@@ -169,11 +175,9 @@ class Closing:
 
     # ---------------------------------------------------------------------------- columns
 
-    def gram(self, statement: Statement, x: Sequence[Any], z: Sequence[Any]) -> list[Any]:
+    def gram(self, x: Sequence[Any], z: Sequence[Any]) -> list[Any]:
         """X* Z, cut into the rows of each constraint."""
-        run, target = self.run, statement.target
-        width = 1 if target.columns is ONE else run.width(target.columns)
-        whole: Any = np.zeros((run.size(CONSTRAINT), width))
+        whole: Any = np.zeros((self.run.size(CONSTRAINT), self.columns))
         for left, right in zip(x, z, strict=True):
             if len(left):
                 whole = whole + left.T @ right
@@ -181,11 +185,13 @@ class Closing:
 
     def cut(self, whole: Any) -> list[Any]:
         """Rows of each constraint."""
+        if not len(whole):
+            return []
         return np.split(whole, np.cumsum(self.run.sizes(CONSTRAINT))[:-1])
 
     def spread(self, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         """x y at each body."""
-        stacked = np.concatenate(list(y))
+        stacked = np.concatenate([np.zeros((0, self.columns)), *y])
         return [block @ stacked for block in x]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkwise.algebra.space import CONSTRAINT
 from linkwise.sweeps.program import Direction, Ident, Pass, Place, Statement
 
 ALTERNATING: dict[Direction, Direction] = {
@@ -48,7 +49,12 @@ def _key(statement: Statement) -> Ident:
 def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, int]:
     """The earliest pass for each statement: raised until nothing asks for a later one."""
     level = {_key(s): 0 for s in statements}
-    wholes = {_key(s) for s in statements if s.whole}
+    # Solves over nodes, which loops over bodies know too, come one a pass.
+    wholes = {
+        _key(s)
+        for s in statements
+        if s.whole and (s.special != "dense_solve" or s.target.rows is CONSTRAINT)
+    }
     changed = True
     while changed:
         changed = False
