@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,14 @@ import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
-from linkwise.dynamics.kernels import acting, called, check_mechanism, kernel, node_names
+from linkwise.dynamics.kernels import (
+    acting,
+    called,
+    check_mechanism,
+    kernel,
+    made_once,
+    node_names,
+)
 from linkwise.dynamics.quantity import Frame, check_frame, expression
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import closure
@@ -22,8 +28,6 @@ from linkwise.spatial.pose import Pose
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
-
-_MAKING = threading.Lock()
 
 
 def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr:
@@ -73,14 +77,11 @@ def closed_kernel(
         return found
     for node in forced:
         mech.node(node)  # raises for one that is not there
-    with _MAKING:
-        found = mech.kept.get(key)
-        if found is None:
-            expr = CLOSED[name](_setting(mech, frame if forced else "", closing))
-            found = compile(expr, mech, nodes=(*closure_nodes(mech), *forced), derive=False)
-            mech.kept[key] = found
-            if not forced and not closing and all(map(closure.is_traceable, mech.loops)):
-                mech.kept[f"quick {name}"] = found.quick
+    expr = CLOSED[name](_setting(mech, frame if forced else "", closing))
+    nodes = (*closure_nodes(mech), *forced)
+    found = made_once(mech, key, lambda: compile(expr, mech, nodes=nodes, derive=False))
+    if not forced and not closing and all(map(closure.is_traceable, mech.loops)):
+        mech.kept[f"quick {name}"] = found.quick
     return found
 
 

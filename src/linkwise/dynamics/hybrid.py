@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +20,7 @@ from linkwise.dynamics.kernels import (
     acting,
     called,
     check_mechanism,
+    made_once,
     node_names,
     side_by_side,
 )
@@ -34,9 +34,6 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
-
-_MAKING = threading.Lock()
-"""Held while a kernel is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,10 +158,7 @@ def hybrid_kernel(
         driven = [body.hinge_name for body in mech.bodies if body.hinge_name not in chosen]
         push = pushing(J if frame == "node" else rot_W @ J) if nodes else None
         expr = hybrid_expression(driven, chosen, armature=bool(mech.armature.any()), push=push)
-        with _MAKING:
-            found = mech.kept.get(key)
-            if found is None:
-                found = mech.kept[key] = compile(expr, mech, nodes=nodes, derive=False)
+        found = made_once(mech, key, lambda: compile(expr, mech, nodes=nodes, derive=False))
     return found
 
 

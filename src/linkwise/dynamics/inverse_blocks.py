@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
-from linkwise.dynamics.kernels import Status, check_mechanism
+from linkwise.dynamics.kernels import Status, check_mechanism, made_once
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.chosen import Names, choice
-
-_MAKING = threading.Lock()
 
 
 def mass_matrix_inverse_block(
@@ -57,9 +53,9 @@ def mass_matrix_inverse_block(
     found = mech.kept.get(key)
     if found is None:
         expr = expression("mass_matrix_inverse", armature=bool(mech.armature.any()))
-        with _MAKING:
-            found = mech.kept.get(key) or compile(expr, mech, rows=part.rows, columns=part.columns)
-            mech.kept[key] = found
+        found = made_once(
+            mech, key, lambda: compile(expr, mech, rows=part.rows, columns=part.columns)
+        )
     if out is status is threads is None:
         return found(q)
     return found(q, out=out, status=status, threads=threads)

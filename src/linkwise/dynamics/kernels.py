@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
@@ -78,16 +78,27 @@ def _made(
         raise ModelError(f"the {name} of no node was asked for; name at least one.")
     for node in names:
         mech.node(node)  # raises for one that is not there
-    with _MAKING:
-        found = mech.kept.get((name, nodes, frame))
-        if found is None:
-            stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
-            rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
-            found = compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands)
-            mech.kept[name, nodes, frame] = found
-            if not names:
-                mech.kept[name] = found
-                mech.kept[f"quick {name}"] = found.quick
+    stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
+    rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
+    found = made_once(
+        mech,
+        (name, nodes, frame),
+        lambda: compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands),
+    )
+    if not names:
+        mech.kept[name] = found
+        mech.kept[f"quick {name}"] = found.quick
+    return found
+
+
+def made_once(mech: Mechanism | Embedded, key: object, make: Callable[[], Kernel]) -> Kernel:
+    """The kernel kept with a mechanism under a key, made if there is none, by one thread only."""
+    found: Kernel | None = mech.kept.get(key)
+    if found is None:
+        with _MAKING:
+            found = mech.kept.get(key)
+            if found is None:
+                found = mech.kept[key] = make()
     return found
 
 
