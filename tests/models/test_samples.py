@@ -35,6 +35,7 @@ SAMPLES = {
     "chain": Sample(lambda: models.chain(12), 12, 12, 1.2, ("tip",)),
     "planar_rpp": Sample(models.planar_rpp, 3, 3, 4.0, ("end_effector",)),
     "puma560": Sample(models.puma560, 6, 6, 36.45, ("flange",)),
+    "ur_arm": Sample(models.ur_arm, 6, 6, 17.7, ("flange",)),
     "seven_dof_arm": Sample(models.seven_dof_arm, 7, 7, 16.6, ("hand",)),
     "quadruped": Sample(
         models.quadruped,

@@ -10,6 +10,7 @@ the numbers come from and what the neutral configuration looks like. Units are S
 | `random_tree(n, seed)` | any tree, any hinge | as drawn |
 | `planar_rpp()` | macro/mini example of Khatib | 3 |
 | `puma560()` | PUMA 560, measured parameters | 6 |
+| `ur_arm()` | UR-type arm: three parallel axes, no spherical wrist | 6 |
 | `seven_dof_arm()` | arm with shoulder, elbow, wrist | 7 |
 | `quadruped()` | four legs on a free base | 18 |
 | `humanoid()` | an average man on a free base | 30 |
@@ -40,6 +41,7 @@ from linkwise.models.quadruped import quadruped
 from linkwise.models.random_tree import HINGE_KINDS, random_tree
 from linkwise.models.seven_dof_arm import seven_dof_arm
 from linkwise.models.stewart import stewart
+from linkwise.models.ur_arm import ur_arm
 
 __all__ = [
     "HINGE_KINDS",
@@ -60,4 +62,5 @@ __all__ = [
     "random_tree",
     "seven_dof_arm",
     "stewart",
+    "ur_arm",
 ]

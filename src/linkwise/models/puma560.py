@@ -119,7 +119,7 @@ def add_puma560(
         inertia = SpatialInertia.from_com(mass, com, moments)
         ratio, offset = GEAR_RATIO[k], posture[k]
         low, high = (np.deg2rad(x) - offset for x in RANGE[k])
-        frame = _about_x(quarters) @ Pose.translation((a, 0.0, d))
+        frame = about_x(quarters) @ Pose.translation((a, 0.0, d))
         if offset != 0.0:
             frame = frame @ Pose.rotation(rotation.axis_angle(np.array([0.0, 0.0, 1.0]), offset))
         b.body(
@@ -145,7 +145,7 @@ def add_puma560(
     return flange
 
 
-def _about_x(quarters: int) -> Pose:
+def about_x(quarters: int) -> Pose:
     """A rotation about x by quarter turns, with exact zeros and ones."""
     c, s = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
     return Pose.rotation(((1.0, 0.0, 0.0), (0.0, c, -s), (0.0, s, c)))
