@@ -1,0 +1,58 @@
+"""Gains of servos: a number, one for each row, or a symmetric matrix, always positive."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.errors import ModelError, ShapeError
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+ASYMMETRY = 1e-9
+"""A matrix whose entries differ from its transpose by more than this fraction is not symmetric."""
+
+
+def checked_gain(gain: ArrayLike, name: str, size: int | None = None) -> Array:
+    """A gain as float64 (), (m,) or (m, m); raises unless it is finite and positive.
+
+    Args:
+        gain: A number, one for each row, or a symmetric positive definite matrix.
+        name: What it is called in messages: "kp of the servo 'hand'".
+        size: Number of rows m; not checked where it is not known yet.
+    """
+    k = np.array(floats(gain, name), dtype=np.float64)
+    m = size if size is not None else (len(k) if k.ndim else 1)
+    if k.shape not in ((), (m,), (m, m)):
+        raise ShapeError(
+            f"{name} has shape {k.shape}; it must be a number, ({m},) or a matrix ({m}, {m})."
+        )
+    if not np.isfinite(k).all():
+        raise ModelError(f"{name} is not finite; gains are positive numbers.")
+    if k.ndim < 2 and not (k > 0.0).all():
+        raise ModelError(f"{name} is {_told(k)}; every gain must be above zero.")
+    if k.ndim == 2:
+        if np.abs(k - k.T).max() > ASYMMETRY * np.abs(k).max():
+            raise ModelError(f"{name} is a matrix that is not symmetric; a gain has to be.")
+        lowest = float(np.linalg.eigvalsh(0.5 * (k + k.T))[0])
+        if lowest <= 0.0:
+            raise ModelError(
+                f"{name} is a matrix with the eigenvalue {lowest:.4g}; it must be positive "
+                "definite, all its eigenvalues above zero."
+            )
+    k.setflags(write=False)
+    return k
+
+
+def times(gain: Array, x: Array) -> Array:
+    """A gain times vectors (..., m)."""
+    return x @ gain if gain.ndim == 2 else gain * x
+
+
+def along(gain: Array, directions: Array) -> Array:
+    """d* K d for unit directions, the columns of (..., m, k): the gain along each (..., k)."""
+    return (directions * np.swapaxes(times(gain, np.swapaxes(directions, -1, -2)), -1, -2)).sum(
+        axis=-2
+    )
+
+
+def _told(k: Array) -> str:
+    return f"{float(k):g}" if k.ndim == 0 else str(k.tolist())

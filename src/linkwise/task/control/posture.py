@@ -1,0 +1,148 @@
+"""A posture: joint forces that pull a mechanism to where it should be, as far as tasks let it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.task.control.gain import checked_gain, times
+
+By: TypeAlias = Literal["torque", "acceleration"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posture:
+    """A spring to a configuration and a damper, for what tasks leave free.
+
+    Expression:
+        Γ₀ = k_p e - k_v v,       e = difference(q, target),           by="torque"
+        Γ₀ = 𝓜 (k_p e - k_v v),                                        by="acceleration"
+    It is -∇V - k_v v of the potential V = ½ e* k_p e. A controller takes it through the
+    dynamically consistent null space of its tasks, N* Γ₀, so that it moves nothing there.
+
+    Source: 003 section 5.3, equations (53) to (55), where k_p = 2 k_d.
+
+    Attributes:
+        target: Joint positions (nq,) to be drawn to; None for damping alone.
+        kp: Stiffness over the freedoms of `hinges` [N m/rad], or [1/s²] by acceleration; a number,
+            one for each freedom or a symmetric positive matrix; None with no target.
+        kv: Damping [N m s/rad], or [1/s]; like kp.
+        hinges: Names of the hinges that are drawn and damped; None for all.
+        by: Whether gains make torques, as the paper has it, or accelerations, which act alike on
+            heavy and light joints.
+    """
+
+    target: ArrayLike | None
+    kp: ArrayLike | None
+    kv: ArrayLike
+    hinges: tuple[str, ...] | None = None
+    by: By = "torque"
+
+    def __post_init__(self) -> None:
+        if (self.target is None) != (self.kp is None):
+            raise ModelError(
+                "a posture has a target and its stiffness kp together, or neither of them: "
+                "then it damps only."
+            )
+        if self.by not in ("torque", "acceleration"):
+            raise ModelError(f"by is {self.by!r}; it must be 'torque' or 'acceleration'.")
+        if self.target is not None:
+            object.__setattr__(self, "target", np.array(self.target, dtype=np.float64))
+        if self.kp is not None:
+            object.__setattr__(self, "kp", checked_gain(self.kp, "kp of the posture"))
+        object.__setattr__(self, "kv", checked_gain(self.kv, "kv of the posture"))
+        if isinstance(self.hinges, str):
+            object.__setattr__(self, "hinges", (self.hinges,))
+        elif self.hinges is not None:
+            object.__setattr__(self, "hinges", tuple(self.hinges))
+
+    @classmethod
+    def damping(cls, kv: ArrayLike, *, hinges: Iterable[str] | None = None) -> Posture:
+        """No place to be drawn to: what tasks leave free comes to rest."""
+        return cls(None, None, kv, None if hinges is None else tuple(hinges))
+
+    @classmethod
+    def mid_range(
+        cls,
+        mech: Mechanism,
+        kp: ArrayLike,
+        kv: ArrayLike,
+        *,
+        hinges: Iterable[str] | None = None,
+        by: By = "torque",
+    ) -> Posture:
+        """The middle of the joint ranges, of the hinges named or of all that have a range.
+
+        Raises:
+            ModelError: A hinge that was named has no range on both sides; or no hinge has.
+        """
+        check_mechanism(mech)
+        if hinges is None:
+            moving = [b.hinge_name for b in mech.bodies if b.hinge.nv]
+            names = tuple(name for name in moving if _ranged(mech, name))
+        else:
+            names = (hinges,) if isinstance(hinges, str) else tuple(hinges)
+        bad = [name for name in names if not _ranged(mech, name)]
+        if bad or not names:
+            what = f"hinge {bad[0]!r}" if bad else f"mechanism {mech.name!r}"
+            raise ModelError(
+                f"{what} has no lower and upper limit, so there is no middle of its range; give "
+                "limits (mech.with_drive(name, lower=..., upper=...)) or a target of your own."
+            )
+        target = mech.neutral()
+        for name in names:
+            at = mech.q_slice(name)
+            target[at] = 0.5 * (mech.lower[at] + mech.upper[at])
+        return cls(target, kp, kv, names, by)
+
+    def freedoms(self, mech: Mechanism) -> NDArray[np.int64]:
+        """Where in v the freedoms of the hinges stand."""
+        if self.hinges is None:
+            return np.arange(mech.nv)
+        parts = [np.arange(mech.nv)[mech.v_slice(name)] for name in self.hinges]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def pull(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
+        """k_p e - k_v v over all freedoms (..., nv), zero for hinges that are left alone."""
+        check_mechanism(mech)
+        q, v = mech.check_q(q), mech.check_v(v)
+        chosen = self.freedoms(mech)
+        size, lead = len(chosen), np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        out = np.zeros((*lead, mech.nv))
+        kv = checked_gain(self.kv, "kv of the posture", size)
+        found = -times(kv, v[..., chosen])
+        if self.target is not None and self.kp is not None:
+            kp = checked_gain(self.kp, "kp of the posture", size)
+            missing = mech.difference(q, np.broadcast_to(mech.check_q(self.target), q.shape))
+            found = found + times(kp, missing[..., chosen])
+        out[..., chosen] = found
+        return out
+
+    def torque(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
+        """Γ₀ (..., nv) [N or N m], before a null space is applied.
+
+        Args:
+            mech: The mechanism.
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        """
+        pull = self.pull(mech, q, v)
+        if self.by == "torque":
+            return pull
+        return np.asarray((mass_matrix(mech, q) @ pull[..., None])[..., 0], dtype=np.float64)
+
+
+def _ranged(mech: Mechanism, name: str) -> bool:
+    at = mech.q_slice(name)
+    body = mech.hinge(name)
+    limits = np.concatenate([mech.lower[at], mech.upper[at]])
+    return body.hinge.nq == body.hinge.nv > 0 and bool(np.isfinite(limits).all())
