@@ -1,0 +1,1 @@
+"""Unified control of motion and force: selections, servos, compliant surfaces, impacts."""
