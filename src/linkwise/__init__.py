@@ -48,7 +48,7 @@ from linkwise.model.hinges import (
 from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
-    from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models
+    from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models, task
     from linkwise.closed import (
         Aggregate,
         Assembly,
@@ -193,6 +193,19 @@ if TYPE_CHECKING:
         with_hinge_frames,
     )
     from linkwise.pipeline import compile, derive, plan, prove
+    from linkwise.task import (
+        Task,
+        TaskDynamics,
+        TaskSpace,
+        task_bias,
+        task_dynamics,
+        task_error,
+        task_jacobian,
+        task_position,
+        task_space,
+        task_torque,
+        task_velocity,
+    )
 
 __version__ = "0.1.0"
 
@@ -257,6 +270,9 @@ __all__ = [
     "SpatialInertia",
     "Spherical",
     "Target",
+    "Task",
+    "TaskDynamics",
+    "TaskSpace",
     "Translation",
     "Universal",
     "VirtualLinkage",
@@ -376,6 +392,15 @@ __all__ = [
     "renumbering",
     "save",
     "scatter",
+    "task",
+    "task_bias",
+    "task_dynamics",
+    "task_error",
+    "task_jacobian",
+    "task_position",
+    "task_space",
+    "task_torque",
+    "task_velocity",
     "tip_force_correction",
     "tracking_energy",
     "velocity_from_diagonal",
@@ -385,8 +410,15 @@ __all__ = [
     "with_hinge_frames",
 ]
 
-_LAZY_MODULES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models")
+_LAZY_MODULES = (
+    *("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models"),
+    "task",
+)
 _LAZY_FUNCTIONS = {
+    "linkwise.task": (
+        *("Task", "TaskDynamics", "TaskSpace", "task_dynamics", "task_space", "task_torque"),
+        *("task_bias", "task_error", "task_jacobian", "task_position", "task_velocity"),
+    ),
     "linkwise.closed": (
         *("Aggregate", "Embedded", "embed", "full_acceleration", "full_velocity"),
         *("independent_force", "independent_velocity"),

@@ -5,9 +5,8 @@ that span it, the inertia of those motions is
 
     Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,      the pseudo-inverse of J 𝓜⁻¹ J*.
 
-J 𝓜⁻¹ J* = A* A with the whitened Jacobian A = D^(-½) H ψ B, one sweep from the tips to the base.
-Λ = U (R* R)⁻¹ U* by the triangle R of A U = Q R: nothing is squared before it is inverted, so that
-half of the digits more are left near a singularity than (A* A)⁻¹ would have.
+J 𝓜⁻¹ J* = A* A with the whitened Jacobian A = D^(-½) H ψ B, one sweep from the tips to the base;
+from it Λ is found without squaring anything (`motion_space.py`).
 
 Rank is decided by the singular values of J with turning measured at a length: angular rows times
 `length`, so that all rows are in metres. The rank, the span of U and Λ on it do not depend on it as
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
+from linkwise.dynamics.motion_space import MotionSpace, motion_space
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
@@ -200,8 +200,9 @@ def operational_space(
     if single:
         rows, inverse = rows[None], inverse[None]
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    found = _decomposed(mech, rows, node, frame, fine, length, tolerance)
-    whole = OperationalSpace(nodes, frame, found[0], inverse, *found[1:], length)
+    found = _motions(mech, rows, node, frame, fine, length, tolerance)
+    rest = (found.rank, found.basis, found.singular_values, found.condition, length)
+    whole = OperationalSpace(nodes, frame, found.inertia, inverse, *rest)
     return whole[0] if single else whole
 
 
@@ -229,7 +230,7 @@ def reach(mech: Mechanism | Embedded, nodes: Sequence[str]) -> float:
     return found or 1.0
 
 
-def _decomposed(
+def _motions(
     mech: Mechanism | Embedded,
     q: Array,
     node: Nodes,
@@ -237,33 +238,12 @@ def _decomposed(
     fine: NDArray[np.bool_],
     length: float,
     tolerance: float,
-) -> tuple[Array, NDArray[np.int64], Array, Array, Array]:
-    """Λ, rank, basis, singular values and condition of the states in q that are fine."""
+) -> MotionSpace:
+    """The motions of the states in q that are fine, among all."""
     J = kernel(mech, "jacobian", node, frame=frame)(q[fine])
     A_star = _whitened(mech, q[fine], node, frame, J)
-    batch, size = len(q), J.shape[1]
-    scale = np.tile([length] * 3 + [1.0] * 3, size // 6)
-    span, values = _left_singular(J * scale[:, None])
-    rank = (values > tolerance * values[:, :1]).sum(axis=1)
-    inertia, basis = np.zeros((2, len(J), size, size))
-    condition = np.ones(len(J))
-    for r in np.unique(rank):  # states of one rank together
-        rows = np.flatnonzero(rank == r)
-        motions = np.linalg.qr(span[rows, :, :r] / scale[:, None])[0]
-        basis[rows, :, :r] = motions
-        basis[rows, :, r:] = np.linalg.qr(span[rows, :, r:] * scale[:, None])[0]
-        if r == 0:
-            continue
-        R = np.linalg.qr(np.swapaxes(A_star[rows], 1, 2) @ motions)[1]  # A U = Q R
-        root = np.linalg.solve(np.swapaxes(R, 1, 2), np.swapaxes(motions, 1, 2))  # R⁻* U*
-        inertia[rows] = np.swapaxes(root, 1, 2) @ root
-        turned = np.swapaxes(motions, 1, 2) @ (span[rows, :, :r] * scale[:, None])
-        spread = np.linalg.svd(R @ turned, compute_uv=False)
-        condition[rows] = (spread[:, 0] / spread[:, -1]) ** 2
-    everywhere = tuple(_spread(x, fine, batch) for x in (inertia, basis, values, condition))
-    all_ranks = np.zeros(batch, dtype=np.int64)
-    all_ranks[fine] = rank
-    return everywhere[0], all_ranks, everywhere[1], everywhere[2], everywhere[3]
+    scale = np.tile([length] * 3 + [1.0] * 3, J.shape[1] // 6)
+    return motion_space(J, A_star, scale, tolerance).spread(fine)
 
 
 def _whitened(mech: Mechanism | Embedded, q: Array, node: Nodes, frame: Frame, J: Array) -> Array:
@@ -274,26 +254,6 @@ def _whitened(mech: Mechanism | Embedded, q: Array, node: Nodes, frame: Frame, J
         return np.swapaxes(found, 1, 2)
     whitened = kernel(mech, "whitened_jacobian", node, frame=frame)(q)
     return hinge_root(mech, q).inverse().for_rows().times(np.swapaxes(whitened, 1, 2))
-
-
-def _left_singular(J: Array) -> tuple[Array, Array]:
-    """All left singular vectors (..., m, m) and values (..., m) of matrices (..., m, n).
-
-    By the triangle of J* first: n may be large.
-    """
-    batch, m, n = J.shape
-    R = np.linalg.qr(np.swapaxes(J, 1, 2))[1]
-    padded = np.zeros((batch, m, m))
-    padded[:, : min(m, n)] = R
-    span, values, _ = np.linalg.svd(np.swapaxes(padded, 1, 2))
-    return span, values
-
-
-def _spread(values: Array, fine: NDArray[np.bool_], batch: int) -> Array:
-    """The values of the states that are fine among all, NaN for the others."""
-    out = np.full((batch, *values.shape[1:]), np.nan)
-    out[fine] = values
-    return out
 
 
 def _listed(nodes: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from linkwise.model.hinges.hinge import ScrewHinge
 from linkwise.model.hinges.jet import Jet
 from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import JointRow, Rows
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array, frozen
 from linkwise.spatial.pose import Pose
@@ -111,6 +112,8 @@ def plane_normal(hinge: Hinge) -> tuple[Array, bool] | None:
 
 def is_traceable(loop: Loop) -> bool:
     """Whether S is a formula in the pose; otherwise it comes from the hinge's coordinates."""
+    if isinstance(loop.hinge, Rows):
+        return True
     known = constant_directions(loop.hinge), universal_axes(loop.hinge), plane_normal(loop.hinge)
     return any(x is not None for x in known)
 
@@ -136,6 +139,8 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
         X_ab: Pose of node b seen from a, with leading axes.
         V_ab: Velocity of b relative to a (..., 6), in b's axes.
     """
+    if isinstance(hinge, Rows):
+        return _asked(hinge, X_ab, V_ab)
     S, axes = constant_directions(hinge), universal_axes(hinge)
     if S is not None:
         return Blocked(S, np.zeros(len(S)))
@@ -148,6 +153,17 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
     found = [_blocked_at(hinge, one_of(X_ab, i), V_ab[i]) for i in np.ndindex(*lead)]
     S = np.reshape([x.S for x in found], (*lead, 6 - hinge.nv, 6))
     return Blocked(S, np.reshape([x.rate for x in found], (*lead, 6 - hinge.nv)))
+
+
+def _asked(hinge: Rows, X_ab: Pose, V_ab: Array) -> Blocked:
+    """S in b's axes; where it is fixed in a's, S R with the pose's rotation R, and S R (ω × V)."""
+    S = hinge.rows
+    if not hinge.outer:
+        return Blocked(S, np.zeros(len(S)))
+    turn, w = X_ab.rot, V_ab[..., :3]
+    turned = np.concatenate([S[:, :3] @ turn, S[:, 3:] @ turn], axis=-1)
+    rate = six(0.0 * w, cross(w, V_ab[..., 3:]))  # ω × ω = 0
+    return Blocked(turned, (turned @ rate[..., None])[..., 0])
 
 
 def _blocked_by_universal(X_ab: Pose, V_ab: Array, first: Array, second: Array) -> Blocked:
@@ -278,6 +294,11 @@ def follower(mech: Mechanism, coupling: Coupling, q: Array, v: Array) -> Followe
 
     Source: the chain rule; f_j and f_jj are `Coupling.slopes` and `Coupling.curvatures`.
     """
+    if isinstance(coupling, JointRow):
+        k = mech.hinge_index[coupling.dependent]
+        unit = np.eye(mech.bodies[k].hinge.nv)[coupling.index]
+        lead = np.shape(v)[:-1]
+        return Follower(((k, np.broadcast_to(unit, (*lead, len(unit)))),), np.zeros(lead))
     at = {name: _coordinate(mech, name, q, v) for name, _ in coupling.terms}
     known = {name: q[..., mech.coordinate(name)] for name in at}
     k, row, _, bend = _coordinate(mech, coupling.dependent, q, v)

@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
+from linkwise.model.rows import JointRow
 from linkwise.model.spanning_tree import armature
 from linkwise.model.state import in_order, plain_names, split_coordinate
 from linkwise.spatial.inertia import SpatialInertia
@@ -177,6 +178,7 @@ def _loop_structure(loops: Sequence[Loop], places: set[str]) -> Iterator[Finding
 
 
 def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -> list[Finding]:
+    couplings = [c for c in couplings if not isinstance(c, JointRow)]
     if not couplings:
         return []
     found = list[Finding]()

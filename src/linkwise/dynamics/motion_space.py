@@ -1,0 +1,95 @@
+"""Motions that exist in a state, and their inertia, from rows of a Jacobian.
+
+With orthonormal U that span the range of J, and A the whitened Jacobian, A A* = J 𝓜⁻¹ J*,
+
+    Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U* = U (R* R)⁻¹ U*,      A* U = Q R:
+
+nothing is squared before it is inverted, so that half of the digits more are left near a
+singularity than (A A*)⁻¹ would have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.spatial.array import Array
+
+
+@dataclass(frozen=True, slots=True)
+class MotionSpace:
+    """Of a batch of states.
+
+    Attributes:
+        inertia: Λ (batch, m, m), zero for what is not a motion.
+        rank: How many independent motions there are (batch,).
+        basis: Orthonormal columns (batch, m, m), the motions that exist first.
+        singular_values: Of the scaled Jacobian (batch, m), the largest first.
+        condition: Largest inertia over smallest of the motions that exist, scaled (batch,).
+    """
+
+    inertia: Array
+    rank: NDArray[np.int64]
+    basis: Array
+    singular_values: Array
+    condition: Array
+
+    def spread(self, fine: NDArray[np.bool_]) -> MotionSpace:
+        """Among all states, of which these are fine; NaN and rank 0 for the others."""
+        ranks = np.zeros(len(fine), dtype=np.int64)
+        ranks[fine] = self.rank
+        parts = (self.inertia, self.basis, self.singular_values, self.condition)
+        inertia, basis, values, condition = (_spread(x, fine) for x in parts)
+        return MotionSpace(inertia, ranks, basis, values, condition)
+
+
+def motion_space(J: Array, A: Array, scale: Array, tolerance: float) -> MotionSpace:
+    """The motions that exist.
+
+    Args:
+        J: Jacobians (batch, m, n).
+        A: The same, whitened (batch, m, n): A A* = J 𝓜⁻¹ J*.
+        scale: What makes the rows of J comparable (m,), lengths for rows that turn.
+        tolerance: Singular values of the scaled J below this part of the largest are called zero.
+    """
+    size = J.shape[1]
+    span, values = left_singular(J * scale[:, None])
+    rank = (values > tolerance * values[:, :1]).sum(axis=1)
+    inertia, basis = np.zeros((2, len(J), size, size))
+    condition = np.ones(len(J))
+    for r in np.unique(rank):  # states of one rank together
+        rows = np.flatnonzero(rank == r)
+        motions = np.linalg.qr(span[rows, :, :r] / scale[:, None])[0]
+        basis[rows, :, :r] = motions
+        basis[rows, :, r:] = np.linalg.qr(span[rows, :, r:] * scale[:, None])[0]
+        if r == 0:
+            continue
+        R = np.linalg.qr(np.swapaxes(A[rows], 1, 2) @ motions)[1]  # A* U = Q R
+        root = np.linalg.solve(np.swapaxes(R, 1, 2), np.swapaxes(motions, 1, 2))  # R⁻* U*
+        inertia[rows] = np.swapaxes(root, 1, 2) @ root
+        turned = np.swapaxes(motions, 1, 2) @ (span[rows, :, :r] * scale[:, None])
+        wide = np.linalg.svd(R @ turned, compute_uv=False)
+        condition[rows] = (wide[:, 0] / wide[:, -1]) ** 2
+    return MotionSpace(inertia, rank, basis, values, condition)
+
+
+def left_singular(J: Array) -> tuple[Array, Array]:
+    """All left singular vectors (..., m, m) and values (..., m) of matrices (..., m, n).
+
+    By the triangle of J* first: n may be large.
+    """
+    batch, m, n = J.shape
+    R = np.linalg.qr(np.swapaxes(J, 1, 2))[1]
+    padded = np.zeros((batch, m, m))
+    padded[:, : min(m, n)] = R
+    span, values, _ = np.linalg.svd(np.swapaxes(padded, 1, 2))
+    return span, values
+
+
+def _spread(values: Array, fine: NDArray[np.bool_]) -> Array:
+    """The values of the states that are fine among all, NaN for the others."""
+    out = np.full((len(fine), *values.shape[1:]), np.nan)
+    out[fine] = values
+    return out

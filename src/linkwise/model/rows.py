@@ -1,0 +1,79 @@
+"""Rows of velocities that are asked for rather than blocked: what makes a task a constraint.
+
+A loop asks that S V_ab be zero. A task asks that S V_ab be what it wants, so that its rows are
+those of a loop whose hinge blocks just them; as a row of a coupling it may be a single velocity.
+Loops and couplings of this kind stand in copies of a mechanism that are made for a task; nothing
+closes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.body import Coupling
+from linkwise.model.hinges.hinge import Coordinate, Hinge
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+
+
+@dataclass(frozen=True)
+class Rows(Hinge):
+    """A hinge of which only is known which directions it blocks.
+
+    Attributes:
+        directions: S (m, 6), rows that need not be orthonormal, angular part first.
+        outer: Whether their axes are those of node a, which turn as seen from b; else b's.
+    """
+
+    directions: tuple[tuple[float, ...], ...]
+    outer: bool = True
+
+    @property
+    def nv(self) -> int:
+        """What is left free."""
+        return 6 - len(self.directions)
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """Without meaning."""
+        return tuple(Coordinate(f"free_{i}", "") for i in range(self.nv))
+
+    @property
+    def velocities(self) -> tuple[Coordinate, ...]:
+        """Without meaning."""
+        return self.coordinates
+
+    @property
+    def rows(self) -> Array:
+        """S (m, 6)."""
+        return np.array(self.directions, dtype=np.float64).reshape(-1, 6)
+
+    def pose(self, q: Array) -> Pose:
+        """There is none."""
+        self._refuse()
+
+    def hinge_map(self, q: Array) -> Array:
+        """There is none."""
+        self._refuse()
+
+    def bias(self, q: Array, v: Array) -> Array:
+        """There is none."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ModelError("rows of a task have no coordinates: they are asked for, not closed.")
+
+
+@dataclass(frozen=True, slots=True)
+class JointRow(Coupling):
+    """One velocity of a hinge as a row by itself.
+
+    Attributes:
+        index: Which of the velocities of the hinge `dependent`.
+    """
+
+    index: int = 0

@@ -1,0 +1,26 @@
+"""Task space: the dynamics of what a mechanism does, rather than of its joints."""
+
+from linkwise.task.dynamics import TaskDynamics, task_dynamics, task_torque
+from linkwise.task.measure import (
+    task_bias,
+    task_error,
+    task_jacobian,
+    task_position,
+    task_velocity,
+)
+from linkwise.task.space import TaskSpace, task_space
+from linkwise.task.task import Task
+
+__all__ = [
+    "Task",
+    "TaskDynamics",
+    "TaskSpace",
+    "task_bias",
+    "task_dynamics",
+    "task_error",
+    "task_jacobian",
+    "task_position",
+    "task_space",
+    "task_torque",
+    "task_velocity",
+]

@@ -1,0 +1,171 @@
+"""The motion of tasks under forces: Λ ẍ + μ + p = F, and the torques that give an acceleration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from linkwise.closed.velocity_space import states
+from linkwise.dynamics.inverse_dynamics import bias_force
+from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.task.kernels import task_kernel
+from linkwise.task.space import TaskSpace, task_space
+from linkwise.task.task import Tasks
+from linkwise.task.twin import Twin, twin
+
+Compensate: TypeAlias = Literal["task", "joints"]
+"""Where gravity, Coriolis and centrifugal forces are taken out: in the task, or everywhere."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskDynamics:
+    """Λ ẍ + μ + p = F.
+
+    Attributes:
+        space: Λ, J̄, the null space and what is lost.
+        coriolis: μ (m,) or (batch, m) [N or N m]: centrifugal and Coriolis forces.
+        gravity: p (m,) or (batch, m).
+        bias: γ = J̇_t v (m,) or (batch, m).
+    """
+
+    space: TaskSpace
+    coriolis: Array
+    gravity: Array
+    bias: Array
+
+    @property
+    def inertia(self) -> Array:
+        """Λ (m, m) or (batch, m, m)."""
+        return self.space.inertia
+
+    def force(self, acceleration: ArrayLike) -> Array:
+        """F = Λ ẍ + μ + p: the force of the tasks for an acceleration (m,) or (batch, m)."""
+        wanted = floats(acceleration, "acceleration")
+        return (self.inertia @ wanted[..., None])[..., 0] + self.coriolis + self.gravity
+
+    def acceleration(self, force: ArrayLike) -> Array:
+        """ẍ = J_t 𝓜⁻¹ J_t* (F - μ - p): of the tasks under a force (m,) or (batch, m)."""
+        acting = floats(force, "force") - self.coriolis - self.gravity
+        return (self.space.inverse @ acting[..., None])[..., 0]
+
+
+def task_dynamics(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tasks: Tasks,
+    *,
+    tolerance: float = TOLERANCE,
+    length: float | None = None,
+    damping: float | None = None,
+) -> TaskDynamics:
+    """The equation of motion of tasks: Λ ẍ + μ + p = F.
+
+    Expression:
+        μ = Λ (J_t 𝓜⁻¹ C_v - γ) = J̄* C_v - Λ J̇_t v,   p = Λ J_t 𝓜⁻¹ g = J̄* g
+    with the bias force C_v + g. Source: 003 (23) to (25); the joint-space equation seen through
+    J̄*, (26).
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        tasks: A task or several, whose rows are stacked.
+        tolerance: See `task_space`.
+        length: See `task_space`.
+        damping: See `task_space`.
+    """
+    found = twin(mech, tasks)
+    single, rows, (speeds,) = states(mech, q, v=v)
+    space = task_space(mech, rows, tasks, tolerance=tolerance, length=length, damping=damping)
+    gamma = found.sorted(task_kernel(found, "task_bias")(rows, speeds), -1)
+    still = np.zeros(speeds.shape)
+    falling = found.sorted(task_kernel(found, "task_drop")(rows, still), -1)  # J 𝓜⁻¹ g
+    whole = found.sorted(task_kernel(found, "task_drop")(rows, speeds), -1)  # J 𝓜⁻¹ C
+    mu = (space.inertia @ (whole - falling - gamma)[..., None])[..., 0]
+    p = (space.inertia @ falling[..., None])[..., 0]
+    if single:
+        return TaskDynamics(space[0], mu[0], p[0], gamma[0])
+    return TaskDynamics(space, mu, p, gamma)
+
+
+def task_torque(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tasks: Tasks,
+    acceleration: ArrayLike,
+    *,
+    tau0: ArrayLike | None = None,
+    applied: ArrayLike | None = None,
+    compensate: Compensate = "task",
+    tolerance: float = TOLERANCE,
+    length: float | None = None,
+    damping: float | None = None,
+) -> Array:
+    """Joint forces that give tasks an acceleration, and others that leave the tasks alone.
+
+    Expression:
+        F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied,   τ = τ₀ + J_t* F
+    which is J_t* (Λ ẍ + μ + p + F_applied) + (I - J_t* J̄*) τ₀. F is the force of a constraint that
+    asks J_t v̇ + γ = ẍ.
+    Source: 003 (23), (27); with `applied` for (13).
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        tasks: A task or several, whose rows are stacked.
+        acceleration: ẍ that is wanted (m,) or (batch, m).
+        tau0: Joint forces for what the tasks leave free (nv,) or (batch, nv); by default none.
+        applied: A force along the rows that is added (m,) or (batch, m), such as what a sensor
+            says the tasks push with.
+        compensate: "task" takes gravity, Coriolis and centrifugal forces out as the tasks see
+            them, and leaves the rest of the mechanism to them; "joints" takes them out everywhere:
+            τ₀ + C for τ₀.
+        tolerance: See `task_space`.
+        length: See `task_space`.
+        damping: See `task_space`.
+
+    Returns:
+        Joint forces (nv,) or (batch, nv) [N or N m].
+    """
+    if compensate not in ("task", "joints"):
+        raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.task_torque")
+    found = twin(mech, tasks)
+    internal = np.zeros(mech.nv) if tau0 is None else tau0
+    single, rows, (speeds, internal) = states(mech, q, v=v, tau0=internal)
+    wanted = along_rows(found, acceleration, "acceleration", len(rows), single)
+    extra = along_rows(found, applied, "applied", len(rows), single)
+    space = task_space(mech, rows, tasks, tolerance=tolerance, length=length, damping=damping)
+    gamma = found.sorted(task_kernel(found, "task_bias")(rows, speeds), -1)
+    resisting = bias_force(mech, rows, speeds)
+    if compensate == "joints":
+        internal = internal + resisting
+    response = np.swapaxes(space.consistent_inverse, -1, -2)  # J̄* = Λ J 𝓜⁻¹
+    force = (space.inertia @ (wanted - gamma)[..., None])[..., 0]
+    force = force - (response @ (internal - resisting)[..., None])[..., 0] + extra
+    tau = internal + (np.swapaxes(space.jacobian, -1, -2) @ force[..., None])[..., 0]
+    return tau[0] if single else tau
+
+
+def along_rows(found: Twin, given: ArrayLike | None, what: str, batch: int, single: bool) -> Array:
+    """A vector over the rows of tasks (batch, m), checked."""
+    size = found.size
+    if given is None:
+        return np.zeros((batch, size))
+    array = floats(given, what)
+    allowed = f"({size},)" if single else f"({size},) or ({batch}, {size})"
+    if array.shape not in ((size,), *(() if single else ((batch, size),))):
+        told = ", ".join(found.names)
+        raise ShapeError(
+            f"{what} has shape {array.shape}; it must be {allowed}, for the rows {told}."
+        )
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} is not finite.")
+    return np.broadcast_to(array, (batch, size))

@@ -1,0 +1,260 @@
+"""Task space: which motions of tasks exist, their inertia, and what leaves them alone.
+
+    Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*      U an orthonormal basis of the motions that exist
+    J̄ = 𝓜⁻¹ J_t* Λ                       the dynamically consistent inverse
+    N = I - J̄ J_t                         velocities that do not move the tasks
+    N* = I - J_t* J̄*                      torques that do not accelerate them
+
+Where a direction is lost, or nearly lost and `tolerance` says so, it is no part of the task: the
+mechanism is redundant there, and N is larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.closed.velocity_space import states
+from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.dynamics.motion_space import motion_space
+from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.task.kernels import task_kernel
+from linkwise.task.task import Task, Tasks
+from linkwise.task.twin import Twin, twin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskSpace:
+    """The motions of tasks that exist in a state, their inertia and their null space.
+
+    For a batch every array has the batch in front, and `space[i]` is one state of it.
+
+    Attributes:
+        tasks: The tasks, whose rows are stacked, m of them.
+        names: A name for each row.
+        jacobian: J_t (m, nv).
+        inverse: J_t 𝓜⁻¹ J_t* (m, m): acceleration at rest per force.
+        inertia: Λ (m, m), zero for what is not a motion; with damping it is smaller.
+        consistent_inverse: J̄ (nv, m).
+        rank: How many independent motions there are; an array for a batch.
+        basis: Orthonormal columns (m, m): the first `rank` are `directions`, the others `lost`.
+        singular_values: Of J_t with turning measured at `length` (m,), the largest first.
+        condition: Largest inertia over smallest, of the motions that exist.
+        length: The length at which turning is compared with moving [m].
+        damping: What was asked for, as a part of the easiest motion; 0 for none.
+        weakened: The largest part of a wanted acceleration that damping takes away: 0 for none.
+    """
+
+    tasks: tuple[Task, ...]
+    names: tuple[str, ...]
+    jacobian: Array
+    inverse: Array
+    inertia: Array
+    consistent_inverse: Array
+    rank: int | NDArray[np.int64]
+    basis: Array
+    singular_values: Array
+    condition: float | Array
+    length: float
+    damping: float
+    weakened: float | Array
+
+    @property
+    def directions(self) -> Array:
+        """Motions that exist (m, rank), as orthonormal combinations of the rows."""
+        return self._one().basis[:, : int(self.rank)]
+
+    @property
+    def lost(self) -> Array:
+        """What is missing (m, m - rank): no motion has a component along it."""
+        return self._one().basis[:, int(self.rank) :]
+
+    @property
+    def null_space(self) -> Array:
+        """N = I - J̄ J_t (nv, nv): what is left of velocities when the tasks' part is taken out."""
+        n = self.jacobian.shape[-1]
+        return np.eye(n) - self.consistent_inverse @ self.jacobian
+
+    def null_torque(self, tau: ArrayLike) -> Array:
+        """N* τ: the part of joint forces that does not accelerate the tasks.
+
+        Args:
+            tau: Joint forces (nv,) or (batch, nv) [N or N m].
+        """
+        tau = floats(tau, "tau")
+        n = self.jacobian.shape[-1]
+        if tau.shape[-1:] != (n,):
+            raise ShapeError(f"tau has shape {tau.shape}; it must be ({n},) or (batch, {n}).")
+        force = np.swapaxes(self.consistent_inverse, -1, -2) @ tau[..., None]
+        return tau - (np.swapaxes(self.jacobian, -1, -2) @ force)[..., 0]
+
+    def __len__(self) -> int:
+        if self.inertia.ndim == 2:
+            raise ShapeError("this is the task space of one state; it has no length.")
+        return len(self.inertia)
+
+    def __getitem__(self, i: int) -> TaskSpace:
+        """One state of a batch."""
+        if self.inertia.ndim == 2:
+            raise ShapeError("this is the task space of one state; there is none to choose.")
+        return replace(
+            self,
+            jacobian=self.jacobian[i],
+            inverse=self.inverse[i],
+            inertia=self.inertia[i],
+            consistent_inverse=self.consistent_inverse[i],
+            rank=int(np.asarray(self.rank)[i]),
+            basis=self.basis[i],
+            singular_values=self.singular_values[i],
+            condition=float(np.asarray(self.condition)[i]),
+            weakened=float(np.asarray(self.weakened)[i]),
+        )
+
+    def __str__(self) -> str:
+        what = " and ".join(task.name for task in self.tasks)
+        if self.inertia.ndim == 3:
+            return f"task space of {what}, {len(self)} states"
+        size = len(self.inertia)
+        told = [f"task space of {what}: rank {self.rank} of {size}, condition {self.condition:.3g}"]
+        if self.damping:
+            told.append(
+                f"damping {self.damping:g} takes away up to {100.0 * float(self.weakened):.2g} % "
+                "of what is asked for"
+            )
+        told += [f"lost: {self._worded(column)}" for column in self.lost.T]
+        return "; ".join(told)
+
+    def _worded(self, column: Array) -> str:
+        """A combination of rows by their names."""
+        largest = float(np.abs(column).max())
+        parts = [
+            f"{x:+.2g} {name}"
+            for x, name in zip(column, self.names, strict=True)
+            if abs(x) > 1e-3 * largest
+        ]
+        return " ".join(parts)
+
+    def _one(self) -> TaskSpace:
+        if self.inertia.ndim == 3:
+            raise ShapeError(
+                f"this is the task space of {len(self)} states, with ranks of their own; choose "
+                "one of them first: space[0]."
+            )
+        return self
+
+
+def task_space(
+    mech: Mechanism,
+    q: ArrayLike,
+    tasks: Tasks,
+    *,
+    tolerance: float = TOLERANCE,
+    length: float | None = None,
+    damping: float | None = None,
+) -> TaskSpace:
+    """Inertia Λ, dynamically consistent inverse J̄ and null space of tasks, and what is lost.
+
+    Expression:
+        Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*,  J̄ = 𝓜⁻¹ J_t* Λ,  N = I - J̄ J_t
+    with 𝓜 + N for 𝓜 where the mechanism has armature.
+
+    Derived form:
+        X = H ψ B Q*, J_t 𝓜⁻¹ J_t* = X* D⁻¹ X, 𝓜⁻¹ J_t* = (I - H ψ K)* D⁻¹ X: sweeps; then a
+        decomposition of m columns.
+    Source: 003 (17), (22), (27).
+
+    It exists always. Damping makes the answer smooth across a singularity, at the price of an error
+    that is told: with S the scale of the rows and σ the largest eigenvalue of S J_t 𝓜⁻¹ J_t* S,
+    Λ = S (S J_t 𝓜⁻¹ J_t* S + damping² σ)⁻¹ S on the motions that exist.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        tasks: A task or several, whose rows are stacked.
+        tolerance: Singular values of J_t below this fraction of the largest are called zero. A
+            larger one treats the neighbourhood of a singularity like the singularity itself.
+        length: Where turning is compared with moving [m]; by default the reach at the nodes.
+        damping: None or 0 for none.
+
+    Raises:
+        ModelError: The length or the tolerance is not a positive number, the damping negative.
+        UnknownNameError: A node or hinge that the mechanism does not have.
+        SingularHingeError: Nothing resists the hinge of some body, which is named; in a batch its
+            row is NaN and its rank 0, and a warning tells.
+    """
+    found = twin(mech, tasks)
+    single, rows, _ = states(mech, q)
+    length, damping = checked_options(found, tolerance, length, damping)
+    inverse = task_kernel(found, "task_inertia_inverse")(rows[0] if single else rows)
+    inverse = found.sorted(inverse.reshape(-1, found.size, found.size), -1, -2)
+    fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
+    J = np.full((len(rows), found.size, mech.nv), np.nan)
+    response = np.full((len(rows), mech.nv, found.size), np.nan)
+    J[fine] = found.sorted(task_kernel(found, "task_jacobian")(rows[fine]), -2)
+    response[fine] = found.sorted(task_kernel(found, "task_response")(rows[fine]), -1)
+    A = _whitened(mech, found, rows[fine])
+    scale = found.scale(length)
+    motions = motion_space(J[fine], A, scale, tolerance).spread(fine)
+    inertia, weakened = motions.inertia, np.zeros(len(rows))
+    if damping:
+        inertia, weakened = _damped(inverse, motions.basis, motions.rank, scale, damping)
+    whole = TaskSpace(
+        found.tasks,
+        found.names,
+        J,
+        inverse,
+        inertia,
+        response @ inertia,
+        motions.rank,
+        motions.basis,
+        motions.singular_values,
+        motions.condition,
+        length,
+        damping,
+        weakened,
+    )
+    return whole[0] if single else whole
+
+
+def checked_options(
+    found: Twin, tolerance: float, length: float | None, damping: float | None
+) -> tuple[float, float]:
+    """Length and damping, the defaults filled in."""
+    length = found.length() if length is None else length
+    damping = 0.0 if damping is None else damping
+    for name, value in (("length", length), ("tolerance", tolerance)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    if not (np.isfinite(damping) and damping >= 0.0):
+        raise ModelError(f"damping is {damping!r}; it must be a number, 0 or positive.")
+    return float(length), float(damping)
+
+
+def _whitened(mech: Mechanism, found: Twin, q: Array) -> Array:
+    """A (batch, m, nv) with A A* = J_t 𝓜⁻¹ J_t*: D^(-½) X, transposed."""
+    columns = np.swapaxes(found.sorted(task_kernel(found, "task_columns")(q), -1), -1, -2)
+    return hinge_root(mech, q).inverse().for_rows().times(columns)
+
+
+def _damped(
+    inverse: Array, basis: Array, rank: NDArray[np.int64], scale: Array, damping: float
+) -> tuple[Array, Array]:
+    """Λ with damping, and how much of a wanted acceleration is lost at most."""
+    inertia, weakened = np.zeros(inverse.shape), np.zeros(len(inverse))
+    for i, r in enumerate(rank):
+        if not r or not np.isfinite(inverse[i]).all():
+            inertia[i] = np.nan if not np.isfinite(inverse[i]).all() else 0.0
+            continue
+        exist = np.linalg.qr(scale[:, None] * basis[i, :, :r])[0]
+        inside = exist.T @ (scale[:, None] * inverse[i] * scale) @ exist
+        values, vectors = np.linalg.eigh(inside)
+        floor = damping**2 * values[-1]
+        turned = scale[:, None] * (exist @ vectors)
+        inertia[i] = (turned / (values + floor)) @ turned.T
+        weakened[i] = floor / (max(values[0], 0.0) + floor)
+    return inertia, weakened
