@@ -206,6 +206,19 @@ if TYPE_CHECKING:
         task_torque,
         task_velocity,
     )
+    from linkwise.task.inertial import (
+        InertialMap,
+        InertialProperties,
+        InertialShape,
+        belted_ellipsoid,
+        directional_inertia,
+        effective_mass,
+        effective_rotational_inertia,
+        gyration_ellipsoid,
+        inertia_ellipsoid,
+        inertial_map,
+        inertial_properties,
+    )
 
 __version__ = "0.1.0"
 
@@ -240,6 +253,9 @@ __all__ = [
     "Hinge",
     "HybridMotion",
     "IndependentCoordinates",
+    "InertialMap",
+    "InertialProperties",
+    "InertialShape",
     "InnovationsFactors",
     "InternalForces",
     "LinkwiseError",
@@ -280,6 +296,7 @@ __all__ = [
     "algebra",
     "articulated_inertias",
     "assemble",
+    "belted_ellipsoid",
     "bias_force",
     "body_accelerations",
     "body_velocities",
@@ -315,9 +332,12 @@ __all__ = [
     "diagonal_coriolis",
     "diagonal_dynamics",
     "diagonal_velocity",
+    "directional_inertia",
     "dynamics",
     "effective_inertia",
     "effective_inertia_inverse",
+    "effective_mass",
+    "effective_rotational_inertia",
     "effective_space",
     "embed",
     "energy",
@@ -337,6 +357,7 @@ __all__ = [
     "grasp_watch",
     "gravity_compensation",
     "gravity_force",
+    "gyration_ellipsoid",
     "hinge_forces",
     "hinge_velocities",
     "holding_forces",
@@ -345,6 +366,9 @@ __all__ = [
     "independent_coordinates",
     "independent_force",
     "independent_velocity",
+    "inertia_ellipsoid",
+    "inertial_map",
+    "inertial_properties",
     "innovations",
     "innovations_factors",
     "internal_forces",
@@ -469,6 +493,12 @@ _LAZY_FUNCTIONS = {
         ),
     ),
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
+    "linkwise.task.inertial": (
+        *("InertialMap", "InertialProperties", "InertialShape"),
+        *("belted_ellipsoid", "gyration_ellipsoid", "inertia_ellipsoid"),
+        *("directional_inertia", "effective_mass", "effective_rotational_inertia"),
+        *("inertial_map", "inertial_properties"),
+    ),
     "linkwise.dynamics": (
         "mass_matrix_inverse_block",
         *(
