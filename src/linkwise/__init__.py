@@ -219,12 +219,24 @@ if TYPE_CHECKING:
         inertial_map,
         inertial_properties,
     )
+    from linkwise.task.multi_effector import (
+        AugmentedArm,
+        AugmentedObject,
+        AugmentedPart,
+        LoadEffect,
+        augmented_object,
+        load_effect,
+        load_inertia,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",
     "Assembly",
+    "AugmentedArm",
+    "AugmentedObject",
+    "AugmentedPart",
     "Body",
     "Builder",
     "ClosureError",
@@ -260,6 +272,7 @@ __all__ = [
     "InternalForces",
     "LinkwiseError",
     "LoadDistribution",
+    "LoadEffect",
     "LoadReport",
     "Locked",
     "Loop",
@@ -296,6 +309,7 @@ __all__ = [
     "algebra",
     "articulated_inertias",
     "assemble",
+    "augmented_object",
     "belted_ellipsoid",
     "bias_force",
     "body_accelerations",
@@ -382,6 +396,8 @@ __all__ = [
     "ledger",
     "load",
     "load_distribution",
+    "load_effect",
+    "load_inertia",
     "log_det_mass_matrix",
     "loop_coordinates",
     "loop_drive_forces",
@@ -536,6 +552,15 @@ _LAZY_FUNCTIONS = {
         *("scatter", "gather", "jacobian_gram", "jacobian_dot", "jacobian_dot_v"),
         *("equivalent_force", "compensating_force", "with_hinge_frames"),
         *("Renumbering", "renumbering"),
+    ),
+    "linkwise.task.multi_effector": (
+        "AugmentedArm",
+        "AugmentedObject",
+        "AugmentedPart",
+        "LoadEffect",
+        "augmented_object",
+        "load_effect",
+        "load_inertia",
     ),
 }
 
