@@ -1,0 +1,325 @@
+"""Unified control of motion and force of a node (003 section 2.2).
+
+With the contact force F_contact that the mechanism exerts, its node moves by
+
+    Λ ẍ + μ + p + F_contact = F₀                                    (10)
+
+and the control structure is
+
+    F₀ = F_motion + F_active                                        (11)
+    F_motion = Λ Ω F*_motion + μ + p                                (12)
+    F_active = Λ Ω̄ F*_active + F_sensor                             (13)
+    τ = J* F₀ + N* Γ₀                                               (14), and (27) for redundancy
+
+so that with a right model and right sensing two systems are left that know nothing of each other:
+
+    Ω ẍ = Ω F*_motion,          Ω̄ ẍ = Ω̄ F*_active                   (15), (16)
+
+each a unit mass. The servos put on them are
+
+    F*_motion = ẍ_d + K_v (ẋ_d - ẋ) + K_p e
+    F*_active = k_f (f_d - f) + k_i ∫ (f_d - f) dt - k_v ẋ          `ForceServo`
+
+F_sensor = J̄* J₆* f takes all six components that were sensed to the task, so that a moment at the
+node disturbs no task of position either; for the pose it is f itself.
+
+On a curved surface that the selection follows, the normal turns while the node slides. The
+acceleration that keeps the distance, - n (ṅ · ẋ), is added to F*_active.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross, six
+from linkwise.task.control.gain import checked_gain, times
+from linkwise.task.control.posture import Posture
+from linkwise.task.dynamics import TaskDynamics, task_dynamics
+from linkwise.task.force.force_servo import ForceServo
+from linkwise.task.force.selection import Selection, check_task, task_axes
+from linkwise.task.force.surface import CompliantSurface
+from linkwise.task.force.transition import (
+    ContactPhase,
+    ContactTransition,
+    PhaseName,
+    check_phase,
+)
+from linkwise.task.measure import task_error, task_jacobian, task_velocity
+from linkwise.task.task import Task
+
+Target: TypeAlias = Pose | ArrayLike
+"""Where the node should be, as `task_position` tells it: a pose, or a point (3,)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionForceCommand:
+    """What a controller asks for in one state, or in each of a batch.
+
+    Attributes:
+        tau: Joint forces (..., nv) [N or N m].
+        motion: F_motion (..., m), in the rows of the task [N m, N].
+        active: F_active (..., m).
+        acceleration: Ω F*_motion + Ω̄ F*_active (..., m): what ẍ will be if the model is right.
+        motion_error: Ω e (..., m): what is missing of the path [rad, m].
+        force_error: Ω̄ (f_d - f) (..., m): what is missing of the force [N m, N].
+        integral: ∫ of the force error so far (..., m), as it was given.
+        Omega: Ω (..., m, m).
+    """
+
+    tau: Array
+    motion: Array
+    active: Array
+    acceleration: Array
+    motion_error: Array
+    force_error: Array
+    integral: Array
+    Omega: Array
+
+    @property
+    def force(self) -> Array:
+        """F₀ (..., m)."""
+        return self.motion + self.active
+
+    def integral_after(self, step: float) -> Array:
+        """The integral to give to the next call, one step [s] later."""
+        return self.integral + step * self.force_error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionForceController:
+    """Motion along some directions of a node, force along the others: state in, torque out.
+
+    It has no memory. The integral of the force error goes in and comes out with each call, and so
+    does the phase of a contact (`ContactTransition.after`).
+
+        controller = lw.MotionForceController(
+            mech, lw.Task.pose("flange"), lw.Selection.along_normal(wall),
+            kp=100.0, kv=20.0, servo=lw.ForceServo.for_surface(wall, 20.0))
+        command = controller.command(q, v, target=pose, force=15.0, contact=sensed)
+        command.tau
+
+    Expression:
+        τ = J* (Λ (Ω F*_motion + Ω̄ F*_active) + μ + p + F_sensor) + N* Γ₀
+    Source: 003, equations (10) to (16) and (27).
+
+    Attributes:
+        mech: The mechanism as the controller knows it.
+        task: The pose or position of a node, in basic coordinates.
+        selection: Which directions are motion and which are force.
+        kp: Stiffness of the motion [1/s²]: a number, one for each row, or a symmetric matrix.
+        kv: Damping of the motion [1/s]; 2 √kp is critical.
+        servo: Gains of the force.
+        posture: What a redundant mechanism does besides.
+        transition: How a contact begins; needed for the phases "approach" and "impact".
+    """
+
+    mech: Mechanism
+    task: Task
+    selection: Selection
+    kp: ArrayLike
+    kv: ArrayLike
+    servo: ForceServo
+    posture: Posture | None = None
+    transition: ContactTransition | None = None
+
+    def __post_init__(self) -> None:
+        put: Any = object.__setattr__
+        check_task(self.mech, self.task)
+        for name, kind in (
+            ("selection", Selection),
+            ("servo", ForceServo),
+            ("posture", Posture),
+            ("transition", ContactTransition),
+        ):
+            given, optional = getattr(self, name), name in ("posture", "transition")
+            if not isinstance(given, kind) and not (optional and given is None):
+                raise ModelError(
+                    f"{name} is {given!r}; it must be a lw.{kind.__name__}{' or None' * optional}."
+                )
+        m, who = len(self.task.rows), f"of task {self.task.name!r}"
+        put(self, "kp", checked_gain(self.kp, f"kp {who}", m))
+        put(self, "kv", checked_gain(self.kv, f"kv {who}", m))
+        # Rows that do not fit, and frames of nodes that are not there, are told now.
+        self.selection.matrices(self.mech, self.mech.neutral(), self.task)
+
+    @property
+    def size(self) -> int:
+        """Number of rows m of the task."""
+        return len(self.task.rows)
+
+    def command(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        *,
+        target: Target,
+        velocity: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        force: ArrayLike = 0.0,
+        contact: ArrayLike | None = None,
+        integral: ArrayLike | None = None,
+        phase: PhaseName | ContactPhase = "contact",
+    ) -> MotionForceCommand:
+        """Joint forces for one state or a batch, and what they are made of.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+            target: Where the node should be, as `task_position` tells it.
+            velocity: ẋ_d (m,), in the rows of the task; zero by default.
+            acceleration: ẍ_d (m,); zero by default.
+            force: f_d (m,): (moment, force) that the mechanism should exert, in the rows of the
+                task [N m, N]. A number presses against the one axis of force control, that is along
+                minus the normal [N].
+            contact: What was sensed: (moment, force) (6,) that acts on the node, at its origin and
+                in the task's axes; or (3,), the force alone. None where nothing touches. For a task
+                relative to a moving node it is what acts between the two.
+            integral: ∫ (f_d - f) dt so far (m,) [N m s, N s]; zero by default.
+            phase: The phase of the contact.
+        """
+        q, v = self.mech.check_q(q), self.mech.check_v(v)
+        dynamics = task_dynamics(self.mech, q, v, self.task)
+        Omega, Omega_bar = self.selection.matrices(self.mech, q, self.task)
+        moving = task_velocity(self.mech, q, v, self.task)
+        missing = task_error(self.mech, q, self.task, target)
+        slower = self._rows(velocity, "velocity") - moving
+        F_motion_star = (
+            self._rows(acceleration, "acceleration")
+            + times(np.asarray(self.kv), slower)
+            + times(np.asarray(self.kp), missing)
+        )
+        sensed = self._six(contact)
+        wanted = self._wanted(force, q)
+        error = _apply(Omega_bar, wanted + sensed @ self.task.matrix.T)  # f_d - f, f = - sensed
+        total = self._rows(integral, "integral")
+        F_active_star = self._active(phase, error, total, moving, q, v)
+        along, across = _apply(Omega, F_motion_star), _apply(Omega_bar, F_active_star)
+        motion = dynamics.force(along)
+        active = _apply(dynamics.space.inertia, across) + self._sensor(dynamics, q, sensed)
+        tau = _apply(np.swapaxes(dynamics.space.jacobian, -1, -2), motion + active)
+        if self.posture is not None:
+            tau = tau + dynamics.space.null_torque(self.posture.torque(self.mech, q, v))
+        lost = _apply(Omega, missing)
+        return MotionForceCommand(tau, motion, active, along + across, lost, error, total, Omega)
+
+    def torque(self, q: ArrayLike, v: ArrayLike, **asked: Any) -> Array:
+        """The joint forces of `command` alone."""
+        return self.command(q, v, **asked).tau
+
+    def sense(self, q: ArrayLike, v: ArrayLike, surface: CompliantSurface) -> Array:
+        """What a perfect sensor at the node tells of a surface: (..., 6), in the task's axes."""
+        force = surface.force(self.mech, q, v, self.task.node, frame="world")
+        back = np.swapaxes(task_axes(self.mech, q, self.task), -1, -2)
+        return six(_apply(back, force[..., :3]), _apply(back, force[..., 3:]))
+
+    # -------------------------------------------------------------------------------------- pieces
+
+    def _active(
+        self,
+        phase: PhaseName | ContactPhase,
+        error: Array,
+        integral: Array,
+        moving: Array,
+        q: Array,
+        v: Array,
+    ) -> Array:
+        """F*_active by the phase."""
+        name = phase.name if isinstance(phase, ContactPhase) else phase
+        check_phase(name)
+        found = self._following(q, v)
+        if name == "contact":
+            servo = self.servo
+            return found + servo.kf * error + servo.ki * integral - servo.kv * moving
+        if self.transition is None:
+            raise ModelError(
+                f"phase is {name!r}, but the controller has no transition; give it one, "
+                "transition=lw.ContactTransition(approach_speed=..., impact_damping=...)."
+            )
+        if name == "impact":
+            return found - self.transition.impact_damping * moving
+        ahead = self.transition.approach_speed * -self._normal(q)
+        return found + self.servo.kv * (ahead - moving)
+
+    def _normal(self, q: Array) -> Array:
+        """The one axis of force control, in the rows of the task (..., m)."""
+        return self.selection.normal(self.mech, q, self.task)
+
+    def _following(self, q: Array, v: Array) -> Array:
+        """- n (ṅ · ẋ) of a surface that the selection follows (..., m).
+
+        It makes d/dt (n · ẋ) what the servo asks for. n are components in the task's axes: they
+        change on a curved surface, and in the node's axes while the node turns.
+        """
+        surface = self.selection.frame
+        turning = self.task.axes == "node"
+        if not isinstance(surface, CompliantSurface) or self.selection.motion[5]:
+            return np.zeros(self.size)  # z of a surface's axes is its normal
+        if surface.shape == "plane" and not turning:
+            return np.zeros(self.size)
+        point = forward_kinematics(self.mech, q, self.task.node).p
+        V = node_velocity(self.mech, q, v, self.task.node, frame="world")
+        rate = surface.following(point, V[..., 3:])
+        if turning:
+            rate = rate + (V[..., 3:] * cross(V[..., :3], surface.normal_at(point))).sum(axis=-1)
+        return rate[..., None] * self.selection.axis(self.mech, q, self.task, 2)
+
+    def _sensor(self, dynamics: TaskDynamics, q: Array, sensed: Array) -> Array:
+        """F_sensor = - J̄* J₆* (what acts on the node) (..., m)."""
+        if not sensed.any():
+            return np.zeros(self.size)
+        if self.size == 6:
+            return -sensed @ self.task.matrix.T
+        task = self.task
+        whole = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
+        pushed = _apply(np.swapaxes(task_jacobian(self.mech, q, whole), -1, -2), sensed)
+        return -_apply(np.swapaxes(dynamics.space.consistent_inverse, -1, -2), pushed)
+
+    def _wanted(self, force: ArrayLike, q: Array) -> Array:
+        """f_d (..., m)."""
+        found = floats(force, "force")
+        if found.ndim == 0:
+            return np.zeros(self.size) if found == 0.0 else -found * self._normal(q)
+        return self._rows(found, "force")
+
+    def _rows(self, given: ArrayLike | None, what: str) -> Array:
+        """Something over the rows of the task, zero by default."""
+        if given is None:
+            return np.zeros(self.size)
+        found = floats(given, what)
+        if found.shape[-1:] != (self.size,):
+            raise ShapeError(
+                f"{what} has shape {found.shape}; task {self.task.name!r} has {self.size} rows."
+            )
+        return _finite(found, what)
+
+    def _six(self, contact: ArrayLike | None) -> Array:
+        """(moment, force) that acts on the node (..., 6)."""
+        if contact is None:
+            return np.zeros(6)
+        found = floats(contact, "contact")
+        if found.shape[-1:] == (3,):
+            found = np.concatenate([np.zeros_like(found), found], axis=-1)
+        if found.shape[-1:] != (6,):
+            raise ShapeError(
+                f"contact has shape {found.shape}; it is (moment, force) (6,) or a force (3,)."
+            )
+        return _finite(found, "contact")
+
+
+def _finite(found: Array, what: str) -> Array:
+    if not np.isfinite(found).all():
+        raise ModelError(f"{what} is not finite: {found.tolist()}.")
+    return found
+
+
+def _apply(matrix: Array, x: Array) -> Array:
+    """A matrix (..., m, n) times vectors (..., n)."""
+    return (matrix @ x[..., None])[..., 0]
