@@ -5,7 +5,7 @@ What a step needs is imported where it is taken: a kernel that is on disk needs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
     from linkwise.codegen.cuda.kernel import CudaKernel
     from linkwise.codegen.numpy_kernel import NumpyKernel
+    from linkwise.codegen.several import Several
     from linkwise.sweeps.chosen import Names
     from linkwise.sweeps.program import Program
 
@@ -204,8 +205,36 @@ def compile(
 ) -> CudaKernel | CSource | NumpyKernel: ...
 
 
+@overload
 def compile(
-    expr: Expr,
+    expr: Mapping[str, Expr],
+    mech: Mechanism | Embedded,
+    *,
+    nodes: Sequence[str] = (),
+    target: Literal["cpu", "cuda", "numpy"] = "cpu",
+    parameters: Sequence[str] = (),
+    dtype: Any = np.float64,
+    derive: bool = True,
+    cache: bool = True,
+) -> Several: ...
+
+
+@overload
+def compile(
+    expr: Mapping[str, Expr],
+    mech: Mechanism | Embedded,
+    *,
+    nodes: Sequence[str] = (),
+    target: Literal["c"],
+    parameters: Sequence[str] = (),
+    dtype: Any = np.float64,
+    derive: bool = True,
+    cache: bool = True,
+) -> CSource: ...
+
+
+def compile(
+    expr: Expr | Mapping[str, Expr],
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
@@ -218,11 +247,12 @@ def compile(
     rolled: bool | None = None,
     derive: bool = True,
     cache: bool = True,
-) -> Kernel | CudaKernel | CSource | NumpyKernel:
+) -> Kernel | CudaKernel | CSource | NumpyKernel | Several:
     """An expression on one mechanism, compiled.
 
     Args:
-        expr: The expression.
+        expr: The expression. A dictionary of several makes one kernel that gives them all, by
+            name: what they share is computed once.
         mech: The mechanism, or one whose loops and couplings are built in (`lw.embed`); its
             numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
@@ -254,36 +284,44 @@ def compile(
     found = _derived if derive else _as_written
     part = choice(rows, columns, blocks)
     options = (_itemsize(dtype), found, rolled, part)
-    expr = _expression(expr)
+    names = tuple(expr) if isinstance(expr, Mapping) else ()
+    wanted = [_expression(x) for x in (expr.values() if isinstance(expr, Mapping) else [expr])]
+    if not wanted:
+        raise ExpressionError("lw.compile was given no expression; name at least one.")
     if isinstance(mech, Embedded):
         from linkwise.sweeps.embedded_expression import with_rotors
 
-        expr = with_rotors(expr, mech)
+        wanted = [with_rotors(x, mech) for x in wanted]
         if target in ("c", "cuda"):
             raise ExpressionError(
                 f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
                 "in; for aggregate bodies there are 'cpu' and 'numpy'."
             )
-    recipe = Recipe(expr, cast("Any", mech), nodes, parameters, *options)
+    recipe = Recipe(wanted[0], cast("Any", mech), nodes, parameters, *options, wanted[1:])
     match target:
         case "cpu":
             from linkwise.codegen.cpu.kernel import Kernel
 
-            return Kernel(recipe.mech, *recipe.machine(keep=cache), recipe)
+            found = Kernel(recipe.mech, *recipe.machine(keep=cache), recipe)
         case "cuda":
             from linkwise.codegen.cuda.kernel import CudaKernel
 
-            return CudaKernel(recipe)
+            found = CudaKernel(recipe)
         case "c":
             from linkwise.codegen.c.source import CSource
 
-            return CSource(recipe)
+            return CSource(recipe, results=names)
         case "numpy":
             from linkwise.codegen.numpy_kernel import NumpyKernel
 
-            return NumpyKernel(recipe)
+            found = NumpyKernel(recipe)
         case _:
             raise unknown_name("target", target, TARGETS, owner="lw.compile")
+    if not names:
+        return found
+    from linkwise.codegen.several import Several
+
+    return Several(found, names)
 
 
 _derived = derive  # in `compile` its name is that of an option

@@ -37,11 +37,13 @@ class Signature:
         inputs: For each input array its name and length, in order.
         shape: Shape of the result for one state.
         ops: Scalar operations for one state, by kind.
+        parts: Of several results that stand one after another, the shape of each.
     """
 
     inputs: tuple[tuple[str, int], ...]
     shape: tuple[int, ...]
     ops: Counter[str]
+    parts: tuple[tuple[int, ...], ...] = ()
 
 
 class Recipe:
@@ -55,6 +57,7 @@ class Recipe:
         itemsize: Bytes of a number.
         wish: Whether it shall have loops over bodies; None leaves it to its size.
         chosen: The part of the result that is wanted.
+        more: Other expressions that come out of the same kernel, behind the first.
         kept: Whether its machine code may be on disk.
     """
 
@@ -68,6 +71,7 @@ class Recipe:
         derive: Callable[[Expr], Derivation],
         wish: bool | None = None,
         chosen: Chosen = WHOLE,
+        more: Sequence[Expr] = (),
     ) -> None:
         self.expr, self.mech, self.itemsize, self.wish = expr, mech, itemsize, wish
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
@@ -78,14 +82,19 @@ class Recipe:
                 f"rolled=True was given for {mech.name!r} with its loops and couplings built in: "
                 "aggregate bodies differ in size, and there is straight code only."
             )
-        self._derive = derive
+        self._derive, self.more = derive, tuple(more)
+        if self.more and (wish or not chosen.whole or chosen.blocks):
+            raise ExpressionError(
+                "rolled=True, rows, columns or blocks were given for several expressions; together "
+                "they are had whole and as straight code."
+            )
         self.kept = True
 
     @property
     def order(self) -> tuple[Any, ...]:
         """What was asked for: all that another process needs to make the same kernel."""
         named, derive = self.parameters, self._derive
-        options = (self.itemsize, derive, self.wish, self.chosen)
+        options = (self.itemsize, derive, self.wish, self.chosen, self.more)
         return self.expr, self.mech, self.nodes, named, *options
 
     @cached_property
@@ -98,7 +107,8 @@ class Recipe:
         """Its sweeps."""
         from linkwise.sweeps.lower import lower
 
-        return lower(self.derivation.result, self.chosen)
+        rest = [self._derive(expr).result for expr in self.more]
+        return lower(self.derivation.result, self.chosen, rest)
 
     @cached_property
     def traced(self) -> Traced:
@@ -112,7 +122,7 @@ class Recipe:
         """Whether it has loops over bodies instead of straight code."""
         from linkwise.codegen.rolled.roll import worth_rolling
 
-        if isinstance(self.mech, Embedded):
+        if isinstance(self.mech, Embedded) or self.more:
             return False  # aggregates differ in size: straight code only
         return worth_rolling(self.program, self.mech) if self.wish is None else self.wish
 
@@ -129,7 +139,8 @@ class Recipe:
         if self.is_rolled:
             return Signature(self.rolled.inputs, self.rolled.shape, self.rolled.ops)
         traced = self.traced
-        return Signature(traced.inputs, traced.shape, traced.graph.count(traced.wanted))
+        ops = traced.graph.count(traced.wanted)
+        return Signature(traced.inputs, traced.shape, ops, traced.parts)
 
     @cached_property
     def unit(self) -> Unit:
@@ -164,7 +175,9 @@ class Recipe:
                 tuple((name, size) for name, size in facts["inputs"]),
                 tuple(facts["shape"]),
                 Counter(facts["ops"]),
+                tuple(tuple(shape) for shape in facts["parts"]),
             )
+            self.__dict__["signature"] = signature
             return signature, load(code, **facts["machine"], tables=tables)
         unit, signature = self.unit, self.signature
         code = object_code(unit)
@@ -174,6 +187,7 @@ class Recipe:
                 "inputs": signature.inputs,
                 "shape": signature.shape,
                 "ops": signature.ops,
+                "parts": signature.parts,
                 "machine": machine,
                 "tables": [(name, x.dtype.str, x.shape) for name, x in unit.tables],
             }
@@ -194,6 +208,7 @@ class Recipe:
                 self.itemsize,
                 self.wish,
                 self.chosen,
+                self.more,
                 self._derive.__name__,
                 package(),
                 versions(),

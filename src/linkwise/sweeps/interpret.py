@@ -81,7 +81,7 @@ class Run:
             self._load(leaf)
 
     def result(self) -> Array:
-        """Run all passes, then put the blocks of the result together."""
+        """Run all passes, then put the blocks of the result together; several one after another."""
         for step in self.program.passes:
             bodies = range(self.mech.n_bodies)
             order = bodies if step.direction == "base_to_tip" else reversed(bodies)
@@ -97,8 +97,14 @@ class Run:
             for k in order:
                 for statement in each:
                     self._execute(statement, k)
-        result, chosen = self.program.result, self.program.chosen
-        blocks = self.blocks_of(result)
+        if not self.program.more:
+            return self._put_together(self.program.expr, self.program.result)
+        wanted = [(self.program.expr, self.program.result), *self.program.more]
+        return np.concatenate([self._put_together(*x).ravel() for x in wanted])
+
+    def _put_together(self, expr: Expr, result: Quantity) -> Array:
+        """The blocks of a result as one array."""
+        chosen, blocks = self.program.chosen, self.blocks_of(result)
         if result.block:
             return self._side_by_side(blocks)
         columns = 1 if result.columns is ONE else self.width(result.columns)

@@ -43,16 +43,19 @@ STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
 
 
-def lower(expr: Expr, chosen: Chosen = WHOLE) -> Program:
+def lower(expr: Expr, chosen: Chosen = WHOLE, more: Sequence[Expr] = ()) -> Program:
     """The program of an expression: any well-typed one, applied to its vectors from the right.
 
     Args:
         expr: The expression.
         chosen: The part of its value that is wanted.
+        more: Other expressions to be had from the same passes.
 
     Raises:
         LoweringError: Some inverse in it cannot be had by a recursion; says which.
     """
+    if more:
+        return _several(expr, more)
     if chosen.blocks:
         return _block_program(expr, chosen)
     programs = [_program(expr, arranged) for arranged in arrangements(expr)]
@@ -72,6 +75,17 @@ def _block_program(expr: Expr, chosen: Chosen) -> Program:
     lowering.define(leaf)
     passes = scheduled(_shared(lowering.statements))
     return Program(expr, _block_quantity(leaf), passes, tuple(lowering.inputs), chosen=chosen)
+
+
+def _several(expr: Expr, more: Sequence[Expr]) -> Program:
+    """Each in the arrangement that is best for it alone; what they share is made once."""
+    wanted = [expr, *more]
+    forms = [min(arrangements(x), key=lambda form: cost(_program(form, form))) for x in wanted]
+    lowering = _Lowering(*forms)
+    found = [lowering.result(x) for x in forms]
+    passes = scheduled(_shared(lowering.statements))
+    rest = tuple(zip(wanted[1:], found[1:], strict=True))
+    return Program(expr, found[0], passes, tuple(lowering.inputs), more=rest)
 
 
 def _program(expr: Expr, arranged: Expr, *, mirrored: bool = False) -> Program:
@@ -111,10 +125,11 @@ def _unscaled(term: Term) -> Term:
 class _Lowering:
     """The statements made so far, and what is already there."""
 
-    def __init__(self, expr: Expr) -> None:
+    def __init__(self, *wanted: Expr) -> None:
         self.statements: list[Statement] = []
         self.inputs: dict[Symbol, None] = {}
-        self.names = Names(node.name for node in nodes(expr) if isinstance(node, Symbol))
+        leaves = (node for expr in wanted for node in nodes(expr) if isinstance(node, Symbol))
+        self.names = Names(leaf.name for leaf in leaves)
         self._values: dict[Expr, Quantity] = {}
         self._defined: set[Symbol] = set()
 

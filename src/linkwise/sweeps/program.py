@@ -163,6 +163,7 @@ class Program:
         inputs: Leaves it needs: vectors, and operators of the mechanism.
         mirrored: The result is a symmetric matrix of which the passes give the upper half.
         chosen: The part of the result that is wanted.
+        more: Other expressions that come out of the same passes, and the quantities that hold them.
     """
 
     expr: Expr
@@ -171,6 +172,7 @@ class Program:
     inputs: tuple[Symbol, ...] = field(default=())
     mirrored: bool = False
     chosen: Chosen = WHOLE
+    more: tuple[tuple[Expr, Quantity], ...] = ()
 
     @property
     def statements(self) -> tuple[Statement, ...]:

@@ -17,6 +17,7 @@ LOOPS = {
 def program_text(program: Program) -> str:
     """The passes as plain text."""
     lines = [f"{program.result} = {program.expr}"]
+    lines += [f"{result} = {expr}" for expr, result in program.more]
     for step in program.passes:
         whole, each = _lines(step, whole=True), _lines(step, whole=False)
         lines += ["", *whole] if whole else []

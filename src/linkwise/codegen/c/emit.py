@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.header import Interface, code_name, header, of_kernel
 from linkwise.codegen.c.selftest import selftest
 from linkwise.codegen.c.text import check_identifier, comment
@@ -110,6 +111,7 @@ def emit_c(
     title: str = "",
     unit: str = "",
     dtype: DType = "float64",
+    results: Sequence[tuple[str, Expr]] = (),
     states: int = 4,
     seed: int = 0,
 ) -> tuple[str, str]:
@@ -132,6 +134,7 @@ def emit_c(
         title: What it computes, in words.
         unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
         dtype: "float64", or "float32" for float, sinf and cosf.
+        results: Name and expression of several results, which stand one after another.
         states: Random states of the self-test.
         seed: For them.
 
@@ -144,7 +147,7 @@ def emit_c(
             f"there is nothing to compute: on {mech.name!r}, with {mech.nv} degrees of freedom and "
             f"{len(nodes)} nodes, {derivation.start} has shape {traced.shape}."
         )
-    face = of_kernel(traced, check_identifier(name), mech, program, nodes, unit, dtype)
+    face = of_kernel(traced, check_identifier(name), mech, program, nodes, unit, dtype, results)
     body = list(_Body(traced, face).lines())
     parts = [
         comment([face.mark, "", f"{face.name}: see {face.name}.h."]),

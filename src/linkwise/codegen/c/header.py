@@ -7,13 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
 from linkwise.codegen.c.text import comment, distinct, plain_name
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.parameters import node_of
 from linkwise.codegen.scalar.trace import Traced
+from linkwise.model.closure import constraint_names
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import Rows
 from linkwise.sweeps.chosen import bodies, entries
 from linkwise.sweeps.program import Program
 
@@ -63,8 +68,13 @@ MEANING = {
     "payload": "inertia of something welded to {}, at its origin and in its axes",
     "armature": "diagonal of N",
     "locked": "1 where a freedom is held, 0 where it is free",
+    "closing": "accelerations asked of the rows",
+    "applied": "forces along the rows",
 }
 """Of inputs, by the name before a colon."""
+
+ROWS = ("closing", "applied", "lam")
+"""Inputs with an entry for each row of constraints or tasks."""
 
 INERTIA = (
     *(("mass", "kg"), ("mass c_x", "kg m"), ("mass c_y", "kg m"), ("mass c_z", "kg m")),
@@ -105,6 +115,8 @@ class Interface:
         codes: Those that it may return because of what it computes, ascending (`status.py`).
         mark: First line of the files.
         part: The part of the expression that it computes; empty for all of it.
+        constrained: Whether loops and couplings, or tasks in their place, have a part in it.
+        formulas: Of several results, each with its name.
     """
 
     name: str
@@ -117,6 +129,8 @@ class Interface:
     codes: tuple[int, ...]
     mark: str
     part: str = ""
+    constrained: bool = False
+    formulas: tuple[str, ...] = ()
 
     @property
     def type(self) -> str:
@@ -140,18 +154,35 @@ def of_kernel(
     nodes: Sequence[str],
     unit: str,
     dtype: str,
+    results: Sequence[tuple[str, Expr]] = (),
 ) -> Interface:
-    """The interface of a traced expression."""
+    """The interface of a traced expression, or of several that have names."""
     identifiers = distinct((given for given, _ in traced.inputs), taken=(name.casefold(), "out"))
     inputs = tuple(
         Entries(given, identifier, size, _labels(mech, nodes, given, size))
         for (given, size), identifier in zip(traced.inputs, identifiers, strict=True)
     )
-    rows, columns, shape = _result_labels(traced.shape, mech, program, nodes, unit)
+    if traced.parts:
+        names = [name for name, _ in results]
+        rows, columns, shape = _named_entries(names, traced.parts), (), traced.shape
+    else:
+        rows, columns, shape = _result_labels(traced.shape, mech, program, nodes, unit)
     codes = tuple(sorted({check.code for check in traced.checks}))
     mark = f"{MARK} {_version()}; do not edit."
-    part = str(program.chosen)
-    return Interface(name, dtype, inputs, rows, columns, shape, unit, codes, mark, part)
+    formulas = tuple(f"{name} = {expr}" for name, expr in results)
+    rest = (str(program.chosen), program.constrained, formulas)
+    return Interface(name, dtype, inputs, rows, columns, shape, unit, codes, mark, *rest)
+
+
+def _named_entries(
+    results: Sequence[str], shapes: Sequence[tuple[int, ...]]
+) -> tuple[tuple[str, str], ...]:
+    """Labels of results that stand one after another, like inertia[0][5]."""
+    found = list[tuple[str, str]]()
+    for name, shape in zip(results, shapes, strict=True):
+        for index in np.ndindex(*shape):
+            found.append((name + "".join(f"[{i}]" for i in index), ""))
+    return tuple(found)
 
 
 def _result_labels(
@@ -203,6 +234,8 @@ def _labels(
         return tuple((f"{body.name}, {label}", u) for body in mech.bodies for label, u in INERTIA)
     if name.startswith("payload"):
         return INERTIA
+    if name in ROWS and size == len(constraint_names(mech)):
+        return tuple((row, "") for row in constraint_names(mech))
     labels = _space_labels(mech, nodes, JOINT, INPUT_KINDS.get(name, ""))
     return labels if len(labels) == size else (("", ""),) * size
 
@@ -275,7 +308,7 @@ def _about(
     robot = plain_name(mech.name)
     yield f"{face.name}: {title or 'an expression'} of {robot} ({_counted(mech)}), one state a call"
     yield ""
-    yield f"    {derivation.start}"
+    yield from (f"    {text}" for text in face.formulas or (derivation.start,))
     yield ""
     if face.part:
         yield f"Of this: {face.part}."
@@ -288,7 +321,11 @@ def _about(
     else:
         yield "notation page of Linkwise."
     yield "Damping, friction and springs of the drives are not part of it."
-    if mech.loops or mech.couplings:
+    if face.constrained:
+        what = "tasks" if _has_tasks(mech) else "loops and couplings"
+        yield f"Q and Y are about these rows of {what}:"
+        yield from _listed([(name, "") for name in constraint_names(mech)], "row {}")
+    elif mech.loops or mech.couplings:
         yield f"Of the tree alone: loops ({len(mech.loops)}) and couplings ({len(mech.couplings)})"
         yield "of this mechanism are left open."
     yield from ("", "Inputs, finite, in SI units; spatial vectors are (angular, linear):")
@@ -316,6 +353,10 @@ def _about(
         "",
     )
     yield from str(derivation).splitlines()
+
+
+def _has_tasks(mech: Mechanism) -> bool:
+    return any(isinstance(loop.hinge, Rows) for loop in mech.loops)
 
 
 def _meaning(name: str, mech: Mechanism, nodes: Sequence[str]) -> str:

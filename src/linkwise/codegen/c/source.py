@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.emit import DType, emit_c
 from linkwise.codegen.c.header import MARK
 from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identifier
@@ -32,12 +33,14 @@ class CSource:
         name: Of the function and the files; by default the robot's, with "_kernel" behind it.
         title: What it computes, in words.
         unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
+        results: Names of several results, which stand one after another in `out`.
     """
 
     recipe: Recipe
     name: str = ""
     title: str = ""
     unit: str = ""
+    results: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         name = self.name or default_name(self.mech.name, "kernel")
@@ -69,6 +72,10 @@ class CSource:
         """The scalar graph."""
         return self.recipe.traced
 
+    @property
+    def _wanted(self) -> tuple[Expr, ...]:
+        return (self.recipe.expr, *self.recipe.more)
+
     @cached_property
     def texts(self) -> tuple[str, str]:
         """Header and source."""
@@ -82,6 +89,7 @@ class CSource:
             title=self.title,
             unit=self.unit,
             dtype=self.dtype,
+            results=list(zip(self.results, self._wanted, strict=True)) if self.results else (),
         )
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_BLOCKS
-from linkwise.algebra.expr import Identity, Symbol
+from linkwise.algebra.expr import Expr, Identity, Symbol
 from linkwise.algebra.family import Family
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.words import is_symmetric
@@ -72,6 +72,7 @@ class Traced:
         outputs: Node of each entry of the result, row by row.
         shape: Shape of the result for one state.
         checks: What has to hold for the result to mean something.
+        parts: Of several results that stand one after another, the shape of each.
     """
 
     graph: Graph
@@ -79,6 +80,7 @@ class Traced:
     outputs: list[int]
     shape: tuple[int, ...]
     checks: tuple[Check, ...] = ()
+    parts: tuple[tuple[int, ...], ...] = ()
 
     @property
     def wanted(self) -> list[int]:
@@ -132,8 +134,6 @@ def trace(
     """
     run = _of_kind(program, mech, nodes, parameters, itemsize)
     result = run.result()
-    if np.ndim(result) == 2 and program.chosen.whole and is_symmetric(program.expr):
-        mirror(result)
     flat = [
         x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
         for x in np.asarray(result, dtype=object).ravel()
@@ -141,7 +141,8 @@ def trace(
     outputs = [x.node for x in flat]
     run.check_parameters(outputs)
     checks = run.quaternion_checks(outputs) + run.needed_checks(outputs)
-    return Traced(run.graph, tuple(run.arrays), outputs, np.shape(result), tuple(checks))
+    parts = tuple(run.parts) if program.more else ()
+    return Traced(run.graph, tuple(run.arrays), outputs, np.shape(result), tuple(checks), parts)
 
 
 def _of_kind(program: Program, mech: Mechanism | Embedded, *options: Any) -> Trace:
@@ -168,6 +169,7 @@ class Trace(Run):
         self.checks: dict[int, Check] = {}
         self.parameters: dict[str, Any] = {}
         self.arrays: list[tuple[str, int]] = []
+        self.parts: list[tuple[int, ...]] = []
         self.program, self.mech = program, mech
         self.nodes = [mech.node(name) for name in nodes]
         self.node_body = [mech.body_index[node.body] for node in self.nodes]
@@ -201,6 +203,13 @@ class Trace(Run):
         for i in range(size):
             out[i] = Scalar(self.graph, self.graph.input(f"{name}[{i}]"))
         return out
+
+    def _put_together(self, expr: Expr, result: Quantity) -> Any:
+        found = super()._put_together(expr, result)
+        if np.ndim(found) == 2 and self.program.chosen.whole and is_symmetric(expr):
+            mirror(found)
+        self.parts.append(np.shape(found))
+        return found
 
     # ------------------------------------------------------------------------- parameters
 
