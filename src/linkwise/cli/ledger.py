@@ -39,7 +39,9 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("document", metavar="DOCUMENT", nargs="?", help="000, 001, 001-II, 002 or 004")
+    p.add_argument(
+        "document", metavar="DOCUMENT", nargs="?", help="000, 001, 001-II, 002, 003 or 004"
+    )
     p.add_argument("number", metavar="NUMBER", nargs="?", help="of a statement, as it is printed")
     p.add_argument("--misprints", action="store_true", help="only those, in full")
     p.set_defaults(run=execute)

@@ -42,6 +42,10 @@ DOCUMENTS = (
         "document_001.part_2",
     ),
     Document("002", "Jain: Spatial Operator Algebra, 3. Serial-Chain, Rigid-Body Kinematics"),
+    Document(
+        "003",
+        "Khatib: Inertial Properties in Robotic Manipulation: An Object-Level Framework",
+    ),
     Document("004", "Rodriguez: Random Field Estimation Approach to Robot Dynamics"),
 )
 
