@@ -54,6 +54,7 @@ class Front:
         self.shape = points.shape[:-1]
         self.points = points.reshape(-1, 3)
         self.progress, self.due = progress, time.monotonic() + PATIENCE
+        self.done = 0
         self.reached = np.zeros(len(self.points), dtype=np.bool_)
         self.tried = ~self._possible()
         self.q = np.zeros((len(self.points), mech.nq))
@@ -131,9 +132,10 @@ class Front:
         return np.tile(given, (count, *([1] * given.ndim)))
 
     def _tell(self, done: int) -> None:
+        self.done = max(self.done, done)  # points that are tried again were done once
         if self.progress is not None:
-            self.progress(done, len(self.points))
+            self.progress(self.done, len(self.points))
         elif time.monotonic() > self.due:
             self.due = time.monotonic() + PATIENCE
             if sys.stderr.isatty():
-                print(f"{done} of {len(self.points)} points", file=sys.stderr)
+                print(f"{self.done} of {len(self.points)} points", file=sys.stderr)
