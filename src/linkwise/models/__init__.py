@@ -9,6 +9,8 @@ the numbers come from and what the neutral configuration looks like. Units are S
 | `chain(n)` | serial chain in space | n |
 | `random_tree(n, seed)` | any tree, any hinge | as drawn |
 | `planar_rpp()` | macro/mini example of Khatib | 3 |
+| `macro_mini()` | heavy arm that carries a light one | 10, or 7 |
+| `planar_macro_mini()` | the same in the plane | 4 |
 | `puma560()` | PUMA 560, measured parameters | 6 |
 | `ur_arm()` | UR-type arm: three parallel axes, no spherical wrist | 6 |
 | `seven_dof_arm()` | arm with shoulder, elbow, wrist | 7 |
@@ -32,6 +34,7 @@ from linkwise.models.four_bar import four_bar
 from linkwise.models.free_flyer import free_flyer
 from linkwise.models.handover import handover
 from linkwise.models.humanoid import humanoid
+from linkwise.models.macro_mini import macro_mini, planar_macro_mini
 from linkwise.models.multi_arm import dual_arm, multi_arm
 from linkwise.models.peaucellier import peaucellier
 from linkwise.models.pendulum import pendulum
@@ -53,9 +56,11 @@ __all__ = [
     "free_flyer",
     "handover",
     "humanoid",
+    "macro_mini",
     "multi_arm",
     "peaucellier",
     "pendulum",
+    "planar_macro_mini",
     "planar_rpp",
     "puma560",
     "quadruped",
