@@ -80,10 +80,13 @@ def test_equations_15_and_16(case):
         sensed = 20.0 * rng.normal(size=6)
         wanted, accelerate, faster, integral = rng.normal(size=(4, m))
         moving = task_velocity(mech, q, v, task)
-        command = controller.command(
-            q, v, target=task_position(mech, q, task), velocity=moving + faster,
-            acceleration=accelerate, force=wanted, contact=sensed, integral=integral,
-        )  # fmt: skip
+        asked = {
+            "target": task_position(mech, q, task), "velocity": moving + faster,
+            "acceleration": accelerate, "force": wanted, "contact": sensed, "integral": integral,
+        }  # fmt: skip
+        command = controller.command(q, v, **asked)
+        quick = controller.torque(q, v, **asked)
+        assert np.allclose(quick, command.tau, rtol=0, atol=1e-11 * np.abs(quick).max())
         world = in_axes(mech, q, task, sensed)
         # What really happens: the forward dynamics with this force at the node.
         vdot = lw.forward_dynamics(
