@@ -1,0 +1,321 @@
+"""Controllers of tasks: a state and goals in, joint forces out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.closed.velocity_space import states
+from linkwise.dynamics.inverse_dynamics import bias_force
+from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.task.control.check import check_tasks
+from linkwise.task.control.gain import along, times
+from linkwise.task.control.goal import as_goals
+from linkwise.task.control.hierarchy import TOLERANCE, Directions, Hierarchy, everything
+from linkwise.task.control.joint_limits import JointLimits
+from linkwise.task.control.posture import Posture
+from linkwise.task.control.report import ControlReport, LevelReport
+from linkwise.task.control.servo import Level, Servo, as_levels
+from linkwise.task.control.singular import SingularStrategy, damped_share
+from linkwise.task.dynamics import Compensate, along_rows
+from linkwise.task.measure import task_bias, task_error, task_jacobian
+from linkwise.task.twin import Twin, twin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskController:
+    """Joint forces that drive tasks to their goals, in order of priority.
+
+    Expression, for one level:
+        τ = J* (Λ (F* - γ) + J̄* C) + N* Γ₀,        F* = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
+    with Γ₀ of the posture and the joint limits. Further levels act in the dynamically consistent
+    null space of all before them, the posture in that of all levels.
+
+    Source: 003 (12), (14), (27), (69) and section 5.3; priorities after Sentis and Khatib (2005).
+
+        hand = lw.Servo(lw.Task.pose("hand"), kp=100.0, kv=20.0)
+        controller = lw.TaskController(arm, hand, posture=lw.Posture(q_mid, kp=20.0, kv=5.0))
+        tau = controller(q, v, goal)
+
+    It holds no state of its own: the same (q, v, goals) give the same τ.
+
+    Attributes:
+        mech: The mechanism; loops and couplings are left open.
+        levels: Servos in order of priority, each level one servo or several of equal rank.
+        posture: What is done with the freedoms that all levels leave.
+        limits: Repulsion from the ends of joint ranges.
+        singular: What is done near singular configurations; None for the plain inverse, which
+            grows without bounds there and gives up exactly at them.
+        damping: None, or the damping of `lw.task_space` in place of a strategy; reports tell what
+            it takes away.
+        compensate: Whether gravity, Coriolis and centrifugal forces are taken out in all "joints",
+            or only as the "task"s see them, which lets the rest of the arm fall.
+        length: Where turning is compared with moving [m]; by default the reach at the nodes.
+        tolerance: Singular values of J below this fraction of the largest are called zero.
+
+    Raises:
+        ModelError: A task that the mechanism cannot do, or has too many rows; names that come
+            twice.
+        UnknownNameError: A node or hinge that the mechanism does not have; lists near ones.
+    """
+
+    mech: Mechanism
+    levels: Level | Sequence[Level]
+    posture: Posture | None = None
+    limits: JointLimits | None = None
+    singular: SingularStrategy | None = field(default_factory=SingularStrategy)
+    damping: float | None = None
+    compensate: Compensate = "joints"
+    length: float | None = None
+    tolerance: float = TOLERANCE
+    servos: tuple[tuple[Servo, ...], ...] = field(init=False, repr=False)
+    twins: tuple[Twin, ...] = field(init=False, repr=False)
+    gains: tuple[tuple[Array, Array], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        servos = as_levels(self.levels)
+        object.__setattr__(self, "servos", servos)
+        twins = tuple(twin(self.mech, tuple(s.task for s in level)) for level in servos)
+        object.__setattr__(self, "twins", twins)
+        _check_options(self)
+        check_tasks(self.mech, twins)
+        gains = tuple(_gains(level, t) for level, t in zip(servos, twins, strict=True))
+        object.__setattr__(self, "gains", gains)
+
+    def __call__(self, q: ArrayLike, v: ArrayLike, goals: Any) -> Array:
+        """Joint forces for a state.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+            goals: For one servo its goal, a `lw.Goal` or a target alone; for several a dictionary
+                of goals by the names of the tasks, or a list in their order.
+
+        Returns:
+            (nv,) or (batch, nv) [N or N m].
+        """
+        return self._tick(q, v, goals).tau
+
+    def explain(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
+        """What the controller does in a state: `print` it.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+            goals: As for a call.
+        """
+        return self._tick(q, v, goals)
+
+    # ------------------------------------------------------------------------- one tick
+
+    def _tick(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
+        """The one place where a torque is computed."""
+        single, q, (v,) = states(self.mech, q, v=v)
+        mass, resisting = mass_matrix(self.mech, q), bias_force(self.mech, q, v)
+        pull = self._posture(q, v)
+        drive = pull if self.compensate == "joints" else pull - resisting
+        asked = self._asked(q, v, goals, single)
+        solve = partial(self._solved, mass, drive, asked, pull)
+        done, found = solve(None)
+        close = np.zeros(v.shape, dtype=np.bool_)
+        if self.limits is not None and self.limits.priority == "top":
+            done, found, close = self._limited(q, v, solve, done, found)
+        tau, vdot = done.force + resisting, done.acceleration
+        levels = tuple(self._report(*parts, vdot) for parts in zip(asked, found, strict=True))
+        whole = ControlReport(tau, vdot, levels, close, np.maximum(done.free, 0.0))
+        return whole[0] if single else whole
+
+    def _posture(self, q: Array, v: Array) -> Array:
+        """Γ₀ without the bias force (batch, nv)."""
+        pull = np.zeros(v.shape)
+        if self.posture is not None:
+            pull = pull + self.posture.torque(self.mech, q, v)
+        if self.limits is not None and self.limits.priority == "posture":
+            pull = pull + self.limits.push(self.mech, q, v)
+        return pull
+
+    def _asked(self, q: Array, v: Array, goals: Any, single: bool) -> list[_Asked]:
+        """What each level asks for."""
+        names = [servo.name for level in self.servos for servo in level]
+        given = iter(as_goals(goals, names))
+        found = list[_Asked]()
+        for level, t in zip(self.servos, self.twins, strict=True):
+            J = task_jacobian(self.mech, q, t.tasks)
+            gamma = task_bias(self.mech, q, v, t.tasks)
+            moving = (J @ v[..., None])[..., 0]
+            pull, wanted = np.zeros(moving.shape), np.zeros(moving.shape)
+            for i, servo in enumerate(level):
+                goal, at = next(given), t.rows(i)
+                error = task_error(self.mech, q, servo.task, goal.target)
+                one = twin(self.mech, servo.task)
+                whose, rest = f"of the goal of {servo.name!r}", (len(q), single)
+                speed = along_rows(one, goal.velocity, f"velocity {whose}", *rest)
+                ahead = along_rows(one, goal.acceleration, f"acceleration {whose}", *rest)
+                pull[:, at] = servo.pull(error, speed)
+                wanted[:, at] = servo.acceleration(error, moving[:, at], speed, ahead)
+            length = t.length() if self.length is None else self.length
+            found.append(_Asked(level, t, J, gamma, wanted, pull, q, v, t.scale(length)))
+        return found
+
+    def _solved(
+        self,
+        mass: Array,
+        drive: Array,
+        asked: list[_Asked],
+        posture: Array,
+        top: tuple[Array, Array] | None,
+    ) -> tuple[Hierarchy, list[Directions]]:
+        """All levels, below rows of joints (J, v̇) that come before them."""
+        done = Hierarchy(mass, drive, self.tolerance)
+        if top is not None:
+            units: Array = np.ones(self.mech.nv)[: top[0].shape[1]]
+            done.add(top[0], top[1], units)
+        found = list[Directions]()
+        for level, (kp, kv) in zip(asked, self.gains, strict=True):
+            want = (level.J, level.wanted - level.gamma, level.scale)
+            if self.damping:
+                share = partial(damped_share, self.damping)
+                found.append(done.add(*want, share, inertial=True))
+            elif self.singular is None:
+                found.append(done.add(*want, everything))
+            else:
+                aside = None
+                if self.singular.remaining != "free":
+                    aside = partial(self._aside, level, kp, kv, done.free_response(posture))
+                found.append(done.add(*want, self.singular.share, aside))
+        return done, found
+
+    def _aside(
+        self, level: _Asked, kp: Array, kv: Array, posture: Array, found: Directions
+    ) -> Array:
+        """Accelerations v_i* v̇ (batch, m) of joints in directions that go away."""
+        assert self.singular is not None
+        stiff, damp = (along(_scaled(k, level.scale), found.rows) for k in (kp, kv))
+        moving = (found.joints @ level.v[..., None])[..., 0]
+        out = (found.joints @ posture[..., None])[..., 0] - damp * moving
+        if self.singular.remaining == "rest":
+            return out
+        wish = (np.swapaxes(found.rows, -1, -2) @ (level.scale * level.pull)[..., None])[..., 0]
+        for i in np.flatnonzero(found.held.any(axis=0)):
+            at = found.held[:, i]
+            along_v = found.joints[at, i]
+            bend = task_bias(self.mech, level.q[at], along_v, level.twin.tasks) * level.scale
+            kappa = (found.rows[at, :, i] * bend).sum(axis=1)
+            error, sigma = wish[at, i] / stiff[at, i], found.values[at, i]
+            step = self.singular.step(error, sigma, kappa, found.largest[at])
+            out[at, i] += stiff[at, i] * step
+        return out
+
+    def _limited(
+        self,
+        q: Array,
+        v: Array,
+        solve: Any,
+        done: Hierarchy,
+        found: list[Directions],
+    ) -> tuple[Hierarchy, list[Directions], NDArray[np.bool_]]:
+        """The same with joints near their limits before all levels, one after the other.
+
+        Each joint is asked to do what it would do anyway, changed towards the push by a part that
+        grows from 0 at the margin: nothing jumps where a joint comes near a limit.
+        """
+        assert self.limits is not None
+        push = self.limits.push(self.mech, q, v)
+        lower, upper = (_smooth(2.0 * x) for x in self.limits.nearness(self.mech, q))
+        close = np.asarray((lower > 0.0) | (upper > 0.0), dtype=np.bool_)
+        joints = np.flatnonzero(close.any(axis=0))
+        J, wanted = np.zeros((len(q), len(joints), v.shape[1])), np.zeros((len(q), len(joints)))
+        for i, j in enumerate(joints):
+            vdot = done.acceleration[:, j]
+            up = lower[:, j] * np.maximum(push[:, j] - vdot, 0.0)
+            down = upper[:, j] * np.maximum(vdot - push[:, j], 0.0)
+            J[:, i, j] = close[:, j]
+            wanted[:, i] = np.where(close[:, j], vdot + up - down, 0.0)
+            done, found = solve((J[:, : i + 1], wanted[:, : i + 1]))
+        return done, found, close
+
+    def _report(self, level: _Asked, found: Directions, vdot: Array) -> LevelReport:
+        achieved = (level.J @ vdot[..., None])[..., 0] + level.gamma
+        return LevelReport(
+            tuple(servo.name for servo in level.servos),
+            level.twin.names,
+            level.wanted,
+            achieved,
+            (~found.lost).sum(axis=1),
+            found.values,
+            found.rows,
+            found.share,
+            found.held,
+            bool(self.damping),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """One level in a batch of states."""
+
+    servos: tuple[Servo, ...]
+    twin: Twin
+    J: Array
+    gamma: Array
+    wanted: Array
+    pull: Array
+    q: Array
+    v: Array
+    scale: Array
+
+
+def _smooth(x: Array) -> Array:
+    x = np.clip(x, 0.0, 1.0)
+    return x**2 * (3.0 - 2.0 * x)
+
+
+def _scaled(gain: Array, scale: Array) -> Array:
+    """D K D⁻¹ for a matrix K (m, m)."""
+    return scale[:, None] * gain / scale
+
+
+def _gains(level: tuple[Servo, ...], t: Twin) -> tuple[Array, Array]:
+    """k_p and k_v of a level as matrices (m, m)."""
+    kp, kv = np.zeros((2, t.size, t.size))
+    for i, servo in enumerate(level):
+        at, eye = t.rows(i), np.eye(t.sizes[i])
+        kp[at, at] = times(cast(Array, servo.kp), eye)
+        kv[at, at] = times(cast(Array, servo.kv), eye)
+    return kp, kv
+
+
+def _check_options(controller: TaskController) -> None:
+    for name, kind in (
+        ("posture", Posture),
+        ("limits", JointLimits),
+        ("singular", SingularStrategy),
+    ):
+        value = getattr(controller, name)
+        if value is not None and not isinstance(value, kind):
+            raise ModelError(
+                f"{name} is a {type(value).__name__}; it must be a lw.{kind.__name__}."
+            )
+    if controller.compensate not in ("task", "joints"):
+        owner = "lw.TaskController"
+        raise unknown_name("compensate", controller.compensate, ("task", "joints"), owner=owner)
+    d = controller.damping
+    if d is not None and not (np.isfinite(d) and d >= 0.0):
+        raise ModelError(f"damping is {d!r}; it must be a number, 0 or positive, or None.")
+    for name in ("length", "tolerance"):
+        value = getattr(controller, name)
+        if value is not None and not (np.isfinite(value) and value > 0.0):
+            raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    if controller.limits is not None:
+        controller.limits.places(controller.mech)  # raises where there are none
+    if controller.posture is not None:  # raises for gains, targets and names that do not fit
+        mech = controller.mech
+        controller.posture.pull(mech, mech.neutral(), np.zeros(mech.nv))

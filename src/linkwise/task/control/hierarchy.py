@@ -1,0 +1,192 @@
+"""Tasks in order of priority: each does what it can in the null space of those before it.
+
+With 𝓜 = L L* the whitened acceleration w = L* v̇ and the whitened torque L⁻¹ (τ - C) are the same
+vector, and half of its square is what a torque costs in kinetic energy. Level k asks
+
+    J_k v̇ = a_k,       J_k v̇ = A_k* w  with  A_k = L⁻¹ J_k*,
+
+and changes w inside S, what the levels before leave free; S = I at first:
+
+    S A_k = L⁻¹ V σ U*,     the singular values of J_k N_prev = U σ V*
+    w ← w + S z,            U* A_k* (w + S z) = U* a_k,     z of least length
+    S ← S - Q Q*,           Q orthonormal, of the z that the level can ask for
+
+This is the factorisation of the stacked Ω = A* A by blocks, A by orthogonal triangles instead of Ω
+by Schur complements Ω_kk|prev = J_k N_prev 𝓜⁻¹ N_prev* J_k*: the same numbers, nothing squared. S
+takes w to accelerations that leave all levels before alone, S L⁻¹ takes torques there: N*.
+
+Along each direction u of U a level may be given less than it asks for, a share from 0 to 1: near
+singular configurations, or with damping. Directions are dealt with from the largest σ to the
+smallest, so that what happens at the small ones does not disturb the others. For damping they are
+those of S A_k itself, which shares then make (Ω + d²)⁻¹ of Ω⁻¹.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.spatial.array import Array
+
+TOLERANCE = 1e-10
+"""Motions below this fraction of the easiest one of a level are lost: rounding of J is 1e-15."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directions:
+    """The directions of a level in what those before it leave free, for a batch.
+
+    Attributes:
+        rows: U (batch, m, m): directions, the columns, over the scaled rows of the level.
+        values: σ (batch, m), the largest first [m], or those of S A_k.
+        joints: V* (batch, m, nv): joint velocities that go with them, of unit length.
+        largest: Largest singular value of the level by itself (batch,).
+        share: What is given of what is asked for (batch, m).
+        lost: Directions with σ below the tolerance (batch, m).
+        held: Directions in which joints were told what to do besides (batch, m).
+    """
+
+    rows: Array
+    values: Array
+    joints: Array
+    largest: Array
+    share: Array
+    lost: NDArray[np.bool_]
+    held: NDArray[np.bool_]
+
+
+Share = Callable[[Array], Array]
+"""From σ over the largest (batch, m) to shares (batch, m)."""
+
+Aside = Callable[[Directions], Array]
+"""Joint accelerations v_i* v̇ (batch, m) for the part of directions that a level is not given."""
+
+
+def everything(relative: Array) -> Array:
+    """Every direction in full: the plain inverse."""
+    return np.ones(relative.shape)
+
+
+class Hierarchy:
+    """Levels that are added one after the other to an acceleration.
+
+    Attributes:
+        w: Whitened acceleration (batch, nv).
+        S: What is still free (batch, nv, nv), a projector unless shares were given away in part.
+        free: How many freedoms that is (batch,).
+    """
+
+    def __init__(self, mass: Array, drive: Array, tolerance: float = TOLERANCE) -> None:
+        """Begin with no level: all of the torque is the one for what tasks leave free.
+
+        Args:
+            mass: 𝓜 (batch, nv, nv).
+            drive: Γ₀ - C (batch, nv).
+            tolerance: Below this fraction of the largest, singular values are called zero.
+        """
+        self.root = np.asarray(np.linalg.cholesky(mass), dtype=np.float64)
+        self.unroot = np.asarray(np.linalg.inv(self.root), dtype=np.float64)
+        self.w = _times(self.unroot, drive)
+        batch, n = drive.shape
+        self.S = np.broadcast_to(np.eye(n), (batch, n, n)).copy()
+        self.free = np.full(batch, float(n))
+        self.tolerance = tolerance
+
+    @property
+    def acceleration(self) -> Array:
+        """v̇ = L⁻* w (batch, nv)."""
+        return _times(np.swapaxes(self.unroot, -1, -2), self.w)
+
+    @property
+    def force(self) -> Array:
+        """τ - C = L w (batch, nv)."""
+        return _times(self.root, self.w)
+
+    def free_response(self, force: Array) -> Array:
+        """𝓜⁻¹ f (batch, nv): the acceleration that a force gives by itself."""
+        return _times(np.swapaxes(self.unroot, -1, -2), _times(self.unroot, force))
+
+    def add(
+        self,
+        J: Array,
+        wanted: Array,
+        scale: Array,
+        share: Share = everything,
+        aside: Aside | None = None,
+        *,
+        inertial: bool = False,
+    ) -> Directions:
+        """One more level.
+
+        Args:
+            J: Its Jacobian (batch, m, nv).
+            wanted: J v̇ that it asks for (batch, m): ẍ - γ.
+            scale: What makes all its rows speeds (m,).
+            share: How much of it is given, from σ over the largest.
+            aside: What joints do in directions that are not given in full; by default nothing, so
+                that these are left to the levels that follow.
+            inertial: Whether directions are those of S A_k instead of J_k N_prev.
+        """
+        J = J * scale[:, None]
+        A_star = J @ np.swapaxes(self.unroot, -1, -2)
+        found = self._directions(J, A_star, share, aside is not None, inertial)
+        along = found.joints @ np.swapaxes(self.unroot, -1, -2)  # rows (L⁻¹ v_i)*
+        along = np.where(found.lost[..., None], along @ self.S, along)
+        missing = scale * wanted - _times(A_star, self.w)
+        asked = _times(np.swapaxes(found.rows, -1, -2), missing)
+        asked = asked / np.where(found.lost, np.inf, found.values)  # as v_i* v̇
+        other = np.zeros(asked.shape) if aside is None else aside(found) - _times(along, self.w)
+        self._change(along, found, asked, other)
+        return found
+
+    def _directions(
+        self, J: Array, A_star: Array, share: Share, holding: bool, inertial: bool
+    ) -> Directions:
+        """Singular values of J N_prev, and how much is given along each of the directions."""
+        batch, m, n = J.shape
+        alone, inside = (A_star, A_star @ self.S) if inertial else (J, self._left(A_star))
+        rows, least, joints = np.linalg.svd(inside, full_matrices=m > n)
+        if inertial:
+            joints = joints @ np.swapaxes(self.root, -1, -2)
+        values, with_it = np.zeros((batch, m)), np.zeros((batch, m, n))
+        values[:, : min(m, n)] = least
+        with_it[:, : min(m, n)] = joints[:, : min(m, n)]
+        untouched = bool((self.free == n).all())
+        largest = values[:, 0] if untouched else np.linalg.norm(alone, 2, axis=(1, 2))
+        relative = values / np.where(largest > 0.0, largest, 1.0)[:, None]
+        lost = relative <= self.tolerance
+        given = np.where(lost, 0.0, share(relative))
+        # v_i of a lost direction is a direction of its own only if nothing else is in that kernel.
+        single = np.rint(self.free) - (~lost).sum(axis=1) == lost.sum(axis=1)
+        held = np.asarray((given < 1.0) & (~lost | single[:, None]) & holding, dtype=np.bool_)
+        return Directions(rows, values, with_it, np.asarray(largest), given, lost, held)
+
+    def _left(self, A_star: Array) -> Array:
+        """J N_prev = A* S L* (batch, m, nv)."""
+        return (A_star @ self.S) @ np.swapaxes(self.root, -1, -2)
+
+    def _change(self, along: Array, found: Directions, asked: Array, other: Array) -> None:
+        """w ← w + S Q y and S ← S - Q Q* with L⁻¹ V = Q R, one direction after the other."""
+        m = min(along.shape[-2:])
+        Q, R = np.linalg.qr(np.swapaxes(along[:, :m], -1, -2))
+        y, used = np.zeros((2, len(along), m))
+        for i in range(m):
+            have = (R[:, :i, i] * y[:, :i]).sum(axis=1)  # from the directions before
+            share, held = found.share[:, i], found.held[:, i]
+            rest = np.where(held, other[:, i] - have, 0.0)
+            pivot = R[:, i, i]
+            here = share * (asked[:, i] - have) + (1.0 - share) * rest
+            taken = held | (share > 0.0)
+            y[:, i] = np.where(taken, here / np.where(pivot == 0.0, np.inf, pivot), 0.0)
+            used[:, i] = np.where(held, 1.0, share)
+        self.w = self.w + _times(self.S, _times(Q, y))
+        taken_out = 1.0 - np.sqrt(np.maximum(1.0 - used, 0.0))
+        self.S = self.S - (Q * taken_out[:, None, :]) @ np.swapaxes(Q, -1, -2)
+        self.free = self.free - used.sum(axis=1)
+
+
+def _times(matrix: Array, x: Array) -> Array:
+    return (matrix @ x[..., None])[..., 0]

@@ -1,0 +1,122 @@
+"""Keeping joints inside their ranges by an artificial potential field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+Priority: TypeAlias = Literal["posture", "top"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointLimits:
+    """Repulsion from the ends of joint ranges, within a margin of them.
+
+    Expression:
+        V = ½ η (1/ρ - 1/ρ₀)² for ρ < ρ₀, with ρ the distance to a limit and ρ₀ the margin
+        push = η (1/ρ - 1/ρ₀) / ρ²,  at most its value at ρ = floor · ρ₀
+    and within the margin a damper k_v (1 - ρ/ρ₀) v. The field alone would be infinite at the limit;
+    here it is finite there and beyond, and what it is worth is `strongest`.
+
+    Source: Khatib (1986), named in 003 section 5.3; the floor and the damper are our own.
+
+    Attributes:
+        margin: ρ₀ [rad or m].
+        gain: η [N m rad³] for priority "posture": the push is a joint force, taken through the null
+            space of all tasks; [rad⁴/s²] for "top": the push is an acceleration of the joint, which
+            then comes before all tasks, the more of it the nearer the limit.
+        kv: Damping within the margin [N m s/rad, or 1/s].
+        priority: "posture" or "top".
+        hinges: Names of the hinges; None for all that have limits.
+        floor: Part of the margin below which the push grows no more.
+    """
+
+    margin: float
+    gain: float
+    kv: float = 0.0
+    priority: Priority = "posture"
+    hinges: tuple[str, ...] | None = None
+    floor: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, value in (("margin", self.margin), ("gain", self.gain)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(
+                    f"{name} of the joint limits is {value!r}; it must be a number above zero."
+                )
+        if not (np.isfinite(self.kv) and self.kv >= 0.0):
+            raise ModelError(f"kv of the joint limits is {self.kv!r}; it must not be negative.")
+        if not 0.0 < self.floor < 1.0:
+            raise ModelError(f"floor is {self.floor!r}; it is a part of the margin, from 0 to 1.")
+        if self.priority not in ("posture", "top"):
+            raise ModelError(f"priority is {self.priority!r}; it must be 'posture' or 'top'.")
+        if isinstance(self.hinges, str):
+            object.__setattr__(self, "hinges", (self.hinges,))
+        elif self.hinges is not None:
+            object.__setattr__(self, "hinges", tuple(self.hinges))
+
+    @property
+    def strongest(self) -> float:
+        """The push at a limit and beyond it."""
+        rho = self.floor * self.margin
+        return self.gain * (1.0 / rho - 1.0 / self.margin) / rho**2
+
+    def places(self, mech: Mechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where in q and in v the joints with limits stand.
+
+        Raises:
+            ModelError: A hinge that was named has no limit, or none of the mechanism has.
+        """
+        check_mechanism(mech)
+        bodies = mech.bodies if self.hinges is None else [mech.hinge(name) for name in self.hinges]
+        q_at, v_at = list[int](), list[int]()
+        for body in bodies:
+            if body.hinge.nq != body.hinge.nv:
+                continue
+            q_start, v_start = (f(body.hinge_name).start for f in (mech.q_slice, mech.v_slice))
+            for k in range(body.hinge.nv):
+                if np.isfinite((mech.lower[q_start + k], mech.upper[q_start + k])).any():
+                    q_at.append(q_start + k)
+                    v_at.append(v_start + k)
+                elif self.hinges is not None:
+                    raise ModelError(
+                        f"hinge {body.hinge_name!r} has no limits to be kept away from."
+                    )
+        if not q_at:
+            raise ModelError(f"no hinge of {mech.name!r} has limits; there is nothing to keep to.")
+        return np.array(q_at), np.array(v_at)
+
+    def push(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
+        """Push and damping of all freedoms (..., nv), zero where there are no limits."""
+        q, v = mech.check_q(q), mech.check_v(v)
+        q_at, v_at = self.places(mech)
+        below, above = q[..., q_at] - mech.lower[q_at], mech.upper[q_at] - q[..., q_at]
+        nearness = np.maximum(self.closeness(below), self.closeness(above))
+        found = self._field(below) - self._field(above) - self.kv * nearness * v[..., v_at]
+        out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), mech.nv))
+        out[..., v_at] = found
+        return out
+
+    def closeness(self, rho: Array) -> Array:
+        """1 - ρ/ρ₀: 0 at the margin and outside, 1 at the limit and beyond."""
+        return np.clip(1.0 - rho / self.margin, 0.0, 1.0)
+
+    def nearness(self, mech: Mechanism, q: Array) -> tuple[Array, Array]:
+        """Closeness of all freedoms to their lower and to their upper limits (..., nv)."""
+        q_at, v_at = self.places(mech)
+        lower, upper = np.zeros((2, *q.shape[:-1], mech.nv))
+        lower[..., v_at] = self.closeness(q[..., q_at] - mech.lower[q_at])
+        upper[..., v_at] = self.closeness(mech.upper[q_at] - q[..., q_at])
+        return lower, upper
+
+    def _field(self, rho: Array) -> Array:
+        inside = np.clip(rho, self.floor * self.margin, self.margin)
+        return self.gain * (1.0 / inside - 1.0 / self.margin) / inside**2

@@ -1,0 +1,139 @@
+"""What a controller did in a state: level by level, what was asked for and what was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.errors import ShapeError
+from linkwise.spatial.array import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelReport:
+    """One level of priority. For a batch every array has the batch in front.
+
+    Attributes:
+        servos: Names of its servos.
+        names: A name for each of its rows.
+        wanted: F* (m,) [rad/s² or m/s²].
+        achieved: ẍ that the torque gives (m,).
+        rank: How many of its directions can be moved in what the levels above leave free.
+        singular_values: Of J N of the levels above, turning measured at a length (m,) [m], the
+            largest first; with damping, of J N 𝓜^(-½).
+        directions: Orthonormal combinations of the scaled rows that belong to them, the columns of
+            (m, m).
+        share: How much of what is asked for is given along each of the directions (m,); 1 for all
+            of it, 0 for a direction that is lost.
+        held: Directions in which joints were controlled by themselves (m,).
+        damped: Whether shares below one are due to damping.
+    """
+
+    servos: tuple[str, ...]
+    names: tuple[str, ...]
+    wanted: Array
+    achieved: Array
+    rank: int | NDArray[np.int64]
+    singular_values: Array
+    directions: Array
+    share: Array
+    held: NDArray[np.bool_]
+    damped: bool
+
+    @property
+    def lost(self) -> Array:
+        """Directions of which nothing is given (m, k)."""
+        self._one()
+        return self.directions[:, self.share == 0.0]
+
+    def __getitem__(self, i: int) -> LevelReport:
+        """One state of a batch."""
+        found = _row(self, i, ("servos", "names", "damped"))
+        return replace(found, rank=int(np.asarray(self.rank)[i]))
+
+    def __str__(self) -> str:
+        what = " and ".join(self.servos)
+        if self.wanted.ndim == 2:
+            return f"{what}: {len(self.wanted)} states"
+        missing = float(np.abs(self.wanted - self.achieved).max())
+        told = [f"{what}: rank {self.rank} of {len(self.wanted)}, off by {missing:.2g}"]
+        for i in np.flatnonzero(self.share < 1.0):
+            told.append(self._worded(int(i)))
+        return "; ".join(told)
+
+    def _worded(self, i: int) -> str:
+        """What is not given along one direction, in words."""
+        column, share = self.directions[:, i], float(self.share[i])
+        parts = [
+            f"{x:+.2g} {name}"
+            for x, name in zip(column, self.names, strict=True)
+            if abs(x) > 0.05 * np.abs(column).max()
+        ]
+        along = " ".join(parts)
+        if share == 0.0:
+            rest = ", joints held by themselves" if self.held[i] else ""
+            return f"nothing along {along}{rest}"
+        why = "by damping" if self.damped else "near a singular configuration"
+        return f"{100.0 * share:.3g} % along {along}, {why}"
+
+    def _one(self) -> None:
+        if self.wanted.ndim == 2:
+            raise ShapeError(
+                f"this is the report of {len(self.wanted)} states; choose one of them first: "
+                "report[0]."
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlReport:
+    """A controller in a state. For a batch every array has the batch in front.
+
+    Attributes:
+        tau: Joint forces (nv,) [N or N m].
+        acceleration: v̇ that they give (nv,).
+        levels: Level by level, the most important first.
+        limits: Joints that are kept away from their limits before all levels (nv,).
+        free: How many freedoms are left to the posture.
+    """
+
+    tau: Array
+    acceleration: Array
+    levels: tuple[LevelReport, ...]
+    limits: NDArray[np.bool_]
+    free: float | Array
+
+    def __len__(self) -> int:
+        if self.tau.ndim == 1:
+            raise ShapeError("this is the report of one state; it has no length.")
+        return len(self.tau)
+
+    def __getitem__(self, i: int) -> ControlReport:
+        """One state of a batch."""
+        if self.tau.ndim == 1:
+            raise ShapeError("this is the report of one state; there is none to choose.")
+        levels = tuple(level[i] for level in self.levels)
+        return ControlReport(
+            self.tau[i],
+            self.acceleration[i],
+            levels,
+            self.limits[i],
+            float(np.asarray(self.free)[i]),
+        )
+
+    def __str__(self) -> str:
+        if self.tau.ndim == 2:
+            return f"control of {len(self)} states"
+        told = [f"level {k}: {level}" for k, level in enumerate(self.levels, 1)]
+        if self.limits.any():
+            told.insert(0, f"{int(self.limits.sum())} joints are close to their limits")
+        told.append(f"free for the posture: {float(self.free):.3g}")
+        return "\n".join(told)
+
+
+def _row(report: Any, i: int, constant: tuple[str, ...]) -> Any:
+    """The same report with one row of every array."""
+    arrays = {f.name: getattr(report, f.name)[i] for f in fields(report) if f.name not in constant}
+    return replace(report, **arrays)
