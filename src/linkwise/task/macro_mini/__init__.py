@@ -4,12 +4,14 @@
 `smallest_mini.py` the general form of it, `dextrous.py` the coordination.
 """
 
+from linkwise.task.macro_mini.dextrous import DextrousCoordination
 from linkwise.task.macro_mini.parts import MacroMini, MacroMiniState, macro_mini
 from linkwise.task.macro_mini.principal import Felt, PrincipalInertia
 from linkwise.task.macro_mini.reduced_inertia import ReducedInertia, reduced_inertia
 from linkwise.task.macro_mini.smallest_mini import SmallestMini, smallest_mini
 
 __all__ = [
+    "DextrousCoordination",
     "Felt",
     "MacroMini",
     "MacroMiniState",

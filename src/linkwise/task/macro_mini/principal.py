@@ -55,7 +55,7 @@ class PrincipalInertia:
         if self.axis is not None:
             clean = np.where(np.abs(self.axis) < 5e-4, 0.0, self.axis)
             where = f"({', '.join(f'{x:6.3f}' for x in clean)})"
-        share = f"{100.0 * float(f.ratio):.3g} % of the mini alone" if np.isfinite(f.mini) else ""
+        share = f"{100.0 * float(f.ratio):.4g} % of the mini alone" if np.isfinite(f.mini) else ""
         alone = f"{f.mini:.4g}" if np.isfinite(f.mini) else "not movable"
         held = f"{f.held:.4g}" if np.isfinite(f.held) else "not movable"
         told = f"{self.kind} {where}: {f.whole:.4g} {unit}".rstrip()
