@@ -1,0 +1,20 @@
+"""Pictures with Matplotlib, the extra `plot`; nothing of it is imported by `import linkwise`.
+
+Each function draws into the Axes it is given, or makes a figure, and returns the Axes.
+"""
+
+from linkwise.plot.canvas import panels
+from linkwise.plot.inertial import belted_ellipsoid, inertial_map, shape
+from linkwise.plot.skeleton import skeleton
+from linkwise.plot.theme import DARK, LIGHT, Theme
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Theme",
+    "belted_ellipsoid",
+    "inertial_map",
+    "panels",
+    "shape",
+    "skeleton",
+]

@@ -1,0 +1,145 @@
+"""Figures and axes: made in the house's look, with metres of one length on all axes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from linkwise.errors import MissingExtraError, ModelError
+from linkwise.plot.theme import Theme, ThemeLike, themed
+from linkwise.spatial.array import Array
+
+Axes: TypeAlias = Any
+"""Matplotlib's Axes; it has no types of its own that a core install could name."""
+Figure: TypeAlias = Any
+Dimension: TypeAlias = Literal[2, 3]
+
+SIZE = 4.6
+"""Width and height of one panel [inch]."""
+
+
+def matplotlib(module: str, asked: str) -> Any:
+    """A module of Matplotlib, or one that comes with it; raises with the extra's name."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(asked, package="matplotlib", extra="plot") from None
+
+
+def panels(
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    dimension: Dimension = 2,
+    theme: ThemeLike = "light",
+    size: tuple[float, float] | None = None,
+) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side, row by row.
+
+    Args:
+        rows: How many, one above the other.
+        columns: How many in a row.
+        dimension: 2 for plane panels, 3 for space.
+        theme: "light", "dark" or a `Theme`.
+        size: Of the figure, width and height [inch].
+
+    Returns:
+        The figure, and its axes in a list.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    pyplot = matplotlib("matplotlib.pyplot", "a figure")
+    look = themed(theme)
+    if dimension not in (2, 3):
+        raise ModelError(f"dimension is {dimension!r}; it must be 2 or 3.")
+    if dimension == 3:
+        matplotlib("mpl_toolkits.mplot3d", "a figure")
+    shape = (SIZE * columns, SIZE * rows) if size is None else size
+    figure = pyplot.figure(figsize=shape, facecolor=look.paper, layout="constrained")
+    space = {"projection": "3d"} if dimension == 3 else {}
+    found = [
+        figure.add_subplot(rows, columns, i + 1, **space) for i in range(max(rows, 1) * columns)
+    ]
+    for ax in found:
+        style(ax, look)
+    return figure, found
+
+
+def axes_for(ax: Axes | None, dimension: Dimension, theme: Theme) -> Axes:
+    """The axes that are given, or new ones; raises if they are of another dimension."""
+    if ax is None:
+        return panels(dimension=dimension, theme=theme)[1][0]
+    if is_space(ax) != (dimension == 3):
+        found = "in space" if is_space(ax) else "plane"
+        raise ModelError(
+            f"the Axes is {found}, and the picture is of {dimension} dimensions; give a plane, "
+            "like plane='xz', for plane Axes, and none for Axes with projection='3d'."
+        )
+    return ax
+
+
+def is_space(ax: Axes) -> bool:
+    """Whether axes are of three dimensions."""
+    return hasattr(ax, "get_zlim")
+
+
+def style(ax: Axes, theme: Theme) -> None:
+    """Colours of axes, ticks and grid."""
+    ticks = matplotlib("matplotlib.ticker", "a figure").MaxNLocator
+    ax.set_facecolor(theme.paper)
+    ax.tick_params(colors=theme.faint, labelsize=8)
+    ax.title.set_color(theme.ink)
+    ax.title.set_fontsize(10)
+    for axis in (ax.xaxis, ax.yaxis, *((ax.zaxis,) if is_space(ax) else ())):
+        axis.label.set_color(theme.ink)
+        axis.label.set_fontsize(9)
+    if is_space(ax):
+        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+            axis.set_pane_color((0.0, 0.0, 0.0, 0.0))
+            axis.line.set_color(theme.faint)
+            axis._axinfo["grid"].update(color=theme.beyond, linewidth=0.6)
+            axis.set_major_locator(ticks(5))
+        return
+    ax.grid(True, color=theme.faint, alpha=0.15, linewidth=0.6)
+    ax.set_axisbelow(True)
+    for name, spine in ax.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_color(theme.faint)
+
+
+def metres(ax: Axes, names: str = "xyz") -> None:
+    """Labels of axes in metres, and one length of a metre on all of them."""
+    ax.set_xlabel(f"{names[0]} [m]")
+    ax.set_ylabel(f"{names[1]} [m]")
+    if is_space(ax):
+        ax.set_zlabel(f"{names[2]} [m]")
+        return
+    if ax.get_aspect() == "auto":
+        ax.set_aspect("equal", adjustable="datalim")
+
+
+def hold(ax: Axes, points: Array) -> None:
+    """In space, make room for points (k, 3) too: a cube, so that metres are of one length."""
+    if not is_space(ax):
+        return
+    ax.auto_scale_xyz(*points.T, had_data=True)  # with all that was drawn before
+    spans = (ax.xy_dataLim.intervalx, ax.xy_dataLim.intervaly, ax.zz_dataLim.intervalx)
+    low, high = np.array(spans).T
+    middle, half = 0.5 * (low + high), 0.52 * max(float((high - low).max()), 1e-9)
+    for bounds, centre in zip((ax.set_xlim, ax.set_ylim, ax.set_zlim), middle, strict=True):
+        bounds(centre - half, centre + half)
+    ax.set_box_aspect((1.0, 1.0, 1.0), zoom=0.9)  # room for labels, which no layout looks after
+
+
+def once(ax: Axes, name: str) -> bool:
+    """Whether nothing of this name was drawn yet; artists are named by `set_gid`."""
+    return all(child.get_gid() != name for child in ax.get_children())
+
+
+def legend(ax: Axes, theme: Theme) -> None:
+    """The labels that were given, outside of nothing and without a frame."""
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False, fontsize=8, labelcolor=theme.ink, loc="best")

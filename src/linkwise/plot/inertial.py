@@ -1,0 +1,295 @@
+"""Pictures of inertial properties: belted ellipsoids at robots, maps of effective mass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.dynamics.kinematics import forward_kinematics
+from linkwise.dynamics.operational_space import reach
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.plot.canvas import Axes, axes_for, hold, is_space, legend, matplotlib, metres, once
+from linkwise.plot.skeleton import bones, skeleton
+from linkwise.plot.theme import Theme, ThemeLike, themed
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.task.inertial import (
+    InertialMap,
+    InertialShape,
+    gyration_ellipsoid,
+    inertial_properties,
+)
+from linkwise.task.inertial import belted_ellipsoid as belted
+from linkwise.task.inertial.response import Loops
+from linkwise.task.inertial.shape import Plane, What
+
+LARGE = 0.28
+"""Size of the largest ellipsoid, as a part of the picture's."""
+
+SCALE = "linkwise scale"
+"""Name of what tells how long a kilogram is."""
+
+SPREAD = 20.0
+"""Maps whose largest value is so many times the smallest have colours by the logarithm."""
+
+
+def shape(
+    of: InertialShape,
+    centre: ArrayLike = (0.0, 0.0, 0.0),
+    *,
+    scale: float = 1.0,
+    ax: Axes | None = None,
+    theme: ThemeLike = "light",
+    color: str | None = None,
+    alpha: float = 0.35,
+    label: str | None = None,
+) -> Axes:
+    """Draw a curve or a surface of inertia.
+
+    Where it goes to infinity, along what is blocked, the outline of a curve is left open.
+
+    Args:
+        of: What `lw.belted_ellipsoid` and its like give.
+        centre: Where it is: (3,), or in the plane of a curve (2,) [m].
+        scale: Metres in the picture for each unit of the shape.
+        ax: Where to draw; by default a new figure.
+        theme: "light", "dark" or a `Theme`.
+        color: By default the first of the theme.
+        alpha: How solid it is.
+        label: For a legend.
+
+    Returns:
+        The Axes.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+        ShapeError: A centre that does not fit.
+    """
+    look = themed(theme)
+    tint = look.color(0) if color is None else color
+    flat = of.points.shape[1] == 2
+    middle = floats(centre, "centre")
+    if flat and middle.shape == (3,):
+        middle = middle @ of.plane if of.plane.shape == (3, 2) else middle[:2]
+    if middle.shape != (of.points.shape[1],):
+        raise ShapeError(
+            f"centre has shape {middle.shape}; it must be (3,), or (2,) for a curve in a plane."
+        )
+    points = middle + scale * of.points
+    board = axes_for(ax, 2 if flat else 3, look)
+    if flat:
+        around = np.concatenate([points, points[:1]])
+        board.fill(*around.T, color=tint, alpha=alpha, lw=0.0, zorder=2)
+        line = np.where(np.append(of.cut, of.cut[0])[:, None], np.nan, around)
+        board.plot(*line.T, color=tint, lw=1.4, zorder=2.5, label=label)
+        return board
+    art = matplotlib("mpl_toolkits.mplot3d.art3d", "a belted ellipsoid")
+    colors = matplotlib("matplotlib.colors", "a belted ellipsoid")
+    surface = art.Poly3DCollection(points[of.faces], linewidths=0.0, label=label)
+    surface.set_facecolor(_shaded(colors.to_rgb(tint), of, alpha))
+    board.add_collection3d(surface)
+    hold(board, points)
+    return board
+
+
+def _shaded(rgb: tuple[float, float, float], of: InertialShape, alpha: float) -> Array:
+    """Colours of triangles (f, 4), lit from above and from the left."""
+    lamp = np.array([-0.35, -0.5, 0.79])
+    normals = of.normals[of.faces].mean(axis=1)
+    light = 0.62 + 0.38 * normals @ lamp / np.maximum(np.linalg.norm(normals, axis=1), 1e-12)
+    tones = np.clip(light[:, None] * np.asarray(rgb), 0.0, 1.0)
+    return np.concatenate([tones, np.full((len(tones), 1), alpha)], axis=1)
+
+
+def belted_ellipsoid(
+    mech: Mechanism,
+    q: ArrayLike,
+    node: str,
+    *,
+    what: What = "mass",
+    plane: Plane | None = None,
+    ax: Axes | None = None,
+    theme: ThemeLike = "light",
+    scale: float | None = None,
+    robot: bool = True,
+    ellipsoid: bool = False,
+    color: str | None = None,
+    label: str | None = None,
+    alpha: float = 0.35,
+    limit: float | None = None,
+    resolution: int | None = None,
+    loops: Loops = "closed",
+) -> Axes:
+    """Draw belted ellipsoids at a node of a robot: its effective mass in every direction.
+
+    Source: 003 section 4.4, figures 6, 7, 9 and 10.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,), or several postures (k, nq), each in a colour of its own.
+        node: Name of a node or body.
+        what: "mass", or "rotation" for rotational inertia.
+        plane: "xz" or two directions (2, 3), for a plane picture; by default it is in space.
+        ax: Where to draw; by default a new figure.
+        theme: "light", "dark" or a `Theme`.
+        scale: Metres in the picture for each kg (or kg m²). By default such that the largest one
+            has about a quarter of the picture; to compare pictures, give it.
+        robot: Whether the skeleton is drawn.
+        ellipsoid: Whether the ellipsoid of gyration is drawn too, as a line, in a plane picture: at
+            the root of the mass, in the same scale.
+        color: Of the ellipsoid; by default one after the other of the theme's.
+        label: For a legend, of the first posture.
+        alpha: How solid it is.
+        limit: Where it is cut; see `lw.belted_ellipsoid`.
+        resolution: Points around.
+        loops: Whether loops and couplings act.
+
+    Returns:
+        The Axes.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+        ModelError: A node that cannot move in any of the directions.
+    """
+    look = themed(theme)
+    states = np.atleast_2d(mech.check_q(q))
+    points = resolution or (160 if plane is not None else 56)
+    found = list[InertialShape]()
+    for state in states:
+        properties = inertial_properties(mech, state, node, loops=loops)
+        found.append(belted(properties, what=what, plane=plane, resolution=points, limit=limit))
+    board = axes_for(ax, 3 if plane is None else 2, look)
+    largest = max(float(one.radii.max()) for one in found)
+    unit = LARGE * _size(mech, states, node) / largest if scale is None else scale
+    for i, (state, one) in enumerate(zip(states, found, strict=True)):
+        tint = look.color(i) if color is None else color
+        at = forward_kinematics(mech, state, node).p
+        name = label if i == 0 else None
+        if robot:
+            ink = look.ink if len(states) == 1 else tint
+            skeleton(mech, state, plane=plane, nodes=(node,), ax=board, theme=look, color=ink)
+        shape(one, at, scale=unit, ax=board, theme=look, color=tint, alpha=alpha, label=name)
+        if ellipsoid and plane is not None:
+            properties = inertial_properties(mech, state, node, loops=loops)
+            line = gyration_ellipsoid(properties, what=what, plane=plane, resolution=points)
+            ring = np.where(line.cut[:, None], np.nan, line.points)
+            ring = at @ line.plane + unit * np.concatenate([ring, ring[:1]])
+            board.plot(*ring.T, color=look.faint, lw=1.0, ls="--", zorder=2.6)
+    metres(board, plane if isinstance(plane, str) else "xyz" if plane is None else "uv")
+    _bar(board, unit, what, look)
+    if label is not None and not is_space(board):
+        legend(board, look)
+    return board
+
+
+def _size(mech: Mechanism, states: Array, node: str) -> float:
+    """How large the robot is in these postures [m]."""
+    points = np.concatenate([bones(mech, state, (node,)).points for state in states])
+    across = float(np.ptp(points, axis=0).max())
+    return across if across > 0.0 else reach(mech, (node,))
+
+
+def _bar(ax: Axes, scale: float, what: What, theme: Theme) -> None:
+    """How long a kilogram is: a bar in the corner of a plane picture, words in space; once."""
+    if not once(ax, SCALE):
+        return
+    unit = "kg" if what == "mass" else "kg m²"
+    if is_space(ax):
+        words = f"1 {unit} is drawn as {scale:.2g} m"
+        ax.text2D(
+            0.02, 0.96, words, transform=ax.transAxes, fontsize=8, color=theme.faint, gid=SCALE
+        )
+        return
+    wanted = 0.12 * float(np.ptp(ax.dataLim.intervalx) or 1.0) / scale
+    step = 10.0 ** np.floor(np.log10(wanted))
+    amount = step * max(x for x in (1.0, 2.0, 5.0) if x * step <= wanted * (1.0 + 1e-9))
+    anchored: Any = matplotlib(
+        "mpl_toolkits.axes_grid1.anchored_artists", "a belted ellipsoid"
+    ).AnchoredSizeBar
+    bar = anchored(
+        ax.transData,
+        amount * scale,
+        f"{amount:g} {unit}",
+        "lower right",
+        frameon=False,
+        color=theme.faint,
+        sep=3,
+        fontproperties={"size": 8},
+    )
+    bar.set_gid(SCALE)
+    ax.add_artist(bar)
+
+
+def inertial_map(
+    of: InertialMap,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeLike = "light",
+    log: bool | None = None,
+    levels: int = 0,
+    bar: bool = True,
+) -> Axes:
+    """Draw a map of effective mass, over positions or joints.
+
+    Where the node does not get there is no colour; where the direction is blocked, the colour is
+    that of the largest value.
+
+    Args:
+        of: What `lw.inertial_map` gives, over one axis (a line) or two (colours).
+        ax: Where to draw; by default a new figure.
+        theme: "light", "dark" or a `Theme`.
+        log: Whether colours, or the height of the line, go by the logarithm; by default where the
+            largest value is more than 20 times the smallest.
+        levels: How many lines of equal value are drawn over the colours.
+        bar: Whether a bar tells what the colours are.
+
+    Returns:
+        The Axes.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+        ModelError: A map over more than two axes, or one without any value.
+    """
+    look = themed(theme)
+    if len(of.grid) > 2:
+        raise ModelError(f"the map has {len(of.grid)} axes; one or two can be drawn.")
+    values = np.where(of.reached, of.values.data, np.nan)
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise ModelError(f"nothing of the map is reached and free to move: {of}.")
+    low, high = float(finite.min()), float(finite.max())
+    by_log = high > SPREAD * low > 0.0 if log is None else log
+    board = axes_for(ax, 2, look)
+    units = [f"{name} [m]" if of.kind == "positions" else name for name in of.axes]
+    words = f"{of.title} [{of.unit}]" if of.unit else of.title
+    if len(of.grid) == 1:
+        board.plot(of.grid[0], np.where(np.isfinite(values), values, np.nan), color=look.color(0))
+        board.set_yscale("log" if by_log else "linear")
+        board.set_xlabel(units[0])
+        board.set_ylabel(words)
+        return board
+    colors = matplotlib("matplotlib.colors", "a map of effective mass")
+    pyplot = matplotlib("matplotlib.pyplot", "a map of effective mass")
+    norm = (colors.LogNorm if by_log else colors.Normalize)(low, high)
+    shades = pyplot.get_cmap(look.map).with_extremes(bad=look.beyond)
+    shown = np.ma.masked_invalid(np.minimum(values, high)).T
+    mesh = board.pcolormesh(*of.grid, shown, norm=norm, cmap=shades, shading="nearest", zorder=0)
+    if levels:
+        lines = (
+            np.geomspace(low, high, levels + 2) if by_log else np.linspace(low, high, levels + 2)
+        )
+        board.contour(*of.grid, shown, levels=lines[1:-1], colors=look.paper, linewidths=0.7)
+    board.grid(False)
+    board.set_xlabel(units[0])
+    board.set_ylabel(units[1])
+    if of.kind == "positions":
+        board.set_aspect("equal", adjustable="box")
+    board.autoscale(False)  # a robot that is drawn over it does not change what is seen
+    if bar:
+        extend = "max" if np.isinf(values).any() else "neither"
+        beside = board.figure.colorbar(mesh, ax=board, shrink=0.85, extend=extend)
+        beside.set_label(words, color=look.ink, fontsize=9)
+        beside.ax.tick_params(colors=look.faint, labelsize=8)
+        beside.outline.set_visible(False)
+    return board
