@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -233,8 +234,11 @@ class Selection:
                     f"task {task.name!r} is seen from {task.relative_to!r}, but the surface of the "
                     "selection is fixed in the world; take a task relative to the world."
                 )
-            normal = frame.normal_at(forward_kinematics(mech, q, task.node).p)
-            rot_WF = rotation.aligning(np.array([0.0, 0.0, 1.0]), normal)
+            if frame.normal is not None:
+                rot_WF = _upright(frame.normal)
+            else:
+                normal = frame.normal_at(forward_kinematics(mech, q, task.node).p)
+                rot_WF = rotation.aligning(np.array([0.0, 0.0, 1.0]), normal)
         else:
             assert isinstance(frame, str)
             check_node(mech, frame)
@@ -286,6 +290,12 @@ def check_task(mech: object, task: object) -> None:
     for name in (task.node, task.relative_to):
         if name != WORLD:
             check_node(mech, name)
+
+
+@lru_cache(maxsize=64)
+def _upright(normal: tuple[float, float, float]) -> Array:
+    """Axes whose third is a normal, as columns."""
+    return frozen(rotation.aligning(np.array([0.0, 0.0, 1.0]), np.array(normal)))
 
 
 def _checked_frame(frame: object, what: str) -> object:
