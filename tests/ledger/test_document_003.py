@@ -8,11 +8,11 @@ import pytest
 from linkwise.ledger import Entry, cases, entries, run
 from linkwise.ledger.document_003 import PRINTED
 from linkwise.ledger.document_003.held import held_redundantly, poorly_held
-from linkwise.ledger.document_003.macro_mini import sigmas, slides
-from linkwise.ledger.document_003.manipulator import On, arm
+from linkwise.ledger.document_003.reduced import sigmas, slides
 from linkwise.ledger.document_003.redundancy import effect, some_inverse
 from linkwise.ledger.document_003.serial import serial
 from linkwise.ledger.document_003.several import effector_freedom, object_freedom
+from linkwise.ledger.document_003.subject import On, arm
 
 ENTRIES = entries("003")
 CHAIN_OF_PINS = cases()[1]

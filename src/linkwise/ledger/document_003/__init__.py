@@ -3,8 +3,9 @@
 from linkwise.ledger.document_003.augmented import AUGMENTED
 from linkwise.ledger.document_003.example import COORDINATION, EXAMPLE
 from linkwise.ledger.document_003.inertial import INERTIAL
-from linkwise.ledger.document_003.macro_mini import BOUNDS, MACRO_MINI
+from linkwise.ledger.document_003.macro_mini import MACRO_MINI
 from linkwise.ledger.document_003.operational import OPERATIONAL
+from linkwise.ledger.document_003.reduced import BOUNDS, REDUCED
 from linkwise.ledger.document_003.redundancy import REDUNDANCY
 from linkwise.ledger.document_003.several import SEVERAL
 from linkwise.ledger.entry import Entry
@@ -14,6 +15,7 @@ ENTRIES: tuple[Entry, ...] = (
     *REDUNDANCY,
     *INERTIAL,
     *MACRO_MINI,
+    *REDUCED,
     *EXAMPLE,
     *BOUNDS,
     *COORDINATION,

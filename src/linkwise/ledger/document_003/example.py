@@ -10,9 +10,10 @@ from linkwise import models
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_001.motion import FIRST
 from linkwise.ledger.document_003.inertial import along
-from linkwise.ledger.document_003.manipulator import Manipulator, On, inverted
+from linkwise.ledger.document_003.manipulator import Manipulator, inverted
 from linkwise.ledger.document_003.redundancy import gentle
 from linkwise.ledger.document_003.serial import Serial, in_series
+from linkwise.ledger.document_003.subject import On
 from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.spatial.array import Array
 

@@ -17,14 +17,8 @@ from linkwise.algebra.symbols import bias, mass
 from linkwise.ledger.case import Case
 from linkwise.ledger.document_001.motion import with_hinges
 from linkwise.ledger.document_001.operators import diagonal
-from linkwise.ledger.document_003.manipulator import (
-    TURNED,
-    Manipulator,
-    On,
-    arm,
-    inverted,
-    six_joints,
-)
+from linkwise.ledger.document_003.manipulator import Manipulator, inverted
+from linkwise.ledger.document_003.subject import TURNED, On, arm, six_joints
 from linkwise.model.hinges import Pin
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

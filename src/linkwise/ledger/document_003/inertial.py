@@ -7,13 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from linkwise.ledger.case import apart
-from linkwise.ledger.document_003.manipulator import (
-    Manipulator,
-    alone,
-    everywhere,
-    inverted,
-    redundant,
-)
+from linkwise.ledger.document_003.manipulator import Manipulator, inverted
+from linkwise.ledger.document_003.subject import alone, everywhere, redundant
 from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.spatial.array import Array
 

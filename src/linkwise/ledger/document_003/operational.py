@@ -6,7 +6,8 @@ import numpy as np
 
 from linkwise.ledger.case import apart
 from linkwise.ledger.document_001.motion import FIRST
-from linkwise.ledger.document_003.manipulator import Manipulator, alone, everywhere, inverted
+from linkwise.ledger.document_003.manipulator import Manipulator, inverted
+from linkwise.ledger.document_003.subject import alone, everywhere
 from linkwise.ledger.entry import Entry, definition, holds
 from linkwise.ledger.grasp import solved
 from linkwise.spatial.array import Array

@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.ledger.case import apart
-from linkwise.ledger.document_003.manipulator import (
-    ARTICULATED,
-    Manipulator,
-    alone,
-    everywhere,
-    inverted,
-    redundant,
-)
+from linkwise.ledger.document_003.manipulator import ARTICULATED, Manipulator, inverted
+from linkwise.ledger.document_003.subject import alone, everywhere, redundant
 from linkwise.ledger.entry import Entry, definition, holds
 from linkwise.ledger.grasp import solved
 from linkwise.spatial.array import Array

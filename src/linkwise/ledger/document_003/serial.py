@@ -8,7 +8,8 @@ from functools import cache, cached_property
 import numpy as np
 
 from linkwise.ledger.case import Case
-from linkwise.ledger.document_003.manipulator import Manipulator, On, arm, inverted, mini
+from linkwise.ledger.document_003.manipulator import Manipulator, inverted
+from linkwise.ledger.document_003.subject import On, arm, mini
 from linkwise.ledger.grasp import solved
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew

@@ -6,8 +6,10 @@ import numpy as np
 
 from linkwise.ledger.case import Case, apart
 from linkwise.ledger.document_003.held import Held, poorly_held, redundantly
-from linkwise.ledger.document_003.manipulator import ARTICULATED, Manipulator, On, inverted
-from linkwise.ledger.entry import Entry, definition, holds
+from linkwise.ledger.document_003.manipulator import ARTICULATED, Manipulator, inverted
+from linkwise.ledger.document_003.subject import On
+from linkwise.ledger.entry import Entry, definition, holds, misprint
+from linkwise.ledger.grasp import solved
 from linkwise.spatial.array import Array
 
 
@@ -69,6 +71,33 @@ def _augmented(h: Held) -> float:
 def _moves(h: Held) -> float:
     F = h.Lambda @ h.drawn(6) + h.mu + h.p
     return apart(h.Lambda @ h.x_acceleration(h.torques(F)) + h.mu + h.p, F)
+
+
+def motions(h: Held) -> Array:
+    """U: an orthonormal basis of what the object can do, of (v, ω)."""
+    return np.linalg.svd(h.freedom[sum(h.sizes) :])[0][:, : object_freedom(h)]
+
+
+def _narrowed(h: Held) -> float:
+    """Uᵀ Λ_i U, Λ_i of what effector i could do alone, against the response of the object."""
+    free = motions(h)
+    found = free.T @ h.load_0 @ free
+    for m in h.arms:
+        response = m.J_0 @ m.A_inv @ m.J_0.T
+        reach = np.linalg.svd(m.J_0)[0][:, : effector_freedom(m)]
+        across = free.T @ reach
+        found = found + across @ inverted(reach.T @ response @ reach) @ across.T
+    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
+
+
+def _projected_as_printed(h: Held) -> float:
+    """(17) with the m rows Uᵀ J_i, for each manipulator."""
+    free = motions(h)
+    found = free.T @ h.load_0 @ free
+    for m in h.arms:
+        rows = free.T @ m.J_0
+        found = found + inverted(rows @ m.A_inv @ rows.T)
+    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
 
 
 def _load_lemma(h: Held) -> float:
@@ -162,9 +191,23 @@ def _as_alone(h: Held) -> float:
     """J̄_i of (75) is that of (22): a load at the effector does not change it."""
     errors: list[float] = []
     for i, m in enumerate(h.arms):
-        through = m.dense(ARTICULATED) @ m.seen_jacobian.T
-        errors.append(apart(inverse(h, i), through @ inverted(m.seen_jacobian @ through)))
+        through = m.dense(ARTICULATED) @ m.J.T
+        errors.append(apart(inverse(h, i), through @ inverted(m.J @ through)))
     return max(errors)
+
+
+def _positions(h: Held) -> float:
+    """With A_{+i}, null space torques of a part of x do nothing to it; with A_i they do."""
+    silent, loud = 0.0, 0.0
+    for i, m in enumerate(h.arms[:-1]):
+        J, through = m.J[:3], h.pushed[-6:-3, own(h, i)]
+        effects: list[float] = []
+        for A in (reflected(h, i), m.A):
+            J_bar = solved(A, J.T) @ inverted(J @ solved(A, J.T))
+            left = through @ (np.eye(m.n) - J.T @ J_bar.T)
+            effects.append(float(np.abs(left).max() / np.abs(through).max()))
+        silent, loud = max(silent, effects[0]), max(loud, effects[1])
+    return silent if loud > 1e-3 else float("inf")
 
 
 def _torques(h: Held) -> float:
@@ -213,10 +256,22 @@ SEVERAL: tuple[Entry, ...] = (
         "the coordinates of the forest of all manipulators",
         redundantly(_stacked),
     ),
+    misprint(
+        "sec. 7.1, projection",
+        "manipulators that could do more than the object can",
+        "the dynamics of each manipulator will be projected into the m-dimensional operational "
+        "space following the same procedure described for a single redundant manipulator",
+        "Λ_⊕ = Uᵀ (Λ_L + Σ_i Λ_i) U, U of the m motions that the object has, Λ_i of all m_i",
+        On(poorly_held, _narrowed),
+        On(poorly_held, _projected_as_printed),
+        note="No slip of the printer, but more than holds. (17) with the m rows Uᵀ J_i lets "
+        "effector i go where the object cannot go: (Uᵀ J_i A_i⁻¹ J_iᵀ U)⁻¹ is less than "
+        "Uᵀ Λ_i U. Both agree where m_i = m. Tried on the grasps of (70).",
+    ),
     holds(
         "sec. 7.1, load",
         "(62) of redundant manipulators",
-        "the dynamics of each manipulator will be projected into the operational space",
+        "... an equation of the form (3)",
         "(J (A + Jᵀ Λ_L J)⁻¹ Jᵀ)⁻¹ = Λ + Λ_L",
         redundantly(_load_lemma),
         note="Against mechanisms that have the object as a payload.",
@@ -291,8 +346,16 @@ SEVERAL: tuple[Entry, ...] = (
         "J̄_i of (75) = A_i⁻¹ J_iᵀ Λ_i: that of the manipulator considered alone",
         redundantly(_as_alone),
         note="A(q) of the connected manipulator is another, its J̄ is not: Jᵀ K J added to A "
-        "changes A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Each arm can be "
-        "controlled with the inverse of its own.",
+        "changes A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Where the task is "
+        "all that the object can do, each arm can be controlled with the inverse of its own.",
+    ),
+    holds(
+        "sec. 7.2, positions",
+        "where (75) is not (22)",
+        "the kinetic energy matrix of a redundant manipulator in a multiarm system is not simply "
+        "the matrix of the unconnected manipulator",
+        "for the position of the object alone, (75) with A_{+i} leaves it, (22) with A_i does not",
+        redundantly(_positions),
     ),
     holds(
         "(76)",
