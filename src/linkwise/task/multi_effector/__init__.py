@@ -6,14 +6,22 @@ from linkwise.task.multi_effector.augmented_object import (
     AugmentedPart,
     augmented_object,
 )
+from linkwise.task.multi_effector.controller import AugmentedObjectController
 from linkwise.task.multi_effector.load import LoadEffect, load_effect, load_inertia
+from linkwise.task.multi_effector.object_torque import ObjectTorque, object_torque
+from linkwise.task.multi_effector.reflected_load import ReflectedLoad, reflected_load
 
 __all__ = [
     "AugmentedArm",
     "AugmentedObject",
+    "AugmentedObjectController",
     "AugmentedPart",
     "LoadEffect",
+    "ObjectTorque",
+    "ReflectedLoad",
     "augmented_object",
     "load_effect",
     "load_inertia",
+    "object_torque",
+    "reflected_load",
 ]

@@ -63,6 +63,7 @@ class ArmState:
         Q: (n, r): B 𝓜⁻¹ = T* Q* l⁻¹ in the rows that exist.
         blocked: U_0* D (k - r, k).
         freedoms: m_i, how many motions of the object the arm by itself would allow.
+        forces: C_v and g (2, n).
         whitened: l⁻¹ C_v and l⁻¹ g (2, n).
     """
 
@@ -76,6 +77,7 @@ class ArmState:
     Q: Array
     blocked: Array
     freedoms: int
+    forces: Array
     whitened: Array
 
     @property
@@ -168,7 +170,7 @@ def held_states(
     found = list[HeldState]()
     for i in range(len(q)):
         arms = tuple(
-            _arm(name, rows, columns, J_c[i], gamma[i], eps[i], own, measure, tolerance)
+            _arm(name, rows, columns, J_c[i], gamma[i], right[i], eps[i], own, measure, tolerance)
             for name, rows, columns in _places(mech, parts)
         )
         own_forces, unit = forces[i][:, own], measure.columns[own]
@@ -213,6 +215,7 @@ def _arm(
     columns: NDArray[np.int64],
     J_c: Array,
     gamma: Array,
+    right: Array,
     eps: Array,
     own: NDArray[np.int64],
     measure: Scale,
@@ -228,8 +231,10 @@ def _arm(
     G = np.asarray(np.linalg.solve(T.T, exist), dtype=np.float64)
     lost = np.linalg.svd(blocked @ A * measure.columns[own], compute_uv=False)
     freedoms = A.shape[1] - int((lost > CLOSED * measure.length).sum())
-    whitened = eps[-2:, columns]
-    return ArmState(name, columns, rows, A, B, gamma[rows], G, Q, blocked, freedoms, whitened)
+    forces, whitened = right[-2:, columns], eps[-2:, columns]
+    return ArmState(
+        name, columns, rows, A, B, gamma[rows], G, Q, blocked, freedoms, forces, whitened
+    )
 
 
 def _held(

@@ -1,0 +1,208 @@
+"""The augmented object: 003, (63)-(71), against arms alone, dense equations and closed chains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.spatial.array import Array
+from tests.closed.dense_kkt import allowed_velocity, dense_motion
+from tests.closed.random_systems import random_system
+from tests.task.multi_effector_systems import (
+    moving,
+    planar_and_spatial,
+    pumas,
+    redundant,
+    straight_wrist,
+)
+
+NEAR = 1e-10
+"""Of the largest entry: closed chains lose three to four digits of sixteen by their condition."""
+
+
+def close(found: Array, wanted: Array, tolerance: float = NEAR) -> None:
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= tolerance * max(1.0, np.abs(wanted).max())
+
+
+def accelerated(mech: lw.Mechanism, q: Array, v: Array, vdot: Array) -> Array:
+    """ẍ of the object's origin, in the axes of the world."""
+    J = lw.jacobian(mech, q, "object", frame="world")
+    return J @ vdot + lw.jacobian_dot_v(mech, q, v, "object", frame="world")
+
+
+def driven(mech: lw.Mechanism, seed: int) -> Array:
+    """Joint forces of the arms; nothing drives the object."""
+    tau = 5.0 * np.random.default_rng(seed).standard_normal(mech.nv)
+    tau[lw.multi_arm_parts(mech).object_rows] = 0.0
+    return tau
+
+
+def test_parts_are_those_of_each_arm_alone() -> None:
+    """(63), (65), (66): Λ_i, μ_i, p_i of an arm whose hand reaches to the point; and of a body."""
+    mech, point = pumas(), np.array([0.05, -0.1, 0.2])
+    q, v = moving(mech, 1)
+    X_P = mech.pose(q, "object") @ lw.Pose.translation(point)
+    for k in (1, 2):
+        hand = mech.node(f"arm_{k}_flange").body
+        mech = mech.with_node(f"point_{k}", hand, mech.pose(q, hand).inverse() @ X_P)
+    whole = lw.augmented_object(mech, q, v, point=point)
+    for k, arm in enumerate(whole.arms.values(), start=1):
+        alone = lw.task_dynamics(mech, q, v, lw.Task.pose(f"point_{k}"))
+        close(arm.inertia, alone.space.inertia)
+        close(arm.coriolis, alone.coriolis)
+        close(arm.gravity, alone.gravity)
+        close(arm.jacobian, alone.space.jacobian[:, arm.rows])
+        close(arm.consistent_inverse, alone.space.consistent_inverse[arm.rows])
+        assert arm.rank == 6 and arm.contacts == (f"grasp_{k}",)
+    # Newton and Euler for the disc of 4 kg, whose centre is at -R p of the point.
+    body, rot = mech.inertia("object"), X_P.rot
+    r, w, m = -rot @ point, whole.velocity[:3], 4.0
+    J = rot @ body.J_com @ rot.T
+    inward = np.cross(w, np.cross(w, r))  # what is left of the centre's acceleration at ẍ = 0
+    force = m * inward
+    close(whole.object.coriolis, np.append(np.cross(w, J @ w) + np.cross(r, force), force))
+    weight = np.array([0.0, 0.0, m * 9.81])
+    close(whole.object.gravity, np.append(np.cross(r, weight), weight))
+    close(whole.inertia, whole.object.inertia + sum(x.inertia for x in whole.arms.values()))
+    # All of the energy is in the motion of the object, where no arm is redundant.
+    energy = 0.5 * whole.velocity @ whole.inertia @ whole.velocity
+    assert np.isclose(energy, lw.kinetic_energy(mech, q, v), rtol=1e-11)
+
+
+def test_closed_chain() -> None:
+    """(64), (71): Λ_⊕ is the effective inertia, ẍ that of the closed chain; a batch of three."""
+    mech = redundant()
+    q, v = (np.stack(x) for x in zip(*(moving(mech, seed) for seed in (1, 2, 3)), strict=True))
+    tau = np.stack([driven(mech, seed) for seed in (1, 2, 3)])
+    whole = lw.augmented_object(mech, q, v)
+    close(whole.inertia, lw.effective_inertia(mech, q, "object", frame="world"))
+    vdot, total = lw.constrained_forward_dynamics(mech, q, v, tau), whole.total_force(tau)
+    for i in range(3):
+        one = lw.augmented_object(mech, q[i], v[i])
+        close(one.coriolis, whole.coriolis[i], 1e-12)
+        close(whole[i].acceleration(total[i]), accelerated(mech, q[i], v[i], vdot[i]))
+        close(one.force(one.acceleration(total[i])), total[i])
+    assert list(whole.rank) == [6, 6, 6] and len(whole) == 3 and "3 states" in str(whole)
+    assert str(whole[0]).count("\n") == 4 and "6 of 6" in str(whole[0])
+
+
+def test_a_random_system() -> None:
+    """Two arms of three axes with balls at their tips: against all equations at once, densely."""
+    check_random(4, grasps=("spherical",), links=(3, 3), swapped=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_many_random_systems(seed: int) -> None:
+    kinds = (("locked",), ("spherical", "pin"), ("universal", "locked"), ("pin",))
+    links = ((6, 9), (6, 6), (5, 7), (4, 8))[seed // 2]
+    check_random(
+        seed, arms=2 + seed % 3, grasps=kinds[seed % 4], links=links, swapped=seed % 2 == 0
+    )
+
+
+def check_random(seed: int, **kinds: object) -> None:
+    s = random_system(seed, **kinds)  # type: ignore[arg-type]
+    tau = driven(s.mech, seed)
+    whole = lw.augmented_object(s.mech, s.q, s.v)
+    assert whole.rank <= min(arm.rank for arm in whole.arms.values())  # (70)
+    wanted = accelerated(s.mech, s.q, s.v, dense_motion(s.mech, s.q, s.v, tau, s.theta).vdot)
+    # Differences of the dense reference are good to 1e-9 or so.
+    close(whole.acceleration(whole.total_force(tau)), wanted, 1e-8)
+
+
+def at_rest_and_moving(mech: lw.Mechanism, q: Array) -> tuple[Array, Array]:
+    theta = {loop.name: np.zeros(0) for loop in mech.loops}
+    v = allowed_velocity(mech, q, theta, np.random.default_rng(3).standard_normal(mech.nv))
+    tau = driven(mech, 4)
+    return v, dense_motion(mech, q, v, tau, theta).vdot
+
+
+@pytest.mark.parametrize(
+    "name", ["planar and spatial", pytest.param("straight wrist", marks=pytest.mark.slow)]
+)
+def test_where_the_object_has_fewer_motions(name: str) -> None:
+    """(70): m = min m_i here; what the arms enforce is part of ẍ, and no force changes it."""
+    mech, q = planar_and_spatial() if name == "planar and spatial" else straight_wrist()
+    v, vdot = at_rest_and_moving(mech, q)
+    whole = lw.augmented_object(mech, q, v)
+    wanted = (3, [3, 6]) if name == "planar and spatial" else (5, [5, 6])
+    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == wanted
+    assert np.abs(v).max() > 0.1
+    found = whole.acceleration(whole.total_force(driven(mech, 4)))
+    close(found, accelerated(mech, q, v, vdot), 1e-8)
+    close(whole.lost.T @ found, whole.lost.T @ whole.enforced, 1e-8)
+    if whole.rank == 3:
+        close(whole.inertia, lw.effective_inertia(mech, q, "object", frame="world"), 1e-9)
+    assert np.abs(whole.lost.T @ whole.inertia).max() < 1e-9 * np.abs(whole.inertia).max()
+
+
+def test_71_where_an_arm_could_do_more() -> None:
+    """m = 3 < m_2 = 6: the arm is not free in the other directions, as (17) on m rows says."""
+    mech, q = planar_and_spatial()
+    whole = lw.augmented_object(mech, q)
+    arm, exist = whole.arm("grasp_2"), whole.directions
+    mass = lw.mass_matrix(mech, q)[np.ix_(arm.rows, arm.rows)]
+    Omega = arm.jacobian @ np.linalg.solve(mass, arm.jacobian.T)
+    held = exist.T @ np.linalg.inv(Omega) @ exist
+    close(exist.T @ arm.inertia @ exist, held, 1e-9)
+    free = np.linalg.inv(exist.T @ Omega @ exist)  # "the procedure for a single redundant arm"
+    assert np.linalg.eigvalsh(held - free)[-1] > 0.1 * np.linalg.eigvalsh(held)[-1]
+    assert np.linalg.eigvalsh(held - free)[0] > -1e-9
+    # It is six axes for six rows: no motion is left to it, though n_i - m = 3.
+    assert np.linalg.matrix_rank(lw.constraint_jacobian(mech, q), tol=1e-9) == mech.nv - 3
+
+
+def test_points_by_name_and_by_place() -> None:
+    mech = redundant()
+    q, v = moving(mech, 5)
+    named = lw.augmented_object(mech, q, v, point="rim_1")
+    placed = lw.augmented_object(mech, q, v, point=mech.node("rim_1").pose.p)
+    close(named.inertia, placed.inertia, 1e-14)
+    close(named.inertia, lw.effective_inertia(mech, q, "rim_1", frame="world") @ np.eye(6))
+
+
+@pytest.mark.slow
+def test_a_body_fixed_to_the_object_counts_as_it() -> None:
+    mech = redundant()
+    q, v = moving(mech, 5)
+    lid = mech.with_payload("rim_2", lw.SpatialInertia.point(0.5), name="tag", pose=(0.1, 0, 0))
+    heavier = lw.augmented_object(lid, q, v, point="tag")
+    close(heavier.inertia, lw.effective_inertia(lid, q, "tag", frame="world"))
+
+
+def test_what_is_refused() -> None:
+    mech = redundant()
+    q = mech.neutral()
+    with pytest.raises(lw.ModelError, match="has no loops: no arm holds anything"):
+        puma = lw.models.puma560()
+        lw.augmented_object(puma, puma.neutral())
+    with pytest.raises(lw.ModelError, match=r"'arm_1_hand' is on .* must be on the object"):
+        lw.augmented_object(mech, q, point="arm_1_hand")
+    with pytest.raises(lw.ModelError, match="no node"):
+        lw.augmented_object(mech, q, point="rim_9")
+    with pytest.raises(lw.ShapeError, match=r"must have shape \(3,\)"):
+        lw.augmented_object(mech, q, point=(1.0, 2.0))
+    with pytest.raises(lw.ShapeError, match="q"):
+        lw.augmented_object(mech, q[:-1])
+    with pytest.raises(lw.ShapeError, match="each must be one state, or both one batch"):
+        lw.augmented_object(mech, np.stack([q] * 2), np.zeros((3, mech.nv)))
+    with pytest.raises(lw.ModelError, match=r"tolerance is 2.0"):
+        lw.augmented_object(mech, q, tolerance=2.0)
+    whole = lw.augmented_object(mech, q)
+    with pytest.raises(lw.ModelError, match=r"'grasp_3'.*did you mean 'grasp_"):
+        whole.arm("grasp_3")
+    with pytest.raises(lw.ShapeError, match="must end in 6"):
+        whole.force(np.zeros(5))
+    with pytest.raises(lw.ShapeError, match=r"arm has 7 freedoms: give tau\[..., arm.rows\]"):
+        whole.arm("grasp_1").force(np.zeros(mech.nv))
+    with pytest.raises(lw.ShapeError, match="has no length"):
+        len(whole)
+    lid = random_system(0, articulated=True, arms=2).mech
+    with pytest.raises(lw.ModelError, match=r"freedoms inside .*'lid'"):
+        lw.augmented_object(lid, lid.neutral())
+    empty = lw.augmented_object(mech, np.zeros((0, mech.nq)))
+    assert empty.inertia.shape == (0, 6, 6)
+    assert empty.arm("grasp_1").consistent_inverse.shape == (0, 7, 6)
