@@ -19,7 +19,8 @@ CHAIN_OF_PINS = cases()[1]
 
 COUNTED = {
     # Only numbers of freedoms: nothing to perturb.
-    *("(35)", "sec. 3, redundancy", "sec. 3.1, incomplete", "(70)", "sec. 7.1, q"),
+    *("(35)", "sec. 3, redundancy", "sec. 3, task redundancy", "sec. 3.1, incomplete"),
+    *("(70)", "sec. 7.1, q", "sec. 2.2, selection"),
 }
 
 

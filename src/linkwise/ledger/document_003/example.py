@@ -184,6 +184,16 @@ def coordination(case: Case) -> Coordination:
     return Coordination(in_series(lambda _: 0.0).build(case))
 
 
+def _potential(x: Coordination) -> float:
+    """(53) by its terms, somewhere else."""
+    states, _ = x.whole.moved(x.whole.v)
+    found = [
+        x.gain * sum((q - middle) ** 2 for q, middle in zip(state[-6:], x.middle, strict=True))
+        for state in states
+    ]
+    return apart(found, x.potential(states))
+
+
 def _gradient(x: Coordination) -> float:
     """-∇V by the power it takes to move each joint."""
     slopes: list[float] = []
@@ -275,7 +285,7 @@ COORDINATION: tuple[Entry, ...] = (
         "potential that keeps the mini in the middle",
         "V_Dextrous(q) = k_d Σ_{i=n_M+1}^{n} (q_i - (q̄_i + q̲_i)/2)²",
         "",
-        note="(54) holds it against its gradient.",
+        On(coordination, _potential),
     ),
     holds(
         "(54)",

@@ -36,6 +36,13 @@ def selection(m: Manipulator) -> Array:
     return blocks(moved, zero, zero, turned)
 
 
+def _selection(m: Manipulator) -> float:
+    """Projections, and nothing is in both."""
+    Omega = selection(m)
+    rest = np.eye(6) - Omega
+    return max(apart(Omega @ Omega, Omega), float(np.abs(Omega @ rest).max()))
+
+
 def _motion(m: Manipulator) -> float:
     """(1) against d'Alembert's principle."""
     q_ddot = m.drawn(m.n)
@@ -262,6 +269,7 @@ OPERATIONAL: tuple[Entry, ...] = (
         "generalized selection matrix and its complement",
         "Ω, Ω̄",
         "Ω = diag(S_Fᵀ Σ_F S_F, S_Mᵀ Σ_M S_M), Ω̄ = I - Ω: projections",
+        alone(_selection),
         note="Taken from the document's reference; Ω of Linkwise is another thing.",
     ),
     definition(

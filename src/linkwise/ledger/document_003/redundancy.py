@@ -41,6 +41,13 @@ def _redundancy(m: Manipulator) -> float:
     return float(abs(left - (m.n - 6)))
 
 
+def _task_redundancy(m: Manipulator) -> float:
+    """Displacements that do not alter the position alone have n - 3 dimensions."""
+    sizes = np.linalg.svd(m.seen_jacobian[:3], compute_uv=False)
+    left = m.n - int((sizes > 1e-9 * sizes[0]).sum())
+    return float(abs(left - (m.n - 3)) + (left == 0))
+
+
 def _pseudo(m: Manipulator) -> float:
     """(17): the least kinetic energy of all joint velocities that give ẋ is ½ ẋᵀ Λ ẋ."""
     ways = least_energy(m)
@@ -208,6 +215,13 @@ REDUNDANCY: tuple[Entry, ...] = (
         everywhere(_redundancy),
         note="Away from singularities. The redundant manipulators here are the mechanisms of the "
         "ledger with a mini-manipulator of six joints on their tips.",
+    ),
+    holds(
+        "sec. 3, task redundancy",
+        "redundancy with respect to a task",
+        "m_Task < n: positioning the effector of a nonredundant manipulator",
+        "dim ker J_v = n - m_Task, 3 of six joints",
+        everywhere(_task_redundancy),
     ),
     holds(
         "(17)",
