@@ -24,7 +24,7 @@ from linkwise.task.control.joint_limits import JointLimits
 from linkwise.task.control.posture import Posture
 from linkwise.task.control.report import ControlReport, LevelReport
 from linkwise.task.control.servo import Level, Servo, as_levels
-from linkwise.task.control.singular import SingularStrategy, damped_share
+from linkwise.task.control.singular import STANDARD, SingularStrategy, damped_share
 from linkwise.task.dynamics import Compensate, along_rows
 from linkwise.task.measure import task_bias, task_error, task_jacobian
 from linkwise.task.twin import Twin, twin
@@ -71,7 +71,7 @@ class TaskController:
     levels: Level | Sequence[Level]
     posture: Posture | None = None
     limits: JointLimits | None = None
-    singular: SingularStrategy | None = field(default_factory=SingularStrategy)
+    singular: SingularStrategy | None = STANDARD
     damping: float | None = None
     compensate: Compensate = "joints"
     length: float | None = None
@@ -127,7 +127,9 @@ class TaskController:
         done, found = solve(None)
         close = np.zeros(v.shape, dtype=np.bool_)
         if self.limits is not None and self.limits.priority == "top":
-            done, found, close = self._limited(q, v, solve, done, found)
+            close, top = self._limited(q, v, done.acceleration)
+            if top is not None:
+                done, found = solve(top)
         tau, vdot = done.force + resisting, done.acceleration
         levels = tuple(self._report(*parts, vdot) for parts in zip(asked, found, strict=True))
         whole = ControlReport(tau, vdot, levels, close, np.maximum(done.free, 0.0))
@@ -171,13 +173,12 @@ class TaskController:
         drive: Array,
         asked: list[_Asked],
         posture: Array,
-        top: tuple[Array, Array] | None,
+        top: tuple[NDArray[np.int64], Array, Array] | None,
     ) -> tuple[Hierarchy, list[Directions]]:
-        """All levels, below rows of joints (J, v̇) that come before them."""
+        """All levels, below freedoms (which, v̇, share) that come before them."""
         done = Hierarchy(mass, drive, self.tolerance)
         if top is not None:
-            units: Array = np.ones(self.mech.nv)[: top[0].shape[1]]
-            done.add(top[0], top[1], units)
+            done.add_joints(*top)
         found = list[Directions]()
         for level, (kp, kv) in zip(asked, self.gains, strict=True):
             want = (level.J, level.wanted - level.gamma, level.scale)
@@ -215,32 +216,23 @@ class TaskController:
         return out
 
     def _limited(
-        self,
-        q: Array,
-        v: Array,
-        solve: Any,
-        done: Hierarchy,
-        found: list[Directions],
-    ) -> tuple[Hierarchy, list[Directions], NDArray[np.bool_]]:
-        """The same with joints near their limits before all levels, one after the other.
+        self, q: Array, v: Array, vdot: Array
+    ) -> tuple[NDArray[np.bool_], tuple[NDArray[np.int64], Array, Array] | None]:
+        """Joints near their limits, and (which, v̇, share) with which they come before all levels.
 
-        Each joint is asked to do what it would do anyway, changed towards the push by a part that
-        grows from 0 at the margin: nothing jumps where a joint comes near a limit.
+        Each is asked to do what it would do anyway, v̇, or the push if that is away from the limit,
+        with a share that grows from 0 at the margin: nothing jumps where a joint comes near.
         """
         assert self.limits is not None
         push = self.limits.push(self.mech, q, v)
         lower, upper = (_smooth(2.0 * x) for x in self.limits.nearness(self.mech, q))
         close = np.asarray((lower > 0.0) | (upper > 0.0), dtype=np.bool_)
-        joints = np.flatnonzero(close.any(axis=0))
-        J, wanted = np.zeros((len(q), len(joints), v.shape[1])), np.zeros((len(q), len(joints)))
-        for i, j in enumerate(joints):
-            vdot = done.acceleration[:, j]
-            up = lower[:, j] * np.maximum(push[:, j] - vdot, 0.0)
-            down = upper[:, j] * np.maximum(vdot - push[:, j], 0.0)
-            J[:, i, j] = close[:, j]
-            wanted[:, i] = np.where(close[:, j], vdot + up - down, 0.0)
-            done, found = solve((J[:, : i + 1], wanted[:, : i + 1]))
-        return done, found, close
+        which = np.flatnonzero(close.any(axis=0))
+        if not len(which):
+            return close, None
+        wanted = np.where(lower > 0.0, np.maximum(vdot, push), vdot)
+        wanted = np.where(upper > 0.0, np.minimum(wanted, push), wanted)
+        return close, (which, wanted[:, which], np.maximum(lower, upper)[:, which])
 
     def _report(self, level: _Asked, found: Directions, vdot: Array) -> LevelReport:
         achieved = (level.J @ vdot[..., None])[..., 0] + level.gamma
@@ -310,6 +302,13 @@ def _check_options(controller: TaskController) -> None:
     d = controller.damping
     if d is not None and not (np.isfinite(d) and d >= 0.0):
         raise ModelError(f"damping is {d!r}; it must be a number, 0 or positive, or None.")
+    if d and controller.singular is STANDARD:
+        object.__setattr__(controller, "singular", None)
+    elif d and controller.singular is not None:
+        raise ModelError(
+            f"damping is {d!r} and singular a strategy of its own: both are for singular "
+            "configurations; give one or the other."
+        )
     for name in ("length", "tolerance"):
         value = getattr(controller, name)
         if value is not None and not (np.isfinite(value) and value > 0.0):

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.errors import SingularHingeError
 from linkwise.spatial.array import Array
 
 TOLERANCE = 1e-10
@@ -87,7 +88,13 @@ class Hierarchy:
             drive: Γ₀ - C (batch, nv).
             tolerance: Below this fraction of the largest, singular values are called zero.
         """
-        self.root = np.asarray(np.linalg.cholesky(mass), dtype=np.float64)
+        try:
+            self.root = np.asarray(np.linalg.cholesky(mass), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            raise SingularHingeError(
+                "the mass matrix is not positive definite: nothing resists some hinge, so no task "
+                "can be controlled. Give its body a mass, or its drive an armature."
+            ) from None
         self.unroot = np.asarray(np.linalg.inv(self.root), dtype=np.float64)
         self.w = _times(self.unroot, drive)
         batch, n = drive.shape
@@ -138,9 +145,34 @@ class Hierarchy:
         missing = scale * wanted - _times(A_star, self.w)
         asked = _times(np.swapaxes(found.rows, -1, -2), missing)
         asked = asked / np.where(found.lost, np.inf, found.values)  # as v_i* v̇
-        other = np.zeros(asked.shape) if aside is None else aside(found) - _times(along, self.w)
+        other = np.zeros(asked.shape)
+        if aside is not None and found.held.any():
+            other = aside(found) - _times(along, self.w)
         self._change(along, found, asked, other)
         return found
+
+    def add_joints(self, which: NDArray[np.int64], wanted: Array, share: Array) -> None:
+        """Accelerations of single freedoms as a level, each with a share of its own.
+
+        Args:
+            which: Places in v of the k freedoms.
+            wanted: Their v̇ (batch, k).
+            share: How much of that is given (batch, k); with 0 it is as if it were not there.
+        """
+        batch, n = self.w.shape
+        joints = np.broadcast_to(np.eye(n)[which], (batch, len(which), n))
+        along = (joints @ np.swapaxes(self.unroot, -1, -2)) @ self.S
+        none = np.zeros(share.shape, dtype=np.bool_)
+        found = Directions(
+            joints[:, :, which],
+            np.ones(share.shape),
+            joints,
+            np.ones(len(share)),
+            share,
+            none,
+            none,
+        )
+        self._change(along, found, wanted - self.acceleration[:, which], np.zeros(share.shape))
 
     def _directions(
         self, J: Array, A_star: Array, share: Share, holding: bool, inertial: bool
@@ -169,23 +201,36 @@ class Hierarchy:
         return (A_star @ self.S) @ np.swapaxes(self.root, -1, -2)
 
     def _change(self, along: Array, found: Directions, asked: Array, other: Array) -> None:
-        """w ← w + S Q y and S ← S - Q Q* with L⁻¹ V = Q R, one direction after the other."""
+        """w ← w + S Q y and S ← S - Q Q* with L⁻¹ V = Q R."""
         m = min(along.shape[-2:])
         Q, R = np.linalg.qr(np.swapaxes(along[:, :m], -1, -2))
-        y, used = np.zeros((2, len(along), m))
-        for i in range(m):
-            have = (R[:, :i, i] * y[:, :i]).sum(axis=1)  # from the directions before
-            share, held = found.share[:, i], found.held[:, i]
-            rest = np.where(held, other[:, i] - have, 0.0)
-            pivot = R[:, i, i]
-            here = share * (asked[:, i] - have) + (1.0 - share) * rest
-            taken = held | (share > 0.0)
-            y[:, i] = np.where(taken, here / np.where(pivot == 0.0, np.inf, pivot), 0.0)
-            used[:, i] = np.where(held, 1.0, share)
+        if (found.share == 1.0).all():  # R* y = what is asked for
+            solved = np.linalg.solve(np.swapaxes(R, -1, -2), asked[..., None])[..., 0]
+            y, used = np.asarray(solved, dtype=np.float64), np.ones(solved.shape)
+        else:
+            y, used = _one_by_one(R, found, asked, other)
         self.w = self.w + _times(self.S, _times(Q, y))
         taken_out = 1.0 - np.sqrt(np.maximum(1.0 - used, 0.0))
         self.S = self.S - (Q * taken_out[:, None, :]) @ np.swapaxes(Q, -1, -2)
         self.free = self.free - used.sum(axis=1)
+
+
+def _one_by_one(R: Array, found: Directions, asked: Array, other: Array) -> tuple[Array, Array]:
+    """y, and how much of each direction is used up, from the largest σ to the smallest.
+
+    With r_i* y = v_i* of the change of v̇, share s:  r_i* y = s asked_i + (1 - s) other_i  where
+    joints are held, and otherwise s asked_i + (1 - s) of what the directions before make of it.
+    """
+    y, used = np.zeros(R.shape[:-1]), np.zeros(R.shape[:-1])
+    for i in range(R.shape[-1]):
+        have = (R[:, :i, i] * y[:, :i]).sum(axis=1)
+        share, held, pivot = found.share[:, i], found.held[:, i], R[:, i, i]
+        rest = np.where(held, other[:, i] - have, 0.0)
+        here = share * (asked[:, i] - have) + (1.0 - share) * rest
+        taken = (held | (share > 0.0)) & (pivot != 0.0)
+        y[:, i] = np.where(taken, here / np.where(pivot == 0.0, 1.0, pivot), 0.0)
+        used[:, i] = np.where(held, 1.0, share)
+    return y, used
 
 
 def _times(matrix: Array, x: Array) -> Array:

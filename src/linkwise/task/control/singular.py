@@ -89,6 +89,10 @@ class SingularStrategy:
         return sigma / (sigma**2 + floor**2)
 
 
+STANDARD = SingularStrategy()
+"""What a controller does unless it is told otherwise."""
+
+
 def damped_share(damping: float, relative: Array) -> Array:
     """σ² / (σ² + d²) with d a fraction of the largest: what damping leaves of an acceleration."""
     return relative**2 / (relative**2 + damping**2)
