@@ -205,7 +205,7 @@ def _gradient(x: Coordination) -> float:
 
 def _silent(x: Coordination) -> float:
     """(55) does not change ẍ as seen, and what is not projected does."""
-    m, pull = x.whole, 0.1 * x.torque
+    m, pull = x.whole, x.torque
     before = m.x_acceleration(m.forward(gentle(m)))
     change = m.x_acceleration(m.forward(gentle(m) + m.null_torque @ pull)) - before
     other = m.x_acceleration(m.forward(gentle(m) + pull)) - before
