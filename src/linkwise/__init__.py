@@ -194,10 +194,14 @@ if TYPE_CHECKING:
     )
     from linkwise.pipeline import compile, derive, plan, prove
     from linkwise.task import (
+        CoordinateDynamics,
         Task,
+        TaskCoordinates,
         TaskDynamics,
         TaskSpace,
+        coordinate_dynamics,
         task_bias,
+        task_coordinates,
         task_dynamics,
         task_error,
         task_jacobian,
@@ -285,6 +289,7 @@ __all__ = [
     "ContactState",
     "ContactTransition",
     "ControlReport",
+    "CoordinateDynamics",
     "Coupling",
     "Crossing",
     "CustomHinge",
@@ -359,6 +364,7 @@ __all__ = [
     "Target",
     "Task",
     "TaskController",
+    "TaskCoordinates",
     "TaskDynamics",
     "TaskSpace",
     "Touch",
@@ -399,6 +405,7 @@ __all__ = [
     "contact_forces",
     "contact_state",
     "convert",
+    "coordinate_dynamics",
     "coriolis_force",
     "coriolis_matrix",
     "coriolis_product",
@@ -500,6 +507,7 @@ __all__ = [
     "smallest_mini",
     "task",
     "task_bias",
+    "task_coordinates",
     "task_dynamics",
     "task_error",
     "task_jacobian",
@@ -522,6 +530,7 @@ _LAZY_MODULES = (
 )
 _LAZY_FUNCTIONS = {
     "linkwise.task": (
+        *("CoordinateDynamics", "TaskCoordinates", "coordinate_dynamics", "task_coordinates"),
         *("Task", "TaskDynamics", "TaskSpace", "task_dynamics", "task_space", "task_torque"),
         *("task_bias", "task_error", "task_jacobian", "task_position", "task_velocity"),
     ),

@@ -1,5 +1,11 @@
 """Task space: the dynamics of what a mechanism does, rather than of its joints."""
 
+from linkwise.task.coordinates import (
+    CoordinateDynamics,
+    TaskCoordinates,
+    coordinate_dynamics,
+    task_coordinates,
+)
 from linkwise.task.dynamics import TaskDynamics, task_dynamics, task_torque
 from linkwise.task.measure import (
     task_bias,
@@ -12,10 +18,14 @@ from linkwise.task.space import TaskSpace, task_space
 from linkwise.task.task import Task
 
 __all__ = [
+    "CoordinateDynamics",
     "Task",
+    "TaskCoordinates",
     "TaskDynamics",
     "TaskSpace",
+    "coordinate_dynamics",
     "task_bias",
+    "task_coordinates",
     "task_dynamics",
     "task_error",
     "task_jacobian",

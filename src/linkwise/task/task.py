@@ -20,6 +20,7 @@ from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import WORLD
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.vector import cross
+from linkwise.task.representation import ORIENTATIONS
 
 Kind: TypeAlias = Literal["pose", "position", "orientation", "direction", "joints"]
 Axes: TypeAlias = Literal["reference", "node"]
@@ -225,6 +226,10 @@ def _checked(
         raise ModelError(f"the task is about {node!r} seen from itself; name two nodes.")
     if cast(str, axes) not in ("reference", "node"):
         raise unknown_name("axes", axes, ("reference", "node"), owner="a task")
+    if coordinates is not None and coordinates not in ORIENTATIONS:
+        raise unknown_name(
+            "coordinates of an orientation", coordinates, ORIENTATIONS, owner="a task"
+        )
     if coordinates is not None and (
         axes != "reference" or not np.array_equal(rows[:3, :3], np.eye(3))
     ):
