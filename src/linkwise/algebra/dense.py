@@ -51,12 +51,12 @@ from linkwise.spatial.vector import (
 )
 
 STATE_VECTORS = (
-    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa", "kappa_g"),
+    *("v", "a", "b", "a_g", "X", "X_B", "weight", "kappa", "kappa_g", "servo"),
     *("velocity_bias", "armature_bias"),  # of aggregate bodies
 )
 """Vectors that a mechanism and its state give; all others are given by the user."""
 
-MOVING = ("v", "a", "b", "kappa", "velocity_bias", "armature_bias")
+MOVING = ("v", "a", "b", "kappa", "servo", "velocity_bias", "armature_bias")
 """Vectors that depend on the velocities."""
 
 STATE_BLOCKS = ("H", "M", "N", "Delta_phi", "rot_W", "to_W", "A_V", "B_V", "hinges")
@@ -415,7 +415,7 @@ class Dense:
             value = self._closure_rate()
         elif source == "kappa_g":
             value = -self.matrix(_CLOSURE_LIFT)[:, 0]
-        elif source in STATE_VECTORS:
+        elif source in STATE_VECTORS and source != "servo":
             value = self._place(source)
         else:
             raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")

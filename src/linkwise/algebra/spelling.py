@@ -6,6 +6,7 @@ import unicodedata
 
 SPELT = {
     **{"φ": "phi", "ψ": "psi", "Φ": "Phi", "Ψ": "Psi", "Π": "Pi", "Υ": "Upsilon", "Ξ": "Xi"},
+    **{"κ": "kappa", "ẍ": "servo"},
     **{"Ω": "Omega", "Δ": "Delta", "τ": "tau", "𝓜": "mass", "ε": "eps", "ν": "nu"},
     **{"λ": "lambda", "α": "alpha", "Σ": "sum", "̃": "_tilde", "̄": "_bar", "̇": "dot"},
     **{"⁺": "_plus", "′": "_prime", "⁻": "^-", "…": "...", "×": "x", "·": "."},

@@ -59,7 +59,7 @@ _OF_THE_MECHANISM = {
     **{"v": (JOINT, ONE), "a": (BODY, ONE), "b": (BODY, ONE), "a_g": (BODY, ONE)},
     **{"X": (PLACE, ONE), "X_B": (NODE_PLACE, ONE), "weight": (PLACE, ONE), "rot_W": (NODE, NODE)},
     **{"to_W": (BODY, BODY), "A_V": (BODY, JOINT), "B_V": (BODY, BODY)},
-    **{"kappa": (CONSTRAINT, ONE), "kappa_g": (CONSTRAINT, ONE)},
+    **{"kappa": (CONSTRAINT, ONE), "kappa_g": (CONSTRAINT, ONE), "servo": (CONSTRAINT, ONE)},
 }
 """Names whose values come from the mechanism and its state."""
 
@@ -167,6 +167,9 @@ kappa_g = vector("κ_g", CONSTRAINT, ascii="kappa_g", tex=r"\kappa_g")
 """Less the lift of nodes against those on the ground: Q B* φ* a_g + κ_g = 0, since gravity does not
 accelerate the nodes of a loop against each other, and a carries it at the base."""
 
+servo = vector("ẍ", CONSTRAINT, ascii="servo", tex=r"\ddot{x}")
+"""ẍ_d + k_v (ẋ_d - ẋ) + k_p e for rows of tasks: the acceleration that takes them to a goal."""
+
 lam = vector("λ", CONSTRAINT, ascii="lam", tex=r"\lambda")
 """Forces along the rows of the constraints."""
 
@@ -189,7 +192,7 @@ VOCABULARY: dict[str, Expr] = {
     for s in (
         *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
         *(Upsilon, Xi, N, tau, v, vdot, a, b, f, J, mass, bias, V, Omega),
-        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V, Q, Y, kappa, kappa_g, lam),
+        *(a_g, X, X_B, weight, rot_W, to_W, A_V, B_V, Q, Y, kappa, kappa_g, lam, servo),
         *(S, Delta_phi, Delta_psi, L, Phi, Psi),
     )
 } | {"I": I}

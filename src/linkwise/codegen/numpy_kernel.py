@@ -12,6 +12,7 @@ from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_VECTORS
 from linkwise.codegen.recipe import FromRecipe, Recipe
 from linkwise.errors import ExpressionError, ShapeError
+from linkwise.model.aim import SERVO
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
@@ -48,6 +49,7 @@ class NumpyKernel(FromRecipe):
         sources = [key.source for key in vectors]
         moving = bool(set(MOVING) & set(sources))
         given = [s for s in sources if s not in STATE_VECTORS]
+        given += SERVO if "servo" in sources else ()
         return ("q", *(("v",) if moving else ()), *given)
 
     @property

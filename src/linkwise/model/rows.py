@@ -27,10 +27,14 @@ class Rows(Hinge):
     Attributes:
         directions: S (m, 6), rows that need not be orthonormal, angular part first.
         outer: Whether their axes are those of node a, which turn as seen from b; else b's.
+        aim: What a goal for them is: a "pose", "position", "orientation" or "direction".
+        axis: For a direction, the axis in b's axes.
     """
 
     directions: tuple[tuple[float, ...], ...]
     outer: bool = True
+    aim: str = "pose"
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
 
     @property
     def nv(self) -> int:

@@ -7,6 +7,7 @@ Y x(i)  = Σ_k y(i, k) x(k)              for coupling i
           lifted as all bodies are (a carries gravity at the base)
 gram    X* Z = Σ_k X*(k) Z(k)           for columns X, Z with a row for each freedom
 spread  X λ, at each body
+servo   ẍ_d + k_v (ẋ_d - ẋ) + k_p e     where loops and couplings are rows of tasks
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.space import CONSTRAINT, ONE
-from linkwise.errors import ExpressionError
-from linkwise.model import closure
+from linkwise.errors import ExpressionError, ShapeError
+from linkwise.model import aim, closure
 from linkwise.model.closure import Blocked, Follower
+from linkwise.model.rows import Rows
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross_velocity
@@ -52,6 +54,7 @@ class Closing:
             "Y*": self.leading,
             "kappa": self.rate,
             "kappa_g": self.lift,
+            "servo": self.servo,
             "spread": self.spread,
         }
         self.columns = self._width(statement)
@@ -142,6 +145,35 @@ class Closing:
                 lifted = np.concatenate([np.zeros(3), rot_b.T @ run.gravity])[:, None]
             out.append(S @ (lifted if ground[0] else -lifted))
         return out + [np.zeros((1, 1))] * len(run.mech.couplings)
+
+    def servo(self, places: Sequence[Any], velocities: Sequence[Any]) -> list[Any]:
+        """ẍ_d + k_v (ẋ_d - ẋ) + k_p e, row by row, from inputs of the kernel."""
+        mech, sizes = self.run.mech, self.run.sizes(CONSTRAINT)
+        aims = aim.goal_sizes(mech)
+        goals = np.split(self.input("goal", sum(aims)), np.cumsum(aims)[:-1])
+        push, rate, kp, kv = (
+            np.split(self.input(name, sum(sizes)), np.cumsum(sizes)[:-1])
+            for name in aim.SERVO[1:]
+        )
+        errors, speeds = list[Any](), [x[:, 0] for x in self.closed(places, velocities)]
+        for i, X_ab in enumerate(self.poses(places)):
+            hinge = mech.loops[i].hinge
+            assert isinstance(hinge, Rows)
+            errors.append(aim.missing(hinge, X_ab, goals[i][None])[0])
+        for i, (k, index) in enumerate(aim.joint_places(mech), start=len(mech.loops)):
+            errors.append(goals[i] - self.run.q[mech.q_start[k] + index, None])
+            speeds[i] = self.run.v[mech.v_start[k] + index, None]
+        rows = zip(push, kv, rate, speeds, kp, errors, strict=True)
+        return [(u + d * (w - x) + c * e)[:, None] for u, d, w, x, c, e in rows]
+
+    def input(self, name: str, size: int) -> Any:
+        """An array that was given to the run."""
+        if name not in self.run.given:
+            raise ExpressionError(f"no value was given for {name}, which the servo needs.")
+        found = np.asarray(self.run.given[name], dtype=np.float64)
+        if found.shape != (size,):
+            raise ShapeError(f"{name} has shape {found.shape}; it must be ({size},).")
+        return found
 
     # -------------------------------------------------------------------------- couplings
 

@@ -25,7 +25,7 @@ from linkwise.sweeps.closing import Closing, generalised_solve
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import PLACED, Block, Ident, Program, Quantity, Statement, Term
 
-GIVEN_OR_MADE = ("a", "b", "kappa", "kappa_g", *PLACED)
+GIVEN_OR_MADE = ("a", "b", "kappa", "kappa_g", "servo", *PLACED)
 """Vectors that have a statement of their own, unless their values are given."""
 
 

@@ -512,7 +512,7 @@ class _Lowering:
     def _define_closure_rate(self, source: str, target: Quantity) -> None:
         """κ comes from where the nodes of the loops are and how they move, κ_g from the former."""
         reads: list[tuple[Quantity, Place]] = [(self._leaf(X_B), "all")]
-        if source == "kappa":
+        if source in ("kappa", "servo"):
             reads.append((self.value(B.T @ phi.T @ H.T @ v), "all"))
         self.statements.append(Statement(target, special=source, reads=tuple(reads)))
 
@@ -521,7 +521,7 @@ class _Lowering:
         assert isinstance(leaf.role, role.Vector)
         if leaf.role.source in PLACED:
             self._define_place(leaf.role.source, target)
-        if leaf.role.source in ("kappa", "kappa_g"):
+        if leaf.role.source in ("kappa", "kappa_g", "servo"):
             self._define_closure_rate(leaf.role.source, target)
         if leaf.role.source not in ("a", "b"):
             return

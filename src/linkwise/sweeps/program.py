@@ -31,7 +31,7 @@ Direction = Literal["tip_to_base", "base_to_tip"]
 PLACED = ("a_g", "X", "X_B", "weight")
 """Vectors that come from where bodies are, each by a special statement."""
 
-WHOLE_RULES = ("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g")
+WHOLE_RULES = ("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g", "servo")
 """Special rules that are done at once, between passes, not body by body."""
 
 Ident = tuple[Expr, bool]

@@ -188,6 +188,9 @@ def _special(statement: Statement, style: Style) -> str:
         case "kappa":
             text = r"\text{rate of } Q" if style is LATEX else "rate of Q"
             return f"{text} {reads[-1]}"
+        case "servo":
+            text = r"\ddot{x}_d + k_v (\dot{x}_d - \dot{x}) + k_p e"
+            return text if style is LATEX else "ẍ_d + k_v (ẋ_d - ẋ) + k_p e"
         case "kappa_g":
             text = "lift against the ground"
             return rf"\text{{{text}}}" if style is LATEX else text

@@ -69,7 +69,7 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
     if task.kind == "joints":
         return _joint_error(mech, mech.check_q(q), task, target)
     X = relative_pose(mech, q, task.node, task.relative_to)
-    goal = _target(task, target)
+    goal = checked_target(mech, task, target)
     if task.kind == "direction":
         return _turn(np.asarray(here), cast(Array, goal), X.rot) @ task.matrix[:, :3].T
     back = np.swapaxes(X.rot, -1, -2)
@@ -142,8 +142,10 @@ def _one(task: object) -> tuple[Task]:
     return (each[0],)
 
 
-def _target(task: Task, target: Any) -> Any:
+def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
     """A target of the kind that the task has, checked."""
+    if task.kind == "joints":
+        return _joint_target(mech, task, target)
     if task.kind == "pose":
         if not isinstance(target, Pose):
             raise ModelError(
@@ -196,19 +198,24 @@ def _times(matrix: Array, vector: Array) -> Array:
     return np.asarray((matrix @ vector[..., None])[..., 0], dtype=np.float64)
 
 
-def _joint_error(mech: Mechanism, q: Array, task: Task, target: Any) -> Array:
+def _joint_target(mech: Mechanism, task: Task, target: Any) -> Array:
     goal = floats(target, f"the target of {task.name!r}")
-    places = [mech.q_slice(name) for name in task.hinges]
-    size = sum(at.stop - at.start for at in places)
+    size = sum(at.stop - at.start for at in map(mech.q_slice, task.hinges))
     if goal.shape[-1:] != (size,):
         raise ShapeError(
             f"the target of {task.name!r} has shape {goal.shape}; it must be ({size},), or "
             f"(batch, {size})."
         )
+    if not np.isfinite(goal).all():
+        raise ModelError(f"the target of {task.name!r} is not finite.")
+    return goal
+
+
+def _joint_error(mech: Mechanism, q: Array, task: Task, target: Any) -> Array:
+    goal, start = _joint_target(mech, task, target), 0
     lead = np.broadcast_shapes(q.shape[:-1], goal.shape[:-1])
     there = np.array(np.broadcast_to(q, (*lead, mech.nq)))
-    start = 0
-    for at in places:
+    for at in map(mech.q_slice, task.hinges):
         there[..., at] = goal[..., start : start + at.stop - at.start]
         start += at.stop - at.start
     e = mech.difference(np.broadcast_to(q, there.shape), mech.check_q(there))

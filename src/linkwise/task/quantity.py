@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from linkwise.algebra import A_V, H, I, M, a, a_g, b, bias, phi, tau, v
+from linkwise.algebra import A_V, H, I, M, a, a_g, b, bias, phi, servo, tau, v
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import vector
@@ -37,11 +37,13 @@ class Law:
         whole: Whether the bias force is compensated in all freedoms, or as seen by the task.
         internal: Whether there is a torque τ₀ for the null space.
         applied: Whether a force is added.
+        servo: Whether the acceleration comes from a goal and gains, or is given.
     """
 
     whole: bool = False
     internal: bool = True
     applied: bool = False
+    servo: bool = False
 
 
 def inertia(s: Setting) -> Expr:
@@ -74,7 +76,7 @@ def gravity(s: Setting) -> Expr:
 def force(s: Setting, law: Law) -> Expr:
     """Λ (ẍ - γ - J_t A⁻¹ (τ₀ - C)), or with C taken out of all freedoms Λ (ẍ - γ - J_t A⁻¹ τ₀)."""
     F = family(s.inertia)
-    missing = closing - (s.bias if law.whole else s.lifted_bias)
+    missing = (servo if law.servo else closing) - (s.bias if law.whole else s.lifted_bias)
     acting = tau - H @ F.psi @ F.K @ tau if law.internal else None
     if not law.whole:
         fall = -1.0 * (H @ F.psi @ (M @ phi.T @ a + b))

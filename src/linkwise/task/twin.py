@@ -123,7 +123,7 @@ def _made(mech: Mechanism, tasks: tuple[Task, ...]) -> Twin:
             for node in (task.node, task.relative_to):
                 mech.node(node)  # raises for one that is not there
             name = f"{i}: {task.name}"
-            hinge = Rows(task.rows, task.axes == "reference")
+            hinge = Rows(task.rows, task.axes == "reference", task.kind, task.axis)
             loops.append(Loop(name, task.relative_to, task.node, hinge))
             turns += [not any(row[3:]) for row in task.rows]
             names += [f"{task.name}[{k}]" for k in range(len(task.rows))]

@@ -70,10 +70,15 @@ MEANING = {
     "locked": "1 where a freedom is held, 0 where it is free",
     "closing": "accelerations asked of the rows",
     "applied": "forces along the rows",
+    "goal": "where the tasks should be: pose (R | p) row by row, R, point, direction, coordinates",
+    "push": "accelerations wanted at the goal",
+    "rate": "velocities wanted at the goal",
+    "kp": "stiffness of the servo, 1/s^2",
+    "kv": "damping of the servo, 1/s",
 }
 """Of inputs, by the name before a colon."""
 
-ROWS = ("closing", "applied", "lam")
+ROWS = ("closing", "applied", "lam", "push", "rate", "kp", "kv")
 """Inputs with an entry for each row of constraints or tasks."""
 
 INERTIA = (

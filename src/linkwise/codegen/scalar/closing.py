@@ -41,10 +41,10 @@ class TracedClosing(Closing):
             return super().blocked(i, X_ab, V_ab)
         before = sum(loop.rows for loop in loops[:i] if not is_traceable(loop))
         rows = slice(before, before + loops[i].rows)
-        S = self._input(DIRECTIONS, 6).reshape(-1, 6)[rows]
+        S = self._rows_input(DIRECTIONS, 6).reshape(-1, 6)[rows]
         if not np.any(V_ab):
             return Blocked(S, np.zeros(len(S)))
-        return Blocked(S, self._input(RATES, 1)[rows])
+        return Blocked(S, self._rows_input(RATES, 1)[rows])
 
     def solved(self, A: Any, b: Any, itemsize: int) -> Any:
         """A x = b for a symmetric A that may be singular, where b is such that there is a solution.
@@ -68,8 +68,12 @@ class TracedClosing(Closing):
         x = found @ b
         return x + found @ (b - A @ x)
 
-    def _input(self, name: str, width: int) -> Any:
+    def input(self, name: str, size: int) -> Any:
+        """An input of the kernel."""
         if name not in self._given:
-            rows = sum(loop.rows for loop in self.run.mech.loops if not is_traceable(loop))
-            self._given[name] = self.run.taken(name, rows * width)
+            self._given[name] = self.run.taken(name, size)
         return self._given[name]
+
+    def _rows_input(self, name: str, width: int) -> Any:
+        rows = sum(loop.rows for loop in self.run.mech.loops if not is_traceable(loop))
+        return self.input(name, rows * width)

@@ -1,0 +1,116 @@
+"""How far rows of a task are from a goal, in one formula that can be traced.
+
+With X_ab = (R, p) the pose of node b seen from a, and what is wanted, R_d, p_d or a direction d_d of
+the axis d fixed in b, the missing way and turn, in a's axes:
+
+    way = p_d - p
+    turn = 2 sin(θ/2) n,   n the axis and θ the angle of R_d R*, or of the least turn from R d to d_d
+
+The turn is the chord of the angle: it is what a quaternion has of it, grows up to half a turn, and
+needs no branches. The rows are S (turn, way), seen from b if they are b's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.hinges import Hinge
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import JointRow, Rows
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.vector import cross, six
+
+SIZES = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
+"""Numbers of a goal: (R_d | p_d) row by row, R_d row by row, p_d, d_d."""
+
+SERVO = ("goal", "push", "rate", "kp", "kv")
+"""Inputs of a servo: the goal, ẍ_d, ẋ_d and the gains, with a number for each row."""
+
+HALF_TURN = 1e-14
+"""What keeps the axis finite at half a turn, where there is no nearest way."""
+
+
+def goal_sizes(mech: Mechanism) -> list[int]:
+    """Numbers of the goal of each loop and coupling of a mechanism with tasks in their place."""
+    found = list[int]()
+    for loop in mech.loops:
+        if not isinstance(loop.hinge, Rows):
+            raise ModelError(f"loop {loop.name!r} of {mech.name!r} is no task: it has no goal.")
+        found.append(SIZES[loop.hinge.aim])
+    return found + [1] * len(joint_places(mech))
+
+
+def joint_places(mech: Mechanism) -> list[tuple[int, int]]:
+    """Body and number of the freedom of each row of joints.
+
+    Raises:
+        ModelError: The velocities of a hinge are no rates of its coordinates.
+    """
+    found = list[tuple[int, int]]()
+    for row in mech.couplings:
+        if not isinstance(row, JointRow):
+            raise ModelError(f"coupling {row.name!r} of {mech.name!r} is no task: it has no goal.")
+        k = mech.hinge_index[row.dependent]
+        if type(mech.bodies[k].hinge).qdot is not Hinge.qdot:
+            raise ModelError(
+                f"hinge {row.dependent!r} has coordinates whose rates are not its velocities; a "
+                "kernel has no error for it. Take a task about a node instead."
+            )
+        found.append((k, row.index))
+    return found
+
+
+def missing(hinge: Rows, X_ab: Pose, goal: Any) -> Any:
+    """The rows S (turn, way) (..., m).
+
+    Args:
+        hinge: The rows, which know what they are about.
+        X_ab: Pose of b seen from a, with leading axes.
+        goal: What is wanted (..., size), or (size,).
+    """
+    R, p = X_ab.rot, X_ab.p
+    turn, way = np.zeros(p.shape), np.zeros(p.shape)
+    if hinge.aim == "pose":
+        place = goal.reshape(*goal.shape[:-1], 3, 4)
+        turn, way = chord(R, place[..., :3]), place[..., 3] - p
+    elif hinge.aim == "orientation":
+        turn = chord(R, goal.reshape(*goal.shape[:-1], 3, 3))
+    elif hinge.aim == "position":
+        way = goal - p
+    else:
+        turn = _least_turn((R @ np.array(hinge.axis)[:, None])[..., 0], goal)
+    if not hinge.outer:
+        back = np.swapaxes(R, -1, -2)
+        turn, way = (back @ turn[..., None])[..., 0], (back @ way[..., None])[..., 0]
+    whole: Any = six(turn, way)
+    return (hinge.rows @ whole[..., None])[..., 0]
+
+
+def chord(R: Array, R_d: Array) -> Array:
+    """2 sin(θ/2) n of R_d R* (..., 3): sin θ n over cos(θ/2)."""
+    E = R_d @ np.swapaxes(R, -1, -2)
+    sine: Any = 0.5 * np.stack(
+        [
+            E[..., 2, 1] - E[..., 1, 2],
+            E[..., 0, 2] - E[..., 2, 0],
+            E[..., 1, 0] - E[..., 0, 1],
+        ],
+        axis=-1,
+    )
+    trace = E[..., 0, 0] + E[..., 1, 1] + E[..., 2, 2]
+    return sine / _half((1.0 + trace) * 0.25)[..., None]
+
+
+def _least_turn(d: Array, goal: Array) -> Array:
+    """The same for the turn that takes one unit vector to another."""
+    cosine = (d * goal).sum(axis=-1)
+    return cross(d, goal) / _half((1.0 + cosine) * 0.5)[..., None]
+
+
+def _half(square: Any) -> Any:
+    """cos(θ/2) from its square, which rounding may take below zero."""
+    return np.sqrt(square + HALF_TURN)

@@ -1,0 +1,251 @@
+"""A control law as one kernel: state and goal in, joint forces out.
+
+    ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
+    F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied,   τ = τ₀ + J_t* F
+
+is one expression. It is lowered to four passes over the tree and compiled for this computer or for
+a card, or written as a C function for the controller of a robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.several import Several
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model import aim
+from linkwise.model.closure import closure_nodes
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.pose import Pose
+from linkwise.task.dynamics import Compensate
+from linkwise.task.kernels import setting
+from linkwise.task.measure import checked_target
+from linkwise.task.quantity import TASK, Law, torque
+from linkwise.task.task import Task, Tasks
+from linkwise.task.twin import Twin, twin
+
+if TYPE_CHECKING:
+    from linkwise.codegen.c.source import CSource
+
+ALSO = {
+    "inertia": "task_inertia",
+    "inverse": "task_inertia_inverse",
+    "consistent_inverse": "consistent_inverse",
+    "coriolis": "task_coriolis",
+    "gravity": "task_gravity",
+    "jacobian": "task_jacobian",
+    "velocity": "task_velocity",
+}
+"""What a law can tell besides the torque, and the quantities these are."""
+
+GIVEN = {
+    "goal": "goal",
+    "velocity": "rate",
+    "acceleration": "push",
+    "tau0": "tau",
+    "applied": "applied",
+}
+"""Arguments of a call, and the inputs of the kernel that they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlLaw:
+    """A compiled control law: called with a state and a goal it gives joint forces.
+
+    It has no state of its own, and is exact where the tasks have full rank; near a singularity
+    take `lw.TaskController`, which looks for what is lost. Made by `lw.control_law`.
+
+    Attributes:
+        mech: The mechanism.
+        tasks: Its tasks, whose rows are stacked.
+        expression: What the kernel computes, by name; "torque" is the law itself.
+        kernel: The kernel behind it, which takes plain arrays in the order of its `arguments`.
+        inputs: What the kernel is called with unless it is given: gains, and zeros.
+    """
+
+    mech: Mechanism
+    tasks: tuple[Task, ...]
+    expression: dict[str, Expr]
+    kernel: Any
+    inputs: dict[str, Array]
+    _twin: Twin
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arrays that the kernel, and the C function, take."""
+        return tuple(self.kernel.arguments)
+
+    @property
+    def ops(self) -> int:
+        """Scalar operations of one call."""
+        return int(sum(self.kernel.ops.values()))
+
+    def __call__(self, q: ArrayLike, v: ArrayLike, goal: Any = None, **given: Any) -> Any:
+        """Joint forces (nv,) or (batch, nv) [N or N m]; a dictionary if more was asked for.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+            goal: What `lw.task_position` should become, for several tasks a list of these; or the
+                numbers of it, from `law.goal`, which is quicker.
+            given: `velocity` ẋ_d and `acceleration` ẍ_d (m,), zero by default; `tau0` (nv,) and
+                `applied` (m,) if the law was made for them.
+        """
+        arrays = self.inputs | {"q": q, "v": v}
+        if goal is not None:
+            given["goal"] = goal
+        for name, value in given.items():
+            key = GIVEN.get(name, name)
+            if name == "acceleration" and "closing" in self.inputs:
+                key = "closing"
+            if name not in GIVEN or key not in self.inputs:
+                allowed = [x for x, y in GIVEN.items() if y in self.inputs]
+                raise unknown_name("argument", name, allowed, owner="this control law")
+            arrays[key] = self._numbers(name, value)
+        if "goal" in self.inputs and "goal" not in given:
+            raise ModelError("goal is missing: where the tasks should be, see lw.task_position.")
+        return self.kernel(*[arrays[name] for name in self.kernel.arguments])
+
+    def _numbers(self, name: str, value: Any) -> Any:
+        if name == "goal":
+            size = self.inputs["goal"].shape[0]
+            flat = isinstance(value, np.ndarray) and value.shape[-1:] == (size,)
+            return value if flat and size > 3 else self.goal(value)
+        array = floats(value, name)
+        if name == "tau0":
+            return array
+        if array.shape[-1:] != (self._twin.size,):
+            told = ", ".join(self._twin.names)
+            raise ShapeError(
+                f"{name} has shape {array.shape}; it must be ({self._twin.size},), for {told}."
+            )
+        return self._twin.unsorted(array)
+
+    def goal(self, targets: Any) -> Array:
+        """The numbers of a goal (size,) or (batch, size), in the order of the kernel.
+
+        Args:
+            targets: What `lw.task_position` should become; for several tasks a list of these.
+        """
+        each = [targets] if len(self.tasks) == 1 else list(targets)
+        if len(each) != len(self.tasks):
+            raise ModelError(f"{len(each)} targets were given for {len(self.tasks)} tasks.")
+        nodes, joints = list[Array](), list[Array]()
+        for task, target in zip(self.tasks, each, strict=True):
+            found = checked_target(self.mech, task, target)
+            if isinstance(found, Pose):
+                place = np.concatenate([found.rot, found.p[..., None]], axis=-1)
+                nodes.append(place.reshape(*found.p.shape[:-1], 12))
+            elif task.kind == "orientation":
+                nodes.append(found.reshape(*found.shape[:-2], 9))
+            else:
+                (joints if task.kind == "joints" else nodes).append(found)
+        parts = [*nodes, *joints]
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
+        whole = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts]
+        return np.ascontiguousarray(np.concatenate(whole, axis=-1))
+
+    def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
+        """The same law as a C function; `.write(folder)` makes its two files.
+
+        Gains and goals stay inputs of it: `NAME(q, v, ..., out)`, see its header.
+
+        Args:
+            name: Of the function and the files.
+            dtype: float64 or float32.
+        """
+        nodes = closure_nodes(self._twin.mech)
+        wanted = self.expression if len(self.expression) > 1 else self.expression["torque"]
+        code: Any = compile(
+            wanted, self._twin.mech, nodes=nodes, target="c", dtype=dtype, derive=False
+        )
+        return code.named(name) if name else code
+
+
+def control_law(
+    mech: Mechanism,
+    tasks: Tasks,
+    *,
+    kp: ArrayLike | None = None,
+    kv: ArrayLike | None = None,
+    internal: bool = False,
+    applied: bool = False,
+    compensate: Compensate = "task",
+    also: Sequence[str] = (),
+    target: str = "cpu",
+    dtype: Any = np.float64,
+) -> ControlLaw:
+    """A control law compiled to one kernel: one level of tasks, and torques in their null space.
+
+    Expression:
+        τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied),  ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
+    in four passes over the tree, O(n) + O(m³). Without gains ẍ is given as `acceleration`.
+
+    Of a rotation by θ that is missing, e is the chord 2 sin(θ/2) about its axis, which needs no
+    branches; `lw.task_error` has the angle.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        tasks: A task or several, whose rows are stacked.
+        kp: Stiffness, a number or (m,) [1/s²].
+        kv: Damping, a number or (m,) [1/s]; 2 √k_p is critical.
+        internal: Whether a call takes `tau0`, joint forces for the null space.
+        applied: Whether a call takes `applied`, a force along the rows that is added.
+        compensate: See `task_torque`.
+        also: More to be told by the same kernel: "inertia", "inverse", "consistent_inverse",
+            "coriolis", "gravity", "jacobian", "velocity". A call gives a dictionary then, in
+            which the joint forces are "torque"; rows of joints stand behind those of nodes.
+        target: "cpu", "cuda" or "numpy"; for C see `export_c`.
+        dtype: float64 or float32.
+
+    Raises:
+        ModelError: A gain that is not positive, or one without the other.
+    """
+    found = twin(mech, tasks)
+    gains = {"kp": kp, "kv": kv}
+    if (kp is None) != (kv is None):
+        raise ModelError("kp and kv were not both given; a servo needs both, no servo none.")
+    if compensate not in ("task", "joints"):
+        raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.control_law")
+    law = Law(compensate == "joints", internal, applied, kp is not None)
+    s = setting(found)
+    wanted = {"torque": torque(s, law)}
+    for name in also:
+        if name not in ALSO:
+            raise unknown_name("result", name, ALSO, owner="lw.control_law")
+        wanted[name] = TASK[ALSO[name]](s)
+    inputs = dict[str, Array]()
+    if kp is not None:
+        inputs["goal"] = np.zeros(sum(aim.goal_sizes(found.mech)))
+        inputs |= {"push": np.zeros(found.size), "rate": np.zeros(found.size)}
+        inputs |= {name: _gain(found, name, value) for name, value in gains.items()}
+    else:
+        inputs["closing"] = np.zeros(found.size)
+    inputs |= {"tau": np.zeros(mech.nv)} if internal else {}
+    inputs |= {"applied": np.zeros(found.size)} if applied else {}
+    expr: Any = wanted if also else wanted["torque"]
+    nodes, options = closure_nodes(found.mech), {"target": target, "dtype": dtype, "derive": False}
+    made: Any = compile(expr, found.mech, nodes=nodes, **options)
+    assert isinstance(made, Several) == bool(also)
+    return ControlLaw(mech, found.tasks, wanted, made, inputs, found)
+
+
+def _gain(found: Twin, name: str, value: ArrayLike | None) -> Array:
+    """A gain for each row, in the order of the kernel."""
+    array = floats(0.0 if value is None else value, name)
+    if array.shape not in ((), (found.size,)):
+        told = ", ".join(found.names)
+        raise ShapeError(
+            f"{name} has shape {array.shape}; it must be a number or ({found.size},), for {told}."
+        )
+    array = np.array(np.broadcast_to(array, (found.size,)))
+    if not np.all(np.isfinite(array) & (array > 0.0)):
+        raise ModelError(f"{name} is {array.tolist()}; gains must be positive numbers.")
+    return found.unsorted(array)
