@@ -194,11 +194,13 @@ if TYPE_CHECKING:
     )
     from linkwise.pipeline import compile, derive, plan, prove
     from linkwise.task import (
+        ControlLaw,
         CoordinateDynamics,
         Task,
         TaskCoordinates,
         TaskDynamics,
         TaskSpace,
+        control_law,
         coordinate_dynamics,
         task_bias,
         task_coordinates,
@@ -288,6 +290,7 @@ __all__ = [
     "ContactPhase",
     "ContactState",
     "ContactTransition",
+    "ControlLaw",
     "ControlReport",
     "CoordinateDynamics",
     "Coupling",
@@ -404,6 +407,7 @@ __all__ = [
     "constraint_names",
     "contact_forces",
     "contact_state",
+    "control_law",
     "convert",
     "coordinate_dynamics",
     "coriolis_force",
@@ -531,6 +535,7 @@ _LAZY_MODULES = (
 _LAZY_FUNCTIONS = {
     "linkwise.task": (
         *("CoordinateDynamics", "TaskCoordinates", "coordinate_dynamics", "task_coordinates"),
+        *("ControlLaw", "control_law"),
         *("Task", "TaskDynamics", "TaskSpace", "task_dynamics", "task_space", "task_torque"),
         *("task_bias", "task_error", "task_jacobian", "task_position", "task_velocity"),
     ),

@@ -1,10 +1,10 @@
 """How far rows of a task are from a goal, in one formula that can be traced.
 
-With X_ab = (R, p) the pose of node b seen from a, and what is wanted, R_d, p_d or a direction d_d of
-the axis d fixed in b, the missing way and turn, in a's axes:
+With X_ab = (R, p) the pose of node b seen from a, and what is wanted, R_d, p_d or a direction d_d
+of the axis d fixed in b, the missing way and turn, in a's axes:
 
     way = p_d - p
-    turn = 2 sin(θ/2) n,   n the axis and θ the angle of R_d R*, or of the least turn from R d to d_d
+    turn = 2 sin(θ/2) n,   axis n and angle θ of R_d R*, or of the least turn from R d to d_d
 
 The turn is the chord of the angle: it is what a quaternion has of it, grows up to half a turn, and
 needs no branches. The rows are S (turn, way), seen from b if they are b's.

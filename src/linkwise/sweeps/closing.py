@@ -152,8 +152,7 @@ class Closing:
         aims = aim.goal_sizes(mech)
         goals = np.split(self.input("goal", sum(aims)), np.cumsum(aims)[:-1])
         push, rate, kp, kv = (
-            np.split(self.input(name, sum(sizes)), np.cumsum(sizes)[:-1])
-            for name in aim.SERVO[1:]
+            np.split(self.input(name, sum(sizes)), np.cumsum(sizes)[:-1]) for name in aim.SERVO[1:]
         )
         errors, speeds = list[Any](), [x[:, 0] for x in self.closed(places, velocities)]
         for i, X_ab in enumerate(self.poses(places)):

@@ -7,6 +7,7 @@ from linkwise.task.coordinates import (
     task_coordinates,
 )
 from linkwise.task.dynamics import TaskDynamics, task_dynamics, task_torque
+from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import (
     task_bias,
     task_error,
@@ -18,11 +19,13 @@ from linkwise.task.space import TaskSpace, task_space
 from linkwise.task.task import Task
 
 __all__ = [
+    "ControlLaw",
     "CoordinateDynamics",
     "Task",
     "TaskCoordinates",
     "TaskDynamics",
     "TaskSpace",
+    "control_law",
     "coordinate_dynamics",
     "task_bias",
     "task_coordinates",

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.several import Several
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import aim
 from linkwise.model.closure import closure_nodes
@@ -116,8 +115,8 @@ class ControlLaw:
     def _numbers(self, name: str, value: Any) -> Any:
         if name == "goal":
             size = self.inputs["goal"].shape[0]
-            flat = isinstance(value, np.ndarray) and value.shape[-1:] == (size,)
-            return value if flat and size > 3 else self.goal(value)
+            flat = size > 3 and isinstance(value, np.ndarray) and np.shape(value)[-1:] == (size,)
+            return cast(Any, value) if flat else self.goal(value)
         array = floats(value, name)
         if name == "tau0":
             return array
@@ -231,9 +230,9 @@ def control_law(
     inputs |= {"tau": np.zeros(mech.nv)} if internal else {}
     inputs |= {"applied": np.zeros(found.size)} if applied else {}
     expr: Any = wanted if also else wanted["torque"]
-    nodes, options = closure_nodes(found.mech), {"target": target, "dtype": dtype, "derive": False}
-    made: Any = compile(expr, found.mech, nodes=nodes, **options)
-    assert isinstance(made, Several) == bool(also)
+    nodes = closure_nodes(found.mech)
+    make = cast(Any, compile)
+    made = make(expr, found.mech, nodes=nodes, target=target, dtype=dtype, derive=False)
     return ControlLaw(mech, found.tasks, wanted, made, inputs, found)
 
 

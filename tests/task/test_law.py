@@ -1,0 +1,164 @@
+"""Control laws compiled to one kernel: equal to the same law put together from dense matrices."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.errors import LinkwiseError, ModelError, ShapeError
+from linkwise.spatial.array import Array
+
+HAND = lw.Task.pose("hand")
+
+
+def _chord(task: lw.Task, error: Array) -> Array:
+    """The angle that is missing as its chord, 2 sin(θ/2)."""
+    turn = {"pose": slice(0, 3), "orientation": slice(0, 3), "direction": slice(0, 2)}
+    if task.kind in turn:
+        part = error[turn[task.kind]]
+        angle = float(np.linalg.norm(part))
+        error[turn[task.kind]] = part * (2.0 * np.sin(angle / 2.0) / angle)
+    return error
+
+
+def _dense_torque(
+    mech: lw.Mechanism, q: Array, v: Array, tasks: Sequence[lw.Task], wanted: Array, **more: Any
+) -> Array:
+    """τ₀ + J* (Λ (ẍ - γ - J 𝓜⁻¹ (τ₀ - C)) + F)."""
+    J = np.concatenate([lw.task_jacobian(mech, q, task) for task in tasks])
+    step = 1e-6
+    ahead, behind = (mech.integrate(q, s * step * v) for s in (1.0, -1.0))
+    moved = [
+        np.concatenate([lw.task_jacobian(mech, x, task) for task in tasks]) for x in (ahead, behind)
+    ]
+    gamma = (moved[0] - moved[1]) @ v / (2.0 * step)
+    mass = lw.mass_matrix(mech, q)
+    bias = lw.bias_force(mech, q, v)
+    tau0: Array = more.get("tau0", np.zeros(mech.nv))
+    if more.get("compensate") == "joints":
+        tau0 = tau0 + bias
+    inertia = np.linalg.inv(J @ np.linalg.solve(mass, J.T))
+    force: Array = inertia @ (wanted - gamma - J @ np.linalg.solve(mass, tau0 - bias))
+    applied: Array = more.get("applied", np.zeros(len(J)))
+    return np.asarray(tau0 + J.T @ (force + applied), dtype=np.float64)
+
+
+CASES = {
+    "pose": [HAND],
+    "node axes": [lw.Task.pose("hand", axes="node")],
+    "some rows": [
+        lw.Task.joints("elbow_pitch"),
+        lw.Task.position("hand", "xz"),
+        lw.Task.direction("hand", (1.0, 2.0, 3.0)),
+    ],
+    "turning": [lw.Task.orientation("hand", axes="node")],
+    "relative": [lw.Task.position("hand", relative_to="shoulder_yaw_link")],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_law_is_what_dense_matrices_give(case: str) -> None:
+    tasks = CASES[case]
+    mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(7)
+    q, v, there = mech.random(rng), rng.normal(size=mech.nv), mech.random(rng)
+    targets = [lw.task_position(mech, there, task) for task in tasks]
+    size = sum(len(lw.task_jacobian(mech, q, task)) for task in tasks)
+    rate, push, tau0 = rng.normal(size=size), rng.normal(size=size), rng.normal(size=mech.nv)
+    kp, kv = rng.uniform(50.0, 150.0, size), rng.uniform(5.0, 25.0, size)
+    law = lw.control_law(mech, tasks, kp=kp, kv=kv, internal=True)
+    goal = targets if len(tasks) > 1 else targets[0]
+    found = law(q, v, goal, velocity=rate, acceleration=push, tau0=tau0)
+    e = np.concatenate(
+        [
+            _chord(task, lw.task_error(mech, q, task, target))
+            for task, target in zip(tasks, targets, strict=True)
+        ]
+    )
+    speed = np.concatenate([lw.task_jacobian(mech, q, task) @ v for task in tasks])
+    expected = _dense_torque(mech, q, v, tasks, push + kv * (rate - speed) + kp * e, tau0=tau0)
+    # γ by differences of step 1e-6 is good to about 1e-9 of what it is made from.
+    assert found == pytest.approx(expected, abs=1e-7 * np.abs(expected).max())
+    plain = lw.control_law(mech, tasks, kp=kp, kv=kv, internal=True, target="numpy")
+    again = plain(q, v, goal, velocity=rate, acceleration=push, tau0=tau0)
+    assert again == pytest.approx(found, rel=1e-10, abs=1e-10 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("compensate", ["task", "joints"])
+def test_a_given_acceleration_is_had(compensate: Any) -> None:
+    mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(1)
+    law = lw.control_law(mech, HAND, internal=True, applied=True, compensate=compensate)
+    q, v, tau0 = mech.random(rng), rng.normal(size=7), rng.normal(size=7)
+    wanted, applied = rng.normal(size=6), rng.normal(size=6)
+    tau = law(q, v, acceleration=wanted, tau0=tau0, applied=applied)
+    more = {"tau0": tau0, "applied": applied, "compensate": compensate}
+    expected = _dense_torque(mech, q, v, [HAND], wanted, **more)
+    assert tau == pytest.approx(expected, abs=1e-7 * np.abs(expected).max())
+    tau = law(q, v, acceleration=wanted, tau0=tau0)
+    J = lw.jacobian(mech, q, "hand", frame="world")
+    vdot = lw.forward_dynamics(mech, q, v, tau)
+    assert J @ vdot + lw.task_bias(mech, q, v, HAND) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_batch_is_its_states_one_by_one() -> None:
+    mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(2)
+    law = lw.control_law(mech, HAND, kp=100.0, kv=20.0, also=("inertia", "gravity"))
+    q = np.stack([mech.random(rng) for _ in range(4)])
+    v = rng.normal(size=(4, 7))
+    there = lw.task_position(mech, mech.random(rng), HAND)
+    many = law(q, v, there)
+    assert set(many) == {"torque", "inertia", "gravity"}
+    for i in range(4):
+        one = law(q[i], v[i], there)
+        for name in one:
+            scale = np.abs(one[name]).max()
+            assert many[name][i] == pytest.approx(one[name], rel=1e-11, abs=1e-11 * scale)
+    assert many["inertia"] == pytest.approx(lw.task_space(mech, q, HAND).inertia, rel=1e-9)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_c_function_agrees(tmp_path: Path) -> None:
+    mech = lw.models.seven_dof_arm()
+    law = lw.control_law(mech, lw.Task.position("hand"), kp=100.0, kv=20.0, internal=True)
+    code = law.export_c("law")
+    assert "?" not in code.header
+    assert "row 2  0: position of hand[2]" in code.header
+    code.write(tmp_path)
+    command = ["cc", "-std=c99", "-O1", "-DLAW_SELFTEST", "law.c", "-lm", "-o", "law"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run(["./law"], cwd=tmp_path, check=True)
+
+
+def test_half_a_turn_away_stays_finite() -> None:
+    mech = lw.models.seven_dof_arm()
+    q = mech.random(np.random.default_rng(5))
+    law = lw.control_law(mech, lw.Task.orientation("hand"), kp=100.0, kv=20.0)
+    here = lw.task_position(mech, q, lw.Task.orientation("hand"))
+    away = here @ np.diag([1.0, -1.0, -1.0])
+    assert np.isfinite(law(q, np.zeros(7), away)).all()
+
+
+def test_bad_input_is_told() -> None:
+    mech = lw.models.seven_dof_arm()
+    with pytest.raises(ModelError, match="gains must be positive"):
+        lw.control_law(mech, HAND, kp=-1.0, kv=1.0)
+    with pytest.raises(ModelError, match="both"):
+        lw.control_law(mech, HAND, kp=1.0)
+    with pytest.raises(ShapeError, match=r"kp has shape \(3,\)"):
+        lw.control_law(mech, HAND, kp=[1.0, 1.0, 1.0], kv=1.0)
+    with pytest.raises(LinkwiseError, match="hand"):
+        lw.control_law(mech, lw.Task.pose("hnd"), kp=1.0, kv=1.0)
+    law = lw.control_law(mech, HAND, kp=1.0, kv=1.0)
+    with pytest.raises(ModelError, match="goal is missing"):
+        law(mech.neutral(), np.zeros(7))
+    with pytest.raises(LinkwiseError, match="tau0"):
+        law(mech.neutral(), np.zeros(7), lw.Pose.identity(), tau0=np.zeros(7))
+    with pytest.raises(ModelError, match=r"lw\.Pose"):
+        law(mech.neutral(), np.zeros(7), np.eye(3))
+    free = lw.models.free_flyer()
+    with pytest.raises(ModelError, match="rates are not its velocities"):
+        lw.control_law(free, lw.Task.joints(free.bodies[0].name), kp=1.0, kv=1.0)
