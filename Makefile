@@ -71,6 +71,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/open_chain.py
 	$(BIN)/python benchmarks/closed_chain.py
 	$(BIN)/python benchmarks/closed_chain_cost.py
+	$(BIN)/python benchmarks/task_space.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py

@@ -58,8 +58,11 @@ class Several:
 
     def parted(self, flat: Any) -> dict[str, Any]:
         """The results in an array (total,) or (batch, total)."""
-        if flat.ndim == 1:
-            return {n: flat[at].reshape(shape) for n, at, shape in self._layout}
+        if flat.ndim == 1:  # one state: what takes time is making views
+            return {
+                n: flat[at] if len(shape) == 1 else flat[at].reshape(shape)
+                for n, at, shape in self._layout
+            }
         return {n: flat[:, at].reshape(len(flat), *shape) for n, at, shape in self._layout}
 
     def explain(self) -> str:

@@ -115,8 +115,8 @@ class ControlLaw:
     def _numbers(self, name: str, value: Any) -> Any:
         if name == "goal":
             size = self.inputs["goal"].shape[0]
-            flat = size > 3 and isinstance(value, np.ndarray) and np.shape(value)[-1:] == (size,)
-            return cast(Any, value) if flat else self.goal(value)
+            shape = getattr(value, "shape", ())
+            return value if size > 3 and shape[-1:] == (size,) else self.goal(value)
         array = floats(value, name)
         if name == "tau0":
             return array
