@@ -249,6 +249,7 @@ if TYPE_CHECKING:
         inertial_properties,
     )
     from linkwise.task.macro_mini import (
+        DextrousCoordination,
         MacroMini,
         ReducedInertia,
         SmallestMini,
@@ -297,6 +298,7 @@ __all__ = [
     "Crossing",
     "CustomHinge",
     "Cylindrical",
+    "DextrousCoordination",
     "Drift",
     "Drive",
     "Embedded",
@@ -590,6 +592,7 @@ _LAZY_FUNCTIONS = {
     ),
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
     "linkwise.task.macro_mini": (
+        "DextrousCoordination",
         "MacroMini",
         "ReducedInertia",
         "SmallestMini",
