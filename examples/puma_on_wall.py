@@ -36,7 +36,7 @@ STEP_AT, LOW, HIGH = 1.2, 20.0, 30.0  # the force [N], and when it changes [s]
 WALL = lw.CompliantSurface(tuple(TOUCHED), tuple(NORMAL), 2e4, 50.0, friction=0.2, slip_speed=5e-3)
 TASK = lw.Task.pose("tip")
 PHASES = lw.ContactTransition(
-    approach_speed=0.1, impact_damping=100.0, settle_time=5e-3, touch_force=0.5
+    approach_speed=0.1, impact_damping=100.0, settle_speed=5e-3, settle_time=5e-3, touch_force=0.5
 )
 LOAD = lw.SpatialInertia.from_com(0.4, (0.0, 0.0, 0.05), (3e-4, 3e-4, 1e-4))  # kg, m, kg m²
 

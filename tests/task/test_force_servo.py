@@ -201,6 +201,13 @@ def test_phases_follow_from_what_is_sensed():
     assert phase.since == 0.16 and str(phase) == "impact since 0.16 s"
 
 
+def test_an_impact_that_does_not_become_calm_is_over_some_time():
+    transition = ContactTransition(0.1, 50.0, settle_speed=1e-3, longest=0.1)
+    phase = transition.after(ContactPhase(), 0.0, 9.0, -0.1)
+    names = [(phase := transition.after(phase, t, 9.0, -2e-3)).name for t in (0.05, 0.09, 0.11)]
+    assert names == ["impact", "impact", "contact"]
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
@@ -215,6 +222,7 @@ def test_phases_follow_from_what_is_sensed():
         (lambda: ContactTransition(0.1, -1.0), "impact_damping of a transition"),
         (lambda: ContactTransition(0.1, 1.0, settle_speed=0.0), "settle_speed is 0.0"),
         (lambda: ContactTransition(0.1, 1.0, patience=-1.0), "patience of a transition"),
+        (lambda: ContactTransition(0.1, 1.0, longest=0.0), "longest impact is 0.0"),
         (lambda: ContactPhase("landing"), "phase is 'landing'"),
     ],
 )

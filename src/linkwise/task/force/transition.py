@@ -66,6 +66,8 @@ class ContactTransition:
         settle_time: For how long it must be calm before force control begins [s].
         touch_force: Above this force [N] it touches: above the noise of the sensor.
         patience: For how long nothing may press [s] before it is an approach again.
+        longest: After this long [s] an impact is over even if it is not calm: damping alone holds
+            nothing against the weight of what the model does not know of.
     """
 
     approach_speed: float
@@ -74,12 +76,14 @@ class ContactTransition:
     settle_time: float = 0.0
     touch_force: float = 0.0
     patience: float = 0.05
+    longest: float = 0.2
 
     def __post_init__(self) -> None:
         put: Any = object.__setattr__
         for name, unit in (("approach_speed", "m/s"), ("impact_damping", "1/s")):
             put(self, name, positive(f"{name} of a transition", getattr(self, name), unit))
         put(self, "settle_speed", positive("settle_speed", self.settle_speed, "m/s"))
+        put(self, "longest", positive("longest impact", self.longest, "s"))
         for name, unit in (("settle_time", "s"), ("touch_force", "N"), ("patience", "s")):
             put(self, name, not_negative(f"{name} of a transition", getattr(self, name), unit))
 
@@ -87,7 +91,7 @@ class ContactTransition:
         """The phase from what is sensed now; ask it once in every step of a controller.
 
             approach → impact       it touches
-            impact → contact        it has been calm for the settle time
+            impact → contact        it has been calm for the settle time, or has lasted too long
             impact, contact → approach   nothing has pressed for longer than patience
 
         Args:
@@ -106,8 +110,10 @@ class ContactTransition:
                 return ContactPhase("impact", t, calm)
         elif away is not None and t - away > self.patience:
             return ContactPhase("approach", t, None, away)
-        elif phase.name == "impact" and calm is not None and t - calm >= self.settle_time:
-            return ContactPhase("contact", t, calm)
+        elif phase.name == "impact" and presses:
+            settled = calm is not None and t - calm >= self.settle_time
+            if settled or t - phase.since > self.longest:
+                return ContactPhase("contact", t, calm)
         return replace(phase, calm_since=calm, away_since=away)
 
     def watch(
@@ -115,8 +121,8 @@ class ContactTransition:
     ) -> dict[str, Callable[[float, Array, Array, Array], float]]:
         """Margins whose loss ends a phase, for `constrained_motion(..., watch=...)`.
 
-        By these the instants are found to 1e-9 s and not to a step; they know no settle time and no
-        patience. The name of a margin is the name of the phase that follows.
+        By these the instants are found to 1e-9 s and not to a step; they know no settle time, no
+        patience and no longest impact. The name of a margin is the name of the phase that follows.
         """
         check_phase(phase)
         if phase == "approach":
