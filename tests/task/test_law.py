@@ -133,6 +133,20 @@ def test_the_c_function_agrees(tmp_path: Path) -> None:
     subprocess.run(["./law"], cwd=tmp_path, check=True)
 
 
+def test_where_the_tasks_are_singular_it_says_so() -> None:
+    mech = lw.models.seven_dof_arm()
+    law = lw.control_law(mech, HAND, kp=100.0, kv=20.0)
+    straight = mech.neutral()
+    assert lw.task_space(mech, straight, HAND).rank < 6
+    with pytest.raises(LinkwiseError, match="more than the mechanism can do"):
+        law(straight, np.zeros(7), lw.Pose.identity())
+    both = np.stack([straight, mech.random(np.random.default_rng(0))])
+    with pytest.warns(UserWarning, match="more than the mechanism can do"):
+        tau = law(both, np.zeros(7), lw.Pose.identity())
+    assert np.isnan(tau[0]).all()
+    assert np.isfinite(tau[1]).all()
+
+
 def test_half_a_turn_away_stays_finite() -> None:
     mech = lw.models.seven_dof_arm()
     q = mech.random(np.random.default_rng(5))

@@ -9,7 +9,7 @@ closes them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from linkwise.model.body import Coupling
 from linkwise.model.hinges.hinge import Coordinate, Hinge
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
+
+if TYPE_CHECKING:
+    from linkwise.model.embedded import Embedded
+    from linkwise.model.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,12 @@ class Rows(Hinge):
 
     def _refuse(self) -> NoReturn:
         raise ModelError("rows of a task have no coordinates: they are asked for, not closed.")
+
+
+def has_tasks(mech: Mechanism | Embedded) -> bool:
+    """Whether tasks stand where loops and couplings would; their rows shall not depend."""
+    rows = any(isinstance(loop.hinge, Rows) for loop in mech.loops)
+    return rows or any(isinstance(coupling, JointRow) for coupling in mech.couplings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from linkwise.codegen.scalar.parameters import node_of
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.model.closure import constraint_names
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import Rows
+from linkwise.model.rows import has_tasks
 from linkwise.sweeps.chosen import bodies, entries
 from linkwise.sweeps.program import Program
 
@@ -327,7 +327,7 @@ def _about(
         yield "notation page of Linkwise."
     yield "Damping, friction and springs of the drives are not part of it."
     if face.constrained:
-        what = "tasks" if _has_tasks(mech) else "loops and couplings"
+        what = "tasks" if has_tasks(mech) else "loops and couplings"
         yield f"Q and Y are about these rows of {what}:"
         yield from _listed([(name, "") for name in constraint_names(mech)], "row {}")
     elif mech.loops or mech.couplings:
@@ -358,10 +358,6 @@ def _about(
         "",
     )
     yield from str(derivation).splitlines()
-
-
-def _has_tasks(mech: Mechanism) -> bool:
-    return any(isinstance(loop.hinge, Rows) for loop in mech.loops)
 
 
 def _meaning(name: str, mech: Mechanism, nodes: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from linkwise.errors import ClosureError, LinkwiseError, ModelError, SingularHingeError
 from linkwise.model.embedded import Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import has_tasks
 
 FINE: Final = 0
 INPUT: Final = 1
@@ -42,6 +43,11 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         return "an input is not finite"
     if code == RESULT:
         return "the result is not finite: numbers are too large"
+    if code == MATRIX and has_tasks(mech):
+        return (
+            "the tasks ask for more than the mechanism can do in this state: their rows follow from "
+            "each other, or it is singular; lw.task_space tells what is lost"
+        )
     if code == MATRIX:
         return "a matrix that has to be inverted is singular, or not positive definite"
     if isinstance(mech, Embedded):

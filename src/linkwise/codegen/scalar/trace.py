@@ -29,6 +29,7 @@ from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -323,7 +324,7 @@ class Trace(Run):
             )
         A = np.concatenate(self.blocks_of(matrix))
         mirror(A)
-        if statement.target.rows is CONSTRAINT:
+        if statement.target.rows is CONSTRAINT and not has_tasks(self.mech):
             x = self.closing.solved(A, np.concatenate(self.blocks_of(right)), self.itemsize)
             self.value[statement.target.ident] = self.closing.cut(x)
             return
