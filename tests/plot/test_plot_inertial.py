@@ -150,6 +150,7 @@ def test_a_map_of_positions(arm):
     close(np.asarray(shown[found.reached.T]), found.values.data.T[found.reached.T], 1e-15)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [m]", "z [m]") and len(ax.figure.axes) == 2
     bounds = ax.get_xlim(), ax.get_ylim()
+    assert bounds[0] == bounds[1] and bounds[0][0] < -3.3 and bounds[0][1] > 3.3
     lp.skeleton(arm, BENT, plane="xz", ax=ax)
     assert (ax.get_xlim(), ax.get_ylim()) == bounds
 

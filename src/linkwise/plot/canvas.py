@@ -59,6 +59,7 @@ def panels(
         matplotlib("mpl_toolkits.mplot3d", "a figure")
     shape = (SIZE * columns, SIZE * rows) if size is None else size
     figure = pyplot.figure(figsize=shape, facecolor=look.paper, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     space = {"projection": "3d"} if dimension == 3 else {}
     found = [
         figure.add_subplot(rows, columns, i + 1, **space) for i in range(max(rows, 1) * columns)
@@ -101,7 +102,7 @@ def style(ax: Axes, theme: Theme) -> None:
             axis.set_pane_color((0.0, 0.0, 0.0, 0.0))
             axis.line.set_color(theme.faint)
             axis._axinfo["grid"].update(color=theme.beyond, linewidth=0.6)
-            axis.set_major_locator(ticks(5))
+            axis.set_major_locator(ticks(4))
         return
     ax.grid(True, color=theme.faint, alpha=0.15, linewidth=0.6)
     ax.set_axisbelow(True)
@@ -117,6 +118,7 @@ def metres(ax: Axes, names: str = "xyz") -> None:
     if is_space(ax):
         ax.set_zlabel(f"{names[2]} [m]")
         return
+    ax.margins(0.08)
     if ax.get_aspect() == "auto":
         ax.set_aspect("equal", adjustable="datalim")
 

@@ -177,7 +177,7 @@ def belted_ellipsoid(
             ring = at @ line.plane + unit * np.concatenate([ring, ring[:1]])
             board.plot(*ring.T, color=look.faint, lw=1.0, ls="--", zorder=2.6)
     metres(board, plane if isinstance(plane, str) else "xyz" if plane is None else "uv")
-    _bar(board, unit, what, look)
+    _bar(board, unit, largest, what, look)
     if label is not None and not is_space(board):
         legend(board, look)
     return board
@@ -190,7 +190,7 @@ def _size(mech: Mechanism, states: Array, node: str) -> float:
     return across if across > 0.0 else reach(mech, (node,))
 
 
-def _bar(ax: Axes, scale: float, what: What, theme: Theme) -> None:
+def _bar(ax: Axes, scale: float, largest: float, what: What, theme: Theme) -> None:
     """How long a kilogram is: a bar in the corner of a plane picture, words in space; once."""
     if not once(ax, SCALE):
         return
@@ -201,7 +201,7 @@ def _bar(ax: Axes, scale: float, what: What, theme: Theme) -> None:
             0.02, 0.96, words, transform=ax.transAxes, fontsize=8, color=theme.faint, gid=SCALE
         )
         return
-    wanted = 0.12 * float(np.ptp(ax.dataLim.intervalx) or 1.0) / scale
+    wanted = 0.6 * largest
     step = 10.0 ** np.floor(np.log10(wanted))
     amount = step * max(x for x in (1.0, 2.0, 5.0) if x * step <= wanted * (1.0 + 1e-9))
     anchored: Any = matplotlib(
@@ -227,6 +227,7 @@ def inertial_map(
     ax: Axes | None = None,
     theme: ThemeLike = "light",
     log: bool | None = None,
+    limits: tuple[float, float] | None = None,
     levels: int = 0,
     bar: bool = True,
 ) -> Axes:
@@ -241,6 +242,7 @@ def inertial_map(
         theme: "light", "dark" or a `Theme`.
         log: Whether colours, or the height of the line, go by the logarithm; by default where the
             largest value is more than 20 times the smallest.
+        limits: Least and largest value that colours differ for; by default those of the map.
         levels: How many lines of equal value are drawn over the colours.
         bar: Whether a bar tells what the colours are.
 
@@ -258,7 +260,9 @@ def inertial_map(
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ModelError(f"nothing of the map is reached and free to move: {of}.")
-    low, high = float(finite.min()), float(finite.max())
+    low, high = limits or (float(finite.min()), float(finite.max()))
+    if not low <= high:
+        raise ModelError(f"limits are {limits!r}; they must be two numbers, the lesser one first.")
     by_log = high > SPREAD * low > 0.0 if log is None else log
     board = axes_for(ax, 2, look)
     units = [f"{name} [m]" if of.kind == "positions" else name for name in of.axes]
@@ -285,9 +289,10 @@ def inertial_map(
     board.set_ylabel(units[1])
     if of.kind == "positions":
         board.set_aspect("equal", adjustable="box")
+    board.autoscale_view()
     board.autoscale(False)  # a robot that is drawn over it does not change what is seen
     if bar:
-        extend = "max" if np.isinf(values).any() else "neither"
+        extend = "max" if (values[of.reached] > high).any() else "neither"
         beside = board.figure.colorbar(mesh, ax=board, shrink=0.85, extend=extend)
         beside.set_label(words, color=look.ink, fontsize=9)
         beside.ax.tick_params(colors=look.faint, labelsize=8)
