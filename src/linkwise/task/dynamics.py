@@ -45,13 +45,25 @@ class TaskDynamics:
 
     def force(self, acceleration: ArrayLike) -> Array:
         """F = Λ ẍ + μ + p: the force of the tasks for an acceleration (m,) or (batch, m)."""
-        wanted = floats(acceleration, "acceleration")
+        wanted = self._sized(acceleration, "acceleration")
         return (self.inertia @ wanted[..., None])[..., 0] + self.coriolis + self.gravity
 
     def acceleration(self, force: ArrayLike) -> Array:
         """ẍ = J_t 𝓜⁻¹ J_t* (F - μ - p): of the tasks under a force (m,) or (batch, m)."""
-        acting = floats(force, "force") - self.coriolis - self.gravity
+        acting = self._sized(force, "force") - self.coriolis - self.gravity
         return (self.space.inverse @ acting[..., None])[..., 0]
+
+    def _sized(self, given: ArrayLike, what: str) -> Array:
+        """A number for each row, or the error that names the rows."""
+        array, names = floats(given, what), self.space.names
+        lead = self.coriolis.shape[:-1]
+        if array.shape not in ((len(names),), (*lead, len(names))):
+            told = f"({len(names)},)" + (f" or {(*lead, len(names))}" if lead else "")
+            raise ShapeError(
+                f"{what} has shape {array.shape}; it must be {told}, for the rows "
+                f"{', '.join(names)}."
+            )
+        return array
 
 
 def task_dynamics(

@@ -12,6 +12,7 @@ mechanism is redundant there, and N is larger.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,11 +229,15 @@ def checked_options(
     length = found.length() if length is None else length
     damping = 0.0 if damping is None else damping
     for name, value in (("length", length), ("tolerance", tolerance)):
-        if not (np.isfinite(value) and value > 0.0):
+        if not (_is_finite(value) and value > 0.0):
             raise ModelError(f"{name} is {value!r}; it must be a positive number.")
-    if not (np.isfinite(damping) and damping >= 0.0):
+    if not (_is_finite(damping) and damping >= 0.0):
         raise ModelError(f"damping is {damping!r}; it must be a number, 0 or positive.")
     return float(length), float(damping)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and bool(np.isfinite(float(value)))
 
 
 def _whitened(mech: Mechanism, found: Twin, q: Array) -> Array:

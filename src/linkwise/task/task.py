@@ -222,6 +222,8 @@ def _checked(
     for what, value in (("node", node), ("relative_to", relative_to)):
         if not isinstance(value, str):
             raise ModelError(f"{what} is {value!r}; it must be the name of a node or body.")
+    if name is not None and not isinstance(cast(object, name), str):
+        raise ModelError(f"name is {name!r}; it must be a word for the task.")
     if node == relative_to:
         raise ModelError(f"the task is about {node!r} seen from itself; name two nodes.")
     if cast(str, axes) not in ("reference", "node"):
