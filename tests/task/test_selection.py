@@ -148,11 +148,9 @@ def test_axes_that_are_not_complementary(motion, force, told):
 
 def test_matrices_that_are_not_complementary():
     n = np.outer(NORMAL, NORMAL)
-    with pytest.raises(
-        ModelError, match=r"not complementary: their sum .* 1 directions are partly"
-    ):
+    with pytest.raises(ModelError, match=r"not complementary: their sum .* in both: 1 of"):
         Selection.from_matrices(np.eye(3), n)
-    with pytest.raises(ModelError, match=r"not complementary.*1 in neither"):
+    with pytest.raises(ModelError, match=r"not complementary.*in neither: 1"):
         Selection.from_matrices(np.eye(3) - n, np.zeros((3, 3)))
     with pytest.raises(ModelError, match="motion is no orthogonal projection"):
         Selection.from_matrices(0.5 * np.eye(3))

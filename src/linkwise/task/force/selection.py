@@ -155,7 +155,7 @@ class Selection:
         if off > TOLERANCE:
             raise ModelError(
                 "the selection matrices of motion and force are not complementary: their sum is "
-                f"not the identity but off by {off:.3g}, {_overlap(Omega, Omega_bar)}. Leave out "
+                f"not the identity, off by {off:.3g} ({_overlap(Omega, Omega_bar)}). Leave out "
                 "force=, and it is I - motion."
             )
         frames, sigma = list[Array](), list[bool]()
@@ -348,7 +348,7 @@ def _overlap(Omega: Array, Omega_bar: Array) -> str:
     """Which directions are in both, or in neither."""
     values = np.linalg.eigvalsh(Omega + Omega_bar)
     both, neither = int((values > 1.0 + TOLERANCE).sum()), int((values < 1.0 - TOLERANCE).sum())
-    return f"{both} directions are partly in both, {neither} in neither"
+    return f"partly in both: {both} of the directions, in neither: {neither}"
 
 
 def _named(frame: Given) -> str:
