@@ -290,9 +290,9 @@ def test_a_report_tells_what_came_of_it():
     report = lw.TaskController(arm, [hand, elbow]).explain(q, v, given)
     assert [level.rank for level in report.levels] == [6, 1]
     text = str(report)
-    assert "level 1: pose of hand: rank 6 of 6" in text
-    assert "level 2: elbow: rank 1 of 3" in text and "nothing along" in text
+    assert "level 1: pose of hand: rank 6 of 6, as asked" in text
+    assert "level 2: elbow: rank 1 of 3" in text and "nothing along 2 directions" in text
     assert report.levels[1].lost.shape == (3, 2)
-    assert "free for the posture: 0" in text
+    assert "free for the posture: 0 of 7" in text
     batch = lw.TaskController(arm, [hand, elbow]).explain(q[None], v[None], given)
     assert str(batch) == "control of 1 states" and str(batch[0]).startswith("level 1")

@@ -29,6 +29,8 @@ from linkwise.task.dynamics import Compensate, along_rows
 from linkwise.task.measure import task_bias, task_error, task_jacobian
 from linkwise.task.twin import Twin, twin
 
+_LETTERS = ("ωx", "ωy", "ωz", "vx", "vy", "vz")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskController:
@@ -238,7 +240,7 @@ class TaskController:
         achieved = (level.J @ vdot[..., None])[..., 0] + level.gamma
         return LevelReport(
             tuple(servo.name for servo in level.servos),
-            level.twin.names,
+            row_labels(level.twin),
             level.wanted,
             achieved,
             (~found.lost).sum(axis=1),
@@ -263,6 +265,21 @@ class _Asked:
     q: Array
     v: Array
     scale: Array
+
+
+def row_labels(t: Twin) -> tuple[str, ...]:
+    """Short names of rows: ωx to ωz and vx to vz where they are along axes, else a number."""
+    found = list[str]()
+    for i, task in enumerate(t.tasks):
+        one = f" of {task.name}" if len(t.tasks) > 1 else ""
+        if task.kind == "joints":
+            found += t.names[t.rows(i)]
+            continue
+        for k, row in enumerate(task.rows):
+            at = [j for j, x in enumerate(row) if x != 0.0]
+            letter = _LETTERS[at[0]] if len(at) == 1 and row[at[0]] == 1.0 else f"row {k}"
+            found.append(f"{letter}{one}")
+    return tuple(found)
 
 
 def _smooth(x: Array) -> Array:

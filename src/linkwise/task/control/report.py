@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
 
+EXACT = 1e-8
+"""Accelerations that differ by less than this part of the largest are called as asked."""
+
+SMALL = 0.05
+"""Parts of a direction below this part of the largest are not told."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelReport:
@@ -59,18 +65,24 @@ class LevelReport:
         if self.wanted.ndim == 2:
             return f"{what}: {len(self.wanted)} states"
         missing = float(np.abs(self.wanted - self.achieved).max())
-        told = [f"{what}: rank {self.rank} of {len(self.wanted)}, off by {missing:.2g}"]
-        for i in np.flatnonzero(self.share < 1.0):
-            told.append(self._worded(int(i)))
+        off = f"off by {missing:.2g}" if missing > EXACT * np.abs(self.wanted).max() else "as asked"
+        told = [f"{what}: rank {self.rank} of {len(self.wanted)}, {off}"]
+        weak = np.flatnonzero(self.share < 1.0)
+        gone = weak[self.share[weak] == 0.0]
+        if len(gone) > 1:  # which basis of them is found says nothing
+            told.append(f"nothing along {len(gone)} directions")
+            weak = weak[self.share[weak] > 0.0]
+        told += [self._worded(int(i)) for i in weak]
         return "; ".join(told)
 
     def _worded(self, i: int) -> str:
         """What is not given along one direction, in words."""
         column, share = self.directions[:, i], float(self.share[i])
+        largest = column[np.argmax(np.abs(column))]
         parts = [
-            f"{x:+.2g} {name}"
-            for x, name in zip(column, self.names, strict=True)
-            if abs(x) > 0.05 * np.abs(column).max()
+            f"{x:+.2f} {name}"
+            for x, name in zip(column * np.sign(largest), self.names, strict=True)
+            if abs(x) > SMALL * abs(largest)
         ]
         along = " ".join(parts)
         if share == 0.0:
@@ -129,7 +141,7 @@ class ControlReport:
         told = [f"level {k}: {level}" for k, level in enumerate(self.levels, 1)]
         if self.limits.any():
             told.insert(0, f"{int(self.limits.sum())} joints are close to their limits")
-        told.append(f"free for the posture: {float(self.free):.3g}")
+        told.append(f"free for the posture: {float(self.free):.3g} of {len(self.tau)}")
         return "\n".join(told)
 
 
