@@ -168,7 +168,7 @@ def test_the_example_runs(example, capsys):
 
 @pytest.mark.slow
 def test_in_space_with_ten_joints():
-    """The tip goes 0.4 m up and turns; the six joints of the mini stay inside their ranges."""
+    """The tip goes 0.39 m sideways and up and does not turn; the mini stays inside its ranges."""
     mech, task = models.macro_mini(), lw.Task.pose("tip")
     pull = lw.DextrousCoordination.tuned(
         mech, "mini_yaw", mech.neutral(), task, frequency=12.0, ratio=2.0
