@@ -36,7 +36,8 @@ QUICK = (
 )
 """Kernels take a second or two for each; the others are marked slow."""
 
-REST = {(name, kind) for name in (*TREES, *ROBOTS) for kind in KINDS} - set(QUICK)
+SLOW = ("pose, node axes", "direction", "relative", "stack")
+REST = {(name, kind) for name in (*TREES, *ROBOTS) for kind in SLOW} - set(QUICK)
 EVERY = [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in sorted(REST))]
 MOVING = [
     pytest.param(name, marks=() if name in ("seven", "floating") else pytest.mark.slow)
