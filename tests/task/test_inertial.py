@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError, ShapeError, UnknownNameError
+from linkwise.errors import (
+    ModelError,
+    ShapeError,
+    SingularHingeError,
+    TroubleWarning,
+    UnknownNameError,
+)
 from tests.closed.linkages import linkage
 from tests.dense_kinematics import mass_matrix
 from tests.dynamics.mechanisms import TREES, close, state, states, tree
@@ -316,3 +322,31 @@ def test_bad_shapes():
         lw.directional_inertia(np.ones(3), (0, 1, 0))
     with pytest.raises(ShapeError, match="3 states and direction 2 rows"):
         lw.directional_inertia(np.tile(np.eye(2), (3, 1, 1)), np.ones((2, 2)))
+
+
+def test_a_state_in_trouble_is_told_and_the_others_stand():
+    """A point mass on a slider, at the axis of a pin without inertia: D = m q² is zero there."""
+    b = lw.Builder("turned slider")
+    b.body("arm", hinge=lw.Pin((0, 0, 1)), inertia=lw.SpatialInertia.point(0.0))
+    b.body("mass", "arm", lw.Prismatic((1, 0, 0)), inertia=lw.SpatialInertia.point(2.0))
+    mech = b.build()
+    q = np.array([[0.0, 0.5], [0.0, 0.0], [0.0, 0.7]])
+    with pytest.warns(TroubleWarning):
+        masses = lw.effective_mass(mech, q, "mass", (1, 1, 0))
+    with pytest.warns(TroubleWarning):
+        found = lw.inertial_properties(mech, q, "mass")
+    assert np.isnan(masses[1]) and np.isnan(found.principal_masses[1]).all()
+    close(masses[[0, 2]], np.full(2, 2.0), 1e-14)
+    close(found.principal_masses[[0, 2], :2], np.full((2, 2), 2.0), 1e-14)
+    with pytest.raises(SingularHingeError):
+        lw.effective_mass(mech, q[1], "mass", (1, 0, 0))
+
+
+def test_nothing_that_moves():
+    b = lw.Builder("post")
+    b.body("post", hinge=lw.Locked(), inertia=lw.SpatialInertia.point(1.0))
+    mech = b.build()
+    assert lw.effective_mass(mech, [], "post", (1, 0, 0)) == np.inf
+    found = lw.inertial_properties(mech, np.zeros((2, 0)), "post")
+    assert (found.principal_masses == np.inf).all() and (found.rotational_inertia == 0.0).all()
+    assert (lw.inertial_properties(mech, [], "post").principal_inertias == np.inf).all()

@@ -166,6 +166,12 @@ def test_blocked_directions_are_cut():
 def test_placed(hand):
     shape = lw.belted_ellipsoid(hand, resolution=8)
     close(shape.placed((1, 2, 3), 0.1), np.array([1.0, 2.0, 3.0]) + 0.1 * shape.points, 1e-14)
+    arm = lw.models.seven_dof_arm()
+    q = arm.random(seed=0)
+    pose = lw.forward_kinematics(arm, q, "hand")
+    own = lw.belted_ellipsoid(lw.inertial_properties(arm, q, "hand", frame="node"), resolution=8)
+    away = own.placed(pose, 0.1) - pose.p
+    close(np.linalg.norm(away, axis=1), 0.1 * lw.effective_mass(arm, q, "hand", away), 1e-11)
     assert "surface of" in str(shape) and "kg" in str(shape)
     with pytest.raises(ShapeError, match="of three"):
         lw.belted_ellipsoid(np.eye(2)).placed((0, 0, 0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
@@ -13,7 +12,7 @@ from linkwise.errors import ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.task.inertial.response import Loops, motions, setting
+from linkwise.task.inertial.response import Loops, Principal, principal_responses, setting
 
 ALIGNED = 1e-3
 """Components of an axis below this are printed as zero."""
@@ -138,8 +137,9 @@ def inertial_properties(
     that block of Λ: the node is free to turn while it is pushed.
     Source: 003 (28), (29), (32) and (33), where the linear rows come first.
 
-    The principal masses are 1/s² by the singular values s of the whitened rows of J_v; nothing is
-    squared before it is inverted, and what is blocked is told from what is only heavy.
+    Where the lightest and the heaviest are far apart, the principal masses are 1/s² by the singular
+    values s of the whitened rows of J_v: nothing is squared before it is inverted, and what is
+    blocked is told from what is only heavy.
 
     Args:
         mech: The mechanism.
@@ -154,33 +154,32 @@ def inertial_properties(
 
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those near.
-        SingularHingeError: Nothing resists the hinge of some body, which is named.
+        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
+            row is NaN instead, and a warning tells.
     """
     at = setting(mech, node, frame, loops, tolerance)
     q = mech.check_q(q)
     if q.ndim > 2:
         raise ShapeError(f"q has shape {q.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
-    found = motions(at, np.atleast_2d(q))
-    inverse = found.inverse
-    inverse = 0.5 * (inverse + np.swapaxes(inverse, 1, 2))
-    turning = _inverted(*found.principal(slice(0, 3)))
-    moving = _inverted(*found.principal(slice(3, 6)))
-    arrays = (inverse[:, 3:, 3:], inverse[:, :3, :3], inverse[:, 3:, :3], moving[0], turning[0])
-    arrays += (*moving[1:], *turning[1:])
+    inverse, turning, moving = principal_responses(at, np.atleast_2d(q))
+    blocks = (inverse[:, 3:, 3:], inverse[:, :3, :3], inverse[:, 3:, :3])
+    linear, angular = _inverted(moving), _inverted(turning)
+    arrays = (*blocks, linear[0], angular[0], *linear[1:], *angular[1:])
+    trouble = ~np.isfinite(inverse).all(axis=(1, 2))
     for array in arrays:
-        array[~found.fine] = np.nan  # states in trouble, as everywhere
+        array[trouble] = np.nan  # a warning told, as for all kernels
     whole = InertialProperties(node, frame, *arrays)
     return whole[0] if q.ndim == 1 else whole
 
 
-def _inverted(singular: Array, left: Array, rank: NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Λ of a block, its principal values and axes, from the singular values of whitened rows."""
-    exists = np.asarray(np.arange(singular.shape[1]) < rank[:, None], dtype=np.bool_)
+def _inverted(found: Principal) -> tuple[Array, Array, Array]:
+    """Λ of a block, its principal values and axes."""
+    there = np.asarray(np.arange(3) < found.rank[:, None], dtype=np.bool_)
     with np.errstate(divide="ignore"):
-        values = np.where(exists, singular, 0.0) ** -2.0
-    root = left * np.where(exists, 1.0 / np.where(exists, singular, 1.0), 0.0)[:, None, :]
-    largest = np.take_along_axis(left, np.abs(left).argmax(axis=1)[:, None], axis=1)
-    axes = left * np.where(largest < 0.0, -1.0, 1.0)  # an axis has no sign: the largest entry is +
+        values = np.where(there, found.roots, 0.0) ** -2.0
+    root = found.axes * np.where(there, 1.0 / np.where(there, found.roots, 1.0), 0.0)[:, None, :]
+    largest = np.take_along_axis(found.axes, np.abs(found.axes).argmax(axis=1)[:, None], axis=1)
+    axes = found.axes * np.where(largest < 0.0, -1.0, 1.0)  # no sign of its own: largest entry is +
     return root @ np.swapaxes(root, 1, 2), values, axes
 
 

@@ -38,6 +38,10 @@ WEAK = 1e-4
 """Responses below this part of the largest are computed without squares: 1e-12 of them is left."""
 
 
+TURNING, MOVING = slice(0, 3), slice(3, 6)
+"""Rows of angular and of linear velocities."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What is asked about, checked: one node of a mechanism.
@@ -157,6 +161,8 @@ def _without_squares(at: Setting, q: Array, w: Array) -> Array:
 
 def whitened(mech: Mechanism | Embedded, q: Array, rows: Array) -> Array:
     """Innovations (n, k, nv) of rows of joint forces (n, k, nv) in states (n, nq)."""
+    if not rows.size:
+        return rows
     if isinstance(mech, Embedded):  # D of aggregates differ in size: by the root of 𝓜 as a whole
         root = np.linalg.cholesky(kernel(mech, "mass_matrix")(q))
         found = np.linalg.solve(root, np.swapaxes(rows, 1, 2))
@@ -199,11 +205,8 @@ class Motions:
         eps = np.einsum("nij,ni->nj", self.A, w)
         return np.where(there, np.einsum("ni,ni->n", eps, eps), 0.0)
 
-    def principal(self, block: slice) -> tuple[Array, Array, NDArray[np.int64]]:
-        """Singular values (n, 3) and left vectors (n, 3, 3) of a block of A, and its ranks (n,).
-
-        The first `rank` of them are motions that exist, easiest first.
-        """
+    def principal(self, block: slice) -> Principal:
+        """What a block of A does, by its singular values."""
         values = np.linalg.svd(self.rows[:, block], compute_uv=False)
         rank = (values > self.at.tolerance * self.largest[:, None]).sum(axis=1)
         # By the triangle first: A is as wide as there are freedoms.
@@ -212,7 +215,52 @@ class Motions:
         R = np.linalg.qr(np.swapaxes(A, 1, 2))[1]
         padded[:, : R.shape[1]] = R
         left, singular, _ = np.linalg.svd(np.swapaxes(padded, 1, 2))
-        return singular, left, rank
+        return Principal(singular, left, rank)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Principal:
+    """A block of the response along its axes, for each of n states.
+
+    Attributes:
+        roots: Roots of the principal responses (n, 3), the easiest first.
+        axes: Their directions (n, 3, 3), as columns.
+        rank: How many of them are motions that exist (n,); the others are blocked.
+    """
+
+    roots: Array
+    axes: Array
+    rank: NDArray[np.int64]
+
+
+def principal_responses(at: Setting, q: Array) -> tuple[Array, Principal, Principal]:
+    """Λ⁻¹ (n, 6, 6) of states (n, nq), and its principal values for turning and for moving.
+
+    By the eigenvalues of the kernel's Λ⁻¹; where one is weak, without squares. States in trouble
+    have NaN in Λ⁻¹, and anything for the rest.
+    """
+    if at.closed:
+        found = motions(at, q)
+        return found.inverse, found.principal(TURNING), found.principal(MOVING)
+    inverse = kernel(at.mech, "operational_inertia_inverse", at.node, frame=at.frame)(q)
+    inverse = 0.5 * (inverse + np.swapaxes(inverse, 1, 2))
+    fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
+    clean = np.where(fine[:, None, None], inverse, np.eye(6))
+    largest = (np.diagonal(clean, axis1=1, axis2=2) * at.scale**2).max(axis=1)
+    strong, parts = np.ones(len(q), dtype=np.bool_), list[Principal]()
+    for block, length in ((TURNING, at.length), (MOVING, 1.0)):
+        values, axes = np.linalg.eigh(clean[:, block, block])
+        strong &= values[:, 0] * length**2 > WEAK * largest
+        roots = np.sqrt(np.maximum(values[:, ::-1], 0.0))
+        parts.append(Principal(roots, axes[:, :, ::-1].copy(), np.full(len(q), 3)))
+    weak = np.flatnonzero(fine & ~strong)
+    if len(weak):
+        found = motions(at, q[weak])
+        for part, block in zip(parts, (TURNING, MOVING), strict=True):
+            exact = found.principal(block)
+            part.roots[weak], part.axes[weak] = exact.roots, exact.axes
+            part.rank[weak] = exact.rank
+    return inverse, parts[0], parts[1]
 
 
 def motions(at: Setting, q: Array) -> Motions:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.pose import Pose
 from linkwise.task.inertial.effective_mass import ROUNDING, response_matrix
 from linkwise.task.inertial.properties import InertialProperties
 from linkwise.task.inertial.sphere import circle, sphere
@@ -42,7 +43,8 @@ class InertialShape:
     Attributes:
         kind: "belted", "gyration" or "inertia".
         what: "mass" or "rotation".
-        points: Vertices (k, 2) around a curve, or (k, 3) of a surface, from the node's origin.
+        points: Vertices (k, 2) around a curve, or (k, 3) of a surface, from the node's origin, in
+            the axes that the response is in.
         normals: Unit normals outward at the vertices (k, 2) or (k, 3).
         faces: Triangles (f, 3) of a surface, counterclockwise from outside; of a curve (0, 3).
         cut: Vertices (k,) that would be farther away, and were put at `limit`.
@@ -74,15 +76,21 @@ class InertialShape:
         """Unit vectors from the centre to the vertices (k, 2) or (k, 3)."""
         return ball_of(self.points)
 
-    def placed(self, centre: ArrayLike, scale: float = 1.0) -> Array:
-        """Vertices in space (k, 3): at a centre (3,) [m], with a scale in metres per unit."""
-        origin = floats(centre, "centre")
-        if self.plane.shape[0] != 3 or origin.shape != (3,):
+    def placed(self, at: Pose | ArrayLike, scale: float = 1.0) -> Array:
+        """Vertices in the world (k, 3) [m].
+
+        Args:
+            at: Where the centre is (3,), for properties in world axes; or the pose of the node, for
+                properties in its own axes.
+            scale: Metres for each unit of the shape.
+        """
+        pose = at if isinstance(at, Pose) else Pose(np.eye(3), floats(at, "the centre"))
+        if self.plane.shape[0] != 3 or np.shape(pose.p) != (3,):
             raise ShapeError(
-                f"centre has shape {origin.shape} and the shape is of {self.plane.shape[0]} rows; "
-                "both must be of three to be placed in space."
+                f"the centre has shape {np.shape(pose.p)} and the shape is of "
+                f"{self.plane.shape[0]} rows; both must be of three to be placed in space."
             )
-        return origin + scale * self.points @ self.plane.T
+        return pose.p + scale * self.points @ self.plane.T @ pose.rot.T
 
     def __str__(self) -> str:
         form = "curve" if self.points.shape[1] == 2 else f"surface of {len(self.faces)} triangles"
