@@ -13,7 +13,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError, TroubleWarning, UnknownNameError
-from linkwise.task.representation import ORIENTATIONS
+from linkwise.spatial import quaternion, rotation
+from linkwise.task.representation import ORIENTATIONS, Representation
 from tests.dynamics.mechanisms import close, states
 
 STEP = 1e-3
@@ -190,6 +191,54 @@ def test_a_batch_is_its_states():
     assert "3 states" in str(whole.coordinates)
 
 
+class GibbsVector(Representation):
+    """Coordinates of one's own: c = tan(θ/2) along the axis of the turn, singular at half turns.
+
+    With ω in the axes of the reference ċ = ½ (1 − c̃ + c c*) ω, so c̈ = E ω̇ + ½ (ċ (c · ω) +
+    c (ċ · ω) + ω × ċ).
+    """
+
+    labels = ("a", "b", "c")
+
+    def of(self, place):
+        quat = quaternion.from_matrix(place)
+        return quat[..., 1:] / quat[..., :1]
+
+    def place(self, x):
+        return quaternion.to_matrix(
+            quaternion.normalise(np.concatenate([np.ones_like(x[..., :1]), x], axis=-1))
+        )
+
+    def matrix(self, x):
+        return 0.5 * (np.eye(3) - rotation.skew(x) + x[..., :, None] * x[..., None, :])
+
+    def rate(self, x, w):
+        xdot = (self.matrix(x) @ w[..., None])[..., 0]
+        along, along_dot = ((y * w).sum(axis=-1, keepdims=True) for y in (x, xdot))
+        return 0.5 * (xdot * along + x * along_dot + np.cross(w, xdot))
+
+
+def test_coordinates_of_ones_own():
+    """Their rates, the dynamics in them by the kinetic energy, and a torque."""
+    mech, (q, v) = puma(), state(puma())
+    own = GibbsVector()
+    here = lw.coordinate_dynamics(mech, q, v, HAND, orientation=own, position="spherical")
+    at = here.coordinates
+
+    def moved(t):
+        there = mech.integrate(q, t * v)
+        return lw.task_coordinates(mech, there, v, HAND, orientation=own, position="spherical")
+
+    close(at.velocity, slope(lambda t: at.error(moved(t).x)), 1e-9)
+    close(here.bias, slope(lambda t: moved(t).velocity), 1e-8)
+    close(at.inverse @ at.matrix, np.eye(6), 1e-12)
+    energy = v @ lw.mass_matrix(mech, q) @ v
+    assert at.velocity @ here.inertia @ at.velocity == pytest.approx(energy, rel=1e-11)
+    tau = lw.task_torque(mech, q, v, HAND, at.acceleration(np.arange(6.0)))
+    found = here.jacobian @ lw.forward_dynamics(mech, q, v, tau) + here.bias
+    close(found, np.arange(6.0), 1e-10)
+
+
 def turned(angle: float) -> np.ndarray:
     """The PUMA with its hand turned about y, by the fifth joint alone."""
     return np.array([0.0, 0.0, 0.0, 0.0, angle, 0.0])
@@ -285,6 +334,7 @@ def test_a_motion_in_cylindrical_coordinates():
         ),
         (HAND, {"orientation": "euler_xyx", "position": "polar"}, "spherical"),
         (HAND, {"orientation": "euler_xxy"}, "did you mean 'euler_zxy'"),
+        (HAND, {"orientation": ["quaternion"]}, "coordinates of orientations"),
         (lw.Task.position("link_9"), {}, "link_6"),
         ("link_6", {}, "lw.Task"),
     ],

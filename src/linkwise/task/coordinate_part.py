@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from linkwise.errors import ModelError, TroubleWarning
+from linkwise.errors import ModelError, TroubleWarning, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
@@ -47,8 +47,8 @@ def parts_of(
     q: ArrayLike,
     v: ArrayLike,
     tasks: tuple[Task, ...],
-    orientation: str | None,
-    position: str,
+    orientation: str | Representation | None,
+    position: str | Representation,
 ) -> tuple[Part, ...]:
     """The parts of all tasks in order, with the leading axes of one batch."""
     found = list[Part]()
@@ -64,8 +64,8 @@ def _of_task(
     q: ArrayLike,
     v: ArrayLike,
     task: Task,
-    orientation: str | None,
-    position: str,
+    orientation: str | Representation | None,
+    position: str | Representation,
 ) -> list[Part]:
     """Coordinates of one task."""
     velocity = task_velocity(mech, q, v, task)
@@ -86,17 +86,31 @@ def _of_task(
         return [_linear(labels, place @ rows[:, 3:].T, velocity)]
     found = list[Part]()
     if task.kind != "position":
-        named = _orientation(task, rows, orientation)
+        chosen = named(_orientation(task, rows, orientation), ORIENTATIONS)
         rot = place.rot if task.kind == "pose" else place
-        found.append(_curved(task, named, ORIENTATIONS[named], rot, velocity[..., :3]))
+        found.append(_curved(task, chosen, rot, velocity[..., :3]))
     if task.kind != "orientation":
         p = place.p if task.kind == "pose" else place
-        found.append(_curved(task, position, POSITIONS[position], p, velocity[..., -3:]))
+        found.append(_curved(task, named(position, POSITIONS), p, velocity[..., -3:]))
     return found
 
 
-def _orientation(task: Task, rows: Array, asked: str | None) -> str:
-    """The name of the coordinates of a task that turns."""
+def named(
+    asked: str | Representation, known: dict[str, Representation]
+) -> tuple[str, Representation]:
+    """Coordinates by their name, or one's own; raises for names that are not known."""
+    if isinstance(asked, Representation):
+        return type(asked).__name__, asked
+    if not isinstance(cast(object, asked), str) or asked not in known:
+        what = "orientations" if known is ORIENTATIONS else "positions"
+        raise unknown_name(f"coordinates of {what}", asked, known, owner="linkwise.task")
+    return asked, known[asked]
+
+
+def _orientation(
+    task: Task, rows: Array, asked: str | Representation | None
+) -> str | Representation:
+    """The coordinates of a task that turns."""
     whole = np.eye(6) if task.kind == "pose" else np.eye(6)[:3]
     if not np.array_equal(rows, whole):
         raise ModelError(
@@ -104,18 +118,19 @@ def _orientation(task: Task, rows: Array, asked: str | None) -> str:
             "of x, y and z: part of an angular velocity is the rate of no coordinates. Make it "
             "about='xyz', or as a Task.direction if one axis is meant."
         )
-    named = asked or task.coordinates
-    if named is None:
+    chosen = task.coordinates if asked is None else asked
+    if chosen is None:
         raise ModelError(
             f"coordinates of task {task.name!r} were asked for, whose angular velocity is the rate "
             "of none by itself. Say which: orientation='euler_zyx' (or another sequence), "
             "'quaternion' or 'direction_cosines', or coordinates= of the task."
         )
-    return named
+    return chosen
 
 
-def _curved(task: Task, name: str, kind: Representation, place: Array, velocity: Array) -> Part:
+def _curved(task: Task, chosen: tuple[str, Representation], place: Array, velocity: Array) -> Part:
     """An orientation or a position in coordinates of a kind; NaN where they are singular."""
+    name, kind = chosen
     x = np.broadcast_to(kind.of(place), (*velocity.shape[:-1], len(kind.labels)))
     singular = np.asarray(kind.singular(x))
     if singular.any():

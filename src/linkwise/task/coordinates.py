@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import ShapeError, unknown_name
+from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.coordinate_part import Part, parts_of
+from linkwise.task.coordinate_part import Part, named, parts_of
 from linkwise.task.dynamics import TaskDynamics, task_dynamics
-from linkwise.task.representation import ORIENTATIONS, POSITIONS
+from linkwise.task.representation import ORIENTATIONS, POSITIONS, Representation
 from linkwise.task.task import Task, Tasks, as_tuple
 
 
@@ -147,8 +147,8 @@ def task_coordinates(
     v: ArrayLike,
     tasks: Tasks,
     *,
-    orientation: str | None = None,
-    position: str = "cartesian",
+    orientation: str | Representation | None = None,
+    position: str | Representation = "cartesian",
 ) -> TaskCoordinates:
     """Coordinates of tasks, with the matrix E(x) that gives their rates.
 
@@ -168,9 +168,10 @@ def task_coordinates(
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tasks: One task or several.
         orientation: Coordinates of orientations: "euler_zyx" or any other of the twelve sequences,
-            "quaternion" (4 numbers), "direction_cosines" (9). By default what each task says.
+            "quaternion" (4 numbers), "direction_cosines" (9), or a `Representation` of one's own.
+            By default what each task says.
         position: Coordinates of whole positions: "cartesian", "cylindrical" or "spherical", about
-            the z axis of the reference.
+            the z axis of the reference, or one's own.
 
     Returns:
         `TaskCoordinates`: x, ẋ, E, E⁺, Ė ϑ.
@@ -182,12 +183,9 @@ def task_coordinates(
     """
     check_mechanism(mech)
     every = as_tuple(tasks)
-    for what, name, known in (
-        ("coordinates of orientations", orientation, ORIENTATIONS),
-        ("coordinates of positions", position, POSITIONS),
-    ):
-        if name is not None and name not in known:
-            raise unknown_name(what, name, known, owner="linkwise.task")
+    for asked, known in ((orientation, ORIENTATIONS), (position, POSITIONS)):
+        if asked is not None:
+            named(asked, known)  # raises for one that is not known, used or not
     parts = parts_of(mech, q, v, every, orientation, position)
     return TaskCoordinates(
         tasks=every,
@@ -207,8 +205,8 @@ def coordinate_dynamics(
     v: ArrayLike,
     tasks: Tasks,
     *,
-    orientation: str | None = None,
-    position: str = "cartesian",
+    orientation: str | Representation | None = None,
+    position: str | Representation = "cartesian",
     **options: Any,
 ) -> CoordinateDynamics:
     """The equations of motion of tasks in coordinates of one's choice.

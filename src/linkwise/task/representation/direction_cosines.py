@@ -51,7 +51,3 @@ class DirectionCosines(Representation):
         w, columns = w[..., None, :], x.reshape(*x.shape[:-1], 3, 3)
         found = cross(w, cross(w, columns))
         return found.reshape(*found.shape[:-2], 9)
-
-    def difference(self, x: Array, target: Array) -> Array:
-        """Entry by entry."""
-        return target - x

@@ -60,10 +60,6 @@ class Cartesian(Representation):
         """Zero."""
         return np.zeros(np.broadcast_shapes(x.shape, w.shape))
 
-    def difference(self, x: Array, target: Array) -> Array:
-        """Entry by entry."""
-        return target - x
-
 
 class _Orthogonal(Representation):
     """Coordinates whose lines meet at right angles."""

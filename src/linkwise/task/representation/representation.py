@@ -7,6 +7,8 @@ an angular velocity ω or a linear one, both in the axes of the reference:
 
 E has three columns and full rank where the coordinates are not singular; E⁺ is its inverse, or for
 redundant coordinates (k > 3) its pseudo-inverse, E⁺ E = I.
+
+Coordinates of one's own are a class with `labels`, `of`, `place`, `matrix` and `rate`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.spatial.array import Array
@@ -43,22 +46,22 @@ class Representation(ABC):
     def matrix(self, x: Array) -> Array:
         """E(x) (..., k, 3)."""
 
-    @abstractmethod
     def inverse(self, x: Array) -> Array:
-        """E⁺(x) (..., 3, k)."""
+        """E⁺(x) (..., 3, k); of those here in closed form."""
+        return np.asarray(np.linalg.pinv(self.matrix(x)), dtype=np.float64)
 
     @abstractmethod
     def rate(self, x: Array, w: Array) -> Array:
         """Ė w (..., k) while the basic velocity is w (..., 3): ẍ where ẇ is zero."""
 
-    @abstractmethod
     def difference(self, x: Array, target: Array) -> Array:
         """The way (..., k) from x to coordinates of a target, the short one."""
+        return target - x
 
     def singular(self, x: Array) -> NDArray[Any]:
-        """Which of the coordinates (...) have no rates for some velocity."""
-        return (0.0 * x[..., 0]) != 0.0  # none: NaN counts as trouble that others tell of
+        """Which of the coordinates (...) have no rates for some velocity; here none."""
+        return np.zeros(x.shape[:-1], dtype=np.bool_)
 
     def trouble(self, x: Array) -> str:
         """Why coordinates (k,) are singular, and what to do."""
-        raise AssertionError(f"{type(self).__name__} is never singular; asked about {x}.")
+        return f"they are singular at {np.array2string(x, precision=6)}. Take others there."
