@@ -45,8 +45,8 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         return "the result is not finite: numbers are too large"
     if code == MATRIX and has_tasks(mech):
         return (
-            "the tasks ask for more than the mechanism can do in this state: their rows follow from "
-            "each other, or it is singular; lw.task_space tells what is lost"
+            "the tasks ask for more than the mechanism can do in this state: their rows follow "
+            "from each other, or it is singular; lw.task_space tells what is lost"
         )
     if code == MATRIX:
         return "a matrix that has to be inverted is singular, or not positive definite"
