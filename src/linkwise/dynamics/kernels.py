@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Status: TypeAlias = NDArray[np.int32]
 Nodes: TypeAlias = str | Sequence[str]
+Made = TypeVar("Made")
 
 _MAKING = threading.Lock()
 """Held while a kernel is made: threads that want the same one wait for it."""
@@ -91,9 +92,9 @@ def _made(
     return found
 
 
-def made_once(mech: Mechanism | Embedded, key: object, make: Callable[[], Kernel]) -> Kernel:
+def made_once(mech: Mechanism | Embedded, key: object, make: Callable[[], Made]) -> Made:
     """The kernel kept with a mechanism under a key, made if there is none, by one thread only."""
-    found: Kernel | None = mech.kept.get(key)
+    found: Made | None = mech.kept.get(key)
     if found is None:
         with _MAKING:
             found = mech.kept.get(key)

@@ -13,7 +13,8 @@ from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.kernels import task_kernel
+from linkwise.task.kernels import task_kernel, torque_kernel
+from linkwise.task.quantity import Law
 from linkwise.task.space import TaskSpace, task_space
 from linkwise.task.task import Tasks
 from linkwise.task.twin import Twin, twin
@@ -150,6 +151,15 @@ def task_torque(
     if compensate not in ("task", "joints"):
         raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.task_torque")
     found = twin(mech, tasks)
+    if tolerance == TOLERANCE and length is None and damping in (None, 0.0):
+        law = Law(compensate == "joints", internal=tau0 is not None, applied=applied is not None)
+        kernel = torque_kernel(found, law)
+        given = {"q": q, "v": v, "tau": tau0, "closing": acceleration, "applied": applied}
+        # One state whose arrays are as the kernel wants them, and far from singular.
+        if kernel is not None and kernel.quick is not None and found.order is None:
+            tau = kernel.quick(*[given[name] for name in kernel.arguments])
+            if tau is not None:
+                return tau
     internal = np.zeros(mech.nv) if tau0 is None else tau0
     single, rows, (speeds, internal) = states(mech, q, v=v, tau0=internal)
     wanted = along_rows(found, acceleration, "acceleration", len(rows), single)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from linkwise.algebra.expr import Expr
 from linkwise.closed.closure_quantity import Setting
 from linkwise.dynamics.kernels import made_once
-from linkwise.errors import unknown_name
+from linkwise.errors import ExpressionError, unknown_name
 from linkwise.model.closure import closure_nodes
 from linkwise.pipeline import compile
 from linkwise.task.quantity import TASK, Law, torque
@@ -15,6 +14,7 @@ from linkwise.task.twin import Twin
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.several import Several
 
 
 def setting(found: Twin) -> Setting:
@@ -25,17 +25,42 @@ def setting(found: Twin) -> Setting:
 
 def task_kernel(found: Twin, name: str) -> Kernel:
     """The kernel behind a quantity of tasks: a key of `quantity.TASK`."""
+    known: Kernel | None = found.mech.kept.get(("task", name))
+    if known is not None:
+        return known
     if name not in TASK:
         raise unknown_name("quantity", name, TASK, owner="linkwise.task")
-    return _kernel(found, name, TASK[name](setting(found)))
+    expr, mech, nodes = TASK[name](setting(found)), found.mech, closure_nodes(found.mech)
+    return made_once(mech, ("task", name), lambda: compile(expr, mech, nodes=nodes, derive=False))
 
 
-def torque_kernel(found: Twin, law: Law) -> Kernel:
-    """The kernel of the torque that gives tasks an acceleration."""
-    return _kernel(found, ("torque", law), torque(setting(found), law))
+def torque_kernel(found: Twin, law: Law) -> Kernel | None:
+    """The kernel of the torque that gives tasks an acceleration, where they have full rank.
+
+    None for tasks that never have it.
+    """
+    kept = found.mech.kept
+    if ("task", law) not in kept:
+        expr, mech, nodes = torque(setting(found), law), found.mech, closure_nodes(found.mech)
+
+        def made() -> Kernel | None:
+            try:
+                return compile(expr, mech, nodes=nodes, derive=False)
+            except ExpressionError:  # singular in every state
+                return None
+
+        made_once(mech, ("task", law), made)
+        kept.setdefault(("task", law), None)
+    return kept["task", law]
 
 
-def _kernel(found: Twin, key: object, expr: Expr) -> Kernel:
-    mech, nodes = found.mech, closure_nodes(found.mech)
-    make = lambda: compile(expr, mech, nodes=nodes, derive=False)  # noqa: E731
-    return made_once(mech, ("task", key), make)
+def task_kernels(found: Twin, *names: str) -> Several:
+    """One kernel that gives several quantities of tasks."""
+    known: Several | None = found.mech.kept.get(("task", names))
+    if known is not None:
+        return known
+    s, mech, nodes = setting(found), found.mech, closure_nodes(found.mech)
+    wanted = {name: TASK[name](s) for name in names}
+    return made_once(
+        mech, ("task", names), lambda: compile(wanted, mech, nodes=nodes, derive=False)
+    )

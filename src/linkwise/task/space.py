@@ -24,9 +24,12 @@ from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.kernels import task_kernel
+from linkwise.task.kernels import task_kernels
 from linkwise.task.task import Task, Tasks
 from linkwise.task.twin import Twin, twin
+
+NEEDED = ("task_inertia_inverse", "task_jacobian", "task_response", "task_columns")
+"""From one kernel: J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and X, whose D^(-½) X is the whitened J_t*."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,14 +194,12 @@ def task_space(
     found = twin(mech, tasks)
     single, rows, _ = states(mech, q)
     length, damping = checked_options(found, tolerance, length, damping)
-    inverse = task_kernel(found, "task_inertia_inverse")(rows[0] if single else rows)
-    inverse = found.sorted(inverse.reshape(-1, found.size, found.size), -1, -2)
+    values = task_kernels(found, *NEEDED)(rows[0] if single else rows)
+    inverse, J, response, columns = (x[None] if single else x for x in values.values())
+    inverse, J = found.sorted(inverse, -1, -2), found.sorted(J, -2)
+    response, columns = found.sorted(response, -1), found.sorted(columns, -1)
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    J = np.full((len(rows), found.size, mech.nv), np.nan)
-    response = np.full((len(rows), mech.nv, found.size), np.nan)
-    J[fine] = found.sorted(task_kernel(found, "task_jacobian")(rows[fine]), -2)
-    response[fine] = found.sorted(task_kernel(found, "task_response")(rows[fine]), -1)
-    A = _whitened(mech, found, rows[fine])
+    A = hinge_root(mech, rows[fine]).inverse().for_rows().times(np.swapaxes(columns[fine], -1, -2))
     scale = found.scale(length)
     motions = motion_space(J[fine], A, scale, tolerance).spread(fine)
     inertia, weakened = motions.inertia, np.zeros(len(rows))
@@ -238,12 +239,6 @@ def checked_options(
 
 def _is_finite(value: object) -> bool:
     return isinstance(value, Real) and bool(np.isfinite(float(value)))
-
-
-def _whitened(mech: Mechanism, found: Twin, q: Array) -> Array:
-    """A (batch, m, nv) with A A* = J_t 𝓜⁻¹ J_t*: D^(-½) X, transposed."""
-    columns = np.swapaxes(found.sorted(task_kernel(found, "task_columns")(q), -1), -1, -2)
-    return hinge_root(mech, q).inverse().for_rows().times(columns)
 
 
 def _damped(
