@@ -43,7 +43,7 @@ def random_robot(seed):
     return mech, mech.bodies[k].hinge_name, tip, lw.Task.position(tip, along), q
 
 
-SEEDS = [2, *(pytest.param(i, marks=pytest.mark.slow) for i in (0, 1, *range(3, 20)))]
+SEEDS = [4, *(pytest.param(i, marks=pytest.mark.slow) for i in range(20) if i != 4)]
 
 
 @pytest.fixture(params=SEEDS, scope="module")
@@ -266,6 +266,55 @@ def test_where_the_mini_is_stretched_it_is_told():
     w = report.directions[:, 0]
     assert report.along(w).mini == np.inf and np.isfinite(report.along(w).whole)
     assert report.along(w).ratio == 0.0
+
+
+def test_several_tasks_joints_and_references():
+    """Rows of tasks are stacked; a task seen from a link of the macro moves with it."""
+    mech = models.planar_macro_mini()
+    q, A = mech.random(5), mass_matrix(mech, mech.random(5))
+    tasks = [lw.Task.position("tip", "x"), lw.Task.joints("mini_elbow")]
+    report = lw.reduced_inertia(mech, q, tasks, split="mini_shoulder")
+    J = np.vstack([in_world(mech, q, "tip")[3], [0, 0, 0, 1]])
+    np.testing.assert_allclose(
+        report.mini_inverse, J[:, 2:] @ np.linalg.inv(A[2:, 2:]) @ J[:, 2:].T, rtol=1e-10
+    )
+    assert report.parts.node == "tip" and "mini_elbow" in str(report)
+    seen = lw.Task.position("tip", "xy", relative_to="elbow_link")
+    relative = lw.reduced_inertia(mech, q, seen, split="mini_shoulder")
+    np.testing.assert_allclose(relative.held_inverse, 0.0, rtol=0, atol=1e-12)
+    assert "mini held not movable" in str(relative)
+    assert relative.theorem_2 < 1e-12 and relative.ratios[0] < 1.0
+
+
+def test_a_floating_base_is_a_macro():
+    """The free flyer: its bus with the other arm carries this arm."""
+    mech = models.free_flyer()
+    q = mech.random(0)
+    parts = lw.macro_mini(mech, "left_shoulder_yaw", "left_hand")
+    assert parts.carrier == "bus" and (len(parts.macro_v), len(parts.macro_q)) == (13, 14)
+    found = parts.at(q)
+    order = [*parts.macro_v, *parts.mini_v]
+    np.testing.assert_allclose(
+        found.jacobian, in_world(mech, q, "left_hand")[:, order], rtol=0, atol=1e-13
+    )
+    A = mass_matrix(mech, q)
+    np.testing.assert_allclose(
+        found.mini_inertia, A[np.ix_(parts.mini_v, parts.mini_v)], rtol=0, atol=1e-13
+    )
+
+
+def test_no_states_and_nothing_that_moves():
+    mech = models.planar_macro_mini()
+    empty = lw.reduced_inertia(mech, np.zeros((0, 4)), PLANE, split="mini_shoulder")
+    assert len(empty) == 0 and "0 states" in str(empty)
+    with pytest.raises(ModelError, match="no state was given"):
+        lw.smallest_mini(mech, np.zeros((0, 4)), PLANE)
+    up = lw.Task.position("tip", "z")
+    stuck = lw.reduced_inertia(mech, np.zeros(4), up, split="mini_shoulder")
+    assert "nothing of it can be moved" in str(stuck) and stuck.theorem_2 == 0.0
+    assert np.isnan(stuck.along([1.0]).ratio)
+    with pytest.raises(ModelError, match="nothing moves 'tip'"):
+        lw.smallest_mini(mech, np.zeros(4), up)
 
 
 # ------------------------------------------------------------------- the smallest distal set

@@ -39,8 +39,8 @@ class MacroMini:
         node: The operational point, a node or body of the mini.
         carrier: The link of the macro that the mini is on; its body frame is R_M.
         macro: The macro alone: the bodies that are not outboard of the split.
-        mini: The mini alone, with R_M for its world; gravity is that of the neutral macro, see
-            `mini_at`.
+        mini: The mini alone, with R_M for its world. Its gravity has not been turned with it: for
+            what gravity does, take `mini_at`.
         macro_v: Where in v of the whole the macro's velocities stand (n_M,).
         mini_v: Where in v the mini's stand (n_m,).
         macro_q: Where in q the macro's coordinates stand.

@@ -9,6 +9,9 @@ import numpy as np
 from linkwise.spatial.array import Array
 from linkwise.task.twin import Twin
 
+ROUNDING, STIFF = 1e-15, 1e-14
+"""A response below these parts of its largest entry, or of that of the whole, is called zero."""
+
 UNITS = {"mass along": "kg", "inertia about": "kg m²", "inertia of": ""}
 
 
@@ -64,12 +67,14 @@ class PrincipalInertia:
 
 def felt(whole: Array, mini: Array, held: Array, w: Array) -> Felt:
     """1 / (w* Λ⁻¹ w) of three inverses (..., m, m)."""
+    response = np.asarray((whole @ w) @ w)
 
     def inverse_of(matrix: Array) -> float | Array:
         given = np.asarray((matrix @ w) @ w)
-        # What is zero up to the rounding of its terms does not give way.
-        floor = 1e-14 * np.abs(matrix).max(axis=(-2, -1))
-        found = np.where(given > floor, 1.0 / np.where(given > floor, given, 1.0), np.inf)
+        # What gives way no more than rounding does, of its own terms or of the whole, is stiff.
+        own = ROUNDING * np.abs(matrix).max(axis=(-2, -1), initial=0.0)
+        moves = given > np.maximum(own, STIFF * response)
+        found = np.where(moves, 1.0 / np.where(moves, given, 1.0), np.inf)
         return float(found) if found.ndim == 0 else found
 
     return Felt(inverse_of(whole), inverse_of(mini), inverse_of(held))

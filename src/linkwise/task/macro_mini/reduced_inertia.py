@@ -27,13 +27,10 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.macro_mini.parts import MacroMini, macro_mini
-from linkwise.task.macro_mini.principal import Felt, PrincipalInertia, felt, principal
+from linkwise.task.macro_mini.principal import STIFF, Felt, PrincipalInertia, felt, principal
 from linkwise.task.space import TaskSpace, task_space
 from linkwise.task.task import Task, Tasks
 from linkwise.task.twin import Twin, twin
-
-SINGULAR = 1e-14
-"""A mini that responds by less than this part of what the whole does, does not move that way."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +80,7 @@ class ReducedInertia:
         if self.whole_inverse.ndim == 3:
             return np.stack([self[i].mini_inertia for i in range(len(self))])
         span = self.space.directions
-        if len(self.ratios) and self.ratios[0] < SINGULAR:
+        if len(self.ratios) and self.ratios[0] < STIFF:
             raise ModelError(
                 f"the mini from {self.parts.split!r} is singular here: alone it does not do all of "
                 f"{self._asked()}, and its inertia has no bounds. `mini_inverse` exists."
@@ -148,8 +145,9 @@ class ReducedInertia:
 
     def __str__(self) -> str:
         if self.whole_inverse.ndim == 3:
-            low, high = np.nanmin(self.ratios), np.nanmax(self.ratios)
-            return f"{self.parts}\n{self._asked()} in {len(self)} states: {_share(low, high)}"
+            told = f"{self.parts}\n{self._asked()} in {len(self)} states"
+            seen = self.ratios[np.isfinite(self.ratios)]
+            return f"{told}: {_share(seen.min(), seen.max())}" if len(seen) else told
         lines = [str(self.parts), f"{self._asked()}, felt along its principal axes:"]
         lines += [f"  {axis}" for axis in self.principal()]
         if len(self.ratios) == 0:
@@ -234,17 +232,14 @@ def reduced_inertia(mech: Mechanism, q: ArrayLike, tasks: Tasks, *, split: str) 
 
 def _parts(mech: Mechanism, found: Twin, split: str) -> MacroMini:
     """The mechanism in two; raises where the tasks are not about the mini."""
-    parts: MacroMini | None = None
-    for task in found.tasks:
-        for node in _nodes(mech, task):
-            parts = macro_mini(mech, split, node)
-    assert parts is not None, "a task has a node or a hinge"
-    return parts
+    nodes = [node for task in found.tasks for node in _nodes(mech, task)]
+    parts = [macro_mini(mech, split, node) for node in nodes]  # each is looked at
+    return parts[0]
 
 
 def _check_freedoms(parts: MacroMini, space: TaskSpace) -> None:
     """(35): the mini must have the freedom to do alone what the whole can."""
-    wanted, there = int(np.max(space.rank)), len(parts.mini_v)
+    wanted, there = int(np.max(space.rank, initial=0)), len(parts.mini_v)
     if wanted <= there:
         return
     raise ModelError(

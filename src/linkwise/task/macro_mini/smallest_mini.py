@@ -95,8 +95,10 @@ def smallest_mini(
             "at a node, like lw.Task.position('hand')."
         )
     length, _ = checked_options(found, tolerance, length, None)
-    _, states_, _ = states(mech, q)
-    J = task_jacobian(mech, states_, task) * found.scale(length)[:, None]
+    _, rows, _ = states(mech, q)
+    if len(rows) == 0:
+        raise ModelError("no state was given: the smallest mini is that of a state, or of several.")
+    J = task_jacobian(mech, rows, task) * found.scale(length)[:, None]
     way = [mech.bodies[k] for k in path_to(mech, task.node) if mech.bodies[k].hinge.nv]
     whole = _singular_values(J)
     floor = tolerance * whole[:, :1]
@@ -111,8 +113,8 @@ def smallest_mini(
         if np.array_equal((values > floor).sum(axis=1), rank):
             names = tuple(body.hinge_name for body in way)
             margin = _margin(values, whole, rank)
-            size, rows = len(columns), found.size
-            return SmallestMini(names[i], names[i:], size, int(rank.max()), rows, names[:i], margin)
+            sizes = (len(columns), int(rank.max()), found.size)
+            return SmallestMini(names[i], names[i:], *sizes, names[:i], margin)
     raise ModelError(
         f"{task.name!r} is moved by hinges that are not on the way from the ground to "
         f"{task.node!r}: it is seen from {task.relative_to!r}. Take that for the ground, or a task "
