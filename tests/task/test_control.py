@@ -88,6 +88,26 @@ def test_posture_moves_the_arm_and_not_the_hand():
     assert np.linalg.norm(elbow[-1] - elbow[0]) > 0.02
 
 
+@pytest.mark.parametrize("compensate", ["task", "joints"])
+def test_a_call_goes_through_one_kernel_and_gives_what_is_explained(compensate):
+    """Where the level has all its directions; a batch with a singular row goes the long way."""
+    posture = lw.Posture(ARM.neutral(), 20.0, 5.0)
+    options = {"compensate": compensate, "limits": lw.JointLimits(0.3, 2e-3)}
+    run = lw.TaskController(ARM, lw.Servo(POSE, 100.0, 20.0), posture, **options)
+    rng = np.random.default_rng(8)
+    q, v = BENT + 0.1 * rng.standard_normal((4, 7)), rng.standard_normal((4, 7))
+    goal = lw.Goal(lw.task_position(ARM, BENT, POSE), np.ones(6), np.ones(6))
+    straight = np.concatenate([q[:3], np.zeros((1, 7))])
+    for rows in (q, straight):
+        told = run.explain(rows, v, goal)
+        np.testing.assert_allclose(run(rows, v, goal), told.tau, atol=1e-9 * np.abs(told.tau).max())
+        for i in range(4):
+            one = run(rows[i], v[i], goal)
+            np.testing.assert_allclose(one, told.tau[i], atol=1e-9 * np.abs(told.tau[i]).max())
+    assert (told.levels[0].share[3] < 1.0).any() and (told.levels[0].share[:3] == 1.0).all()
+    assert ("task controller", (POSE,), compensate) in ARM.kept
+
+
 def test_compensating_in_the_task_only_lets_the_rest_fall():
     free = lw.TaskController(ARM, lw.Servo(POSE, 100.0, 20.0), compensate="task")
     held = lw.TaskController(ARM, lw.Servo(POSE, 100.0, 20.0))
@@ -151,6 +171,11 @@ def test_joint_limits_act_in_the_null_space_or_before_all():
     # Within half of the margin the push itself is what the joint does, task or not.
     assert top.acceleration[3] == pytest.approx(first.push(ARM, q, v)[3], rel=1e-9)
     assert top.limits[3] and "1 joints are close to their limits" in str(top)
+    q[3], v[3] = ARM.lower[3] + 0.05, -0.5  # the other end
+    goal = lw.task_position(ARM, q, task)
+    top = lw.TaskController(ARM, lw.Servo(task, 100.0, 20.0), limits=first).explain(q, v, goal)
+    assert top.acceleration[3] == pytest.approx(first.push(ARM, q, v)[3], rel=1e-9)
+    assert top.acceleration[3] > 1.0
 
 
 def test_a_joint_is_kept_inside_its_range_by_force():

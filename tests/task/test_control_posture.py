@@ -86,6 +86,6 @@ def test_what_means_nothing_is_refused(arm):
     with pytest.raises(ShapeError, match=r"must be a number, \(7,\) or a matrix \(7, 7\)"):
         Posture(q, (1.0, 2.0), 1.0).torque(arm, q, v)
     with pytest.raises(UnknownNameError, match="elbow_pitch"):
-        Posture(q, 1.0, 1.0, hinges=("elbow_pich",)).torque(arm, q, v)
+        Posture(q, 1.0, 1.0, hinges=("elbow_pitched",)).torque(arm, q, v)
     with pytest.raises(ModelError, match="'pin_1' has no lower and upper limit"):
         Posture.mid_range(lw.models.pendulum(2), 1.0, 1.0, hinges=["pin_1"])

@@ -26,8 +26,12 @@ from linkwise.task.control.report import ControlReport, LevelReport
 from linkwise.task.control.servo import Level, Servo, as_levels
 from linkwise.task.control.singular import STANDARD, SingularStrategy, damped_share
 from linkwise.task.dynamics import Compensate, along_rows
+from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias, task_error, task_jacobian
 from linkwise.task.twin import Twin, twin
+
+CLEAR = 1e-3
+"""Above this ratio of singular values the kernel, which squares it, keeps ten digits."""
 
 _LETTERS = ("ωx", "ωy", "ωz", "vx", "vy", "vz")
 
@@ -104,7 +108,12 @@ class TaskController:
         Returns:
             (nv,) or (batch, nv) [N or N m].
         """
-        return self._tick(q, v, goals).tau
+        single, q, (v,) = states(self.mech, q, v=v)
+        asked = self._asked(q, v, goals, single)
+        tau = self._by_kernel(q, v, asked[0])
+        if tau is None:
+            tau = self._tick(q, v, asked).tau
+        return tau[0] if single else tau
 
     def explain(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
         """What the controller does in a state: `print` it.
@@ -114,17 +123,39 @@ class TaskController:
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
             goals: As for a call.
         """
-        return self._tick(q, v, goals)
+        single, q, (v,) = states(self.mech, q, v=v)
+        whole = self._tick(q, v, self._asked(q, v, goals, single))
+        return whole[0] if single else whole
 
     # ------------------------------------------------------------------------- one tick
 
-    def _tick(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
-        """The one place where a torque is computed."""
-        single, q, (v,) = states(self.mech, q, v=v)
+    def _by_kernel(self, q: Array, v: Array, level: _Asked) -> Array | None:
+        """The torque by one kernel, `lw.control_law`.
+
+        None where there is more than a level that has all its directions in full.
+        """
+        first = self.limits is not None and self.limits.priority == "top"
+        if len(self.servos) > 1 or self.damping or first:
+            return None
+        edge = CLEAR if self.singular is None else max(self.singular.threshold, CLEAR)
+        sigma = np.linalg.svd(level.J * level.scale[:, None], compute_uv=False)
+        if not (sigma[:, -1] > edge * sigma[:, 0]).all():
+            return None
+        key = ("task controller", level.twin.tasks, self.compensate)
+        law: ControlLaw | None = self.mech.kept.get(key)
+        if law is None:
+            options: Any = {"internal": True, "compensate": self.compensate}
+            law = self.mech.kept[key] = control_law(self.mech, level.twin.tasks, **options)
+        pull = self._posture(q, v)
+        if len(q) == 1:  # one state goes through the kernel quicker than a batch of one
+            return law(q[0], v[0], acceleration=level.wanted[0], tau0=pull[0])[None]
+        return law(q, v, acceleration=level.wanted, tau0=pull)
+
+    def _tick(self, q: Array, v: Array, asked: list[_Asked]) -> ControlReport:
+        """The same by the levels one after the other, with all that can be told of them."""
         mass, resisting = mass_matrix(self.mech, q), bias_force(self.mech, q, v)
         pull = self._posture(q, v)
         drive = pull if self.compensate == "joints" else pull - resisting
-        asked = self._asked(q, v, goals, single)
         solve = partial(self._solved, mass, drive, asked, pull)
         done, found = solve(None)
         close = np.zeros(v.shape, dtype=np.bool_)
@@ -134,8 +165,7 @@ class TaskController:
                 done, found = solve(top)
         tau, vdot = done.force + resisting, done.acceleration
         levels = tuple(self._report(*parts, vdot) for parts in zip(asked, found, strict=True))
-        whole = ControlReport(tau, vdot, levels, close, np.maximum(done.free, 0.0))
-        return whole[0] if single else whole
+        return ControlReport(tau, vdot, levels, close, np.maximum(done.free, 0.0))
 
     def _posture(self, q: Array, v: Array) -> Array:
         """Γ₀ without the bias force (batch, nv)."""
@@ -149,24 +179,23 @@ class TaskController:
     def _asked(self, q: Array, v: Array, goals: Any, single: bool) -> list[_Asked]:
         """What each level asks for."""
         names = [servo.name for level in self.servos for servo in level]
-        given = iter(as_goals(goals, names))
+        given, at = iter(as_goals(goals, names)), q[0] if single else q  # one state is quicker
         found = list[_Asked]()
         for level, t in zip(self.servos, self.twins, strict=True):
-            J = task_jacobian(self.mech, q, t.tasks)
-            gamma = task_bias(self.mech, q, v, t.tasks)
+            J = task_jacobian(self.mech, at, t.tasks).reshape(len(q), t.size, self.mech.nv)
             moving = (J @ v[..., None])[..., 0]
             pull, wanted = np.zeros(moving.shape), np.zeros(moving.shape)
             for i, servo in enumerate(level):
-                goal, at = next(given), t.rows(i)
-                error = task_error(self.mech, q, servo.task, goal.target)
+                goal, rows = next(given), t.rows(i)
+                error = task_error(self.mech, at, servo.task, goal.target)
                 one = twin(self.mech, servo.task)
                 whose, rest = f"of the goal of {servo.name!r}", (len(q), single)
                 speed = along_rows(one, goal.velocity, f"velocity {whose}", *rest)
                 ahead = along_rows(one, goal.acceleration, f"acceleration {whose}", *rest)
-                pull[:, at] = servo.pull(error, speed)
-                wanted[:, at] = servo.acceleration(error, moving[:, at], speed, ahead)
+                pull[:, rows] = servo.pull(error, speed)
+                wanted[:, rows] = servo.acceleration(error, moving[:, rows], speed, ahead)
             length = t.length() if self.length is None else self.length
-            found.append(_Asked(level, t, J, gamma, wanted, pull, q, v, t.scale(length)))
+            found.append(_Asked(level, t, J, wanted, pull, q, v, t.scale(length)))
         return found
 
     def _solved(
@@ -183,7 +212,8 @@ class TaskController:
             done.add_joints(*top)
         found = list[Directions]()
         for level, (kp, kv) in zip(asked, self.gains, strict=True):
-            want = (level.J, level.wanted - level.gamma, level.scale)
+            gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
+            want = (level.J, level.wanted - gamma, level.scale)
             if self.damping:
                 share = partial(damped_share, self.damping)
                 found.append(done.add(*want, share, inertial=True))
@@ -237,7 +267,8 @@ class TaskController:
         return close, (which, wanted[:, which], np.maximum(lower, upper)[:, which])
 
     def _report(self, level: _Asked, found: Directions, vdot: Array) -> LevelReport:
-        achieved = (level.J @ vdot[..., None])[..., 0] + level.gamma
+        gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
+        achieved = (level.J @ vdot[..., None])[..., 0] + gamma
         return LevelReport(
             tuple(servo.name for servo in level.servos),
             row_labels(level.twin),
@@ -259,7 +290,6 @@ class _Asked:
     servos: tuple[Servo, ...]
     twin: Twin
     J: Array
-    gamma: Array
     wanted: Array
     pull: Array
     q: Array
