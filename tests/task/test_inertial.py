@@ -15,7 +15,7 @@ from linkwise.errors import (
 )
 from tests.closed.linkages import linkage
 from tests.dense_kinematics import mass_matrix
-from tests.dynamics.mechanisms import TREES, close, state, states, tree
+from tests.dynamics.mechanisms import close, state, states, tree
 
 NOWHERE = 1e-9
 """Singular values of J below this part of the largest are zero, for the reference."""
@@ -34,8 +34,13 @@ def pseudo_inverse(J, response):
     return there @ np.linalg.inv(there.T @ response @ there) @ there.T
 
 
-@pytest.mark.parametrize("frame", ["world", "node"])
-@pytest.mark.parametrize("name", [name for name in TREES if name != "mass ratio of a million"])
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [
+        *((name, "world") for name in ("every hinge, armature", "floating", "pins")),
+        ("pins", "node"),
+    ],
+)
 def test_against_dense_matrices(name, frame):
     mech = tree(name)
     q = state(mech)[0]
@@ -146,7 +151,7 @@ def test_a_free_body_weighs_what_it_weighs():
 
 
 def test_batches_are_their_states():
-    mech = tree("every hinge, others")
+    mech = tree("every hinge, armature")
     q = states(mech, 7)[0]
     u = np.random.default_rng(3).standard_normal((7, 3))
     whole = lw.inertial_properties(mech, q, "tool")
@@ -179,7 +184,7 @@ def two_links(tilt):
     return b.build()
 
 
-TILTS = [lw.Pose.rpy(angles, (0.2, 0.1, 0.5)) for angles in np.random.default_rng(6).random((5, 3))]
+TILTS = [lw.Pose.rpy(angles, (0.2, 0.1, 0.5)) for angles in np.random.default_rng(6).random((4, 3))]
 
 
 @pytest.mark.parametrize("tilt", TILTS)
@@ -215,10 +220,10 @@ def test_a_heavy_direction_keeps_its_digits(tilt, angle):
 
 
 def test_nothing_moves_a_node_on_the_ground():
-    mech = tree("pins")
-    found = lw.inertial_properties(mech, state(mech)[0], "post")
+    mech = two_links(TILTS[0]).with_node("post", "world", (1.0, 2.0, 3.0))
+    found = lw.inertial_properties(mech, np.array([0.4, 0.7]), "post")
     assert (found.principal_masses == np.inf).all() and (found.inverse == 0.0).all()
-    assert lw.effective_mass(mech, state(mech)[0], "post", (1, 0, 0)) == np.inf
+    assert lw.effective_mass(mech, np.array([0.4, 0.7]), "post", (1, 0, 0)) == np.inf
 
 
 @pytest.mark.parametrize(("name", "node"), [("four_bar", "coupler_end"), ("bennett", "bar_2")])
@@ -257,7 +262,7 @@ def test_loops_leave_one_direction():
 def test_directional_inertia_of_any_space():
     mech = tree("floating")
     q = states(mech, 3)[0]
-    space = lw.operational_space(mech, q, "tool")
+    space = lw.operational_space(mech, q, "tool", frame="world")
     w = np.random.default_rng(5).standard_normal((3, 6))
     unit = w / np.linalg.norm(w, axis=1, keepdims=True)
     expected = 1.0 / np.einsum("ni,nij,nj->n", unit, space.inverse, unit)
