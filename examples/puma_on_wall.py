@@ -76,7 +76,6 @@ def controller(ki: float = 0.0) -> lw.MotionForceController:
         kv=40.0,
         servo=lw.ForceServo(fast.kf, fast.kv, ki),
         transition=PHASES,
-        compiled=True,
     )
 
 

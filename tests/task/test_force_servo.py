@@ -35,7 +35,7 @@ def slider(mass: float = 2.0) -> lw.Mechanism:
 def controller_of(mech, servo, transition=None):
     return MotionForceController(
         mech, TASK, Selection.along_normal(FLOOR), kp=1.0, kv=1.0, servo=servo,
-        transition=transition, compiled=True,
+        transition=transition,
     )  # fmt: skip
 
 

@@ -108,6 +108,26 @@ def test_matrices_come_back_as_they_were_given(puma):
     assert np.allclose(found, block(np.eye(3), three))
 
 
+def test_what_is_constant_is_so_in_every_state(puma):
+    plane = CompliantSurface((0, 0, 0), NORMAL, 1e3)
+    ball = CompliantSurface.sphere((0.1, 0.2, 0.0), 0.3, 1e3)
+    turning = Task.pose("flange", axes="node")
+    told = {
+        (Selection.along_normal(NORMAL), POSE): True,
+        (Selection.along_normal(NORMAL), turning): True,  # fixed on the tool
+        (Selection.along_normal(plane), POSE): True,
+        (Selection.along_normal(plane), turning): False,
+        (Selection.along_normal(ball), POSE): False,
+        (Selection.from_axes("link_3", force="z"), POSE): False,
+        (Selection.all_motion(), POSE): True,
+    }
+    states = [puma.random(seed=s) for s in range(2)]
+    for (selection, task), constant in told.items():
+        assert selection.constant(task) == constant
+        one, two = (selection.matrices(puma, q, task)[0] for q in states)
+        assert np.allclose(one, two) == constant
+
+
 def test_free_motion_selects_everything(puma):
     Omega, Omega_bar = Selection.all_motion().matrices(puma, puma.neutral(), POSE)
     assert (Omega == np.eye(6)).all() and not Omega_bar.any()

@@ -52,7 +52,6 @@ from linkwise.task.force.transition import (
     PhaseName,
     check_phase,
 )
-from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_error, task_jacobian, task_velocity
 from linkwise.task.task import Task
 
@@ -135,8 +134,6 @@ class MotionForceController:
         servo: Gains of the force.
         posture: What a redundant mechanism does besides.
         transition: How a contact begins; needed for the phases "approach" and "impact".
-        compiled: Whether `torque` goes through one kernel, `lw.control_law`: many times quicker,
-            and an error where the task is singular instead of doing without what is lost.
     """
 
     mech: Mechanism
@@ -147,8 +144,7 @@ class MotionForceController:
     servo: ForceServo
     posture: Posture | None = None
     transition: ContactTransition | None = None
-    compiled: bool = False
-    _law: ControlLaw | None = field(init=False, default=None, repr=False)
+    _fixed: tuple[Array, Array] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         put: Any = object.__setattr__
@@ -168,9 +164,9 @@ class MotionForceController:
         put(self, "kp", checked_gain(self.kp, f"kp {who}", m))
         put(self, "kv", checked_gain(self.kv, f"kv {who}", m))
         # Rows that do not fit, and frames of nodes that are not there, are told now.
-        self.selection.matrices(self.mech, self.mech.neutral(), self.task)
-        if self.compiled:
-            put(self, "_law", control_law(self.mech, self.task, internal=True))
+        found = self.selection.matrices(self.mech, self.mech.neutral(), self.task)
+        if self.selection.constant(self.task):
+            put(self, "_fixed", found)
 
     @property
     def size(self) -> int:
@@ -232,7 +228,7 @@ class MotionForceController:
         integral: ArrayLike | None = None,
         phase: PhaseName | ContactPhase = "contact",
     ) -> Array:
-        """The joint forces of `command` alone (..., nv), by `task_torque` or one kernel: quicker.
+        """The joint forces of `command` alone (..., nv), by one kernel (`task_torque`): quicker.
 
         With τ_c = J₆* (what acts on the node), N* (Γ₀ + τ_c) - τ_c = N* Γ₀ - J* J̄* τ_c: the sensed
         force is made up for by one that is not applied. Arguments as for `command`.
@@ -242,10 +238,7 @@ class MotionForceController:
         if self.posture is not None:
             internal = internal + self.posture.torque(self.mech, asked.q, asked.v)
         star = asked.along + asked.across
-        if self._law is not None:
-            tau = self._law(asked.q, asked.v, acceleration=star, tau0=internal)
-        else:
-            tau = task_torque(self.mech, asked.q, asked.v, self.task, star, tau0=internal)
+        tau = task_torque(self.mech, asked.q, asked.v, self.task, star, tau0=internal)
         return tau - asked.pushed
 
     def sense(self, q: ArrayLike, v: ArrayLike, surface: CompliantSurface) -> Array:
@@ -270,7 +263,7 @@ class MotionForceController:
     ) -> _Asked:
         """Both servos."""
         q, v = self.mech.check_q(q), self.mech.check_v(v)
-        Omega, Omega_bar = self.selection.matrices(self.mech, q, self.task)
+        Omega, Omega_bar = self._fixed or self.selection.matrices(self.mech, q, self.task)
         moving = task_velocity(self.mech, q, v, self.task)
         missing = task_error(self.mech, q, self.task, target)
         slower = self._rows(velocity, "velocity") - moving

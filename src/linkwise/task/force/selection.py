@@ -194,6 +194,16 @@ class Selection:
             )
         return Omega, np.eye(len(rows)) - Omega
 
+    def constant(self, task: Task) -> bool:
+        """Whether Ω is the same in all states: its frames do not move against the task's axes."""
+        still = task.axes == "reference" and task.relative_to == WORLD
+        return all(
+            frame is None
+            or isinstance(frame, np.ndarray)
+            or (isinstance(frame, CompliantSurface) and frame.normal is not None and still)
+            for frame in (self.frame, self.turn_frame)
+        )
+
     def normal(self, mech: Mechanism, q: ArrayLike, task: Task) -> Array:
         """The one axis along which a force is controlled, in the rows of the task (..., m).
 
