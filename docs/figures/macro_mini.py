@@ -1,4 +1,4 @@
-"""Draw docs/_static/macro_mini.png: what examples/dextrous_coordination.py computes.
+"""Draw docs/_static/macro_mini.png, what examples/dextrous_coordination.py computes, and the arm.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -17,7 +17,9 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import to_rgb
 from pages import COLORS, FAINT, INK, PAPER, save
+from raycast import Camera, picture, solids
 
 import linkwise as lw
 
@@ -54,6 +56,26 @@ def plain_look(panel: Any, title: str) -> None:
     panel.set_title(title, color=INK, fontsize=10.5, loc="left")
     panel.grid(True, color=FAINT, alpha=0.2)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def sample() -> None:
+    """The arm in space, and its mini enlarged, into docs/_static/macro_mini_arm.png."""
+    arm = lw.models.macro_mini()
+    mini = lw.macro_mini(arm, "mini_yaw", "tip").mini_at(arm.neutral())
+    figure = plt.figure(figsize=(7.6, 3.4), dpi=96, facecolor=PAPER)
+    for mech, (left, width), shadow in ((arm, (0.0, 0.62), "#e7e4dc"), (mini, (0.62, 0.38), None)):
+        ax = figure.add_axes((left, 0.0, width, 1.0))
+        ax.set_axis_off()
+        box = ax.get_window_extent()
+        image = picture(
+            solids(mech, mech.neutral()),
+            Camera(-62.0, 16.0),
+            (round(box.height), round(box.width)),
+            paper=np.array(to_rgb(PAPER)),
+            shadow=None if shadow is None else np.array(to_rgb(shadow)),
+        )
+        ax.imshow(image, interpolation="nearest", aspect="auto")
+    save(figure, "macro_mini_arm.png")
 
 
 def main() -> None:
@@ -104,4 +126,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sample()
     main()
