@@ -28,6 +28,18 @@ class Case:
 ARM = lw.models.seven_dof_arm()
 
 
+def floating_arm():
+    """A free base with three pins: small, and q has a quaternion in it."""
+    b = lw.Builder("floating arm")
+    b.body("base", hinge=lw.Free(), inertia=lw.SpatialInertia.from_com(4.0, (0, 0, 0), (0.2,) * 3))
+    rod = lw.SpatialInertia.from_com(0.5, (0, 0, 0.2), (0.01, 0.01, 0.001))
+    for k, axis in enumerate(((1, 0, 0), (0, 1, 0), (1, 0, 0))):
+        at = (0.0, 0.0, 0.4 if k else 0.1)
+        b.body(f"rod_{k}", f"rod_{k - 1}" if k else "base", lw.Pin(axis), inboard=at, inertia=rod)
+    b.node("tip", "rod_2", (0, 0, 0.4))
+    return b.build()
+
+
 def cases():
     arm = ARM
     elbow = lw.Task.position("elbow_pitch_link", "z", name="elbow")
@@ -42,6 +54,14 @@ def cases():
             (
                 (lw.Task.joints("elbow_pitch", "wrist_roll"),),
                 (lw.Task.position("hand"), lw.Task.orientation("hand", "x")),
+            ),
+        ),
+        "floating arm": (
+            floating_arm(),
+            (
+                (lw.Task.orientation("base"), lw.Task.position("tip")),
+                (lw.Task.direction("tip"),),
+                (lw.Task.position("rod_2", "y", relative_to="base"),),
             ),
         ),
         "flyer: hands, relative": (
@@ -63,7 +83,7 @@ def cases():
     }
 
 
-SLOW = ("humanoid",)  # its kernels take ten seconds to compile
+SLOW = ("humanoid", "flyer: hands, relative")  # kernels that take ten seconds to compile
 
 
 @pytest.fixture(
