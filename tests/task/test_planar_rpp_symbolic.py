@@ -127,5 +127,5 @@ def test_in_the_frame_of_the_base():
     rest = inverse * turn * sp.diag(ETA * m_2 + m_3, m_3) * turn.T - sp.eye(2)
     c, s = sp.symbols("c s")
     for entry in rest.subs({sp.cos(q_1): c, sp.sin(q_1): s}):
-        numerator = sp.numer(sp.together(entry)).expand()
+        numerator = sp.fraction(sp.together(entry))[0].expand()
         assert sp.rem(numerator, c**2 + s**2 - 1, c) == 0
