@@ -24,7 +24,7 @@ BOUND = 1e-10
 
 KINDS = ("pose", "oblique", "direction", "relative, node axes", "stack")
 QUICK = (
-    ("every hinge that both have", "relative"),
+    ("branched pins", "relative, node axes"),
     ("panda.urdf", "pose"),
     ("panda.urdf", "stack"),
 )

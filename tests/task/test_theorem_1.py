@@ -167,6 +167,26 @@ def test_where_no_freedom_is_left_it_is_the_inverse():
     np.testing.assert_allclose(space.null_space, np.zeros((6, 6)), atol=bound)
 
 
+def test_where_a_direction_is_lost_there_are_many():
+    """The theorem needs J of full row rank, as 003 says of Λ: it exists outside singularities.
+
+    With the wrist in line, J̄ + Z U* satisfies J J# J = J and (21) for the lost directions U and any
+    Z. Ours is the one with Z = 0: it makes no velocity of what is lost.
+    """
+    mech = lw.models.puma560()
+    q = mech.random(seed=1)
+    q[4] = 0.0
+    space = lw.task_space(mech, q, lw.Task.pose("link_6"))
+    J, lost, mass = space.jacobian, space.lost, lw.mass_matrix(mech, q)
+    assert space.rank == 5
+    np.testing.assert_allclose(space.consistent_inverse @ lost, 0.0, atol=1e-11)
+    other = space.consistent_inverse + np.arange(6.0)[:, None] @ lost.T
+    for inverse in (space.consistent_inverse, other):
+        leak = J @ np.linalg.solve(mass, np.eye(6) - J.T @ inverse.T)
+        np.testing.assert_allclose(leak, 0.0, atol=1e-9)
+        np.testing.assert_allclose(J @ inverse @ J, J, atol=1e-11)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 def test_on_many_arms(seed):
