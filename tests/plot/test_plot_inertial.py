@@ -123,6 +123,8 @@ def test_bones_of_sliders_and_nodes():
     close(found.slides, np.stack([[np.zeros(3), corner], [corner, tip]]), 1e-14)
     close(found.pins, np.zeros((1, 3)), 1e-14)
     close(found.tips[0], tip, 1e-14)
+    flyer = lw.models.free_flyer()
+    assert not len(bones(flyer, flyer.neutral()).ground)  # on nothing
     four_bar = lw.models.four_bar()
     closed = bones(four_bar, four_bar.neutral())
     assert np.isfinite(closed.points).all() and len(closed.links) >= 3

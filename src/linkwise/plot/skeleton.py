@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import ShapeError
-from linkwise.model.hinges import Locked, Prismatic
+from linkwise.model.hinges import Free, Locked, Prismatic
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Axes, axes_for, hold, metres
 from linkwise.plot.theme import ThemeLike, themed
@@ -57,6 +57,8 @@ def bones(mech: Mechanism, q: ArrayLike, nodes: Sequence[str] = ()) -> Bones:
         inner = body.inboard if above < 0 else poses[above] @ body.inboard  # O⁺
         outer.append(np.asarray((X_WB @ body.outboard.inverse()).p))
         at = np.asarray(inner.p)
+        if isinstance(body.hinge, Free):  # on nothing: neither the ground nor its parent holds it
+            continue
         if above < 0:
             ground.append(at)
         else:

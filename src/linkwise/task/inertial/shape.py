@@ -251,17 +251,15 @@ def _vertices(kind: Kind, ball: Array, principal: Array, limit: float) -> tuple[
     if kind == "inertia":  # v_i = s_i / √m_i
         points = ball * np.sqrt(response)
         return points, ball_of(ball * np.sqrt(np.where(response > 0.0, principal, 1e300)))
-    # v_i = √m_i s_i; beyond the limit anything will do that is far enough away.
-    far = 100.0 * (limit if kind == "belted" else limit**2)
-    roots = np.sqrt(np.minimum(principal, far))
-    points = ball * roots
-    if kind == "gyration":
-        return points, ball_of(ball * np.where(roots > 0.0, 1.0 / roots, 0.0))
-    u = ball_of(points)
+    # Directions of v_i = √m_i s_i, the ellipsoid of gyration, as far as it is shown.
+    near = limit if kind == "belted" else limit**2
+    u = ball_of(ball * np.sqrt(np.minimum(principal, near)))
     yielding = np.sum(u**2 * response, axis=1)  # u* Λ⁻¹ u
-    radii = 1.0 / np.maximum(yielding, 1.0 / far)
+    distance = 1.0 / np.maximum(yielding, 0.01 / near)  # beyond the limit anything will do
+    if kind == "gyration":
+        return np.sqrt(distance)[:, None] * u, ball_of(response * u)
     # The gradient of v* Λ⁻¹ v / |v| at v = m_u u is 2 Λ⁻¹ u - (u* Λ⁻¹ u) u.
-    return radii[:, None] * u, ball_of(2.0 * response * u - yielding[:, None] * u)
+    return distance[:, None] * u, ball_of(2.0 * response * u - yielding[:, None] * u)
 
 
 def _axes(
