@@ -12,10 +12,10 @@ the object turn on the hand, Λ_i counts only the directions that the contact bl
 The object has the motions that every arm allows, m ≤ min m_i of them (70), U. All of the above is
 then between projectors P = U U*; Λ_⊕ is the effective inertia of the closed chain there.
 
-A remark on (71). Where the object has fewer motions than the hand of arm i, m < m_i, "projected
-into the m-dimensional space by the procedure for a single redundant manipulator" would be
-(U* J_i 𝓜_i⁻¹ J_i* U)⁻¹: an arm that is free to move in the other m_i - m directions. It is not, it
-holds the object: what counts is U* (J_i 𝓜_i⁻¹ J_i*)⁻¹ U, which is larger. Both agree for m = m_i.
+A remark on (71). Where the object has fewer motions than the hand of arm i, m < m_i, projecting the
+arm into them as a single redundant arm is projected gives (U* J_i 𝓜_i⁻¹ J_i* U)⁻¹: an arm that is
+free to move in the other m_i - m directions. It is not, it holds the object: what counts is
+U* (J_i 𝓜_i⁻¹ J_i*)⁻¹ U, which is larger. Both agree for m = m_i.
 """
 
 from __future__ import annotations
