@@ -279,6 +279,11 @@ def test_goals_that_do_not_fit_are_refused():
         run(q, v, [p, lw.Goal(p, velocity=[0.0, 1.0])])
     with pytest.raises(ModelError, match="acceleration of the goal of 'elbow' is not finite"):
         run(q, v, [p, lw.Goal(p, acceleration=[np.inf])])
+    for rows, count in ((q, 5), (np.stack([q, q, q]), 2)):
+        with pytest.raises(ShapeError, match="targets for another number of states than q"):
+            run(rows, v, [np.zeros((count, 3)), p])
+    with pytest.raises(ModelError, match="is in coordinates, 'euler_zyx'; a servo drives"):
+        servo(lw.Task.pose("hand", coordinates="euler_zyx"))
     with pytest.raises(ModelError, match="two servos are called"):
         lw.TaskController(ARM, [servo(POSE), servo(POSE)])
 

@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.task.twin import twin
 
-UR, PUMA = lw.models.ur_arm(), lw.models.puma560()
+UR, PUMA, SEVEN = lw.models.ur_arm(), lw.models.puma560(), lw.models.seven_dof_arm()
 POSE = lw.Task.pose("flange")
 KP, KV = 100.0, 20.0
 SERVO = lw.Servo(POSE, KP, KV)
@@ -140,6 +140,30 @@ def test_torque_is_continuous_through_the_singularity(place, remaining):
 
     coarse, fine = jump(801), jump(8001)
     assert fine < 0.15 * coarse  # ten times the points, a tenth of the jump
+
+
+@pytest.mark.parametrize("remaining", ["goal", "rest", "free"])
+def test_torque_is_continuous_for_an_arm_with_a_freedom_to_spare(remaining):
+    """Where a direction is all but gone its joint motion is one with the others that are free."""
+    arm, task = SEVEN, lw.Task.pose("hand")
+    straight = np.array([0.3, 0.6, -0.2, 0.0, 0.4, 0.7, 0.1])
+    rng = np.random.default_rng(0)
+    v = 0.3 * rng.standard_normal(7)
+    goal = lw.task_position(arm, straight + 0.1 * rng.standard_normal(7), task)
+    run = lw.TaskController(
+        arm,
+        lw.Servo(task, KP, KV),
+        lw.Posture(arm.neutral(), 10.0, 4.0),
+        singular=lw.SingularStrategy(THRESHOLD, remaining),
+    )
+
+    def jump(count):
+        q = np.broadcast_to(straight, (count, 7)).copy()
+        q[:, 3] += np.linspace(-0.5, 0.5, count)
+        return np.abs(np.diff(run(q, np.broadcast_to(v, q.shape), goal), axis=0)).max()
+
+    assert run.explain(straight, v, goal).levels[0].rank == 5
+    assert jump(8001) < 0.15 * jump(801)
 
 
 def test_rows_of_a_batch_have_ranks_of_their_own():

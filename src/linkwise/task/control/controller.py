@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from linkwise.closed.velocity_space import states
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.mass_matrix import mass_matrix
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import LinkwiseError, ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.control.check import check_tasks
 from linkwise.task.control.gain import along, times
-from linkwise.task.control.goal import as_goals
-from linkwise.task.control.hierarchy import TOLERANCE, Directions, Hierarchy, everything
+from linkwise.task.control.goal import Goal, as_goals
+from linkwise.task.control.hierarchy import (
+    TOLERANCE,
+    Directions,
+    Hierarchy,
+    everything,
+    smooth,
+)
 from linkwise.task.control.joint_limits import JointLimits
 from linkwise.task.control.posture import Posture
 from linkwise.task.control.report import ControlReport, LevelReport
@@ -187,7 +193,7 @@ class TaskController:
             pull, wanted = np.zeros(moving.shape), np.zeros(moving.shape)
             for i, servo in enumerate(level):
                 goal, rows = next(given), t.rows(i)
-                error = task_error(self.mech, at, servo.task, goal.target)
+                error = self._error(at, servo, goal, t.sizes[i])
                 one = twin(self.mech, servo.task)
                 whose, rest = f"of the goal of {servo.name!r}", (len(q), single)
                 speed = along_rows(one, goal.velocity, f"velocity {whose}", *rest)
@@ -196,6 +202,21 @@ class TaskController:
                 wanted[:, rows] = servo.acceleration(error, moving[:, rows], speed, ahead)
             length = t.length() if self.length is None else self.length
             found.append(_Asked(level, t, J, wanted, pull, q, v, t.scale(length)))
+        return found
+
+    def _error(self, q: Array, servo: Servo, goal: Goal, size: int) -> Array:
+        """e (m,) or (batch, m), for one target or one for each state."""
+        try:
+            found = task_error(self.mech, q, servo.task, goal.target)
+        except LinkwiseError:
+            raise
+        except ValueError:  # batches that do not go together
+            found = np.zeros(0)
+        if found.shape not in ((size,), (*q.shape[:-1], size)):
+            raise ShapeError(
+                f"the goal of {servo.name!r} has targets for another number of states than q, "
+                f"which has shape {q.shape}; give one target, or one for each state."
+            )
         return found
 
     def _solved(
@@ -237,8 +258,9 @@ class TaskController:
         if self.singular.remaining == "rest":
             return out
         wish = (np.swapaxes(found.rows, -1, -2) @ (level.scale * level.pull)[..., None])[..., 0]
-        for i in np.flatnonzero(found.held.any(axis=0)):
-            at = found.held[:, i]
+        held = found.hold > 0.0
+        for i in np.flatnonzero(held.any(axis=0)):
+            at = held[:, i]
             along_v = found.joints[at, i]
             bend = task_bias(self.mech, level.q[at], along_v, level.twin.tasks) * level.scale
             kappa = (found.rows[at, :, i] * bend).sum(axis=1)
@@ -257,7 +279,7 @@ class TaskController:
         """
         assert self.limits is not None
         push = self.limits.push(self.mech, q, v)
-        lower, upper = (_smooth(2.0 * x) for x in self.limits.nearness(self.mech, q))
+        lower, upper = (smooth(2.0 * x) for x in self.limits.nearness(self.mech, q))
         close = np.asarray((lower > 0.0) | (upper > 0.0), dtype=np.bool_)
         which = np.flatnonzero(close.any(axis=0))
         if not len(which):
@@ -278,7 +300,7 @@ class TaskController:
             found.values,
             found.rows,
             found.share,
-            found.held,
+            np.asarray(found.hold > 0.0, dtype=np.bool_),
             bool(self.damping),
         )
 
@@ -310,11 +332,6 @@ def row_labels(t: Twin) -> tuple[str, ...]:
             letter = _LETTERS[at[0]] if len(at) == 1 and row[at[0]] == 1.0 else f"row {k}"
             found.append(f"{letter}{one}")
     return tuple(found)
-
-
-def _smooth(x: Array) -> Array:
-    x = np.clip(x, 0.0, 1.0)
-    return x**2 * (3.0 - 2.0 * x)
 
 
 def _scaled(gain: Array, scale: Array) -> Array:

@@ -35,6 +35,9 @@ from linkwise.spatial.array import Array
 TOLERANCE = 1e-10
 """Motions below this fraction of the easiest one of a level are lost: rounding of J is 1e-15."""
 
+FADING = 0.1
+"""Share below which joints of an arm with spare freedoms are held less and less."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
@@ -47,7 +50,7 @@ class Directions:
         largest: Largest singular value of the level by itself (batch,).
         share: What is given of what is asked for (batch, m).
         lost: Directions with σ below the tolerance (batch, m).
-        held: Directions in which joints were told what to do besides (batch, m).
+        hold: How much joints are told what to do besides (batch, m), from 0 to 1.
     """
 
     rows: Array
@@ -56,7 +59,7 @@ class Directions:
     largest: Array
     share: Array
     lost: NDArray[np.bool_]
-    held: NDArray[np.bool_]
+    hold: Array
 
 
 Share = Callable[[Array], Array]
@@ -69,6 +72,12 @@ Aside = Callable[[Directions], Array]
 def everything(relative: Array) -> Array:
     """Every direction in full: the plain inverse."""
     return np.ones(relative.shape)
+
+
+def smooth(x: Array) -> Array:
+    """From 0 to 1 as x does, level at both ends: x² (3 - 2 x)."""
+    x = np.clip(x, 0.0, 1.0)
+    return x**2 * (3.0 - 2.0 * x)
 
 
 class Hierarchy:
@@ -146,7 +155,7 @@ class Hierarchy:
         asked = _times(np.swapaxes(found.rows, -1, -2), missing)
         asked = asked / np.where(found.lost, np.inf, found.values)  # as v_i* v̇
         other = np.zeros(asked.shape)
-        if aside is not None and found.held.any():
+        if aside is not None and found.hold.any():
             other = aside(found) - _times(along, self.w)
         self._change(along, found, asked, other)
         return found
@@ -162,15 +171,14 @@ class Hierarchy:
         batch, n = self.w.shape
         joints = np.broadcast_to(np.eye(n)[which], (batch, len(which), n))
         along = (joints @ np.swapaxes(self.unroot, -1, -2)) @ self.S
-        none = np.zeros(share.shape, dtype=np.bool_)
         found = Directions(
             joints[:, :, which],
             np.ones(share.shape),
             joints,
             np.ones(len(share)),
             share,
-            none,
-            none,
+            np.zeros(share.shape, dtype=np.bool_),
+            np.zeros(share.shape),
         )
         self._change(along, found, wanted - self.acceleration[:, which], np.zeros(share.shape))
 
@@ -191,10 +199,12 @@ class Hierarchy:
         relative = values / np.where(largest > 0.0, largest, 1.0)[:, None]
         lost = relative <= self.tolerance
         given = np.where(lost, 0.0, share(relative))
-        # v_i of a lost direction is a direction of its own only if nothing else is in that kernel.
-        single = np.rint(self.free) - (~lost).sum(axis=1) == lost.sum(axis=1)
-        held = np.asarray((given < 1.0) & (~lost | single[:, None]) & holding, dtype=np.bool_)
-        return Directions(rows, values, with_it, np.asarray(largest), given, lost, held)
+        hold = np.where(given < 1.0, float(holding), 0.0)
+        # With freedoms left over, v_i of a direction that is lost is any motion of the kernel: the
+        # nearer that is, the less is v_i told what to do.
+        spare = np.rint(self.free) != m
+        hold = np.where(spare[:, None], hold * smooth(given / FADING), hold)
+        return Directions(rows, values, with_it, np.asarray(largest), given, lost, hold)
 
     def _left(self, A_star: Array) -> Array:
         """J N_prev = A* S L* (batch, m, nv)."""
@@ -218,18 +228,19 @@ class Hierarchy:
 def _one_by_one(R: Array, found: Directions, asked: Array, other: Array) -> tuple[Array, Array]:
     """y, and how much of each direction is used up, from the largest σ to the smallest.
 
-    With r_i* y = v_i* of the change of v̇, share s:  r_i* y = s asked_i + (1 - s) other_i  where
-    joints are held, and otherwise s asked_i + (1 - s) of what the directions before make of it.
+    With r_i* y = v_i* of the change of v̇, share s and hold h:
+
+        r_i* y = s asked_i + (1 - s) (h other_i + (1 - h) what the directions before make of it).
     """
     y, used = np.zeros(R.shape[:-1]), np.zeros(R.shape[:-1])
     for i in range(R.shape[-1]):
         have = (R[:, :i, i] * y[:, :i]).sum(axis=1)
-        share, held, pivot = found.share[:, i], found.held[:, i], R[:, i, i]
-        rest = np.where(held, other[:, i] - have, 0.0)
-        here = share * (asked[:, i] - have) + (1.0 - share) * rest
-        taken = (held | (share > 0.0)) & (pivot != 0.0)
+        share, pivot = found.share[:, i], R[:, i, i]
+        hold = (1.0 - share) * found.hold[:, i]
+        here = share * (asked[:, i] - have) + hold * (other[:, i] - have)
+        taken = (share + hold > 0.0) & (pivot != 0.0)
         y[:, i] = np.where(taken, here / np.where(pivot == 0.0, 1.0, pivot), 0.0)
-        used[:, i] = np.where(held, 1.0, share)
+        used[:, i] = np.where(found.hold[:, i] == 1.0, 1.0, share + hold)
     return y, used
 
 

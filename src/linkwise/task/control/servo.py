@@ -47,6 +47,11 @@ class Servo:
                 f"a servo is for a task, not for {self.task!r}; make one like "
                 "lw.Task.position('hand')."
             )
+        if self.task.coordinates is not None:
+            raise ModelError(
+                f"the task {self.task.name!r} is in coordinates, {self.task.coordinates!r}; a "
+                "servo drives the rotation vector that is missing: leave the coordinates out."
+            )
         name, m = self.task.name, len(self.task.rows) or None
         object.__setattr__(self, "kp", checked_gain(self.kp, f"kp of the servo {name!r}", m))
         object.__setattr__(self, "kv", checked_gain(self.kv, f"kv of the servo {name!r}", m))

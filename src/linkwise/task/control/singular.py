@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
+from linkwise.task.control.hierarchy import smooth
 
 Remaining: TypeAlias = Literal["goal", "rest", "free"]
 
@@ -40,7 +41,9 @@ class SingularStrategy:
         threshold: Below this fraction of the largest singular value a direction is on its way out.
         remaining: "goal": a servo of the joint motion to where the task's error along u is least,
             to second order, with the gains of the task; "rest": the joint motion is damped only;
-            "free": it is left to lower levels and to the posture.
+            "free": it is left to lower levels and to the posture. Where an arm has more freedoms
+            than the task rows, it is left to those too, gradually, where a direction is all but
+            gone.
     """
 
     threshold: float = 0.02
@@ -59,8 +62,7 @@ class SingularStrategy:
 
     def share(self, relative: Array) -> Array:
         """What a task is given along directions, from σ over the largest."""
-        x = np.clip(relative / self.threshold, 0.0, 1.0)
-        return x**2 * (3.0 - 2.0 * x)
+        return smooth(relative / self.threshold)
 
     def step(self, error: Array, sigma: Array, curvature: Array, largest: Array) -> Array:
         """How far joints should go along v for an error along u.
