@@ -194,6 +194,7 @@ def test_a_number_presses_against_the_normal():
     assert np.allclose(by_number.tau, by_vector.tau)
     # The wall pushes with 1 N along the normal: 8 N are missing, against it.
     assert np.allclose(by_number.force_error[3:], -8.0 * NORMAL)
+    assert "m or rad, off the force by 8 N" in str(by_number)
     after = by_number.integral_after(0.5)
     assert np.allclose(after[3:], -4.0 * NORMAL)
 

@@ -176,6 +176,32 @@ def test_an_impact_ends_where_the_damping_says():
     assert -q[0] == pytest.approx(final + left, rel=1e-5)
 
 
+def test_without_the_phase_of_impact_it_leaves_the_floor():
+    """The same servo, 2 N wanted, 0.2 m/s at the touch: alone it bounces, after the impact not."""
+    mech = slider()
+    transition = ContactTransition(approach_speed=0.2, impact_damping=200.0, settle_speed=2e-3)
+    servo = ForceServo.for_surface(FLOOR, 40.0, damping_ratio=0.2)
+    controller = controller_of(mech, servo, transition)
+
+    def run(phase, q, v):
+        return lw.constrained_motion(
+            mech, q, v, duration=0.3, step=2e-3, forces=FLOOR.forces(mech, "foot"),
+            watch=transition.watch(phase, mech, "foot", FLOOR),
+            tau=lambda t, q, v: controller.torque(
+                q, v, target=np.zeros(3), force=2.0, contact=controller.sense(q, v, FLOOR),
+                phase=phase,
+            ),
+        )  # fmt: skip
+
+    alone = run("contact", [0.0], [-0.2])
+    assert alone.stopped and alone.crossings[0].name == "approach"
+    impact = run("impact", [0.0], [-0.2])
+    assert impact.crossings[0].name == "contact"
+    after = run("contact", impact.q[-1], impact.v[-1])
+    assert not after.stopped
+    assert abs(FLOOR.touch(mech, after.q[-1], after.v[-1], "foot").pressure - 2.0) < 0.1
+
+
 def test_phases_follow_from_what_is_sensed():
     transition = ContactTransition(
         0.1, 50.0, settle_speed=1e-2, settle_time=0.02, touch_force=0.5, patience=0.03

@@ -92,6 +92,15 @@ class MotionForceCommand:
         """The integral to give to the next call, one step [s] later."""
         return self.integral + step * self.force_error
 
+    def __str__(self) -> str:
+        if self.tau.ndim > 1:
+            return f"joint forces of {len(self.tau)} states"
+        return (
+            f"joint forces up to {np.abs(self.tau).max():.4g} N or N m; off the path by "
+            f"{np.linalg.norm(self.motion_error):.3g} m or rad, off the force by "
+            f"{np.linalg.norm(self.force_error):.3g} N or N m"
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
@@ -163,10 +172,12 @@ class MotionForceController:
         m, who = len(self.task.rows), f"of task {self.task.name!r}"
         put(self, "kp", checked_gain(self.kp, f"kp {who}", m))
         put(self, "kv", checked_gain(self.kv, f"kv {who}", m))
-        # Rows that do not fit, and frames of nodes that are not there, are told now.
-        found = self.selection.matrices(self.mech, self.mech.neutral(), self.task)
-        if self.selection.constant(self.task):
-            put(self, "_fixed", found)
+        surface = self.selection.frame
+        if not isinstance(surface, CompliantSurface) or surface.normal is not None:
+            # Rows that do not fit, and frames of nodes that are not there, are told now.
+            found = self.selection.matrices(self.mech, self.mech.neutral(), self.task)
+            if self.selection.constant(self.task):
+                put(self, "_fixed", found)
 
     @property
     def size(self) -> int:
