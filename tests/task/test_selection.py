@@ -159,6 +159,7 @@ def test_it_tells_what_it_is():
         (None, "n", "force has an axis 'n'; axes are rx, ry"),
         (None, ["z", 3], "axis 3"),
         (None, None, "no axes"),
+        (None, 3, "force is 3; it names axes"),
     ],
 )
 def test_axes_that_are_not_complementary(motion, force, told):

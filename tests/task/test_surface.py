@@ -246,6 +246,12 @@ def test_questions_without_an_answer(puma):
         surface.forces(puma, 3)
     with pytest.raises(ModelError, match="away from the surface"):
         impact_estimate(puma, q, v, "flange", surface)
+    with pytest.raises(ModelError, match="mech is a str"):
+        impact_estimate("puma", q, v, "flange", surface)
+    with pytest.raises(ModelError, match="surface is 3; it must be a lw.CompliantSurface"):
+        impact_estimate(puma, q, v, "flange", 3)
+    with pytest.raises(ModelError, match="one state"):
+        impact_estimate(puma, np.zeros((2, 6)), v, "flange", surface)
     with pytest.raises(ModelError, match="at the centre of a sphere"):
         CompliantSurface.sphere((0, 0, 0), 1.0, 1e3).normal_at((0, 0, 0))
     with pytest.raises(ModelError, match="radius"):

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.task.force.surface import CompliantSurface
+from linkwise.task.force.surface import CompliantSurface, check_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ def impact_estimate(
         ModelError: The node does not move towards the surface, or cannot move along the normal.
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
+    check_node(mech, node)
+    if not isinstance(cast(object, surface), CompliantSurface):
+        raise ModelError(f"surface is {surface!r}; it must be a lw.CompliantSurface.")
     q, v = mech.check_q(q), mech.check_v(v)
     if q.ndim != 1 or v.ndim != 1:
         raise ModelError(f"impact_estimate takes one state; q is {q.shape}, v is {v.shape}.")

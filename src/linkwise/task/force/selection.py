@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -318,7 +318,11 @@ def _axes(given: object, what: str) -> frozenset[str] | None:
     """Names of axes, from a text or several."""
     if given is None:
         return None
-    words: list[object] = list(given.split() if isinstance(given, str) else given)  # pyright: ignore
+    if isinstance(given, str):
+        given = given.split()
+    if not isinstance(given, Iterable):
+        raise ModelError(f"{what} is {given!r}; it names axes, like {what}='z rx ry'.")
+    words = list(cast("Iterable[object]", given))
     for word in words:
         if word not in AXES:
             raise ModelError(
