@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -32,10 +33,15 @@ def moving(mech: lw.Mechanism, seed: int) -> tuple[Array, Array]:
     return q, lw.project_velocity(mech, q, rng.standard_normal(mech.nv))
 
 
-def grasped(b: lw.Builder, q_of: dict[str, Array], tips: list[str]) -> tuple[lw.Mechanism, Array]:
+def grasped(
+    b: lw.Builder,
+    q_of: Mapping[str, float | Array],
+    tips: list[str],
+    hinge: lw.Hinge | None = None,
+) -> tuple[lw.Mechanism, Array]:
     """An object at the tips of arms, wherever they are, held rigidly; the state."""
     inertia = lw.SpatialInertia.solid_box(3.0, (0.3, 0.2, 0.1)).moved(lw.Pose.translation((0.1,) * 3))
-    b.body("object", hinge=lw.Free(), inertia=inertia)
+    b.body("object", hinge=hinge or lw.Free(), inertia=inertia)
     loose = b.build()
     q = loose.neutral()
     for name, value in q_of.items():
@@ -77,3 +83,24 @@ def straight_wrist() -> tuple[lw.Mechanism, Array]:
     names = [body.hinge_name for body in single.bodies if body.hinge.nv]
     angles = dict(zip(names, (0.3, -0.7, 2.4, 0.5, 0.0, 0.2, 0.1, -0.9, 2.6, 0.4, 0.8, -0.3), strict=True))
     return grasped(b, {k: np.array(x) for k, x in angles.items()}, tips)
+
+
+@cache
+def in_a_plane() -> tuple[lw.Mechanism, Array]:
+    """Arms of four and three axes and an object, all in a plane: figure 13 A of 003."""
+    b = lw.Builder("in a plane")
+    angles = dict[str, float]()
+    for k, n in ((1, 4), (2, 3)):
+        parent = "world"
+        for j in range(n):
+            name = f"arm_{k}_{j}"
+            b.body(
+                name,
+                parent,
+                lw.Pin((0, 0, 1)),
+                inboard=(0.4 if j else k - 1.0, 0.0, 0.0),
+                inertia=lw.SpatialInertia.solid_box(2.0, (0.4, 0.1, 0.1)),
+            )
+            angles[name], parent = 0.3 + 0.2 * len(angles), name
+        b.node(f"tip_{k}", parent, (0.3, 0.0, 0.0))
+    return grasped(b, angles, ["tip_1", "tip_2"], lw.Planar())

@@ -10,6 +10,8 @@ from linkwise.spatial.array import Array
 from tests.closed.dense_kkt import allowed_velocity, dense_motion
 from tests.closed.random_systems import random_system
 from tests.task.multi_effector_systems import (
+    grasped,
+    in_a_plane,
     moving,
     planar_and_spatial,
     pumas,
@@ -156,6 +158,34 @@ def test_71_where_an_arm_could_do_more() -> None:
     assert np.linalg.matrix_rank(lw.constraint_jacobian(mech, q), tol=1e-9) == mech.nv - 3
 
 
+def test_an_object_in_a_plane() -> None:
+    """On a planar hinge, three motions; one of the arms has a fourth axis."""
+    mech, q = in_a_plane()
+    v = lw.project_velocity(mech, q, np.random.default_rng(0).standard_normal(mech.nv))
+    whole, tau = lw.augmented_object(mech, q, v), driven(mech, 2)
+    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == (3, [3, 3])
+    assert np.abs(whole.directions[[0, 1, 5]]).max() < 1e-12
+    theta = {loop.name: np.zeros(0) for loop in mech.loops}
+    wanted = accelerated(mech, q, v, dense_motion(mech, q, v, tau, theta).vdot)
+    close(whole.acceleration(whole.total_force(tau)), wanted, 1e-8)
+    arm = whole.arm("grasp_1")
+    null = arm.null_torque(np.arange(4.0))
+    assert np.abs(null).max() > 0.1 and np.abs(arm.force(null)).max() < 1e-12
+    assert np.abs(whole.arm("grasp_2").null_torque(np.arange(3.0))).max() < 1e-12
+
+
+def test_an_arm_without_freedoms_holds_the_object_still() -> None:
+    b = lw.Builder("held still")
+    b.body("post", hinge=lw.Locked(), inertia=lw.SpatialInertia.point(1.0))
+    b.body("pin", hinge=lw.Pin((0, 0, 1)), inertia=lw.SpatialInertia.solid_box(1.0, (0.1,) * 3))
+    mech, q = grasped(b, {}, ["post", "pin"])
+    whole = lw.augmented_object(mech, q)
+    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == (0, [0, 1])
+    assert not whole.inertia.any() and not whole.acceleration(np.ones(6)).any()
+    found = lw.object_torque(mech, q, np.zeros(mech.nv), np.ones(6))
+    assert not found.acceleration.any() and np.isfinite(found.tau).all()
+
+
 def test_points_by_name_and_by_place() -> None:
     mech = redundant()
     q, v = moving(mech, 5)
@@ -204,6 +234,10 @@ def test_what_is_refused() -> None:
     lid = random_system(0, articulated=True, arms=2).mech
     with pytest.raises(lw.ModelError, match=r"freedoms inside .*'lid'"):
         lw.augmented_object(lid, lid.neutral())
+    with pytest.raises(lw.errors.SingularHingeError, match="'light'"):
+        b = lw.Builder("light")
+        b.body("light", hinge=lw.Pin((0, 0, 1)))
+        lw.augmented_object(*grasped(b, {}, ["light"]))
     empty = lw.augmented_object(mech, np.zeros((0, mech.nq)))
     assert empty.inertia.shape == (0, 6, 6)
     assert empty.arm("grasp_1").consistent_inverse.shape == (0, 7, 6)

@@ -118,6 +118,13 @@ def test_postures_of_redundant_arms() -> None:
         taus.append(found.tau)
     plain = lw.object_torque(mech, q, v, wanted)
     whole = lw.augmented_object(mech, q, v)
+    posture = lw.Posture(mech.neutral(), kp=20.0, kv=5.0)
+    goal = lw.Goal(lw.Pose.identity(), acceleration=wanted)
+    calm = lw.AugmentedObjectController(mech, 1.0, 2.0)(q, v, goal)
+    drawn = lw.AugmentedObjectController(mech, 1.0, 2.0, posture=posture)(q, v, goal)
+    for arm in whole.arms.values():
+        pull = arm.null_torque(posture.torque(mech, q, v)[arm.rows])
+        assert np.allclose((drawn - calm)[arm.rows], pull, atol=1e-9)
     for arm in whole.arms.values():  # exactly the torque of the theorem
         more = taus[0][arm.rows] - plain.tau[arm.rows]
         assert np.allclose(more, arm.null_torque(tau0[arm.rows]), atol=1e-9)

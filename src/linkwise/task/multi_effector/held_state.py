@@ -39,6 +39,7 @@ from linkwise.dynamics.diagonal import innovations
 from linkwise.dynamics.inverse_dynamics import gravity_force
 from linkwise.dynamics.jacobian_rate import jacobian_dot_v
 from linkwise.dynamics.kinematics import jacobian
+from linkwise.errors import SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.task.multi_effector.held_parts import tree_rows
@@ -164,6 +165,7 @@ def held_states(
     count = right.shape[1]
     eps = innovations(mech, np.repeat(q, count, axis=0), right.reshape(-1, mech.nv))
     eps = eps.reshape(right.shape)
+    _check_resisted(mech, q, right, eps)
     names = parts.object_bodies
     mass = multi_arm_kernel(mech, "inertia", rows=names, columns=names)(q)
     J_p, bias = _at_point(mech, parts, q, v, point)
@@ -178,6 +180,13 @@ def held_states(
             _held(arms, mass[i], own_forces, J_p[i], bias[i], v[i, own], unit, measure.length)
         )
     return found
+
+
+def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None:
+    """Raise for the first state in which nothing resists some hinge, which is named."""
+    for i in np.flatnonzero(~np.isfinite(eps).all(axis=(1, 2))):
+        innovations(mech, q[i], right[i, 0])  # of one state: it tells
+        raise SingularHingeError(f"nothing resists some hinge of {mech.name!r} in state {i}.")
 
 
 def _places(
