@@ -147,6 +147,13 @@ def test_where_the_tasks_are_singular_it_says_so() -> None:
     assert np.isfinite(tau[1]).all()
 
 
+@pytest.mark.parametrize("name", ["seven_dof_arm", "humanoid"])
+def test_the_text_for_a_card_is_written(name: str) -> None:
+    mech: lw.Mechanism = getattr(lw.models, name)()  # equal limbs share code, and numbers come last
+    law = lw.control_law(mech, lw.Task.position(mech.nodes[0].name), kp=1.0, kv=1.0, target="cuda")
+    assert "goal" in law.kernel.source
+
+
 def test_half_a_turn_away_stays_finite() -> None:
     mech = lw.models.seven_dof_arm()
     q = mech.random(np.random.default_rng(5))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.algebra.space import CONSTRAINT
+from linkwise.model import aim
 from linkwise.model.closure import Blocked, is_traceable
 from linkwise.spatial.pose import Pose
 from linkwise.sweeps.closing import Closing
@@ -33,6 +35,18 @@ class TracedClosing(Closing):
     def __init__(self, run: Trace) -> None:
         super().__init__(run)
         self._given: dict[str, Any] = {}
+
+    def take_inputs(self) -> None:
+        """All inputs of the kernel that belong to rows, before anything is computed from others."""
+        mech, rules = self.run.mech, {s.special for s in self.run.program.statements}
+        if rules & {"Q", "Q*", "kappa", "kappa_g"} and not all(map(is_traceable, mech.loops)):
+            self._rows_input(DIRECTIONS, 6)
+        if "kappa" in rules and not all(map(is_traceable, mech.loops)):
+            self._rows_input(RATES, 1)
+        if "servo" in rules:
+            for name in aim.SERVO:
+                sizes = aim.goal_sizes(mech) if name == "goal" else self.run.sizes(CONSTRAINT)
+                self.input(name, sum(sizes))
 
     def blocked(self, i: int, X_ab: Pose, V_ab: Any) -> Blocked:
         """By formula; for a hinge of one's own, S and -S Ḣ* W are inputs."""

@@ -185,6 +185,7 @@ class Trace(Run):
         vectors = [leaf for leaf in program.inputs if isinstance(leaf.role, role.Vector)]
         for leaf in vectors:
             self._load(leaf)
+        self.closing.take_inputs()
         names = parameter.checked(mech, parameters, nodes)
         self.parameters = {name: self.taken(name, parameter.size(mech, name)) for name in names}
         self.gravity: Any = self.parameters.get("gravity", mech.gravity)
