@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from linkwise.closed.velocity_space import states
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.mass_matrix import mass_matrix
-from linkwise.errors import LinkwiseError, ModelError, ShapeError, unknown_name
+from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.task.control.asked import Asked, asked
 from linkwise.task.control.check import check_tasks
 from linkwise.task.control.gain import along, times
-from linkwise.task.control.goal import Goal, as_goals
+from linkwise.task.control.goal import as_goals
 from linkwise.task.control.hierarchy import (
     TOLERANCE,
     Directions,
@@ -28,18 +29,16 @@ from linkwise.task.control.hierarchy import (
 )
 from linkwise.task.control.joint_limits import JointLimits
 from linkwise.task.control.posture import Posture
-from linkwise.task.control.report import ControlReport, LevelReport
+from linkwise.task.control.report import ControlReport, LevelReport, row_labels
 from linkwise.task.control.servo import Level, Servo, as_levels
 from linkwise.task.control.singular import STANDARD, SingularStrategy, damped_share
-from linkwise.task.dynamics import Compensate, along_rows
+from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
-from linkwise.task.measure import task_bias, task_error, task_jacobian
+from linkwise.task.measure import task_bias
 from linkwise.task.twin import Twin, twin
 
 CLEAR = 1e-3
 """Above this ratio of singular values the kernel, which squares it, keeps ten digits."""
-
-_LETTERS = ("ωx", "ωy", "ωz", "vx", "vy", "vz")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,10 +114,10 @@ class TaskController:
             (nv,) or (batch, nv) [N or N m].
         """
         single, q, (v,) = states(self.mech, q, v=v)
-        asked = self._asked(q, v, goals, single)
-        tau = self._by_kernel(q, v, asked[0])
+        wishes = self._asked(q, v, goals, single)
+        tau = self._by_kernel(q, v, wishes[0])
         if tau is None:
-            tau = self._tick(q, v, asked).tau
+            tau = self._tick(q, v, wishes).tau
         return tau[0] if single else tau
 
     def explain(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
@@ -135,7 +134,7 @@ class TaskController:
 
     # ------------------------------------------------------------------------- one tick
 
-    def _by_kernel(self, q: Array, v: Array, level: _Asked) -> Array | None:
+    def _by_kernel(self, q: Array, v: Array, level: Asked) -> Array | None:
         """The torque by one kernel, `lw.control_law`.
 
         None where there is more than a level that has all its directions in full.
@@ -157,12 +156,12 @@ class TaskController:
             return law(q[0], v[0], acceleration=level.wanted[0], tau0=pull[0])[None]
         return law(q, v, acceleration=level.wanted, tau0=pull)
 
-    def _tick(self, q: Array, v: Array, asked: list[_Asked]) -> ControlReport:
+    def _tick(self, q: Array, v: Array, wishes: list[Asked]) -> ControlReport:
         """The same by the levels one after the other, with all that can be told of them."""
         mass, resisting = mass_matrix(self.mech, q), bias_force(self.mech, q, v)
         pull = self._posture(q, v)
         drive = pull if self.compensate == "joints" else pull - resisting
-        solve = partial(self._solved, mass, drive, asked, pull)
+        solve = partial(self._solved, mass, drive, wishes, pull)
         done, found = solve(None)
         close = np.zeros(v.shape, dtype=np.bool_)
         if self.limits is not None and self.limits.priority == "top":
@@ -170,8 +169,15 @@ class TaskController:
             if top is not None:
                 done, found = solve(top)
         tau, vdot = done.force + resisting, done.acceleration
-        levels = tuple(self._report(*parts, vdot) for parts in zip(asked, found, strict=True))
+        levels = tuple(self._report(*parts, vdot) for parts in zip(wishes, found, strict=True))
         return ControlReport(tau, vdot, levels, close, np.maximum(done.free, 0.0))
+
+    def _asked(self, q: Array, v: Array, goals: Any, single: bool) -> list[Asked]:
+        """What each level asks for."""
+        names = [servo.name for level in self.servos for servo in level]
+        given = iter(as_goals(goals, names))
+        both = zip(self.servos, self.twins, strict=True)
+        return [asked(self.mech, s, t, q, v, given, self.length, single) for s, t in both]
 
     def _posture(self, q: Array, v: Array) -> Array:
         """Γ₀ without the bias force (batch, nv)."""
@@ -182,48 +188,11 @@ class TaskController:
             pull = pull + self.limits.push(self.mech, q, v)
         return pull
 
-    def _asked(self, q: Array, v: Array, goals: Any, single: bool) -> list[_Asked]:
-        """What each level asks for."""
-        names = [servo.name for level in self.servos for servo in level]
-        given, at = iter(as_goals(goals, names)), q[0] if single else q  # one state is quicker
-        found = list[_Asked]()
-        for level, t in zip(self.servos, self.twins, strict=True):
-            J = task_jacobian(self.mech, at, t.tasks).reshape(len(q), t.size, self.mech.nv)
-            moving = (J @ v[..., None])[..., 0]
-            pull, wanted = np.zeros(moving.shape), np.zeros(moving.shape)
-            for i, servo in enumerate(level):
-                goal, rows = next(given), t.rows(i)
-                error = self._error(at, servo, goal, t.sizes[i])
-                one = twin(self.mech, servo.task)
-                whose, rest = f"of the goal of {servo.name!r}", (len(q), single)
-                speed = along_rows(one, goal.velocity, f"velocity {whose}", *rest)
-                ahead = along_rows(one, goal.acceleration, f"acceleration {whose}", *rest)
-                pull[:, rows] = servo.pull(error, speed)
-                wanted[:, rows] = servo.acceleration(error, moving[:, rows], speed, ahead)
-            length = t.length() if self.length is None else self.length
-            found.append(_Asked(level, t, J, wanted, pull, q, v, t.scale(length)))
-        return found
-
-    def _error(self, q: Array, servo: Servo, goal: Goal, size: int) -> Array:
-        """e (m,) or (batch, m), for one target or one for each state."""
-        try:
-            found = task_error(self.mech, q, servo.task, goal.target)
-        except LinkwiseError:
-            raise
-        except ValueError:  # batches that do not go together
-            found = np.zeros(0)
-        if found.shape not in ((size,), (*q.shape[:-1], size)):
-            raise ShapeError(
-                f"the goal of {servo.name!r} has targets for another number of states than q, "
-                f"which has shape {q.shape}; give one target, or one for each state."
-            )
-        return found
-
     def _solved(
         self,
         mass: Array,
         drive: Array,
-        asked: list[_Asked],
+        wishes: list[Asked],
         posture: Array,
         top: tuple[NDArray[np.int64], Array, Array] | None,
     ) -> tuple[Hierarchy, list[Directions]]:
@@ -232,7 +201,7 @@ class TaskController:
         if top is not None:
             done.add_joints(*top)
         found = list[Directions]()
-        for level, (kp, kv) in zip(asked, self.gains, strict=True):
+        for level, (kp, kv) in zip(wishes, self.gains, strict=True):
             gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
             want = (level.J, level.wanted - gamma, level.scale)
             if self.damping:
@@ -248,11 +217,11 @@ class TaskController:
         return done, found
 
     def _aside(
-        self, level: _Asked, kp: Array, kv: Array, posture: Array, found: Directions
+        self, level: Asked, kp: Array, kv: Array, posture: Array, found: Directions
     ) -> Array:
         """Accelerations v_i* v̇ (batch, m) of joints in directions that go away."""
         assert self.singular is not None
-        stiff, damp = (along(_scaled(k, level.scale), found.rows) for k in (kp, kv))
+        stiff, damp = along(kp, found.rows), along(kv, found.rows)
         moving = (found.joints @ level.v[..., None])[..., 0]
         out = (found.joints @ posture[..., None])[..., 0] - damp * moving
         if self.singular.remaining == "rest":
@@ -288,7 +257,7 @@ class TaskController:
         wanted = np.where(upper > 0.0, np.minimum(wanted, push), wanted)
         return close, (which, wanted[:, which], np.maximum(lower, upper)[:, which])
 
-    def _report(self, level: _Asked, found: Directions, vdot: Array) -> LevelReport:
+    def _report(self, level: Asked, found: Directions, vdot: Array) -> LevelReport:
         gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
         achieved = (level.J @ vdot[..., None])[..., 0] + gamma
         return LevelReport(
@@ -303,40 +272,6 @@ class TaskController:
             np.asarray(found.hold > 0.0, dtype=np.bool_),
             bool(self.damping),
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """One level in a batch of states."""
-
-    servos: tuple[Servo, ...]
-    twin: Twin
-    J: Array
-    wanted: Array
-    pull: Array
-    q: Array
-    v: Array
-    scale: Array
-
-
-def row_labels(t: Twin) -> tuple[str, ...]:
-    """Short names of rows: ωx to ωz and vx to vz where they are along axes, else a number."""
-    found = list[str]()
-    for i, task in enumerate(t.tasks):
-        one = f" of {task.name}" if len(t.tasks) > 1 else ""
-        if task.kind == "joints":
-            found += t.names[t.rows(i)]
-            continue
-        for k, row in enumerate(task.rows):
-            at = [j for j, x in enumerate(row) if x != 0.0]
-            letter = _LETTERS[at[0]] if len(at) == 1 and row[at[0]] == 1.0 else f"row {k}"
-            found.append(f"{letter}{one}")
-    return tuple(found)
-
-
-def _scaled(gain: Array, scale: Array) -> Array:
-    """D K D⁻¹ for a matrix K (m, m)."""
-    return scale[:, None] * gain / scale
 
 
 def _gains(level: tuple[Servo, ...], t: Twin) -> tuple[Array, Array]:

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
+from linkwise.task.twin import Twin
 
 EXACT = 1e-8
 """Accelerations that differ by less than this part of the largest are called as asked."""
+
+_LETTERS = ("ωx", "ωy", "ωz", "vx", "vy", "vz")
 
 SMALL = 0.05
 """Parts of a direction below this part of the largest are not told."""
@@ -143,6 +146,21 @@ class ControlReport:
             told.insert(0, f"{int(self.limits.sum())} joints are close to their limits")
         told.append(f"free for the posture: {float(self.free):.3g} of {len(self.tau)}")
         return "\n".join(told)
+
+
+def row_labels(t: Twin) -> tuple[str, ...]:
+    """Short names of rows: ωx to ωz and vx to vz where they are along axes, else a number."""
+    found = list[str]()
+    for i, task in enumerate(t.tasks):
+        one = f" of {task.name}" if len(t.tasks) > 1 else ""
+        if task.kind == "joints":
+            found += t.names[t.rows(i)]
+            continue
+        for k, row in enumerate(task.rows):
+            at = [j for j, x in enumerate(row) if x != 0.0]
+            letter = _LETTERS[at[0]] if len(at) == 1 and row[at[0]] == 1.0 else f"row {k}"
+            found.append(f"{letter}{one}")
+    return tuple(found)
 
 
 def _row(report: Any, i: int, constant: tuple[str, ...]) -> Any:
