@@ -80,7 +80,7 @@ class TaskSpace:
 
     @property
     def null_space(self) -> Array:
-        """N = I - J̄ J_t (nv, nv): what is left of velocities when the tasks' part is taken out."""
+        """N = I - J̄ J_t (nv, nv), what is left of velocities when the tasks' part is taken out."""
         n = self.jacobian.shape[-1]
         return np.eye(n) - self.consistent_inverse @ self.jacobian
 
