@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.spatial.rotation import log as rotation_log
 from linkwise.spatial.rotation import random_rotation, skew
+from linkwise.task.representation import EulerAngles
 
 NEAR = 1e-11
 """Of the largest entry: a few hundred roundings through mass matrices of condition 1e3."""
@@ -128,3 +130,20 @@ def test_what_is_refused() -> None:
         lw.load_effect(mech, mech.neutral(), lw.SpatialInertia.point(1.0), node="flangge")
     with pytest.raises(lw.ShapeError):
         lw.load_effect(mech, np.zeros(4), lw.SpatialInertia.point(1.0), node="flange")
+
+
+def test_energy_in_other_coordinates() -> None:
+    """(60), (61): T_L = ½ ẋ* Λ_L(x) ẋ, Λ_L(x) = E⁻* Λ_L E⁻¹, with rates of Euler angles."""
+    rng = np.random.default_rng(6)
+    load, pose = some_load(rng)
+    Lambda, angles = lw.load_inertia(load, pose), EulerAngles("zyx")
+    x, rates, v = np.array([0.4, -0.7, 1.1]), rng.standard_normal(3), rng.standard_normal(3)
+    # ω of the frame by differences of its rotation: E is not asked for it.
+    h = 1e-6
+    ahead, back = (angles.place(x + s * h * rates) for s in (1.0, -1.0))
+    w = rotation_log(ahead @ back.T) / (2.0 * h)
+    inverse = np.eye(6)
+    inverse[:3, :3] = np.linalg.inv(angles.matrix(x))
+    own = inverse.T @ Lambda @ inverse
+    V, x_dot = np.append(w, v), np.append(rates, v)
+    assert np.isclose(x_dot @ own @ x_dot, V @ Lambda @ V, rtol=1e-8)
