@@ -87,6 +87,9 @@ def test_closed_chain() -> None:
         close(one.coriolis, whole.coriolis[i], 1e-12)
         close(whole[i].acceleration(total[i]), accelerated(mech, q[i], v[i], vdot[i]))
         close(one.force(one.acceleration(total[i])), total[i])
+    # 001-II, with the inertia that each arm adds to the object in its own equations.
+    paper = lw.multi_arm_dynamics(mech, q[0], v[0], tau[0], method="linear", target="numpy")
+    close(whole[0].acceleration(total[0]), accelerated(mech, q[0], v[0], paper.vdot))
     assert list(whole.rank) == [6, 6, 6] and len(whole) == 3 and "3 states" in str(whole)
     assert str(whole[0]).count("\n") == 4 and "6 of 6" in str(whole[0])
 
