@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ _LETTERS = ("ωx", "ωy", "ωz", "vx", "vy", "vz")
 
 SMALL = 0.05
 """Parts of a direction below this part of the largest are not told."""
+
+
+Flags: TypeAlias = NDArray[np.bool_]
+"""Which of several; the reference takes np.bool_ in an attribute for a link."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +53,7 @@ class LevelReport:
     singular_values: Array
     directions: Array
     share: Array
-    held: NDArray[np.bool_]
+    held: Flags
     damped: bool
 
     @property
@@ -117,7 +121,7 @@ class ControlReport:
     tau: Array
     acceleration: Array
     levels: tuple[LevelReport, ...]
-    limits: NDArray[np.bool_]
+    limits: Flags
     free: float | Array
 
     def __len__(self) -> int:
