@@ -3,7 +3,7 @@
     ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
     F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied,   τ = τ₀ + J_t* F
 
-is one expression. It is lowered to four passes over the tree and compiled for this computer or for
+is one expression. It is lowered to three passes over the tree and compiled for this computer or for
 a card, or written as a C function for the controller of a robot.
 """
 
@@ -185,7 +185,7 @@ def control_law(
 
     Expression:
         τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied),  ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
-    in four passes over the tree, O(n) + O(m³). Without gains ẍ is given as `acceleration`.
+    in three passes over the tree, O(n) + O(m³). Without gains ẍ is given as `acceleration`.
 
     Of a rotation by θ that is missing, e is the chord 2 sin(θ/2) about its axis, which needs no
     branches; `lw.task_error` has the angle.
