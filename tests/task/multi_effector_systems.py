@@ -40,7 +40,9 @@ def grasped(
     hinge: lw.Hinge | None = None,
 ) -> tuple[lw.Mechanism, Array]:
     """An object at the tips of arms, wherever they are, held rigidly; the state."""
-    inertia = lw.SpatialInertia.solid_box(3.0, (0.3, 0.2, 0.1)).moved(lw.Pose.translation((0.1,) * 3))
+    inertia = lw.SpatialInertia.solid_box(3.0, (0.3, 0.2, 0.1)).moved(
+        lw.Pose.translation((0.1,) * 3)
+    )
     b.body("object", hinge=hinge or lw.Free(), inertia=inertia)
     loose = b.build()
     q = loose.neutral()
@@ -78,10 +80,15 @@ def planar_and_spatial() -> tuple[lw.Mechanism, Array]:
 def straight_wrist() -> tuple[lw.Mechanism, Array]:
     """Two PUMAs, the wrist of the first of them straight: five motions."""
     b = lw.Builder("straight wrist")
-    tips = [add_puma560(b, prefix="a_"), add_puma560(b, at=lw.Pose.translation((1, 0, 0)), prefix="b_")]
+    tips = [
+        add_puma560(b, prefix="a_"),
+        add_puma560(b, at=lw.Pose.translation((1, 0, 0)), prefix="b_"),
+    ]
     single = b.build()
     names = [body.hinge_name for body in single.bodies if body.hinge.nv]
-    angles = dict(zip(names, (0.3, -0.7, 2.4, 0.5, 0.0, 0.2, 0.1, -0.9, 2.6, 0.4, 0.8, -0.3), strict=True))
+    angles = dict(
+        zip(names, (0.3, -0.7, 2.4, 0.5, 0.0, 0.2, 0.1, -0.9, 2.6, 0.4, 0.8, -0.3), strict=True)
+    )
     return grasped(b, {k: np.array(x) for k, x in angles.items()}, tips)
 
 
