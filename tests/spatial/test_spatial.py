@@ -330,3 +330,15 @@ def test_constants_are_read_only():
         pose.p[0] = 5.0
     with pytest.raises(ValueError, match="read-only"):
         SpatialInertia.solid_sphere(1.0, 0.1).J[0, 0] = 1.0
+
+
+def test_the_log_of_one_rotation_is_that_of_a_stack():
+    rng = np.random.default_rng(11)
+    turns = [
+        rotation.exp(w)
+        for w in rng.normal(size=(50, 3)) * rng.choice([1e-9, 1e-3, 1, 3], 50)[:, None]
+    ]
+    turns += [np.eye(3), *(np.diag(d) for d in ([1.0, -1, -1], [-1.0, 1, -1], [-1.0, -1, 1]))]
+    stacked = rotation.log(np.stack(turns))
+    for one, expected in zip(turns, stacked, strict=True):
+        assert rotation.log(one) == pytest.approx(expected, rel=1e-14, abs=1e-300)

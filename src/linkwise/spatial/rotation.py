@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from linkwise.spatial import quaternion
@@ -84,7 +86,30 @@ def exp(w: Array) -> Array:
 
 def log(rot: Array) -> Array:
     """Rotation vector w (..., 3) with exp(w~) = rot and |w| ≤ π [rad]."""
+    if np.shape(rot) == (3, 3):
+        return _log_of_one(rot)
     return quaternion.log(quaternion.from_matrix(rot))
+
+
+def _log_of_one(rot: Array) -> Array:
+    """The same for a single rotation, number by number: small arrays cost more than they compute.
+
+    Of the rows of 4 q q* that can be read off the rotation, the one with the largest diagonal.
+    """
+    (a, b, c), (d, e, f), (g, h, i) = np.asarray(rot, dtype=np.float64).tolist()
+    rows = (
+        (1.0 + a + e + i, h - f, c - g, d - b),
+        (h - f, 1.0 + a - e - i, d + b, c + g),
+        (c - g, d + b, 1.0 - a + e - i, h + f),
+        (d - b, c + g, h + f, 1.0 - a - e + i),
+    )
+    best = max(range(4), key=lambda k: rows[k][k])
+    w, x, y, z = rows[best]
+    if w < 0.0:
+        w, x, y, z = -w, -x, -y, -z
+    length = math.sqrt(x * x + y * y + z * z)
+    scale = 2.0 * math.atan2(length, w) / length if length > 1e-150 else 2.0 / max(w, 0.5)
+    return np.array([scale * x, scale * y, scale * z])
 
 
 def aligning(a: Array, b: Array) -> Array:

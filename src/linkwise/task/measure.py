@@ -6,8 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.relative_pose import relative_pose
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -39,7 +41,7 @@ def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
     if task.kind == "joints":
         q = mech.check_q(q)
         return np.concatenate([q[..., mech.q_slice(name)] for name in task.hinges], axis=-1)
-    X = relative_pose(mech, q, task.node, task.relative_to)
+    X = _pose(mech, q, task)
     if task.kind == "pose":
         return X
     if task.kind == "position":
@@ -65,13 +67,14 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
         (m,) or (batch, m) [rad or m], in the order of the rows.
     """
     (task,) = _one(task)
-    here = task_position(mech, q, task)
+    twin(mech, task)  # names that are not there are told of
     if task.kind == "joints":
         return _joint_error(mech, mech.check_q(q), task, target)
-    X = relative_pose(mech, q, task.node, task.relative_to)
+    X = _pose(mech, q, task)
     goal = checked_target(mech, task, target)
     if task.kind == "direction":
-        return _turn(np.asarray(here), cast(Array, goal), X.rot) @ task.matrix[:, :3].T
+        here = X.rot @ np.array(task.axis)
+        return _turn(here, cast(Array, goal), X.rot) @ task.matrix[:, :3].T
     back = np.swapaxes(X.rot, -1, -2)
     turn, way = np.zeros(X.p.shape), np.zeros(X.p.shape)
     if task.kind in ("pose", "orientation"):
@@ -133,6 +136,15 @@ def task_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Arra
     """
     found = twin(mech, tasks)
     return found.sorted(task_kernel(found, "task_bias")(q, v), -1)
+
+
+def _pose(mech: Mechanism, q: ArrayLike, task: Task) -> Pose:
+    """The pose of the node seen from the reference, with the batch in front."""
+    if task.relative_to != WORLD:
+        return relative_pose(mech, q, task.node, task.relative_to)
+    place = kernel(mech, "node_poses", task.node)(q)
+    place = place.reshape(*place.shape[:-1], 3, 4)
+    return Pose(place[..., :3], place[..., 3])
 
 
 def _one(task: object) -> tuple[Task]:
