@@ -265,6 +265,7 @@ def augmented_object(
     Raises:
         ModelError: No object is held, or it has freedoms inside; the point is not on it.
         ShapeError: An array does not fit; says which.
+        ClosureError: A loop is open, or velocities pull it apart; names it, and says how far.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
     parts = held_parts(mech, held)

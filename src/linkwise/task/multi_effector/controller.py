@@ -133,6 +133,10 @@ class AugmentedObjectController:
                 axes of the world; or the pose alone, at rest.
             internal: A squeeze in place of the controller's.
             applied: Force (6,) at the point that the object shall put on its surroundings.
+
+        Raises:
+            ClosureError: A loop is open by more than 1 mm or 1 mrad, or velocities pull it apart;
+                names it, and says how far.
         """
         q, v, single = batch_of(self.mech, q, v)
         states = self.task.states(q, v)

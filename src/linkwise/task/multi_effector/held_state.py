@@ -42,6 +42,7 @@ from linkwise.dynamics.kinematics import jacobian
 from linkwise.errors import SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.task.multi_effector.held_closed import check_closed
 from linkwise.task.multi_effector.held_parts import tree_rows
 
 CLOSED = 1e-9
@@ -153,11 +154,17 @@ def held_states(
         v: Joint velocities (batch, nv).
         point: The operational point in the frame of the object's body (3,) [m].
         tolerance: Motions of an arm at its contacts below this part of its easiest are lost.
+
+    Raises:
+        ClosureError: A loop is open, or velocities pull it apart.
+        SingularHingeError: Nothing resists the hinge of some body.
     """
     if not len(q):
         return []
     measure, own = scale(mech), parts.object_rows
-    J_c, gamma = constraint_jacobian(mech, q), constraint_bias(mech, q, v)
+    J_c = constraint_jacobian(mech, q)
+    check_closed(mech, q, v, J_c)
+    gamma = constraint_bias(mech, q, v)
     forces = np.stack([coriolis_force(mech, q, v), gravity_force(mech, q)], axis=1)
     # The arms are trees beside the object: l⁻¹ of all rows with the object's columns left out.
     right = np.concatenate([-J_c, forces], axis=1)

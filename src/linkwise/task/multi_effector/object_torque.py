@@ -231,6 +231,7 @@ def object_torque(
         ModelError: No object is held; the contacts are not rigid and no grasp is given; internal
             forces that do not cancel.
         ShapeError: An array does not fit; says which.
+        ClosureError: A loop is open, or velocities pull it apart; names it, and says how far.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
     task = ObjectTask.of(

@@ -141,6 +141,7 @@ def reflected_load(
         ModelError: The arm that is named does not hold the object; no object is held.
         UnknownNameError: Nothing has that name.
         ShapeError: q is not one state.
+        ClosureError: A loop is open; names it, and says how far.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
     parts = held_parts(mech, held)
