@@ -96,7 +96,9 @@ def led(
 
 def coordination_of(arm: lw.Mechanism) -> lw.DextrousCoordination:
     """The mini is drawn to its middle at 8 rad/s."""
-    return lw.DextrousCoordination.tuned(arm, SPLIT, arm.neutral(), TASK, frequency=8.0, ratio=1.5)
+    return lw.DextrousCoordination.tuned(
+        arm, arm.neutral(), TASK, split=SPLIT, frequency=8.0, ratio=1.5
+    )
 
 
 def gain(arm: lw.Mechanism, controller: lw.TaskController, frequency: float) -> float:

@@ -48,7 +48,17 @@ from linkwise.model.hinges import (
 from linkwise.spatial import Pose, SpatialInertia
 
 if TYPE_CHECKING:
-    from linkwise import algebra, closed, convert, dynamics, estimation, ledger, models, task
+    from linkwise import (
+        algebra,
+        closed,
+        convert,
+        dynamics,
+        estimation,
+        ledger,
+        models,
+        plot,
+        task,
+    )
     from linkwise.closed import (
         Aggregate,
         Assembly,
@@ -499,6 +509,7 @@ __all__ = [
     "operational_inertia_inverse",
     "operational_space",
     "plan",
+    "plot",
     "position_projection",
     "potential_energy",
     "project_position",
@@ -532,7 +543,7 @@ __all__ = [
 
 _LAZY_MODULES = (
     *("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models"),
-    "task",
+    *("plot", "task"),
 )
 _LAZY_FUNCTIONS = {
     "linkwise.task": (

@@ -233,6 +233,8 @@ def test_mounting_a_mini_on_a_macro():
     np.testing.assert_allclose(corner, mass_matrix(mini, q_mini), atol=1e-12)
     with pytest.raises(ModelError, match="give a prefix"):
         macro.mount(macro, at="hand")
+    with pytest.raises(lw.ModelError, match=r"was given a str; give one that a Builder built"):
+        macro.mount("hand", at="hand")  # pyright: ignore
 
 
 def test_mounting_a_closed_chain_brings_its_loops():

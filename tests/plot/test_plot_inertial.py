@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -143,14 +144,14 @@ def test_skeletons_of_samples(name):
 def test_a_map_of_positions(arm):
     line = np.linspace(-3.3, 3.3, 9)
     found = lw.inertial_map(
-        arm, "tip", BENT, positions={"x": line, "y": 0.0, "z": line}, direction=(1, 0, 0)
+        arm, BENT, "tip", positions={"x": line, "y": 0.0, "z": line}, direction=(1, 0, 0)
     )
     ax = lp.inertial_map(found, levels=2)
     mesh = ax.collections[0]
     shown = mesh.get_array()
     assert (np.ma.getmaskarray(shown) == ~found.reached.T).all()
     close(np.asarray(shown[found.reached.T]), found.values.data.T[found.reached.T], 1e-15)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [m]", "z [m]") and len(ax.figure.axes) == 2
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [m]", "z [m]")
     bounds = ax.get_xlim(), ax.get_ylim()
     assert bounds[0] == bounds[1] and bounds[0][0] < -3.3 and bounds[0][1] > 3.3
     lp.skeleton(arm, BENT, plane="xz", ax=ax)
@@ -158,17 +159,74 @@ def test_a_map_of_positions(arm):
 
 
 def test_a_map_of_joints_is_a_line_or_colours(arm):
-    one = lw.inertial_map(arm, "tip", BENT, joints={"pin_2": np.linspace(0.2, 2.0, 7)})
+    one = lw.inertial_map(arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)})
     with pytest.raises(ModelError, match="free to move"):
         lp.inertial_map(one)  # the heaviest direction of a planar arm is out of its plane
     light = lw.inertial_map(
-        arm, "tip", BENT, joints={"pin_2": np.linspace(0.2, 2.0, 7)}, direction="lightest"
+        arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)}, direction="lightest"
     )
     ax = lp.inertial_map(light)
     close(ax.lines[0].get_ydata(), light.values.data, 1e-15)
     grid = {name: [0.1, 0.2] for name in ("pin_1", "pin_2", "pin_3")}
     with pytest.raises(ModelError, match="one or two can be drawn"):
-        lp.inertial_map(lw.inertial_map(arm, "tip", joints=grid, direction="lightest"))
+        lp.inertial_map(lw.inertial_map(arm, None, "tip", joints=grid, direction="lightest"))
+
+
+def test_a_map_over_joints_says_units_values_and_has_a_bar_of_its_height():
+    rpp = lw.models.planar_rpp()
+    grid = {"pin_1": np.linspace(-1.0, 1.0, 9), "slider_2": np.linspace(0.1, 1.0, 9)}
+    found = lw.inertial_map(rpp, RPP, "end_effector", joints=grid, direction=(1, 0, 0))
+    assert found.units == ("rad", "m")
+    ax = lp.inertial_map(found, levels=3)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("pin_1 [rad]", "slider_2 [m]")
+    low, high = found.values.min(), found.values.max()
+    told = [float(text.get_text()) for text in ax.texts]
+    assert told and all(low < x < high for x in told)
+    ax.figure.draw_without_rendering()
+    (bar,) = ax.child_axes
+    beside, whole = bar.get_window_extent(), ax.get_window_extent()
+    assert (beside.y0, beside.y1) == pytest.approx((whole.y0, whole.y1), abs=0.5)
+    for axis in (ax.xaxis, ax.yaxis):  # no two numbers touch
+        boxes = [x.get_window_extent() for x in axis.get_ticklabels() if x.get_text()]
+        assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+    line = {"slider_2": np.linspace(0.1, 1.0, 5)}
+    one = lw.inertial_map(rpp, RPP, "end_effector", joints=line, direction=(1, 0, 0))
+    assert lp.inertial_map(one).get_xlabel() == "slider_2 [m]"
+
+
+def test_bars_of_one_scale_are_of_one_length(arm):
+    """One posture has twice the mass of the other; their bars are the same."""
+    bars = []
+    for q in (BENT, [0.2, 1.6, 1.2]):
+        ax = lp.belted_ellipsoid(arm, q, "tip", plane="xz", scale=0.1)
+        (bar,) = [x for x in ax.get_children() if x.get_gid() == "linkwise scale"]
+        bars.append((bar.txt_label.get_text(), bar.size_bar.get_children()[0].get_width()))
+    masses = [
+        lw.inertial_properties(arm, q, "tip").principal_masses[1] for q in (BENT, [0.2, 1.6, 1.2])
+    ]
+    assert max(masses) > 2.0 * min(masses)  # by the mass alone the bars would differ
+    assert bars[0] == bars[1]
+    assert bars[0][1] == pytest.approx(0.1 * float(bars[0][0].split()[0]))
+
+
+def test_the_picture_takes_what_the_function_gives(arm):
+    properties = lw.inertial_properties(arm, BENT, "tip")
+    curve = lw.belted_ellipsoid(properties, plane="xz", resolution=160)
+    for ax in (lp.belted_ellipsoid(curve), lp.belted_ellipsoid(properties, plane="xz")):
+        drawn = outline(ax, lp.LIGHT.color(0))
+        close(drawn[:-1], curve.points, 1e-12)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [kg]", "z [kg]")
+    assert lp.belted_ellipsoid(curve, scale=0.1).get_xlabel() == "x [m]"
+    space = lp.belted_ellipsoid(lw.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
+    assert space.get_zlabel() == "z [kg]"
+    with pytest.raises(ModelError, match=r"without its joint positions or node.*\(mech, q, node\)"):
+        lp.belted_ellipsoid(arm)
+    with pytest.raises(ModelError, match=r"was given a ndarray; it draws \(mech, q, node\)"):
+        lp.belted_ellipsoid(np.eye(3))
+    with pytest.raises(ModelError, match="q and node go with a mechanism"):
+        lp.belted_ellipsoid(properties, BENT, "tip")
+    with pytest.raises(ModelError, match="a shape that is made already"):
+        lp.belted_ellipsoid(curve, plane="xz")
 
 
 def test_shapes_alone():
@@ -205,6 +263,9 @@ def test_nothing_is_imported_before_it_is_drawn():
     code = "import sys, linkwise, linkwise.plot; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "False"
+    code = "import sys, linkwise as lw; lw.plot.shape; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "False", done.stderr
     code = "import sys, linkwise; print('linkwise.plot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "False"

@@ -24,7 +24,9 @@ def arm():
 
 @pytest.fixture(scope="module")
 def tuned(arm):
-    return lw.DextrousCoordination.tuned(arm, SPLIT, arm.neutral(), PLANE, frequency=8.0, ratio=1.5)
+    return lw.DextrousCoordination.tuned(
+        arm, arm.neutral(), PLANE, split=SPLIT, frequency=8.0, ratio=1.5
+    )
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,9 @@ def test_frequency_of_a_slider_on_a_slider():
     np.testing.assert_allclose(found, [np.sqrt(2.0 * k / M_macro)], rtol=1e-12)
     # N* Γ = (-Γ_mini, 0): what pulls the mini back is the macro.
     np.testing.assert_allclose(pull.null_torque([0.3, 0.05], None, task), [2 * k * 0.05, 0.0])
-    tuned = lw.DextrousCoordination.tuned(mech, "mini", [0, 0], task, frequency=5.0, ratio=0.7)
+    tuned = lw.DextrousCoordination.tuned(
+        mech, [0, 0], task, split="mini", frequency=5.0, ratio=0.7
+    )
     np.testing.assert_allclose(tuned.kd, 0.5 * 25.0 * M_macro)
     np.testing.assert_allclose(tuned.kv, 2 * 0.7 * 5.0 * M_macro)
 
@@ -171,7 +175,7 @@ def test_in_space_with_ten_joints():
     """The tip goes 0.39 m sideways and up and does not turn; the mini stays inside its ranges."""
     mech, task = models.macro_mini(), lw.Task.pose("tip")
     pull = lw.DextrousCoordination.tuned(
-        mech, "mini_yaw", mech.neutral(), task, frequency=12.0, ratio=2.0
+        mech, mech.neutral(), task, split="mini_yaw", frequency=12.0, ratio=2.0
     )
     start = lw.task_position(mech, mech.neutral(), task)
     way, time = np.array([0.0, 0.25, 0.3]), 1.5
@@ -222,9 +226,9 @@ def test_bad_input_is_told(arm):
     with pytest.raises(ModelError, match="swing for ever"):
         _ = make(arm, SPLIT, kd=1.0).posture
     with pytest.raises(ModelError, match="frequency is 0"):
-        make.tuned(arm, SPLIT, arm.neutral(), PLANE, frequency=0)
+        make.tuned(arm, arm.neutral(), PLANE, split=SPLIT, frequency=0)
     everything = lw.Task.joints(*(b.hinge_name for b in arm.bodies))
     with pytest.raises(ModelError, match="no internal motion that moves the mini"):
-        make.tuned(arm, SPLIT, arm.neutral(), everything, frequency=5.0)
+        make.tuned(arm, arm.neutral(), everything, split=SPLIT, frequency=5.0)
     with pytest.raises(ModelError, match="those of one state"):
         make(arm, SPLIT, kd=1.0).frequencies(np.zeros((2, 4)), PLANE)

@@ -296,6 +296,8 @@ def test_in_words():
         (("hands", (0, 0, 1)), {}, UnknownNameError, "did you mean 'hand'"),
         ((["hand"], (0, 0, 1)), {}, ModelError, "name of one node"),
         (("hand", (0, 0, 1)), {"frame": "body"}, ModelError, "'node' or 'world'"),
+        (("hand", (0, 0, 1)), {"frame": "reference"}, ModelError, "'reference' is 'world'"),
+        (("hand", (0, 0, 1)), {"frame": "local"}, ModelError, "'local' is 'node'"),
         (("hand", (0, 0, 1)), {"loops": "cut"}, ModelError, "'closed' or 'open'"),
         (("hand", (0, 0, 1)), {"tolerance": 0.0}, ModelError, "between 0 and 1"),
     ],

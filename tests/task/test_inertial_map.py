@@ -23,7 +23,7 @@ def arm():
 @pytest.fixture(scope="module")
 def slice_of(arm):
     return lw.inertial_map(
-        arm, "tip", BENT, positions={"x": LINE, "y": 0.0, "z": LINE}, direction=(1, 0, 1)
+        arm, BENT, "tip", positions={"x": LINE, "y": 0.0, "z": LINE}, direction=(1, 0, 1)
     )
 
 
@@ -32,7 +32,7 @@ def test_joint_grid_is_its_single_calls(arm, what):
     first, second = np.linspace(-1.0, 1.0, 4), np.linspace(0.2, 2.0, 3)
     u = (0.3, 1.0, -2.0)
     found = lw.inertial_map(
-        arm, "tip", BENT, joints={"pin_3": first, "pin_1": second}, direction=u, what=what
+        arm, BENT, "tip", joints={"pin_3": first, "pin_1": second}, direction=u, what=what
     )
     felt = lw.effective_mass if what == "mass" else lw.effective_rotational_inertia
     assert found.values.shape == (4, 3) and found.axes == ("pin_3", "pin_1")
@@ -50,8 +50,8 @@ def test_extremes_and_isotropy(word, number):
     arm = lw.models.seven_dof_arm()
     q = arm.random(seed=0)
     grid = {"elbow_pitch": np.linspace(0.5, 1.5, 5)}
-    found = lw.inertial_map(arm, "hand", q, joints=grid, direction=word)
-    alike = lw.inertial_map(arm, "hand", q, joints=grid, direction="isotropy", what="rotation")
+    found = lw.inertial_map(arm, q, "hand", joints=grid, direction=word)
+    alike = lw.inertial_map(arm, q, "hand", joints=grid, direction="isotropy", what="rotation")
     for i, state in enumerate(found.q):
         one = lw.inertial_properties(arm, state, "hand")
         assert found.values[i] == pytest.approx(one.principal_masses[number], rel=1e-12)
@@ -89,9 +89,9 @@ def test_orientation_and_limits():
     puma = lw.models.puma560()
     q = np.array([0.0, -0.8, 2.4, 0.0, 1.5, 0.0])
     grid = {"x": np.linspace(0.2, 0.8, 4), "y": 0.15, "z": np.linspace(-0.4, 0.4, 3)}
-    free = lw.inertial_map(puma, "flange", q, positions=grid)
+    free = lw.inertial_map(puma, q, "flange", positions=grid)
     down = lw.inertial_map(
-        puma, "flange", q, positions=grid, orientation=lw.Pose.rpy((np.pi, 0, 0)).rot
+        puma, q, "flange", positions=grid, orientation=lw.Pose.rpy((np.pi, 0, 0)).rot
     )
     assert not (down.reached & ~free.reached).any() and down.reached.sum() < free.reached.sum()
     for state in down.q[down.reached]:
@@ -100,12 +100,12 @@ def test_orientation_and_limits():
 
 
 def test_nothing_in_reach(arm):
-    found = lw.inertial_map(arm, "tip", BENT, positions={"x": [8.0, 9.0], "y": 0.0, "z": 0.0})
+    found = lw.inertial_map(arm, BENT, "tip", positions={"x": [8.0, 9.0], "y": 0.0, "z": 0.0})
     assert found.values.mask.all() and "0 reached" in str(found)
 
 
 def test_blocked_is_infinite_not_masked(arm):
-    found = lw.inertial_map(arm, "tip", BENT, joints={"pin_1": [0.0, 1.0]}, direction=(0, 1, 0))
+    found = lw.inertial_map(arm, BENT, "tip", joints={"pin_1": [0.0, 1.0]}, direction=(0, 1, 0))
     assert (found.values.data == np.inf).all() and found.reached.all()
     assert "blocked in 2" in str(found)
 
@@ -118,7 +118,7 @@ def test_couplings_are_obeyed():
     b.node("tip", "b", (0, 0, -1.0))
     b.couple("gear", "second", {"first": 2.0})
     mech = b.build()
-    found = lw.inertial_map(mech, "tip", joints={"first": [0.2, 0.4]}, direction=(1, 0, 0))
+    found = lw.inertial_map(mech, None, "tip", joints={"first": [0.2, 0.4]}, direction=(1, 0, 0))
     close(found.q[:, 1], 2.0 * found.q[:, 0], 1e-15)
     # One freedom: with v = (1, 2) θ̇ the mass is v* 𝓜 v over the square of its motion.
     for q, value in zip(found.q, found.values, strict=True):
@@ -131,12 +131,12 @@ def test_progress(arm):
     seen = []
     positions = {"x": np.linspace(-1, 1, 4), "y": 0.0, "z": np.linspace(-2.0, -1.0, 4)}
     lw.inertial_map(
-        arm, "tip", BENT, positions=positions, progress=lambda done, of: seen.append((done, of))
+        arm, BENT, "tip", positions=positions, progress=lambda done, of: seen.append((done, of))
     )
     assert seen[-1] == (16, 16) and len(seen) > 3
     far = {"x": np.linspace(-4, 4, 6), "y": 0.0, "z": [-2.0, -2.95]}
     lw.inertial_map(
-        arm, "tip", BENT, positions=far, progress=lambda done, of: seen.append((16 + done, of))
+        arm, BENT, "tip", positions=far, progress=lambda done, of: seen.append((16 + done, of))
     )
     assert seen[-1] == (28, 12) and all(a <= b for (a, _), (b, _) in pairwise(seen))
 
@@ -144,34 +144,38 @@ def test_progress(arm):
 def test_bad_input(arm):
     grid = {"pin_1": [0.0, 1.0]}
     with pytest.raises(ModelError, match="give one of the two"):
-        lw.inertial_map(arm, "tip")
+        lw.inertial_map(arm, None, "tip")
     with pytest.raises(ModelError, match="give one of the two"):
-        lw.inertial_map(arm, "tip", joints=grid, positions={"x": [0], "y": 0, "z": 0})
+        lw.inertial_map(arm, None, "tip", joints=grid, positions={"x": [0], "y": 0, "z": 0})
     with pytest.raises(UnknownNameError, match="did you mean"):
-        lw.inertial_map(arm, "tipp", joints=grid)
+        lw.inertial_map(arm, None, "tipp", joints=grid)
+    with pytest.raises(
+        ModelError, match=r"node is a ndarray.*order is inertial_map\(mech, q, node"
+    ):
+        lw.inertial_map(arm, "tip", BENT, joints=grid)
     with pytest.raises(UnknownNameError):
-        lw.inertial_map(arm, "tip", joints={"pin_9": [0.0, 1.0]})
+        lw.inertial_map(arm, None, "tip", joints={"pin_9": [0.0, 1.0]})
     with pytest.raises(ModelError, match="for x, y and z"):
-        lw.inertial_map(arm, "tip", positions={"x": [0.0, 1.0]})
+        lw.inertial_map(arm, None, "tip", positions={"x": [0.0, 1.0]})
     with pytest.raises(ModelError, match="several numbers"):
-        lw.inertial_map(arm, "tip", positions={"x": 0.0, "y": 0.0, "z": 0.0})
+        lw.inertial_map(arm, None, "tip", positions={"x": 0.0, "y": 0.0, "z": 0.0})
     with pytest.raises(ModelError, match="several numbers"):
-        lw.inertial_map(arm, "tip", joints={"pin_1": 0.0})
+        lw.inertial_map(arm, None, "tip", joints={"pin_1": 0.0})
     with pytest.raises(ShapeError, match="in a row"):
-        lw.inertial_map(arm, "tip", joints={"pin_1": np.eye(2)})
+        lw.inertial_map(arm, None, "tip", joints={"pin_1": np.eye(2)})
     with pytest.raises(ShapeError, match="one state"):
-        lw.inertial_map(arm, "tip", np.zeros((2, 3)), joints=grid)
+        lw.inertial_map(arm, np.zeros((2, 3)), "tip", joints=grid)
     with pytest.raises(ShapeError, match="zero vector"):
-        lw.inertial_map(arm, "tip", joints=grid, direction=(0, 0, 0))
+        lw.inertial_map(arm, None, "tip", joints=grid, direction=(0, 0, 0))
     with pytest.raises(ShapeError, match="along one direction"):
-        lw.inertial_map(arm, "tip", joints=grid, direction=np.eye(3))
+        lw.inertial_map(arm, None, "tip", joints=grid, direction=np.eye(3))
     with pytest.raises(ModelError, match="'isotropy'"):
-        lw.inertial_map(arm, "tip", joints=grid, direction="up")
+        lw.inertial_map(arm, None, "tip", joints=grid, direction="up")
     with pytest.raises(ModelError, match="'mass' or 'rotation'"):
-        lw.inertial_map(arm, "tip", joints=grid, what="weight")
+        lw.inertial_map(arm, None, "tip", joints=grid, what="weight")
     with pytest.raises(ShapeError, match="rotation matrix"):
         lw.inertial_map(
-            arm, "tip", BENT, positions={"x": [0.0, 1.0], "y": 0.0, "z": -2.0}, orientation=(1, 0)
+            arm, BENT, "tip", positions={"x": [0.0, 1.0], "y": 0.0, "z": -2.0}, orientation=(1, 0)
         )
     with pytest.raises(ModelError, match="which has loops"):
-        lw.inertial_map(lw.models.four_bar(), "coupler_end", joints={"crank": [0.0, 1.0]})
+        lw.inertial_map(lw.models.four_bar(), None, "coupler_end", joints={"crank": [0.0, 1.0]})

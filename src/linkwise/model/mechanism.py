@@ -395,10 +395,25 @@ class Mechanism:
         return derived.replaced(self, gravity=constant(gravity, (3,), "gravity"))
 
     def mount(self, other: Mechanism, *, at: str, prefix: str = "") -> Mechanism:
-        """Put another mechanism on a node or body of this one (macro and mini).
+        """Put another mechanism on a node or body of this one: a hand on an arm, arms in a cell.
 
         Its names get the prefix; gravity is that of this one; the load reports are joined.
+
+        Args:
+            other: The mechanism that is put there; it stays as it is.
+            at: Node or body of this one where the other's world is then; "world" for beside it.
+                A place of its own is a node: `builder.node("place", "world", pose)`.
+            prefix: Put in front of all names of the other: bodies, hinges, nodes, loops.
+
+        Raises:
+            ModelError: `other` is no mechanism, or both have the same name for something.
+            UnknownNameError: This one has no such node.
         """
+        if not isinstance(other, Mechanism):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(
+                f"mount puts a mechanism on {self.name!r}, and was given a {type(other).__name__}; "
+                "give one that a Builder built or lw.load read, and the place as at=..."
+            )
         return derived.mount(self, other, at, prefix)
 
     def extract(self, base: str, tip: str | None = None) -> Mechanism:

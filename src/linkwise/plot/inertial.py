@@ -1,4 +1,4 @@
-"""Pictures of inertial properties: belted ellipsoids at robots, maps of effective mass."""
+"""Pictures of inertial properties: belted ellipsoids at robots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkwise.plot.skeleton import bones, skeleton
 from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.inertial import (
-    InertialMap,
+    InertialProperties,
     InertialShape,
     gyration_ellipsoid,
     inertial_properties,
@@ -30,8 +30,8 @@ LARGE = 0.28
 SCALE = "linkwise scale"
 """Name of what tells how long a kilogram is."""
 
-SPREAD = 20.0
-"""Maps whose largest value is so many times the smallest have colours by the logarithm."""
+SHORT = 0.15
+"""Length of the bar of a scale that is given, at most 0.6 of this part of the robot's reach."""
 
 
 def shape(
@@ -68,7 +68,7 @@ def shape(
     """
     look = themed(theme)
     tint = look.color(0) if color is None else color
-    flat = of.points.shape[1] == 2
+    flat = _flat(of)
     middle = floats(centre, "centre")
     if flat and middle.shape == (3,):
         middle = middle @ of.plane if of.plane.shape == (3, 2) else middle[:2]
@@ -103,9 +103,9 @@ def _shaded(rgb: tuple[float, float, float], of: InertialShape, alpha: float) ->
 
 
 def belted_ellipsoid(
-    mech: Mechanism,
-    q: ArrayLike,
-    node: str,
+    of: Mechanism | InertialShape | InertialProperties,
+    q: ArrayLike | None = None,
+    node: str | None = None,
     *,
     what: What = "mass",
     plane: Plane | None = None,
@@ -125,8 +125,13 @@ def belted_ellipsoid(
 
     Source: 003 section 4.4, figures 6, 7, 9 and 10.
 
+        linkwise.plot.belted_ellipsoid(arm, q, "hand")
+        linkwise.plot.belted_ellipsoid(lw.inertial_properties(arm, q, "hand"))  # by itself, in kg
+
     Args:
-        mech: The mechanism.
+        of: The mechanism; or, to draw it without a robot, what `lw.inertial_properties` or
+            `lw.belted_ellipsoid` gave: at the origin of axes in kg (or kg m²), if no `scale` is
+            given.
         q: Joint positions (nq,), or several postures (k, nq), each in a colour of its own.
         node: Name of a node or body.
         what: "mass", or "rotation" for rotational inertia.
@@ -150,9 +155,22 @@ def belted_ellipsoid(
 
     Raises:
         MissingExtraError: Matplotlib is not installed.
-        ModelError: A node that cannot move in any of the directions.
+        ModelError: A node that cannot move in any of the directions; arguments that do not go
+            together.
     """
     look = themed(theme)
+    if not isinstance(of, Mechanism):
+        one = _given(of, q, node, what, plane, resolution, limit)
+        board = shape(one, scale=1.0 if scale is None else scale, ax=ax, theme=look,
+                      color=color, alpha=alpha, label=label)  # fmt: skip
+        _amounts(board, one, scale is None)
+        return board
+    if q is None or node is None:
+        raise ModelError(
+            f"a belted ellipsoid of {of.name!r} was asked for without its joint positions or node; "
+            "give linkwise.plot.belted_ellipsoid(mech, q, node)."
+        )
+    mech = of
     states = np.atleast_2d(mech.check_q(q))
     points = resolution or (160 if plane is not None else 56)
     found = list[InertialShape]()
@@ -177,10 +195,64 @@ def belted_ellipsoid(
             ring = at @ line.plane + unit * np.concatenate([ring, ring[:1]])
             board.plot(*ring.T, color=look.faint, lw=1.0, ls="--", zorder=2.6)
     metres(board, plane if isinstance(plane, str) else "xyz" if plane is None else "uv")
-    _bar(board, unit, largest, what, look)
+    # A scale that is given is for comparing pictures: their bars are of one length then.
+    _bar(board, unit, largest if scale is None else SHORT * reach(mech, (node,)) / unit, what, look)
     if label is not None and not is_space(board):
         legend(board, look)
     return board
+
+
+def _given(
+    of: object,
+    q: object,
+    node: object,
+    what: What,
+    plane: Plane | None,
+    resolution: int | None,
+    limit: float | None,
+) -> InertialShape:
+    """A shape that was computed before, or that of properties; raises for anything else."""
+    if not isinstance(of, InertialShape | InertialProperties):
+        raise ModelError(
+            f"linkwise.plot.belted_ellipsoid was given a {type(of).__name__}; it draws (mech, q, "
+            "node), or what lw.inertial_properties or lw.belted_ellipsoid gave."
+        )
+    if q is not None or node is not None:
+        raise ModelError(
+            "q and node go with a mechanism; what was given knows its state already. Give "
+            "(mech, q, node) to see the robot too."
+        )
+    if isinstance(of, InertialProperties):
+        points = resolution or (160 if plane is not None else 56)
+        return belted(of, what=what, plane=plane, resolution=points, limit=limit)
+    if plane is not None:
+        raise ModelError(
+            "a plane was given for a shape that is made already; give it to lw.belted_ellipsoid."
+        )
+    return of
+
+
+def _amounts(ax: Axes, of: InertialShape, plain: bool) -> None:
+    """Labels of a shape by itself: axes in its own unit, or in metres of the picture."""
+    metres(ax, _letters(of))
+    if not plain:
+        return
+    unit = "kg" if of.what == "mass" else "kg m²"
+    for axis in (ax.xaxis, ax.yaxis, *((ax.zaxis,) if is_space(ax) else ())):
+        axis.set_label_text(axis.get_label_text().replace("[m]", f"[{unit}]"))
+
+
+def _flat(of: InertialShape) -> bool:
+    return of.points.shape[1] == 2
+
+
+def _letters(of: InertialShape) -> str:
+    """Names of the axes of a shape: those of the world where it is along them."""
+    if not _flat(of):
+        return "xyz"
+    along = [np.flatnonzero(column == 1.0) for column in of.plane.T]
+    fits = of.plane.shape == (3, 2) and all(len(x) for x in along)
+    return "".join("xyz"[int(x[0])] for x in along) if fits else "uv"
 
 
 def _size(mech: Mechanism, states: Array, node: str) -> float:
@@ -219,82 +291,3 @@ def _bar(ax: Axes, scale: float, largest: float, what: What, theme: Theme) -> No
     )
     bar.set_gid(SCALE)
     ax.add_artist(bar)
-
-
-def inertial_map(
-    of: InertialMap,
-    *,
-    ax: Axes | None = None,
-    theme: ThemeLike = "light",
-    log: bool | None = None,
-    limits: tuple[float, float] | None = None,
-    levels: int = 0,
-    bar: bool = True,
-) -> Axes:
-    """Draw a map of effective mass, over positions or joints.
-
-    Where the node does not get there is no colour; where the direction is blocked, the colour is
-    that of the largest value.
-
-    Args:
-        of: What `lw.inertial_map` gives, over one axis (a line) or two (colours).
-        ax: Where to draw; by default a new figure.
-        theme: "light", "dark" or a `Theme`.
-        log: Whether colours, or the height of the line, go by the logarithm; by default where the
-            largest value is more than 20 times the smallest.
-        limits: Least and largest value that colours differ for; by default those of the map.
-        levels: How many lines of equal value are drawn over the colours.
-        bar: Whether a bar tells what the colours are.
-
-    Returns:
-        The Axes.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-        ModelError: A map over more than two axes, or one without any value.
-    """
-    look = themed(theme)
-    if len(of.grid) > 2:
-        raise ModelError(f"the map has {len(of.grid)} axes; one or two can be drawn.")
-    values = np.where(of.reached, of.values.data, np.nan)
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        raise ModelError(f"nothing of the map is reached and free to move: {of}.")
-    low, high = limits or (float(finite.min()), float(finite.max()))
-    if not low <= high:
-        raise ModelError(f"limits are {limits!r}; they must be two numbers, the lesser one first.")
-    by_log = high > SPREAD * low > 0.0 if log is None else log
-    board = axes_for(ax, 2, look)
-    units = [f"{name} [m]" if of.kind == "positions" else name for name in of.axes]
-    words = f"{of.title} [{of.unit}]" if of.unit else of.title
-    if len(of.grid) == 1:
-        board.plot(of.grid[0], np.where(np.isfinite(values), values, np.nan), color=look.color(0))
-        board.set_yscale("log" if by_log else "linear")
-        board.set_xlabel(units[0])
-        board.set_ylabel(words)
-        return board
-    colors = matplotlib("matplotlib.colors", "a map of effective mass")
-    pyplot = matplotlib("matplotlib.pyplot", "a map of effective mass")
-    norm = (colors.LogNorm if by_log else colors.Normalize)(low, high)
-    shades = pyplot.get_cmap(look.map).with_extremes(bad=look.beyond)
-    shown = np.ma.masked_invalid(np.minimum(values, high)).T
-    mesh = board.pcolormesh(*of.grid, shown, norm=norm, cmap=shades, shading="nearest", zorder=0)
-    if levels:
-        lines = (
-            np.geomspace(low, high, levels + 2) if by_log else np.linspace(low, high, levels + 2)
-        )
-        board.contour(*of.grid, shown, levels=lines[1:-1], colors=look.paper, linewidths=0.7)
-    board.grid(False)
-    board.set_xlabel(units[0])
-    board.set_ylabel(units[1])
-    if of.kind == "positions":
-        board.set_aspect("equal", adjustable="box")
-    board.autoscale_view()
-    board.autoscale(False)  # a robot that is drawn over it does not change what is seen
-    if bar:
-        extend = "max" if (values[of.reached] > high).any() else "neither"
-        beside = board.figure.colorbar(mesh, ax=board, shrink=0.85, extend=extend)
-        beside.set_label(words, color=look.ink, fontsize=9)
-        beside.ax.tick_params(colors=look.faint, labelsize=8)
-        beside.outline.set_visible(False)
-    return board

@@ -77,7 +77,7 @@ def setting(
 ) -> Setting:
     """Check what does not depend on the state; raises for what is unknown."""
     check_mechanism(mech)
-    check_frame(frame)
+    _check_axes(frame)
     if not isinstance(node, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
             f"node is a {type(node).__name__}; it must be the name of one node or body."
@@ -90,6 +90,20 @@ def setting(
     tied = not isinstance(mech, Embedded) and bool(mech.loops or mech.couplings)
     length = reach(mech, (node,))
     return Setting(mech, node, frame, tied and loops == "closed", length, float(tolerance))
+
+
+def _check_axes(frame: object) -> None:
+    """Raise unless it is a word for axes; tells where another one is meant."""
+    try:
+        check_frame(frame)
+    except ModelError as error:
+        meant = {"reference": "world", "base": "world", "body": "node", "local": "node"}
+        word = meant.get(frame) if isinstance(frame, str) else None
+        hint = f" Here {frame!r} is {word!r}." if word else ""
+        raise ModelError(
+            f"{error} These are the axes of directions and results; inertial properties have those "
+            f"of the 'world' by default.{hint}"
+        ) from None
 
 
 def unit_directions(direction: ArrayLike, size: int, what: str = "direction") -> Array:

@@ -47,6 +47,7 @@ class InertialMap:
             the search met, or where it began.
         positions: Where the node then is (..., 3) [m].
         reached: Where there is a value (...,).
+        units: Of the numbers along each axis: "m" or "rad".
     """
 
     node: str
@@ -59,6 +60,7 @@ class InertialMap:
     q: Array
     positions: Array
     reached: NDArray[np.bool_]
+    units: tuple[str, ...]
 
     @property
     def unit(self) -> str:
@@ -96,8 +98,8 @@ class InertialMap:
 
 def inertial_map(
     mech: Mechanism,
+    q: ArrayLike | None,
     node: str,
-    q: ArrayLike | None = None,
     *,
     joints: Mapping[str, ArrayLike] | None = None,
     positions: Mapping[str, ArrayLike] | None = None,
@@ -117,9 +119,9 @@ def inertial_map(
 
     Args:
         mech: The mechanism, without loops; couplings are obeyed.
-        node: Name of a node or body.
         q: Joint positions (nq,): of the joints that are not swept, and where the search begins for
-            positions. By default neutral.
+            positions; None for neutral.
+        node: Name of a node or body.
         joints: Coordinates to sweep, each with its numbers [m or rad]:
             `{"pin_2": np.linspace(-2, 2, 61), "pin_3": …}`.
         positions: Coordinates of the node in the world, each with its numbers, or with one number
@@ -150,6 +152,11 @@ def inertial_map(
             "grid would not close them. Close each state with lw.assemble, and use "
             "lw.effective_mass."
         )
+    if not isinstance(node, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(
+            f"node is a {type(node).__name__}; it must be the name of one node or body. The order "
+            "is inertial_map(mech, q, node, ...), with q=None for neutral."
+        )
     mech.node(node)
     if (joints is None) == (positions is None):
         raise ModelError(
@@ -174,7 +181,8 @@ def inertial_map(
     values = np.ma.MaskedArray(found, mask=~reached)
     where = forward_kinematics(mech, flat, node).p.reshape(*reached.shape, 3)
     kind: Literal["joints", "positions"] = "joints" if joints is not None else "positions"
-    return InertialMap(node, what, along, names, grid, kind, values, state, where, reached)
+    units = _units(mech, names) if joints is not None else ("m",) * len(names)
+    return InertialMap(node, what, along, names, grid, kind, values, state, where, reached, units)
 
 
 def _direction(direction: ArrayLike | Measure) -> Array | Measure:
@@ -234,6 +242,12 @@ def _swept(
     for name, values in zip(names, np.meshgrid(*grid, indexing="ij"), strict=True):
         state[..., mech.coordinate(name)] = values
     return names, grid, mech.couple(state) if mech.couplings else state
+
+
+def _units(mech: Mechanism, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Of coordinates by their names: "m" or "rad"."""
+    every = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+    return tuple(every[mech.coordinate(name)] for name in names)
 
 
 def _slice(

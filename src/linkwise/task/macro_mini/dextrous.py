@@ -85,10 +85,10 @@ class DextrousCoordination:
     def tuned(
         cls,
         mech: Mechanism,
-        split: str,
         q: ArrayLike,
         tasks: Tasks,
         *,
+        split: str,
         frequency: float,
         ratio: float = 1.0,
         hinges: Sequence[str] | None = None,
@@ -100,9 +100,9 @@ class DextrousCoordination:
 
         Args:
             mech: The mechanism.
-            split: The hinge that carries the mini.
             q: Joint positions (nq,), where the mini is to be worked with [m or rad].
             tasks: What the tip does.
+            split: The hinge that carries the mini, by its name or its body's.
             frequency: Of the fastest internal motion [rad/s]: how quickly the macro follows.
             ratio: Its damping ratio; 1 is critical.
             hinges: The joints that are drawn; by default all of the mini.
