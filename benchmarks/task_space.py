@@ -82,8 +82,8 @@ def rows(title: str, robot: tuple[str, str, tuple[str, ...]], node: str) -> list
     turn = np.stack([layout.v_to(q[0], e) for e in np.eye(mech.nv)], axis=-1)  # a permutation
     their_q, their_v = layout.q_to(q), v @ turn.T
     frame = model.getFrameId(node)
-    tick = lw.control_law(mech, task, also=TOLD[:-1])
-    law = lw.control_law(mech, task, kp=KP, kv=KV)
+    tick = lw.control_law(mech, task, also=TOLD[:-1], compensate="task")
+    law = lw.control_law(mech, task, kp=KP, kv=KV, compensate="task")
     target = lw.task_position(mech, mech.random(rng), task)
     goal = np.tile(law.goal(target), (BATCH, 1))
     found = []

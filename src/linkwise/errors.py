@@ -45,6 +45,10 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
     """A hinge that nothing resists: its articulated inertia D is not positive definite."""
 
 
+class SingularTaskError(LinkwiseError, ArithmeticError):
+    """Tasks ask for more than the mechanism can do in a state."""
+
+
 class ClosureError(LinkwiseError, ArithmeticError):
     """Loops that cannot be closed, or a motion that leaves them open."""
 
@@ -55,6 +59,10 @@ class DeviceError(LinkwiseError, RuntimeError):
 
 class TroubleWarning(UserWarning):
     """Some states of a batch have no result; their rows are NaN."""
+
+
+class OpenLoopWarning(UserWarning):
+    """What was computed leaves loops and couplings open that the mechanism has."""
 
 
 class RankWarning(UserWarning):
@@ -142,3 +150,13 @@ def unknown_name(
 def _cut(name: object) -> str:
     text = repr(name)
     return text if len(text) <= LONGEST_NAME + 2 else f"{text[:LONGEST_NAME]}...{text[-1]}"
+
+
+def caller() -> int:
+    """How far up the first line outside this package is, for a warning of the one who asks."""
+    import inspect  # not needed to import the package
+
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("linkwise."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -30,7 +30,8 @@ def state() -> tuple[np.ndarray, np.ndarray]:
     [
         (lambda: Task.pose(3), "name of a node"),
         (lambda: Task.pose("link_6", relative_to="link_6"), "seen from itself"),
-        (lambda: Task.pose("link_6", axes="world"), "'reference', 'node'"),
+        (lambda: Task.pose("link_6", axes="base"), "'reference', 'node'"),
+        (lambda: Task.pose("link_6", axes="world", relative_to="link_1"), "'reference', 'node'"),
         (lambda: Task.pose("link_6", name=3), "a word for the task"),
         (lambda: Task.pose("link_6", coordinates="euler"), "euler_"),
         (lambda: Task.pose("link_6", axes="node", coordinates="quaternion"), "axes='reference'"),
@@ -47,7 +48,7 @@ def state() -> tuple[np.ndarray, np.ndarray]:
         (lambda: Task.direction("link_6", axis="z"), "real numbers"),
         (lambda: Task.joints(), "at least one hinge"),
         (lambda: Task.joints("a", "a"), "once"),
-        (lambda: Task.joints(["a", "b"]), "at least one hinge"),
+        (lambda: Task.joints(["a", 2]), "at least one hinge"),
     ],
 )
 def test_tasks_that_cannot_be(make, told):

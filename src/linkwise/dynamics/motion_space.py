@@ -45,7 +45,9 @@ class MotionSpace:
         return MotionSpace(inertia, ranks, basis, values, condition)
 
 
-def motion_space(J: Array, A: Array, scale: Array, tolerance: float) -> MotionSpace:
+def motion_space(
+    J: Array, A: Array, scale: Array, tolerance: float, floor: float = 0.0
+) -> MotionSpace:
     """The motions that exist.
 
     Args:
@@ -53,10 +55,11 @@ def motion_space(J: Array, A: Array, scale: Array, tolerance: float) -> MotionSp
         A: The same, whitened (batch, m, n): A A* = J 𝓜⁻¹ J*.
         scale: What makes the rows of J comparable (m,), lengths for rows that turn.
         tolerance: Singular values of the scaled J below this part of the largest are called zero.
+        floor: So are those below this.
     """
     size = J.shape[1]
     span, values = left_singular(J * scale[:, None])
-    rank = (values > tolerance * values[:, :1]).sum(axis=1)
+    rank = (values > np.maximum(tolerance * values[:, :1], floor)).sum(axis=1)
     inertia, basis = np.zeros((2, len(J), size, size))
     condition = np.ones(len(J))
     for r in np.unique(rank):  # states of one rank together

@@ -20,6 +20,7 @@ from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.rows import JointRow, Rows
+from linkwise.spatial import rotation
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross, six
@@ -30,8 +31,8 @@ SIZES = {"pose": 12, "orientation": 9, "position": 3, "direction": 3}
 SERVO = ("goal", "push", "rate", "kp", "kv")
 """Inputs of a servo: the goal, ẍ_d, ẋ_d and the gains, with a number for each row."""
 
-HALF_TURN = 1e-14
-"""What keeps the axis finite at half a turn, where there is no nearest way."""
+HALF_TURN = {8: 1e-14, 4: 1e-7}
+"""What keeps the axis finite at half a turn, which has no nearest way, by bytes of a number."""
 
 
 def goal_sizes(mech: Mechanism) -> list[int]:
@@ -64,25 +65,38 @@ def joint_places(mech: Mechanism) -> list[tuple[int, int]]:
     return found
 
 
-def missing(hinge: Rows, X_ab: Pose, goal: Any) -> Any:
+def random_goal(mech: Mechanism, rng: np.random.Generator) -> Array:
+    """A goal that its tasks can have."""
+    parts = list[Array]()
+    for loop in mech.loops:
+        assert isinstance(loop.hinge, Rows)
+        turn, way = rotation.random_rotation(rng), rng.standard_normal(3)
+        whole = np.concatenate([turn, way[:, None]], axis=1).ravel()
+        each = {"pose": whole, "orientation": turn.ravel(), "position": way, "direction": turn[0]}
+        parts.append(each[loop.hinge.aim])
+    return np.concatenate([*parts, rng.standard_normal(len(joint_places(mech)))])
+
+
+def missing(hinge: Rows, X_ab: Pose, goal: Any, itemsize: int = 8) -> Any:
     """The rows S (turn, way) (..., m).
 
     Args:
         hinge: The rows, which know what they are about.
         X_ab: Pose of b seen from a, with leading axes.
         goal: What is wanted (..., size), or (size,).
+        itemsize: Bytes of a number.
     """
-    R, p = X_ab.rot, X_ab.p
+    R, p, least = X_ab.rot, X_ab.p, HALF_TURN[itemsize]
     turn, way = np.zeros(p.shape), np.zeros(p.shape)
     if hinge.aim == "pose":
         place = goal.reshape(*goal.shape[:-1], 3, 4)
-        turn, way = chord(R, place[..., :3]), place[..., 3] - p
+        turn, way = chord(R, place[..., :3], least), place[..., 3] - p
     elif hinge.aim == "orientation":
-        turn = chord(R, goal.reshape(*goal.shape[:-1], 3, 3))
+        turn = chord(R, goal.reshape(*goal.shape[:-1], 3, 3), least)
     elif hinge.aim == "position":
         way = goal - p
     else:
-        turn = _least_turn((R @ np.array(hinge.axis)[:, None])[..., 0], goal)
+        turn = _least_turn((R @ np.array(hinge.axis)[:, None])[..., 0], goal, least)
     if not hinge.outer:
         back = np.swapaxes(R, -1, -2)
         turn, way = (back @ turn[..., None])[..., 0], (back @ way[..., None])[..., 0]
@@ -90,7 +104,7 @@ def missing(hinge: Rows, X_ab: Pose, goal: Any) -> Any:
     return (hinge.rows @ whole[..., None])[..., 0]
 
 
-def chord(R: Array, R_d: Array) -> Array:
+def chord(R: Array, R_d: Array, least: float) -> Array:
     """2 sin(θ/2) n of R_d R* (..., 3): sin θ n over cos(θ/2)."""
     E = R_d @ np.swapaxes(R, -1, -2)
     sine: Any = 0.5 * np.stack(
@@ -102,15 +116,15 @@ def chord(R: Array, R_d: Array) -> Array:
         axis=-1,
     )
     trace = E[..., 0, 0] + E[..., 1, 1] + E[..., 2, 2]
-    return sine / _half((1.0 + trace) * 0.25)[..., None]
+    return sine / _half((1.0 + trace) * 0.25, least)[..., None]
 
 
-def _least_turn(d: Array, goal: Array) -> Array:
+def _least_turn(d: Array, goal: Array, least: float) -> Array:
     """The same for the turn that takes one unit vector to another."""
     cosine = (d * goal).sum(axis=-1)
-    return cross(d, goal) / _half((1.0 + cosine) * 0.5)[..., None]
+    return cross(d, goal) / _half((1.0 + cosine) * 0.5, least)[..., None]
 
 
-def _half(square: Any) -> Any:
-    """cos(θ/2) from its square, which rounding may take below zero."""
-    return np.sqrt(square + HALF_TURN)
+def _half(square: Any, least: float) -> Any:
+    """cos(θ/2) from its square, which rounding may take below zero: (|x| + x) / 2 is max(x, 0)."""
+    return np.sqrt(0.5 * (np.sqrt(square * square) + square) + least)

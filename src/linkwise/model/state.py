@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
+from linkwise.model.rows import JointRow
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
 
@@ -55,8 +56,9 @@ def _checked(
             f"{shown or 'it has no freedom'}."
         )
     if not np.isfinite(array).all():
-        bad = int(np.argwhere(~np.isfinite(array))[0][-1])
-        raise ModelError(f"{what} is not finite at {names[bad]!r} (entry {bad}).")
+        *row, bad = np.argwhere(~np.isfinite(array))[0].tolist()
+        of = f" of row {', '.join(map(str, row))}" if row else ""
+        raise ModelError(f"{what} is not finite at {names[bad]!r} (entry {bad}{of}).")
     return array
 
 
@@ -163,6 +165,8 @@ def couple(mech: Mechanism, q: Array) -> Array:
     """Dependent coordinates from the independent ones, in an order in which all are known."""
     q = np.array(q, dtype=np.float64)
     for coupling in mech.couplings_in_order:
+        if isinstance(coupling, JointRow):  # of a task: nothing follows
+            continue
         known = {name: q[..., coordinate(mech, name)] for name, _ in coupling.terms}
         q[..., coordinate(mech, coupling.dependent)] = coupling.value(known)
     return q

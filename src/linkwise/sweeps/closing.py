@@ -158,7 +158,7 @@ class Closing:
         for i, X_ab in enumerate(self.poses(places)):
             hinge = mech.loops[i].hinge
             assert isinstance(hinge, Rows)
-            errors.append(aim.missing(hinge, X_ab, goals[i][None])[0])
+            errors.append(aim.missing(hinge, X_ab, goals[i][None], self.run.itemsize)[0])
         for i, (k, index) in enumerate(aim.joint_places(mech), start=len(mech.loops)):
             errors.append(goals[i] - self.run.q[mech.q_start[k] + index, None])
             speeds[i] = self.run.v[mech.v_start[k] + index, None]

@@ -13,10 +13,18 @@ from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.family import Family
 from linkwise.algebra.space import CONSTRAINT, NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
-from linkwise.errors import ExpressionError, LoweringError, ShapeError, SingularHingeError
+from linkwise.errors import (
+    ExpressionError,
+    LoweringError,
+    ShapeError,
+    SingularHingeError,
+    SingularTaskError,
+)
+from linkwise.model import rows
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
@@ -128,6 +136,9 @@ class Run:
             block = self._dense(blocks[k])
             out[i, : block.shape[0], : block.shape[1]] = block
         return out
+
+    itemsize = 8
+    """Bytes of a number."""
 
     _kind: Any = np.float64
     """Of arrays of numbers."""
@@ -332,7 +343,9 @@ class Run:
     def _dense_solve(self, statement: Statement) -> None:
         (matrix, _), (right, _) = statement.reads
         A = np.concatenate(self.blocks_of(matrix))
-        if statement.target.rows is CONSTRAINT:
+        if statement.target.rows is CONSTRAINT and has_tasks(self.mech):
+            self._check_tasks(A)
+        elif statement.target.rows is CONSTRAINT:
             x = generalised_solve(A, np.concatenate(self.blocks_of(right)), matrix.key)
             self.value[statement.target.ident] = self.closing.cut(x)
             return
@@ -345,6 +358,21 @@ class Run:
             ) from None
         sizes = self.sizes(statement.target.rows)
         self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
+
+    def _check_tasks(self, A: Array) -> None:
+        """Rows of tasks shall not depend on each other, as those of loops may."""
+        if not np.isfinite(A).all():
+            raise ExpressionError("what tasks make of a force is not finite.")
+        least = rows.SINGULAR[8] * (np.diag(A) + rows.row_scales(self.mech))
+        try:
+            pivots = np.array(factored(A).pivots)
+        except ZeroDivisionError:
+            pivots = np.zeros(len(A))
+        if not (pivots > least).all():
+            raise SingularTaskError(
+                f"the tasks ask for more than {self.mech.name!r} can do in this state: their rows "
+                "follow from each other, or it is singular; lw.task_space tells what is lost."
+            )
 
     def _special(self, statement: Statement, k: int) -> Array:
         mech, body = self.mech, self.mech.bodies[k]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from linkwise.task.kernels import task_kernel, torque_kernel
 from linkwise.task.quantity import Law
 from linkwise.task.space import TaskSpace, task_space
 from linkwise.task.task import Tasks
-from linkwise.task.twin import Twin, twin
+from linkwise.task.twin import Twin, twin, warn_if_closed
 
 Compensate: TypeAlias = Literal["task", "joints"]
 """Where gravity, Coriolis and centrifugal forces are taken out: in the task, or everywhere."""
@@ -32,17 +32,31 @@ class TaskDynamics:
         coriolis: μ (m,) or (batch, m) [N or N m]: centrifugal and Coriolis forces.
         gravity: p (m,) or (batch, m).
         bias: γ = J̇_t v (m,) or (batch, m).
+        falling: J_t 𝓜⁻¹ C (m,) or (batch, m), what the bias force would accelerate the tasks by.
     """
 
     space: TaskSpace
     coriolis: Array
     gravity: Array
     bias: Array
+    falling: Array
 
     @property
     def inertia(self) -> Array:
         """Λ (m, m) or (batch, m, m)."""
         return self.space.inertia
+
+    def __getitem__(self, i: int) -> TaskDynamics:
+        """One state of a batch."""
+        parts = (self.coriolis[i], self.gravity[i], self.bias[i], self.falling[i])
+        return TaskDynamics(self.space[i], *parts)
+
+    def __str__(self) -> str:
+        if self.coriolis.ndim == 2:
+            return f"dynamics in the {self.space}"
+        rows = zip(self.space.names, self.coriolis, self.gravity, strict=True)
+        told = [f"  {name}: Coriolis {mu:.4g}, gravity {p:.4g}" for name, mu, p in rows]
+        return "\n".join([f"dynamics in the {self.space}", *told])
 
     def force(self, acceleration: ArrayLike) -> Array:
         """F = Λ ẍ + μ + p: the force of the tasks for an acceleration (m,) or (batch, m)."""
@@ -50,9 +64,12 @@ class TaskDynamics:
         return (self.inertia @ wanted[..., None])[..., 0] + self.coriolis + self.gravity
 
     def acceleration(self, force: ArrayLike) -> Array:
-        """ẍ = J_t 𝓜⁻¹ J_t* (F - μ - p): of the tasks under a force (m,) or (batch, m)."""
-        acting = self._sized(force, "force") - self.coriolis - self.gravity
-        return (self.space.inverse @ acting[..., None])[..., 0]
+        """ẍ = J_t 𝓜⁻¹ (J_t* F - C) + γ: of the tasks under a force (m,) or (batch, m).
+
+        Right at singularities too, and whatever was damped or left out of Λ.
+        """
+        pushed = self.space.inverse @ self._sized(force, "force")[..., None]
+        return pushed[..., 0] - self.falling + self.bias
 
     def _sized(self, given: ArrayLike, what: str) -> Array:
         """A number for each row, or the error that names the rows."""
@@ -103,8 +120,8 @@ def task_dynamics(
     mu = (space.inertia @ (whole - falling - gamma)[..., None])[..., 0]
     p = (space.inertia @ falling[..., None])[..., 0]
     if single:
-        return TaskDynamics(space[0], mu[0], p[0], gamma[0])
-    return TaskDynamics(space, mu, p, gamma)
+        return TaskDynamics(space[0], mu[0], p[0], gamma[0], whole[0])
+    return TaskDynamics(space, mu, p, gamma, whole)
 
 
 def task_torque(
@@ -151,6 +168,8 @@ def task_torque(
     if compensate not in ("task", "joints"):
         raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.task_torque")
     found = twin(mech, tasks)
+    warn_if_closed(mech, "lw.task_torque")
+    kernel = None
     if tolerance == TOLERANCE and length is None and damping in (None, 0.0):
         law = Law(compensate == "joints", internal=tau0 is not None, applied=applied is not None)
         kernel = torque_kernel(found, law)
@@ -162,8 +181,40 @@ def task_torque(
                 return tau
     internal = np.zeros(mech.nv) if tau0 is None else tau0
     single, rows, (speeds, internal) = states(mech, q, v=v, tau0=internal)
+    if cast(object, acceleration) is None:
+        raise ModelError("acceleration is None; say what the tasks should have, zeros to hold.")
     wanted = along_rows(found, acceleration, "acceleration", len(rows), single)
     extra = along_rows(found, applied, "applied", len(rows), single)
+    if kernel is not None and len(rows) > 1:  # the others by what they have lost
+        own = {"q": rows, "v": speeds, "tau": internal}
+        own |= {"closing": found.unsorted(wanted), "applied": found.unsorted(extra)}
+        codes = np.zeros(len(rows), dtype=np.int32)
+        tau = kernel(*[own[name] for name in kernel.arguments], status=codes)
+        rest = np.flatnonzero(codes)
+        if len(rest):
+            parts = (rows[rest], speeds[rest], wanted[rest], internal[rest], extra[rest])
+            tau[rest] = _with_losses(mech, found, *parts, compensate, tolerance, length, damping)
+        return tau
+    parts = (rows, speeds, wanted, internal, extra)
+    tau = _with_losses(mech, found, *parts, compensate, tolerance, length, damping)
+    return tau[0] if single else tau
+
+
+def _with_losses(
+    mech: Mechanism,
+    found: Twin,
+    rows: Array,
+    speeds: Array,
+    wanted: Array,
+    internal: Array,
+    extra: Array,
+    compensate: Compensate,
+    tolerance: float,
+    length: float | None,
+    damping: float | None,
+) -> Array:
+    """The torque (batch, nv) in the directions that are there, each state with its own."""
+    tasks = found.tasks
     space = task_space(mech, rows, tasks, tolerance=tolerance, length=length, damping=damping)
     gamma = found.sorted(task_kernel(found, "task_bias")(rows, speeds), -1)
     resisting = bias_force(mech, rows, speeds)
@@ -172,8 +223,7 @@ def task_torque(
     response = np.swapaxes(space.consistent_inverse, -1, -2)  # J̄* = Λ J 𝓜⁻¹
     force = (space.inertia @ (wanted - gamma)[..., None])[..., 0]
     force = force - (response @ (internal - resisting)[..., None])[..., 0] + extra
-    tau = internal + (np.swapaxes(space.jacobian, -1, -2) @ force[..., None])[..., 0]
-    return tau[0] if single else tau
+    return internal + (np.swapaxes(space.jacobian, -1, -2) @ force[..., None])[..., 0]
 
 
 def along_rows(found: Twin, given: ArrayLike | None, what: str, batch: int, single: bool) -> Array:

@@ -9,14 +9,14 @@ a card, or written as a C function for the controller of a robot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.model import aim
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
@@ -28,21 +28,23 @@ from linkwise.task.kernels import setting
 from linkwise.task.measure import checked_target
 from linkwise.task.quantity import TASK, Law, torque
 from linkwise.task.task import Task, Tasks
-from linkwise.task.twin import Twin, twin
+from linkwise.task.twin import Twin, twin, warn_if_closed
 
 if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
 
 ALSO = {
-    "inertia": "task_inertia",
-    "inverse": "task_inertia_inverse",
-    "consistent_inverse": "consistent_inverse",
-    "coriolis": "task_coriolis",
-    "gravity": "task_gravity",
-    "jacobian": "task_jacobian",
-    "velocity": "task_velocity",
+    "inertia": ("task_inertia", (-1, -2)),
+    "inverse": ("task_inertia_inverse", (-1, -2)),
+    "consistent_inverse": ("consistent_inverse", (-1,)),
+    "coriolis": ("task_coriolis", (-1,)),
+    "gravity": ("task_gravity", (-1,)),
+    "jacobian": ("task_jacobian", (-2,)),
+    "velocity": ("task_velocity", (-1,)),
 }
-"""What a law can tell besides the torque, and the quantities these are."""
+"""What a law can tell besides the torque: the quantities these are, and their axes of rows."""
+
+TARGETS = ("cpu", "cuda", "numpy")
 
 GIVEN = {
     "goal": "goal",
@@ -60,6 +62,10 @@ class ControlLaw:
 
     It has no state of its own, and is exact where the tasks have full rank; near a singularity
     take `lw.TaskController`, which looks for what is lost. Made by `lw.control_law`.
+
+    The kernel, and the C function, call what a call takes by shorter names: `goal` the numbers of
+    the goal, `rate` the velocity ẋ_d, `push` the acceleration ẍ_d (`closing` without a servo),
+    `tau` the torque τ₀; rows of joints stand behind those of nodes there.
 
     Attributes:
         mech: The mechanism.
@@ -92,14 +98,15 @@ class ControlLaw:
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-            goal: What `lw.task_position` should become, for several tasks a list of these; or the
-                numbers of it, from `law.goal`, which is quicker.
+            goal: What `lw.task_position` should become, or a `lw.Goal`; for several tasks a list of
+                these, or a dictionary by the names of the tasks. The numbers of it, from
+                `law.goal`, are quicker.
             given: `velocity` ẋ_d and `acceleration` ẍ_d (m,), zero by default; `tau0` (nv,) and
                 `applied` (m,) if the law was made for them.
         """
         arrays = self.inputs | {"q": q, "v": v}
         if goal is not None:
-            given["goal"] = goal
+            given = self._with_goal(goal, given)
         for name, value in given.items():
             key = GIVEN.get(name, name)
             if name == "acceleration" and "closing" in self.inputs:
@@ -110,13 +117,48 @@ class ControlLaw:
             arrays[key] = self._numbers(name, value)
         if "goal" in self.inputs and "goal" not in given:
             raise ModelError("goal is missing: where the tasks should be, see lw.task_position.")
-        return self.kernel(*[arrays[name] for name in self.kernel.arguments])
+        found = self.kernel(*[arrays[name] for name in self.kernel.arguments])
+        if self._twin.order is None or not isinstance(found, dict):
+            return found
+        both = {name: value for name, value in cast("dict[str, Array]", found).items()}
+        return {n: self._twin.sorted(x, *ALSO[n][1]) if n in ALSO else x for n, x in both.items()}
+
+    def _with_goal(self, goal: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """What a call was given, with the parts of a goal or of several."""
+        if isinstance(goal, Mapping):
+            by_name = cast("Mapping[str, Any]", goal)
+            names = [task.name for task in self.tasks]
+            if set(by_name) != set(names):
+                raise ModelError(f"goals are for {sorted(by_name)}; they must be for {names}.")
+            goal = [by_name[name] for name in names]
+            goal = goal[0] if len(names) == 1 else goal
+        each = cast("list[Any]", goal) if isinstance(goal, list | tuple) else [goal]
+        if not any(hasattr(x, "target") for x in each):
+            return {**given, "goal": goal}
+        if len(each) != len(self.tasks):
+            raise ModelError(f"{len(each)} goals were given for {len(self.tasks)} tasks.")
+        targets = [getattr(x, "target", x) for x in each]
+        found = {**given, "goal": targets if len(each) > 1 else targets[0]}
+        for what in ("velocity", "acceleration"):
+            parts = [getattr(x, what, None) for x in each]
+            if any(part is not None for part in parts):
+                sizes = zip(self._twin.sizes, parts, strict=True)
+                filled = [np.zeros(n) if x is None else floats(x, what) for n, x in sizes]
+                lead = np.broadcast_shapes(*(x.shape[:-1] for x in filled))
+                whole = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in filled]
+                found.setdefault(what, np.concatenate(whole, axis=-1))
+        return found
+
+    def __str__(self) -> str:
+        what = " and ".join(task.name for task in self.tasks)
+        return f"control law of {what} on {self.mech.name!r}, {self.ops} operations a call"
 
     def _numbers(self, name: str, value: Any) -> Any:
         if name == "goal":
             size = self.inputs["goal"].shape[0]
-            shape = getattr(value, "shape", ())
-            return value if size > 3 and shape[-1:] == (size,) else self.goal(value)
+            numbers = isinstance(value, np.ndarray) and np.shape(cast(Any, value))[-1:] == (size,)
+            alone = len(self.tasks) == 1 and size <= 3  # a target is the numbers of itself
+            return cast(Any, value) if numbers and not alone else self.goal(value)
         array = floats(value, name)
         if name == "tau0":
             return array
@@ -176,7 +218,7 @@ def control_law(
     kv: ArrayLike | None = None,
     internal: bool = False,
     applied: bool = False,
-    compensate: Compensate = "task",
+    compensate: Compensate = "joints",
     also: Sequence[str] = (),
     target: str = "cpu",
     dtype: Any = np.float64,
@@ -185,7 +227,8 @@ def control_law(
 
     Expression:
         τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied),  ẍ = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
-    in three passes over the tree, O(n) + O(m³). Without gains ẍ is given as `acceleration`.
+    with τ₀ + C for τ₀ unless `compensate` says "task", in three passes over the tree, O(n) + O(m³).
+    Without gains ẍ is given as `acceleration`.
 
     Of a rotation by θ that is missing, e is the chord 2 sin(θ/2) about its axis, which needs no
     branches; `lw.task_error` has the angle.
@@ -197,10 +240,12 @@ def control_law(
         kv: Damping, a number or (m,) [1/s]; 2 √k_p is critical.
         internal: Whether a call takes `tau0`, joint forces for the null space.
         applied: Whether a call takes `applied`, a force along the rows that is added.
-        compensate: See `task_torque`.
+        compensate: "joints" takes gravity, Coriolis and centrifugal forces out of all freedoms;
+            "task" as the tasks see them, 003 (12), so that what they leave free falls. See
+            `task_torque`.
         also: More to be told by the same kernel: "inertia", "inverse", "consistent_inverse",
             "coriolis", "gravity", "jacobian", "velocity". A call gives a dictionary then, in
-            which the joint forces are "torque"; rows of joints stand behind those of nodes.
+            which the joint forces are "torque".
         target: "cpu", "cuda" or "numpy"; for C see `export_c`.
         dtype: float64 or float32.
 
@@ -208,18 +253,35 @@ def control_law(
         ModelError: A gain that is not positive, or one without the other.
     """
     found = twin(mech, tasks)
+    warn_if_closed(mech, "lw.control_law")
+    if target not in TARGETS:
+        if target == "c":
+            raise ModelError("target is 'c'; make the law, and take law.export_c(name) of it.")
+        raise unknown_name("target", target, TARGETS, owner="lw.control_law")
+    if found.size > mech.nv:
+        raise ModelError(
+            f"the tasks have {found.size} rows ({', '.join(found.names)}), but {mech.name!r} has "
+            f"{mech.nv} freedoms: not all rows can be had at once. Leave some out."
+        )
+    also = (also,) if isinstance(also, str) else tuple(also)
     gains = {"kp": kp, "kv": kv}
     if (kp is None) != (kv is None):
         raise ModelError("kp and kv were not both given; a servo needs both, no servo none.")
     if compensate not in ("task", "joints"):
         raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.control_law")
+    named = [task.name for task in found.tasks if task.coordinates is not None]
+    if named and kp is not None:
+        raise ModelError(
+            f"{named[0]!r} has coordinates, and a servo works in basic ones: leave them out, "
+            "or the gains, and give the acceleration from lw.task_coordinates(...).acceleration."
+        )
     law = Law(compensate == "joints", internal, applied, kp is not None)
     s = setting(found)
     wanted = {"torque": torque(s, law)}
     for name in also:
         if name not in ALSO:
             raise unknown_name("result", name, ALSO, owner="lw.control_law")
-        wanted[name] = TASK[ALSO[name]](s)
+        wanted[name] = TASK[ALSO[name][0]](s)
     inputs = dict[str, Array]()
     if kp is not None:
         inputs["goal"] = np.zeros(sum(aim.goal_sizes(found.mech)))
@@ -232,7 +294,15 @@ def control_law(
     expr: Any = wanted if also else wanted["torque"]
     nodes = closure_nodes(found.mech)
     make = cast(Any, compile)
-    made = make(expr, found.mech, nodes=nodes, target=target, dtype=dtype, derive=False)
+    try:
+        made = make(expr, found.mech, nodes=nodes, target=target, dtype=dtype, derive=False)
+    except ExpressionError as error:
+        if "singular" not in str(error):
+            raise
+        raise ModelError(
+            f"{' and '.join(task.name for task in found.tasks)}: {mech.name!r} cannot do all of it "
+            f"in any state, of the rows {', '.join(found.names)}."
+        ) from None
     return ControlLaw(mech, found.tasks, wanted, made, inputs, found)
 
 

@@ -72,6 +72,13 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
         return _joint_error(mech, mech.check_q(q), task, target)
     X = _pose(mech, q, task)
     goal = checked_target(mech, task, target)
+    given = goal.p if isinstance(goal, Pose) else goal
+    lead = given.shape[: given.ndim - (2 if task.kind == "orientation" else 1)]
+    rows = {X.p.shape[:-1], lead}
+    if len(rows - {(), (1,)}) > 1:
+        raise ShapeError(
+            f"q and the target of {task.name!r} are batches of {sorted(rows)}; one is wanted."
+        )
     if task.kind == "direction":
         here = X.rot @ np.array(task.axis)
         return _turn(here, cast(Array, goal), X.rot) @ task.matrix[:, :3].T

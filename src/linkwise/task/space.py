@@ -31,6 +31,9 @@ from linkwise.task.twin import Twin, twin
 NEEDED = ("task_inertia_inverse", "task_jacobian", "task_response", "task_columns")
 """From one kernel: J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and X, whose D^(-½) X is the whitened J_t*."""
 
+ROUNDING = 1e-12
+"""Motions below this part of the reach are rounding: those of a node seen from its own body."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskSpace:
@@ -201,7 +204,8 @@ def task_space(
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
     A = hinge_root(mech, rows[fine]).inverse().for_rows().times(np.swapaxes(columns[fine], -1, -2))
     scale = found.scale(length)
-    motions = motion_space(J[fine], A, scale, tolerance).spread(fine)
+    floor = ROUNDING * found.length()
+    motions = motion_space(J[fine], A, scale, tolerance, floor).spread(fine)
     inertia, weakened = motions.inertia, np.zeros(len(rows))
     if damping:
         inertia, weakened = _damped(inverse, motions.basis, motions.rank, scale, damping)
@@ -232,6 +236,8 @@ def checked_options(
     for name, value in (("length", length), ("tolerance", tolerance)):
         if not (_is_finite(value) and value > 0.0):
             raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    if tolerance >= 1.0:
+        raise ModelError(f"tolerance is {tolerance!r}; it must be below 1, or all would be lost.")
     if not (_is_finite(damping) and damping >= 0.0):
         raise ModelError(f"damping is {damping!r}; it must be a number, 0 or positive.")
     return float(length), float(damping)

@@ -153,6 +153,8 @@ class Task:
             hinges: Names of hinges or bodies.
             name: By default "joints NAMES".
         """
+        if len(hinges) == 1 and isinstance(cast(object, hinges[0]), list | tuple):
+            hinges = tuple(hinges[0])
         if not hinges or not all(isinstance(cast(object, x), str) for x in hinges):
             raise ModelError(f"joints are {hinges!r}; name at least one hinge or body.")
         if len(set(hinges)) < len(hinges):
@@ -226,6 +228,8 @@ def _checked(
         raise ModelError(f"name is {name!r}; it must be a word for the task.")
     if node == relative_to:
         raise ModelError(f"the task is about {node!r} seen from itself; name two nodes.")
+    if cast(str, axes) == "world" and relative_to == WORLD:
+        axes = "reference"
     if cast(str, axes) not in ("reference", "node"):
         raise unknown_name("axes", axes, ("reference", "node"), owner="a task")
     if coordinates is not None and coordinates not in ORIENTATIONS:

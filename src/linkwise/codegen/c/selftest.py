@@ -12,7 +12,9 @@ from linkwise.codegen.c.header import Interface
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError
+from linkwise.model import aim
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.sweeps.interpret import run
@@ -185,6 +187,9 @@ def _drawn(
     known: dict[str, Array] = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
     for name in own:
         known[name] = _variant(mech, name, rng) if varied else parameters.nominal(mech, name)
+    names = {x.name for x in face.inputs}
+    if has_tasks(mech) and "goal" in names:
+        known["goal"] = aim.random_goal(mech, rng)
     found = dict[str, Array]()
     for x in face.inputs:
         value = known[x.name] if x.name in known else rng.standard_normal(x.size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import math
 import operator
 import os
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from linkwise.codegen.cpu.machine import Machine
 from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
 from linkwise.codegen.scalar import parameters, status
-from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning
+from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -320,7 +319,7 @@ class Kernel(FromRecipe):
             f"{len(bad)} of {batch} states have no result and are NaN; row {first}: {told}.{often} "
             "Give status= to get a code for each state instead of this warning.",
             TroubleWarning,
-            stacklevel=_caller(),
+            stacklevel=caller(),
         )
 
     def _error(self, code: int, rows: list[NDArray[Any]]) -> LinkwiseError:
@@ -337,14 +336,6 @@ def _made_again(order: tuple[Any, ...], keep: bool) -> Kernel:
     """The kernel of a pickle: machine code belongs to its process, and is compiled or loaded."""
     recipe = Recipe(*order)
     return Kernel(recipe.mech, *recipe.machine(keep=keep), recipe)
-
-
-def _caller() -> int:
-    """How far up the first line outside this package is, for a warning of the one who asks."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("linkwise."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:

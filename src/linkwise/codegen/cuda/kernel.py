@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import threading
 import warnings
@@ -24,7 +23,7 @@ from linkwise.codegen.cuda.worker_code import WorkerCode
 from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.errors import DeviceError, ModelError, ShapeError, TroubleWarning
+from linkwise.errors import DeviceError, ModelError, ShapeError, TroubleWarning, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -354,7 +353,7 @@ class CudaKernel(FromRecipe):
             f"{self.describe(code)}. Give status= to get a code for each state instead of this "
             "warning.",
             TroubleWarning,
-            stacklevel=_caller(),
+            stacklevel=caller(),
         )
 
     def _code(self, rows: list[Any]) -> int:
@@ -423,11 +422,3 @@ def _overlap(a: Any, b: Any) -> bool:
         return False
     (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
     return a_low < b_high and b_low < a_high
-
-
-def _caller() -> int:
-    """How far up the first line outside this package is, for a warning of the one who asks."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith("linkwise."):
-        frame, level = frame.f_back, level + 1
-    return level

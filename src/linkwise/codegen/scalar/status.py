@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from linkwise.errors import ClosureError, LinkwiseError, ModelError, SingularHingeError
+from linkwise.errors import (
+    ClosureError,
+    LinkwiseError,
+    ModelError,
+    SingularHingeError,
+    SingularTaskError,
+)
 from linkwise.model.embedded import Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.rows import has_tasks
@@ -75,5 +81,7 @@ def error(code: int, mech: Mechanism | Embedded, where: str = "") -> LinkwiseErr
     text = f"{where}{describe(code, mech)}."
     if isinstance(mech, Embedded) and code >= loops(mech, 0):
         return ClosureError(text)
+    if code == MATRIX and has_tasks(mech):
+        return SingularTaskError(text)
     singular = code in (RESULT, MATRIX) or (code >= HINGES and (code - HINGES) % 2 == 0)
     return SingularHingeError(text) if singular else ModelError(text)

@@ -27,9 +27,9 @@ from linkwise.codegen.scalar.closing import TracedClosing
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
 from linkwise.errors import ExpressionError, LoweringError, SingularHingeError
+from linkwise.model import rows
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -325,7 +325,7 @@ class Trace(Run):
             )
         A = np.concatenate(self.blocks_of(matrix))
         mirror(A)
-        if statement.target.rows is CONSTRAINT and not has_tasks(self.mech):
+        if statement.target.rows is CONSTRAINT and not rows.has_tasks(self.mech):
             x = self.closing.solved(A, np.concatenate(self.blocks_of(right)), self.itemsize)
             self.value[statement.target.ident] = self.closing.cut(x)
             return
@@ -337,8 +337,11 @@ class Trace(Run):
             raise ExpressionError(
                 f"{matrix.key} is singular on {self.mech.name} in every state: it has no inverse."
             ) from None
-        small = SINGULAR[self.itemsize]  # of what is left of a diagonal entry
-        left = [d - small * A[j, j] for j, d in enumerate(found.pivots)]
+        small, scale = SINGULAR[self.itemsize], np.zeros(len(A))
+        if statement.target.rows is CONSTRAINT:  # of tasks
+            small, scale = rows.SINGULAR[self.itemsize], rows.row_scales(self.mech)
+        # What is left of a diagonal entry, and for tasks of what an entry is made from.
+        left = [d - small * (A[j, j] + scale[j]) for j, d in enumerate(found.pivots)]
         self._check(status.MATRIX, left, np.zeros(len(left)))
         sizes = self.sizes(statement.target.rows)
         self.value[statement.target.ident] = np.split(x, np.cumsum(sizes)[:-1])
