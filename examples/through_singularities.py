@@ -10,7 +10,8 @@ The laws differ in what they do with the direction that is lost:
     plain      τ = J* Λ (F* - γ) + ..., with the inverse as long as there is one;
     damped     the same with damping, which takes a part of every direction;
     strategy   the direction is taken out of the task as it goes, the arm is redundant in the
-               others, and the joint motion that is now free is controlled by itself.
+               others, and the joint motion that is now free is controlled by itself; on the way
+               joints keep to their velocity limits.
 
 The largest torque is compared with what the motors have, 150 and 28 N m.
 """
@@ -31,7 +32,7 @@ STEP = 4e-3  # of the controller [s]
 LAWS = {
     "plain": {"singular": None},
     "damped": {"damping": 0.05},
-    "strategy": {"singular": lw.SingularStrategy(threshold=0.04)},
+    "strategy": {},  # the default: lw.SingularStrategy()
 }
 
 
@@ -156,8 +157,11 @@ def draw(runs: dict[tuple[str, str], Run], figure: str) -> None:
         above.axhline(1.0, color=faint, lw=1.0, ls=":")
         for law, color in colors.items():
             run = runs[path, law]
-            above.semilogy(run.t, run.effort, color=color, lw=1.6, label=law)
-            below.semilogy(run.t, 1e3 * np.maximum(run.error, 1e-6), color=color, lw=1.6)
+            # Two laws are all but the same on the left: one is a broad line below the other.
+            look = {"color": color, "lw": 4.5 if law == "damped" else 1.4}
+            look["alpha"] = 0.45 if law == "damped" else 1.0
+            above.semilogy(run.t, run.effort, label=law, **look)
+            below.semilogy(run.t, 1e3 * np.maximum(run.error, 1e-6), **look)
             if not np.isfinite(run.end):
                 above.plot(
                     run.t[-1], min(run.effort[-1], 1e4), "x", color=color, ms=8, clip_on=False

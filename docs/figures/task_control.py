@@ -25,8 +25,11 @@ def main() -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), facecolor=PAPER)
     t, labels = names["motion"].t, ("x", "y", "z")
     for color, label, row in zip(COLORS, labels, (3, 4, 5), strict=False):
-        left.plot(t, 1e3 * names["expected"][:, row], color=color, lw=4.0, alpha=0.3)
-        left.plot(t, 1e3 * names["errors"][:, row], color=color, lw=1.4, label=label)
+        left.plot(t, 1e3 * names["expected"][:, row], color=color, lw=5.0, alpha=0.3)
+        left.plot(
+            t, 1e3 * names["errors"][:, row], color=color, lw=1.4, label=f"{label}, simulated"
+        )
+    left.plot([], [], color=FAINT, lw=5.0, alpha=0.3, label="formula, broad and pale")
     left.set_title("the hand is a unit mass on a spring", color=INK, fontsize=11, loc="left")
     left.set_ylabel("what is missing [mm]", color=INK)
     t = names["record"].t

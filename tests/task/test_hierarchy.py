@@ -305,13 +305,17 @@ def test_a_report_tells_what_came_of_it():
     hand = lw.Servo(lw.Task.pose("hand"), 100.0, 20.0)
     elbow = lw.Servo(lw.Task.position("elbow_pitch_link", name="elbow"), 100.0, 20.0)
     q, v = arm.random(seed=1), np.zeros(7)
-    given = {name: lw.task_position(arm, arm.random(seed=2), servo.task)
+    there = q + 0.05 * np.random.default_rng(2).standard_normal(7)
+    given = {name: lw.task_position(arm, there, servo.task)
              for name, servo in (("pose of hand", hand), ("elbow", elbow))}  # fmt: skip
+    given["elbow"] = given["elbow"] + 0.1
     report = lw.TaskController(arm, [hand, elbow]).explain(q, v, given)
     assert [level.rank for level in report.levels] == [6, 1]
     text = str(report)
     assert "level 1: pose of hand: rank 6 of 6, as asked" in text
-    assert "level 2: elbow: rank 1 of 3" in text and "nothing along 2 directions" in text
+    assert (
+        "level 2: elbow: rank 1 of 3" in text and "cannot move along 2 directions oblique" in text
+    )
     assert report.levels[1].lost.shape == (3, 2)
     assert "free for the posture: 0 of 7" in text
     batch = lw.TaskController(arm, [hand, elbow]).explain(q[None], v[None], given)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -82,6 +85,7 @@ def test_what_is_left_of_the_task_is_exact(place):
 
 @pytest.mark.parametrize("mech", [UR, PUMA], ids=["UR", "PUMA"])
 def test_far_from_singularities_it_is_the_plain_law(mech):
+    """Beyond five thresholds always; beyond one where joints are not held to a speed."""
     rng, tried = np.random.default_rng(2), 0
     while tried < 5:
         q, v = mech.random(rng), rng.standard_normal(6)
@@ -89,8 +93,9 @@ def test_far_from_singularities_it_is_the_plain_law(mech):
         if sigma[5] < THRESHOLD * sigma[0]:
             continue
         goal, tried = away(mech, q), tried + 1
+        free = lw.SingularStrategy(speed=None if sigma[5] > 5 * THRESHOLD * sigma[0] else np.inf)
         plain = lw.TaskController(mech, SERVO, singular=None)(q, v, goal)
-        tau = lw.TaskController(mech, SERVO)(q, v, goal)
+        tau = lw.TaskController(mech, SERVO, singular=free)(q, v, goal)
         np.testing.assert_allclose(tau, plain, rtol=0.0, atol=1e-9 * np.abs(plain).max())
 
 
@@ -268,13 +273,121 @@ def test_a_goal_out_of_reach_stretches_the_arm_and_the_way_back_is_the_same():
         place = lw.Pose.rotation(home.rot, home.p + s * out[3:])
         return lw.Goal(place, s_dot * out, s_ddot * out * (t < 2.0))
 
-    strategy = lw.SingularStrategy(0.04)
-    motion, errors = driven(mech, lw.TaskController(mech, SERVO, singular=strategy), q, goal, 2.4)
+    motion, errors = driven(mech, lw.TaskController(mech, SERVO), q, goal, 2.6)
     assert (np.abs(motion.tau) <= mech.effort_limit).all()
     assert np.abs(errors).max() > 0.15  # the goal was out of reach by that much
     assert np.abs(motion.q[:, 2]).min() < 0.02  # stretched
     assert np.abs(errors[-1]).max() < 1e-3
     np.testing.assert_allclose(motion.q[-1], q, atol=2e-3)
+
+
+OWN = """<robot name="own"><link name="base"/>{}</robot>"""
+PART = (
+    '<link name="link_{0}"><inertial><origin xyz="0 0 {1}"/><mass value="{2}"/><inertia ixx="{3}" '
+    'iyy="{3}" izz="{4}" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="joint_{0}" '
+    'type="revolute"><parent link="{5}"/><child link="link_{0}"/><origin xyz="0 0 {6}"/>'
+    '<axis xyz="{7}"/><limit lower="-6" upper="6" effort="100" velocity="3.14"/></joint>'
+)
+
+
+def own_arm():
+    """Six axes from a text, z y y z y z: 0.85 m from the shoulder to the flange, 100 N m."""
+    lengths, masses = (0.1, 0.45, 0.2, 0.15, 0.05, 0.0), (4.0, 6.0, 4.0, 2.0, 1.0, 0.5)
+    parts, before = list[str](), ("base", 0.2)
+    for i, (length, mass) in enumerate(zip(lengths, masses, strict=True)):
+        slim = mass * (length**2 / 12 + 2.5e-3)
+        axis = "0 0 1" if i in (0, 3, 5) else "0 1 0"
+        parts.append(PART.format(i, length / 2, mass, slim, 3e-3 * mass, *before, axis))
+        before = (f"link_{i}", length)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "own.urdf")
+        file.write_text(OWN.format("".join(parts)))
+        return lw.load(file)
+
+
+AIMED = {
+    "own": (own_arm(), "link_5", (0.3, 0.5, 1.2, 0.3, 0.8, 0.2)),
+    "UR": (UR, "flange", (0.3, -0.9, 1.2, -0.9, 1.0, 0.2)),
+    "PUMA": (PUMA, "flange", (0.3, -0.6, 2.4, 0.2, 0.9, -0.4)),
+    "seven": (SEVEN, "hand", (0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1)),
+}
+
+
+def sent_out(name, kp, kv, far, **options):
+    """A step of the goal to 1 m times `far` from the shoulder; torques, speeds, the report."""
+    mech, node, q = AIMED[name]
+    task = lw.Task.pose(node)
+    here, shoulder = lw.task_position(mech, q, task), mech.pose(q, mech.bodies[1].name).p
+    way = (here.p - shoulder) / np.linalg.norm(here.p - shoulder)
+    goal = lw.Pose.rotation(here.rot, shoulder + far * way)
+    posture = lw.Posture.damping(2.0) if mech.nv > 6 else None
+    run = lw.TaskController(mech, lw.Servo(task, kp, kv), posture, **options)
+    tau, slowed = list[np.ndarray](), [False]
+
+    def torque(t, q, v):
+        tau.append(run(q, v, goal))
+        if len(tau) % 20 == 0:
+            slowed[0] |= bool(run.explain(q, v, goal).levels[0].slowed.any())
+        return tau[-1]
+
+    motion = lw.constrained_motion(
+        mech, q, np.zeros(mech.nv), tau=torque, duration=1.2, step=2e-3, hold=True, record_every=2
+    )
+    return mech, np.abs(tau), np.abs(motion.v), slowed[0]
+
+
+@pytest.mark.parametrize("name", ["own", *(pytest.param(x, marks=pytest.mark.slow)
+                                           for x in ("UR", "PUMA", "seven"))])  # fmt: skip
+def test_a_goal_far_out_of_reach_needs_no_more_than_the_motors_have(name):
+    """With the defaults, a pose servo of 5 rad/s and a goal 0.25 m to 0.45 m out of reach.
+
+    Without a bound of the speed joints reach 20 to 50 rad/s and torques 10 to 50 times as much.
+    """
+    mech, tau, speed, slowed = sent_out(name, 25.0, 10.0, 1.2)
+    assert (tau <= mech.effort_limit).all() and slowed
+    assert speed.max() < 2.5 * np.pi and speed[-1].max() < 0.05 * speed.max()
+    free = lw.SingularStrategy(speed=np.inf)
+    _, tau, speed, _ = sent_out(name, 25.0, 10.0, 1.2, singular=free)
+    assert (tau / mech.effort_limit).max() > 5.0 and speed.max() > 20.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AIMED)
+def test_a_stiff_servo_far_out_of_reach_asks_for_most_at_the_start(name):
+    """F* = k_p e alone, at rest, far from any singularity, is then the largest torque."""
+    _, tau, _, _ = sent_out(name, 100.0, 20.0, 1.5)
+    assert tau.max() < 1.01 * tau[0].max()
+
+
+def test_joints_are_held_to_a_speed_near_a_singularity_and_not_elsewhere():
+    """The bound itself, from its formula, on the way to the stretched elbow."""
+    mech, q_0, joint = SINGULAR["UR elbow"]
+    for distance in (0.02, 0.1, 0.2, 0.3, 0.5, 1.0):
+        q = np.array(q_0)
+        q[joint] += distance
+        u, sigma, along, scale = directions(mech, q)
+        v = 0.5 * along[5]
+        out = u[:, 5] / scale * np.sign(u[:, 5] @ (scale * (lw.task_jacobian(mech, q, POSE) @ v)))
+        goal = lw.Goal(lw.task_position(mech, q, POSE), acceleration=2e3 * out)
+        strategy = lw.SingularStrategy(0.01, speed=1.5)
+        run = lw.TaskController(mech, SERVO, singular=strategy)
+        report = run.explain(q, v, goal)
+        np.testing.assert_allclose(run(q, v, goal), report.tau, rtol=1e-9)
+        x = np.clip((sigma[5] / sigma[0] / 0.01 - 1.0) / 4.0, 0.0, 1.0)
+        ahead = 1.0 - x**2 * (3.0 - 2.0 * x)
+        if ahead == 0.0:
+            assert distance == 1.0 and not report.levels[0].slowed.any()
+            np.testing.assert_allclose(report.levels[0].achieved, report.levels[0].wanted)
+            continue
+        bound = 3.0 * KV * (1.5 / np.abs(along[5]).max() / ahead - 0.5)
+        assert along[5] @ report.acceleration <= bound * (1.0 + 1e-9)
+        if 0.2 <= distance < 1.0:  # above the threshold, so that the share is whole
+            assert along[5] @ report.acceleration == pytest.approx(bound, rel=1e-9)
+            assert report.levels[0].slowed.tolist() == [False] * 5 + [True]
+            assert "joints would be too fast" in str(report)
+            level = report.levels[0]
+            missing = u.T @ (scale * (level.achieved - level.wanted))
+            assert np.abs(missing[:5]).max() < 1e-9 * np.abs(level.wanted).max()
 
 
 @pytest.mark.parametrize("side", [1.0, pytest.param(-1.0, marks=pytest.mark.slow)])
@@ -312,6 +425,15 @@ def test_damping_is_only_there_when_asked_for_and_told():
     assert np.abs(damped(q, v, goal)).max() < 0.1 * plain
 
 
+def test_a_goal_that_is_met_is_as_asked():
+    """Nothing is asked for there; what rounding leaves is not told."""
+    q, task = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1]), lw.Task.pose("hand")
+    run = lw.TaskController(SEVEN, lw.Servo(task, KP, KV), lw.Posture(np.zeros(7), 50.0, 5.0))
+    report = run.explain(q, np.zeros(7), lw.task_position(SEVEN, q, task))
+    assert np.abs(report.levels[0].achieved).max() > 0.0  # it is not zero to the last digit
+    assert "pose of hand: rank 6 of 6, as asked" in str(report)
+
+
 def test_a_report_near_a_singularity_says_so():
     mech, q, joint = SINGULAR["UR elbow"]
     q, v = np.array(q), np.zeros(6)
@@ -319,6 +441,11 @@ def test_a_report_near_a_singularity_says_so():
     run = lw.TaskController(mech, SERVO)
     text = str(run.explain(q, v, goal))
     assert "rank 5 of 6" in text and "nothing along" in text and "joints held" in text
+    zero = str(run.explain(np.zeros(6), v, goal))  # the words of lw.operational_space
+    space = lw.operational_space(mech, np.zeros(6), "flange", frame="world")
+    assert space.lost_in_words() == ["'flange' cannot turn about x of the world"]
+    assert "'flange' cannot turn about x of the world, joints held by themselves" in zero
+    assert lw.task_space(mech, np.zeros(6), POSE).lost_in_words() == space.lost_in_words()
     q[joint] = 0.1
     text = str(run.explain(q, v, goal))
     assert "% along" in text and "near a singular configuration" in text

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
+from linkwise.dynamics.lost_motion import lost_in_words
 from linkwise.dynamics.motion_space import MotionSpace, motion_space
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
@@ -32,9 +33,6 @@ from linkwise.spatial.array import Array, ArrayLike
 
 TOLERANCE = 1e-10
 """Motions below this fraction of the easiest one are called lost: rounding of J is about 1e-15."""
-
-ALIGNED = 1e-3
-"""How far from an axis [rad] a direction may be and still be called by its name."""
 
 _AXES = {"node": "its own axes", "world": "the world"}
 
@@ -107,33 +105,7 @@ class OperationalSpace:
 
     def lost_in_words(self) -> list[str]:
         """What the nodes cannot do: along axes by name, the rest by components or by number."""
-        lost, told = self.lost, list[str]()
-        axes = _AXES[self.frame]
-        whole = (lost**2).sum(axis=1) > 1.0 - ALIGNED**2  # axes that lie in the lost space
-        for i, name in enumerate(self.nodes):
-            turns, moves = whole[6 * i : 6 * i + 3], whole[6 * i + 3 : 6 * i + 6]
-            for what, gone in (("turn about", turns), ("move along", moves)):
-                if gone.any():
-                    letters = " and ".join("xyz"[j] for j in np.flatnonzero(gone))
-                    told.append(f"{name!r} cannot {what} {letters} of {axes}")
-        rest = lost.shape[1] - int(whole.sum())
-        if rest:
-            told.append(self._oblique(lost, whole, rest))
-        return told
-
-    def _oblique(self, lost: Array, whole: NDArray[np.bool_], rest: int) -> str:
-        """What is lost besides whole axes."""
-        axes = _AXES[self.frame]
-        inside = lost @ lost.T * ~whole * ~whole[:, None]
-        found = np.linalg.eigh(inside)[1][:, -1].reshape(-1, 2, 3)  # node, turning or moving
-        size = np.linalg.norm(found, axis=-1)
-        i, kind = divmod(int(np.argmax(size)), 2)
-        if rest == 1 and size[i, kind] > 1.0 - ALIGNED**2:
-            what = "move along" if kind else "turn about"
-            axis = found[i, kind] * np.sign(found[i, kind][np.argmax(np.abs(found[i, kind]))])
-            parts = ", ".join(f"{part:.3g}" for part in np.where(np.abs(axis) < ALIGNED, 0.0, axis))
-            return f"{self.nodes[i]!r} cannot {what} ({parts}) of {axes}"
-        return f"{rest} combination{'s' * (rest > 1)} of turning and moving cannot be had"
+        return lost_in_words(self.lost, self.nodes, [_AXES[self.frame]] * len(self.nodes))
 
     def _one(self) -> OperationalSpace:
         if self.inertia.ndim == 3:

@@ -11,6 +11,7 @@ mechanism is redundant there, and N is larger.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 
 from linkwise.closed.velocity_space import states
 from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.dynamics.lost_motion import lost_in_words
 from linkwise.dynamics.motion_space import motion_space
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.kernels import task_kernels
@@ -133,8 +136,15 @@ class TaskSpace:
                 f"damping {self.damping:g} takes away up to {100.0 * float(self.weakened):.2g} % "
                 "of what is asked for"
             )
-        told += [f"lost: {self._worded(column)}" for column in self.lost.T]
+        told += self.lost_in_words()
         return "; ".join(told)
+
+    def lost_in_words(self) -> list[str]:
+        """What nodes cannot do, as `OperationalSpace.lost_in_words`; hinges by their rows."""
+        if not self.lost.shape[1]:
+            return []
+        worded = tasks_in_words(self.tasks, self.lost)
+        return [f"lost: {self._worded(x)}" for x in self.lost.T] if worded is None else worded
 
     def _worded(self, column: Array) -> str:
         """A combination of rows by their names."""
@@ -153,6 +163,30 @@ class TaskSpace:
                 "one of them first: space[0]."
             )
         return self
+
+
+def tasks_in_words(tasks: Sequence[Task], lost: Array) -> list[str] | None:
+    """What nodes cannot do, from directions that are lost over the rows of tasks.
+
+    None where rows are not orthonormal ones of nodes, so that they have no direction in space.
+
+    Args:
+        tasks: The tasks, whose rows are stacked, m of them.
+        lost: Orthonormal columns (m, r).
+    """
+    blocks, start = list[Array](), 0
+    for task in tasks:
+        S = task.matrix
+        if not len(S) or np.abs(S @ S.T - np.eye(len(S))).max() > 1e-9:
+            return None
+        blocks.append(S.T @ lost[start : start + len(S)])
+        start += len(S)
+    axes = ["its own axes" if task.axes == "node" else _named(task.relative_to) for task in tasks]
+    return lost_in_words(np.concatenate(blocks), [task.node for task in tasks], axes)
+
+
+def _named(node: str) -> str:
+    return "the world" if node == WORLD else repr(node)
 
 
 def task_space(

@@ -31,7 +31,7 @@ from linkwise.task.control.joint_limits import JointLimits
 from linkwise.task.control.posture import Posture
 from linkwise.task.control.report import ControlReport, LevelReport, row_labels
 from linkwise.task.control.servo import Level, Servo, as_levels
-from linkwise.task.control.singular import STANDARD, SingularStrategy, damped_share
+from linkwise.task.control.singular import AHEAD, BRAKE, STANDARD, SingularStrategy, damped_share
 from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias
@@ -142,9 +142,7 @@ class TaskController:
         first = self.limits is not None and self.limits.priority == "top"
         if len(self.servos) > 1 or self.damping or first:
             return None
-        edge = CLEAR if self.singular is None else max(self.singular.threshold, CLEAR)
-        sigma = np.linalg.svd(level.J * level.scale[:, None], compute_uv=False)
-        if not (sigma[:, -1] > edge * sigma[:, 0]).all():
+        if not self._unbounded(level):
             return None
         key = ("task controller", level.twin.tasks, self.compensate)
         law: ControlLaw | None = self.mech.kept.get(key)
@@ -155,6 +153,22 @@ class TaskController:
         if len(q) == 1:  # one state goes through the kernel quicker than a batch of one
             return law(q[0], v[0], acceleration=level.wanted[0], tau0=pull[0])[None]
         return law(q, v, acceleration=level.wanted, tau0=pull)
+
+    def _unbounded(self, level: Asked) -> bool:
+        """Whether a level by itself has all its directions in full, and joints slow enough."""
+        edge = CLEAR if self.singular is None else max(self.singular.threshold, CLEAR)
+        J = level.J * level.scale[:, None]
+        sigma = np.linalg.svd(J, compute_uv=False)
+        if not (sigma[:, -1] > edge * sigma[:, 0]).all():
+            return False
+        if self.singular is None or (sigma[:, -1] > AHEAD * edge * sigma[:, 0]).all():
+            return True
+        u, sigma, joints = np.linalg.svd(J, full_matrices=False)
+        gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
+        missing = level.scale * (level.wanted - gamma)
+        asked = (np.swapaxes(u, -1, -2) @ missing[..., None])[..., 0] / sigma  # as v_i* v̇
+        low, high = self._brake(level, self.gains[0][1], u, sigma, joints, sigma[:, 0])
+        return bool(((low <= asked) & (asked <= high)).all())
 
     def _tick(self, q: Array, v: Array, wishes: list[Asked]) -> ControlReport:
         """The same by the levels one after the other, with all that can be told of them."""
@@ -213,7 +227,8 @@ class TaskController:
                 aside = None
                 if self.singular.remaining != "free":
                     aside = partial(self._aside, level, kp, kv, done.free_response(posture))
-                found.append(done.add(*want, self.singular.share, aside))
+                brake = partial(self._brake, level, kv)
+                found.append(done.add(*want, self.singular.share, aside, brake))
         return done, found
 
     def _aside(
@@ -238,6 +253,25 @@ class TaskController:
             out[at, i] += stiff[at, i] * step
         return out
 
+    def _brake(
+        self, level: Asked, kv: Array, rows: Array, values: Array, joints: Array, largest: Array
+    ) -> tuple[Array, Array]:
+        """Between which v_i* v̇ (batch, m) joints keep to their speeds: k (± fastest - v_i* v).
+
+        Args:
+            level: The level.
+            kv: Its damping (m, m).
+            rows: U (batch, m, m).
+            values: σ (batch, m).
+            joints: V* (batch, m, nv).
+            largest: Largest singular value of the level by itself (batch,).
+        """
+        assert self.singular is not None
+        k, moving = BRAKE * along(kv, rows), (joints @ level.v[..., None])[..., 0]
+        relative = values / np.where(largest > 0.0, largest, 1.0)[:, None]
+        fastest = self.singular.fastest(relative, joints, self.mech.velocity_limit)
+        return k * (-fastest - moving), k * (fastest - moving)
+
     def _limited(
         self, q: Array, v: Array, vdot: Array
     ) -> tuple[NDArray[np.bool_], tuple[NDArray[np.int64], Array, Array] | None]:
@@ -261,7 +295,7 @@ class TaskController:
         gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
         achieved = (level.J @ vdot[..., None])[..., 0] + gamma
         return LevelReport(
-            tuple(servo.name for servo in level.servos),
+            level.twin.tasks,
             row_labels(level.twin),
             level.wanted,
             achieved,
@@ -270,6 +304,7 @@ class TaskController:
             found.rows,
             found.share,
             np.asarray(found.hold > 0.0, dtype=np.bool_),
+            found.slowed,
             bool(self.damping),
         )
 

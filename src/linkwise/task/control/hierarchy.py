@@ -24,7 +24,7 @@ those of S A_k itself, which shares then make (Ω + d²)⁻¹ of Ω⁻¹.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ class Directions:
         share: What is given of what is asked for (batch, m).
         lost: Directions with σ below the tolerance (batch, m).
         hold: How much joints are told what to do besides (batch, m), from 0 to 1.
+        slowed: Directions in which joints would be too fast (batch, m).
     """
 
     rows: Array
@@ -60,6 +61,7 @@ class Directions:
     share: Array
     lost: NDArray[np.bool_]
     hold: Array
+    slowed: NDArray[np.bool_]
 
 
 Share = Callable[[Array], Array]
@@ -67,6 +69,9 @@ Share = Callable[[Array], Array]
 
 Aside = Callable[[Directions], Array]
 """Joint accelerations v_i* v̇ (batch, m) for the part of directions that a level is not given."""
+
+Brake = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
+"""From U, σ, V* and the largest σ to the bounds of v_i* v̇ (batch, m) of what is asked for."""
 
 
 def everything(relative: Array) -> Array:
@@ -132,6 +137,7 @@ class Hierarchy:
         scale: Array,
         share: Share = everything,
         aside: Aside | None = None,
+        brake: Brake | None = None,
         *,
         inertial: bool = False,
     ) -> Directions:
@@ -144,6 +150,7 @@ class Hierarchy:
             share: How much of it is given, from σ over the largest.
             aside: What joints do in directions that are not given in full; by default nothing, so
                 that these are left to the levels that follow.
+            brake: Between which bounds all of that is kept.
             inertial: Whether directions are those of S A_k instead of J_k N_prev.
         """
         J = J * scale[:, None]
@@ -157,6 +164,12 @@ class Hierarchy:
         other = np.zeros(asked.shape)
         if aside is not None and found.hold.any():
             other = aside(found) - _times(along, self.w)
+        if brake is not None:
+            bounds = brake(found.rows, found.values, found.joints, found.largest)
+            low, high = (bound - _times(along, self.w) for bound in bounds)
+            within = np.clip(asked, low, high)
+            slowed = np.asarray((within != asked) & ~found.lost, dtype=np.bool_)
+            found, asked, other = replace(found, slowed=slowed), within, np.clip(other, low, high)
         self._change(along, found, asked, other)
         return found
 
@@ -179,6 +192,7 @@ class Hierarchy:
             share,
             np.zeros(share.shape, dtype=np.bool_),
             np.zeros(share.shape),
+            np.zeros(share.shape, dtype=np.bool_),
         )
         self._change(along, found, wanted - self.acceleration[:, which], np.zeros(share.shape))
 
@@ -204,7 +218,8 @@ class Hierarchy:
         # nearer that is, the less is v_i told what to do.
         spare = np.rint(self.free) != m
         hold = np.where(spare[:, None], hold * smooth(given / FADING), hold)
-        return Directions(rows, values, with_it, np.asarray(largest), given, lost, hold)
+        none = np.zeros(lost.shape, dtype=np.bool_)
+        return Directions(rows, values, with_it, np.asarray(largest), given, lost, hold, none)
 
     def _left(self, A_star: Array) -> Array:
         """J N_prev = A* S L* (batch, m, nv)."""

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
+from linkwise.task.space import tasks_in_words
+from linkwise.task.task import Task
 from linkwise.task.twin import Twin
 
 EXACT = 1e-8
-"""Accelerations that differ by less than this part of the largest are called as asked."""
+"""Accelerations that differ by less than this, or this part of the largest, are as asked."""
 
 _LETTERS = ("ωx", "ωy", "ωz", "vx", "vy", "vz")
 
@@ -30,7 +32,7 @@ class LevelReport:
     """One level of priority. For a batch every array has the batch in front.
 
     Attributes:
-        servos: Names of its servos.
+        tasks: Its tasks.
         names: A name for each of its rows.
         wanted: F* (m,) [rad/s² or m/s²].
         achieved: ẍ that the torque gives (m,).
@@ -42,10 +44,11 @@ class LevelReport:
         share: How much of what is asked for is given along each of the directions (m,); 1 for all
             of it, 0 for a direction that is lost.
         held: Directions in which joints were controlled by themselves (m,).
+        slowed: Directions in which joints would be too fast for what is asked for (m,).
         damped: Whether shares below one are due to damping.
     """
 
-    servos: tuple[str, ...]
+    tasks: tuple[Task, ...]
     names: tuple[str, ...]
     wanted: Array
     achieved: Array
@@ -54,7 +57,13 @@ class LevelReport:
     directions: Array
     share: Array
     held: Flags
+    slowed: Flags
     damped: bool
+
+    @property
+    def servos(self) -> tuple[str, ...]:
+        """Names of its servos: those of the tasks."""
+        return tuple(task.name for task in self.tasks)
 
     @property
     def lost(self) -> Array:
@@ -64,7 +73,7 @@ class LevelReport:
 
     def __getitem__(self, i: int) -> LevelReport:
         """One state of a batch."""
-        found = _row(self, i, ("servos", "names", "damped"))
+        found = _row(self, i, ("tasks", "names", "damped"))
         return replace(found, rank=int(np.asarray(self.rank)[i]))
 
     def __str__(self) -> str:
@@ -72,31 +81,49 @@ class LevelReport:
         if self.wanted.ndim == 2:
             return f"{what}: {len(self.wanted)} states"
         missing = float(np.abs(self.wanted - self.achieved).max())
-        off = f"off by {missing:.2g}" if missing > EXACT * np.abs(self.wanted).max() else "as asked"
+        whole = EXACT * max(1.0, float(np.abs(self.wanted).max()))  # a goal that is met asks for 0
+        off = f"off by {missing:.2g}" if missing > whole else "as asked"
         told = [f"{what}: rank {self.rank} of {len(self.wanted)}, {off}"]
-        weak = np.flatnonzero(self.share < 1.0)
-        gone = weak[self.share[weak] == 0.0]
-        if len(gone) > 1:  # which basis of them is found says nothing
-            told.append(f"nothing along {len(gone)} directions")
-            weak = weak[self.share[weak] > 0.0]
-        told += [self._worded(int(i)) for i in weak]
+        gone = np.flatnonzero(self.share == 0.0)
+        told += self._lost_in_words(gone)
+        told += [
+            self._worded(int(i)) for i in np.flatnonzero((self.share < 1.0) & (self.share > 0))
+        ]
+        told += [
+            f"joints would be too fast along {self._along(int(i))}"
+            for i in np.flatnonzero(self.slowed & (self.share == 1.0))
+        ]
         return "; ".join(told)
+
+    def _lost_in_words(self, gone: NDArray[np.int64]) -> list[str]:
+        """Directions of which nothing is given: which basis of several is found says nothing."""
+        if not len(gone):
+            return []
+        held = ", joints held by themselves" if self.held[gone].any() else ""
+        worded = tasks_in_words(self.tasks, self.directions[:, gone])
+        if len(gone) == 1 and (worded is None or "combination" in worded[0]):
+            worded = [f"nothing along {self._along(int(gone[0]))}"]
+        elif worded is None:
+            worded = [f"nothing along {len(gone)} directions"]
+        return [*worded[:-1], worded[-1] + held]
 
     def _worded(self, i: int) -> str:
         """What is not given along one direction, in words."""
-        column, share = self.directions[:, i], float(self.share[i])
+        why = "by damping" if self.damped else "near a singular configuration"
+        return f"{100.0 * float(self.share[i]):.3g} % along {self._along(i)}, {why}"
+
+    def _along(self, i: int) -> str:
+        """A direction by the names of its rows."""
+        column = self.directions[:, i]
         largest = column[np.argmax(np.abs(column))]
         parts = [
-            f"{x:+.2f} {name}"
-            for x, name in zip(column * np.sign(largest), self.names, strict=True)
+            (x * np.sign(largest), name)
+            for x, name in zip(column, self.names, strict=True)
             if abs(x) > SMALL * abs(largest)
         ]
-        along = " ".join(parts)
-        if share == 0.0:
-            rest = ", joints held by themselves" if self.held[i] else ""
-            return f"nothing along {along}{rest}"
-        why = "by damping" if self.damped else "near a singular configuration"
-        return f"{100.0 * share:.3g} % along {along}, {why}"
+        if len(parts) == 1:
+            return parts[0][1]
+        return " ".join(f"{x:+.2f} {name}" for x, name in parts)
 
     def _one(self) -> None:
         if self.wanted.ndim == 2:

@@ -16,6 +16,15 @@ Remaining: TypeAlias = Literal["goal", "rest", "free"]
 FLOOR = 0.25
 """Joint motion towards a goal is that of a direction with at least this part of the threshold."""
 
+AHEAD = 5.0
+"""Joints are held to their largest speed below this many times the threshold."""
+
+BRAKE = 3.0
+"""How quickly they are slowed down: times the damping k_v of the servo."""
+
+USUAL = np.pi
+"""Largest speed of a joint that has no velocity limit [rad/s or m/s]: half a turn in a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class SingularStrategy:
@@ -34,6 +43,14 @@ class SingularStrategy:
 
     with a after `remaining`. Both are continuous through the singular configuration.
 
+    A hand on its way to the edge of its reach with speed ẋ would come there with joint speeds of
+    ẋ / σ, and more as σ shrinks. So joints are slowed down on the way: below `AHEAD` thresholds
+
+        |v* v̇ + k v* v| ≤ k w,     k = 3 k_v,    w = min over joints of speed / |v_j|
+
+    with w larger by 1 / (1 - s') above the threshold, s' from 0 there to 1 at `AHEAD` thresholds:
+    nothing jumps. A task that asks for less than that is not touched.
+
     Source: the strategy that 003 names in its summary (section 8), without formulas there; shares,
     thresholds and what the joints do are our own.
 
@@ -44,10 +61,13 @@ class SingularStrategy:
             "free": it is left to lower levels and to the posture. Where an arm has more freedoms
             than the task rows, it is left to those too, gradually, where a direction is all but
             gone.
+        speed: Largest speed of joints along v [rad/s or m/s]; None for the velocity limits of the
+            mechanism, and half a turn in a second where a joint has none; inf for no bound.
     """
 
     threshold: float = 0.02
     remaining: Remaining = "goal"
+    speed: float | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.threshold < 1.0:
@@ -59,10 +79,29 @@ class SingularStrategy:
             raise ModelError(
                 f"remaining is {self.remaining!r}; it must be 'goal', 'rest' or 'free'."
             )
+        if self.speed is not None and not self.speed > 0.0:
+            raise ModelError(
+                f"speed is {self.speed!r}; it must be a number above zero, None for the velocity "
+                "limits of the mechanism, or inf for no bound."
+            )
 
     def share(self, relative: Array) -> Array:
         """What a task is given along directions, from σ over the largest."""
         return smooth(relative / self.threshold)
+
+    def fastest(self, relative: Array, joints: Array, limits: Array) -> Array:
+        """The largest speed |v_i* v| of joints along directions (..., m); inf where σ is large.
+
+        Args:
+            relative: σ over the largest (..., m).
+            joints: V* (..., m, nv), of unit length.
+            limits: Largest speeds of the freedoms (nv,).
+        """
+        usual = np.where(np.isfinite(limits) & (limits > 0.0), limits, USUAL)
+        known = usual if self.speed is None else np.full(limits.shape, self.speed)
+        along = (known / np.maximum(np.abs(joints), 1e-300)).min(axis=-1)
+        leaving = 1.0 - smooth((relative / self.threshold - 1.0) / (AHEAD - 1.0))
+        return np.asarray(np.where(leaving > 0.0, along / np.maximum(leaving, 1e-300), np.inf))
 
     def step(self, error: Array, sigma: Array, curvature: Array, largest: Array) -> Array:
         """How far joints should go along v for an error along u.
