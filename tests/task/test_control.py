@@ -244,6 +244,29 @@ def test_tasks_that_cannot_be_are_refused():
         lw.TaskController(ARM, [many])
 
 
+PUMA = lw.models.puma560()
+
+
+@pytest.mark.parametrize(
+    "still",
+    [
+        lw.Task.position("flange", relative_to="link_6", name="still"),  # on one and the same body
+        lw.Task.orientation("flange", relative_to="link_6", name="still"),
+        lw.Task.position("link_5", relative_to="link_4", name="still"),  # the centre of the wrist
+        lw.Task.position("link_6", relative_to="link_4", name="still"),
+    ],
+    ids=lambda t: f"{t.node} from {t.relative_to}",
+)
+def test_tasks_that_only_rounding_moves_are_refused_on_every_level(still):
+    """J is 1e-17 there, not zero: as a motion it would take 1e16 N m and more."""
+    J = lw.task_jacobian(PUMA, PUMA.random(seed=1), still)
+    assert np.abs(J).max() < 1e-14
+    first = servo(lw.Task.position("flange"))
+    for levels in (servo(still), [first, servo(still)], [[first, servo(still)]]):
+        with pytest.raises(ModelError, match=r"'still' is about .* does not move with any hinge"):
+            lw.TaskController(PUMA, levels)
+
+
 def test_gains_that_are_not_positive_are_refused():
     with pytest.raises(ModelError, match="kp of the servo 'pose of hand' is 0; every gain must be"):
         servo(POSE, kp=0.0)

@@ -10,6 +10,7 @@ from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.task.measure import task_jacobian
+from linkwise.task.space import ROUNDING
 from linkwise.task.task import Task
 from linkwise.task.twin import Twin
 
@@ -37,20 +38,21 @@ def check_tasks(mech: Mechanism, levels: Sequence[Twin]) -> None:
                 f"a level asks for {level.size} rows ({names}), and {mech.name!r} has {mech.nv} "
                 "freedoms; leave rows out, or put some of the tasks on a lower level."
             )
-        J = task_jacobian(mech, q, level.tasks) * level.scale(level.length())[:, None]
+        reach = level.length()
+        J = task_jacobian(mech, q, level.tasks) * level.scale(reach)[:, None]
         for i, task in enumerate(level.tasks):
-            _check_task(mech, task, J[:, level.rows(i)], first=k == 0)
+            _check_task(mech, task, J[:, level.rows(i)], ROUNDING * reach, first=k == 0)
 
 
-def _check_task(mech: Mechanism, task: Task, J: Array, *, first: bool) -> None:
-    if not np.any(J):
+def _check_task(mech: Mechanism, task: Task, J: Array, floor: float, *, first: bool) -> None:
+    values = np.linalg.svd(J, compute_uv=False)
+    if values.max() <= floor:
         seen = "" if task.relative_to == "world" else f" seen from {task.relative_to!r}"
         raise ModelError(
             f"task {task.name!r} is about node {task.node!r}{seen}, which does not move with any "
             f"hinge of {mech.name!r}; name a node on a body that moves."
         )
-    values = np.linalg.svd(J, compute_uv=False)
-    rank = int((values > RANK * values[:, :1]).sum(axis=1).max())
+    rank = int((values > np.maximum(RANK * values[:, :1], floor)).sum(axis=1).max())
     if first and rank < J.shape[1]:
         raise ModelError(
             f"task {task.name!r} asks for {J.shape[1]} motions, of which {mech.name!r} has {rank}, "
