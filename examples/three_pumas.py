@@ -155,10 +155,10 @@ def main() -> None:
 
 
 def plot(cell: Cell, motion: lw.ConstrainedMotion, other: lw.ConstrainedMotion, file: str) -> None:
-    """Errors and tensions over time."""
+    """The way seen from above, errors and tensions over time."""
     import matplotlib.pyplot as plt
 
-    draw(cell, motion, other, plt.subplots(1, 2, figsize=(10, 4))[1])
+    draw(cell, motion, other, plt.subplots(1, 3, figsize=(13, 4))[1])
     plt.tight_layout()
     plt.savefig(file)
 
@@ -169,24 +169,39 @@ def draw(
     other: lw.ConstrainedMotion,
     panels: object,
     colors: tuple[str, ...] = ("C0", "C1", "C2", "C3"),
+    ink: str = "0.1",
 ) -> None:
-    """The two pictures, on two axes of Matplotlib."""
-    off, squeeze = panels  # type: ignore[misc]
-    names = ("disc alone, arms forgotten", "augmented object")
-    for run, name, color in zip((other, motion), names, colors, strict=False):
-        way = 1e3 * np.linalg.norm(cell.errors(run)[:, 3:], axis=1)
-        off.semilogy(run.t, np.maximum(way, 1e-7), color=color, lw=1.6, label=name)
+    """The three pictures, on three axes of Matplotlib."""
+    above, off, squeeze = panels  # type: ignore[misc]
+    start = cell.carry.pose(cell.mech.neutral())
+    asked = np.stack([wanted(start, t).target.p - start.p for t in motion.t])
+    for run, name, color in (
+        (motion, "augmented object", colors[1]),
+        (other, "disc alone, arms forgotten", colors[0]),
+    ):
+        way = cell.carry.pose(run.q).p - start.p
+        above.plot(*1e3 * way[:, :2].T, color=color, lw=2.6 if run is motion else 1.4, label=name)
+        error = 1e3 * np.linalg.norm(cell.errors(run)[:, 3:], axis=1)
+        off.semilogy(run.t, np.maximum(error, 1e-7), color=color, lw=1.6, label=name)
+    above.plot(*1e3 * asked[:, :2].T, color=ink, lw=0.9, ls="--", label="commanded")
+    above.plot(0.0, 0.0, "o", color=ink, ms=4)
+    above.set(xlabel="x [mm]", ylabel="y [mm]")
+    above.set_aspect("equal", adjustable="datalim")
     off.set(xlabel="time [s]", ylabel="distance from the path [mm]", ylim=(1e-4, 1e3))
     off.legend(frameon=False, fontsize=9, loc="lower right")
-    asked = [tension(t) for t in motion.t]
-    for k, (name, value) in enumerate(zip(cell.bars, cell.tensions(motion).T, strict=True)):
-        squeeze.plot(motion.t, value, color=colors[k], lw=4.5 - 1.5 * k, label=name)
-    squeeze.plot(motion.t, asked, color="0.1", lw=0.8, ls="--", label="commanded")
-    for k, value in enumerate(cell.tensions(other).T):
-        label = None if k else "arms forgotten"
-        squeeze.plot(other.t, value, color=colors[k], lw=0.8, alpha=0.5, label=label)
+    for name, value, color in zip(
+        cell.bars, cell.tensions(other).T, (colors[0], colors[2], colors[3]), strict=True
+    ):
+        hands = name.replace("grasp_", "").replace("-", " and ")
+        squeeze.plot(other.t, value, color=color, lw=1.0, label=f"arms forgotten, hands {hands}")
+    # The three of the augmented object are one line to the eye.
+    squeeze.plot(motion.t, cell.tensions(motion).mean(axis=1), color=colors[1], lw=4.0,
+                 label="augmented object, all three")  # fmt: skip
+    force = [tension(t) for t in motion.t]
+    squeeze.plot(motion.t, force, color=ink, lw=0.9, ls="--", label="commanded")
     squeeze.set(xlabel="time [s]", ylabel="tension between hands [N]")
-    squeeze.legend(frameon=False, fontsize=9)
+    squeeze.set_ylim(top=squeeze.get_ylim()[1] + 75.0)  # room for the words
+    squeeze.legend(frameon=False, fontsize=8, loc="upper left")
 
 
 if __name__ == "__main__":

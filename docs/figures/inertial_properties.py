@@ -77,9 +77,6 @@ def maps(names: dict[str, Any]) -> None:
     lp.inertial_map(names["found"], ax=left, limits=(0.29, 15.0))
     lp.skeleton(names["two"], [-0.5, 1.2], plane="xz", ax=left, color=PAPER)
     lp.inertial_map(names["over_joints"], ax=right, levels=5)
-    for ax, name in ((right, "elbow pitch [rad]"),):
-        ax.set_xlabel(name)
-        ax.set_ylabel("wrist pitch [rad]")
     save(figure, "inertial_map.png")
 
 

@@ -18,32 +18,31 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import to_rgb
-from matplotlib.patheffects import Normal, Stroke
 from pages import COLORS, FAINT, INK, PAPER, save
-from raycast import Camera, picture, pixels, solids
+from raycast import Camera, picture, solids
 
 import linkwise as lw
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three_pumas.py"
-SIZE, VIEW = (330, 440), Camera(-78.0, 38.0)
+SIZE, VIEW = (330, 380), Camera(-78.0, 38.0)
 SHADOW = "#e7e4dc"
-ABOVE = 0.06  # the disc's middle, where its way is drawn [m]
 
 
 def main() -> None:
-    """Arms and the way of the disc, the errors of both runs, the tensions between the hands."""
+    """Arms and disc, its way from above, errors of both runs, tensions between the hands."""
     example = runpy.run_path(str(EXAMPLE))
     cell = example["Cell"].build()
     motion, other = cell.move(), cell.move(forget=True)
-    figure = plt.figure(figsize=(13.0, 3.9), facecolor=PAPER)
-    grid = figure.add_gridspec(1, 3, width_ratios=(1.25, 1.0, 1.0))
+    figure = plt.figure(figsize=(15.5, 3.9), facecolor=PAPER)
+    grid = figure.add_gridspec(1, 4, width_ratios=(1.15, 1.0, 1.0, 1.0))
     scene = figure.add_subplot(grid[0])
     _arms(scene, cell, motion)
     scene.set_axis_off()
-    scene.set_title("the way of the disc's middle", color=INK, fontsize=11, loc="left")
-    panels = [figure.add_subplot(grid[i]) for i in (1, 2)]
-    example["draw"](cell, motion, other, panels, COLORS)
-    for panel, title in zip(panels, ("from the path", "inside the grasp"), strict=True):
+    scene.set_title("three arms and a disc", color=INK, fontsize=11, loc="left")
+    panels = [figure.add_subplot(grid[i]) for i in (1, 2, 3)]
+    example["draw"](cell, motion, other, panels, COLORS, INK)
+    titles = ("the way of its middle, from above", "from the path", "inside the grasp")
+    for panel, title in zip(panels, titles, strict=True):
         panel.set_facecolor(PAPER)
         panel.grid(True, color=FAINT, alpha=0.2)
         panel.spines[["top", "right"]].set_visible(False)
@@ -53,14 +52,10 @@ def main() -> None:
 
 
 def _arms(scene: Any, cell: Any, motion: lw.ConstrainedMotion) -> None:
-    """The cell at the end, and above the disc where its middle has been."""
+    """The cell at the end."""
     shapes = list(solids(cell.mech, motion.q[-1]))
     paper, shadow = np.array(to_rgb(PAPER)), np.array(to_rgb(SHADOW))
     scene.imshow(picture(shapes, VIEW, SIZE, paper=paper, shadow=shadow))
-    way = cell.carry.pose(motion.q).p + np.array([0.0, 0.0, ABOVE])
-    at = pixels(way, shapes, VIEW, SIZE, shadow=True)
-    (line,) = scene.plot(*at.T, color=INK, lw=1.6)
-    line.set_path_effects([Stroke(linewidth=3.5, foreground=PAPER), Normal()])
 
 
 if __name__ == "__main__":

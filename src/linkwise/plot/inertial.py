@@ -30,7 +30,7 @@ LARGE = 0.28
 SCALE = "linkwise scale"
 """Name of what tells how long a kilogram is."""
 
-SHORT = 0.15
+SHORT = 0.3
 """Length of the bar of a scale that is given, at most 0.6 of this part of the robot's reach."""
 
 

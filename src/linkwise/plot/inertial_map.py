@@ -82,7 +82,9 @@ def inertial_map(
     board.grid(False)
     ticks = matplotlib("matplotlib.ticker", "a map of effective mass").MaxNLocator
     for axis in (board.xaxis, board.yaxis):
-        axis.set_major_locator(ticks(6))  # few, so that their numbers do not touch
+        axis.set_major_locator(
+            ticks(6, steps=[1, 2, 5, 10])
+        )  # few, so that their numbers do not touch
     board.set_xlabel(units[0])
     board.set_ylabel(units[1])
     if of.kind == "positions":
