@@ -35,6 +35,7 @@ from linkwise.task.control.singular import AHEAD, BRAKE, STANDARD, SingularStrat
 from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias
+from linkwise.task.space import ROUNDING
 from linkwise.task.twin import Twin, twin
 
 CLEAR = 1e-3
@@ -159,7 +160,8 @@ class TaskController:
         edge = CLEAR if self.singular is None else max(self.singular.threshold, CLEAR)
         J = level.J * level.scale[:, None]
         sigma = np.linalg.svd(J, compute_uv=False)
-        if not (sigma[:, -1] > edge * sigma[:, 0]).all():
+        floor = ROUNDING * level.twin.length()
+        if not (sigma[:, -1] > np.maximum(edge * sigma[:, 0], floor)).all():
             return False
         if self.singular is None or (sigma[:, -1] > AHEAD * edge * sigma[:, 0]).all():
             return True
@@ -218,17 +220,18 @@ class TaskController:
         for level, (kp, kv) in zip(wishes, self.gains, strict=True):
             gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
             want = (level.J, level.wanted - gamma, level.scale)
+            add = partial(done.add, *want, floor=ROUNDING * level.twin.length())
             if self.damping:
                 share = partial(damped_share, self.damping)
-                found.append(done.add(*want, share, inertial=True))
+                found.append(add(share, inertial=True))
             elif self.singular is None:
-                found.append(done.add(*want, everything))
+                found.append(add(everything))
             else:
                 aside = None
                 if self.singular.remaining != "free":
                     aside = partial(self._aside, level, kp, kv, done.free_response(posture))
                 brake = partial(self._brake, level, kv)
-                found.append(done.add(*want, self.singular.share, aside, brake))
+                found.append(add(self.singular.share, aside, brake))
         return done, found
 
     def _aside(

@@ -9,11 +9,11 @@ and changes w inside S, what the levels before leave free; S = I at first:
 
     S A_k = L⁻¹ V σ U*,     the singular values of J_k N_prev = U σ V*
     w ← w + S z,            U* A_k* (w + S z) = U* a_k,     z of least length
-    S ← S - Q Q*,           Q orthonormal, of the z that the level can ask for
+    S ← S (I - Q Q*),       Q orthonormal, of the z that the level can ask for
 
 This is the factorisation of the stacked Ω = A* A by blocks, A by orthogonal triangles instead of Ω
 by Schur complements Ω_kk|prev = J_k N_prev 𝓜⁻¹ N_prev* J_k*: the same numbers, nothing squared. S
-takes w to accelerations that leave all levels before alone, S L⁻¹ takes torques there: N*.
+takes w to accelerations that leave all levels before alone, S* L⁻¹ takes torques there: N*.
 
 Along each direction u of U a level may be given less than it asks for, a share from 0 to 1: near
 singular configurations, or with damping. Directions are dealt with from the largest σ to the
@@ -92,6 +92,7 @@ class Hierarchy:
         w: Whitened acceleration (batch, nv).
         S: What is still free (batch, nv, nv), a projector unless shares were given away in part.
         free: How many freedoms that is (batch,).
+        levels: How many levels there are so far, without single freedoms before them.
     """
 
     def __init__(self, mass: Array, drive: Array, tolerance: float = TOLERANCE) -> None:
@@ -114,6 +115,7 @@ class Hierarchy:
         batch, n = drive.shape
         self.S = np.broadcast_to(np.eye(n), (batch, n, n)).copy()
         self.free = np.full(batch, float(n))
+        self.levels = 0
         self.tolerance = tolerance
 
     @property
@@ -140,6 +142,7 @@ class Hierarchy:
         brake: Brake | None = None,
         *,
         inertial: bool = False,
+        floor: float = 0.0,
     ) -> Directions:
         """One more level.
 
@@ -152,12 +155,12 @@ class Hierarchy:
                 that these are left to the levels that follow.
             brake: Between which bounds all of that is kept.
             inertial: Whether directions are those of S A_k instead of J_k N_prev.
+            floor: Below this, singular values of J_k N_prev are rounding [m].
         """
         J = J * scale[:, None]
         A_star = J @ np.swapaxes(self.unroot, -1, -2)
-        found = self._directions(J, A_star, share, aside is not None, inertial)
+        found = self._directions(J, A_star, share, aside is not None, inertial, floor)
         along = found.joints @ np.swapaxes(self.unroot, -1, -2)  # rows (L⁻¹ v_i)*
-        along = np.where(found.lost[..., None], along @ self.S, along)
         missing = scale * wanted - _times(A_star, self.w)
         asked = _times(np.swapaxes(found.rows, -1, -2), missing)
         asked = asked / np.where(found.lost, np.inf, found.values)  # as v_i* v̇
@@ -174,30 +177,35 @@ class Hierarchy:
         return found
 
     def add_joints(self, which: NDArray[np.int64], wanted: Array, share: Array) -> None:
-        """Accelerations of single freedoms as a level, each with a share of its own.
+        """Accelerations of single freedoms before all levels, each with a share of its own.
 
         Args:
             which: Places in v of the k freedoms.
             wanted: Their v̇ (batch, k).
             share: How much of that is given (batch, k); with 0 it is as if it were not there.
         """
-        batch, n = self.w.shape
-        joints = np.broadcast_to(np.eye(n)[which], (batch, len(which), n))
-        along = (joints @ np.swapaxes(self.unroot, -1, -2)) @ self.S
-        found = Directions(
-            joints[:, :, which],
-            np.ones(share.shape),
-            joints,
-            np.ones(len(share)),
-            share,
-            np.zeros(share.shape, dtype=np.bool_),
-            np.zeros(share.shape),
-            np.zeros(share.shape, dtype=np.bool_),
-        )
-        self._change(along, found, wanted - self.acceleration[:, which], np.zeros(share.shape))
+        A = self.unroot[:, :, which]  # A_i = L⁻¹ e_i
+        part = _held(A, share)
+        asked = wanted - self.acceleration[:, which]
+        self.w = self.w + _times(np.swapaxes(part, -1, -2), np.sqrt(share) * asked)
+        eye = np.eye(self.w.shape[1])
+        values, vectors = np.linalg.eigh(eye - (A * np.sqrt(share)[:, None, :]) @ part)
+        root = np.sqrt(np.clip(values, 0.0, 1.0))
+        S = (vectors * root[:, None, :]) @ np.swapaxes(vectors, -1, -2)
+        # The root of a rounding error is none: freedoms in full are taken out once more.
+        whole = (share == 1.0) * 1.0
+        keep = eye - (A * whole[:, None, :]) @ _held(A, whole)
+        self.S = keep @ S @ keep
+        self.free = (root**2).sum(axis=1)
 
     def _directions(
-        self, J: Array, A_star: Array, share: Share, holding: bool, inertial: bool
+        self,
+        J: Array,
+        A_star: Array,
+        share: Share,
+        holding: bool,
+        inertial: bool,
+        floor: float,
     ) -> Directions:
         """Singular values of J N_prev, and how much is given along each of the directions."""
         batch, m, n = J.shape
@@ -211,13 +219,16 @@ class Hierarchy:
         untouched = bool((self.free == n).all())
         largest = values[:, 0] if untouched else np.linalg.norm(alone, 2, axis=(1, 2))
         relative = values / np.where(largest > 0.0, largest, 1.0)[:, None]
-        lost = relative <= self.tolerance
+        size = largest if not inertial else np.linalg.norm(J, 2, axis=(1, 2))
+        lost = (relative <= self.tolerance) | (relative * size[:, None] <= floor)
         given = np.where(lost, 0.0, share(relative))
         hold = np.where(given < 1.0, float(holding), 0.0)
-        # With freedoms left over, v_i of a direction that is lost is any motion of the kernel: the
-        # nearer that is, the less is v_i told what to do.
-        spare = np.rint(self.free) != m
-        hold = np.where(spare[:, None], hold * smooth(given / FADING), hold)
+        # The v_i of one level with as many rows as there are freedoms span all accelerations: all
+        # can be told what to do. Else v_i of a direction that is lost is any motion of the kernel,
+        # some of which stay free: the nearer that is, the less is v_i told what to do.
+        if self.levels or m != n:
+            hold = hold * smooth(given / FADING)
+        self.levels += 1
         none = np.zeros(lost.shape, dtype=np.bool_)
         return Directions(rows, values, with_it, np.asarray(largest), given, lost, hold, none)
 
@@ -226,7 +237,7 @@ class Hierarchy:
         return (A_star @ self.S) @ np.swapaxes(self.root, -1, -2)
 
     def _change(self, along: Array, found: Directions, asked: Array, other: Array) -> None:
-        """w ← w + S Q y and S ← S - Q Q* with L⁻¹ V = Q R."""
+        """w ← w + S Q y and S ← S (I - Q Q*) with L⁻¹ V = Q R."""
         m = min(along.shape[-2:])
         Q, R = np.linalg.qr(np.swapaxes(along[:, :m], -1, -2))
         if (found.share == 1.0).all():  # R* y = what is asked for
@@ -236,8 +247,22 @@ class Hierarchy:
             y, used = _one_by_one(R, found, asked, other)
         self.w = self.w + _times(self.S, _times(Q, y))
         taken_out = 1.0 - np.sqrt(np.maximum(1.0 - used, 0.0))
-        self.S = self.S - (Q * taken_out[:, None, :]) @ np.swapaxes(Q, -1, -2)
+        self.S = self.S - ((self.S @ Q) * taken_out[:, None, :]) @ np.swapaxes(Q, -1, -2)
         self.free = self.free - used.sum(axis=1)
+
+
+def _held(A: Array, share: Array) -> Array:
+    """K⁻¹ W A* (batch, k, nv) with W² = share and K = W A* A W + (1 - W²) diag(A* A).
+
+    The change of w by A f with f = W K⁻¹ W asked makes A_i* w as asked where a share is 1, and has
+    f_i = 0 where it is 0; I - A W K⁻¹ W A* is what is left.
+    """
+    weight = np.sqrt(share)
+    Omega = np.swapaxes(A, -1, -2) @ A
+    own = np.diagonal(Omega, axis1=-2, axis2=-1) * (1.0 - share)
+    K = weight[:, :, None] * Omega * weight[:, None, :] + own[:, :, None] * np.eye(A.shape[-1])
+    solved = np.linalg.solve(K, np.swapaxes(A * weight[:, None, :], -1, -2))
+    return np.asarray(solved, dtype=np.float64)
 
 
 def _one_by_one(R: Array, found: Directions, asked: Array, other: Array) -> tuple[Array, Array]:

@@ -1,0 +1,139 @@
+"""Joint limits that come before all tasks: no torque hangs on rounding, or on the rest of a batch.
+
+With the elbow held, a hand of seven joints can no longer change its distance from the shoulder: it
+has lost one direction in every state, and still has a self-motion.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.task.control.hierarchy import Hierarchy
+
+SEVEN, PUMA = lw.models.seven_dof_arm(), lw.models.puma560()
+LIMITS = lw.JointLimits(margin=0.15, gain=2e-3, kv=30.0, priority="top")
+KP, KV = 100.0, 20.0
+STEP = 1e-10
+
+CASES = {
+    "seven: pose": (SEVEN, (lw.Task.pose("hand"),), 3),
+    "seven: two levels": (SEVEN, (lw.Task.position("hand"), lw.Task.orientation("hand")), 3),
+    "PUMA: pose": (PUMA, (lw.Task.pose("flange"),), 3),
+    "PUMA: two levels": (PUMA, (lw.Task.position("flange"), lw.Task.orientation("flange")), 2),
+}
+
+
+def controller(mech, tasks, **options):
+    posture = lw.Posture(mech.neutral(), 10.0, 4.0)
+    return lw.TaskController(
+        mech, [lw.Servo(t, KP, KV) for t in tasks], posture, limits=LIMITS, **options
+    )
+
+
+def goals(mech, tasks, q):
+    """To stay, with an acceleration."""
+    found = [
+        lw.Goal(lw.task_position(mech, q, t), acceleration=np.ones(len(t.rows))) for t in tasks
+    ]
+    return found if len(found) > 1 else found[0]
+
+
+def states(mech, joint, count, seed=0):
+    """Random ones, a joint somewhere in its margin and others where they happen to be."""
+    rng = np.random.default_rng(seed)
+    q = np.stack([mech.random(rng) for _ in range(count)])
+    q[:, joint] = mech.upper[joint] - LIMITS.margin * rng.uniform(0.0, 1.0, count)
+    return q, 0.3 * rng.standard_normal((count, mech.nv))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_torque_hangs_on_rounding(name):
+    """q and q + 1e-10 give the same torque, one state at a time.
+
+    Accelerations of the order 10² rad/s² change with a state by less than 10⁶ per rad: by
+    1e-4 at most over the step, where what hangs on rounding changes by several N m.
+    """
+    mech, tasks, joint = CASES[name]
+    q, v = states(mech, joint, 60)
+    if mech is SEVEN:  # states in which it did so once
+        q[0] = [1.31674438, -0.54024024, -1.5258224, 2.0652388, 2.75912839, -1.10194339, -1.10041]
+        q[1] = [0.3, 0.6, -0.2, 2.08, 0.4, 0.7, 0.1]
+    for remaining in ("goal", "rest", "free"):
+        run = controller(mech, tasks, singular=lw.SingularStrategy(remaining=remaining))
+        for here, speed in zip(q, v, strict=True):
+            given = goals(mech, tasks, here)
+            tau, near = run(here, speed, given), run(here + STEP, speed, given)
+            assert np.abs(tau - near).max() < 1e-4, here
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_of_a_batch_know_nothing_of_each_other(name):
+    """Whichever joints are near their limits in the other rows."""
+    mech, tasks, joint = CASES[name]
+    q, v = states(mech, joint, 40, seed=1)
+    run = controller(mech, tasks)
+    together = run.explain(q, v, goals(mech, tasks, q))
+    assert together.limits.any(axis=0).sum() > 2  # several joints, not all in each state
+    for i in range(40):
+        tau = run(q[i], v[i], goals(mech, tasks, q[i]))
+        np.testing.assert_allclose(together.tau[i], tau, rtol=0.0, atol=1e-9 * np.abs(tau).max())
+
+
+@pytest.mark.parametrize("singular", [None, lw.SingularStrategy()], ids=["plain", "strategy"])
+def test_lower_levels_leave_the_first_alone_while_a_limit_comes_in(singular):
+    """A joint that is taken in part leaves three rows all they ask for, whatever comes below."""
+    mech, tasks, joint = CASES["seven: two levels"]
+    q, v = states(mech, joint, 60, seed=2)
+    report = controller(mech, tasks, singular=singular).explain(q, v, goals(mech, tasks, q))
+    first = report.levels[0]
+    whole = (first.share == 1.0).all(axis=1) & ~first.slowed.any(axis=1)
+    part = LIMITS.nearness(mech, q)[1][:, joint]
+    assert (whole & (part > 0.05) & (part < 0.45)).sum() > 10
+    missing = np.abs(first.achieved - first.wanted)[whole]
+    assert missing.max() < 1e-8 * np.abs(report.acceleration).max()
+
+
+def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_there():
+    """Three freedoms by formula: w changes by A f, A_i* w as asked or f_i = 0; S leaves A_i out."""
+    rng = np.random.default_rng(3)
+    q = SEVEN.random(rng)
+    mass, drive = lw.mass_matrix(SEVEN, q), rng.standard_normal(7)
+    before = np.linalg.solve(mass, drive)
+    which, wanted = np.array([1, 3, 4]), np.array([[5.0, -7.0, 9.0]])
+
+    def after(places, shares):
+        done = Hierarchy(mass[None], drive[None])
+        done.add_joints(which[places], wanted[:, places], np.array([shares]))
+        return done
+
+    done = after([0, 1, 2], [1.0, 1.0, 0.0])
+    np.testing.assert_allclose(done.acceleration[0, [1, 3]], [5.0, -7.0], rtol=1e-12)
+    force = done.force[0] - drive  # at the two joints and nowhere else
+    assert np.abs(force[[0, 2, 4, 5, 6]]).max() < 1e-12 * np.abs(force).max()
+    np.testing.assert_allclose(done.acceleration, after([0, 1], [1.0, 1.0]).acceleration)
+    assert done.free[0] == pytest.approx(5.0)
+    held = np.linalg.solve(np.linalg.cholesky(mass), np.eye(7)[:, [1, 3]])
+    assert np.abs(done.S[0].T @ held).max() < 1e-12 * np.abs(held).max()
+    half = after([0], [0.5])
+    assert half.acceleration[0, 1] == pytest.approx(0.5 * (before[1] + 5.0))
+    assert half.free[0] == pytest.approx(6.5)
+    # In between nothing depends on the order.
+    one, two = after([0, 1, 2], [0.3, 0.3, 0.9]), after([2, 1, 0], [0.9, 0.3, 0.3])
+    np.testing.assert_allclose(one.w, two.w, rtol=1e-12)
+    np.testing.assert_allclose(one.S, two.S, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"singular": None}, {"damping": 0.01}], ids=str)
+def test_a_task_of_one_row_at_the_end_of_its_range_asks_for_nothing(options):
+    """A horizontal pendulum: x of its tip is at its largest, J = cos(π/2) = 6e-17 and not zero."""
+    pendulum = lw.models.pendulum(1)
+    task = lw.Task.position("tip", "x")
+    q, v = np.array([0.5 * np.pi]), np.array([0.3])
+    assert 0.0 < abs(lw.task_jacobian(pendulum, q, task)[0, 0]) < 1e-15
+    run = lw.TaskController(pendulum, lw.Servo(task, KP, KV), **options)
+    there = lw.task_position(pendulum, q, task) + 0.1
+    report = run.explain(q, v, there)
+    assert report.levels[0].rank == 0 and np.abs(report.tau).max() < 200.0
+    np.testing.assert_allclose(run(q, v, there), report.tau)
