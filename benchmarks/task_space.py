@@ -42,11 +42,12 @@ HEAD = """# One tick of operational-space control
 Written by `make bench`. Λ, μ, p, J̄ and the torque τ = J* (Λ ẍ + μ + p) of the pose of one node, in
 world axes, float64. Microseconds for one state; ratios are Pinocchio and NumPy over ours, the
 quickest of three ways to write it: computeMinverse and products, crba and one solve,
-computeAllTerms and one solve. *One call* is a call from Python with 16 states in turn, results
-made anew (ours are views of one new array, in a dictionary); *bare* is the same kernel without the
-dictionary. *Batch* is {batch} states on one core into an array that is there; for Pinocchio a loop
-in Python that puts each result into its row. *Law* is the torque alone from state, goal pose and
-gains: ẍ = k_p e - k_v ẋ, the error as twice the vector part of a quaternion.
+computeAllTerms and one solve (two of these for the law). *One call* is `law(q, v, ...)` from Python
+with 16 states in turn, results made anew, in a dictionary; *bare* is its kernel called with arrays
+in order, the result one array; the first ratio is of one call. *Batch* is {batch} states on one
+core into an array that is there; for Pinocchio a loop in Python that puts each result into its row.
+*Law* is the torque alone from state, goal pose and gains: ẍ = k_p e - k_v ẋ, the error as twice the
+vector part of a quaternion; the goal as numbers.
 
 {machine}
 
@@ -80,67 +81,72 @@ def rows(title: str, robot: tuple[str, str, tuple[str, ...]], node: str) -> list
     q = np.array([mech.random(rng) for _ in range(BATCH)])
     v, wanted = rng.normal(size=(BATCH, mech.nv)), rng.normal(size=(BATCH, 6))
     turn = np.stack([layout.v_to(q[0], e) for e in np.eye(mech.nv)], axis=-1)  # a permutation
-    their_q, their_v = layout.q_to(q), v @ turn.T
     frame = model.getFrameId(node)
     tick = lw.control_law(mech, task, also=TOLD[:-1], compensate="task")
     law = lw.control_law(mech, task, kp=KP, kv=KV, compensate="task")
+    codes = np.zeros(BATCH, dtype=np.int32)
+    tick.kernel(q, v, wanted, status=codes)
+    q[codes != 0] = q[np.flatnonzero(codes == 0)[0]]  # no state at a singularity
+    theirs = (layout.q_to(q), v @ turn.T, wanted[:, SWAP])
     target = lw.task_position(mech, mech.random(rng), task)
     goal = np.tile(law.goal(target), (BATCH, 1))
-    found = []
-    first = ticks(model, frame)
-    ours = tick(q[0], v[0], acceleration=wanted[0])
-    theirs = first[0](their_q[0], their_v[0], wanted[0][SWAP])
-    error = difference(ours, theirs, turn)
-    arrays = {"q": q, "v": v, "closing": wanted, "goal": goal} | {
-        name: x for name, x in law.inputs.items() if name not in ("goal",)
-    }
-    peers_law = laws(model, frame, target)
-    for kind, ours_, peers, worst in (
-        ("Λ, μ, p, J̄, τ", tick, first, error),
-        ("law", law, peers_law, law_error(law, peers_law[0], arrays, (their_q, their_v), turn)),
-    ):
-        found.append(row(title, kind, ours_, peers, worst, arrays, (their_q, their_v)))
-    return found
+    arrays = law.inputs | {"q": q, "v": v, "closing": wanted, "goal": goal}
+    all_of, alone = ticks(model, frame), laws(model, frame, target)
+
+    def called(i: int) -> object:
+        return tick(q[i], v[i], acceleration=wanted[i])
+
+    def led(i: int) -> object:
+        return law(q[i], v[i], goal[i])
+
+    states = [[x[i] for x in theirs] for i in range(16)]
+    apart = max(difference(called(i), f(*states[i]), turn) for i in range(8) for f in all_of)
+    off = max(relative(turn @ led(i), *f(*states[i])) for i in range(8) for f in alone)
+    return [
+        row(f"| {title} | Λ, μ, p, J̄, τ |", tick, called, all_of, apart, arrays, theirs),
+        row(f"| {title} | law |", law, led, alone, off, arrays, theirs),
+    ]
 
 
 def row(
     title: str,
-    kind: str,
     ours: lw.ControlLaw,
+    call: Callable[[int], object],
     peers: list[Tick],
-    error: float,
+    apart: float,
     arrays: dict[str, Array],
-    theirs: tuple[Array, Array],
+    theirs: tuple[Array, ...],
 ) -> str:
     """One line."""
-    bare = ours.kernel.kernel if kind != "law" else ours.kernel
-    states = [
-        [arrays[n][i] if arrays[n].ndim == 2 else arrays[n] for n in ours.arguments]
-        for i in range(16)
-    ]
-    one = chain.best(lambda: [ours.kernel(*x) for x in states], ROUNDS) / 16
+    bare = getattr(ours.kernel, "kernel", ours.kernel)
+    states = [[x[i] if x.ndim == 2 else x for x in inputs(ours, arrays)] for i in range(16)]
+    one = chain.best(lambda: [call(i) for i in range(16)], ROUNDS) / 16
     least = chain.best(lambda: [bare(*x) for x in states], ROUNDS) / 16
-    wanted = arrays["closing"][:, SWAP]
-    lists = [(theirs[0][i].copy(), theirs[1][i].copy(), wanted[i].copy()) for i in range(16)]
-    other = min(chain.best(lambda f=f: [f(*x) for x in lists], ROUNDS) / 16 for f in peers)
-    batch_arrays = [arrays[n] for n in ours.arguments]
-    out = bare(*batch_arrays)
-    batch = chain.best(lambda: bare(*batch_arrays, out=out, threads=1), ROUNDS) / BATCH
-    quickest = min(peers, key=lambda f: chain.best(lambda: [f(*x) for x in lists], 3))
+    lists = [[x[i].copy() for x in theirs] for i in range(16)]
+    times = [chain.best(lambda f=f: [f(*x) for x in lists], ROUNDS) / 16 for f in peers]
+    quickest = peers[int(np.argmin(times))]
+    whole = inputs(ours, arrays)
+    out = bare(*whole)
+    batch = chain.best(lambda: bare(*whole, out=out, threads=1), ROUNDS) / BATCH
     kept = [np.empty((BATCH, *x.shape)) for x in quickest(*lists[0])]
 
     def loop() -> None:
         for i in range(BATCH):
-            parts = quickest(theirs[0][i], theirs[1][i], wanted[i])
+            parts = quickest(*(x[i] for x in theirs))
             for place, part in zip(kept, parts, strict=True):
                 place[i] = part
 
     other_batch = chain.best(loop, 3) / BATCH
-    us = [1e6 * t for t in (one, least, other, batch, other_batch)]
+    us = [1e6 * t for t in (one, least, min(times), batch, other_batch)]
     return (
-        f"| {title} | {kind} | {ours.ops} | {us[0]:.2f} | {us[1]:.2f} | {us[2]:.1f} | "
-        f"{us[2] / us[0]:.1f} | {us[3]:.3f} | {us[4]:.1f} | {us[4] / us[3]:.0f} | {error:.0e} |"
+        f"{title} {ours.ops} | {us[0]:.2f} | {us[1]:.2f} | {us[2]:.1f} | {us[2] / us[0]:.1f} | "
+        f"{us[3]:.3f} | {us[4]:.1f} | {us[4] / us[3]:.0f} | {apart:.0e} |"
     )
+
+
+def inputs(law: lw.ControlLaw, arrays: dict[str, Array]) -> list[Array]:
+    """What the kernel of a law takes."""
+    return [arrays[name] for name in law.arguments]
 
 
 def ticks(model: pin.Model, frame: int) -> list[Tick]:
@@ -199,13 +205,11 @@ def finished(
 
 
 def laws(model: pin.Model, frame: int, target: lw.Pose) -> list[Tick]:
-    """The torque from state and goal alone: μ + p is one product, J̄ none."""
+    """The torque from state and goal alone: μ + p is one product, J̄ none; written two ways."""
     data, zero = model.createData(), np.zeros(model.nv)
     goal = pin.SE3(np.array(target.rot), np.array(target.p))
 
-    def law(q: Array, v: Array, _: Array) -> tuple[Array, ...]:
-        inverse = pin.computeMinverse(model, data, q)
-        bias = pin.nonLinearEffects(model, data, q, v)
+    def law(q: Array, v: Array, response: Callable[[Array], Array], bias: Array) -> tuple[Array]:
         pin.forwardKinematics(model, data, q, v, zero)
         jacobian = pin.computeFrameJacobian(model, data, q, frame, ALIGNED)
         place = pin.updateFramePlacement(model, data, frame)
@@ -215,28 +219,27 @@ def laws(model: pin.Model, frame: int, target: lw.Pose) -> list[Tick]:
         error[:3] = goal.translation - place.translation
         error[3:] = turn[:3] * np.sign(turn[3])
         wanted = KP * error - KV * (jacobian @ v)
-        response = inverse @ jacobian.T
-        seen = wanted - drift + response.T @ bias
-        return (jacobian.T @ np.linalg.solve(jacobian @ response, seen),)
+        moved = response(jacobian.T)
+        seen = wanted - drift + moved.T @ bias
+        return (jacobian.T @ np.linalg.solve(jacobian @ moved, seen),)
 
-    return [law]
+    def by_inverse(q: Array, v: Array, _: Array) -> tuple[Array, ...]:
+        inverse = pin.computeMinverse(model, data, q)
+        bias = pin.nonLinearEffects(model, data, q, v)
+        return law(q, v, lambda x: inverse @ x, bias)
+
+    def by_solve(q: Array, v: Array, _: Array) -> tuple[Array, ...]:
+        mass = pin.crba(model, data, q)
+        mass = np.triu(mass) + np.triu(mass, 1).T
+        bias = pin.nonLinearEffects(model, data, q, v)
+        return law(q, v, lambda x: np.linalg.solve(mass, x), bias)
+
+    return [by_inverse, by_solve]
 
 
-def law_error(
-    law: lw.ControlLaw,
-    peer_law: Tick,
-    arrays: dict[str, Array],
-    theirs: tuple[Array, Array],
-    turn: Array,
-) -> float:
-    """Largest relative difference of the law's torque over some states."""
-    worst = 0.0
-    for i in range(8):
-        given = [arrays[n][i] if arrays[n].ndim == 2 else arrays[n] for n in law.arguments]
-        (other,) = peer_law(theirs[0][i], theirs[1][i], np.zeros(6))
-        apart = np.abs(turn @ law.kernel(*given) - other).max()
-        worst = max(worst, float(apart / np.abs(other).max()))
-    return worst
+def relative(ours: Array, theirs: Array) -> float:
+    """Largest difference, relative to the largest entry."""
+    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
 def difference(ours: dict[str, Array], theirs: tuple[Array, ...], turn: Array) -> float:
@@ -249,7 +252,7 @@ def difference(ours: dict[str, Array], theirs: tuple[Array, ...], turn: Array) -
         (turn @ ours["consistent_inverse"][:, SWAP], inverse),
         (turn @ ours["torque"], torque),
     ]
-    return max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
+    return max(relative(a, b) for a, b in pairs)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def has_tasks(mech: Mechanism | Embedded) -> bool:
     return rows or any(isinstance(coupling, JointRow) for coupling in mech.couplings)
 
 
-SINGULAR = {8: 1e-8, 4: 1e-4}
+SINGULAR = {8: 1e-9, 4: 1e-4}
 """Least pivot of J 𝓜⁻¹ J* of tasks, relative to what it is made from, by bytes of a number: what is
 solved with it keeps at least this many digits less than half of all."""
 

@@ -10,12 +10,13 @@ a card, or written as a C function for the controller of a robot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
+from linkwise.codegen.several import Several
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.model import aim
 from linkwise.model.closure import closure_nodes
@@ -81,6 +82,20 @@ class ControlLaw:
     kernel: Any
     inputs: dict[str, Array]
     _twin: Twin
+    _plan: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        several = self.kernel if isinstance(self.kernel, Several) else None
+        bare = self.kernel if several is None else several.kernel
+        quick = getattr(bare, "quick", None)  # only kernels of this computer have it
+        plan = None
+        if quick is not None and self._twin.order is None:
+            arrays = [self.inputs.get(name) for name in self.arguments]
+            at = {name: i for i, name in enumerate(self.arguments)}
+            at["acceleration"] = at.get("push", at.get("closing", -1))
+            size = self.inputs["goal"].shape if "goal" in self.inputs else ()
+            plan = (quick, arrays, at, size, several)
+        object.__setattr__(self, "_plan", plan)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -92,7 +107,15 @@ class ControlLaw:
         """Scalar operations of one call."""
         return int(sum(self.kernel.ops.values()))
 
-    def __call__(self, q: ArrayLike, v: ArrayLike, goal: Any = None, **given: Any) -> Any:
+    def __call__(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        goal: Any = None,
+        *,
+        acceleration: Any = None,
+        **given: Any,
+    ) -> Any:
         """Joint forces (nv,) or (batch, nv) [N or N m]; a dictionary if more was asked for.
 
         Args:
@@ -101,9 +124,16 @@ class ControlLaw:
             goal: What `lw.task_position` should become, or a `lw.Goal`; for several tasks a list of
                 these, or a dictionary by the names of the tasks. The numbers of it, from
                 `law.goal`, are quicker.
-            given: `velocity` ẋ_d and `acceleration` ẍ_d (m,), zero by default; `tau0` (nv,) and
-                `applied` (m,) if the law was made for them.
+            acceleration: ẍ_d (m,), zero by default; without a servo ẍ itself.
+            given: `velocity` ẋ_d (m,), zero by default; `tau0` (nv,) and `applied` (m,) if the law
+                was made for them.
         """
+        if not given:
+            found = self._quickly(q, v, goal, acceleration)
+            if found is not None:
+                return found
+        if acceleration is not None:
+            given["acceleration"] = acceleration
         arrays = self.inputs | {"q": q, "v": v}
         if goal is not None:
             given = self._with_goal(goal, given)
@@ -120,8 +150,29 @@ class ControlLaw:
         found = self.kernel(*[arrays[name] for name in self.kernel.arguments])
         if self._twin.order is None or not isinstance(found, dict):
             return found
-        both = {name: value for name, value in cast("dict[str, Array]", found).items()}
+        both = cast("dict[str, Array]", found)
         return {n: self._twin.sorted(x, *ALSO[n][1]) if n in ALSO else x for n, x in both.items()}
+
+    def _quickly(self, q: Any, v: Any, goal: Any, acceleration: Any) -> Any:
+        """One state, arrays as the kernel wants them; None where a closer look is needed."""
+        plan = self._plan
+        if plan is None:
+            return None
+        quick, arrays, at, size, several = plan
+        arrays = arrays.copy()
+        arrays[at["q"]] = q
+        if "v" in at:
+            arrays[at["v"]] = v
+        if "goal" in at:
+            if type(goal) is not np.ndarray or goal.shape != size:
+                return None
+            arrays[at["goal"]] = goal
+        elif goal is not None:
+            return None
+        if acceleration is not None:
+            arrays[at["acceleration"]] = acceleration
+        found = quick(*arrays)
+        return found if several is None or found is None else several.parted(found)
 
     def _with_goal(self, goal: Any, given: dict[str, Any]) -> dict[str, Any]:
         """What a call was given, with the parts of a goal or of several."""
