@@ -10,7 +10,6 @@ from linkwise.algebra.space import (
     NODE_PLACE,
     ONE,
     PLACE,
-    TASK,
     Space,
 )
 from linkwise.algebra.symbols import (
@@ -84,7 +83,6 @@ __all__ = [
     "NODE_PLACE",
     "ONE",
     "PLACE",
-    "TASK",
     "VOCABULARY",
     "X_B",
     "B",

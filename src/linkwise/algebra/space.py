@@ -56,10 +56,7 @@ NODE_PLACE = Space("NODE_PLACE", block="node")
 """Twelve numbers for each chosen node: the rows of (rot | p), its pose in the world."""
 
 CONSTRAINT = Space("CONSTRAINT", block="constraint")
-"""Rows of loops and grasps."""
-
-TASK = Space("TASK", block="task")
-"""Coordinates of a task."""
+"""Rows of loops and grasps, or of tasks, which are constraints that are driven."""
 
 ONE = Space("ONE", block="one")
 """A single number: the domain of a stacked vector, which is an operator with one column."""
