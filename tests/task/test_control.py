@@ -303,7 +303,7 @@ def test_goals_that_do_not_fit_are_refused():
     with pytest.raises(ModelError, match="acceleration of the goal of 'elbow' is not finite"):
         run(q, v, [p, lw.Goal(p, acceleration=[np.inf])])
     for rows, count in ((q, 5), (np.stack([q, q, q]), 2)):
-        with pytest.raises(ShapeError, match="targets for another number of states than q"):
+        with pytest.raises(ShapeError, match=r"another number of states than q|are batches of"):
             run(rows, v, [np.zeros((count, 3)), p])
     with pytest.raises(ModelError, match="is in coordinates, 'euler_zyx'; a servo drives"):
         servo(lw.Task.pose("hand", coordinates="euler_zyx"))
@@ -336,3 +336,19 @@ def test_states_and_options_that_mean_nothing_are_refused():
     with pytest.raises(ModelError, match="no hinge of 'pendulum_3' has limits"):
         tip = servo(lw.Task.position("tip", "xz"))
         lw.TaskController(lw.models.pendulum(3), tip, limits=lw.JointLimits(0.1, 1.0))
+
+
+def test_controllers_and_servos_tell_what_they_are_in_a_line():
+    slow = lw.Servo(lw.Task.position("hand"), 100.0, [1.0, 2.0, 3.0], speed=0.1)
+    assert repr(slow) == "Servo('position of hand', kp=100, kv=[1, 2, 3], speed=0.1)"
+    assert repr(servo(POSE, kp=np.eye(6))) == "Servo('pose of hand', kp=matrix (6, 6), kv=20)"
+    elbow = servo(lw.Task.position("elbow_pitch_link", "z", name="elbow"))
+    run = lw.TaskController(ARM, [slow, elbow], lw.Posture.damping(1.0), singular=None)
+    told = "TaskController('seven_dof_arm', position of hand > elbow, posture, plain inverse)"
+    assert repr(run) == str(run) == told
+
+
+def test_a_target_of_some_rows_is_the_whole_point():
+    run = lw.TaskController(ARM, servo(lw.Task.position("hand", "xz")))
+    with pytest.raises(ShapeError, match=r"the whole position, whichever rows .*: \(3,\)"):
+        run(BENT, np.zeros(7), [0.1, 0.2])

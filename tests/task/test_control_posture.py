@@ -89,3 +89,9 @@ def test_what_means_nothing_is_refused(arm):
         Posture(q, 1.0, 1.0, hinges=("elbow_pitched",)).torque(arm, q, v)
     with pytest.raises(ModelError, match="'pin_1' has no lower and upper limit"):
         Posture.mid_range(lw.models.pendulum(2), 1.0, 1.0, hinges=["pin_1"])
+
+
+@pytest.mark.parametrize("target", [[np.nan] * 7, [0.0] * 6 + [np.inf], np.zeros((2, 7))])
+def test_targets_that_are_no_configuration_are_refused_at_once(target):
+    with pytest.raises((ModelError, ShapeError), match=r"the target of the posture (is|has shape)"):
+        Posture(target, 1.0, 1.0)

@@ -330,3 +330,70 @@ def test_questions_a_controller_cannot_answer():
     )
     with pytest.raises(ModelError, match="2 axes of force control"):
         several.command(q, v, target=puma.pose(q, "flange"), force=5.0)
+
+
+def pressing():
+    """A controller of the PUMA's flange and a state that it can be asked about."""
+    task = Task.pose("flange")
+    run = MotionForceController(puma, task, Selection.along_normal(NORMAL), 100.0, 20.0, SERVO)
+    return run, task_position(puma, POSTURE, task), 0.1 * np.arange(6.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("what", ["force", "contact", "velocity", "acceleration", "integral"])
+def test_what_is_not_finite_is_refused_by_name(what, bad):
+    run, pose, v = pressing()
+    vector = np.array([0.0, 0.0, 0.0, 0.0, bad, 0.0])
+    for given in (vector, *((bad,) if what == "force" else ())):
+        for ask in (run.command, run.torque):
+            with pytest.raises(ModelError, match=f"{what} is not finite"):
+                ask(POSTURE, v, target=pose, **{what: given})
+
+
+def test_tasks_that_cannot_be_are_refused_as_by_a_task_controller():
+    """The same check, the same words: too many rows, a node that does not move."""
+    pendulum = lw.models.pendulum(3)
+    along = Selection.along_normal((0.0, 0.0, 1.0))
+    for mech, task in ((pendulum, Task.pose("tip")), (puma, Task.position("base"))):
+        with pytest.raises(ModelError) as one:
+            MotionForceController(mech, task, along, 1.0, 1.0, SERVO)
+        with pytest.raises(ModelError) as other:
+            lw.TaskController(mech, lw.Servo(task, 1.0, 1.0))
+        assert str(one.value) == str(other.value)
+
+
+def test_a_goal_has_velocity_and_acceleration_in_it():
+    run, pose, v = pressing()
+    speed, ahead = np.arange(6.0), np.arange(6.0)[::-1]
+    rest = {"force": 8.0, "contact": np.array([0.0, 0.0, 5.0])}
+    want = run.torque(POSTURE, v, target=pose, velocity=speed, acceleration=ahead, **rest)
+    goal = lw.Goal(pose, speed, ahead)
+    for given in (goal, {"pose of flange": goal}):
+        np.testing.assert_array_equal(run.torque(POSTURE, v, target=given, **rest), want)
+        command = run.command(POSTURE, v, target=given, **rest)
+        np.testing.assert_allclose(command.tau, want, atol=1e-9 * np.abs(want).max())
+    part = lw.Goal(pose, speed)
+    got = run.torque(POSTURE, v, target=part, acceleration=ahead, **rest)
+    np.testing.assert_array_equal(got, want)
+    with pytest.raises(ModelError, match="velocity was given twice"):
+        run.torque(POSTURE, v, target=part, velocity=speed)
+    with pytest.raises(UnknownNameError, match="pose of flnge"):
+        run.torque(POSTURE, v, target={"pose of flnge": goal})
+
+
+def test_loops_that_are_left_open_are_told_of():
+    closed = lw.models.four_bar()
+    tip = next(x.name for x in closed.bodies[1:])
+    task = Task.position(tip, "x")
+    with pytest.warns(lw.errors.OpenLoopWarning, match=r"lw\.MotionForceController"):
+        MotionForceController(closed, task, Selection.all_motion(), 1.0, 1.0, SERVO)
+    with pytest.warns(lw.errors.OpenLoopWarning, match=r"lw\.TaskController"):
+        lw.TaskController(closed, lw.Servo(task, 1.0, 1.0))
+
+
+def test_it_tells_what_it_is_in_a_line():
+    run, _, _ = pressing()
+    text = repr(run)
+    assert text == str(run) and len(text) < 300
+    assert "'puma560'; pose of flange; motion rx, ry, rz, x, y; force z" in text
+    assert "kp=100, kv=20" in text

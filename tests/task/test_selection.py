@@ -208,3 +208,48 @@ def test_frames_and_tasks_that_do_not_fit(puma):
             Selection.along_normal(NORMAL).matrices(puma, q, task)
     with pytest.raises(ModelError, match=r"2 axes of force control \(ry, z\)"):
         Selection.from_axes(force="z ry").normal(puma, q, POSE)
+
+
+def test_matrices_along_axes_are_told_by_their_axes():
+    for Omega, told in (
+        (np.diag([1.0, 1.0, 0.0]), "motion rx, ry, rz, x, y; force z; of the task's axes"),
+        (np.diag([0.0, 1.0, 1.0]), "motion rx, ry, rz, y, z; force x; of the task's axes"),
+        (np.diag([0, 1, 1, 1, 0, 1.0]), "motion ry, rz, x, z; force rx, y; of the task's axes"),
+    ):
+        assert str(Selection.from_matrices(Omega)) == told
+
+
+def test_the_one_axis_of_oblique_matrices_is_z(puma):
+    """As along_normal has it, for force along one axis and for motion along one."""
+    n = np.array([0.48, -0.36, 0.8])
+    dyad, task = np.outer(n, n), Task.pose("flange")
+    pressed = Selection.from_matrices(np.eye(3) - dyad)
+    assert str(pressed) == str(Selection.along_normal(n))
+    moved = Selection.from_matrices(dyad)
+    assert moved.motion == (True, True, True, False, False, True)
+    turned = Selection.from_matrices(block(dyad, np.eye(3)))
+    assert str(turned).startswith(
+        "motion rz, x, y, z; force rx, ry; of the task's axes, turning of"
+    )
+    q = puma.neutral()
+    for selection, Omega in (
+        (pressed, block(np.eye(3), np.eye(3) - dyad)),
+        (moved, block(np.eye(3), dyad)),
+        (turned, block(dyad, np.eye(3))),
+    ):
+        np.testing.assert_allclose(selection.matrices(puma, q, task)[0], Omega, atol=1e-12)
+
+
+def test_axes_of_force_that_the_task_does_not_have_are_refused(puma):
+    q = puma.neutral()
+    for axes, task in (
+        ("z rx", Task.position("flange")),
+        ("z", Task.position("flange", "xy")),
+        ("x z", Task.position("flange", "xy")),
+    ):
+        selection = Selection.from_axes(force=axes)
+        told = r"force along (rx, )?(x, )?z, of which task 'position of flange' .* does not have"
+        with pytest.raises(ModelError, match=told):
+            selection.matrices(puma, q, task)
+        with pytest.raises(ModelError, match=told):
+            lw.MotionForceController(puma, task, selection, 1.0, 1.0, lw.ForceServo(0.1, 10.0))

@@ -175,9 +175,11 @@ def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
     goal = floats(target, f"the target of {task.name!r}")
     shape = (3, 3) if task.kind == "orientation" else (3,)
     if goal.shape[-len(shape) :] != shape:
+        whole = f"the whole {task.kind}, whichever rows the task has: "
         raise ShapeError(
-            f"the target of {task.name!r} has shape {goal.shape}; it must be {shape}, or with "
-            "(batch,) in front."
+            f"the target of {task.name!r} has shape {goal.shape}; it must be "
+            f"{whole * (len(task.rows) < 3 and task.kind != 'direction')}{shape}, or with (batch,) "
+            "in front."
         )
     if not np.isfinite(goal).all():
         raise ModelError(f"the target of {task.name!r} is not finite.")

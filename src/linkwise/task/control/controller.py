@@ -36,13 +36,13 @@ from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias
 from linkwise.task.space import ROUNDING
-from linkwise.task.twin import Twin, twin
+from linkwise.task.twin import Twin, twin, warn_if_closed
 
 CLEAR = 1e-3
 """Above this ratio of singular values the kernel, which squares it, keeps ten digits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TaskController:
     """Joint forces that drive tasks to their goals, in order of priority.
 
@@ -91,6 +91,7 @@ class TaskController:
     servos: tuple[tuple[Servo, ...], ...] = field(init=False, repr=False)
     twins: tuple[Twin, ...] = field(init=False, repr=False)
     gains: tuple[tuple[Array, Array], ...] = field(init=False, repr=False)
+    pace: tuple[float, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         servos = as_levels(self.levels)
@@ -101,6 +102,18 @@ class TaskController:
         check_tasks(self.mech, twins)
         gains = tuple(_gains(level, t) for level, t in zip(servos, twins, strict=True))
         object.__setattr__(self, "gains", gains)
+        brakes = BRAKE * np.linalg.eigvalsh(gains[0][1])  # the least and the largest along rows
+        slowest = 0.0 if self.singular is None else self.singular.slowest(self.mech.velocity_limit)
+        object.__setattr__(self, "pace", (float(brakes[0]) * slowest, float(brakes[-1])))
+        warn_if_closed(self.mech, "lw.TaskController")
+
+    def __repr__(self) -> str:
+        told = " > ".join(" + ".join(servo.name for servo in level) for level in self.servos)
+        parts = [f"{self.mech.name!r}", told]
+        parts += [name for name in ("posture", "limits") if getattr(self, name) is not None]
+        parts += [f"damping {self.damping:g}"] if self.damping else []
+        parts += ["plain inverse"] if self.singular is None and not self.damping else []
+        return f"TaskController({', '.join(parts)})"
 
     def __call__(self, q: ArrayLike, v: ArrayLike, goals: Any) -> Array:
         """Joint forces for a state.
@@ -165,9 +178,15 @@ class TaskController:
             return False
         if self.singular is None or (sigma[:, -1] > AHEAD * edge * sigma[:, 0]).all():
             return True
-        u, sigma, joints = np.linalg.svd(J, full_matrices=False)
-        gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
+        one = len(level.q) == 1
+        state = (level.q[0], level.v[0]) if one else (level.q, level.v)
+        gamma = task_bias(self.mech, *state, level.twin.tasks)
         missing = level.scale * (level.wanted - gamma)
+        # No v_i* v̇ is larger than |missing| / σ, no v_i* v than |v|, no speed smaller than slowest.
+        most, high = self.pace
+        if one and np.linalg.norm(missing) / sigma[0, -1] + high * np.linalg.norm(state[1]) <= most:
+            return True
+        u, sigma, joints = np.linalg.svd(J, full_matrices=False)
         asked = (np.swapaxes(u, -1, -2) @ missing[..., None])[..., 0] / sigma  # as v_i* v̇
         low, high = self._brake(level, self.gains[0][1], u, sigma, joints, sigma[:, 0])
         return bool(((low <= asked) & (asked <= high)).all())

@@ -54,5 +54,13 @@ def along(gain: Array, directions: Array) -> Array:
     )
 
 
+def gain_in_words(gain: ArrayLike) -> str:
+    """A gain in one word or list: "25", "[1, 2, 3]", "matrix (6, 6)"."""
+    k = np.asarray(gain)
+    if k.ndim == 0:
+        return f"{float(k):g}"
+    return f"matrix {k.shape}" if k.ndim == 2 else f"[{', '.join(f'{x:g}' for x in k.tolist())}]"
+
+
 def _told(k: Array) -> str:
     return f"{float(k):g}" if k.ndim == 0 else str(k.tolist())

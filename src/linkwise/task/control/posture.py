@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.mass_matrix import mass_matrix
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.control.gain import checked_gain, times
 
 By: TypeAlias = Literal["torque", "acceleration"]
@@ -56,7 +56,16 @@ class Posture:
         if self.by not in ("torque", "acceleration"):
             raise ModelError(f"by is {self.by!r}; it must be 'torque' or 'acceleration'.")
         if self.target is not None:
-            object.__setattr__(self, "target", np.array(self.target, dtype=np.float64))
+            target = np.array(floats(self.target, "the target of the posture"), dtype=np.float64)
+            if target.ndim != 1:
+                raise ShapeError(
+                    f"the target of the posture has shape {target.shape}; it must be (nq,)."
+                )
+            if not np.isfinite(target).all():
+                raise ModelError(
+                    f"the target of the posture is {target.tolist()}; all of it must be finite."
+                )
+            object.__setattr__(self, "target", target)
         if self.kp is not None:
             object.__setattr__(self, "kp", checked_gain(self.kp, "kp of the posture"))
         object.__setattr__(self, "kv", checked_gain(self.kv, "kv of the posture"))

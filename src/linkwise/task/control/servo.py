@@ -10,11 +10,11 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.task.control.gain import checked_gain, times
+from linkwise.task.control.gain import checked_gain, gain_in_words, times
 from linkwise.task.task import Task
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Servo:
     """A task and the gains with which it is driven to its goal.
 
@@ -71,6 +71,12 @@ class Servo:
     def name(self) -> str:
         """That of the task."""
         return self.task.name
+
+    def __repr__(self) -> str:
+        speed = "" if self.speed is None else f", speed={self.speed:g}"
+        return (
+            f"Servo({self.name!r}, kp={gain_in_words(self.kp)}, kv={gain_in_words(self.kv)}{speed})"
+        )
 
     def pull(self, error: Array, velocity: Array) -> Array:
         """k_p e + k_v ẋ_d (..., m), or less where the speed is limited."""

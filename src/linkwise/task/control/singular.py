@@ -97,11 +97,18 @@ class SingularStrategy:
             joints: V* (..., m, nv), of unit length.
             limits: Largest speeds of the freedoms (nv,).
         """
-        usual = np.where(np.isfinite(limits) & (limits > 0.0), limits, USUAL)
-        known = usual if self.speed is None else np.full(limits.shape, self.speed)
-        along = (known / np.maximum(np.abs(joints), 1e-300)).min(axis=-1)
+        along = (self._speeds(limits) / np.maximum(np.abs(joints), 1e-300)).min(axis=-1)
         leaving = 1.0 - smooth((relative / self.threshold - 1.0) / (AHEAD - 1.0))
         return np.asarray(np.where(leaving > 0.0, along / np.maximum(leaving, 1e-300), np.inf))
+
+    def slowest(self, limits: Array) -> float:
+        """What `fastest` is never below."""
+        return float(self._speeds(limits).min())
+
+    def _speeds(self, limits: Array) -> Array:
+        """Largest speeds of the freedoms (nv,)."""
+        usual = np.where(np.isfinite(limits) & (limits > 0.0), limits, USUAL)
+        return usual if self.speed is None else np.full(limits.shape, self.speed)
 
     def step(self, error: Array, sigma: Array, curvature: Array, largest: Array) -> Array:
         """How far joints should go along v for an error along u.

@@ -29,6 +29,7 @@ acceleration that keeps the distance, - n (ṅ · ẋ), is added to F*_active.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -37,10 +38,12 @@ import numpy as np
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross, six
-from linkwise.task.control.gain import checked_gain, times
+from linkwise.task.control.check import check_tasks
+from linkwise.task.control.gain import checked_gain, gain_in_words, times
+from linkwise.task.control.goal import Goal, as_goals
 from linkwise.task.control.posture import Posture
 from linkwise.task.dynamics import task_dynamics, task_torque
 from linkwise.task.force.force_servo import ForceServo
@@ -54,9 +57,13 @@ from linkwise.task.force.transition import (
 )
 from linkwise.task.measure import task_error, task_jacobian, task_velocity
 from linkwise.task.task import Task
+from linkwise.task.twin import twin, warn_if_closed
 
-Target: TypeAlias = Pose | ArrayLike
-"""Where the node should be, as `task_position` tells it: a pose, or a point (3,)."""
+Target: TypeAlias = Pose | ArrayLike | Goal | Mapping[str, Any]
+"""Where the node should be, as `task_position` tells it: a pose, or a point (3,).
+
+Or a `Goal`, which has velocity and acceleration too; or either by the name of the task.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +124,7 @@ class _Asked:
     pushed: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MotionForceController:
     """Motion along some directions of a node, force along the others: state in, torque out.
 
@@ -154,10 +161,15 @@ class MotionForceController:
     posture: Posture | None = None
     transition: ContactTransition | None = None
     _fixed: tuple[Array, Array] | None = field(init=False, default=None, repr=False)
+    _fixed_normal: Array | None = field(init=False, default=None, repr=False)
+    _whole: Task = field(init=False, repr=False)
+    _S: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put: Any = object.__setattr__
         check_task(self.mech, self.task)
+        check_tasks(self.mech, (twin(self.mech, self.task),))
+        warn_if_closed(self.mech, "lw.MotionForceController")
         for name, kind in (
             ("selection", Selection),
             ("servo", ForceServo),
@@ -178,6 +190,20 @@ class MotionForceController:
             found = self.selection.matrices(self.mech, self.mech.neutral(), self.task)
             if self.selection.constant(self.task):
                 put(self, "_fixed", found)
+                pushed = [k for k, moves in enumerate(self.selection.motion) if not moves]
+                if len(pushed) == 1 and pushed[0] >= 3:
+                    put(self, "_fixed_normal", self._normal(self.mech.neutral()))
+        task = self.task
+        put(self, "_S", frozen(task.matrix))
+        whole = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
+        put(self, "_whole", task if task.kind == "pose" else whole)
+
+    def __repr__(self) -> str:
+        kp, kv = gain_in_words(self.kp), gain_in_words(self.kv)
+        parts = [f"{self.mech.name!r}", self.task.name, str(self.selection), f"kp={kp}, kv={kv}"]
+        parts += [str(self.servo)]
+        parts += [name for name in ("posture", "transition") if getattr(self, name) is not None]
+        return f"MotionForceController({'; '.join(parts)})"
 
     @property
     def size(self) -> int:
@@ -202,7 +228,8 @@ class MotionForceController:
         Args:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-            target: Where the node should be, as `task_position` tells it.
+            target: Where the node should be, as `task_position` tells it; or a `lw.Goal`, which
+                has velocity and acceleration in it; or a dictionary of one, by the task's name.
             velocity: ẋ_d (m,), in the rows of the task; zero by default.
             acceleration: ẍ_d (m,); zero by default.
             force: f_d (m,): (moment, force) that the mechanism should exert, in the rows of the
@@ -274,6 +301,7 @@ class MotionForceController:
     ) -> _Asked:
         """Both servos."""
         q, v = self.mech.check_q(q), self.mech.check_v(v)
+        target, velocity, acceleration = self._goal(target, velocity, acceleration)
         Omega, Omega_bar = self._fixed or self.selection.matrices(self.mech, q, self.task)
         moving = task_velocity(self.mech, q, v, self.task)
         missing = task_error(self.mech, q, self.task, target)
@@ -282,7 +310,7 @@ class MotionForceController:
         F_motion = F_motion + times(np.asarray(self.kv), slower)
         F_motion = F_motion + times(np.asarray(self.kp), missing)
         sensed, total = self._six(contact), self._rows(integral, "integral")
-        short = self._wanted(force, q) + sensed @ self.task.matrix.T  # f_d - f with f = - sensed
+        short = self._wanted(force, q) + sensed @ self._S.T  # f_d - f with f = - sensed
         error = _apply(Omega_bar, short)
         F_active = self._active(phase, error, total, moving, q, v)
         return _Asked(
@@ -325,6 +353,8 @@ class MotionForceController:
 
     def _normal(self, q: Array) -> Array:
         """The one axis of force control, in the rows of the task (..., m)."""
+        if self._fixed_normal is not None:
+            return self._fixed_normal
         return self.selection.normal(self.mech, q, self.task)
 
     def _following(self, q: Array, v: Array) -> Array:
@@ -350,14 +380,28 @@ class MotionForceController:
         """J₆* (what acts on the node): the joint forces a contact acts with (..., nv)."""
         if not sensed.any():
             return np.zeros(self.mech.nv)
-        task = self.task
-        whole = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
-        return _apply(np.swapaxes(task_jacobian(self.mech, q, whole), -1, -2), sensed)
+        return _apply(np.swapaxes(task_jacobian(self.mech, q, self._whole), -1, -2), sensed)
+
+    def _goal(
+        self, target: Target, velocity: ArrayLike | None, acceleration: ArrayLike | None
+    ) -> tuple[Any, ArrayLike | None, ArrayLike | None]:
+        """Target, velocity and acceleration, of a goal or by themselves."""
+        if not isinstance(target, Goal | Mapping):
+            return target, velocity, acceleration
+        (goal,) = as_goals(target, [self.task.name])
+        for name, given in (("velocity", velocity), ("acceleration", acceleration)):
+            if given is not None and getattr(goal, name) is not None:
+                raise ModelError(
+                    f"{name} was given twice, with the goal and by itself; leave one of them out."
+                )
+        ahead = goal.acceleration if acceleration is None else acceleration
+        return goal.target, goal.velocity if velocity is None else velocity, ahead
 
     def _wanted(self, force: ArrayLike, q: Array) -> Array:
         """f_d (..., m)."""
         found = floats(force, "force")
         if found.ndim == 0:
+            _finite(found, "force")
             return np.zeros(self.size) if found == 0.0 else -found * self._normal(q)
         return self._rows(found, "force")
 
@@ -388,7 +432,7 @@ class MotionForceController:
 
 def _finite(found: Array, what: str) -> Array:
     if not np.isfinite(found).all():
-        raise ModelError(f"{what} is not finite: {found.tolist()}.")
+        raise ModelError(f"{what} is not finite: {found.tolist()}; give numbers.")
     return found
 
 

@@ -158,14 +158,13 @@ class Selection:
                 f"not the identity, off by {off:.3g} ({_overlap(Omega, Omega_bar)}). Leave out "
                 "force=, and it is I - motion."
             )
-        frames, sigma = list[Array](), list[bool]()
+        frames, sigma = list[Array | None](), list[bool]()
         for part in (slice(0, 3), slice(3, 6)):
-            values, vectors = np.linalg.eigh(Omega[part, part])
-            vectors[:, 0] *= np.sign(np.linalg.det(vectors))
-            frames.append(vectors)
-            sigma += [bool(x > 0.5) for x in values]
-        chosen: Any = tuple(sigma)
-        return Selection(chosen, frames[1], frames[0])
+            frame, chosen = _frame_of(Omega[part, part])
+            frames.append(frame)
+            sigma += chosen
+        six: Any = tuple(sigma)
+        return Selection(six, frames[1], frames[0])
 
     def matrices(self, mech: Mechanism, q: ArrayLike, task: Task) -> tuple[Array, Array]:
         """Ω and Ω̄ (m, m), or (batch, m, m) where the axes move with the mechanism.
@@ -192,7 +191,16 @@ class Selection:
                 "what it controls is partly motion and partly force. Take all three directions, "
                 f"lw.Task.position({task.node!r}), or rows along the axes of the frame."
             )
-        return Omega, np.eye(len(rows)) - Omega
+        Omega_bar = np.eye(len(rows)) - Omega
+        pushed = [name for name, moves in zip(AXES, self.motion, strict=True) if not moves]
+        if abs(float(np.max(Omega_bar.trace(axis1=-2, axis2=-1))) - len(pushed)) > 0.5:
+            raise ModelError(
+                f"the selection has force along {', '.join(pushed)}, of which task {task.name!r} "
+                f"with its {len(rows)} rows does not have all: what it does not have would be left "
+                f"to itself. Take lw.Task.pose({task.node!r}), or name only axes of the task: "
+                "force='z'."
+            )
+        return Omega, Omega_bar
 
     def constant(self, task: Task) -> bool:
         """Whether Ω is the same in all states: its frames do not move against the task's axes."""
@@ -261,7 +269,11 @@ class Selection:
             for what, kind in (("motion", True), ("force", False))
             if kind in self.motion
         ]
-        return f"{'; '.join(told)}; of {_named(self.frame)}"
+        whose = f"{'; '.join(told)}; of {_named(self.frame)}"
+        turns = self.motion[:3]
+        if all(turns) or not any(turns) or _same(self.frame, self.turn_frame):
+            return whose  # no axes of turning matter, or they are the same
+        return f"{whose}, turning of {_named(self.turn_frame)}"
 
 
 def task_axes(mech: Mechanism, q: ArrayLike, task: Task) -> Array:
@@ -363,6 +375,24 @@ def _overlap(Omega: Array, Omega_bar: Array) -> str:
     values = np.linalg.eigvalsh(Omega + Omega_bar)
     both, neither = int((values > 1.0 + TOLERANCE).sum()), int((values < 1.0 - TOLERANCE).sum())
     return f"partly in both: {both} of the directions, in neither: {neither}"
+
+
+def _frame_of(projection: Array) -> tuple[Array | None, list[bool]]:
+    """Axes of a projection (3, 3), None for the axes themselves, and which of them it keeps."""
+    diagonal = np.diag(projection)
+    if np.abs(projection - np.diag(diagonal)).max() <= TOLERANCE:
+        return None, [bool(x > 0.5) for x in diagonal]
+    alone = np.trace(projection) > 1.5  # the one axis that is not like the others is z
+    vectors = np.linalg.eigh(projection)[1]
+    z = vectors[:, 0 if alone else 2]
+    z = z * np.sign(z[np.argmax(np.abs(z))])
+    return rotation.aligning(np.array([0.0, 0.0, 1.0]), z), [alone, alone, not alone]
+
+
+def _same(one: Given, other: Given) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return bool(np.array_equal(one, other))
+    return one is other or (isinstance(one, str) and one == other)
 
 
 def _named(frame: Given) -> str:
