@@ -25,10 +25,11 @@ def redundant() -> lw.Mechanism:
     return lw.models.dual_arm()
 
 
-def moving(mech: lw.Mechanism, seed: int) -> tuple[Array, Array]:
-    """A state near neutral with loops closed, in motion."""
+def moving(mech: lw.Mechanism, seed: int, home: Array | None = None) -> tuple[Array, Array]:
+    """A state near neutral, or near another one, with loops closed, in motion."""
     rng = np.random.default_rng(seed)
-    q = mech.integrate(mech.neutral(), 0.15 * rng.standard_normal(mech.nv))
+    start = mech.neutral() if home is None else home
+    q = mech.integrate(start, 0.15 * rng.standard_normal(mech.nv))
     q = lw.project_position(mech, q)
     return q, lw.project_velocity(mech, q, rng.standard_normal(mech.nv))
 
@@ -111,3 +112,37 @@ def in_a_plane() -> tuple[lw.Mechanism, Array]:
             angles[name], parent = 0.3 + 0.2 * len(angles), name
         b.node(f"tip_{k}", parent, (0.3, 0.0, 0.0))
     return grasped(b, angles, ["tip_1", "tip_2"], lw.Planar())
+
+
+NEAR = 1e-10
+"""Of the largest entry: closed chains lose three to four digits of sixteen by their condition."""
+
+
+def close(found: Array, wanted: Array, tolerance: float = NEAR) -> None:
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= tolerance * max(1.0, np.abs(wanted).max())
+
+
+def accelerated(mech: lw.Mechanism, q: Array, v: Array, vdot: Array, node: str = "object") -> Array:
+    """ẍ of the object's origin, or of another node, in the axes of the world."""
+    J = lw.jacobian(mech, q, node, frame="world")
+    return J @ vdot + lw.jacobian_dot_v(mech, q, v, node, frame="world")
+
+
+def driven(mech: lw.Mechanism, seed: int) -> Array:
+    """Joint forces of the arms; nothing drives the object."""
+    tau = 5.0 * np.random.default_rng(seed).standard_normal(mech.nv)
+    tau[lw.multi_arm_parts(mech).object_rows] = 0.0
+    return tau
+
+
+def accelerated_by(
+    mech: lw.Mechanism, q: Array, v: Array, tau: Array, node: str = "object"
+) -> Array:
+    """ẍ of a node of the object in the closed chain, by joint forces."""
+    return accelerated(mech, q, v, lw.constrained_forward_dynamics(mech, q, v, tau), node)
+
+
+def contacts(found: lw.ObjectTorque) -> Array:
+    """Contact forces (contacts, 6) as they were meant."""
+    return np.stack(list(found.contact_forces.values()), axis=-2)

@@ -37,7 +37,8 @@ def pseudo_inverse(J, response):
 @pytest.mark.parametrize(
     ("name", "frame"),
     [
-        *((name, "world") for name in ("every hinge, armature", "floating", "pins")),
+        *((name, "world") for name in ("every hinge, armature", "floating")),
+        pytest.param("pins", "world", marks=pytest.mark.slow),
         ("pins", "node"),
     ],
 )

@@ -9,24 +9,13 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial.array import Array
-from tests.task.multi_effector_systems import moving, planar_and_spatial, pumas, redundant
+from tests.task.multi_effector_systems import accelerated_by, contacts, moving, pumas
 
 UNIT_MASS = 1e-8
 """[m/s²]: what is asked of (69)."""
 
 FORCES = 1e-8
 """[N]: contact forces of a closed chain, some 100 N large, with a condition of 1e4 or so."""
-
-
-def accelerated(mech: lw.Mechanism, q: Array, v: Array, tau: Array, node: str = "object") -> Array:
-    """ẍ of a node of the object in the closed chain."""
-    vdot = lw.constrained_forward_dynamics(mech, q, v, tau)
-    J = lw.jacobian(mech, q, node, frame="world")
-    return J @ vdot + lw.jacobian_dot_v(mech, q, v, node, frame="world")
-
-
-def contacts(found: lw.ObjectTorque) -> Array:
-    return np.stack(list(found.contact_forces.values()), axis=-2)
 
 
 @cache
@@ -48,7 +37,7 @@ def test_unit_mass(name: str) -> None:
     mech, wanted = pumas(), np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
     q, v = moving(mech, 1)
     found = lw.object_torque(mech, q, v, wanted, point="rim_1", **CHOICES[name])  # type: ignore
-    assert np.abs(accelerated(mech, q, v, found.tau, "rim_1") - wanted).max() < UNIT_MASS
+    assert np.abs(accelerated_by(mech, q, v, found.tau, "rim_1") - wanted).max() < UNIT_MASS
     assert not found.tau[lw.multi_arm_parts(mech).object_rows].any()
     whole = lw.augmented_object(mech, q, v, point="rim_1")
     assert np.allclose(found.total, whole.force(wanted), atol=FORCES)
@@ -103,49 +92,6 @@ def test_least_effort() -> None:
         assert activity(other.tau) > least + 1e-9, k
 
 
-def test_postures_of_redundant_arms() -> None:
-    """(76): what is inside the arms does not reach the object, nor the contact forces."""
-    mech = redundant()
-    q, v = moving(mech, 4)
-    tau0 = 10.0 * np.random.default_rng(1).standard_normal(mech.nv)
-    wanted = np.array([0.1, 0.2, -0.3, 0.5, 1.0, -1.0])
-    held = lw.Grasp.of(mech, lw.Contact("rigid"))
-    taus = list[Array]()
-    for compensate in ("joints", "task"):
-        found = lw.object_torque(mech, q, v, wanted, tau0=tau0, compensate=compensate)  # type: ignore
-        assert np.abs(accelerated(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
-        assert np.abs(lw.contact_forces(held, q, v, found.tau) - contacts(found)).max() < FORCES
-        taus.append(found.tau)
-    plain = lw.object_torque(mech, q, v, wanted)
-    whole = lw.augmented_object(mech, q, v)
-    posture = lw.Posture(mech.neutral(), kp=20.0, kv=5.0)
-    goal = lw.Goal(lw.Pose.identity(), acceleration=wanted)
-    calm = lw.AugmentedObjectController(mech, 1.0, 2.0)(q, v, goal)
-    drawn = lw.AugmentedObjectController(mech, 1.0, 2.0, posture=posture)(q, v, goal)
-    for arm in whole.arms.values():
-        pull = arm.null_torque(posture.torque(mech, q, v)[arm.rows])
-        assert np.allclose((drawn - calm)[arm.rows], pull, atol=1e-9)
-    for arm in whole.arms.values():  # exactly the torque of the theorem
-        more = taus[0][arm.rows] - plain.tau[arm.rows]
-        assert np.allclose(more, arm.null_torque(tau0[arm.rows]), atol=1e-9)
-        assert np.abs(more).max() > 0.1
-        # Compensated in the joints, the arm does not fall inside: what differs is C between N*.
-        bias = lw.bias_force(mech, q, v)[arm.rows]
-        assert np.allclose((taus[0] - taus[1])[arm.rows], arm.null_torque(bias), atol=1e-8)
-
-
-def test_an_object_that_cannot_move_in_every_way() -> None:
-    """What exists of F* is done; the rest is enforced by the arms."""
-    mech, q = planar_and_spatial()
-    v = lw.project_velocity(mech, q, np.random.default_rng(0).standard_normal(mech.nv))
-    wanted = np.arange(1.0, 7.0)
-    found = lw.object_torque(mech, q, v, wanted, share="effort")
-    whole = lw.augmented_object(mech, q, v)
-    moved = accelerated(mech, q, v, found.tau)
-    assert np.abs(whole.directions.T @ (moved - wanted)).max() < UNIT_MASS
-    assert np.abs(moved - found.acceleration).max() < UNIT_MASS
-
-
 def test_forces_on_the_surroundings() -> None:
     """An object that is pushed back by what it pushes goes where it was told."""
     mech = pumas()
@@ -170,7 +116,7 @@ def test_soft_fingers() -> None:
     wanted = np.array([0.3, -0.5, 1.0, 0.7, -2.0, 0.4])
     squeeze = {"grasp_1-grasp_2": 30.0}
     found = lw.object_torque(mech, q, v, wanted, grasp=held, internal=squeeze)
-    assert np.abs(accelerated(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
+    assert np.abs(accelerated_by(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
     measured = lw.contact_forces(held, q, v, found.tau)
     assert np.abs(measured - contacts(found)).max() < FORCES
     inside = lw.internal_forces(held, measured).internal
