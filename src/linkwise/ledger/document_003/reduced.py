@@ -325,7 +325,10 @@ BOUNDS: tuple[Entry, ...] = (
         _oblique_slides,
         note="More is claimed than holds. The mini answers a motion of the macro as its own axes "
         "let it: of a slide that carries three oblique ones, of which each carries the next, "
-        "Λ̄_C is not zero. As printed: Λ_0⁻¹ against Λ_m(0)⁻¹ of such slides.",
+        "Λ̄_C is not zero. Armature of the mini's joints ends equality too, also at right angles: a "
+        "rotor resists the motion of its joint and not that of the tip, so that part of the answer "
+        "to a force at the tip is the macro's. As printed: Λ_0⁻¹ against Λ_m(0)⁻¹ of such slides, "
+        "without armature.",
     ),
 )
 """After the example."""
