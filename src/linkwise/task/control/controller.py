@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from linkwise.closed.velocity_space import states
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.mass_matrix import mass_matrix
-from linkwise.errors import ModelError, unknown_name
+from linkwise.errors import ModelError, OpenLoopWarning, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.control.asked import Asked, asked
@@ -162,7 +163,9 @@ class TaskController:
         law: ControlLaw | None = self.mech.kept.get(key)
         if law is None:
             options: Any = {"internal": True, "compensate": self.compensate}
-            law = self.mech.kept[key] = control_law(self.mech, level.twin.tasks, **options)
+            with warnings.catch_warnings():  # what is to be told was told with the controller
+                warnings.simplefilter("ignore", OpenLoopWarning)
+                law = self.mech.kept[key] = control_law(self.mech, level.twin.tasks, **options)
         pull = self._posture(q, v)
         if len(q) == 1:  # one state goes through the kernel quicker than a batch of one
             return law(q[0], v[0], acceleration=level.wanted[0], tau0=pull[0])[None]
