@@ -147,6 +147,23 @@ def test_torque_is_continuous_through_the_singularity(place, remaining):
     assert fine < 0.15 * coarse  # ten times the points, a tenth of the jump
 
 
+def test_torque_is_continuous_where_joints_are_held_to_their_speeds(place):
+    """Fast joints, so that the bound acts, from far outside its region through the singularity."""
+    mech, q_0, joint = place
+    run = lw.TaskController(mech, SERVO)
+    v, goal = 3.0 * np.random.default_rng(7).standard_normal(6), away(mech, q_0, seed=3)
+
+    def jump(count):
+        q = np.broadcast_to(q_0, (count, 6)).copy()
+        q[:, joint] += np.linspace(-1.0, 1.0, count)
+        report = run.explain(q, np.broadcast_to(v, q.shape), goal)
+        slowed = report.levels[0].slowed.any(axis=1)
+        assert slowed.any() and not slowed.all()
+        return np.abs(np.diff(report.tau, axis=0)).max()
+
+    assert jump(4001) < 0.15 * jump(401)
+
+
 @pytest.mark.parametrize("remaining", ["goal", "rest", "free"])
 def test_torque_is_continuous_for_an_arm_with_a_freedom_to_spare(remaining):
     """Where a direction is all but gone its joint motion is one with the others that are free."""
