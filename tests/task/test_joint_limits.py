@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.task.control.hierarchy import Hierarchy
+from linkwise.task.control.hierarchy import Hierarchy, in_part
 
 SEVEN, PUMA = lw.models.seven_dof_arm(), lw.models.puma560()
 LIMITS = lw.JointLimits(margin=0.15, gain=2e-3, kv=30.0, priority="top")
@@ -119,7 +119,13 @@ def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_t
     half = after([0], [0.5])
     assert half.acceleration[0, 1] == pytest.approx(0.5 * (before[1] + 5.0))
     assert half.free[0] == pytest.approx(6.5)
-    # In between nothing depends on the order.
+    # In between: the inverse of A* A with 1/share on its diagonal; no matter in which order.
+    shares = np.array([0.3, 0.6, 0.9])
+    Omega = np.linalg.inv(mass)[np.ix_(which, which)]
+    inverse = np.linalg.inv(Omega + np.diag(np.diag(Omega) * (1.0 / shares - 1.0)))
+    np.testing.assert_allclose(in_part(Omega[None], shares[None])[0], inverse, rtol=1e-9)
+    force = after([0, 1, 2], shares).force[0] - drive
+    np.testing.assert_allclose(force[which], inverse @ (wanted[0] - before[which]), rtol=1e-9)
     one, two = after([0, 1, 2], [0.3, 0.3, 0.9]), after([2, 1, 0], [0.9, 0.3, 0.3])
     np.testing.assert_allclose(one.w, two.w, rtol=1e-12)
     np.testing.assert_allclose(one.S, two.S, rtol=0.0, atol=1e-12)

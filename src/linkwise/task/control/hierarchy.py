@@ -185,16 +185,14 @@ class Hierarchy:
             share: How much of that is given (batch, k); with 0 it is as if it were not there.
         """
         A = self.unroot[:, :, which]  # A_i = L⁻¹ e_i
-        part = _held(A, share)
-        asked = wanted - self.acceleration[:, which]
-        self.w = self.w + _times(np.swapaxes(part, -1, -2), np.sqrt(share) * asked)
-        eye = np.eye(self.w.shape[1])
-        values, vectors = np.linalg.eigh(eye - (A * np.sqrt(share)[:, None, :]) @ part)
+        A_star = np.swapaxes(A, -1, -2)
+        part, eye = in_part(A_star @ A, share), np.eye(self.w.shape[1])
+        self.w = self.w + _times(A @ part, wanted - self.acceleration[:, which])
+        values, vectors = np.linalg.eigh(eye - A @ part @ A_star)
         root = np.sqrt(np.clip(values, 0.0, 1.0))
         S = (vectors * root[:, None, :]) @ np.swapaxes(vectors, -1, -2)
         # The root of a rounding error is none: freedoms in full are taken out once more.
-        whole = (share == 1.0) * 1.0
-        keep = eye - (A * whole[:, None, :]) @ _held(A, whole)
+        keep = eye - A @ in_part(A_star @ A, (share == 1.0) * 1.0) @ A_star
         self.S = keep @ S @ keep
         self.free = (root**2).sum(axis=1)
 
@@ -251,18 +249,22 @@ class Hierarchy:
         self.free = self.free - used.sum(axis=1)
 
 
-def _held(A: Array, share: Array) -> Array:
-    """K⁻¹ W A* (batch, k, nv) with W² = share and K = W A* A W + (1 - W²) diag(A* A).
+def in_part(Omega: Array, share: Array) -> Array:
+    """The inverse of A* A (batch, k, k) where shares are 1, without rows where they are 0.
 
-    The change of w by A f with f = W K⁻¹ W asked makes A_i* w as asked where a share is 1, and has
-    f_i = 0 where it is 0; I - A W K⁻¹ W A* is what is left.
+    W K⁻¹ W with W² = share and K = W A* A W + (1 - W²) diag(A* A): the change of w by A f with
+    f = W K⁻¹ W asked makes A_i* w as asked where a share is 1, and has f_i = 0 where it is 0.
+    I - A W K⁻¹ W A* is what is left of w.
+
+    Args:
+        Omega: A* A (batch, k, k).
+        share: How much is given of each of the k (batch, k).
     """
-    weight = np.sqrt(share)
-    Omega = np.swapaxes(A, -1, -2) @ A
+    weight, eye = np.sqrt(share), np.eye(share.shape[-1])
     own = np.diagonal(Omega, axis1=-2, axis2=-1) * (1.0 - share)
-    K = weight[:, :, None] * Omega * weight[:, None, :] + own[:, :, None] * np.eye(A.shape[-1])
-    solved = np.linalg.solve(K, np.swapaxes(A * weight[:, None, :], -1, -2))
-    return np.asarray(solved, dtype=np.float64)
+    K = weight[:, :, None] * Omega * weight[:, None, :] + own[:, :, None] * eye
+    solved = np.linalg.solve(K, weight[:, :, None] * eye)
+    return np.asarray(weight[:, :, None] * solved, dtype=np.float64)
 
 
 def _one_by_one(R: Array, found: Directions, asked: Array, other: Array) -> tuple[Array, Array]:

@@ -23,6 +23,8 @@ each a unit mass. The servos put on them are
 F_sensor = J̄* J₆* f takes all six components f that were sensed to the task, so that a moment at the
 node disturbs no task of position either; for the pose it is f itself.
 
+Near a singular configuration Λ fades out along what goes: `fading_inertia`.
+
 On a curved surface that the selection follows, the normal turns while the node slides. The
 acceleration that keeps the distance, - n (ṅ · ẋ), is added to F*_active.
 """
@@ -30,12 +32,15 @@ acceleration that keeps the distance, - n (ṅ · ẋ), is added to F*_active.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from linkwise.closed.velocity_space import states
+from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
+from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
@@ -45,7 +50,9 @@ from linkwise.task.control.check import check_tasks
 from linkwise.task.control.gain import checked_gain, gain_in_words, times
 from linkwise.task.control.goal import Goal, as_goals
 from linkwise.task.control.posture import Posture
+from linkwise.task.control.singular import STANDARD
 from linkwise.task.dynamics import task_dynamics, task_torque
+from linkwise.task.force.fading_inertia import fading_inertia
 from linkwise.task.force.force_servo import ForceServo
 from linkwise.task.force.selection import Selection, check_task, task_axes
 from linkwise.task.force.surface import CompliantSurface
@@ -55,7 +62,8 @@ from linkwise.task.force.transition import (
     PhaseName,
     check_phase,
 )
-from linkwise.task.measure import task_error, task_jacobian, task_velocity
+from linkwise.task.measure import task_bias, task_error, task_jacobian, task_velocity
+from linkwise.task.space import ROUNDING, TaskSpace
 from linkwise.task.task import Task
 from linkwise.task.twin import twin, warn_if_closed
 
@@ -74,7 +82,8 @@ class MotionForceCommand:
         tau: Joint forces (..., nv) [N or N m].
         motion: F_motion (..., m), in the rows of the task [N m, N].
         active: F_active (..., m).
-        acceleration: Ω F*_motion + Ω̄ F*_active (..., m): what ẍ will be if the model is right.
+        acceleration: Ω F*_motion + Ω̄ F*_active (..., m): what ẍ will be if the model is right and
+            no direction is on its way out.
         motion_error: Ω e (..., m): what is missing of the path [rad, m].
         force_error: Ω̄ (f_d - f) (..., m): what is missing of the force [N m, N].
         integral: ∫ of the force error so far (..., m), as it was given.
@@ -150,6 +159,10 @@ class MotionForceController:
         servo: Gains of the force.
         posture: What a redundant mechanism does besides.
         transition: How a contact begins; needed for the phases "approach" and "impact".
+        threshold: Directions in which a singular value of J is below this part of the largest one
+            are on their way out: they are given less and less of what is asked for, and nothing
+            where they are lost; all others are as always. None for the plain inverse, which grows
+            without bounds there.
     """
 
     mech: Mechanism
@@ -160,6 +173,7 @@ class MotionForceController:
     servo: ForceServo
     posture: Posture | None = None
     transition: ContactTransition | None = None
+    threshold: float | None = STANDARD.threshold
     _fixed: tuple[Array, Array] | None = field(init=False, default=None, repr=False)
     _fixed_normal: Array | None = field(init=False, default=None, repr=False)
     _whole: Task = field(init=False, repr=False)
@@ -181,6 +195,11 @@ class MotionForceController:
                 raise ModelError(
                     f"{name} is {given!r}; it must be a lw.{kind.__name__}{' or None' * optional}."
                 )
+        if self.threshold is not None and not 0.0 < self.threshold < 1.0:
+            raise ModelError(
+                f"threshold is {self.threshold!r}; it is a fraction of the largest singular value, "
+                "between 0 and 1, or None."
+            )
         m, who = len(self.task.rows), f"of task {self.task.name!r}"
         put(self, "kp", checked_gain(self.kp, f"kp {who}", m))
         put(self, "kv", checked_gain(self.kv, f"kv {who}", m))
@@ -243,13 +262,17 @@ class MotionForceController:
         """
         asked = self._asked(q, v, target, velocity, acceleration, force, contact, integral, phase)
         q, v, star = asked.q, asked.v, asked.along + asked.across
-        dynamics = task_dynamics(self.mech, q, v, self.task)
-        motion = dynamics.force(asked.along)
-        sensor = -_apply(np.swapaxes(dynamics.space.consistent_inverse, -1, -2), asked.pushed)
-        active = _apply(dynamics.space.inertia, asked.across) + sensor
-        tau = _apply(np.swapaxes(dynamics.space.jacobian, -1, -2), motion + active)
+        single, rows, (speeds, pushed) = states(self.mech, q, v=v, contact=asked.pushed)
+        dynamics = task_dynamics(self.mech, rows, speeds, self.task)
+        space = self._faded(rows, dynamics.space)
+        motion = _apply(space.inertia, asked.along + dynamics.falling - dynamics.bias)
+        sensor = -_apply(np.swapaxes(space.consistent_inverse, -1, -2), pushed)
+        active = _apply(space.inertia, asked.across) + sensor
+        tau = _apply(np.swapaxes(space.jacobian, -1, -2), motion + active)
         if self.posture is not None:
-            tau = tau + dynamics.space.null_torque(self.posture.torque(self.mech, q, v))
+            tau = tau + space.null_torque(self.posture.torque(self.mech, rows, speeds))
+        if single:
+            tau, motion, active = tau[0], motion[0], active[0]
         told = (asked.missing, asked.error, asked.integral, asked.Omega)
         return MotionForceCommand(tau, motion, active, star, *told)
 
@@ -276,7 +299,11 @@ class MotionForceController:
         if self.posture is not None:
             internal = internal + self.posture.torque(self.mech, asked.q, asked.v)
         star = asked.along + asked.across
-        tau = task_torque(self.mech, asked.q, asked.v, self.task, star, tau0=internal)
+        J = task_jacobian(self.mech, asked.q, self.task)
+        if self._near(J):
+            tau = self._faded_torque(asked.q, asked.v, J, star, internal)
+        else:
+            tau = task_torque(self.mech, asked.q, asked.v, self.task, star, tau0=internal)
         return tau - asked.pushed
 
     def sense(self, q: ArrayLike, v: ArrayLike, surface: CompliantSurface) -> Array:
@@ -286,6 +313,46 @@ class MotionForceController:
         return six(_apply(back, force[..., :3]), _apply(back, force[..., 3:]))
 
     # -------------------------------------------------------------------------------------- pieces
+
+    def _near(self, J: Array) -> bool:
+        """Whether some direction of the task is on its way out in one of the states."""
+        if self.threshold is None or not J.size:
+            return False
+        found = twin(self.mech, self.task)
+        length = found.length()
+        sigma = np.linalg.svd(J * found.scale(length)[:, None], compute_uv=False)
+        edge = np.maximum(self.threshold * sigma[..., 0], ROUNDING * length)
+        return bool((sigma[..., -1] < edge).any())
+
+    def _inertia(self, J: Array, mass: Array) -> Array:
+        """Λ (batch, m, m) with directions that fade out."""
+        assert self.threshold is not None
+        found = twin(self.mech, self.task)
+        length = found.length()
+        scale, floor = found.scale(length), ROUNDING * length
+        return fading_inertia(J, mass, scale, self.threshold, floor)
+
+    def _faded(self, q: Array, space: TaskSpace) -> TaskSpace:
+        """A task space with what directions on their way out leave of Λ and J̄."""
+        J = space.jacobian
+        if not self._near(J):
+            return space
+        mass = mass_matrix(self.mech, q)
+        inertia = self._inertia(J, mass)
+        response = np.linalg.solve(mass, np.swapaxes(J, -1, -2))  # 𝓜⁻¹ J*
+        return replace(space, inertia=inertia, consistent_inverse=response @ inertia)
+
+    def _faded_torque(self, q: Array, v: Array, J: Array, star: Array, internal: Array) -> Array:
+        """`task_torque` with that Λ: τ₀ + J* Λ (F* - γ - J 𝓜⁻¹ (τ₀ - C))."""
+        single, q, (v, internal) = states(self.mech, q, v=v, contact=internal)
+        J = J.reshape(len(q), self.size, self.mech.nv)
+        mass = mass_matrix(self.mech, q)
+        drive = (internal - bias_force(self.mech, q, v))[..., None]
+        moved = (J @ np.linalg.solve(mass, drive))[..., 0]
+        missing = star - task_bias(self.mech, q, v, self.task) - moved
+        force = _apply(self._inertia(J, mass), missing)
+        tau = internal + _apply(np.swapaxes(J, -1, -2), force)
+        return tau[0] if single else tau
 
     def _asked(
         self,

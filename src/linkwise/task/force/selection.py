@@ -185,7 +185,7 @@ class Selection:
         whole[..., :3, :3], whole[..., 3:, 3:] = turn, move
         rows = task.matrix
         Omega = rows @ whole @ rows.T
-        if np.abs(Omega @ rows - rows @ whole).max() > TOLERANCE:
+        if np.abs(Omega @ rows - rows @ whole).max(initial=0.0) > TOLERANCE:
             raise ModelError(
                 f"task {task.name!r} has {len(rows)} rows, not all along axes of the selection: "
                 "what it controls is partly motion and partly force. Take all three directions, "
@@ -193,7 +193,8 @@ class Selection:
             )
         Omega_bar = np.eye(len(rows)) - Omega
         pushed = [name for name, moves in zip(AXES, self.motion, strict=True) if not moves]
-        if abs(float(np.max(Omega_bar.trace(axis1=-2, axis2=-1))) - len(pushed)) > 0.5:
+        left_out = len(pushed) - Omega_bar.trace(axis1=-2, axis2=-1)
+        if np.abs(left_out).max(initial=0.0) > 0.5:
             raise ModelError(
                 f"the selection has force along {', '.join(pushed)}, of which task {task.name!r} "
                 f"with its {len(rows)} rows does not have all: what it does not have would be left "
