@@ -59,8 +59,8 @@ class SingularStrategy:
         remaining: "goal": a servo of the joint motion to where the task's error along u is least,
             to second order, with the gains of the task; "rest": the joint motion is damped only;
             "free": it is left to lower levels and to the posture. Where an arm has more freedoms
-            than the task rows, it is left to those too, gradually, where a direction is all but
-            gone.
+            than the task rows, and on lower levels, it is left to those too, gradually, where a
+            direction is all but gone.
         speed: Largest speed of joints along v [rad/s or m/s]; None for the velocity limits of the
             mechanism, and half a turn in a second where a joint has none; inf for no bound.
     """

@@ -32,15 +32,13 @@ acceleration that keeps the distance, - n (ṅ · ẋ), is added to F*_active.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from linkwise.closed.velocity_space import states
-from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
-from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
@@ -52,7 +50,7 @@ from linkwise.task.control.goal import Goal, as_goals
 from linkwise.task.control.posture import Posture
 from linkwise.task.control.singular import STANDARD
 from linkwise.task.dynamics import task_dynamics, task_torque
-from linkwise.task.force.fading_inertia import fading_inertia
+from linkwise.task.force.fading_inertia import faded_space, faded_torque
 from linkwise.task.force.force_servo import ForceServo
 from linkwise.task.force.selection import Selection, check_task, task_axes
 from linkwise.task.force.surface import CompliantSurface
@@ -62,8 +60,7 @@ from linkwise.task.force.transition import (
     PhaseName,
     check_phase,
 )
-from linkwise.task.measure import task_bias, task_error, task_jacobian, task_velocity
-from linkwise.task.space import ROUNDING, TaskSpace
+from linkwise.task.measure import task_error, task_jacobian, task_velocity
 from linkwise.task.task import Task
 from linkwise.task.twin import twin, warn_if_closed
 
@@ -264,7 +261,7 @@ class MotionForceController:
         q, v, star = asked.q, asked.v, asked.along + asked.across
         single, rows, (speeds, pushed) = states(self.mech, q, v=v, contact=asked.pushed)
         dynamics = task_dynamics(self.mech, rows, speeds, self.task)
-        space = self._faded(rows, dynamics.space)
+        space = faded_space(self.mech, rows, dynamics.space, self.threshold)
         motion = _apply(space.inertia, asked.along + dynamics.falling - dynamics.bias)
         sensor = -_apply(np.swapaxes(space.consistent_inverse, -1, -2), pushed)
         active = _apply(space.inertia, asked.across) + sensor
@@ -299,10 +296,8 @@ class MotionForceController:
         if self.posture is not None:
             internal = internal + self.posture.torque(self.mech, asked.q, asked.v)
         star = asked.along + asked.across
-        J = task_jacobian(self.mech, asked.q, self.task)
-        if self._near(J):
-            tau = self._faded_torque(asked.q, asked.v, J, star, internal)
-        else:
+        tau = faded_torque(self.mech, asked.q, asked.v, self.task, star, internal, self.threshold)
+        if tau is None:
             tau = task_torque(self.mech, asked.q, asked.v, self.task, star, tau0=internal)
         return tau - asked.pushed
 
@@ -313,46 +308,6 @@ class MotionForceController:
         return six(_apply(back, force[..., :3]), _apply(back, force[..., 3:]))
 
     # -------------------------------------------------------------------------------------- pieces
-
-    def _near(self, J: Array) -> bool:
-        """Whether some direction of the task is on its way out in one of the states."""
-        if self.threshold is None or not J.size:
-            return False
-        found = twin(self.mech, self.task)
-        length = found.length()
-        sigma = np.linalg.svd(J * found.scale(length)[:, None], compute_uv=False)
-        edge = np.maximum(self.threshold * sigma[..., 0], ROUNDING * length)
-        return bool((sigma[..., -1] < edge).any())
-
-    def _inertia(self, J: Array, mass: Array) -> Array:
-        """Λ (batch, m, m) with directions that fade out."""
-        assert self.threshold is not None
-        found = twin(self.mech, self.task)
-        length = found.length()
-        scale, floor = found.scale(length), ROUNDING * length
-        return fading_inertia(J, mass, scale, self.threshold, floor)
-
-    def _faded(self, q: Array, space: TaskSpace) -> TaskSpace:
-        """A task space with what directions on their way out leave of Λ and J̄."""
-        J = space.jacobian
-        if not self._near(J):
-            return space
-        mass = mass_matrix(self.mech, q)
-        inertia = self._inertia(J, mass)
-        response = np.linalg.solve(mass, np.swapaxes(J, -1, -2))  # 𝓜⁻¹ J*
-        return replace(space, inertia=inertia, consistent_inverse=response @ inertia)
-
-    def _faded_torque(self, q: Array, v: Array, J: Array, star: Array, internal: Array) -> Array:
-        """`task_torque` with that Λ: τ₀ + J* Λ (F* - γ - J 𝓜⁻¹ (τ₀ - C))."""
-        single, q, (v, internal) = states(self.mech, q, v=v, contact=internal)
-        J = J.reshape(len(q), self.size, self.mech.nv)
-        mass = mass_matrix(self.mech, q)
-        drive = (internal - bias_force(self.mech, q, v))[..., None]
-        moved = (J @ np.linalg.solve(mass, drive))[..., 0]
-        missing = star - task_bias(self.mech, q, v, self.task) - moved
-        force = _apply(self._inertia(J, mass), missing)
-        tau = internal + _apply(np.swapaxes(J, -1, -2), force)
-        return tau[0] if single else tau
 
     def _asked(
         self,
