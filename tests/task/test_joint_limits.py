@@ -15,6 +15,7 @@ from linkwise.task.control.hierarchy import Hierarchy, in_part
 SEVEN, PUMA = lw.models.seven_dof_arm(), lw.models.puma560()
 LIMITS = lw.JointLimits(margin=0.15, gain=2e-3, kv=30.0, priority="top")
 KP, KV = 100.0, 20.0
+FREE = lw.SingularStrategy(remaining="free", speed=np.inf)
 STEP = 1e-10
 
 CASES = {
@@ -143,3 +144,32 @@ def test_a_task_of_one_row_at_the_end_of_its_range_asks_for_nothing(options):
     report = run.explain(q, v, there)
     assert report.levels[0].rank == 0 and np.abs(report.tau).max() < 200.0
     np.testing.assert_allclose(run(q, v, there), report.tau)
+
+
+def test_a_task_of_one_row_fades_out_towards_the_end_of_its_range():
+    """Its one singular value is the largest as well: it is held against the reach of 1 m.
+
+    Joints need no more than 1.125 / (0.02 · 0.25 m) for what is asked for, 10 m/s² here.
+    """
+    pendulum = lw.models.pendulum(1)
+    task = lw.Task.position("tip", "x")
+    run = lw.TaskController(pendulum, lw.Servo(task, KP, KV), singular=FREE)
+    law = lw.MotionForceController(
+        pendulum, task, lw.Selection.all_motion(), KP, KV, lw.ForceServo(kf=0.1, kv=10.0)
+    )
+    mass = lw.mass_matrix(pendulum, np.zeros(1))[0, 0]
+
+    def torques(away):
+        q = np.asarray(0.5 * np.pi - away).reshape(-1, 1)
+        goal, v = lw.task_position(pendulum, q, task) + 0.1, np.zeros(q.shape)
+        weight = lw.bias_force(pendulum, q, v)
+        given = law.torque(q, v, target=goal)
+        # The law takes gravity out as the task sees it, so that what fades is it, too.
+        return np.concatenate([run(q, v, goal) - weight, given - weight], axis=1) / mass
+
+    away = np.array([0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9, 1e-12, 0.0, -1e-9, -1e-3])
+    found, asked = torques(away), KP * 0.1
+    assert np.abs(found).max() < 1.125 * asked / (0.02 * 0.25)
+    np.testing.assert_allclose(np.abs(found[0] * np.sin(0.5)), asked, rtol=1e-9)
+    steps = [np.abs(np.diff(torques(np.linspace(-0.3, 0.3, n)), axis=0)).max() for n in (801, 8001)]
+    assert steps[1] < 0.15 * steps[0]

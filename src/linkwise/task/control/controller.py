@@ -22,6 +22,7 @@ from linkwise.task.control.check import check_tasks
 from linkwise.task.control.gain import along, times
 from linkwise.task.control.goal import as_goals
 from linkwise.task.control.hierarchy import (
+    SHORT,
     TOLERANCE,
     Directions,
     Hierarchy,
@@ -36,7 +37,6 @@ from linkwise.task.control.singular import AHEAD, BRAKE, STANDARD, SingularStrat
 from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias
-from linkwise.task.space import ROUNDING
 from linkwise.task.twin import Twin, twin, warn_if_closed
 
 CLEAR = 1e-3
@@ -176,10 +176,10 @@ class TaskController:
         edge = CLEAR if self.singular is None else max(self.singular.threshold, CLEAR)
         J = level.J * level.scale[:, None]
         sigma = np.linalg.svd(J, compute_uv=False)
-        floor = ROUNDING * level.twin.length()
-        if not (sigma[:, -1] > np.maximum(edge * sigma[:, 0], floor)).all():
+        largest = np.maximum(sigma[:, 0], SHORT * level.twin.length())
+        if not (sigma[:, -1] > edge * largest).all():
             return False
-        if self.singular is None or (sigma[:, -1] > AHEAD * edge * sigma[:, 0]).all():
+        if self.singular is None or (sigma[:, -1] > AHEAD * edge * largest).all():
             return True
         one = len(level.q) == 1
         state = (level.q[0], level.v[0]) if one else (level.q, level.v)
@@ -191,7 +191,7 @@ class TaskController:
             return True
         u, sigma, joints = np.linalg.svd(J, full_matrices=False)
         asked = (np.swapaxes(u, -1, -2) @ missing[..., None])[..., 0] / sigma  # as v_i* v̇
-        low, high = self._brake(level, self.gains[0][1], u, sigma, joints, sigma[:, 0])
+        low, high = self._brake(level, self.gains[0][1], u, sigma, joints, largest)
         return bool(((low <= asked) & (asked <= high)).all())
 
     def _tick(self, q: Array, v: Array, wishes: list[Asked]) -> ControlReport:
@@ -242,7 +242,7 @@ class TaskController:
         for level, (kp, kv) in zip(wishes, self.gains, strict=True):
             gamma = task_bias(self.mech, level.q, level.v, level.twin.tasks)
             want = (level.J, level.wanted - gamma, level.scale)
-            add = partial(done.add, *want, floor=ROUNDING * level.twin.length())
+            add = partial(done.add, *want, reach=level.twin.length())
             if self.damping:
                 share = partial(damped_share, self.damping)
                 found.append(add(share, inertial=True))

@@ -31,9 +31,14 @@ from numpy.typing import NDArray
 
 from linkwise.errors import SingularHingeError
 from linkwise.spatial.array import Array
+from linkwise.task.space import ROUNDING
 
 TOLERANCE = 1e-10
 """Motions below this fraction of the easiest one of a level are lost: rounding of J is 1e-15."""
+
+SHORT = 0.25
+"""The easiest motion of a level is taken for at least this part of the reach: also what moves along
+one row only, or along all rows of a level, may go."""
 
 FADING = 0.1
 """Share below which joints of an arm with spare freedoms are held less and less."""
@@ -47,7 +52,7 @@ class Directions:
         rows: U (batch, m, m): directions, the columns, over the scaled rows of the level.
         values: σ (batch, m), the largest first [m], or those of S A_k.
         joints: V* (batch, m, nv): joint velocities that go with them, of unit length.
-        largest: Largest singular value of the level by itself (batch,).
+        largest: Largest singular value of the level by itself (batch,), or what it is taken for.
         share: What is given of what is asked for (batch, m).
         lost: Directions with σ below the tolerance (batch, m).
         hold: How much joints are told what to do besides (batch, m), from 0 to 1.
@@ -142,7 +147,7 @@ class Hierarchy:
         brake: Brake | None = None,
         *,
         inertial: bool = False,
-        floor: float = 0.0,
+        reach: float = 0.0,
     ) -> Directions:
         """One more level.
 
@@ -155,11 +160,11 @@ class Hierarchy:
                 that these are left to the levels that follow.
             brake: Between which bounds all of that is kept.
             inertial: Whether directions are those of S A_k instead of J_k N_prev.
-            floor: Below this, singular values of J_k N_prev are rounding [m].
+            reach: Of the mechanism at the nodes of the level [m].
         """
         J = J * scale[:, None]
         A_star = J @ np.swapaxes(self.unroot, -1, -2)
-        found = self._directions(J, A_star, share, aside is not None, inertial, floor)
+        found = self._directions(J, A_star, share, aside is not None, inertial, reach)
         along = found.joints @ np.swapaxes(self.unroot, -1, -2)  # rows (L⁻¹ v_i)*
         missing = scale * wanted - _times(A_star, self.w)
         asked = _times(np.swapaxes(found.rows, -1, -2), missing)
@@ -203,7 +208,7 @@ class Hierarchy:
         share: Share,
         holding: bool,
         inertial: bool,
-        floor: float,
+        reach: float,
     ) -> Directions:
         """Singular values of J N_prev, and how much is given along each of the directions."""
         batch, m, n = J.shape
@@ -216,9 +221,10 @@ class Hierarchy:
         with_it[:, : min(m, n)] = joints[:, : min(m, n)]
         untouched = bool((self.free == n).all())
         largest = values[:, 0] if untouched else np.linalg.norm(alone, 2, axis=(1, 2))
+        size = np.linalg.norm(J, 2, axis=(1, 2)) if inertial else np.maximum(largest, SHORT * reach)
+        largest = largest if inertial else size
         relative = values / np.where(largest > 0.0, largest, 1.0)[:, None]
-        size = largest if not inertial else np.linalg.norm(J, 2, axis=(1, 2))
-        lost = (relative <= self.tolerance) | (relative * size[:, None] <= floor)
+        lost = (relative <= self.tolerance) | (relative * size[:, None] <= ROUNDING * reach)
         given = np.where(lost, 0.0, share(relative))
         hold = np.where(given < 1.0, float(holding), 0.0)
         # The v_i of one level with as many rows as there are freedoms span all accelerations: all

@@ -31,8 +31,8 @@ class SingularStrategy:
     """A manipulator at a singular configuration is redundant in what is left to the task.
 
     Directions u of the task whose singular value σ of J is below `threshold` times the largest one
-    are on their way out. All others are controlled as always, exactly. Along u the task is given a
-    share of the acceleration that it asks for,
+    (or a quarter of the reach, if that is more) are on their way out. All others are controlled as
+    always, exactly. Along u the task is given a share of the acceleration that it asks for,
 
         s = x² (3 - 2 x),   x = σ / (threshold · largest),
 

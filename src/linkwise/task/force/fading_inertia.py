@@ -25,16 +25,14 @@ from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.task.control.hierarchy import TOLERANCE, in_part, smooth
+from linkwise.task.control.hierarchy import SHORT, TOLERANCE, in_part, smooth
 from linkwise.task.measure import task_bias, task_jacobian
 from linkwise.task.space import ROUNDING, TaskSpace
 from linkwise.task.task import Task
 from linkwise.task.twin import Twin, twin
 
 
-def fading_inertia(
-    J: Array, mass: Array, scale: Array, threshold: float, floor: float = 0.0
-) -> Array:
+def fading_inertia(J: Array, mass: Array, scale: Array, threshold: float, reach: float) -> Array:
     """Λ (batch, m, m), symmetric.
 
     Args:
@@ -42,13 +40,12 @@ def fading_inertia(
         mass: 𝓜 (batch, nv, nv).
         scale: What makes all rows speeds (m,).
         threshold: Part of the largest singular value below which directions fade out.
-        floor: Singular values below this are rounding [m].
+        reach: Of the mechanism at the nodes of the task [m].
     """
     u, sigma, v_star = np.linalg.svd(J * scale[:, None], full_matrices=False)
-    largest = sigma[:, :1]
-    lost = (sigma <= TOLERANCE * largest) | (sigma <= floor)
-    edge = np.where(largest > 0.0, threshold * largest, 1.0)
-    share = np.where(lost, 0.0, smooth(sigma / edge))
+    largest = np.maximum(sigma[:, :1], SHORT * reach)
+    lost = sigma <= np.maximum(TOLERANCE * largest, ROUNDING * reach)
+    share = np.where(lost, 0.0, smooth(sigma / (threshold * largest)))
     G = np.linalg.solve(np.linalg.cholesky(mass), np.swapaxes(v_star, -1, -2))
     middle = in_part(np.swapaxes(G, -1, -2) @ G, share)
     outer = scale[:, None] * u / np.where(lost, np.inf, sigma)[:, None, :]
@@ -107,10 +104,10 @@ def _fades(found: Twin, J: Array, threshold: float) -> bool:
         return False
     length = found.length()
     sigma = np.linalg.svd(J * found.scale(length)[:, None], compute_uv=False)
-    edge = np.maximum(threshold * sigma[..., 0], ROUNDING * length)
+    edge = threshold * np.maximum(sigma[..., 0], SHORT * length)
     return bool((sigma[..., -1] < edge).any())
 
 
 def _inertia(found: Twin, J: Array, mass: Array, threshold: float) -> Array:
     length = found.length()
-    return fading_inertia(J, mass, found.scale(length), threshold, ROUNDING * length)
+    return fading_inertia(J, mass, found.scale(length), threshold, length)
