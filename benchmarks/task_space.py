@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import chain
+import limits
 import machine
 import numpy as np
 import pinocchio as pin
@@ -53,13 +54,22 @@ vector part of a quaternion; the goal as numbers.
 
 Load average {load}.
 
-| robot | | operations | one call | bare | peer | ratio | batch | peer | ratio | difference |
-| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+*Issue rate* is the share of the floating-point instructions that one core can start, measured in
+the same run, which a batch keeps busy: the rest is loads and stores of what no register has room for.
+
+| robot | | operations | one call | bare | peer | ratio | batch | peer | ratio | issue rate | \
+difference |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
+
+
+PEAK = [1.0]
+"""Floating-point instructions a core can start in a ns."""
 
 
 def main() -> None:
     """Measure and write the table."""
+    PEAK[0] = limits.instructions_per_ns()
     text = HEAD.format(
         batch=BATCH,
         machine=machine.description("linkwise", "numpy", "llvmlite", "pin", "example-robot-data"),
@@ -137,10 +147,11 @@ def row(
                 place[i] = part
 
     other_batch = chain.best(loop, 3) / BATCH
+    busy = limits.vector_instructions(bare) / bare.machine.lanes / (1e9 * batch * PEAK[0])
     us = [1e6 * t for t in (one, least, min(times), batch, other_batch)]
     return (
         f"{title} {ours.ops} | {us[0]:.2f} | {us[1]:.2f} | {us[2]:.1f} | {us[2] / us[0]:.1f} | "
-        f"{us[3]:.3f} | {us[4]:.1f} | {us[4] / us[3]:.0f} | {apart:.0e} |"
+        f"{us[3]:.3f} | {us[4]:.1f} | {us[4] / us[3]:.0f} | {100.0 * busy:.0f} % | {apart:.0e} |"
     )
 
 
