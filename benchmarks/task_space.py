@@ -55,7 +55,7 @@ vector part of a quaternion; the goal as numbers.
 Load average {load}.
 
 *Issue rate* is the share of the floating-point instructions that one core can start, measured in
-the same run, which a batch keeps busy: the rest is loads and stores of what no register has room for.
+the same run, which a batch keeps busy: the rest is loads and stores of what finds no register.
 
 | robot | | operations | one call | bare | peer | ratio | batch | peer | ratio | issue rate | \
 difference |
