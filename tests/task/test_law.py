@@ -228,6 +228,14 @@ def test_the_acceleration_under_a_force_is_right_at_a_singularity() -> None:
         assert found.acceleration(np.zeros(3)) == pytest.approx(expected, abs=1e-10)
 
 
+def test_a_direction_need_not_be_of_unit_length() -> None:
+    mech, q = lw.models.puma560(), np.array([0.3, -0.8, 2.4, 0.5, 0.6, 0.2])
+    law = lw.control_law(mech, lw.Task.direction("flange"), kp=9.0, kv=6.0)
+    up, still = np.array([0.0, 0.6, 0.8]), np.zeros(6)
+    assert law(q, still, 2.0 * up) == pytest.approx(law(q, still, up), abs=1e-12)
+    assert law(q[None], still, 2.0 * up)[0] == pytest.approx(law(q, still, up), abs=1e-9)
+
+
 def test_numbers_of_a_goal_serve_for_any_tasks() -> None:
     mech, q = lw.models.puma560(), np.array([0.3, -0.8, 2.4, 0.5, 0.6, 0.2])
     law = lw.control_law(mech, [lw.Task.joints(f"joint_{i}") for i in (1, 2, 3)], kp=9.0, kv=6.0)

@@ -89,7 +89,9 @@ class ControlLaw:
         bare = self.kernel if several is None else several.kernel
         quick = getattr(bare, "quick", None)  # only kernels of this computer have it
         plan = None
-        if quick is not None and self._twin.order is None:
+        # The goal of one direction could be a target as well, which has to be made of unit length.
+        doubtful = len(self.tasks) == 1 and self.tasks[0].kind == "direction"
+        if quick is not None and self._twin.order is None and not doubtful:
             arrays = [self.inputs.get(name) for name in self.arguments]
             at = {name: i for i, name in enumerate(self.arguments)}
             at["acceleration"] = at.get("push", at.get("closing", -1))
