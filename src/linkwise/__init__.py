@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         models,
         plot,
         task,
+        viewer,
     )
     from linkwise.closed import (
         Aggregate,
@@ -523,6 +524,7 @@ __all__ = [
     "scatter",
     "smallest_mini",
     "task",
+    "viewer",
     "task_bias",
     "task_coordinates",
     "task_dynamics",
@@ -543,7 +545,7 @@ __all__ = [
 
 _LAZY_MODULES = (
     *("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models"),
-    *("plot", "task"),
+    *("plot", "task", "viewer"),
 )
 _LAZY_FUNCTIONS = {
     "linkwise.task": (

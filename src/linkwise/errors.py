@@ -53,6 +53,18 @@ class ClosureError(LinkwiseError, ArithmeticError):
     """Loops that cannot be closed, or a motion that leaves them open."""
 
 
+class SimulationError(LinkwiseError, RuntimeError):
+    """A motion that cannot go on: it grows without bounds, or what acts on it is no number.
+
+    Attributes:
+        recording: What was computed until then, or None.
+    """
+
+    def __init__(self, message: str, *, recording: object = None) -> None:
+        super().__init__(message)
+        self.recording = recording
+
+
 class DeviceError(LinkwiseError, RuntimeError):
     """A computation for a graphics card that there is none for, or that does not fit it."""
 

@@ -1,0 +1,1 @@
+"""A mechanism or a recording in a web page, in three dimensions: the extra `viewer`."""
