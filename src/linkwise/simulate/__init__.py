@@ -1,1 +1,0 @@
-"""Mechanisms in motion: integrators, controllers, events, recordings, whole rollouts as one kernel."""

@@ -1,0 +1,1 @@
+"""Mechanisms in motion: integrators, controllers, events, recordings, rollouts as one kernel."""
