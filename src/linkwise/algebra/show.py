@@ -43,7 +43,7 @@ def _text(expr: Expr, style: Style) -> str:
     if isinstance(expr, Zero):
         return "0"
     if isinstance(expr, Adjoint):
-        return _raised(style.leaf(expr.of), style.star, style)
+        return raised(style.leaf(expr.of), style.star, style)
     if isinstance(expr, Inverse):
         return _inverse(expr, style)
     if isinstance(expr, Product):
@@ -52,16 +52,17 @@ def _text(expr: Expr, style: Style) -> str:
     return _sum(expr, style)
 
 
-def _raised(base: str, mark: str, style: Style) -> str:
+def raised(base: str, mark: str, style: Style) -> str:
+    """A symbol with a star or a power at it."""
     # In LaTeX a base that is itself raised (P^{+}) needs braces around it.
     return f"{{{base}}}{mark}" if style is LATEX and "^" in base else base + mark
 
 
 def _inverse(expr: Inverse, style: Style) -> str:
     if isinstance(expr.of, Adjoint):
-        return _raised(style.leaf(expr.of.of), style.both, style)
+        return raised(style.leaf(expr.of.of), style.both, style)
     if isinstance(expr.of, Symbol):
-        return _raised(_text(expr.of, style), style.minus_one, style)
+        return raised(_text(expr.of, style), style.minus_one, style)
     return f"{style.open}{_text(expr.of, style)}{style.close}{style.minus_one}"
 
 

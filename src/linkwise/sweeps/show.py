@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.show import LATEX, UNICODE, Style
+from linkwise.algebra.show import LATEX, UNICODE, Style, raised
 from linkwise.algebra.space import CONSTRAINT, ONE
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
 
@@ -141,7 +141,7 @@ def _block(block: Block, style: Style) -> str:
         mark = "^{-*}" if style is LATEX else "⁻*"
     places: dict[tuple[bool, Place], str] = {(True, "c"): "k,c", (True, "p"): "p,k"}
     place = places.get((block.step, block.place), block.place)
-    return f"{name}{mark}({place})"
+    return f"{raised(name, mark, style) if mark else name}({place})"
 
 
 def _special(statement: Statement, style: Style) -> str:
