@@ -1,0 +1,19 @@
+"""Ways to go from one state to the next, one file each, by name."""
+
+from __future__ import annotations
+
+from linkwise.simulation.integrators import euler, rk4, rk4_mujoco
+from linkwise.simulation.integrators.integrator import Integrator, integrator
+
+INTEGRATORS: dict[str, Integrator] = {
+    x.name: x
+    for x in (
+        Integrator("euler", 1, euler.step, "semi-implicit Euler"),
+        Integrator("rk4", 4, rk4.step, "Runge-Kutta, commutator-free"),
+        Integrator("rk4_mujoco", 4, rk4_mujoco.step, "Runge-Kutta after Munthe-Kaas, as in MuJoCo"),
+        Integrator("adaptive", 8, None, "Dormand-Prince 8(5,3) with steps of its own choice"),
+    )
+}
+"""All of them by their names, which `lw.simulate(..., integrator=...)` takes."""
+
+__all__ = ["INTEGRATORS", "Integrator", "integrator"]

@@ -1,0 +1,48 @@
+"""The commutator-free Runge-Kutta method, of order four on quaternions as well."""
+
+from __future__ import annotations
+
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rates import Acceleration, retraction
+from linkwise.spatial.array import Array
+
+
+def step(
+    mech: Mechanism, f: Acceleration, t: float, q: Array, u: Array, h: float
+) -> tuple[Array, Array]:
+    """One step of order four with four stages.
+
+        u₁ = u                q₁ = q                              a₁ = f(t, q₁, u₁)
+        u₂ = u + ½h a₁        q₂ = q ⊕ ½h u₁                      a₂ = f(t + ½h, q₂, u₂)
+        u₃ = u + ½h a₂        q₃ = q ⊕ ½h u₂                      a₃ = f(t + ½h, q₃, u₃)
+        u₄ = u + h a₃         q₄ = q₂ ⊕ h (u₃ − ½u₁)              a₄ = f(t + h, q₄, u₄)
+        u' = u + h/6 (a₁ + 2 a₂ + 2 a₃ + a₄)
+        q' = q ⊕ h/12 (3 u₁ + 2 u₂ + 2 u₃ − u₄) ⊕ h/12 (−u₁ + 2 u₂ + 2 u₃ + 3 u₄)
+
+    On plain coordinates it is the classical method. Where turns do not commute, the classical
+    tableau would be of order two; two turns one after the other make up for it.
+    Source: celledoni2003commutatorfree.
+
+    Args:
+        mech: The mechanism.
+        f: Accelerations u̇ of rates (`rates.in_rates`).
+        t: The time at the beginning of the step [s].
+        q: Joint positions (nq,) there.
+        u: Rates (nv,) there (`rates.rates`).
+        h: The length of the step [s].
+
+    Returns:
+        q and u at t + h.
+    """
+    half, move = 0.5 * h, retraction(mech)
+    a1 = f(t, q, u)
+    u2, q2 = u + half * a1, move(q, u, half)
+    a2 = f(t + half, q2, u2)
+    u3, q3 = u + half * a2, move(q, u2, half)
+    a3 = f(t + half, q3, u3)
+    u4, q4 = u + h * a3, move(q2, u3 - 0.5 * u, h)
+    a4 = f(t + h, q4, u4)
+    middle = u2 + u3
+    early = (3.0 * u + 2.0 * middle - u4) / 12.0
+    late = (2.0 * middle + 3.0 * u4 - u) / 12.0
+    return move(move(q, early, h), late, h), u + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
