@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         ledger,
         models,
         plot,
+        simulation,
         task,
         viewer,
     )
@@ -204,6 +205,7 @@ if TYPE_CHECKING:
         with_hinge_frames,
     )
     from linkwise.pipeline import compile, derive, plan, prove
+    from linkwise.simulation import Channel, Event, Recording, load_recording
     from linkwise.task import (
         ControlLaw,
         CoordinateDynamics,
@@ -294,6 +296,7 @@ __all__ = [
     "AugmentedPart",
     "Body",
     "Builder",
+    "Channel",
     "ClosureError",
     "CompliantSurface",
     "ConstrainedForces",
@@ -314,6 +317,7 @@ __all__ = [
     "Drive",
     "Embedded",
     "Energy",
+    "Event",
     "Finding",
     "ForceClosure",
     "ForceLoop",
@@ -363,6 +367,7 @@ __all__ = [
     "Posture",
     "Prismatic",
     "Projection",
+    "Recording",
     "ReducedInertia",
     "ReflectedLoad",
     "Renumbering",
@@ -483,6 +488,7 @@ __all__ = [
     "load_distribution",
     "load_effect",
     "load_inertia",
+    "load_recording",
     "log_det_mass_matrix",
     "loop_coordinates",
     "loop_drive_forces",
@@ -522,6 +528,7 @@ __all__ = [
     "renumbering",
     "save",
     "scatter",
+    "simulation",
     "smallest_mini",
     "task",
     "task_bias",
@@ -545,7 +552,7 @@ __all__ = [
 
 _LAZY_MODULES = (
     *("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models"),
-    *("plot", "task", "viewer"),
+    *("plot", "simulation", "task", "viewer"),
 )
 _LAZY_FUNCTIONS = {
     "linkwise.task": (
@@ -604,6 +611,7 @@ _LAZY_FUNCTIONS = {
         ),
     ),
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
+    "linkwise.simulation": ("Channel", "Event", "Recording", "load_recording"),
     "linkwise.task.macro_mini": (
         "DextrousCoordination",
         "MacroMini",

@@ -1,0 +1,161 @@
+"""A channel: numbers over time with a name, units and labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+
+_WITH_UNIT = re.compile(r"\s*(?P<name>.*?\S)\s*\[(?P<unit>[^\[\]]*)\]\s*", re.DOTALL)
+_WITH_LABEL = re.compile(r"(?P<name>.+?)\[(?P<label>.*)\]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """What was recorded of one quantity.
+
+    Attributes:
+        name: Its name in the recording: "energy.kinetic", "q", the name of a probe.
+        unit: One unit for all columns, or one for each; "" where there is none.
+        about: What it is, in a few words.
+        values: At the times of the recording: (k,), or (k, n) for n columns.
+        labels: A name for each column; none for (k,).
+    """
+
+    name: str
+    unit: str | tuple[str, ...]
+    about: str
+    values: Array
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        values = floats(self.values, f"channel {self.name!r}")
+        if values.ndim not in (1, 2):
+            raise ShapeError(
+                f"channel {self.name!r} has the shape {values.shape}; it is (k,), one number for "
+                "each time, or (k, n)."
+            )
+        labels = tuple(str(label) for label in self.labels)
+        if values.ndim == 1 and labels:
+            raise ShapeError(f"channel {self.name!r} has one column, and {len(labels)} labels.")
+        if values.ndim == 2 and not labels:
+            labels = tuple(str(i) for i in range(values.shape[1]))
+        if values.ndim == 2 and len(labels) != values.shape[1]:
+            raise ShapeError(
+                f"channel {self.name!r} has {values.shape[1]} columns, and {len(labels)} labels."
+            )
+        if len(set(labels)) != len(labels):
+            twice = next(label for label in labels if labels.count(label) > 1)
+            raise ModelError(f"channel {self.name!r} has the label {twice!r} twice.")
+        if not isinstance(self.unit, str) and len(self.unit) != self.columns_of(values):
+            raise ShapeError(
+                f"channel {self.name!r} has {self.columns_of(values)} columns, and "
+                f"{len(self.unit)} units."
+            )
+        if values is self.values:
+            values = values.copy() if values.flags.writeable else values
+        object.__setattr__(self, "values", frozen(values))
+        object.__setattr__(self, "labels", labels)
+
+    @staticmethod
+    def columns_of(values: Array) -> int:
+        """How many columns an array has: one for (k,)."""
+        return 1 if values.ndim == 1 else values.shape[1]
+
+    @classmethod
+    def of(
+        cls, text: str, values: ArrayLike, *, labels: Sequence[str] = (), about: str = ""
+    ) -> Channel:
+        """A channel named as a probe is: "height of the hand [m]".
+
+        Args:
+            text: The name, with the unit in brackets behind it if there is one.
+            values: (k,) or (k, n).
+            labels: A name for each column.
+            about: What it is.
+        """
+        name, unit = split_unit(text)
+        return cls(name, unit, about, floats(values, f"channel {name!r}"), tuple(labels))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The unit of each column."""
+        if isinstance(self.unit, str):
+            return (self.unit,) * self.columns_of(self.values)
+        return self.unit
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of each column as a recording takes it: "q[elbow]", "energy.total"."""
+        if self.values.ndim == 1:
+            return (self.name,)
+        return tuple(f"{self.name}[{label}]" for label in self.labels)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def taken(self, rows: slice) -> Channel:
+        """The same channel at some of its times."""
+        return Channel(self.name, self.unit, self.about, self.values[rows], self.labels)
+
+    def column(self, label: str, *, hinge: str | None = None) -> Channel:
+        """The column of a label, or those of a hinge with several: "base" of "base.x", "base.y".
+
+        Args:
+            label: A label, the beginning of several before a dot, or the number of a column.
+            hinge: The name of the hinge, where the label may be that of its body.
+
+        Raises:
+            UnknownNameError: There is none; names the near ones.
+        """
+        for asked in (label, hinge):
+            if asked is None:
+                continue
+            if asked in self.labels:
+                i = self.labels.index(asked)
+                return Channel(f"{self.name}[{asked}]", self.units[i], self.about,
+                               self.values[:, i])  # fmt: skip
+            among = [i for i, x in enumerate(self.labels) if x.startswith(f"{asked}.")]
+            if among:
+                unit = tuple(self.units[i] for i in among)
+                short = tuple(self.labels[i].removeprefix(f"{asked}.") for i in among)
+                name = f"{self.name}[{asked}]"
+                return Channel(name, unit, self.about, self.values[:, among], short)
+        if self.values.ndim == 2 and label.isdecimal() and int(label) < self.values.shape[1]:
+            return self.column(self.labels[int(label)])
+        raise unknown_name("column", label, self.labels, owner=f"channel {self.name!r}")
+
+    def __str__(self) -> str:
+        units = "" if not any(self.units) else f" [{', '.join(dict.fromkeys(self.units))}]"
+        about = f": {self.about}" if self.about else ""
+        size = "" if self.values.ndim == 1 else f", {self.values.shape[1]} columns"
+        return f"{self.name}{units}{about} ({len(self)} records{size})"
+
+
+def split_unit(text: str) -> tuple[str, str]:
+    """Name and unit of "name [unit]"; the unit is "" where there is none.
+
+    Raises:
+        ModelError: There is no name.
+    """
+    found = _WITH_UNIT.fullmatch(text)
+    name, unit = (found["name"], found["unit"].strip()) if found else (text.strip(), "")
+    if not name or name.startswith("["):
+        raise ModelError(f"a channel is called {text!r}; write 'name [unit]', like 'height [m]'.")
+    return name, unit
+
+
+def split_label(text: str) -> tuple[str, str | None]:
+    """Channel and label of "channel[label]"; the label is None where there is none."""
+    found = _WITH_LABEL.fullmatch(text)
+    return (found["name"], found["label"]) if found else (text, None)
+
+
+def as_channels(given: Mapping[str, ArrayLike] | Sequence[Channel]) -> list[Channel]:
+    """Channels, or arrays by their names with units."""
+    if isinstance(given, Mapping):
+        return [Channel.of(name, values) for name, values in given.items()]
+    return list(given)

@@ -1,0 +1,69 @@
+"""Recordings as CSV: one row a record, names and units on top, the header in a comment.
+
+The first line is `# ` and the header as JSON; the second has the names of the columns with their
+units, "q[elbow] [rad]". Numbers have 17 digits, so that they come back to the last bit. Others read
+it with `pandas.read_csv(path, comment="#")`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from linkwise.errors import ParseError
+from linkwise.simulation.channel import split_unit
+from linkwise.simulation.files.content import (
+    Content,
+    as_header,
+    as_text,
+    flat_columns,
+    from_columns,
+    not_a_recording,
+)
+from linkwise.spatial.array import Array
+
+
+def write(content: Content, path: Path) -> None:
+    """Write the header, names and rows."""
+    columns = flat_columns(content)
+    names = [f"{name} [{unit}]" if unit else f"{name} []" for name, (unit, _) in columns.items()]
+    rows = np.stack([values for _, values in columns.values()], axis=-1)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(f"# {as_text(content.header)}\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([repr(x) for x in row] for row in rows.tolist())
+
+
+def read(path: Path) -> Content:
+    """The content of a file; raises ParseError where it is no recording."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            first = file.readline(1)
+            if first != "#":
+                raise not_a_recording(str(path), "its first line has no header")
+            header = as_header(file.readline().strip(), str(path))
+            table = csv.reader(file)
+            names = [split_unit(text)[0] for text in next(table, list[str]())]
+            values = _numbers(table, len(names), str(path))
+    except UnicodeDecodeError:
+        raise not_a_recording(str(path), "it is no text") from None
+    except csv.Error as error:
+        raise not_a_recording(str(path), f"its table cannot be read: {error}") from None
+    return from_columns(header, dict(zip(names, values.T, strict=True)), str(path))
+
+
+def _numbers(table: Iterator[list[str]], columns: int, file: str) -> Array:
+    rows = list[list[float]]()
+    for i, row in enumerate(table):
+        line = i + 3
+        if len(row) != columns:
+            raise ParseError(f"{len(row)} numbers; the others have {columns}", file=file, line=line)
+        try:
+            rows.append([float(x) for x in row])
+        except ValueError:
+            raise ParseError("an entry of the table is no number", file=file, line=line) from None
+    return np.array(rows, dtype=np.float64).reshape(len(rows), columns)

@@ -1,0 +1,114 @@
+"""Reading a recording back."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from linkwise.dynamics.energy import kinetic_energy, potential_energy
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.errors import LinkwiseError, ModelError, ParseError, caller
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.files.content import (
+    Content,
+    channels_of,
+    events_of,
+    not_a_recording,
+    notes_of,
+)
+from linkwise.simulation.files.save import format_of
+from linkwise.simulation.recording import Recording, made
+
+CLOSE = 1e-6
+"""Energies that differ by more than this part of their size are of another mechanism."""
+
+
+def load_recording(path: str | os.PathLike[str], mech: Mechanism | None = None) -> Recording:
+    """A recording that `rec.save` wrote: .parquet, .h5, .csv or .npz.
+
+    Args:
+        path: The file.
+        mech: The mechanism that moved; files have its name, but not itself. Without it all
+            channels and the report are there, and `at`, which needs the hinges, is not.
+
+    Returns:
+        The recording, with times and channels to the last bit as they were.
+
+    Raises:
+        ParseError: There is no such file, or it is no recording; says what was found.
+        ModelError: A suffix of no known format, or a mechanism with other coordinates.
+        MissingExtraError: The package for the format is not installed.
+
+    Warns:
+        UserWarning: The mechanism has the same coordinates, and another energy in the first state:
+            its masses, lengths or gravity are others.
+    """
+    source = Path(path)
+    if mech is not None:
+        check_mechanism(mech)
+    kind = format_of(source, "there is no recording in")
+    if not source.is_file():
+        found = "it is a folder" if source.is_dir() else "there is no such file"
+        raise ParseError(f"no recording can be read: {found}", file=str(source))
+    content = cast(Content, kind.read(source))
+    try:
+        rec = _recording(content, mech)
+    except LinkwiseError as error:
+        raise ParseError(f"the recording is damaged: {error}", file=str(source)) from None
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise not_a_recording(str(source), "its header is incomplete") from None
+    if mech is not None:
+        _check_fits(rec, mech, source)
+    return rec
+
+
+def _recording(content: Content, mech: Mechanism | None) -> Recording:
+    header = content.header
+    if len(content.t) != header["records"]:
+        raise ModelError(f"{header['records']} records were written, {len(content.t)} are there.")
+    return made(
+        mech,
+        str(header["mechanism"]["name"]),
+        content.t,
+        channels_of(content),
+        notes_of(header),
+        integrator=str(header["integrator"]),
+        step=float(header["step"]),
+        steps=int(header["steps"]),
+        events=events_of(header),
+        stopped=None if header["stopped"] is None else str(header["stopped"]),
+    )
+
+
+def _check_fits(rec: Recording, mech: Mechanism, source: Path) -> None:
+    """Refuse a mechanism with other coordinates; warn of one with another energy."""
+    for name, ours in (("q", mech.coordinate_names), ("v", mech.velocity_names)):
+        theirs = rec.channels[name].labels
+        if theirs == ours:
+            continue
+        pairs = zip(theirs, ours, strict=False)
+        first = next((f"{a!r} there and {b!r} here" for a, b in pairs if a != b), "")
+        raise ModelError(
+            f"'{source.name}' is a recording of {rec.name!r}, which does not fit {mech.name!r}: "
+            f"{name} has {len(theirs)} entries there and {len(ours)} here"
+            + (f"; the first that differ are {first}" if first else "")
+            + ". Give the mechanism that moved."
+        )
+    names = ("energy.kinetic", "energy.potential")
+    if not mech.n_bodies or any(name not in rec.channels for name in names):
+        return
+    q, v = rec.q[0], rec.v[0]
+    there = np.array([rec[name][0] for name in names])
+    here = np.array([kinetic_energy(mech, q, v), potential_energy(mech, q)])
+    if (np.abs(there - here) > CLOSE * (1.0 + np.abs(there))).any():
+        warnings.warn(
+            f"'{source.name}' was recorded with another {mech.name!r}: in its first state the "
+            f"kinetic and potential energy were {there[0]:.6g} J and {there[1]:.6g} J, and are "
+            f"{here[0]:.6g} J and {here[1]:.6g} J now. Channels are as they were recorded.",
+            UserWarning,
+            stacklevel=caller() + 1,
+        )

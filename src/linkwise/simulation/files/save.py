@@ -1,0 +1,62 @@
+"""Writing a recording: the suffix says the format."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from linkwise.errors import ModelError
+from linkwise.simulation.files.content import content_of
+from linkwise.simulation.recording import Recording
+
+FORMATS = {
+    ".parquet": "linkwise.simulation.files.parquet",
+    ".h5": "linkwise.simulation.files.hdf5",
+    ".hdf5": "linkwise.simulation.files.hdf5",
+    ".csv": "linkwise.simulation.files.csv",
+    ".npz": "linkwise.simulation.files.npz",
+}
+"""The module of each suffix, with `write(content, path)` and `read(path)`."""
+
+
+def save_recording(rec: Recording, path: str | os.PathLike[str]) -> None:
+    """Write a recording to a file, in the format that its suffix says; see `Recording.save`."""
+    target = Path(path)
+    kind = format_of(target, f"the recording of {rec.name!r} cannot be saved as")
+    if target.is_dir():
+        raise ModelError(f"'{target}' is a folder; name a file in it, like '{target}/run.csv'.")
+    if not target.parent.is_dir():
+        raise ModelError(
+            f"the recording of {rec.name!r} cannot be saved as '{target}': there is no folder "
+            f"'{target.parent}'. Make it first, or choose another."
+        )
+    handle, half = tempfile.mkstemp(
+        prefix=f".{target.stem}.", suffix=target.suffix, dir=target.parent
+    )
+    os.close(handle)
+    try:
+        kind.write(content_of(rec), Path(half))
+        os.chmod(half, 0o666 & ~_mask())
+        os.replace(half, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(half)
+        raise
+
+
+def format_of(path: Path, asked: str) -> Any:
+    """The module for a suffix; raises for one that is not known."""
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise ModelError(f"{asked} '{path.name}'; its suffix must be one of {', '.join(FORMATS)}.")
+    return importlib.import_module(found)
+
+
+def _mask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,427 @@
+"""What a simulation leaves behind: states and named channels with units over time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation import standard_channel as standard
+from linkwise.simulation.budget import budget
+from linkwise.simulation.channel import Channel, as_channels, split_label
+from linkwise.simulation.event import Event
+from linkwise.simulation.interpolation import between
+from linkwise.simulation.not_modelled import not_modelled as left_out
+from linkwise.simulation.report import Notes, Report, report
+from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+
+Dense: TypeAlias = Callable[[float], tuple[Array, Array]]
+"""q (nq,) and v (nv,) at a time [s], from an integrator with dense output."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Recording:
+    """A motion that was recorded; `print` of it is a report.
+
+        rec["energy.total"]        a channel's values (k,), or (k, n)
+        rec["q[elbow]"]            one column of it, by its label
+        rec.at(0.5)                q and v at a time, between records too
+        rec[0.5:1.0]               the part between two times
+        rec.save("run.parquet")    with names, units and labels; lw.load_recording reads it
+
+    Attributes:
+        mech: The mechanism; None in a recording that was loaded without one.
+        name: The mechanism's name.
+        t: Times of the records (k,) [s].
+        q: Joint positions (k, nq).
+        v: Joint velocities (k, nv).
+        tau: Joint forces (k, nv), those of dampers and springs not among them.
+        channels: All channels by name, q, v and tau among them.
+        events: What happened, in order of time.
+        report: Energy, momentum, loops, what was not modelled.
+        integrator: How time was stepped.
+        step: The step [s]; NaN where it is no fixed one.
+        steps: How many were made.
+        stopped: Why the motion ended early; None where it did not.
+        dense: Dense output of the integrator, if it has any; not saved.
+    """
+
+    mech: Mechanism | None
+    name: str
+    t: Array
+    q: Array
+    v: Array
+    tau: Array
+    channels: Mapping[str, Channel]
+    events: tuple[Event, ...]
+    report: Report
+    integrator: str
+    step: float
+    steps: int
+    stopped: str | None = None
+    dense: Dense | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        mech: Mechanism,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        *,
+        integrator: str = "",
+        step: float = float("nan"),
+        steps: int | None = None,
+        stopped: str | None = None,
+        events: Iterable[object] = (),
+        channels: Mapping[str, ArrayLike] | Sequence[Channel] = (),
+        works: Mapping[str, ArrayLike | None] | None = None,
+        work_error: float = 0.0,
+        forces: Mapping[str, ArrayLike] | None = None,
+        frame: Frame = "node",
+        held: bool = False,
+        passive: bool = True,
+        limits: str = "ignore",
+        contacts: bool = False,
+        not_modelled: Sequence[str] = (),
+        keep: str = "",
+        worst_loop: tuple[float, float] = (float("nan"), float("nan")),
+        dense: Dense | None = None,
+        wall: float = float("nan"),
+    ) -> Recording:
+        """A recording of states that were computed, with its standard channels.
+
+        Args:
+            mech: The mechanism.
+            t: Times (k,) [s], increasing.
+            q: Joint positions (k, nq).
+            v: Joint velocities (k, nv).
+            tau: Joint forces (k, nv), without those of dampers and springs; none by default.
+            integrator: How time was stepped.
+            step: The step [s].
+            steps: How many were made; by default one from record to record.
+            stopped: Why it ended early.
+            events: `Event`s, or anything with a time `t`, a `name` and a `str()`.
+            channels: More channels; or arrays by "name [unit]".
+            works: Work since the first record (k,) [J] by name: "joints", "passive", "forces" and
+                others, as "contacts". One that is None did work that is not known. What is not
+                given is integrated from the records.
+            work_error: How far the given works may be off [J].
+            forces: Forces from outside at the records, (moment, force) (k, 6) by node.
+            frame: Their axes, "node" or "world".
+            held: Whether the joint forces of each record act unchanged until the next one.
+            passive: Whether dampers and springs of the drives acted.
+            limits: What became of joint limits: "ignore", or the way in which they acted.
+            contacts: Whether contacts were given.
+            not_modelled: More lines about what did not act.
+            keep: How loops were kept closed.
+            worst_loop: Largest distance [m] and angle [rad] at loops after any step, if known.
+            dense: Dense output: a function of the time [s] that gives q and v.
+            wall: How long it took to compute [s].
+
+        Raises:
+            ShapeError: Arrays that do not go together, or are not finite.
+            ModelError: Times that do not increase, two channels of one name.
+        """
+        check_mechanism(mech)
+        times = _times(t)
+        q, v = mech.check_q(q), mech.check_v(v)
+        force = np.zeros((len(times), mech.nv)) if tau is None else mech.check_v(tau, "tau")
+        force = np.broadcast_to(force, (len(times), mech.nv)) if force.ndim == 1 else force
+        for what, array, size in (("q", q, mech.nq), ("v", v, mech.nv), ("tau", force, mech.nv)):
+            if array.shape != (len(times), size):
+                raise ShapeError(
+                    f"{what} of a recording has the shape {array.shape}; for {len(times)} times of "
+                    f"{mech.name!r} it is ({len(times)}, {size})."
+                )
+        acting = {node: _force(node, f, len(times)) for node, f in (forces or {}).items()}
+        found = standard.state_channels(mech, q, v, force) + standard.energy_channels(mech, q, v)
+        spent = budget(
+            mech, times, (q, v, force), found[-1].values, works=works or {}, error=work_error,
+            forces=acting, frame=frame, held=held, passive=passive,
+        )  # fmt: skip
+        found += spent.channels
+        found += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q)
+        axes = "of the node" if frame == "node" else "of the world"
+        found += [
+            Channel(f"force.{node}", ("N m",) * 3 + ("N",) * 3, f"from outside, in axes {axes}", f,
+                    ("mx", "my", "mz", "fx", "fy", "fz"))
+            for node, f in acting.items()
+        ]  # fmt: skip
+        weight = () if spent.outside else standard.weight_alone(mech, force, passive=passive)
+        lines = left_out(mech, q, v, force, passive=passive, limits=limits, contacts=contacts)
+        notes = Notes(
+            not_modelled=(*not_modelled, *lines),
+            uncounted=spent.uncounted,
+            work_error=spent.error,
+            weight=weight,
+            worst_loop=worst_loop,
+            keep=keep if mech.loops or mech.couplings else "",
+            wall=wall,
+        )
+        return made(
+            mech, mech.name, times, [*found, *as_channels(channels)], notes,
+            integrator=integrator, step=float(step),
+            steps=len(times) - 1 if steps is None else int(steps),
+            events=tuple(_event(x) for x in events), stopped=stopped, dense=dense,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------- reading
+
+    @property
+    def duration(self) -> float:
+        """From the first record to the last [s]."""
+        return float(self.t[-1] - self.t[0])
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def channel(self, name: str) -> Channel:
+        """A channel, or some of its columns: "energy.total", "q[elbow]", "q[base]".
+
+        Args:
+            name: Its name; in brackets a label, a hinge or body with several, or a number.
+
+        Raises:
+            UnknownNameError: There is none; names the near ones.
+        """
+        owner = f"the recording of {self.name!r}"
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(
+                f"a channel is asked for by {name!r}; {owner} has them by name, like 'q' or "
+                "'energy.total', and is cut by times, like rec[0.5:1.0]."
+            )
+        if name in self.channels:
+            return self.channels[name]
+        head, label = split_label(name)
+        if label is None or head not in self.channels:
+            known = [x for found in self.channels.values() for x in (found.name, *found.columns)]
+            raise unknown_name("channel", name, known, owner=owner)
+        return self.channels[head].column(label, hinge=self._hinge(label))
+
+    def _hinge(self, label: str) -> str | None:
+        """The hinge of a body of that name."""
+        k = -1 if self.mech is None else self.mech.body_index.get(label, -1)
+        return None if self.mech is None or k < 0 else self.mech.bodies[k].hinge_name
+
+    def __getitem__(self, asked: str | slice) -> Any:
+        """Values of a channel, (k,) or (k, n), by name; a part of the recording by times."""
+        if isinstance(asked, slice):
+            return self._between(asked)
+        return self.channel(asked).values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.channels
+
+    def __iter__(self) -> Any:
+        return iter(self.channels)
+
+    def _between(self, times: slice) -> Recording:
+        if times.step is not None:
+            raise ModelError(
+                f"a recording is cut as rec[start:stop], in seconds; found a step {times.step!r}. "
+                "rec.at(times) gives states at times of your own."
+            )
+        start = self.t[0] if times.start is None else float(floats(times.start, "start"))
+        stop = self.t[-1] if times.stop is None else float(floats(times.stop, "stop"))
+        slack = 1e-9 * max(1.0, abs(float(self.t[-1])))  # times are sums of steps
+        rows = np.flatnonzero((self.t >= start - slack) & (self.t <= stop + slack))
+        if not len(rows):
+            raise ModelError(
+                f"no record of {self.name!r} lies between {start:.6g} s and {stop:.6g} s; it has "
+                f"{len(self)}, from {self.t[0]:.6g} s to {self.t[-1]:.6g} s."
+            )
+        cut = slice(int(rows[0]), int(rows[-1]) + 1)
+        t = self.t[cut]
+        channels = [channel.taken(cut) for channel in self.channels.values()]
+        steps = round(self.steps * (len(t) - 1) / max(len(self) - 1, 1))
+        if np.isfinite(self.step) and self.step > 0.0:
+            steps = round(float(t[-1] - t[0]) / self.step)
+        within = (x for x in self.events if t[0] <= x.t <= t[-1])
+        stopped = self.stopped if len(rows) and rows[-1] == len(self) - 1 else None
+        return made(
+            self.mech, self.name, t, channels, self.report.notes, integrator=self.integrator,
+            step=self.step, steps=steps, events=tuple(within), stopped=stopped, dense=self.dense,
+        )  # fmt: skip
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array]:
+        """q and v at a time, or at several.
+
+        By the dense output of the integrator where it has one, else by a cubic from record to
+        record on the configuration manifold, which meets q and v at both: the error over an
+        interval h between records is O(h⁴) in q and O(h³) in v.
+
+        Args:
+            t: A time [s] within the recording, or several (m,).
+
+        Returns:
+            q (nq,) and v (nv,), or (m, nq) and (m, nv).
+
+        Raises:
+            ModelError: Before the first record or after the last; or the recording was loaded
+                without its mechanism.
+        """
+        times = floats(t, "t")
+        if times.ndim > 1 or not np.isfinite(times).all():
+            raise ShapeError(f"t is {t!r}; it is a time [s] or several (m,), finite.")
+        flat = np.atleast_1d(times)
+        slack = 1e-9 * max(1.0, float(np.abs(self.t).max()))
+        wrong = flat[(flat < self.t[0] - slack) | (flat > self.t[-1] + slack)]
+        if len(wrong):
+            raise ModelError(
+                f"the state at {wrong[0]:.9g} s was asked for; the recording of {self.name!r} goes "
+                f"from {self.t[0]:.9g} s to {self.t[-1]:.9g} s."
+            )
+        flat = np.clip(flat, self.t[0], self.t[-1])
+        if self.dense is not None:
+            states = [self.dense(float(x)) for x in flat]
+            q = np.array([x[0] for x in states]).reshape(len(flat), -1)
+            v = np.array([x[1] for x in states]).reshape(len(flat), -1)
+        else:
+            q, v = between(self._mech("a state between records"), self.t, self.q, self.v, flat)
+        return (q[0], v[0]) if times.ndim == 0 else (q, v)
+
+    def _mech(self, asked: str) -> Mechanism:
+        if self.mech is None:
+            raise ModelError(
+                f"{asked} needs the mechanism, and the recording of {self.name!r} was loaded "
+                "without: lw.load_recording(path, mech)."
+            )
+        return self.mech
+
+    # ------------------------------------------------------------------------------- writing
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the recording to a file, in the format that its suffix says.
+
+        .parquet and .h5 (extra `record`), .csv and .npz. Times and channels are kept to the last
+        bit with names, units and labels; so are the mechanism's name, integrator, step, events,
+        the notes of the report and the version of Linkwise. `lw.load_recording` reads it again.
+
+        Args:
+            path: The file; one that exists is replaced once the new one is complete.
+
+        Raises:
+            ModelError: A suffix of no known format, a folder that is not there.
+            MissingExtraError: The package for the format is not installed.
+        """
+        from linkwise.simulation.files import save_recording
+
+        save_recording(self, path)
+
+    def with_channel(self, name: str, values: ArrayLike, *, labels: Sequence[str] = (),
+                     about: str = "") -> Recording:  # fmt: skip
+        """The same recording with one more channel, named "name [unit]".
+
+        Args:
+            name: Its name, with the unit in brackets behind it.
+            values: (k,) or (k, n).
+            labels: A name for each column.
+            about: What it is.
+        """
+        new = Channel.of(name, values, labels=labels, about=about)
+        channels = _by_name([*self.channels.values(), new], len(self))
+        return replace(self, channels=channels)
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Recording of {self.name!r}: {self.duration:.6g} s, {len(self)} records, "
+            f"{len(self.channels)} channels>"
+        )
+
+
+def made(
+    mech: Mechanism | None,
+    name: str,
+    t: Array,
+    channels: Sequence[Channel],
+    notes: Notes,
+    *,
+    integrator: str,
+    step: float,
+    steps: int,
+    events: tuple[Event, ...],
+    stopped: str | None,
+    dense: Dense | None = None,
+) -> Recording:
+    """A recording of channels that are complete: with q, v and tau, and its report."""
+    found = _by_name(channels, len(t))
+    told = report(
+        name, t, found, notes, integrator=integrator, step=step, steps=steps, events=events,
+        stopped=stopped,
+    )  # fmt: skip
+    q, v, tau = (found[x].values for x in ("q", "v", "tau"))
+    return Recording(
+        mech, name, frozen(np.array(t)), q, v, tau, found, events, told, integrator, step, steps,
+        stopped, dense,
+    )  # fmt: skip
+
+
+def _by_name(channels: Sequence[Channel], records: int) -> Mapping[str, Channel]:
+    found = dict[str, Channel]()
+    for channel in channels:
+        if channel.name in found:
+            raise ModelError(
+                f"two channels are called {channel.name!r}; names of channels are different."
+            )
+        if "[" in channel.name:
+            raise ModelError(
+                f"a channel is called {channel.name!r}; brackets are for labels and units, so its "
+                "name has none."
+            )
+        if len(channel) != records:
+            raise ShapeError(
+                f"channel {channel.name!r} has {len(channel)} records; there are {records} times."
+            )
+        found[channel.name] = channel
+    return MappingProxyType(found)
+
+
+def _times(t: ArrayLike) -> Array:
+    times = floats(t, "t")
+    if times.ndim != 1 or not len(times):
+        raise ShapeError(f"t of a recording has the shape {times.shape}; it is (k,), one or more.")
+    if not np.isfinite(times).all():
+        raise ShapeError("t of a recording is not finite.")
+    back = np.flatnonzero(np.diff(times) <= 0.0)
+    if len(back):
+        i = int(back[0])
+        raise ModelError(
+            f"times of a recording increase; after {times[i]:.9g} s comes {times[i + 1]:.9g} s."
+        )
+    return times
+
+
+def _force(node: str, given: ArrayLike, records: int) -> Array:
+    force = floats(given, f"forces[{node!r}]")
+    if force.shape == (6,):
+        return np.broadcast_to(force, (records, 6))
+    if force.shape != (records, 6):
+        raise ShapeError(
+            f"forces[{node!r}] has the shape {force.shape}; it is ({records}, 6), (moment, force) "
+            "at each record."
+        )
+    return force
+
+
+def _event(given: object) -> Event:
+    if isinstance(given, Event):
+        return given
+    known = cast(Any, given)
+    t, name = getattr(known, "t", None), getattr(known, "name", "")
+    if t is None:
+        raise ModelError(f"an event is {given!r}; it needs a time `t` [s].")
+    value = float(getattr(known, "margin", np.nan))
+    return Event(float(t), type(given).__name__.lower(), str(name), str(given), value)

@@ -1,0 +1,248 @@
+"""What a motion kept, and what of the mechanism was not modelled: the report of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linkwise.simulation.channel import Channel
+from linkwise.simulation.event import Event
+from linkwise.spatial.array import Array
+
+SHOWN = 6
+"""Events, names and lines shown of a longer list."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Notes:
+    """What a report needs to know and cannot see in the channels.
+
+    Attributes:
+        not_modelled: What the mechanism has, or a user may expect, that did not act; one line each.
+        uncounted: What did work that is not known, one line each; with any there is no drift of
+            energy.
+        work_error: How far the works may be off by their quadrature [J].
+        weight: m g of the whole (3,) [N] where nothing but it acts from outside, so that momentum
+            can be kept; else empty.
+        worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if not told.
+        keep: How loops were kept closed; "" where there are none.
+        wall: How long it took to compute [s]; NaN if not told.
+    """
+
+    not_modelled: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
+    work_error: float = 0.0
+    weight: tuple[float, ...] = ()
+    worst_loop: tuple[float, float] = (float("nan"), float("nan"))
+    keep: str = ""
+    wall: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """Energy, momentum, loops and events of a motion; `str()` tells it.
+
+    Attributes:
+        name: Name of the mechanism.
+        start: Time of the first record [s].
+        end: Time of the last [s].
+        integrator: How time was stepped.
+        step: The step [s]; NaN where it is no fixed one.
+        steps: How many were made.
+        records: How many records there are.
+        energy: Kinetic and potential energy of the first and of the last record [J].
+        kinetic: Largest kinetic energy [J].
+        works: Work done by each kind of force from the first record to the last [J].
+        drift: Largest |energy − energy at the start − works| [J]; NaN where it is not known.
+        momentum: Largest linear [kg m/s] and angular momentum about the world's origin [kg m²/s].
+        momentum_drift: How far linear momentum, weight · time taken off, and angular momentum
+            about the centre of mass moved; NaN where the ground or others push.
+        loop: Largest distance [m] and angle [rad] at loops and couplings.
+        loop_place: The loop or coupling of the largest of these; "" if there is none.
+        events: What happened, in order of time.
+        stopped: Why it ended early; None where it did not.
+        notes: What is not in the channels.
+    """
+
+    name: str
+    start: float
+    end: float
+    integrator: str
+    step: float
+    steps: int
+    records: int
+    energy: tuple[float, float]
+    kinetic: float
+    works: Mapping[str, float]
+    drift: float
+    momentum: tuple[float, float]
+    momentum_drift: tuple[float, float]
+    loop: tuple[float, float]
+    loop_place: str
+    events: tuple[Event, ...] = ()
+    stopped: str | None = None
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def relative_drift(self) -> float:
+        """The drift of energy as a part of the largest kinetic energy; 0 where nothing moved."""
+        if self.kinetic > 0.0:
+            return self.drift / self.kinetic
+        return 0.0 if self.drift == 0.0 else float("nan")
+
+    def __str__(self) -> str:
+        lines = [self._headline(), *self._energy(), *self._momentum(), *self._loops()]
+        lines += _listed("event", [str(event) for event in self.events])
+        if self.stopped is not None:
+            lines.append(_line("stopped", f"at {self.end:.6g} s: {self.stopped}"))
+        lines += _listed("not modelled", list(self.notes.not_modelled))
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        steps = f"{self.steps} step{'' if self.steps == 1 else 's'}"
+        if np.isfinite(self.step):
+            steps += f" of {self.step:.3g} s"
+        how = f", {self.integrator}" if self.integrator else ""
+        wall = "" if np.isnan(self.notes.wall) else f", computed in {_seconds(self.notes.wall)}"
+        return (
+            f"{self.name}: {self.end - self.start:.6g} s in {steps}{how}; {self.records} "
+            f"record{'' if self.records == 1 else 's'}{wall}"
+        )
+
+    def _energy(self) -> list[str]:
+        first, last = self.energy
+        lines = [
+            _line(
+                "energy",
+                f"{first:.6g} J at the start, {last:.6g} J at the end; largest kinetic "
+                f"energy {self.kinetic:.4g} J",
+            )
+        ]
+        done = [f"{work:.6g} J by {_worker(name)}" for name, work in self.works.items() if work]
+        if done:
+            lines.append(_line("work", ", ".join(done)))
+        if self.notes.uncounted:
+            lines.append(_line("energy drift", "not known; work is not counted of "
+                               + ", ".join(self.notes.uncounted)))  # fmt: skip
+        elif np.isnan(self.drift):
+            lines.append(_line("energy drift", "not known; the energies are no longer finite"))
+        else:
+            part = f", {self.relative_drift:.1e} of the largest kinetic energy"
+            told = f"{self.drift:.1e} J{part if self.kinetic > 0.0 else ''}"
+            if self.notes.work_error > 0.1 * self.drift:
+                told += f"; of that, works are known to {self.notes.work_error:.1e} J"
+            lines.append(_line("energy drift", told))
+        return lines
+
+    def _momentum(self) -> list[str]:
+        linear, angular = self.momentum
+        if np.isnan(linear):
+            return []
+        most = f"{linear:.4g} kg m/s and {angular:.4g} kg m²/s at most"
+        if np.isnan(self.momentum_drift[0]):
+            return [_line("momentum", f"{most}; not kept, forces from outside act on it")]
+        off = f"drift {self.momentum_drift[0]:.1e} kg m/s and {self.momentum_drift[1]:.1e} kg m²/s"
+        return [_line("momentum", f"{most}; {off}")]
+
+    def _loops(self) -> list[str]:
+        if not self.loop_place:
+            return []
+        distance, angle = self.loop
+        kept = f", kept by {self.notes.keep}" if self.notes.keep else ""
+        where = f"{distance:.1e} m, {angle:.1e} rad at most, at {self.loop_place!r}{kept}"
+        return [_line("loop drift", where)]
+
+
+def report(
+    name: str,
+    t: Array,
+    channels: Mapping[str, Channel],
+    notes: Notes,
+    *,
+    integrator: str,
+    step: float,
+    steps: int,
+    events: tuple[Event, ...],
+    stopped: str | None,
+) -> Report:
+    """The report of channels over the times t (k,) [s]."""
+
+    def of(channel: str) -> Array:
+        found = channels.get(channel)
+        return np.full(len(t), np.nan) if found is None else found.values
+
+    kinetic, total = of("energy.kinetic"), of("energy.total")
+    works = {
+        channel.removeprefix("work."): float(found.values[-1] - found.values[0])
+        for channel, found in channels.items()
+        if channel.startswith("work.") and found.values.ndim == 1
+    }
+    balance = of("energy.balance")
+    drift = float(np.abs(balance - balance[0]).max()) if not notes.uncounted else float("nan")
+    sizes = [float(_lengths(of(f"momentum.{kind}")).max()) for kind in ("linear", "angular")]
+    loop, place = _loop(channels, notes)
+    return Report(
+        name=name, start=float(t[0]), end=float(t[-1]), integrator=integrator, step=step,
+        steps=steps, records=len(t), energy=(float(total[0]), float(total[-1])),
+        kinetic=float(kinetic.max()), works=works, drift=drift, momentum=(sizes[0], sizes[1]),
+        momentum_drift=_kept_momentum(t, channels, notes), loop=loop, loop_place=place,
+        events=events, stopped=stopped, notes=notes,
+    )  # fmt: skip
+
+
+def _kept_momentum(t: Array, channels: Mapping[str, Channel], notes: Notes) -> tuple[float, float]:
+    """|p − p_0 − m g t| and |k_c − k_c0| about the centre of mass, at most."""
+    names = ("momentum.linear", "momentum.angular", "center_of_mass")
+    if len(notes.weight) != 3 or any(name not in channels for name in names):
+        return float("nan"), float("nan")
+    p, k, c = (channels[name].values for name in names)
+    fallen = p - np.array(notes.weight) * (t - t[0])[:, None]
+    own = k - np.cross(c, p)
+    return (
+        float(_lengths(fallen - fallen[0]).max()),
+        float(_lengths(own - own[0]).max()),
+    )
+
+
+def _loop(channels: Mapping[str, Channel], notes: Notes) -> tuple[tuple[float, float], str]:
+    """Largest distance and angle at loops and couplings, and where the largest of all is."""
+    most, largest, place = [0.0, 0.0], -1.0, ""
+    for i, kind in enumerate(("loop.distance", "loop.angle")):
+        if kind not in channels:
+            continue
+        found = channels[kind]
+        each = found.values.max(axis=0)
+        most[i] = max([*each, *(x for x in notes.worst_loop[i : i + 1] if x == x)], default=0.0)
+        if len(each) and each.max() > largest:
+            largest, place = float(each.max()), found.labels[int(each.argmax())]
+    return (float(most[0]), float(most[1])), place
+
+
+def _lengths(values: Array) -> Array:
+    return np.linalg.norm(values, axis=-1) if values.ndim == 2 else np.abs(values)
+
+
+def _worker(name: str) -> str:
+    words = {
+        "joints": "joint forces",
+        "passive": "dampers and springs",
+        "forces": "forces from outside",
+    }
+    return words.get(name, name)
+
+
+def _line(head: str, text: str) -> str:
+    return f"  {head:<14}{text}"
+
+
+def _listed(head: str, lines: list[str]) -> list[str]:
+    shown = lines[:SHOWN]
+    if len(lines) > SHOWN:
+        shown.append(f"and {len(lines) - SHOWN} more")
+    return [_line(head if i == 0 else "", text) for i, text in enumerate(shown)]
+
+
+def _seconds(s: float) -> str:
+    return f"{1e3 * s:.3g} ms" if s < 1.0 else f"{s:.3g} s"

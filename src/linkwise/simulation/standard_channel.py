@@ -1,0 +1,111 @@
+"""The channels that every recording has, computed from its states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.closed.closure import loop_errors
+from linkwise.dynamics.center_of_mass import center_of_mass
+from linkwise.dynamics.energy import kinetic_energy, potential_energy
+from linkwise.dynamics.momentum import momentum
+from linkwise.model.closure import coupling_error
+from linkwise.model.hinges import Free
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.channel import Channel
+from linkwise.spatial.array import Array
+
+_AXES = ("x", "y", "z")
+_FORCE = {"rad": "N m", "m": "N"}
+
+
+def state_channels(mech: Mechanism, q: Array, v: Array, tau: Array) -> list[Channel]:
+    """q, v and tau with the names and units of the hinges."""
+    of_q = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+    of_v = [x.unit for body in mech.bodies for x in body.hinge.velocities]
+    rates = tuple(f"{unit or '1'}/s" for unit in of_v)
+    forces = tuple(_FORCE.get(unit, "") for unit in of_v)
+    return [
+        Channel("q", tuple(of_q), "joint positions", q, mech.coordinate_names),
+        Channel("v", rates, "joint velocities", v, mech.velocity_names),
+        Channel("tau", forces, "joint forces", tau, mech.velocity_names),
+    ]
+
+
+def energy_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
+    """Kinetic, potential (gravity) and total energy."""
+    quiet = np.zeros(len(q), dtype=np.int32)  # a state in trouble is NaN, which the report tells
+    if mech.n_bodies:
+        kinetic = np.asarray(kinetic_energy(mech, q, v, status=quiet))
+        potential = np.asarray(potential_energy(mech, q, status=quiet))
+    else:
+        kinetic, potential = np.zeros(len(q)), np.zeros(len(q))
+    return [
+        Channel("energy.kinetic", "J", "energy of motion", kinetic),
+        Channel("energy.potential", "J", "energy in the field of gravity", potential),
+        Channel("energy.total", "J", "kinetic and potential energy", kinetic + potential),
+    ]
+
+
+def momentum_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
+    """Momentum of all bodies, about the origin of the world, and their centre of mass."""
+    if not (mech.n_bodies and mech.nv):
+        return []
+    quiet = np.zeros(len(q), dtype=np.int32)
+    both = momentum(mech, q, v, about="world", status=quiet)
+    about = "angular momentum about the origin of the world, in its axes"
+    found = [
+        Channel("momentum.linear", "kg m/s", "momentum, in world axes", both[:, 3:], _AXES),
+        Channel("momentum.angular", "kg m²/s", about, both[:, :3], _AXES),
+    ]
+    if mech.total_mass > 0.0:
+        centre = center_of_mass(mech, q, status=quiet)
+        found.append(Channel("center_of_mass", "m", "in the world", centre, _AXES))
+    return found
+
+
+def loop_channels(mech: Mechanism, q: Array) -> list[Channel]:
+    """How far loops and couplings are from closed: distances and angles, each of its own."""
+    if not (mech.loops or mech.couplings):
+        return []
+    e = loop_errors(mech, q)
+    units = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+    off = {x.name: np.abs(coupling_error(mech, x, q)) for x in mech.couplings}
+    slides = {x.name: units[mech.coordinate(x.dependent)] == "m" for x in mech.couplings}
+    found = list[Channel]()
+    for name, unit, part, slide in (
+        ("loop.distance", "m", slice(3, 6), True),
+        ("loop.angle", "rad", slice(0, 3), False),
+    ):
+        sizes = [*np.linalg.norm(e[..., part], axis=-1).T]
+        sizes += [off[x.name] for x in mech.couplings if slides[x.name] == slide]
+        labels = [x.name for x in mech.loops]
+        labels += [x.name for x in mech.couplings if slides[x.name] == slide]
+        if labels:
+            about = "error of loops and couplings"
+            found.append(Channel(name, unit, about, np.stack(sizes, axis=-1), tuple(labels)))
+    return found
+
+
+def weight_alone(mech: Mechanism, tau: Array, *, passive: bool) -> tuple[float, ...]:
+    """m g (3,) [N] if nothing else acts from outside, as on a robot in flight; else nothing.
+
+    Bodies on the ground by anything but a free hinge are pushed by it, and so is one whose free
+    hinge has a joint force, a damper or a spring.
+    """
+    roots = [k for k in range(mech.n_bodies) if mech.parent[k] < 0]
+    for k in roots:
+        part = slice(int(mech.v_start[k]), int(mech.v_start[k + 1]))
+        pushed = tau[:, part].any()
+        held = passive and (mech.damping[part].any() or mech.stiffness[part].any())
+        inert = mech.armature[part].any()  # fixed on the ground: takes up momentum
+        if not isinstance(mech.bodies[k].hinge, Free) or pushed or held or inert:
+            return ()
+    if not roots or _on_the_ground(mech):
+        return ()
+    return tuple(float(x) for x in mech.total_mass * mech.gravity)
+
+
+def _on_the_ground(mech: Mechanism) -> bool:
+    """Whether a loop ends on the world."""
+    ends = [name for loop in mech.loops for name in (loop.node_a, loop.node_b)]
+    return any(mech.body_index[mech.node(name).body] < 0 for name in ends)
