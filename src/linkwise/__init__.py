@@ -206,6 +206,7 @@ if TYPE_CHECKING:
     )
     from linkwise.pipeline import compile, derive, plan, prove
     from linkwise.simulation import Channel, Event, Recording, load_recording
+    from linkwise.simulation.rollout import Rollout, rollout
     from linkwise.task import (
         ControlLaw,
         CoordinateDynamics,
@@ -372,6 +373,7 @@ __all__ = [
     "ReflectedLoad",
     "Renumbering",
     "RollingBall",
+    "Rollout",
     "Screws",
     "Selection",
     "Servo",
@@ -526,6 +528,7 @@ __all__ = [
     "reflected_load",
     "relative_pose",
     "renumbering",
+    "rollout",
     "save",
     "scatter",
     "simulation",
@@ -555,6 +558,7 @@ _LAZY_MODULES = (
     *("plot", "simulation", "task", "viewer"),
 )
 _LAZY_FUNCTIONS = {
+    "linkwise.simulation.rollout": ("Rollout", "rollout"),
     "linkwise.task": (
         *("CoordinateDynamics", "TaskCoordinates", "coordinate_dynamics", "task_coordinates"),
         *("ControlLaw", "control_law"),

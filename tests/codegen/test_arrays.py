@@ -225,7 +225,7 @@ def test_without_threads_a_batch_runs_on_this_one(monkeypatch):
     kernel = lw.compile(mass, lw.models.pendulum(2))
     q = np.random.default_rng(0).standard_normal((1000, 2))
     expected = kernel(q, threads=1)
-    monkeypatch.setattr("linkwise.codegen.cpu.kernel._pool", lambda *_: Closed())
+    monkeypatch.setattr("linkwise.codegen.cpu.kernel.thread_pool", lambda *_: Closed())
     np.testing.assert_array_equal(kernel(q, threads=2), expected)
 
 

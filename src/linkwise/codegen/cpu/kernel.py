@@ -234,7 +234,7 @@ class Kernel(FromRecipe):
     def _run(self, rows: list[NDArray[Any]], out: Array, codes: Status, threads: Any) -> None:
         count = len(out)
         most = max(1, count // CHUNK)
-        wanted = min(most, _cores() if threads is None else _whole(threads))
+        wanted = min(most, cores() if threads is None else _whole(threads))
         small = threads is None and count * self.ops.total() < 2_000_000  # half a millisecond
         if wanted == 1 or small:
             self._part(rows, out, codes, 0, count)
@@ -242,7 +242,7 @@ class Kernel(FromRecipe):
         wide = self.machine.lanes
         step = -(-count // (wanted * wide)) * wide
         parts = [(i, min(i + step, count)) for i in range(0, count, step)]
-        pool = _pool(wanted, os.getpid())
+        pool = thread_pool(wanted, os.getpid())
         try:
             begun = [pool.submit(self._part, rows, out, codes, *part) for part in parts]
         except RuntimeError as error:
@@ -375,13 +375,14 @@ def _whole(threads: Any) -> int:
     return found
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 @cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int, process: int) -> ThreadPoolExecutor:
     """Threads of this process: a forked one has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="linkwise")

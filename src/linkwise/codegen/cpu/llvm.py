@@ -40,7 +40,7 @@ def emit_graph(traced: Traced, *, itemsize: int, lanes: int) -> Unit:
     slots = 0
     for name, width in (("one", 1), ("many", lanes)):
         packed = lanes if width == 1 else 1
-        body = _Body(Emitter(module, itemsize, width, packed), traced)
+        body = GraphBody(Emitter(module, itemsize, width, packed), traced)
         emit_loop(module, body.emit, name, len(traced.inputs), body.state)
         slots = max(slots, width * body.slots)
     return finished(module, traced, lanes, itemsize, slots)
@@ -133,7 +133,7 @@ def store_status(emit: Emitter, build: ir.IRBuilder, code: Any, place: Place) ->
     build.store(code, at, align=4)
 
 
-class _Body:
+class GraphBody:
     """The straight code of one state (or of `lanes` of them), in one piece or in parts."""
 
     def __init__(self, emit: Emitter, traced: Traced) -> None:
@@ -153,30 +153,46 @@ class _Body:
     def begin(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, dict[int, Any], Any]:
         """Inputs and sines: values by node, and the sum that tells finite input."""
         emit, graph = self.emit, self.graph
-        value, given, number = dict[int, Any](), Finite(emit), 0
+        value, given = dict[int, Any](), Finite(emit)
         node_of = {graph.a[n]: n for n in self.needed if graph.op[n] == "input"}
-        arrays = zip(self.traced.inputs, place.inputs, place.strides, strict=True)
-        for (_, size), array, stride in arrays:
-            for x in load_rows(emit, build, array, stride, place.state, size):
-                given.add(build, x)
-                if number in node_of:
-                    value[node_of[number]] = x
-                number += 1
+        for number, x in enumerate(self.loaded(build, place)):
+            given.add(build, x)
+            if number in node_of:
+                value[node_of[number]] = x
         build = emit.angles(build, graph, self.needed, value)
         return build, value, given.total(build)
+
+    def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
+        """All entries of the inputs, in order."""
+        arrays = zip(self.traced.inputs, place.inputs, place.strides, strict=True)
+        return [
+            x
+            for (_, size), array, stride in arrays
+            for x in load_rows(self.emit, build, array, stride, place.state, size)
+        ]
+
+    def first_status(self, build: ir.IRBuilder, place: Place) -> Any:
+        """The status before the first check."""
+        return self.emit.constant(0.0)
+
+    def conclude(
+        self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
+    ) -> None:
+        """Store the status; `given` and `result` are zero where all of them is finite."""
+        code = self.emit.concluded(build, status, given, result)
+        store_status(self.emit, build, code, place)
 
     def _whole(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         emit = self.emit
         build, value, given = self.begin(build, place)
-        status, result = emit.constant(0.0), Finite(emit)
+        status, result = self.first_status(build, place), Finite(emit)
         for node in self.needed:
             emit.nodes(build, self.graph, (node,), value)
             if node in self.checks:
                 status = emit.checked(build, self.checks[node], value[node], status)
         for start, group in self.groups():
             self.stored(build, [value[n] for n in group], place, start, result)
-        code = emit.concluded(build, status, given, result.total(build))
-        store_status(emit, build, code, place)
+        self.conclude(build, place, status, given, result.total(build))
         return build
 
     def groups(self) -> list[tuple[int, list[int]]]:
@@ -202,7 +218,7 @@ class _Parts:
     after its last use.
     """
 
-    def __init__(self, body: _Body) -> None:
+    def __init__(self, body: GraphBody) -> None:
         self.body, self.emit, self.graph = body, body.emit, body.graph
         free = ("const", "input")
         order = [n for n in body.needed if self.graph.op[n] not in free]
@@ -275,12 +291,10 @@ class _Parts:
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """Inputs and sines here, then one call for each part."""
-        emit = self.emit
         build, value, given = self.body.begin(build, place)
         self._put(build, place.work, 0, given)
-        zero = emit.constant(0.0)
-        self._put(build, place.work, 1, zero)
-        self._put(build, place.work, 2, zero)
+        self._put(build, place.work, 1, self.emit.constant(0.0))
+        self._put(build, place.work, 2, self.body.first_status(build, place))
         for node, x in value.items():
             if node in self.slot:
                 self._put(build, place.work, self.slot[node], x)
@@ -288,7 +302,7 @@ class _Parts:
             function = self._function(i)
             build.call(function, [place.output, place.out_stride, place.work, place.state])
         sums = [self._get(build, place.work, i) for i in range(3)]
-        store_status(emit, build, emit.concluded(build, sums[2], sums[0], sums[1]), place)
+        self.body.conclude(build, place, sums[2], sums[0], sums[1])
         return build
 
     def _function(self, i: int) -> ir.Function:

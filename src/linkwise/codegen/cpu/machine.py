@@ -96,6 +96,20 @@ def load(
     tables: tuple[tuple[str, Any], ...] = (),
 ) -> Machine:
     """The functions of an object file, and the tables that they read."""
+    engine = linked(code)
+    run = SIGNATURE(engine.get_function_address("run"))
+    fast = None
+    if fastcall.available():
+        fastcall.fill_table(engine.get_global_value_address("table"))
+        fast = fastcall.callable_at(engine.get_function_address("fast"), (engine, tables))
+    for name, array in tables:
+        pointer = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
+        pointer.value = array.ctypes.data
+    return Machine(engine, run, fast, lanes, itemsize, work, tables)
+
+
+def linked(code: bytes) -> Any:
+    """An execution engine with the functions of an object file."""
     _target()
     empty = binding.parse_assembly("")
     triple, cpu, features = host()
@@ -109,12 +123,4 @@ def load(
     engine = binding.create_mcjit_compiler(empty, machine, use_lmm=True)
     engine.add_object_file(binding.object_file.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    run = SIGNATURE(engine.get_function_address("run"))
-    fast = None
-    if fastcall.available():
-        fastcall.fill_table(engine.get_global_value_address("table"))
-        fast = fastcall.callable_at(engine.get_function_address("fast"), (engine, tables))
-    for name, array in tables:
-        pointer = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
-        pointer.value = array.ctypes.data
-    return Machine(engine, run, fast, lanes, itemsize, work, tables)
+    return engine

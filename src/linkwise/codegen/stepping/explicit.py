@@ -12,34 +12,10 @@ import numpy as np
 
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stepping import rates
+from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.segment import Segment, Sketch
 from linkwise.codegen.stepping.stepping import STEP, Stepping
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array
-
-
-class Passive:
-    """Forces −d v − k (q − rest) of drives, one number for each velocity.
-
-    Attributes:
-        damping: d (nv,).
-        stiffness: k (nv,), zero where velocities are no rates of coordinates.
-        rest: Where springs are at rest (nv,).
-        at: The coordinate that goes with each velocity (nv,).
-    """
-
-    def __init__(self, damping: Array, stiffness: Array, rest: Array, at: list[int]) -> None:
-        self.damping, self.stiffness, self.rest, self.at = damping, stiffness, rest, at
-
-    def added(self, tau: Any, q: Any, v: Any) -> Any:
-        """tau with these forces."""
-        out = tau.copy()
-        for i, (d, k) in enumerate(zip(self.damping, self.stiffness, strict=True)):
-            if d:
-                out[i] = out[i] - float(d) * v[i]
-            if k:
-                out[i] = out[i] - float(k) * (q[self.at[i]] - float(self.rest[i]))
-        return out
 
 
 class _Scheme:

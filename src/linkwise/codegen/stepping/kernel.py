@@ -1,0 +1,279 @@
+"""Compiled motions: many steps of many motions in one call."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen.cpu import cache
+from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
+from linkwise.codegen.cpu.kernel import cores, thread_pool
+from linkwise.codegen.scalar import status
+from linkwise.codegen.stepping.rates import turn_code
+from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.errors import ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+POINTER, INT = ctypes.c_void_p, ctypes.c_int64
+
+QUICK = 2_000_000
+"""Operations below which a batch is not worth a second thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Motions:
+    """What a call gives.
+
+    Attributes:
+        records: (batch, records, nq + nv), q and v one behind the other.
+        status: A code for each motion, 0 where all is well (batch,).
+        failed: The step in which that code came, -1 for none (batch,).
+    """
+
+    records: Array
+    status: NDArray[np.int32]
+    failed: NDArray[np.int64]
+
+
+class RolloutKernel:
+    """An integrator on one mechanism, compiled.
+
+    Attributes:
+        mech: The mechanism.
+        integrator: Name of the integrator.
+        itemsize: Bytes of a number.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        integrator: str,
+        make: Callable[[], Stepping],
+        content: tuple[Any, ...],
+        *,
+        itemsize: int = 8,
+    ) -> None:
+        """Made from disk if it is there.
+
+        Args:
+            mech: The mechanism.
+            integrator: Name of the integrator.
+            make: Gives the segments, if they are needed.
+            content: What the segments depend on, besides the mechanism.
+            itemsize: Bytes of a number.
+        """
+        self.mech, self.integrator, self.itemsize = mech, integrator, itemsize
+        self._make = make
+        self._scratch = threading.local()
+        facts, code = self._compiled(content)
+        self._held = tuple((str(name), int(size)) for name, size in facts["held"])
+        self._ops = Counter[str](facts["ops"])
+        self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
+        self._engine, self._run = _linked(code, itemsize)
+
+    @cached_property
+    def stepping(self) -> Stepping:
+        """The segments."""
+        return self._make()
+
+    @property
+    def held(self) -> tuple[tuple[str, int], ...]:
+        """What is held over each step, with lengths."""
+        return self._held
+
+    @property
+    def ops(self) -> Counter[str]:
+        """Scalar operations of one step, by kind."""
+        return self._ops
+
+    @property
+    def lanes(self) -> int:
+        """Motions in one vector register."""
+        return self._lanes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Kind of its numbers."""
+        return np.dtype(np.float64 if self.itemsize == 8 else np.float32)
+
+    def _compiled(self, content: tuple[Any, ...]) -> tuple[dict[str, Any], bytes]:
+        """What is known of the machine code, and the code."""
+        from linkwise.codegen.cpu.machine import lanes, object_code, versions
+        from linkwise.codegen.stepping.llvm import emit_stepping
+
+        try:
+            parts = ("rollout", self.mech, self.integrator, self.itemsize, *content)
+            key = digest(*parts, package(), versions())
+        except UnknownContentError:
+            key = None
+        found = cache.read(key) if key else None
+        if found is not None:
+            head, _, code = found.partition(b"\n")
+            return json.loads(head), code
+        unit = emit_stepping(self.stepping, itemsize=self.itemsize, lanes=lanes(self.itemsize))
+        code = object_code(unit)
+        facts: dict[str, Any] = {
+            "held": self.stepping.held,
+            "ops": self.stepping.ops,
+            "work": unit.work,
+            "lanes": unit.lanes,
+        }
+        if key:
+            cache.write(key, json.dumps(facts).encode() + b"\n" + code)
+        return facts, code
+
+    # ------------------------------------------------------------------------------- calls
+
+    def advance(
+        self, q: Array, v: Array, held: Mapping[str, Array], step: float, steps: int = 1
+    ) -> tuple[Array, Array, int, int]:
+        """One motion, some steps further, with the same inputs held all the time.
+
+        Args:
+            q: Joint positions (nq,).
+            v: Joint velocities (nv,).
+            held: Inputs by name, each (length,).
+            step: Length of a step [s].
+            steps: How many.
+
+        Returns:
+            q, v, the code of the trouble (0 for none) and the step it came in (-1 for none).
+        """
+        done = self.run(q[None], v[None], held, step, steps, steps)
+        row, nq = done.records[0, 0], self.mech.nq
+        return row[:nq], row[nq:], int(done.status[0]), int(done.failed[0])
+
+    def run(
+        self,
+        q: Array,
+        v: Array,
+        held: Mapping[str, Array],
+        step: float,
+        steps: int,
+        every: int,
+        threads: int | None = None,
+    ) -> Motions:
+        """A batch of motions.
+
+        Args:
+            q: Joint positions (batch, nq).
+            v: Joint velocities (batch, nv).
+            held: Inputs by name: (length,), (steps, length) or (batch, steps, length); a batch or
+                a number of steps of 1 is for all.
+            step: Length of a step [s].
+            steps: How many, a multiple of `every`.
+            every: How many steps from one record to the next.
+            threads: Processor cores; by default as many as are worth it.
+        """
+        count = len(q)
+        arrays = [np.ascontiguousarray(x, self.dtype) for x in (q, v)]
+        strides, times = [x.shape[1] if count > 1 else 0 for x in arrays], [0, 0]
+        for name, size in self._held:
+            array, over_batch, over_time = self._input(name, held[name], size, count, steps)
+            arrays.append(array)
+            strides.append(over_batch)
+            times.append(over_time)
+        records = steps // every
+        width = self.mech.nq + self.mech.nv
+        out = np.empty((count, records, width), self.dtype)
+        codes, failed = np.zeros(count, np.int32), np.full(count, -1, np.int64)
+
+        def part(begin: int, end: int) -> None:
+            size = self.itemsize
+            pairs = zip(arrays, strides, strict=True)
+            n = len(arrays)
+            pointers = (POINTER * n)(*(a.ctypes.data + begin * s * size for a, s in pairs))
+            apart, over_time = (INT * n)(*strides), (INT * n)(*times)
+            self._run(
+                ctypes.addressof(pointers),
+                ctypes.addressof(apart),
+                ctypes.addressof(over_time),
+                out.ctypes.data + begin * records * width * size,
+                records * width,
+                width,
+                codes.ctypes.data + 4 * begin,
+                failed.ctypes.data + 8 * begin,
+                end - begin,
+                records,
+                every,
+                step,
+                self._memory(),
+            )
+
+        self._spread(part, count, steps, threads)
+        for i in np.flatnonzero(codes):
+            out[i, int(failed[i]) // every :] = np.nan
+        return Motions(out, codes, failed)
+
+    def _input(
+        self, name: str, given: Array, size: int, count: int, steps: int
+    ) -> tuple[Array, int, int]:
+        """Numbers, and how far it is from one motion and from one step to the next."""
+        array = np.ascontiguousarray(given, self.dtype)
+        shape = (1,) * (3 - array.ndim) + array.shape
+        fits = array.ndim in (1, 2, 3) and shape[0] in (1, count) and shape[1] in (1, steps)
+        if not fits or shape[2] != size:
+            raise ShapeError(
+                f"{name} has shape {array.shape}; it must be ({size},), (steps, {size}) or "
+                f"(batch, steps, {size}), with {steps} steps and a batch of {count}."
+            )
+        over_batch = shape[1] * size if shape[0] > 1 else 0
+        return array, over_batch, size if shape[1] > 1 else 0
+
+    def _spread(
+        self, part: Callable[[int, int], None], count: int, steps: int, threads: int | None
+    ) -> None:
+        """The batch over threads, whole vectors of motions each."""
+        wide = self._lanes
+        groups = -(-count // wide)
+        wanted = min(groups, cores() if threads is None else threads)
+        small = threads is None and count * steps * self._ops.total() < QUICK
+        if wanted <= 1 or small:
+            part(0, count)
+            return
+        size = -(-groups // wanted) * wide
+        ends = [(i, min(i + size, count)) for i in range(0, count, size)]
+        begun = [thread_pool(wanted, os.getpid()).submit(part, *ends_) for ends_ in ends]
+        for done in begun:
+            done.result()
+
+    def _memory(self) -> int:
+        """Scratch memory of this thread."""
+        found = getattr(self._scratch, "array", None)
+        if found is None:
+            found = np.empty(max(self._work, 1), self.dtype)
+            self._scratch.array = found
+        return found.ctypes.data
+
+    def describe(self, code: int) -> str:
+        """A code of the status in words, naming the body."""
+        k = code - turn_code(self.mech, 0)
+        if 0 <= k < self.mech.n_bodies:
+            return (
+                f"body {self.mech.bodies[k].name!r} turns by more than half a turn in one step: "
+                "the step is too long, or the motion grows without bounds"
+            )
+        if code == status.RESULT:
+            return "numbers are no longer finite: the motion grows without bounds"
+        return status.describe(code, self.mech)
+
+
+def _linked(code: bytes, itemsize: int) -> tuple[Any, Any]:
+    """The engine, which has to be kept, and its function."""
+    from linkwise.codegen.cpu.machine import linked
+
+    number = ctypes.c_double if itemsize == 8 else ctypes.c_float
+    kinds = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, number, POINTER]
+    engine = linked(code)
+    return engine, ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("rollout"))

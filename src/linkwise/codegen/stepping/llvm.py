@@ -1,0 +1,289 @@
+# pyright: basic
+# (llvmlite has no type information)
+"""Whole motions in LLVM: loops over motions, records and steps around the segments of a step.
+
+The module exports, with T for double or float,
+
+    rollout(T** inputs, int64* strides, int64* over_time, T* output, int64 out_stride,
+            int64 record_stride, int32* status, int64* failed, int64 count, int64 records,
+            int64 every, T h, T* work)
+
+`inputs` has q, v and then what is held; `strides` is the distance of two motions in them and
+`over_time` that of two steps, in numbers, 0 where all share one row. After every `every` steps a
+record (q, v) goes to `output`. A vector register of motions is done at a time, the rest one by one.
+Registers are in `work`, each entry one vector, with the status and the step that failed in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from linkwise.codegen.cpu.emit import INT, INT32, Emitter, Finite
+from linkwise.codegen.cpu.llvm import GraphBody, Place
+from linkwise.codegen.cpu.rows import load_rows, store_rows
+from linkwise.codegen.cpu.unit import Unit
+from linkwise.codegen.scalar import status as code_of
+from linkwise.codegen.stepping.segment import Segment
+from linkwise.codegen.stepping.stepping import STEP, Stepping
+
+STATUS, FAILED, FIRST = 0, 1, 2
+"""Places in front of the registers: a code, the step it came in, and where registers begin."""
+
+
+def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
+    """The module of a stepping."""
+    module = ir.Module(name="linkwise")
+    work = 0
+    for name, width in (("one", 1), ("many", lanes)):
+        packed = lanes if width == 1 else 1
+        emitted = _Motion(Emitter(module, itemsize, width, packed), stepping)
+        emitted.emit(name)
+        work = max(work, width * emitted.size)
+    _emit_rollout(module, lanes, itemsize)
+    # The loader of object files wants a section for data, be it empty.
+    unused: Any = ir.GlobalVariable(module, INT, "unused")
+    unused.initializer = ir.Constant(INT, 1)
+    return Unit(str(module), lanes, itemsize, work)
+
+
+def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
+    pointer = number.as_pointer()
+    ints = INT.as_pointer()
+    head = [pointer.as_pointer(), ints, ints, pointer, INT, INT, INT32.as_pointer(), ints]
+    count = [INT, INT] if ranged else [INT]
+    return ir.FunctionType(ir.VoidType(), [*head, *count, INT, INT, number, pointer])
+
+
+def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
+    number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+    function = ir.Function(module, _signature(number, ranged=False), "rollout")
+    build = ir.IRBuilder(function.append_basic_block("entry"))
+    head, (count, *rest) = function.args[:8], function.args[8:]
+    whole = build.and_(count, ir.Constant(INT, -lanes))  # lanes is a power of 2
+    build.call(module.globals["many"], [*head, ir.Constant(INT, 0), whole, *rest])
+    build.call(module.globals["one"], [*head, whole, count, *rest])
+    build.ret_void()
+
+
+class _RegisterBody(GraphBody):
+    """The straight code of a segment: inputs and outputs are registers, in `place.output`."""
+
+    def __init__(self, emit: Emitter, segment: Segment, offset: dict[str, int]) -> None:
+        super().__init__(emit, segment.traced)
+        self.reads = [offset[name] + i for name, size in segment.reads for i in range(size)]
+        self.writes = [offset[name] + i for name, size in segment.writes for i in range(size)]
+
+    def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
+        return [get(self.emit, build, place.output, at) for at in self.reads]
+
+    def first_status(self, build: ir.IRBuilder, place: Place) -> Any:
+        return get(self.emit, build, place.output, STATUS)
+
+    def conclude(
+        self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
+    ) -> None:
+        del given, result  # once a step is enough
+        put(self.emit, build, place.output, STATUS, status)
+
+    def stored(
+        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
+    ) -> None:
+        del result
+        for at, x in zip(self.writes[start:], values, strict=False):
+            put(self.emit, build, place.output, at, x)
+
+
+class _Motion:
+    """The loops, for `lanes` motions at a time."""
+
+    def __init__(self, emit: Emitter, stepping: Stepping) -> None:
+        self.emit_, self.stepping = emit, stepping
+        self.offset, top = dict[str, int](), FIRST
+        for name, size in stepping.registers.items():
+            self.offset[name] = top
+            top += size
+        self.registers = top
+        self.slots = 0
+        self.functions = {id(s): self._segment(s) for s in stepping.segments}
+
+    @property
+    def size(self) -> int:
+        """Vectors of work memory."""
+        return self.registers + self.slots
+
+    def _segment(self, segment: Segment) -> ir.Function:
+        """segment(registers, frame)."""
+        emit = self.emit_
+        pointer = emit.number.as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer])
+        name = emit.module.get_unique_name(f"{segment.name}_{emit.lanes}")
+        function = ir.Function(emit.module, kind, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        registers, frame = function.args
+        for argument in function.args:
+            argument.add_attribute("noalias")
+        build = ir.IRBuilder(function.append_basic_block("entry"))
+        body = _RegisterBody(emit, segment, self.offset)
+        zero = ir.Constant(INT, 0)
+        place = Place([], [], registers, zero, None, frame, zero)
+        build = body.state(build, place)
+        build.ret_void()
+        self.slots = max(self.slots, body.slots)
+        return function
+
+    def emit(self, name: str) -> None:
+        """The function of the loops."""
+        emit, stepping = self.emit_, self.stepping
+        function = ir.Function(emit.module, _signature(emit.number, ranged=True), name)
+        function.linkage = "internal"
+        (inputs, strides, over_time, output, out_stride, record_stride, status, failed,
+         begin, end, records, every, h, work) = function.args  # fmt: skip
+        build = ir.IRBuilder(function.append_basic_block("entry"))
+        named = [("q", stepping.nq), ("v", stepping.nv), *stepping.held]
+        at = [ir.Constant(INT, i) for i in range(len(named))]
+        arrays = [build.load(build.gep(inputs, [i])) for i in at]
+        steps = [build.load(build.gep(strides, [i])) for i in at]
+        times = [build.load(build.gep(over_time, [i])) for i in at]
+        frame = build.gep(work, [ir.Constant(INT, self.registers * emit.lanes)])
+        width = ir.Constant(INT, emit.lanes)
+
+        def load(build: ir.IRBuilder, i: int, state: Any, n: Any) -> None:
+            register, size = named[i]
+            array = build.gep(arrays[i], [build.mul(n, times[i])])
+            for j, x in enumerate(load_rows(emit, build, array, steps[i], state, size)):
+                put(emit, build, work, self.offset[register] + j, x)
+
+        def call(build: ir.IRBuilder, segments: tuple[Segment, ...]) -> None:
+            for segment in segments:
+                build.call(self.functions[id(segment)], [work, frame])
+
+        def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
+            state = build.add(begin, build.mul(group, width))
+            zero = ir.Constant(INT, 0)
+            load(build, 0, state, zero)
+            load(build, 1, state, zero)
+            put(emit, build, work, self.offset[STEP], spread(emit, build, h))
+            put(emit, build, work, STATUS, emit.constant(0.0))
+            put(emit, build, work, FAILED, emit.constant(-1.0))
+            call(build, stepping.enter)
+
+            def record(build: ir.IRBuilder, r: Any) -> ir.IRBuilder:
+                first = build.mul(r, every)
+
+                def step(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
+                    n = build.add(first, i)
+                    for k in range(2, len(named)):
+                        load(build, k, state, n)
+                    call(build, stepping.step)
+                    self._judge(build, work, n)
+                    return build
+
+                build = counted(build, every, step)
+                call(build, stepping.leave)
+                row = build.gep(output, [build.mul(r, record_stride)])
+                self._store(build, work, row, out_stride, state)
+                return build
+
+            build = counted(build, records, record, alive=lambda b: self._alive(b, work))
+            self._finish(build, work, status, failed, state)
+            return build
+
+        count = build.sdiv(build.sub(end, begin), width)
+        counted(build, count, motion).ret_void()
+
+    def _judge(self, build: ir.IRBuilder, work: Any, n: Any) -> None:
+        """After a step: numbers that are not finite, and the first step with trouble."""
+        emit = self.emit_
+        total = Finite(emit)
+        for name in self.stepping.state:
+            for j in range(self.stepping.registers[name]):
+                total.add(build, get(emit, build, work, self.offset[name] + j))
+        zero = emit.constant(0.0)
+        status, failed = get(emit, build, work, STATUS), get(emit, build, work, FAILED)
+        lost = build.fcmp_unordered("!=", total.total(build), zero)
+        lost = build.and_(lost, build.fcmp_ordered("==", status, zero))
+        status = build.select(lost, emit.constant(float(code_of.RESULT)), status)
+        new = build.fcmp_unordered("!=", status, zero)
+        new = build.and_(new, build.fcmp_ordered("<", failed, zero))
+        here = spread(emit, build, build.sitofp(n, emit.number))
+        put(emit, build, work, STATUS, status)
+        put(emit, build, work, FAILED, build.select(new, here, failed))
+
+    def _alive(self, build: ir.IRBuilder, work: Any) -> Any:
+        """Whether some motion goes on."""
+        status = get(self.emit_, build, work, STATUS)
+        fine = build.fcmp_ordered("==", status, self.emit_.constant(0.0))
+        return self.emit_.any_lane(build, fine)
+
+    def _store(self, build: ir.IRBuilder, work: Any, row: Any, stride: Any, state: Any) -> None:
+        emit, st = self.emit_, self.stepping
+        places = [
+            self.offset[name] + j for name, n in (("q", st.nq), ("v", st.nv)) for j in range(n)
+        ]
+        for start in range(0, len(places), emit.lanes):
+            values = [get(emit, build, work, at) for at in places[start : start + emit.lanes]]
+            store_rows(emit, build, values, row, stride, state, start)
+
+    def _finish(self, build: ir.IRBuilder, work: Any, status: Any, failed: Any, state: Any) -> None:
+        emit = self.emit_
+        for slot, array, kind in ((STATUS, status, INT32), (FAILED, failed, INT)):
+            wide = kind if emit.lanes == 1 else ir.VectorType(kind, emit.lanes)
+            value = build.fptosi(get(emit, build, work, slot), wide)
+            at = build.gep(array, [state])
+            if emit.lanes > 1:
+                at = build.bitcast(at, wide.as_pointer())
+            build.store(value, at, align=kind.width // 8)
+
+
+def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
+    """Entry `at` of memory in which each entry is a vector."""
+    return build.load(_entry(emit, build, memory, at), align=emit.itemsize)
+
+
+def put(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, value: Any) -> None:
+    """Store entry `at`."""
+    build.store(value, _entry(emit, build, memory, at), align=emit.itemsize)
+
+
+def _entry(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
+    found = build.gep(memory, [ir.Constant(INT, at * emit.lanes)])
+    return build.bitcast(found, emit.type.as_pointer())
+
+
+def spread(emit: Emitter, build: ir.IRBuilder, number: Any) -> Any:
+    """A number in all lanes."""
+    if emit.lanes == 1:
+        return number
+    first = build.insert_element(
+        ir.Constant(emit.type, ir.Undefined), number, ir.Constant(INT32, 0)
+    )
+    mask = ir.Constant(ir.VectorType(INT32, emit.lanes), [0] * emit.lanes)
+    return build.shuffle_vector(first, first, mask)
+
+
+def counted(
+    build: ir.IRBuilder,
+    count: Any,
+    body: Callable[[ir.IRBuilder, Any], ir.IRBuilder],
+    *,
+    alive: Callable[[ir.IRBuilder], Any] | None = None,
+) -> ir.IRBuilder:
+    """A loop over 0, ..., count − 1, as long as `alive`; returns where to go on."""
+    function, before = build.function, build.block
+    head, inside, done = (function.append_basic_block(n) for n in ("head", "inside", "done"))
+    build.branch(head)
+    top = ir.IRBuilder(head)
+    i = top.phi(INT)
+    i.add_incoming(ir.Constant(INT, 0), before)
+    go = top.icmp_signed("<", i, count)
+    if alive is not None:
+        go = top.and_(go, alive(top))
+    top.cbranch(go, inside, done)
+    end = body(ir.IRBuilder(inside), i)
+    i.add_incoming(end.add(i, ir.Constant(INT, 1)), end.block)
+    end.branch(head)
+    return ir.IRBuilder(done)

@@ -1,0 +1,78 @@
+"""The kernel behind rollouts of a mechanism: made once, then kept with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.stepping.explicit import EXPLICIT
+from linkwise.codegen.stepping.kernel import RolloutKernel
+from linkwise.codegen.stepping.passive import Passive, passive
+from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.dynamics.kernels import check_mechanism, made_once
+from linkwise.dynamics.quantity import Frame, expression
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import derive
+
+Maker: TypeAlias = Callable[[Mechanism, Traced, Passive | None], Stepping]
+"""The segments of an integrator, from forward dynamics as a graph."""
+
+COMPILED: dict[str, Maker] = {**EXPLICIT}
+"""Integrators that can be compiled, by name."""
+
+
+def rollout_kernel(
+    mech: Mechanism,
+    integrator: str = "rk4",
+    *,
+    with_passive: bool = True,
+    nodes: Sequence[str] = (),
+    frame: Frame = "node",
+    itemsize: int = 8,
+) -> RolloutKernel:
+    """Many steps of a mechanism as machine code, with loops and couplings left open.
+
+    Args:
+        mech: The mechanism.
+        integrator: "euler", "rk4", "rk4_mujoco" or "variational".
+        with_passive: Whether dampers and springs of drives act.
+        nodes: Nodes at which forces act from outside, held over each step like joint forces.
+        frame: Axes of these forces.
+        itemsize: Bytes of a number, 8 or 4.
+
+    Raises:
+        ModelError: An integrator that there is not.
+        LoweringError: A hinge that has no formula for its steps; names it.
+    """
+    check_mechanism(mech)
+    if integrator not in COMPILED:
+        told = ", ".join(repr(name) for name in COMPILED)
+        raise ModelError(f"integrator={integrator!r} cannot be compiled; there are {told}.")
+    key = ("rollout", integrator, with_passive, tuple(nodes), frame, itemsize)
+    return made_once(mech, key, lambda: _made(mech, integrator, with_passive, key))
+
+
+def _made(
+    mech: Mechanism, integrator: str, with_passive: bool, key: tuple[object, ...]
+) -> RolloutKernel:
+    *_, nodes, frame, itemsize = key
+    forces = passive(mech) if with_passive else None
+    forces = forces if forces is not None and forces.any else None
+    recipe = forward(mech, nodes, frame, itemsize)  # pyright: ignore[reportArgumentType]
+
+    def segments() -> Stepping:
+        return COMPILED[integrator](mech, recipe.traced, forces)
+
+    content = (recipe.expr, recipe.nodes, forces)
+    return RolloutKernel(mech, integrator, segments, content, itemsize=recipe.itemsize)
+
+
+def forward(mech: Mechanism, nodes: Sequence[str], frame: Frame, itemsize: int) -> Recipe:
+    """How forward dynamics, with forces at these nodes, becomes a graph."""
+    name = "forward_dynamics_with_forces" if nodes else "forward_dynamics"
+    expr: Expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
+    return Recipe(expr, mech, nodes, (), itemsize, derive)

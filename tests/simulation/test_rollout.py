@@ -1,0 +1,195 @@
+"""Compiled rollouts against their segments run in NumPy, and what they say of trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.codegen.stepping.interpret import Interpreted
+from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, TroubleWarning
+from linkwise.model.hinges import Free, Pin, Planar, Prismatic, Spherical
+from linkwise.simulation.rollout_kernel import COMPILED
+
+INTEGRATORS = sorted(COMPILED)
+
+
+def mixed() -> lw.Mechanism:
+    """A free base, a ball joint, a planar one, pins and a slide, with dampers and springs."""
+    rng = np.random.default_rng(5)
+
+    def inertia() -> lw.SpatialInertia:
+        mass = rng.uniform(0.5, 2.0)
+        return lw.SpatialInertia.solid_box(mass, rng.uniform(0.1, 0.4, 3)).moved(
+            lw.Pose.translation(rng.normal(0.0, 0.1, 3))
+        )
+
+    b = lw.Builder("mixed").body("base", hinge=Free(), inertia=inertia())
+    b = b.body("ball", parent="base", hinge=Spherical(), inertia=inertia(), inboard=(0.2, 0.0, 0.1))
+    b = b.body(
+        "arm",
+        parent="ball",
+        hinge=Pin(axis=(0, 1, 0)),
+        inertia=inertia(),
+        inboard=(0.0, 0.3, 0.0),
+        drive=lw.Drive(damping=0.3, stiffness=2.0, rest=0.4),
+    )
+    b = b.body(
+        "slide",
+        parent="arm",
+        hinge=Prismatic(axis=(1, 0, 0)),
+        inertia=inertia(),
+        drive=lw.Drive(damping=0.7, stiffness=5.0, rest=-0.1, armature=0.2),
+    )
+    return b.body("puck", parent="base", hinge=Planar(), inertia=inertia()).build()
+
+
+def states(mech: lw.Mechanism, count: int) -> tuple[Any, Any]:
+    q = np.stack([mech.random(seed=s) for s in range(count)])
+    return q, np.stack([mech.random_velocity(seed=s) for s in range(count)])
+
+
+def interpreted(mech: lw.Mechanism, name: str, q: Any, v: Any, tau: Any, step: float) -> Any:
+    """q and v after all steps, by the segments in NumPy."""
+    kernel = lw.rollout(mech, q[0], v[0], steps=0, integrator=name).kernel
+    run = Interpreted(kernel.stepping, q, v, step)
+    for n in range(tau.shape[1]):
+        run.step({"tau": tau[:, n]})
+    assert not run.status.any()
+    return run.shown()
+
+
+@pytest.mark.parametrize("name", INTEGRATORS)
+@pytest.mark.parametrize("count", [1, 3, 8, 21])
+def test_batches_equal_segments_in_numpy(name: str, count: int) -> None:
+    mech = mixed()
+    q, v = states(mech, count)
+    tau = np.random.default_rng(1).normal(size=(count, 6, mech.nv))
+    found = lw.rollout(mech, q, v, steps=6, step=2e-3, tau=tau, integrator=name)
+    q1, v1 = interpreted(mech, name, q, v, tau, 2e-3)
+    # Fused multiplications and another sine: rounding, grown over six steps.
+    assert np.abs(found.q[:, -1] - q1).max() < 1e-13
+    assert np.abs(found.v[:, -1] - v1).max() < 1e-12 * max(1.0, np.abs(v1).max())
+
+
+def test_long_code_in_parts_is_right() -> None:
+    mech = lw.models.humanoid()  # more than 4000 nodes
+    q, v = states(mech, 9)
+    tau = np.random.default_rng(2).normal(size=(9, 3, mech.nv))
+    found = lw.rollout(mech, q, v, steps=3, tau=tau)
+    q1, v1 = interpreted(mech, "rk4", q, v, tau, 1e-3)
+    assert np.abs(found.q[:, -1] - q1).max() < 1e-13
+    assert np.abs(found.v[:, -1] - v1).max() < 1e-12 * np.abs(v1).max()
+
+
+def test_single_precision_is_near() -> None:
+    mech = lw.models.seven_dof_arm()
+    q, v = states(mech, 5)
+    exact = lw.rollout(mech, q, v, steps=50)
+    near = lw.rollout(mech, q, v, steps=50, dtype=np.float32)
+    assert near.q.dtype == np.float32
+    assert 0.0 < np.abs(near.q - exact.q).max() < 1e-4
+
+
+def test_forces_held_for_all_for_each_step_and_for_each_motion() -> None:
+    mech = lw.models.seven_dof_arm()
+    q, v = states(mech, 4)
+    one = np.random.default_rng(3).normal(size=mech.nv)
+    many = np.random.default_rng(4).normal(size=(4, 5, mech.nv))
+    constant = lw.rollout(mech, q, v, steps=5, tau=one)
+    spread = lw.rollout(mech, q, v, steps=5, tau=np.broadcast_to(one, (4, 5, mech.nv)))
+    assert np.array_equal(constant.q, spread.q)
+    batch = lw.rollout(mech, q, v, steps=5, tau=many)
+    for i in range(4):
+        alone = lw.rollout(mech, q[i], v[i], steps=5, tau=many[i])
+        assert np.abs(alone.q - batch.q[i]).max() < 1e-14
+    from_one = lw.rollout(mech, q[0], v[0], steps=5, tau=many)
+    assert from_one.q.shape == (4, 6, mech.nq)
+    assert np.abs(from_one.q[0] - batch.q[0]).max() < 1e-14
+
+
+def test_records_are_those_of_all_steps() -> None:
+    mech = lw.models.puma560()
+    q, v = states(mech, 3)
+    tau = np.random.default_rng(6).normal(size=(3, 10, mech.nv))
+    every = lw.rollout(mech, q, v, steps=10, tau=tau)
+    some = lw.rollout(mech, q, v, steps=10, tau=tau, record_every=4)
+    assert np.allclose(some.t, [0.0, 4e-3, 8e-3, 10e-3], atol=1e-15)
+    assert np.array_equal(some.q, every.q[:, [0, 4, 8, 10]])
+    assert np.array_equal(some.v, every.v[:, [0, 4, 8, 10]])
+
+
+def test_threads_make_no_difference() -> None:
+    mech = lw.models.seven_dof_arm()
+    q, v = states(mech, 37)
+    one = lw.rollout(mech, q, v, steps=20, threads=1)
+    two = lw.rollout(mech, q, v, steps=20, threads=2)
+    assert np.array_equal(one.q, two.q)
+
+
+def test_dampers_and_springs_act_unless_told_otherwise() -> None:
+    spring = lw.Drive(damping=0.5, stiffness=20.0, rest=0.3)
+    rod = lw.SpatialInertia.from_com(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    b = lw.Builder("wheel").body("wheel", hinge=Pin(axis=(0, 0, 1)), inertia=rod, drive=spring)
+    wheel = b.build()
+    found = lw.rollout(wheel, [0.8], [0.0], steps=2000, step=1e-3)
+    # 0.1 q̈ + 0.5 q̇ + 20 (q − 0.3) = 0
+    rate, omega = 2.5, np.sqrt(200.0 - 2.5**2)
+    t = found.t
+    exact = 0.3 + 0.5 * np.exp(-rate * t) * (np.cos(omega * t) + rate / omega * np.sin(omega * t))
+    assert np.abs(found.q[:, 0] - exact).max() < 1e-9
+    free = lw.rollout(wheel, [0.8], [1.0], steps=10, passive=False)
+    assert np.allclose(free.q[:, 0], 0.8 + free.t, atol=1e-14)
+
+
+def test_a_motion_that_grows_without_bounds_is_told() -> None:
+    mech = lw.models.seven_dof_arm()
+    q, v = mech.random(seed=0), mech.random_velocity(seed=0)
+    with pytest.raises(SimulationError, match=r"without bounds.*t = "):
+        lw.rollout(mech, q, 1e6 * v, steps=2000, step=0.05)
+    many = np.stack([v, 1e6 * v, v])
+    with pytest.warns(TroubleWarning, match="1 of 3 motions.*number 1"):
+        found = lw.rollout(mech, np.stack([q] * 3), many, steps=50, step=0.01)
+    assert found.status[0] == found.status[2] == 0 != found.status[1]
+    failed = int(found.failed_step[1])
+    assert np.isfinite(found.q[1, : failed + 1]).all()
+    assert np.isnan(found.q[1, failed + 1 :]).all()
+    alone = lw.rollout(mech, q, v, steps=50, step=0.01)
+    assert np.abs(found.q[[0, 2]] - alone.q).max() < 1e-12
+
+
+def test_turning_too_far_in_one_step_names_the_body() -> None:
+    mech = lw.models.satellite() if hasattr(lw.models, "satellite") else mixed()
+    q, v = mech.random(seed=0), np.zeros(mech.nv)
+    v[:3] = (0.0, 0.0, 400.0)
+    with pytest.raises(SimulationError, match="half a turn in one step"):
+        lw.rollout(mech, q, v, steps=3, step=0.01)
+
+
+def test_bad_input_is_answered() -> None:
+    mech = lw.models.seven_dof_arm()
+    q, v = mech.random(seed=0), mech.random_velocity(seed=0)
+    with pytest.raises(ModelError, match="integrator='rk5'"):
+        lw.rollout(mech, q, v, steps=1, integrator="rk5")
+    with pytest.raises(ModelError, match=r"steps is 2\.5"):
+        lw.rollout(mech, q, v, steps=2.5)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="step is 0"):
+        lw.rollout(mech, q, v, steps=1, step=0)
+    with pytest.raises(ModelError, match="record_every is 0"):
+        lw.rollout(mech, q, v, steps=1, record_every=0)
+    with pytest.raises(ShapeError, match="tau has shape"):
+        lw.rollout(mech, q, v, steps=4, tau=np.zeros((3, 7)))
+    with pytest.raises(ModelError, match="tau is not finite"):
+        lw.rollout(mech, q, v, steps=4, tau=np.full(7, np.nan))
+    with pytest.raises(ShapeError, match="batches differ"):
+        lw.rollout(mech, np.stack([q] * 3), np.stack([v] * 2), steps=1)
+    with pytest.raises(ModelError, match="target='tpu'"):
+        lw.rollout(mech, q, v, steps=1, target="tpu")
+    with pytest.raises(ModelError, match="dtype"):
+        lw.rollout(mech, q, v, steps=1, dtype=np.int32)
+    ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    rolling = lw.Builder("rolling").body("ball", hinge=lw.RollingBall(radius=0.1), inertia=ball)
+    with pytest.raises(LoweringError, match="'ball'"):
+        lw.rollout(rolling.build(), rolling.build().neutral(), np.zeros(3), steps=1)
