@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.simulation.integrators import euler, rk4, rk4_mujoco
+from linkwise.simulation.integrators import euler, rk4, rk4_mujoco, variational
 from linkwise.simulation.integrators.integrator import Integrator, integrator
 
 INTEGRATORS: dict[str, Integrator] = {
@@ -11,6 +11,7 @@ INTEGRATORS: dict[str, Integrator] = {
         Integrator("euler", 1, euler.step, "semi-implicit Euler"),
         Integrator("rk4", 4, rk4.step, "Runge-Kutta, commutator-free"),
         Integrator("rk4_mujoco", 4, rk4_mujoco.step, "Runge-Kutta after Munthe-Kaas, as in MuJoCo"),
+        Integrator("variational", 2, variational.step, "midpoint rule of least action", "force"),
         Integrator("adaptive", 8, None, "Dormand-Prince 8(5,3) with steps of its own choice"),
     )
 }

@@ -1,0 +1,1 @@
+"""The discrete mechanics behind the integrator "variational": coordinates, equations, steps."""

@@ -1,0 +1,185 @@
+"""The coordinates in which a mechanism has a discrete Lagrangian, hinge by hinge.
+
+A step holds rates u: q' = q ⊕ h u. What that means is a group for each hinge: numbers add,
+quaternions are multiplied from the right by exp(h ω). Free hinges are the product of both, turns in
+body axes and positions in the axes of O⁺; so are planar hinges, whose q̇ adds. There the velocities
+are seen from axes that turn with the body:
+
+    v = T(q) u,   T = diag(1, R*) for Free, the same with a turn in the plane for Planar, else 1.
+
+T is orthogonal, so forces and momenta are carried by it as velocities are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.errors import ModelError
+from linkwise.model.hinges import Free, Hinge, Planar, PointOnPlane, Spherical
+from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array
+from linkwise.spatial.vector import cross
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A quaternion.
+
+    Attributes:
+        body: The body whose hinge it is.
+        q: Where in q its four numbers begin.
+        v: Where in v its three angular velocities begin.
+    """
+
+    body: str
+    q: int
+    v: int
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Linear velocities in axes that turn with the body.
+
+    Attributes:
+        q: Where in q the quaternion begins, or the angle stands.
+        v: Where in v the linear velocities begin, three or two.
+        turn: Where in v the angular velocities begin, three or one.
+        planar: Whether the turn is about one axis.
+    """
+
+    q: int
+    v: int
+    turn: int
+    planar: bool
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What is plain, what turns and what is carried along in q and v of a mechanism.
+
+    Attributes:
+        mech: The mechanism.
+        plain_q: Entries of q that add (n,).
+        plain_v: The rates that are added to them (n,).
+        turns: The quaternions.
+        carried: Velocities that are seen from turning axes.
+    """
+
+    mech: Mechanism
+    plain_q: NDArray[np.intp]
+    plain_v: NDArray[np.intp]
+    turns: tuple[Turn, ...]
+    carried: tuple[Carried, ...]
+
+    def retract(self, q: Array, u: Array, h: float) -> Array:
+        """q ⊕ h u (nq,)."""
+        out = np.empty(len(q))
+        out[self.plain_q] = q[self.plain_q] + h * u[self.plain_v]
+        for turn in self.turns:
+            at = slice(turn.q, turn.q + 4)
+            out[at] = quaternion.integrate(q[at], h * u[turn.v : turn.v + 3])
+        return out
+
+    def rates(self, q: Array, x: Array) -> Array:
+        """T* x (nv,): velocities, momenta or forces, told in rates."""
+        return self._carry(q, x, 1.0) if self.carried else x
+
+    def velocities(self, q: Array, x: Array) -> Array:
+        """T x (nv,): the way back."""
+        return self._carry(q, x, -1.0) if self.carried else x
+
+    def _carry(self, q: Array, x: Array, sense: float) -> Array:
+        out = np.array(x)
+        for c in self.carried:
+            if c.planar:
+                co, si = math.cos(q[c.q]), sense * math.sin(q[c.q])
+                a, b = x[c.v : c.v + 2].tolist()
+                out[c.v : c.v + 2] = co * a - si * b, si * a + co * b
+            else:
+                rot = quaternion.to_matrix(q[c.q : c.q + 4])
+                out[c.v : c.v + 3] = (rot if sense > 0.0 else rot.T) @ x[c.v : c.v + 3]
+        return out
+
+    def frame_force(self, v: Array, mu: Array, nu: Array) -> Array:
+        """What L_q has besides C_v* v − g, since v are no derivatives of coordinates.
+
+        For directions η of the rates, ζ = T η, the Levi-Civita property of C_v is
+        C_ζ v − C_v ζ = 𝓜 [ζ, v] with the bracket of the frames of v. With what T adds of its own:
+
+            turning       ω × μ_ω − v_l × ν_l
+            carried       ω × μ_l
+
+        Args:
+            v: Velocities (nv,).
+            mu: 𝓜 v (nv,).
+            nu: N v (nv,), of the armature, which is constant in the axes of v.
+        """
+        out = np.zeros(len(v))
+        for t in self.turns:
+            at = slice(t.v, t.v + 3)
+            out[at] = cross(v[at], mu[at])
+        for c in self.carried:
+            if c.planar:
+                (x, y), rate = v[c.v : c.v + 2].tolist(), float(v[c.turn])
+                out[c.v : c.v + 2] = -rate * mu[c.v + 1], rate * mu[c.v]
+                out[c.turn] -= x * nu[c.v + 1] - y * nu[c.v]
+            else:
+                at, turn = slice(c.v, c.v + 3), slice(c.turn, c.turn + 3)
+                out[at] = cross(v[turn], mu[at])
+                out[turn] -= cross(v[at], nu[at])
+        return out
+
+
+def coordinates(mech: Mechanism) -> Coordinates:
+    """Those of a mechanism; they are kept with it.
+
+    Raises:
+        ModelError: It has loops or couplings, or a hinge that has no discrete Lagrangian; tells
+            which, and what to use instead.
+    """
+    found: Coordinates | None = mech.kept.get("variational coordinates")
+    if found is None:
+        found = mech.kept["variational coordinates"] = _coordinates(mech)
+    return found
+
+
+def _coordinates(mech: Mechanism) -> Coordinates:
+    if mech.loops or mech.couplings:
+        what = "loops" if mech.loops else "couplings"
+        raise ModelError(
+            f"integrator='variational' was asked for {mech.name!r}, which has {what}: it is for "
+            "trees. Use 'rk4', which keeps them closed."
+        )
+    plain_q, plain_v = list[int](), list[int]()
+    turns, carried = list[Turn](), list[Carried]()
+    for k, body in enumerate(mech.bodies):
+        hinge: Hinge = body.hinge.hinge if isinstance(body.hinge, Reversed) else body.hinge
+        q, v = int(mech.q_start[k]), int(mech.v_start[k])
+        kind = type(hinge)
+        if kind is Free or kind is Spherical or kind is PointOnPlane:
+            turns.append(Turn(body.name, q, v))
+            plain_q += range(q + 4, q + hinge.nq)
+            plain_v += range(v + 3, v + hinge.nv)
+            if kind is Free:
+                carried.append(Carried(q, v + 3, v, planar=False))
+        elif kind is Planar or kind.integrate is Hinge.integrate:
+            plain_q += range(q, q + hinge.nq)
+            plain_v += range(v, v + hinge.nv)
+            if kind is Planar:
+                carried.append(Carried(q + 2, v, v + 2, planar=True))
+        else:
+            raise ModelError(
+                f"integrator='variational' was asked for {mech.name!r}, whose body {body.name!r} "
+                f"hangs on a {body.hinge.kind} hinge: what its velocities reach depends on the way "
+                "(nonholonomic), or it moves by a rule of its own. There are pin, prismatic and "
+                "all hinges whose v is q̇, spherical, free, planar and point-on-plane ones. Use "
+                "'rk4' or 'adaptive'."
+            )
+    to, of = np.array(plain_q, dtype=np.intp), np.array(plain_v, dtype=np.intp)
+    return Coordinates(mech, to, of, tuple(turns), tuple(carried))
