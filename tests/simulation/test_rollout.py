@@ -193,3 +193,55 @@ def test_bad_input_is_answered() -> None:
     rolling = lw.Builder("rolling").body("ball", hinge=lw.RollingBall(radius=0.1), inertia=ball)
     with pytest.raises(LoweringError, match="'ball'"):
         lw.rollout(rolling.build(), rolling.build().neutral(), np.zeros(3), steps=1)
+
+
+def test_a_control_law_in_the_loop_is_that_of_python() -> None:
+    mech = lw.models.seven_dof_arm()
+    law = lw.control_law(mech, lw.Task.pose("hand"), kp=100.0, kv=20.0)
+    q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
+    goal = law.goal(
+        lw.task_position(mech, q, lw.Task.pose("hand")) @ lw.Pose.translation((0.05, 0.08, -0.06))
+    )
+    found = lw.rollout(mech, q, np.zeros(7), steps=60, step=2e-3, law=law, goal=goal)
+    there, speed = q, np.zeros(7)
+    for _ in range(60):
+        one = lw.rollout(mech, there, speed, steps=1, step=2e-3, tau=law(there, speed, goal))
+        there, speed = one.q[-1], one.v[-1]
+    assert np.abs(found.q[-1] - there).max() < 1e-12
+    assert np.abs(found.q[-1] - q).max() > 0.01
+
+
+def test_gains_and_goals_may_differ_from_motion_to_motion_and_in_time() -> None:
+    mech = lw.models.seven_dof_arm()
+    hand = lw.Task.position("hand")
+    law = lw.control_law(mech, hand, kp=100.0, kv=20.0)
+    q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
+    x = lw.task_position(mech, q, hand)
+    path = x + np.linspace(0.0, 0.1, 40)[:, None] * np.array([1.0, 0.0, 0.0])
+    goals = np.stack([path, path[::-1]])
+    stiff = np.array([[[50.0] * 3], [[400.0] * 3]])
+    both = lw.rollout(mech, q, np.zeros(7), steps=40, law=law, goal=goals, inputs={"kp": stiff})
+    for i in range(2):
+        alone = lw.rollout(
+            mech, q, np.zeros(7), steps=40, law=law, goal=goals[i], inputs={"kp": stiff[i, 0]}
+        )
+        assert np.abs(alone.q - both.q[i]).max() < 1e-13
+    assert np.abs(both.q[0, -1] - both.q[1, -1]).max() > 1e-3
+
+
+def test_laws_that_do_not_fit_are_refused() -> None:
+    mech = lw.models.seven_dof_arm()
+    q, v = mech.random(seed=0), np.zeros(7)
+    law = lw.control_law(mech, lw.Task.position("hand"), kp=100.0, kv=20.0)
+    with pytest.raises(ModelError, match="goal is missing"):
+        lw.rollout(mech, q, v, steps=1, law=law)
+    with pytest.raises(ModelError, match="both given"):
+        lw.rollout(mech, q, v, steps=1, law=law, tau=np.zeros(7), goal=np.zeros(3))
+    with pytest.raises(ModelError, match="made apart"):
+        lw.rollout(lw.models.seven_dof_arm(), q, v, steps=1, law=law, goal=np.zeros(3))
+    with pytest.raises(ModelError, match="no input called 'kq'"):
+        lw.rollout(mech, q, v, steps=1, law=law, goal=np.zeros(3), inputs={"kq": 1.0})
+    with pytest.raises(ShapeError, match="one row for each of the 4 steps"):
+        lw.rollout(mech, q, v, steps=4, law=law, goal=np.zeros((3, 3)))
+    with pytest.raises(ModelError, match="goal and inputs are for a control law"):
+        lw.rollout(mech, q, v, steps=4, goal=np.zeros(3))

@@ -6,17 +6,27 @@ import math
 import operator
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel
-from linkwise.errors import ModelError, ShapeError, SimulationError, TroubleWarning, caller
+from linkwise.errors import (
+    ModelError,
+    ShapeError,
+    SimulationError,
+    TroubleWarning,
+    caller,
+    unknown_name,
+)
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rollout_kernel import rollout_kernel
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.task.law import ControlLaw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +79,9 @@ def rollout(
     steps: int,
     step: float = 1e-3,
     tau: ArrayLike | None = None,
+    law: ControlLaw | None = None,
+    goal: Any = None,
+    inputs: Mapping[str, ArrayLike] | None = None,
     integrator: str = "rk4",
     record_every: int = 1,
     passive: bool = True,
@@ -82,8 +95,8 @@ def rollout(
     over steps and motions are part of the machine code: nothing of Python runs in between. A vector
     register of motions is done at a time, and batches are spread over the cores.
 
-    Gravity, joint forces, and dampers and springs of drives act. For controllers, contacts, events
-    and loops there is `simulate`.
+    Gravity, joint forces, and dampers and springs of drives act. For controllers in Python,
+    contacts, events and loops there is `simulate`.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
@@ -93,6 +106,12 @@ def rollout(
         step: Length of a step [s].
         tau: Joint forces [N or N m], held over each step: None for none, (nv,) for all steps,
             (steps, nv), or (batch, steps, nv).
+        law: Instead of `tau`, a control law (`lw.control_law`): it is compiled into the step, sees
+            the state at its beginning, and what it gives is held over it.
+        goal: Where the law should lead: what `lw.task_position` should become, or the numbers of
+            it from `law.goal`, (size,), (steps, size) or (batch, steps, size).
+        inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "rate", "push",
+            "tau0", "applied"; those that are not given are as the law has them.
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         record_every: How many steps from one record to the next; the last state is recorded too.
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).
@@ -111,17 +130,20 @@ def rollout(
         LoweringError: A hinge whose steps cannot be compiled.
     """
     q, v = mech.check_q(q), mech.check_v(v)
-    single = q.ndim == 1 and v.ndim == 1 and np.ndim(tau if tau is not None else 0) < 3
-    forces = _forces(mech, tau)
-    count = _count(q, v, forces)
+    held = {"tau": _forces(mech, tau)} if law is None else _commands(law, goal, tau, inputs)
+    if law is None and not (goal is None and inputs is None):
+        raise ModelError("goal and inputs are for a control law; give law=lw.control_law(...).")
+    count = _count(q, v, held)
+    single = q.ndim == 1 and v.ndim == 1 and all(x.ndim < 3 for x in held.values())
     steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
     length = _length(step)
     starts = [np.broadcast_to(x, (count, x.shape[-1])) for x in (q, v)]
     if target != "cpu":
         raise ModelError(f"target={target!r} is none for rollouts; there is 'cpu'.")
-    kernel = rollout_kernel(mech, integrator, with_passive=passive, itemsize=_itemsize(dtype))
+    itemsize = _itemsize(dtype)
+    kernel = rollout_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
     q0, v0 = (np.asarray(x, kernel.dtype) for x in starts)
-    done = _in_parts(kernel, q0, v0, forces, length, steps, every, threads)
+    done = _in_parts(kernel, q0, v0, held, length, steps, every, threads)
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
     records = np.concatenate([np.concatenate([q0, v0], axis=1)[:, None], done.records], axis=1)
     q_all, v_all = records[..., : mech.nq], records[..., mech.nq :]
@@ -137,7 +159,7 @@ def _in_parts(
     kernel: RolloutKernel,
     q: Array,
     v: Array,
-    tau: Array,
+    held: Mapping[str, Array],
     step: float,
     steps: int,
     every: int,
@@ -154,8 +176,8 @@ def _in_parts(
     for begin, end, apart in ((0, whole, every), (whole, steps, steps - whole)):
         if end == begin:
             continue
-        given = tau if tau.ndim == 1 or tau.shape[-2] == 1 else tau[..., begin:end, :]
-        part = kernel.run(q, v, {"tau": given}, step, end - begin, apart, threads)
+        given = {name: _between(x, name, begin, end, steps) for name, x in held.items()}
+        part = kernel.run(q, v, given, step, end - begin, apart, threads)
         failed = np.where(part.failed >= 0, part.failed + begin, -1)
         late = done.status != 0
         done = Motions(
@@ -165,6 +187,52 @@ def _in_parts(
         )
         q, v = np.split(done.records[:, -1], [kernel.mech.nq], axis=1)
     return done
+
+
+def _between(array: Array, name: str, begin: int, end: int, steps: int) -> Array:
+    """What is held in the steps from `begin` to `end`."""
+    if array.ndim == 1 or array.shape[-2] == 1:
+        return array
+    if array.shape[-2] != steps:
+        size = array.shape[-1]
+        raise ShapeError(
+            f"{name} has shape {array.shape}; it must be ({size},), ({steps}, {size}) or "
+            f"(batch, {steps}, {size}), one row for each of the {steps} steps."
+        )
+    return array[..., begin:end, :]
+
+
+def _commands(
+    law: ControlLaw,
+    goal: Any,
+    tau: ArrayLike | None,
+    inputs: Mapping[str, ArrayLike] | None,
+) -> dict[str, Array]:
+    """What a law takes besides the state, by the names of registers."""
+    if tau is not None:
+        raise ModelError("tau and law were both given; a law gives the joint forces itself.")
+    held = {INTERNAL if name == "tau" else name: x for name, x in law.inputs.items()}
+    if "goal" in held:
+        if goal is None:
+            raise ModelError("goal is missing: where the law should lead, see lw.task_position.")
+        size = held["goal"].shape[-1]
+        numbers = isinstance(goal, np.ndarray) and np.shape(cast("Any", goal))[-1:] == (size,)
+        held["goal"] = floats(goal, "goal") if numbers else law.goal(goal)
+    for name, given in (inputs or {}).items():
+        if name not in held or name == "goal":
+            raise unknown_name("input", name, [x for x in held if x != "goal"], owner="the law")
+        array = floats(given, name)
+        held[name] = np.broadcast_to(array, held[name].shape) if array.ndim == 0 else array
+    for name, array in held.items():
+        if array.ndim > 3 or array.shape[-1] != law.inputs.get(name, array).shape[-1]:
+            size = law.inputs[name].shape[-1]
+            raise ShapeError(
+                f"{name} has shape {array.shape}; it must be ({size},), (steps, {size}) or "
+                f"(batch, steps, {size})."
+            )
+        if not np.isfinite(array).all():
+            raise ModelError(f"{name} is not finite.")
+    return held
 
 
 def _tell(found: Rollout, kernel: RolloutKernel) -> None:
@@ -210,13 +278,14 @@ def _forces(mech: Mechanism, tau: ArrayLike | None) -> Array:
     return found
 
 
-def _count(q: Array, v: Array, tau: Array) -> int:
-    sizes = {len(x) for x in (q, v) if x.ndim == 2} | ({len(tau)} if tau.ndim == 3 else set[int]())
+def _count(q: Array, v: Array, held: Mapping[str, Array]) -> int:
+    found = {"q": q.shape, "v": v.shape} | {name: x.shape for name, x in held.items()}
+    sizes = {x.shape[0] for x in (q, v) if x.ndim == 2}
+    sizes |= {x.shape[0] for x in held.values() if x.ndim == 3}
     sizes = sizes - {1} or sizes or {1}
     if len(sizes) > 1:
-        raise ShapeError(
-            f"q has shape {q.shape}, v {v.shape} and tau {tau.shape}; their batches differ."
-        )
+        told = ", ".join(f"{name} has shape {shape}" for name, shape in found.items())
+        raise ShapeError(f"{told}; their batches differ.")
     return sizes.pop()
 
 

@@ -8,6 +8,8 @@ from typing import TypeAlias
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.several import Several
+from linkwise.codegen.stepping.commanded import commanded
 from linkwise.codegen.stepping.explicit import EXPLICIT
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import Passive, passive
@@ -17,6 +19,7 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
+from linkwise.task.law import ControlLaw
 
 Maker: TypeAlias = Callable[[Mechanism, Traced, Passive | None], Stepping]
 """The segments of an integrator, from forward dynamics as a graph."""
@@ -33,6 +36,7 @@ def rollout_kernel(
     nodes: Sequence[str] = (),
     frame: Frame = "node",
     itemsize: int = 8,
+    law: ControlLaw | None = None,
 ) -> RolloutKernel:
     """Many steps of a mechanism as machine code, with loops and couplings left open.
 
@@ -43,32 +47,50 @@ def rollout_kernel(
         nodes: Nodes at which forces act from outside, held over each step like joint forces.
         frame: Axes of these forces.
         itemsize: Bytes of a number, 8 or 4.
+        law: A control law that gives the joint forces at the beginning of each step.
 
     Raises:
-        ModelError: An integrator that there is not.
+        ModelError: An integrator that there is not, a law of another mechanism.
         LoweringError: A hinge that has no formula for its steps; names it.
     """
     check_mechanism(mech)
     if integrator not in COMPILED:
         told = ", ".join(repr(name) for name in COMPILED)
         raise ModelError(f"integrator={integrator!r} cannot be compiled; there are {told}.")
-    key = ("rollout", integrator, with_passive, tuple(nodes), frame, itemsize)
-    return made_once(mech, key, lambda: _made(mech, integrator, with_passive, key))
+    _check_law(mech, integrator, law)
+    key = ("rollout", integrator, with_passive, tuple(nodes), frame, itemsize, law)
+
+    def make() -> RolloutKernel:
+        forces = passive(mech) if with_passive else None
+        forces = forces if forces is not None and forces.any else None
+        recipe = forward(mech, nodes, frame, itemsize)
+
+        def segments() -> Stepping:
+            plain = COMPILED[integrator](mech, recipe.traced, forces)
+            return plain if law is None else commanded(plain, mech, law.kernel.traced)
+
+        content = (recipe.expr, recipe.nodes, forces)
+        if law is not None:
+            of = law.kernel.recipe
+            content = (*content, of.expr, of.mech, of.nodes)
+        return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
+
+    return made_once(mech, key, make)
 
 
-def _made(
-    mech: Mechanism, integrator: str, with_passive: bool, key: tuple[object, ...]
-) -> RolloutKernel:
-    *_, nodes, frame, itemsize = key
-    forces = passive(mech) if with_passive else None
-    forces = forces if forces is not None and forces.any else None
-    recipe = forward(mech, nodes, frame, itemsize)  # pyright: ignore[reportArgumentType]
-
-    def segments() -> Stepping:
-        return COMPILED[integrator](mech, recipe.traced, forces)
-
-    content = (recipe.expr, recipe.nodes, forces)
-    return RolloutKernel(mech, integrator, segments, content, itemsize=recipe.itemsize)
+def _check_law(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None:
+    if law is None:
+        return
+    if law.mech is not mech:
+        raise ModelError(
+            f"the control law is one of {law.mech.name!r}, made apart from the mechanism "
+            f"{mech.name!r} that shall move: make it with lw.control_law of this one."
+        )
+    if integrator not in EXPLICIT:
+        told = ", ".join(repr(name) for name in EXPLICIT)
+        raise ModelError(f"a control law goes with {told}, not with {integrator!r}.")
+    if isinstance(law.kernel, Several) or not hasattr(law.kernel, "traced"):
+        raise ModelError("the control law gives more than joint forces; make it without `also`.")
 
 
 def forward(mech: Mechanism, nodes: Sequence[str], frame: Frame, itemsize: int) -> Recipe:
