@@ -106,6 +106,19 @@ class Motion:
             states.append((q, rates.velocities(mech, q, u)))
         return np.array([x for x, _ in states]), np.array([x for _, x in states])
 
+    def rolled_out(self, integrator: str) -> tuple[Array, Array]:
+        """The same in one call of a compiled kernel."""
+        found = lw.rollout(
+            self.mech,
+            self.q,
+            self.v,
+            steps=STEPS,
+            step=STEP,
+            tau=self.tau,
+            integrator=integrator,
+        )
+        return found.q, found.v
+
     def gap(self, ours: tuple[Array, Array], theirs: tuple[Array, Array]) -> float:
         """Largest difference of any state: turns for angles and quaternions, [rad], [m], [1/s]."""
         q = self.mech.difference(ours[0], theirs[0])
@@ -171,6 +184,14 @@ def test_steps_in_numpy(name, integrator, tmp_path):
     theirs = found.theirs(integrator)
     assert found.gap((theirs[0][:1], theirs[1][:1]), (theirs[0][-1:], theirs[1][-1:])) > 0.3
     assert found.gap(found.ours(integrator), theirs) < BOUND
+
+
+@pytest.mark.parametrize(("name", "integrator"), CASES)
+def test_rollouts(name, integrator, tmp_path):
+    found = motion(MODELS[name](), tmp_path, seed=2)
+    if integrator == "rk4_mujoco" and has_quaternions(found.mech) and not MUNTHE_KAAS:
+        pytest.skip("MuJoCo before 4.0 has another method on quaternions")
+    assert found.gap(found.rolled_out(integrator), found.theirs(integrator)) < BOUND
 
 
 def has_quaternions(mech: lw.Mechanism) -> bool:

@@ -128,21 +128,30 @@ def rk4(mech: Mechanism, forward: Traced, passive: Passive | None) -> Stepping:
 
 
 def rk4_mujoco(mech: Mechanism, forward: Traced, passive: Passive | None) -> Stepping:
-    """The classical tableau with each stage q ⊕ h Σ a_ij u_j from the beginning: MuJoCo's RK4."""
+    """The method of Runge, Kutta and Munthe-Kaas, which is MuJoCo's RK4.
+
+    Each stage is q ⊕ θ from the beginning, with θ = h Σ a_ij k_j and k the rate of θ (`turning`).
+    Registers: q1 and u1 the state of a stage, k1 that rate, middle = k₁ + 2 k₂ + 2 k₃ and
+    sum = a₁ + 2 a₂ + 2 a₃ as they come.
+    """
     scheme = _Scheme(mech, forward, passive)
     nq, nv = mech.nq, mech.nv
     accelerate = scheme.accelerate("q1", "u1")
+    rate = "k1" if rates.balls(mech) else "u1"
 
     def begin(s: Sketch) -> None:
         s.write("q1", s.read("q0", nq))
         s.write("u1", s.read("u0", nv))
+        s.write(rate, s.read("u0", nv))
 
     def stage(part: float, weight: float, first: bool) -> Callable[[Sketch], None]:
         def sketched(s: Sketch) -> None:
             q, u, a, (h,) = s.read("q0", nq), s.read("u0", nv), s.read("a", nv), s.read(STEP, 1)
-            last = s.read("u1", nv)
-            s.write("q1", rates.moved(s, mech, q, part * h * last))
-            s.write("u1", u + part * h * a)
+            last = s.read(rate, nv)
+            theta, after = part * h * last, u + part * h * a
+            s.write("q1", rates.moved(s, mech, q, theta))
+            s.write("u1", after)
+            s.write(rate, rates.turning(mech, theta, after))
             s.write("sum", a if first else s.read("sum", nv) + weight * a)
             s.write("middle", last if first else s.read("middle", nv) + weight * last)
 
@@ -151,7 +160,7 @@ def rk4_mujoco(mech: Mechanism, forward: Traced, passive: Passive | None) -> Ste
     def finish(s: Sketch) -> None:
         q, u, a, (h,) = s.read("q0", nq), s.read("u0", nv), s.read("a", nv), s.read(STEP, 1)
         sixth = (1.0 / 6.0) * h
-        way = sixth * (s.read("middle", nv) + s.read("u1", nv))
+        way = sixth * (s.read("middle", nv) + s.read(rate, nv))
         s.write("q0", rates.moved(s, mech, q, way))
         s.write("u0", u + sixth * (s.read("sum", nv) + a))
 

@@ -98,6 +98,34 @@ def moved(sketch: Sketch, mech: Mechanism, q: Any, w: Any) -> Any:
     return out
 
 
+def turning(mech: Mechanism, theta: Any, u: Any) -> Any:
+    """θ̇: how θ of q₀ ⊕ θ changes while the mechanism moves with rates u.
+
+    For a rotation vector it is dexp⁻¹, ω + ½ θ × ω + c θ × (θ × ω), where c is a quotient of two
+    series in y = (|θ|/2)²:
+
+        c = (1 − ½|θ| cot ½|θ|) / |θ|² = ¼ Σ (1/(2i+2)! − 1/(2i+3)!) (−y)ⁱ / Σ (−y)ⁱ / (2i+1)!
+    """
+    out = u.copy()
+    for j in balls(mech):
+        turn, omega = theta[j : j + 3], u[j : j + 3]
+        y = 0.25 * (turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
+        above: Any = 0.0
+        for i in range(TERMS, -1, -1):
+            term = 1.0 / math.factorial(2 * i + 2) - 1.0 / math.factorial(2 * i + 3)
+            above = above * (-y) + term
+        c = 0.25 * above * _series(y, 1).reciprocal()
+        once = _cross(turn, omega)
+        out[j : j + 3] = omega + 0.5 * once + c * _cross(turn, once)
+    return out
+
+
+def balls(mech: Mechanism) -> list[int]:
+    """Where the angular velocities of spherical and free hinges begin in v."""
+    kinds = (Free, Spherical)
+    return [int(mech.v_start[k]) for k, body in enumerate(mech.bodies) if type(body.hinge) in kinds]
+
+
 def half_turn(square: Any) -> tuple[Any, Any]:
     """cos(θ/2) and sin(θ/2)/θ of θ²."""
     x = 0.25 * square
