@@ -5,7 +5,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.closed.motion import rk4_step
-from linkwise.simulation import Recording
+from linkwise.errors import ModelError, ShapeError, UnknownNameError
+from linkwise.simulation import Channel, Event, Recording
 
 
 def moved(mech, *, duration=0.5, h=1e-3, every=5, tau=None, seed=3, speed=0.5):
@@ -44,3 +45,144 @@ def test_standard_channels_are_the_numbers_of_each_record(arm):
     assert arm.channels["q"].units == ("rad",) * 6
     assert arm.channels["v"].units == ("rad/s",) * 6
     assert arm.channels["tau"].units == ("N m",) * 6
+
+
+def test_reads_channels_by_name_label_hinge_and_number(arm):
+    assert np.array_equal(arm["q[joint_2]"], arm.q[:, 1])
+    assert np.array_equal(arm["q[1]"], arm.q[:, 1])
+    assert np.array_equal(arm["momentum.linear[z]"], arm["momentum.linear"][:, 2])
+    found = arm.channel("v[joint_3]")
+    assert (found.name, found.unit) == ("v[joint_3]", "rad/s")
+    assert "energy.total" in arm and "energy.totl" not in arm
+    mech = lw.models.quadruped()
+    rec = Recording.of(mech, [0.0], mech.neutral()[None], np.zeros((1, mech.nv)))
+    base, name = mech.bodies[0].hinge_name, mech.bodies[0].name
+    assert np.array_equal(rec[f"q[{base}]"], rec.q[:, :7])
+    assert np.array_equal(rec[f"v[{name}]"], rec.v[:, :6])  # by the body, too
+    assert rec.channel(f"q[{base}]").units == ("", "", "", "", "m", "m", "m")
+    assert rec.channel(f"tau[{base}]").units == ("N m",) * 3 + ("N",) * 3
+
+
+def test_unknown_channels_are_answered_with_near_ones(arm):
+    with pytest.raises(UnknownNameError, match=r"no channel called 'energy.totl'.*'energy.total'"):
+        arm["energy.totl"]
+    with pytest.raises(UnknownNameError, match=r"no column called 'joint_9' in channel 'q'.*joint"):
+        arm["q[joint_9]"]
+    with pytest.raises(UnknownNameError, match=r"no column called 'x' in channel 'energy.total'"):
+        arm["energy.total[x]"]
+    with pytest.raises(ModelError, match=r"asked for by 3; .* has them by name"):
+        arm[3]
+
+
+def test_is_cut_by_times(arm):
+    part = arm[0.1:0.3]
+    assert part.t[0] == 0.1 and part.t[-1] == pytest.approx(0.3)
+    assert len(part) == 41 and part.steps == 200
+    assert np.array_equal(part["energy.total"], arm["energy.total"][20:61])
+    assert len(arm[:0.1]) == 21 and len(arm[0.5:]) == 1
+    with pytest.raises(ModelError, match=r"no record .* between 2 s and 3 s; it has 101, from 0 s"):
+        arm[2.0:3.0]
+    with pytest.raises(ModelError, match=r"rec\.at\(times\)"):
+        arm[0:1:2]
+
+
+def test_a_part_tells_of_its_own_events_and_works(arm):
+    mech = arm.mech
+    tau = np.ones((len(arm), mech.nv))
+    events = [Event(0.2, "watch", "reach"), Event(0.4, "contact", "tip", "touched")]
+    rec = Recording.of(mech, arm.t, arm.q, arm.v, tau, events=events, stopped="enough")
+    part = rec[:0.3]
+    assert [event.name for event in part.events] == ["reach"] and part.stopped is None
+    assert rec[0.3:].stopped == "enough"
+    whole = rec.report.works["joints"]
+    assert part.report.works["joints"] + rec[0.3:].report.works["joints"] == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("name", ["puma560", "quadruped", "random"])
+def test_states_between_records_are_of_fourth_and_third_order(name):
+    """Errors against the motion itself fall by 2⁴ and 2³ when records are twice as dense."""
+    if name == "random":  # any hinge: balls, planar ones, rolling ones
+        mech = lw.models.random_tree(6, seed=5)
+    else:
+        mech = getattr(lw.models, name)()
+    t, q, v, _ = moved(mech, duration=0.16, h=1e-3, every=1, speed=1.0)
+    errors = []
+    for every in (16, 8):
+        rec = Recording.of(mech, t[::every], q[::every], v[::every])
+        at_q, at_v = rec.at(t)
+        off = mech.difference(q, at_q)
+        errors.append((np.abs(off).max(), np.abs(at_v - v).max()))
+        assert np.array_equal(at_q[::every], q[::every])  # at a record, the record itself
+        assert np.array_equal(at_v[::every], v[::every])
+    (first_q, first_v), (second_q, second_v) = errors
+    # Between records that are 8 ms apart the orders are not yet clean: within a half of each.
+    assert np.log2(first_q / second_q) > 3.5
+    assert np.log2(first_v / second_v) > 2.5
+
+
+def test_states_out_of_range_and_dense_output(arm):
+    q, v = arm.at(0.25)
+    assert q.shape == (6,) and v.shape == (6,)
+    with pytest.raises(ModelError, match=r"at 0\.6 s was asked for; .* goes from 0 s to 0\.5 s"):
+        arm.at([0.1, 0.6])
+    with pytest.raises(ShapeError, match="finite"):
+        arm.at(np.nan)
+    rec = Recording.of(arm.mech, arm.t, arm.q, arm.v, dense=lambda t: (t * np.ones(6), np.ones(6)))
+    assert np.array_equal(rec.at(0.125)[0], 0.125 * np.ones(6))
+    assert rec.at([0.1, 0.2])[1].shape == (2, 6)
+
+
+def test_more_channels_with_units(arm):
+    height = arm["center_of_mass[z]"]
+    more = {"height of the hand [m]": height, "plain": height}
+    rec = Recording.of(arm.mech, arm.t, arm.q, arm.v, channels=more)
+    assert rec.channels["height of the hand"].unit == "m" and rec.channels["plain"].unit == ""
+    added = arm.with_channel("two [N]", np.stack([height, height], -1), labels=("a", "b"))
+    assert added.channel("two[b]").unit == "N" and "two" not in arm
+    with pytest.raises(ModelError, match="two channels are called 'q'"):
+        arm.with_channel("q", height)
+    with pytest.raises(ShapeError, match=r"'short' has 1 records; there are 101 times"):
+        arm.with_channel("short [m]", [1.0])
+    with pytest.raises(ModelError, match=r"write 'name \[unit\]'"):
+        arm.with_channel("[m]", height)
+    with pytest.raises(ModelError, match="brackets"):
+        Recording.of(arm.mech, arm.t, arm.q, arm.v, channels=[Channel("a[b]", "", "", height)])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"t": [0.0, 0.0]}, "times of a recording increase; after 0 s comes 0 s"),
+        ({"t": []}, r"t of a recording has the shape \(0,\)"),
+        ({"t": [0.0, np.nan]}, "not finite"),
+        ({"q": np.zeros((3, 2))}, r"q of a recording has the shape \(3, 2\); .* \(2, 2\)"),
+        ({"v": np.full((2, 2), np.nan)}, "v"),
+        ({"works": {"joints": [1.0]}}, r"work 'joints' has the shape \(1,\); it is \(2,\)"),
+        ({"forces": {"tip": np.zeros(5)}}, r"forces\['tip'\] has the shape \(5,\)"),
+        ({"events": ["bang"]}, "needs a time"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(change, message):
+    mech = lw.models.pendulum(2)
+    given = {"t": [0.0, 0.1], "q": np.zeros((2, 2)), "v": np.zeros((2, 2)), **change}
+    with pytest.raises((ModelError, ShapeError), match=message):
+        Recording.of(mech, given.pop("t"), given.pop("q"), given.pop("v"), **given)
+
+
+def test_arrays_cannot_be_changed(arm):
+    with pytest.raises(ValueError, match="read-only"):
+        arm.q[0, 0] = 1.0
+    with pytest.raises(TypeError):
+        arm.channels["q"] = None
+    q = np.zeros((1, 6))
+    rec = Recording.of(arm.mech, [0.0], q, np.zeros((1, 6)))
+    q[0, 0] = 5.0  # the caller's array stays the caller's
+    assert rec.q[0, 0] == 0.0
+
+
+def test_mechanisms_of_nothing_and_of_one_record():
+    mech = lw.Builder("nothing").build()
+    rec = Recording.of(mech, [0.0, 1.0], np.zeros((2, 0)), np.zeros((2, 0)))
+    assert "nothing: 1 s in 1 step" in str(rec) and rec.at(0.5)[0].shape == (0,)
+    one = Recording.of(lw.models.pendulum(1), [2.0], [[0.3]], [[0.0]])
+    assert np.array_equal(one.at(2.0)[0], [0.3]) and "0 steps" in str(one)

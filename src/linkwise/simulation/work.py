@@ -38,19 +38,25 @@ class Work:
 def integrated(t: Array, power: Array) -> Work:
     """∫ power dt from the first record to each: cubics through four records in a row.
 
-    The error is the largest difference from the same with every second record, which is some
-    fifteen times too much for a smooth power, and right for one that jumps.
+    How far it may be off is told by the same with every second record, and with every fourth: their
+    differences d_2, d_4 show the order p = log₂(d_4 / d_2), at most four, by which the errors fall,
+    and the error is twice d_2 / (2ᵖ − 1). For a power that jumps p is small, and the error large.
 
     Args:
         t: Times (k,) [s], increasing.
         power: At these times (k,) [W].
     """
-    values = _cumulative(t, power, _points(t))
-    coarse = _points(t)[::2]
-    if len(coarse) < 2:
-        return Work(values, float(np.abs(values).max(initial=0.0)))
-    rough = _cumulative(t, power, coarse)
-    return Work(values, float(np.abs(values - rough)[: coarse[-1] + 1].max(initial=0.0)))
+    points = _points(t)
+    levels = [_cumulative(t, power, points[::every]) for every in (1, 2, 4)]
+    last = int(points[:: 4 if len(points) > 8 else 2][-1]) + 1  # beyond it, the rough ones guess
+    differences = [float(np.abs(levels[0] - x)[:last].max(initial=0.0)) for x in levels[1:]]
+    first, second = differences
+    if len(points) <= 8 or first == 0.0:
+        return Work(
+            levels[0], first if len(points) > 2 else float(np.abs(levels[0]).max(initial=0.0))
+        )
+    order = min(max(np.log2(second / first), 0.5), 4.0) if second > 0.0 else 0.5
+    return Work(levels[0], 2.0 * first / (2.0**order - 1.0))
 
 
 def _points(t: Array) -> Rows:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
-import linkwise
 from linkwise.errors import ParseError
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.event import Event
@@ -44,6 +44,11 @@ class Content:
     arrays: Mapping[str, Array]
 
 
+def version() -> str:
+    """Of Linkwise."""
+    return str(sys.modules["linkwise"].__version__)  # the package itself is above this layer
+
+
 def content_of(rec: Recording) -> Content:
     """The content of a file for a recording."""
     described = [
@@ -58,7 +63,7 @@ def content_of(rec: Recording) -> Content:
     header = {
         "format": FORMAT,
         "format_version": VERSION,
-        "linkwise": linkwise.__version__,
+        "linkwise": version(),
         "mechanism": {
             "name": rec.name,
             "coordinates": list(rec.channels["q"].labels),
@@ -104,11 +109,11 @@ def as_header(text: str | bytes, file: str) -> dict[str, Any]:
     if not isinstance(found, dict) or cast("dict[str, Any]", found).get("format") != FORMAT:
         raise not_a_recording(file, f"its header does not say '{FORMAT}'")
     header = cast("dict[str, Any]", found)
-    version = header.get("format_version")
-    if not isinstance(version, int) or version > VERSION:
+    layout = header.get("format_version")
+    if not isinstance(layout, int) or layout > VERSION:
         raise ParseError(
-            f"a recording of layout {version}, written by Linkwise {header.get('linkwise')}; this "
-            f"is Linkwise {linkwise.__version__}, which reads layout {VERSION}: use a newer one",
+            f"a recording of layout {layout}, written by Linkwise {header.get('linkwise')}; this "
+            f"is Linkwise {version()}, which reads layout {VERSION}: use a newer one",
             file=file,
         )
     return header
