@@ -285,6 +285,7 @@ if TYPE_CHECKING:
         object_torque,
         reflected_load,
     )
+    from linkwise.viewer import Viewer, export_html, view
 
 __version__ = "0.1.0"
 
@@ -393,6 +394,7 @@ __all__ = [
     "Touch",
     "Translation",
     "Universal",
+    "Viewer",
     "VirtualLinkage",
     "WholeInertia",
     "algebra",
@@ -448,6 +450,7 @@ __all__ = [
     "energy",
     "equivalent_force",
     "estimation",
+    "export_html",
     "force_closure",
     "force_from_innovations",
     "force_space",
@@ -546,6 +549,7 @@ __all__ = [
     "tip_force_correction",
     "tracking_energy",
     "velocity_from_diagonal",
+    "view",
     "viewer",
     "virtual_linkage",
     "wen_bayard",
@@ -614,6 +618,7 @@ _LAZY_FUNCTIONS = {
             "constraint_forces",
         ),
     ),
+    "linkwise.viewer": ("Viewer", "export_html", "view"),
     "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
     "linkwise.simulation": ("Channel", "Event", "Recording", "load_recording"),
     "linkwise.task.macro_mini": (

@@ -69,6 +69,10 @@ class DeviceError(LinkwiseError, RuntimeError):
     """A computation for a graphics card that there is none for, or that does not fit it."""
 
 
+class ViewerError(LinkwiseError, RuntimeError):
+    """A page that cannot be served or written: a busy port, an address of another machine."""
+
+
 class TroubleWarning(UserWarning):
     """Some states of a batch have no result; their rows are NaN."""
 

@@ -1,0 +1,129 @@
+"""Numbers that a slider can set: one for each coordinate, three turns for a quaternion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.closed import assemble
+from linkwise.errors import LinkwiseError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """One number of a configuration.
+
+    Attributes:
+        label: Name of the coordinate, with its unit: "elbow [rad]".
+        hinge: Name of the hinge.
+        body: Index of its body.
+        low: Least value [rad or m].
+        high: Largest value.
+        limited: Whether the bounds are limits of the hinge, and not only of the slider.
+        coordinate: Index in q; None for a turn.
+        turn: 0, 1 or 2 for a component of the rotation vector of a quaternion, else None.
+    """
+
+    label: str
+    hinge: str
+    body: int
+    low: float
+    high: float
+    limited: bool
+    coordinate: int | None = None
+    turn: int | None = None
+
+
+def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
+    """The numbers of a mechanism that can be set by hand; those that follow others cannot.
+
+    Args:
+        mech: The mechanism.
+        reach: How far slides without limits go [m].
+    """
+    followers = {mech.coordinate(coupling.dependent) for coupling in mech.couplings}
+    found = list[Dial]()
+    for k, body in enumerate(mech.bodies):
+        start, part = int(mech.q_start[k]), body.hinge.quaternion
+        turns = range(0) if part is None else range(part.start, part.stop)
+        if part is not None:
+            for c, axis in enumerate("xyz"):
+                label = f"{body.hinge_name} turn {axis} [rad]"
+                found.append(Dial(label, body.hinge_name, k, -np.pi, np.pi, False, None, c))
+        for i, coordinate in enumerate(body.hinge.coordinates):
+            if i in turns or start + i in followers:
+                continue
+            low, high = float(mech.lower[start + i]), float(mech.upper[start + i])
+            limited = bool(np.isfinite(low) and np.isfinite(high))
+            low, high = _bounds(low, high, np.pi if coordinate.unit == "rad" else reach)
+            unit = f" [{coordinate.unit}]" if coordinate.unit else ""
+            label = f"{mech.coordinate_names[start + i]}{unit}"
+            found.append(Dial(label, body.hinge_name, k, low, high, limited, start + i))
+    return tuple(found)
+
+
+def _bounds(low: float, high: float, wide: float) -> tuple[float, float]:
+    """Ends of a slider: limits, or as far as `wide` where there is none."""
+    if np.isfinite(low) and np.isfinite(high):
+        return low, high
+    if np.isfinite(low):
+        return low, max(wide, low + 2.0 * wide)
+    if np.isfinite(high):
+        return min(-wide, high - 2.0 * wide), high
+    return -wide, wide
+
+
+def reading(mech: Mechanism, dial: Dial, q: Array) -> float:
+    """What a dial shows at q (nq,)."""
+    if dial.coordinate is not None:
+        return float(q[dial.coordinate])
+    body = mech.bodies[dial.body]
+    part = body.hinge.quaternion
+    assert part is not None and dial.turn is not None
+    start = int(mech.q_start[dial.body])
+    turn = quaternion.log(q[start + part.start : start + part.stop])
+    return float(turn[dial.turn])
+
+
+def dialled(mech: Mechanism, q: Array, body: int, values: dict[Dial, float]) -> Array:
+    """q (nq,) with the hinge of one body where its dials say; nothing else moves."""
+    new = np.array(q, dtype=np.float64)
+    turn = np.zeros(3)
+    for dial, value in values.items():
+        if dial.coordinate is not None:
+            new[dial.coordinate] = value
+        elif dial.turn is not None:
+            turn[dial.turn] = value
+    part = mech.bodies[body].hinge.quaternion
+    if part is not None:
+        start = int(mech.q_start[body])
+        new[start + part.start : start + part.stop] = quaternion.exp(turn)
+    return new
+
+
+def closed_near(mech: Mechanism, q: Array, held: str | None = None) -> tuple[Array | None, str]:
+    """The configuration next to q in which loops are closed and couplings hold.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,).
+        held: The hinge that must stay where it is at q.
+
+    Returns:
+        Joint positions (nq,), and ""; or None, and why there are none.
+    """
+    if not mech.loops and not mech.couplings:
+        return q, ""
+    if not mech.loops:
+        return mech.couple(q), ""
+    try:
+        found = assemble(mech, q, hold=() if held is None else (held,), restarts=0)
+    except LinkwiseError as error:
+        return None, str(error)
+    if not bool(found.converged):
+        return None, found.message
+    return found.q, ""

@@ -1,0 +1,144 @@
+"""A page in one file: no server, no network, opened by a double click."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.io.mesh_path import Roots
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.viewer import camera, guard
+from linkwise.viewer.dial import closed_near
+from linkwise.viewer.look import Look, look_of
+from linkwise.viewer.motion import subject_of
+from linkwise.viewer.scene import scene_of
+from linkwise.viewer.stage import Stage, State, check_layers
+
+MOST_FRAMES = 900
+"""Pictures of a motion; longer ones get fewer a second."""
+
+GRID = 2.0**-17
+"""Positions and quaternions are rounded to this, for a small file: 8 µm, 8 µrad."""
+
+
+def export_html(
+    subject: Any,
+    path: str | os.PathLike[str],
+    q: ArrayLike | None = None,
+    *,
+    t: ArrayLike | None = None,
+    show: Iterable[str] = ("shapes", "grid"),
+    nodes: str | Sequence[str] = (),
+    theme: Look | str = "light",
+    title: str | None = None,
+    fps: float = 30.0,
+    roots: Roots = (),
+    detail: int = 6000,
+) -> Path:
+    """Write a mechanism, or a recording with its playback, as one HTML file.
+
+    The file has all it needs inside and asks for nothing: it can be sent by mail, and opened
+    without a server and without a network.
+
+    Args:
+        subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
+        path: The file to write; its folder must exist.
+        q: Joint positions (nq,), by default neutral; or (k, nq), a motion.
+        t: Times of that motion (k,) [s]; by default 60 a second.
+        show: Layers, as of `lw.view`.
+        nodes: Nodes of belted ellipsoids and traces; by default the ends of the mechanism.
+        theme: "light" or "dark".
+        title: Of the page; by default the mechanism's name.
+        fps: Pictures a second.
+        roots: Folders in which meshes may lie, besides the model's own folder and package.
+        detail: Triangles of one mesh, at most.
+
+    Returns:
+        The file.
+
+    Raises:
+        MissingExtraError: viser is not installed.
+        ModelError: What is given is neither a mechanism nor a recording.
+        OSError: The file cannot be written.
+    """
+    page = html_page(
+        subject,
+        q,
+        t=t,
+        show=show,
+        nodes=nodes,
+        theme=theme,
+        title=title,
+        fps=fps,
+        roots=roots,
+        detail=detail,
+    )
+    file = Path(path)
+    file.write_text(page, encoding="utf-8")
+    return file
+
+
+def html_page(
+    subject: Any,
+    q: ArrayLike | None = None,
+    *,
+    t: ArrayLike | None = None,
+    show: Iterable[str] = ("shapes", "grid"),
+    nodes: str | Sequence[str] = (),
+    theme: Look | str = "light",
+    title: str | None = None,
+    fps: float = 30.0,
+    roots: Roots = (),
+    detail: int = 6000,
+) -> str:
+    """The text of that page: see `export_html`."""
+    guard.viser("lw.export_html")
+    mech, start, motion = subject_of(subject, q, t)
+    layers, look = check_layers(show), look_of(theme)
+    if not 0.0 < fps <= 240.0:
+        raise ModelError(f"fps is {fps!r}; it must be a positive number up to 240.")
+    scene = scene_of(mech, roots=roots, look=look, most=detail)
+    if start is None:
+        near, _ = closed_near(mech, mech.neutral())
+        start = mech.neutral() if near is None else near
+    given = (nodes,) if isinstance(nodes, str) else tuple(nodes)
+    server = guard.start("127.0.0.1", 0, mech.name)  # viser keeps its scene in one; nobody calls
+    try:
+        frame = camera.framed(scene, start, motion)
+        server.gui.configure_theme(dark_mode=look.name == "dark", show_logo=False)
+        camera.aim(server, frame)
+        stage = Stage(server.scene, scene, look, given, resolution=24, motion=motion)
+        stage.shown.update(x for x in layers if x == "grid")
+        stage.floor(frame.ground, frame.middle, 2.0 * frame.radius)
+        stage.pose(State(start))
+        for layer in layers:
+            stage.show(layer)
+        stage.place(*stage.here, force=True)
+        record = server.get_scene_serializer()
+        if motion is not None and motion.duration > 0.0:
+            rate = min(fps, MOST_FRAMES / motion.duration)
+            times = np.linspace(0.0, motion.duration, max(2, round(motion.duration * rate) + 1))
+            slow = max(1, round(rate / 6.0))  # what is drawn over it, six times a second
+            for i, time in enumerate(times):
+                stage.place(*(_rounded(x) for x in motion.at(float(time))))
+                k = motion.index(float(time))
+                if i % slow == 0:
+                    speeds = None if motion.v is None else motion.v[k]
+                    forces = None if motion.tau is None else motion.tau[k]
+                    stage.dress(State(motion.q[k], speeds, forces, float(time)))
+                record.insert_sleep(float(times[1] - times[0]))
+        page: str = record.as_html(dark_mode=look.name == "dark")
+    finally:
+        guard.stop(server)
+    name = html.escape(mech.name if title is None else title)
+    return page.replace("<title>Viser</title>", f"<title>{name}</title>", 1)
+
+
+def _rounded(values: Array) -> Array:
+    return np.rint(values / GRID) * GRID

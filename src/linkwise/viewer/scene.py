@@ -1,0 +1,230 @@
+"""What a mechanism looks like: surfaces fixed to its bodies, as data, without any page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from linkwise.io.mesh_path import Roots
+from linkwise.model.body import WORLD
+from linkwise.model.geometry import Geometry
+from linkwise.model.hinges import Free, Locked
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.viewer.look import LIGHT, Look, Rgb, rgb
+from linkwise.viewer.mesh import Mesh, together
+from linkwise.viewer.mesh_file import MeshFiles
+from linkwise.viewer.shapes import ball, drum, of_geometry, rod
+
+Layer: TypeAlias = Literal["shapes", "collision"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A surface of one colour, fixed to a body.
+
+    Attributes:
+        body: Index of the body; -1 for the ground.
+        mesh: In the body's frame.
+        rgb: Colour.
+        opacity: 1 for solid.
+        layer: With what it is shown and hidden: "shapes", "collision" ...
+    """
+
+    body: int
+    mesh: Mesh
+    rgb: Rgb
+    opacity: float = 1.0
+    layer: str = "shapes"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A mechanism as it is drawn.
+
+    Attributes:
+        mech: The mechanism.
+        parts: Its surfaces.
+        generated: Names of bodies whose shapes were made, because the model has none.
+        missing: Mesh files that could not be had, and why.
+        size: Its reach [m], for the sizes of what is drawn besides.
+    """
+
+    mech: Mechanism
+    parts: tuple[Part, ...]
+    generated: tuple[str, ...]
+    missing: dict[str, str]
+    size: float
+
+    def bounds(self, q: Array) -> tuple[Array, Array]:
+        """Least and largest coordinates of all parts in the world at q (nq,), (3,) each [m]."""
+        poses = self.mech.poses(q)
+        seen = [part for part in self.parts if part.layer == "shapes"] or self.parts
+        points = [
+            part.mesh.corners if part.body < 0 else poses[part.body].apply(part.mesh.corners)
+            for part in seen
+        ]
+        if not points:
+            points = [np.asarray(poses.p).reshape(-1, 3), np.zeros((1, 3))]
+        every = np.concatenate(points)
+        return every.min(axis=0), every.max(axis=0)
+
+    def __str__(self) -> str:
+        count = sum(len(part.mesh.faces) for part in self.parts)
+        told = f"{self.mech.name}: {len(self.parts)} surfaces, {count} triangles"
+        if self.generated:
+            told += f"; shapes made for {len(self.generated)} bodies"
+        if self.missing:
+            told += f"; {len(self.missing)} mesh files missing"
+        return told
+
+
+def scene_of(
+    mech: Mechanism, *, roots: Roots = (), look: Look = LIGHT, most: int = 40_000
+) -> Scene:
+    """The surfaces of a mechanism: those of its file, or generated ones where there are none.
+
+    A body whose mesh file is missing gets a generated shape; a mechanism without any geometry gets
+    one for each body. Other bodies without geometry stay bare: they are frames in between.
+
+    Args:
+        mech: The mechanism.
+        roots: Folders in which meshes may lie, besides the model's own folder and package.
+        look: Colours for what has none.
+        most: Triangles of one mesh file, at most.
+    """
+    files = MeshFiles(mech.load_report.source, roots, most=most)
+    size = reach(mech)
+    parts, generated = list[Part](), list[str]()
+    bare = not any(x.geometry for x in (*mech.bodies, *mech.nodes))
+    for k in range(-1, mech.n_bodies):
+        carried = _carried(mech, k)
+        color = look.bodies[k % len(look.bodies)]
+        shown, open_ = _surfaces(carried, files, k, color, "shapes")
+        hidden, _ = _surfaces(carried, files, k, (150, 160, 170), "collision")
+        parts += [*shown, *hidden]
+        if k >= 0 and (bare or (open_ and not shown)):
+            made = generated_parts(mech, k, size, look)
+            parts += made
+            generated += [mech.bodies[k].name] if made else []
+    return Scene(mech, tuple(parts), tuple(generated), dict(files.missing), size)
+
+
+def _carried(mech: Mechanism, k: int) -> list[tuple[Geometry, Pose]]:
+    """Shapes of a body and of its nodes, with the pose of their carrier in the body's frame."""
+    name = WORLD if k < 0 else mech.bodies[k].name
+    own = () if k < 0 else mech.bodies[k].geometry
+    found = [(shape, Pose.identity()) for shape in own]
+    return found + [
+        (s, node.pose) for node in mech.nodes if node.body == name for s in node.geometry
+    ]
+
+
+def _surfaces(
+    carried: Sequence[tuple[Geometry, Pose]], files: MeshFiles, k: int, color: Rgb, layer: Layer
+) -> tuple[list[Part], bool]:
+    """Surfaces of one layer, one for each colour; and whether a mesh could not be had."""
+    roles = ("visual", "both") if layer == "shapes" else ("collision",)
+    groups, failed = dict[tuple[Rgb, float], list[Mesh]](), False
+    wanted = [x for x in carried if x[0].role in roles]
+    if layer == "shapes" and not wanted:  # a file of collision shapes alone is better than nothing
+        wanted = list(carried)
+    for shape, at in wanted:
+        rgba, opacity = rgb(shape.rgba), 1.0 if shape.rgba is None else float(shape.rgba[3])
+        if opacity <= 0.0:
+            continue
+        if shape.shape == "mesh":
+            found = [(part.mesh, rgba or part.rgb or color) for part in files.load(shape)]
+            failed = failed or not found
+        else:
+            made = of_geometry(shape)
+            found = [(made, rgba or color)] if len(made.faces) else []
+        for mesh, tint in found:
+            groups.setdefault((tint, opacity), []).append(mesh.moved(at))
+    parts = [
+        Part(k, together(meshes), tint, opacity if layer == "shapes" else 0.35, layer)
+        for (tint, opacity), meshes in groups.items()
+    ]
+    return parts, failed
+
+
+def reach(mech: Mechanism) -> float:
+    """About how large a mechanism is [m]: its farthest hinge or node from the middle, doubled."""
+    points = [np.zeros(3)] if any(b.parent == WORLD for b in mech.bodies) else []
+    poses = mech.poses(mech.neutral())
+    inertias = mech.inertias
+    for k in range(mech.n_bodies):
+        points.append(np.asarray(poses[k].p))
+        if float(inertias.mass[k]) > 0.0:
+            points.append(np.asarray(poses[k].apply(inertias[k].com)))
+    for node in mech.nodes:
+        if node.body != WORLD:
+            points.append(np.asarray(poses[mech.body_index[node.body]].apply(node.pose.p)))
+    every = np.array(points).reshape(-1, 3)
+    span = float(np.linalg.norm(np.ptp(every, axis=0))) if len(every) else 0.0
+    return span if span > 1e-9 else 1.0
+
+
+def hinge_axes(mech: Mechanism, k: int, q: Array) -> list[tuple[Array, bool]]:
+    """Directions of a hinge's freedoms in the axes of O: (unit vector (3,), whether it turns)."""
+    body = mech.bodies[k]
+    rows = np.asarray(body.hinge.hinge_map(q[mech.q_start[k] : mech.q_start[k + 1]]), float)
+    found = list[tuple[Array, bool]]()
+    for row in rows.reshape(-1, 6):
+        turns = float(np.linalg.norm(row[:3])) > 1e-9
+        along = row[:3] if turns else row[3:]
+        length = float(np.linalg.norm(along))
+        if length > 1e-9:
+            found.append((along / length, turns))
+    return found
+
+
+def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Part]:
+    """A body without shapes: rods from its hinge to those it carries, a drum, and its mass.
+
+    Args:
+        mech: The mechanism.
+        k: Index of the body.
+        size: Reach of the mechanism [m].
+        look: Colours.
+    """
+    body, inertia = mech.bodies[k], mech.inertias[k]
+    start = np.asarray(body.outboard.inverse().p)
+    radius = min(0.02 * size, 0.05 * size / np.sqrt(1.0 + 0.1 * mech.n_bodies))
+    ends = [np.asarray(mech.bodies[c].inboard.p) for c in mech.children[k]]
+    ends += [np.asarray(n.pose.p) for n in mech.nodes if n.body == body.name]
+    mass = float(inertia.mass)
+    com = np.asarray(inertia.com) if mass > 0.0 else start
+    far = [end for end in ends if np.linalg.norm(end - start) > 0.1 * radius]
+    if not far and np.linalg.norm(com - start) > 0.1 * radius:
+        far = [com]
+    rods = [rod(start, end, radius, 20) for end in far]
+    parts = list[Part]()
+    tint = look.bodies[k % len(look.bodies)]
+    if rods:
+        parts.append(Part(k, together(rods), tint))
+    drums = list[Mesh]()
+    axes = hinge_axes(mech, k, mech.neutral())
+    if not isinstance(body.hinge, Free | Locked) and axes:
+        if len(axes) == 1:
+            axis = body.outboard.rot.T @ axes[0][0]
+            drums.append(drum(start, axis, 1.35 * radius, 3.4 * radius))
+        else:
+            drums.append(Mesh(ball(1.5 * radius).vertices + start, ball().faces))
+    if drums:
+        parts.append(Part(k, together(drums), look.hinge))
+    if mass > 0.0:
+        share = (mass / max(mech.total_mass, 1e-300)) ** (1.0 / 3.0)
+        bulb = ball(max(1.25, 3.0 * share) * radius)
+        parts.append(Part(k, Mesh(bulb.vertices + com, bulb.faces), tint))
+    return parts
+
+
+def frames(poses: Pose) -> tuple[Array, Array]:
+    """Quaternions (..., 4), with w first, and positions (..., 3) of poses."""
+    return quaternion.from_matrix(poses.rot), np.asarray(poses.p)

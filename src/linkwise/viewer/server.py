@@ -1,0 +1,439 @@
+"""A mechanism or a motion in a web page on this machine: `lw.view`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import ShapeError, ViewerError
+from linkwise.io.mesh_path import Roots
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.viewer import camera, guard
+from linkwise.viewer.controls import Controls
+from linkwise.viewer.dial import closed_near
+from linkwise.viewer.export import export_html
+from linkwise.viewer.look import Look, look_of
+from linkwise.viewer.motion import Motion, subject_of
+from linkwise.viewer.notebook import frame_of
+from linkwise.viewer.playback import Playback
+from linkwise.viewer.scene import scene_of
+from linkwise.viewer.stage import Stage, State, check_layers
+
+PANEL = 0.1
+"""The time bar and the sliders follow a motion after so many seconds."""
+
+
+def view(
+    subject: Any,
+    q: ArrayLike | None = None,
+    *,
+    t: ArrayLike | None = None,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    open_browser: bool | None = None,
+    show: Iterable[str] = ("shapes", "grid"),
+    nodes: str | Sequence[str] = (),
+    theme: Look | str = "light",
+    roots: Roots = (),
+    speed: float = 1.0,
+    loop: bool = True,
+    quiet: bool = False,
+) -> Viewer:
+    """Show a mechanism, or play a recording, in a web page that this machine serves.
+
+    The page has a slider for each coordinate, boxes for what is drawn over the mechanism, and for
+    a motion a time bar. The server runs beside the program: `lw.view` returns at once. It is
+    closed by `viewer.close()`, by `with`, or at the end of the program; `viewer.block()` waits.
+
+    Args:
+        subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
+        q: Joint positions (nq,) to begin with, by default neutral; or (k, nq), a motion.
+        t: Times of that motion (k,) [s]; by default 60 a second.
+        port: Port to listen at; 0 takes any that is free.
+        host: Address to listen at; by default only this machine can see the page. "0.0.0.0" lets
+            everybody in who reaches the machine: there is no password.
+        open_browser: True and False do so; None does if there is a display. The address is printed.
+        show: Layers: "shapes", "collision", "frames", "axes", "masses", "inertia", "belted",
+            "forces", "traces", "names", "grid".
+        nodes: Nodes of belted ellipsoids and traces; by default the ends of the mechanism.
+        theme: "light" or "dark".
+        roots: Folders in which meshes may lie, besides the model's own folder and package.
+        speed: Of a motion; 1 for real time.
+        loop: Whether a motion begins again at its end.
+        quiet: Print nothing.
+
+    Returns:
+        A `Viewer`.
+
+    Raises:
+        MissingExtraError: viser is not installed.
+        ViewerError: The port is busy (a free one is named) or the address cannot be used.
+        ModelError: What is given is neither a mechanism nor a recording.
+    """
+    guard.viser("lw.view")
+    mech, start, motion = subject_of(subject, q, t)
+    layers, look = check_layers(show), look_of(theme)
+    viewer = Viewer(mech, start, motion, layers, nodes, look, roots, host, port, speed, loop)
+    if not quiet:
+        print(viewer.greeting, flush=True)
+    if open_browser or (open_browser is None and has_display()):
+        viewer.open()
+    return viewer
+
+
+def has_display() -> bool:
+    """Whether a browser window could be seen: a screen, and nobody logged in from elsewhere."""
+    if os.environ.get("CI") or os.environ.get("SSH_CONNECTION") or "ipykernel" in sys.modules:
+        return False
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+class Viewer:
+    """A page and the server behind it. Made by `lw.view`.
+
+    Attributes:
+        mech: The mechanism.
+        motion: What is played, or None.
+        playback: The clock of the motion.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        q: Array | None,
+        motion: Motion | None,
+        layers: Sequence[str],
+        nodes: str | Sequence[str],
+        look: Look,
+        roots: Roots,
+        host: str,
+        port: int,
+        speed: float,
+        loop: bool,
+    ) -> None:
+        self.mech, self.motion = mech, motion
+        self._look = look
+        self._start = self._first(q)
+        self._q = np.array(self._start)
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._panel = 0.0
+        scene = scene_of(mech, roots=roots, look=look)
+        self._options: dict[str, Any] = {"nodes": nodes, "theme": look, "roots": roots}
+        self.playback = Playback(
+            0.0 if motion is None else motion.duration, self._at, loop=loop, speed=speed
+        )
+        self._host = guard.address(host)
+        self._server = guard.start(self._host, port, mech.name)
+        try:
+            self._build(scene, layers, nodes, look)
+        except BaseException:
+            guard.stop(self._server)
+            raise
+        if motion is not None:
+            self.resume()
+
+    def _first(self, q: Array | None) -> Array:
+        """Where to begin: as given; else neutral, with loops closed if that can be done."""
+        if q is not None:
+            return np.array(q)
+        near, _ = closed_near(self.mech, self.mech.neutral())
+        return self.mech.neutral() if near is None else near
+
+    def _build(self, scene: Any, layers: Sequence[str], nodes: Any, look: Look) -> None:
+        server, frame = self._server, camera.framed(scene, self._start, self.motion)
+        server.gui.configure_theme(
+            dark_mode=look.name == "dark",
+            show_logo=False,
+            show_share_button=False,
+            brand_color=look.slide,
+        )
+        panel = getattr(server.gui, "main_panel", None)
+        if panel is not None:
+            panel.dock_right()
+        camera.aim(server, frame)
+        given = (nodes,) if isinstance(nodes, str) else tuple(nodes)
+        self._stage = Stage(server.scene, scene, look, given, motion=self.motion)
+        self._stage.shown.update(x for x in layers if x == "grid")
+        self._stage.floor(frame.ground, frame.middle, 2.0 * frame.radius)
+        self._stage.pose(State(self._q))
+        for layer in layers:
+            self._stage.show(layer)
+        self._stage.place(*self._stage.here, force=True)
+        self._controls = Controls(server.gui, self)
+        if scene.missing:
+            self._controls.tell(_missing(scene.missing))
+
+    # ---------------------------------------------------------------------------- what it is
+
+    @property
+    def host(self) -> str:
+        """The address it listens at."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """The port it listens at."""
+        return int(self._server.get_port())
+
+    @property
+    def url(self) -> str:
+        """The page's address, for a browser on this machine."""
+        return guard.url(self._host, self.port)
+
+    @property
+    def reach(self) -> float:
+        """About how large the mechanism is [m]."""
+        return self._stage.scene.size
+
+    @property
+    def q(self) -> Array:
+        """Joint positions that are shown (nq,)."""
+        with self._lock:
+            return np.array(self._q)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed.is_set()
+
+    @property
+    def clients(self) -> int:
+        """How many pages look at it."""
+        return len(self._server.get_clients())
+
+    @property
+    def greeting(self) -> str:
+        """What is printed at the beginning: the address, and what is not as it was in the file."""
+        lines = [f"{self.mech.name}: {self.url}"]
+        scene = self._stage.scene
+        if scene.missing:
+            lines.append("  " + _missing(scene.missing))
+        if self._host not in guard.LOOPBACK:
+            lines.append("  it listens beyond this machine, and asks for no password")
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------------------- its pose
+
+    def set(self, q: ArrayLike) -> None:
+        """Show joint positions (nq,); a motion that plays is paused.
+
+        They are shown as they are: loops that they leave open are seen open.
+        """
+        given = self.mech.check_q(q)
+        if given.ndim != 1:
+            raise ShapeError(
+                f"q has shape {given.shape}; one configuration is ({self.mech.nq},). A motion is "
+                "shown by viewer.play(recording)."
+            )
+        self._check_open()
+        self.pause()
+        self._set(given)
+
+    def _set(self, q: Array, *, but: str | None = None, told: str = "") -> None:
+        with self._lock, self._server.atomic():
+            self._q = np.array(q)
+            self._stage.pose(State(self._q))
+            self._controls.update(self._q, but=but)
+            self._controls.tell(told)
+
+    def dial(self, hinge: str, change: Callable[[Array], Array]) -> None:
+        """Move one hinge; the others follow so that loops stay closed, or it is said why not."""
+        self.pause()
+        with self._lock:
+            if self.closed:
+                return
+            asked = change(self._q)
+            found, why = closed_near(self.mech, asked, hinge)
+            if found is None:
+                self._set(self._q, told=f"{hinge} cannot go there: {why}")
+            else:
+                self._set(found, but=hinge)
+
+    def reset(self) -> None:
+        """Back to where it began."""
+        self._close_and_set(self._start)
+
+    def neutral(self) -> None:
+        """All hinges at neutral; loops are closed near there."""
+        self._close_and_set(self.mech.neutral())
+
+    def random(self, seed: int | np.random.Generator | None = None) -> None:
+        """Some configuration within the limits, with closed loops if one is found."""
+        self._close_and_set(self.mech.random(seed))
+
+    def _close_and_set(self, q: Array) -> None:
+        self._check_open()
+        self.pause()
+        found, why = closed_near(self.mech, q)
+        if found is None:
+            self._set(self._q, told=f"no closed configuration was found there: {why}")
+        else:
+            self._set(found)
+
+    # -------------------------------------------------------------------------------- motion
+
+    def play(self, subject: Any, q: ArrayLike | None = None, t: ArrayLike | None = None) -> None:
+        """Play a recording of the same mechanism, or a motion of arrays q (k, nq) and t (k,)."""
+        self._check_open()
+        mech, _, motion = subject_of(subject, q, t)
+        if motion is None:
+            raise ViewerError("viewer.play takes a recording, or a mechanism with q of (k, nq).")
+        if mech.nq != self.mech.nq or mech.n_bodies != self.mech.n_bodies:
+            raise ViewerError(
+                f"the recording is of {mech.name!r}, and this viewer shows {self.mech.name!r}; "
+                "use lw.view(recording) for a viewer of its own."
+            )
+        self.playback.close()
+        with self._lock:
+            self.motion = self._stage.motion = motion
+            self._stage.forget("traces")
+            self.playback = Playback(
+                motion.duration, self._at, loop=self.playback.loop, speed=self.playback.speed
+            )
+            self._server.gui.reset()
+            self._controls = Controls(self._server.gui, self)
+        self.resume()
+
+    @property
+    def playing(self) -> bool:
+        """Whether a motion plays."""
+        return self.playback.playing
+
+    @property
+    def time(self) -> float:
+        """Where in the motion it is [s]."""
+        return self.playback.time
+
+    def resume(self) -> None:
+        """Let the motion go on."""
+        self.playback.play()
+        if self.motion is not None:
+            self._controls.clock(self.time, self.playing)
+
+    def pause(self) -> None:
+        """Stop the motion where it is."""
+        if self.playing:
+            self.playback.pause()
+            with self._lock:
+                self._controls.clock(self.time, False)
+                self._controls.update(self._q)
+
+    def seek(self, t: float) -> None:
+        """Go to a time of the motion [s]."""
+        self._check_open()
+        self.playback.seek(t)
+
+    def _at(self, t: float) -> None:
+        """Show the motion at a time: called by the clock, in its own thread."""
+        motion = self.motion
+        if motion is None or self.closed:
+            return
+        i = motion.index(t)
+        with self._lock, self._server.atomic():
+            self._q = motion.q[i]
+            self._stage.place(*motion.at(t))
+            speeds = None if motion.v is None else motion.v[i]
+            forces = None if motion.tau is None else motion.tau[i]
+            self._stage.dress(State(self._q, speeds, forces, t))
+            now = time.perf_counter()
+            if now - self._panel > PANEL or not self.playing:
+                self._panel = now
+                self._controls.clock(t, self.playing)
+                self._controls.update(self._q)
+
+    # -------------------------------------------------------------------------------- layers
+
+    def has(self, layer: str) -> bool:
+        """Whether there is anything to see in a layer."""
+        if layer == "collision":
+            return any(part.layer == "collision" for part in self._stage.scene.parts)
+        if layer == "traces":
+            return self.motion is not None
+        if layer == "forces":
+            return bool(self.mech.loops) or self.motion is not None
+        return True
+
+    def shows(self, layer: str) -> bool:
+        """Whether a layer is shown."""
+        return layer in self._stage.shown
+
+    def show(self, layer: str, on: bool = True) -> None:
+        """Show a layer, "frames" for instance, or hide it."""
+        self._check_open()
+        with self._lock, self._server.atomic():
+            self._stage.show(layer, on)
+            self._controls.tick(layer, on)
+
+    # ---------------------------------------------------------------------------------- life
+
+    def open(self) -> bool:
+        """Open the page in a browser; False, and a line on the terminal, if there is none."""
+        try:
+            done = bool(webbrowser.open(self.url))
+        except (webbrowser.Error, OSError):
+            done = False
+        if not done:
+            print(f"no browser could be started; open {self.url} in one.", flush=True)
+        return done
+
+    def export(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write what is shown as a page that needs no server: see `lw.export_html`."""
+        if self.motion is not None:
+            return export_html(self.motion, path, **{**self._shown(), **options})
+        return export_html(self.mech, path, self.q, **{**self._shown(), **options})
+
+    def _shown(self) -> dict[str, Any]:
+        return {**self._options, "show": sorted(self._stage.shown)}
+
+    def close(self) -> None:
+        """Stop the server and free its port. A second time it does nothing."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self.playback.close()
+        guard.stop(self._server)
+
+    def block(self) -> None:
+        """Wait until the viewer is closed, or Ctrl-C is pressed, which closes it."""
+        try:
+            while not self._closed.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            self.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ViewerError(
+                f"the viewer of {self.mech.name!r} was closed; lw.view opens another."
+            )
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else self.url
+        return f"<Viewer of {self.mech.name!r}: {state}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>" if self.closed else frame_of(self.url)
+
+
+def _missing(missing: dict[str, str]) -> str:
+    first, reason = next(iter(missing.items()))
+    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"mesh {first!r}{more} not shown ({reason}); a generated shape stands for it"
