@@ -9,9 +9,11 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.stepping.interpret import Interpreted
+from linkwise.codegen.stepping.passive import passive
 from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, TroubleWarning
 from linkwise.model.hinges import Free, Pin, Planar, Prismatic, Spherical
-from linkwise.simulation.rollout_kernel import COMPILED
+from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel
+from linkwise.simulation.stepwise import stepwise
 
 INTEGRATORS = sorted(COMPILED)
 
@@ -189,10 +191,39 @@ def test_bad_input_is_answered() -> None:
         lw.rollout(mech, q, v, steps=1, target="tpu")
     with pytest.raises(ModelError, match="dtype"):
         lw.rollout(mech, q, v, steps=1, dtype=np.int32)
+
+
+def test_what_is_not_compiled_is_moved_step_by_step() -> None:
     ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)
     rolling = lw.Builder("rolling").body("ball", hinge=lw.RollingBall(radius=0.1), inertia=ball)
+    mech = rolling.build()
     with pytest.raises(LoweringError, match="'ball'"):
-        lw.rollout(rolling.build(), rolling.build().neutral(), np.zeros(3), steps=1)
+        rollout_kernel(mech)
+    v = np.array([0.3, 2.0, 0.0])
+    found = lw.rollout(mech, mech.neutral(), v, steps=10, step=0.01, record_every=4)
+    assert found.kernel is None and np.allclose(found.t, [0.0, 0.04, 0.08, 0.1])
+    # On level ground nothing acts: the centre goes on with ω × r.
+    way = mech.pose(found.q[-1], "ball").p - mech.pose(found.q[0], "ball").p
+    assert np.allclose(way[:2], [0.1 * 0.1 * 2.0, -0.1 * 0.1 * 0.3], atol=1e-12)
+
+
+def test_steps_one_by_one_are_the_compiled_ones() -> None:
+    mech = mixed()
+    q, v = states(mech, 2)
+    tau = np.random.default_rng(1).normal(size=(2, 6, mech.nv))
+    for name in INTEGRATORS:
+        quick = lw.rollout(mech, q, v, steps=6, tau=tau, integrator=name, record_every=2)
+        slow = stepwise(mech, name, q, v, {"tau": tau}, 1e-3, 6, 2, passive(mech), None)
+        records = np.concatenate([quick.q[:, 1:], quick.v[:, 1:]], axis=-1)
+        assert np.abs(slow.records - records).max() < 1e-11, name
+
+
+def test_a_long_chain_rolls_out() -> None:
+    mech = lw.models.chain(200)
+    with pytest.raises(LoweringError, match="200 bodies"):
+        rollout_kernel(mech)
+    found = lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), steps=3, record_every=3)
+    assert found.q.shape == (2, mech.nq) and np.isfinite(found.q).all()
 
 
 def test_a_control_law_in_the_loop_is_that_of_python() -> None:

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.stepping.commanded import INTERNAL
-from linkwise.codegen.stepping.kernel import Motions, RolloutKernel
+from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
+from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.errors import (
+    LoweringError,
     ModelError,
     ShapeError,
     SimulationError,
@@ -25,6 +27,7 @@ from linkwise.errors import (
 )
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.stepwise import stepwise
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.law import ControlLaw
 
@@ -43,7 +46,7 @@ class Rollout:
         status: A code for each motion, () or (batch,): 0 where all is well.
         failed_step: The step in which the code came, () or (batch,); -1 for none. Records from
             there on are NaN.
-        kernel: What computed it, with `ops` of a step; None for what a graphics card did.
+        kernel: What computed it, with `ops` of a step; None where steps were made one by one.
     """
 
     mech: Mechanism
@@ -93,7 +96,9 @@ def rollout(
 
     Each step of the integrator is derived and compiled with forward dynamics in it, and the loops
     over steps and motions are part of the machine code: nothing of Python runs in between. A vector
-    register of motions is done at a time, and batches are spread over the cores.
+    register of motions is done at a time, and batches are spread over the cores. Mechanisms of
+    many tens of bodies, whose straight code would be too long, and hinges such as rolling balls are
+    moved step by step instead, with the same result.
 
     Gravity, joint forces, and dampers and springs of drives act. For controllers in Python,
     contacts, events and loops there is `simulate`.
@@ -127,7 +132,6 @@ def rollout(
         SimulationError: A single motion grows without bounds; says when, and why.
         ModelError: An integrator, target or number of steps that means nothing.
         ShapeError: Arrays that do not fit.
-        LoweringError: A hinge whose steps cannot be compiled.
     """
     q, v = mech.check_q(q), mech.check_v(v)
     held = {"tau": _forces(mech, tau)} if law is None else _commands(law, goal, tau, inputs)
@@ -136,14 +140,20 @@ def rollout(
     count = _count(q, v, held)
     single = q.ndim == 1 and v.ndim == 1 and all(x.ndim < 3 for x in held.values())
     steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
-    length = _length(step)
     starts = [np.broadcast_to(x, (count, x.shape[-1])) for x in (q, v)]
     if target != "cpu":
         raise ModelError(f"target={target!r} is none for rollouts; there is 'cpu'.")
-    itemsize = _itemsize(dtype)
-    kernel = rollout_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
-    q0, v0 = (np.asarray(x, kernel.dtype) for x in starts)
-    done = _in_parts(kernel, q0, v0, held, length, steps, every, threads)
+    itemsize, length = _itemsize(dtype), _length(step)
+    kind: Any = np.float64 if itemsize == 8 else np.float32
+    q0, v0 = (np.asarray(x, kind) for x in starts)
+    try:
+        kernel = rollout_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
+        done = _in_parts(kernel, q0, v0, held, length, steps, every, threads)
+    except LoweringError:  # too many bodies, or a hinge with branches in its steps
+        kernel, forces = None, dampers_and_springs(mech) if passive else None
+        for name, x in held.items():
+            _between(x, name, 0, steps, steps)
+        done = stepwise(mech, integrator, q0, v0, held, length, steps, every, forces, law)
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
     records = np.concatenate([np.concatenate([q0, v0], axis=1)[:, None], done.records], axis=1)
     q_all, v_all = records[..., : mech.nq], records[..., mech.nq :]
@@ -151,7 +161,7 @@ def rollout(
     if single:
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
     found = Rollout(mech, integrator, length, times, q_all, v_all, status, failed, kernel)
-    _tell(found, kernel)
+    _tell(found)
     return found
 
 
@@ -235,7 +245,7 @@ def _commands(
     return held
 
 
-def _tell(found: Rollout, kernel: RolloutKernel) -> None:
+def _tell(found: Rollout) -> None:
     """Raise for a single motion in trouble, warn for some of many."""
     if not np.any(found.status):
         return
@@ -243,8 +253,8 @@ def _tell(found: Rollout, kernel: RolloutKernel) -> None:
         n = int(found.failed_step)
         raise SimulationError(
             f"{found.mech.name!r} by {found.integrator!r} in steps of {found.step:.6g} s: "
-            f"{kernel.describe(int(found.status))}, in the step after t = {n * found.step:.9g} s. "
-            "A shorter step or other forces may help.",
+            f"{describe(found.mech, int(found.status))}, in the step after t = "
+            f"{n * found.step:.9g} s. A shorter step or other forces may help.",
             recording=found,
         )
     kinds = Counter(int(code) for code in found.status if code)
@@ -254,7 +264,7 @@ def _tell(found: Rollout, kernel: RolloutKernel) -> None:
     warnings.warn(
         f"{lost} of {found.batch} motions of {found.mech.name!r} end early and are NaN from there; "
         f"the first is number {first}, after t = {when:.6g} s. Most often: "
-        f"{kernel.describe(code)}.",
+        f"{describe(found.mech, code)}.",
         TroubleWarning,
         stacklevel=caller(),
     )

@@ -9,6 +9,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.several import Several
+from linkwise.codegen.stepping import rates
 from linkwise.codegen.stepping.commanded import commanded
 from linkwise.codegen.stepping.explicit import EXPLICIT
 from linkwise.codegen.stepping.kernel import RolloutKernel
@@ -16,7 +17,7 @@ from linkwise.codegen.stepping.passive import Passive, passive
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.dynamics.kernels import check_mechanism, made_once
 from linkwise.dynamics.quantity import Frame, expression
-from linkwise.errors import ModelError
+from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
 from linkwise.task.law import ControlLaw
@@ -51,7 +52,8 @@ def rollout_kernel(
 
     Raises:
         ModelError: An integrator that there is not, a law of another mechanism.
-        LoweringError: A hinge that has no formula for its steps; names it.
+        LoweringError: A hinge that has no formula for its steps, or too many bodies for straight
+            code; says which.
     """
     check_mechanism(mech)
     if integrator not in COMPILED:
@@ -64,6 +66,12 @@ def rollout_kernel(
         forces = passive(mech) if with_passive else None
         forces = forces if forces is not None and forces.any else None
         recipe = forward(mech, nodes, frame, itemsize)
+        rates.check_supported(mech)
+        if recipe.is_rolled:
+            raise LoweringError(
+                f"a step of {mech.name!r} would be code of {mech.n_bodies} bodies without loops, "
+                "too long to be compiled. lw.rollout and lw.simulate move it step by step."
+            )
 
         def segments() -> Stepping:
             plain = COMPILED[integrator](mech, recipe.traced, forces)

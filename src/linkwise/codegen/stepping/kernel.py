@@ -258,15 +258,20 @@ class RolloutKernel:
 
     def describe(self, code: int) -> str:
         """A code of the status in words, naming the body."""
-        k = code - turn_code(self.mech, 0)
-        if 0 <= k < self.mech.n_bodies:
-            return (
-                f"body {self.mech.bodies[k].name!r} turns by more than half a turn in one step: "
-                "the step is too long, or the motion grows without bounds"
-            )
-        if code == status.RESULT:
-            return "numbers are no longer finite: the motion grows without bounds"
-        return status.describe(code, self.mech)
+        return describe(self.mech, code)
+
+
+def describe(mech: Mechanism, code: int) -> str:
+    """A code of the status of a motion in words, naming the body."""
+    k = code - turn_code(mech, 0)
+    if 0 <= k < mech.n_bodies:
+        return (
+            f"body {mech.bodies[k].name!r} turns by more than half a turn in one step: the step is "
+            "too long, or the motion grows without bounds"
+        )
+    if code == status.RESULT:
+        return "numbers are no longer finite: the motion grows without bounds"
+    return status.describe(code, mech)
 
 
 def _linked(code: bytes, itemsize: int) -> tuple[Any, Any]:

@@ -1,0 +1,107 @@
+"""Rollouts step by step in NumPy, for mechanisms that are not compiled whole.
+
+Straight code of a hundred bodies would take minutes to compile, and some hinges have no formula
+without branches. Their accelerations still come from a kernel; only the steps are made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from linkwise.codegen.scalar import status
+from linkwise.codegen.stepping.commanded import INTERNAL
+from linkwise.codegen.stepping.kernel import Motions
+from linkwise.codegen.stepping.passive import Passive
+from linkwise.dynamics import forward_dynamics
+from linkwise.errors import SingularHingeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation import rates
+from linkwise.simulation.integrators import INTEGRATORS
+from linkwise.spatial.array import Array
+from linkwise.task.law import ControlLaw
+
+
+def stepwise(
+    mech: Mechanism,
+    integrator: str,
+    q: Array,
+    v: Array,
+    held: Mapping[str, Array],
+    step: float,
+    steps: int,
+    every: int,
+    forces: Passive | None,
+    law: ControlLaw | None,
+) -> Motions:
+    """What `RolloutKernel.run` gives, by the reference integrators, one motion after the other.
+
+    Args:
+        mech: The mechanism.
+        integrator: Name of the integrator.
+        q: Joint positions (batch, nq).
+        v: Joint velocities (batch, nv).
+        held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
+        step: Length of a step [s].
+        steps: How many.
+        every: How many steps from one record to the next; the last state is recorded too.
+        forces: Dampers and springs.
+        law: What gives the joint forces, if it is not in `held`.
+    """
+    ends = sorted({*range(every, steps + 1, every), steps} - {0})
+    out = np.full((len(q), len(ends), mech.nq + mech.nv), np.nan)
+    codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
+    for i in range(len(q)):
+        own = {name: _of_motion(x, i) for name, x in held.items()}
+        state, advance = (q[i], v[i]), _stepper(mech, integrator, step, forces)
+        for n in range(steps):
+            now = {name: x[n if len(x) > 1 else 0] for name, x in own.items()}
+            try:
+                state = advance(*state, _torque(law, *state, now))
+                code = 0 if all(np.isfinite(x).all() for x in state) else status.RESULT
+            except SingularHingeError:
+                code = status.RESULT
+            if code:
+                codes[i], failed[i] = code, n
+                break
+            if n + 1 in ends:
+                out[i, ends.index(n + 1)] = np.concatenate(state)
+    return Motions(out, codes, failed)
+
+
+def _of_motion(array: Array, i: int) -> Array:
+    """What is held in one motion, (steps or 1, length)."""
+    if array.ndim == 3:
+        array = array[i if len(array) > 1 else 0]
+    return np.atleast_2d(array)
+
+
+def _torque(law: ControlLaw | None, q: Array, v: Array, now: Mapping[str, Array]) -> Array:
+    if law is None:
+        return now["tau"]
+    given = {"q": q, "v": v} | {"tau" if n == INTERNAL else n: x for n, x in now.items()}
+    return np.asarray(law.kernel(*[given[name] for name in law.kernel.arguments]))
+
+
+def _stepper(
+    mech: Mechanism, integrator: str, step: float, forces: Passive | None
+) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
+    """(q, v) after a step from (q, v) and joint forces."""
+    scheme = INTEGRATORS[integrator]
+    assert scheme.step is not None
+    move = scheme.step
+
+    def advance(q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        def total(t: float, q: Array, v: Array) -> Array:
+            return tau if forces is None else tau + forces.force(q, v)
+
+        def accelerate(t: float, q: Array, v: Array) -> Array:
+            return forward_dynamics(mech, q, v, total(t, q, v))
+
+        f = total if scheme.takes == "force" else rates.in_rates(mech, accelerate)
+        with np.errstate(all="ignore"):  # what is not finite is told by a code
+            q, u = move(mech, f, 0.0, q, rates.rates(mech, q, v), step)
+        return q, rates.velocities(mech, q, u)
+
+    return advance
