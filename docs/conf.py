@@ -1,6 +1,7 @@
 """Sphinx configuration. Build with `make docs`; warnings are errors."""
 
 import importlib.metadata
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -22,10 +23,13 @@ extensions = [
     "plain_docstrings",
     "printed_output",
 ]
+# The pages show their mathematics without a network, where MathJax is installed beside Sphinx.
+if importlib.util.find_spec("sphinx-mathjax-offline"):
+    extensions.append("sphinx-mathjax-offline")
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 
-myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
@@ -44,3 +48,17 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = f"Linkwise {release}"
+html_static_path = ["_theme"]
+html_css_files = ["linkwise.css"]
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#2f6690",
+        "color-brand-content": "#2f6690",
+        "color-brand-visited": "#6d4f85",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6fb1e0",
+        "color-brand-content": "#6fb1e0",
+        "color-brand-visited": "#c39ad6",
+    },
+}

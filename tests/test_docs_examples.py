@@ -32,8 +32,8 @@ WITH_BLOCKS = [page for page in PAGES if blocks(page)]
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for oracle in ("pinocchio", "mujoco"):
-        if any(f"import {oracle}" in code for _, code in blocks(page)):
+    for oracle in ("pinocchio", "mujoco", "pydrake"):
+        if any(re.search(rf"(import|from) {oracle}", code) for _, code in blocks(page)):
             pytest.importorskip(oracle)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__docs__"}

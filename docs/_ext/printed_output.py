@@ -1,7 +1,8 @@
 """A Sphinx extension: what a page shows as the output of its Python blocks is what they print.
 
 A fenced block `output` behind a fenced block `python` is compared with what that code prints; a
-difference is a warning, which fails the build. The blocks of a page run in order, in one namespace.
+difference is a warning, which fails the build. The blocks of a page run in order, in one namespace,
+in an empty folder of their own.
 
     python docs/_ext/printed_output.py docs/algebra.md      # writes the output anew
 """
@@ -10,6 +11,7 @@ import contextlib
 import io
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,11 +25,12 @@ PYTHON = re.compile(
 def printed(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Each Python block of a page, and what it prints."""
     names: dict[str, object] = {"__name__": "__docs__"}
-    for block in PYTHON.finditer(text):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(block["code"], "<docs>", "exec"), names)
-        yield block, out.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        for block in PYTHON.finditer(text):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.chdir(folder):
+                exec(compile(block["code"], "<docs>", "exec"), names)
+            yield block, out.getvalue()
 
 
 def differences(text: str) -> list[str]:

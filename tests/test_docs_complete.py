@@ -1,0 +1,98 @@
+"""Pages that promise to list everything do: the reference, the gallery, the benchmarks."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import linkwise as lw
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+DIRECTIVE = re.compile(
+    r"^\.\. auto(?P<kind>\w+):: (?P<path>\S+)\n(?P<options>(?:[ ]{3}.*\n)*)", re.M
+)
+
+
+def documented() -> list[object]:
+    """The objects that the directives of the reference page name."""
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    found: list[object] = []
+    for directive in DIRECTIVE.finditer(text):
+        if directive["kind"] != "module":
+            module, _, name = directive["path"].rpartition(".")
+            found.append(getattr(importlib.import_module(module), name))
+            continue
+        module = importlib.import_module(directive["path"])
+        found.append(module)
+        members = re.search(r":members:(?P<names>.*)", directive["options"])
+        if members is None:
+            continue
+        names = [name.strip() for name in members["names"].split(",") if name.strip()]
+        found += [getattr(module, name) for name in names or public(module)]
+    return found
+
+
+def public(module: ModuleType) -> list[str]:
+    """What `:members:` without names documents: what a module defines and does not hide."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = [n for n, x in vars(module).items() if inspect.getmodule(x) is module]
+    return [name for name in own if not name.startswith("_")]
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return documented()
+
+
+def test_reference_has_every_public_name(reference):
+    """By identity: the very function or class, whichever module it is documented from."""
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    missing = [
+        name
+        for name in lw.__all__
+        if not (
+            f"linkwise.{name}" in text
+            if isinstance(thing := getattr(lw, name), ModuleType)
+            else any(thing is known for known in reference)
+        )
+    ]
+    assert not missing, f"docs/reference.md does not document {missing}"
+
+
+def test_reference_is_read(reference):
+    """The directives were found, and something that is not public is not among them."""
+    assert any(thing is lw.forward_dynamics for thing in reference)
+    assert any(thing is lw.Pose for thing in reference)
+    assert not any(thing is re.compile for thing in reference)
+
+
+@pytest.mark.parametrize("folder", ["examples", "docs/figures"])
+def test_gallery_lists_every_script(folder):
+    """Scripts with a main; helpers of figures have none."""
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    scripts = sorted((ROOT / folder).glob("*.py"))
+    scripts = [s for s in scripts if "def main" in s.read_text(encoding="utf-8")]
+    assert scripts
+    missing = [s.name for s in scripts if f"{folder}/{s.name}" not in text]
+    assert not missing, f"docs/gallery.md does not show {missing}"
+
+
+def test_gallery_names_no_script_that_is_gone():
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:examples|docs/figures)/\w+\.py", text))
+    assert not [name for name in named if not (ROOT / name).is_file()]
+
+
+def test_benchmarks_page_shows_every_result():
+    text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    results = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+    assert results
+    missing = [r.name for r in results if f"../benchmarks/results/{r.name}" not in text]
+    assert not missing, f"docs/benchmarks.md does not include {missing}"
