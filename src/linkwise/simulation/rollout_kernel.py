@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.recipe import Recipe
-from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.several import Several
 from linkwise.codegen.stepping import rates
 from linkwise.codegen.stepping.commanded import commanded
 from linkwise.codegen.stepping.explicit import EXPLICIT
 from linkwise.codegen.stepping.kernel import RolloutKernel
-from linkwise.codegen.stepping.passive import Passive, passive
+from linkwise.codegen.stepping.passive import passive
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.dynamics.kernels import check_mechanism, made_once
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
+from linkwise.simulation.variational.compiled import variational_stepping
 from linkwise.task.law import ControlLaw
 
-Maker: TypeAlias = Callable[[Mechanism, Traced, Passive | None], Stepping]
-"""The segments of an integrator, from forward dynamics as a graph."""
-
-COMPILED: dict[str, Maker] = {**EXPLICIT}
+COMPILED = (*EXPLICIT, "variational")
 """Integrators that can be compiled, by name."""
 
 
@@ -74,7 +70,10 @@ def rollout_kernel(
             )
 
         def segments() -> Stepping:
-            plain = COMPILED[integrator](mech, recipe.traced, forces)
+            if integrator in EXPLICIT:
+                plain = EXPLICIT[integrator](mech, recipe.traced, forces)
+            else:
+                plain = variational_stepping(mech, nodes, frame, itemsize, forces)
             return plain if law is None else commanded(plain, mech, law.kernel.traced)
 
         content = (recipe.expr, recipe.nodes, forces)

@@ -21,6 +21,7 @@ from linkwise.codegen.cpu.kernel import cores, thread_pool
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.rates import turn_code
 from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.codegen.stepping.variational import ROUNDS, unsolved_code
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -268,6 +269,11 @@ def describe(mech: Mechanism, code: int) -> str:
         return (
             f"body {mech.bodies[k].name!r} turns by more than half a turn in one step: the step is "
             "too long, or the motion grows without bounds"
+        )
+    if code == unsolved_code(mech):
+        return (
+            f"the equations of a variational step are not solved after {ROUNDS} rounds: the step "
+            "is too long for how fast it moves, or for its springs and dampers"
         )
     if code == status.RESULT:
         return "numbers are no longer finite: the motion grows without bounds"

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from linkwise.algebra import A_V, B_V, H, M, a_g, mass, phi, v
 from linkwise.dynamics.kernels import made_once, named
 from linkwise.errors import SimulationError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.variational.coordinates import Coordinates, Turn, coordinates
+from linkwise.simulation.variational.expression import LAGRANGIAN_FORCE, MOMENTUM
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
@@ -43,14 +43,6 @@ if TYPE_CHECKING:
 
 Force: TypeAlias = Callable[[float, Array, Array], Array]
 """τ (nv,) of the time [s], q (nq,) and v (nv,): all that acts besides gravity."""
-
-MOMENTUM = mass @ v
-"""𝓜 v, without armature."""
-
-LAGRANGIAN_FORCE = (
-    H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
-).T @ v - H @ phi @ M @ phi.T @ a_g
-"""C_v* v − g: how the Lagrangian changes with q while v is held, in plain coordinates."""
 
 ROUNDS = 100
 """Rounds after which a step is given up; the error falls by a factor of about h |w| in each."""

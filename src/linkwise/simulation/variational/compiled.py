@@ -1,0 +1,33 @@
+"""The variational integrator for rollouts: its expressions as graphs, its steps as segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.stepping.passive import Passive
+from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.codegen.stepping.variational import variational
+from linkwise.dynamics.quantity import Frame
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import derive
+from linkwise.simulation.variational.expression import MOMENTUM, lagrangian_force, solution
+
+
+def variational_stepping(
+    mech: Mechanism, nodes: Sequence[str], frame: Frame, itemsize: int, passive: Passive | None
+) -> Stepping:
+    """The segments of a mechanism.
+
+    Args:
+        mech: The mechanism, with loops and couplings left open.
+        nodes: Nodes at which forces act from outside.
+        frame: Axes of these forces.
+        itemsize: Bytes of a number, 8 or 4.
+        passive: Dampers and springs.
+    """
+    force = lagrangian_force(nodes=bool(nodes), frame=frame)
+    both = Recipe(MOMENTUM, mech, nodes, (), itemsize, derive, more=(force,))
+    inverse = solution(armature=bool(mech.armature.any()))
+    solve = Recipe(inverse, mech, (), (), itemsize, derive)
+    return variational(mech, both.traced, solve.traced, passive, itemsize)

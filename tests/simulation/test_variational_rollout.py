@@ -1,0 +1,94 @@
+"""The variational integrator compiled into rollouts, against its step in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.codegen.stepping.passive import passive
+from linkwise.errors import SimulationError
+from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.variational.step import enter, leave, step
+from tests.simulation.test_rollout import mixed
+
+
+def test_rollout_is_the_step_in_numpy():
+    """Free, ball, planar and plain hinges with dampers, springs, armature and joint forces."""
+    mech, h = mixed(), 1e-3
+    q, v = mech.random(seed=1), mech.random_velocity(seed=1)
+    tau = np.random.default_rng(0).standard_normal((30, mech.nv))
+    found = lw.rollout(mech, q, v, steps=30, step=h, tau=tau, integrator="variational")
+    drives, p = passive(mech), enter(mech, q, v)
+    for i in range(30):
+        done = step(mech, lambda t, q, v, i=i: tau[i] + drives.force(q, v), i * h, q, p, h)
+        q, p = done.q, done.p
+    assert found.q[-1] == pytest.approx(q, abs=1e-13)
+    assert found.v[-1] == pytest.approx(leave(mech, q, p), abs=1e-11)
+
+
+def test_momentum_is_kept():
+    mech = lw.models.free_flyer().without_armature()
+    rng = np.random.default_rng(1)
+    q, v = mech.neutral(), 0.3 * rng.standard_normal(mech.nv)
+    done = lw.rollout(
+        mech, q, v, steps=2000, integrator="variational", passive=False, record_every=100
+    )
+    found = lw.momentum(mech, done.q, done.v, about="world")
+    # 2000 steps with rounding of 1e-16 in each.
+    assert np.abs(found - found[0]).max() < 1e-12 * np.abs(found[0]).max()
+    assert np.abs(mech.difference(q, done.q[-1])).max() > 0.5
+
+
+@pytest.mark.parametrize("frame", ["node", "world"])
+def test_forces_at_nodes_act(frame: lw.dynamics.Frame):
+    """A constant push changes the linear momentum of a free flyer by h f a step."""
+    mech = lw.models.free_flyer()
+    kernel = rollout_kernel(mech, "variational", nodes=("docking",), frame=frame)
+    q, v = mech.neutral(), np.zeros(mech.nv)
+    v[6:] = 0.5
+    push = np.array([0.0, 0.0, 0.0, 3.0, 4.0, 5.0])
+    held = {"tau": np.zeros(mech.nv), "f": push}
+    before = lw.momentum(mech, q, v)
+    q1, v1, code, _ = kernel.advance(q, v, held, 1e-3, 50)
+    assert code == 0
+    change = (lw.momentum(mech, q1, v1) - before)[3:]
+    if frame == "world":
+        assert change == pytest.approx(0.05 * push[3:], abs=1e-12)
+    else:  # the axes have turned with the bus, by less than a degree
+        assert change == pytest.approx(0.05 * push[3:], rel=0.05)
+        assert np.abs(change - 0.05 * push[3:]).max() > 1e-6
+
+
+def test_single_precision_is_near():
+    mech = lw.models.seven_dof_arm()
+    q = mech.neutral() + 0.3
+    exact = lw.rollout(mech, q, np.zeros(7), steps=200, integrator="variational")
+    near = lw.rollout(mech, q, np.zeros(7), steps=200, integrator="variational", dtype=np.float32)
+    assert 0.0 < np.abs(near.q - exact.q).max() < 1e-4
+
+
+def test_steps_that_are_not_solved_are_told():
+    mech = lw.models.seven_dof_arm()
+    q, v = mech.neutral() + 0.3, 3.0 * mech.random_velocity(seed=1)
+    with pytest.raises(SimulationError, match="the equations of a variational step are not solved"):
+        lw.rollout(mech, q, v, steps=50, step=0.1, integrator="variational")
+
+
+def test_turns_that_are_too_long_are_told():
+    b = lw.Builder("spinner", gravity=(0.0, 0.0, 0.0))
+    b.body("top", hinge=lw.Spherical(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    mech = b.build()
+    with pytest.raises(SimulationError, match="body 'top' turns by more than half a turn"):
+        lw.rollout(mech, mech.neutral(), [0, 0, 40.0], steps=3, step=0.1, integrator="variational")
+
+
+def test_hinges_that_nothing_resists_are_told():
+    """A bead on a rod without mass, at its axis."""
+    b = lw.Builder("nothing")
+    b.body("rod", hinge=lw.Pin((0, 0, 1)), inertia=lw.SpatialInertia.zero())
+    bead = lw.SpatialInertia.point(1.0)
+    b.body("bead", parent="rod", hinge=lw.Prismatic((1, 0, 0)), inertia=bead)
+    mech = b.build()
+    with pytest.raises(SimulationError, match="the hinge of body 'rod' is singular"):
+        lw.rollout(mech, mech.neutral(), np.zeros(2), steps=3, integrator="variational")
