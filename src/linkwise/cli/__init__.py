@@ -7,10 +7,20 @@ import os
 import sys
 from collections.abc import Sequence
 
-from linkwise.cli import derive, export_c, identities, info, ledger, plan, spelling, tour
+from linkwise.cli import (
+    bench,
+    derive,
+    export_c,
+    identities,
+    info,
+    ledger,
+    plan,
+    spelling,
+    tour,
+)
 from linkwise.errors import LinkwiseError
 
-COMMANDS = (info, derive, plan, identities, ledger, export_c, tour)
+COMMANDS = (info, derive, plan, identities, bench, ledger, export_c, tour)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from linkwise.cli.robot import open_robot
 from linkwise.model import closure
-from linkwise.model.body import Body, Loop
+from linkwise.model.body import Loop
 from linkwise.model.mechanism import Mechanism
-
-MAX_INDENT = 40
-"""Widest drawing in front of a name [characters]; deeper branches are drawn at this depth."""
+from linkwise.tour.text import count, table
+from linkwise.tour.tree import HEAD, tree_rows
 
 EXAMPLES = """examples:
   linkwise info robot.urdf              the tree, loops, couplings, findings
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> Iterator[str]:
     """The lines of the table."""
     size = (
-        f"{_count(mech.n_bodies, 'body', 'bodies')}, {mech.nv} degrees of freedom (nq = {mech.nq})"
+        f"{count(mech.n_bodies, 'body', 'bodies')}, {mech.nv} degrees of freedom (nq = {mech.nq})"
     )
     yield f"{mech.name}: {size}, {mech.total_mass:.6g} kg, gravity {_vector(mech.gravity)} m/s²"
     yield ""
@@ -72,8 +71,8 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         rows = [[n.name, n.kind, n.body, _vector(n.pose.p), _mass(n.inertia)] for n in mech.nodes]
         yield from table(["name", "kind", "on body", "at [m]", "mass [kg]"], rows)
     elif mech.nodes:
-        kinds = [_count(sum(n.kind == k for n in mech.nodes), k, f"{k}s") for k in _kinds(mech)]
-        yield f"and {_count(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
+        kinds = [count(sum(n.kind == k for n in mech.nodes), k, f"{k}s") for k in _kinds(mech)]
+        yield f"and {count(len(mech.nodes), 'node', 'nodes')} on them ({', '.join(kinds)})"
     if mech.loops:
         yield from ("", "loops")
         rows = [
@@ -85,8 +84,8 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         yield from ("", "couplings")
         yield from (f"  {c.name}: {equation(c)}" for c in mech.couplings)
     if mech.loops or mech.couplings:
-        count = _count(sum(x.rows for x in mech.loops) + len(mech.couplings), "row", "rows")
-        yield f"{count}; lw.constrained_forward_dynamics holds them, functions of the tree do not"
+        rows_ = count(sum(x.rows for x in mech.loops) + len(mech.couplings), "row")
+        yield f"{rows_}; lw.constrained_forward_dynamics holds them, functions of the tree do not"
     findings = mech.validate()
     yield from ("", "findings" if findings else "findings: none")
     yield from (f"  {finding}" for finding in findings)
@@ -100,52 +99,7 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
 
 def tree_table(mech: Mechanism) -> Iterator[str]:
     """One row a body, the tree drawn with lines."""
-    rows = list[list[str]]()
-    for k, indent in _walk(mech):
-        body = mech.bodies[k]
-        rows.append(
-            [
-                str(k),
-                indent + body.name,
-                body.hinge_name,
-                body.hinge.describe(),
-                _range(mech.q_slice(body.hinge_name)),
-                _range(mech.v_slice(body.hinge_name)),
-                f"{float(mech.inertias.mass[k]):.4g}",
-                _limits(body),
-            ]
-        )
-    yield from table(["#", "body", "hinge", "kind", "q", "v", "mass [kg]", "limits"], rows)
-
-
-def _walk(mech: Mechanism) -> Iterator[tuple[int, str]]:
-    """Bodies in depth-first order with the lines drawn in front of their names."""
-    stack = [(k, "", "") for k in reversed(mech.children[-1])]
-    while stack:
-        k, first, rest = stack.pop()
-        yield k, first
-        children = mech.children[k]
-        if len(children) == 1:  # a serial chain stays in its column
-            stack.append((children[0], rest, rest))
-            continue
-        for i, child in reversed(list(enumerate(children))):
-            last = i == len(children) - 1
-            below = rest + ("  " if last else "│ ")
-            if len(below) > MAX_INDENT:
-                below = rest
-            stack.append((child, rest + ("└ " if last else "├ "), below))
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns padded to their widest entry, numbers to the right."""
-    width = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(head))]
-    for row in [head, ["-" * w for w in width], *rows]:
-        cells = [
-            cell.rjust(w) if r else cell.ljust(w)
-            for cell, w, r in zip(row, width, right, strict=True)
-        ]
-        yield ("  " + "  ".join(cells)).rstrip()
+    yield from table(HEAD, list(tree_rows(mech)))
 
 
 def loop_error(mech: Mechanism, loop: Loop) -> tuple[float, float]:
@@ -179,36 +133,8 @@ def equation(coupling: Any) -> str:
     return f"{coupling.dependent} = " + " + ".join(parts).replace("+ -", "- ")
 
 
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n} {one if n == 1 else many}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _kinds(mech: Mechanism) -> list[str]:
     return sorted({n.kind for n in mech.nodes})
-
-
-def _range(where: slice) -> str:
-    if where.stop == where.start:
-        return "-"
-    return str(where.start) if where.stop == where.start + 1 else f"{where.start}..{where.stop - 1}"
-
-
-def _limits(body: Body) -> str:
-    lower, upper = (body.drive.array(x, body.hinge) for x in ("lower", "upper"))
-    shown = [
-        f"[{low:.4g}, {high:.4g}] {c.unit}"
-        for low, high, c in zip(lower, upper, body.hinge.coordinates, strict=True)
-        if math.isfinite(low) or math.isfinite(high)
-    ]
-    return ", ".join(shown)
 
 
 def _vector(p: Any) -> str:

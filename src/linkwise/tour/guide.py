@@ -1,0 +1,102 @@
+"""The way through the tour, and the page it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.tour.machine import processor, versions
+from linkwise.tour.page import page
+from linkwise.tour.stations.algebra import algebra
+from linkwise.tour.stations.compiled import compiled
+from linkwise.tour.stations.covariance import covariance
+from linkwise.tour.stations.ellipsoids import ellipsoids
+from linkwise.tour.stations.others import files, hinges, made_from_it, mistakes, papers
+from linkwise.tour.stations.robot import robot
+from linkwise.tour.text import count
+from linkwise.tour.visit import Visit
+
+STATIONS = (
+    robot,
+    algebra,
+    compiled,
+    covariance,
+    ellipsoids,
+    made_from_it,
+    hinges,
+    files,
+    mistakes,
+    papers,
+)
+
+
+def guide(mech: Mechanism, *, report: str | os.PathLike[str] | None, quick: bool = False) -> Visit:
+    """Show all stations, and write the page.
+
+    Args:
+        mech: The robot.
+        report: Where the page goes; None for none.
+        quick: Whether to leave out what takes long.
+
+    Returns:
+        What was seen; `failed` tells how many checks failed.
+
+    Raises:
+        ModelError: The page cannot be written there.
+    """
+    begin = time.perf_counter()
+    target = None if report is None else _writable(Path(report))
+    visit = Visit(mech, quick=quick, pictures=target is not None)
+    visit.go(STATIONS)
+    seconds = time.perf_counter() - begin
+    passed = len(visit.checks) - visit.failed
+    if target is not None:
+        text = written(visit, seconds)
+        target.write_text(text, encoding="utf-8")
+        size = target.stat().st_size / 1e6
+        print(f"\nreport: {target} ({size:.1f} MB, one file, opens in any browser)")
+    print(f"\n{passed} checks passed, {visit.failed} failed, in {seconds:.1f} s.")
+    return visit
+
+
+def written(visit: Visit, seconds: float) -> str:
+    """The page of a visit."""
+    mech = visit.mech
+    figures = {
+        "checks that hold": f"{len(visit.checks) - visit.failed} of {len(visit.checks)}",
+        "bodies": str(mech.n_bodies),
+        "degrees of freedom": str(mech.nv),
+        "this run": f"{seconds:.0f} s",
+    }
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items())
+    footer = [
+        f"Every number on this page was measured in one run of `linkwise tour` on "
+        f"{time.strftime('%d %B %Y')}: {processor()}.",
+        f"Versions: {packages}.",
+        "Times by station: "
+        + ", ".join(f"{s.short} {s.seconds:.1f} s" for s in visit.sections)
+        + f"; {count(len(visit.notes), 'thing')} could not be shown for this robot."
+        if visit.notes
+        else "Times by station: "
+        + ", ".join(f"{s.short} {s.seconds:.1f} s" for s in visit.sections)
+        + ".",
+    ]
+    lede = (
+        "The mechanics of this robot, written as one line of operator algebra; derived into "
+        "sweeps, compiled, checked, timed, set in motion and drawn, in one run on one machine."
+    )
+    return page(mech.name, lede, figures, visit.sections, footer)
+
+
+def _writable(path: Path) -> Path:
+    """The place of the page; told before anything is computed if it cannot be."""
+    if path.is_dir():
+        raise ModelError(f"{str(path)!r} is a folder; --report names a file, like tour.html.")
+    if not path.parent.is_dir():
+        raise ModelError(f"there is no folder {str(path.parent)!r} for the report; make it first.")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise ModelError(f"{str(path)!r} cannot be written; choose another place with --report.")
+    return path

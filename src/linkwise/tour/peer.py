@@ -1,0 +1,198 @@
+"""Pinocchio and MuJoCo beside Linkwise, where they are installed: the same robot, the same state.
+
+The tree of the robot is written to a file, and read again here and there, so that names and axes
+are the same. Where another library finds something else, no times are compared.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise import dynamics
+from linkwise.convert import mujoco_layout, pinocchio_layout
+from linkwise.errors import LinkwiseError, ModelError
+from linkwise.io.load import load
+from linkwise.io.save import save
+from linkwise.model.derived import replaced
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+SAME = 1e-6
+"""Largest relative difference of two libraries that have the same robot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One function of another library.
+
+    Attributes:
+        name: As it is called there.
+        call: One evaluation.
+        agrees: Whether it finds what Linkwise finds.
+    """
+
+    name: str
+    call: Callable[[], object]
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Positions, velocities, joint forces and accelerations of one state, or of a batch."""
+
+    q: Array
+    v: Array
+    tau: Array
+    vdot: Array
+
+    @classmethod
+    def random(cls, mech: Mechanism, seed: int = 0) -> State:
+        """Some state."""
+        rng = np.random.default_rng(seed)
+        q, v = mech.random(rng), mech.random_velocity(rng)
+        return cls(q, v, *rng.standard_normal((2, mech.nv)))
+
+
+def installed(package: str) -> bool:
+    """Whether a package can be imported."""
+    return importlib.util.find_spec(package) is not None
+
+
+def pinocchio(mech: Mechanism) -> dict[str, Route]:
+    """What Pinocchio has, by the names of the functions here.
+
+    Raises:
+        LinkwiseError: The robot cannot be written for it, or read by it.
+    """
+    pin = importlib.import_module("pinocchio")
+    mech, model = _read(mech, "robot.urdf", lambda path: pin.buildModelFromUrdf(path), "Pinocchio")
+    at, layout = State.random(mech), pinocchio_layout(mech, model)
+    units = np.array([layout.v_to(at.q, e) for e in np.eye(mech.nv)])  # rows: where ours are there
+    model.armature[:] = np.abs(units).T @ mech.armature
+    model.gravity.linear = np.array(mech.gravity)
+    data = model.createData()
+    q, v = layout.q_to(at.q), layout.v_to(at.q, at.v)
+    tau, vdot = layout.force_to(at.q, at.tau), layout.vdot_to(at.q, at.v, at.vdot)
+    calls: dict[str, tuple[str, Callable[[], Array]]] = {
+        "forward_dynamics": ("aba", lambda: pin.aba(model, data, q, v, tau)),
+        "inverse_dynamics": ("rnea", lambda: pin.rnea(model, data, q, v, vdot)),
+        "mass_matrix": ("crba", lambda: pin.crba(model, data, q)),
+        "mass_matrix_inverse": ("computeMinverse", lambda: pin.computeMinverse(model, data, q)),
+        "bias_force": ("nonLinearEffects", lambda: pin.nonLinearEffects(model, data, q, v)),
+        "gravity_force": (
+            "computeGeneralizedGravity",
+            lambda: pin.computeGeneralizedGravity(model, data, q),
+        ),
+    }
+
+    def here(name: str, there: Array) -> Array:
+        """What it found, as it would be found here."""
+        if name == "forward_dynamics":
+            return layout.vdot_from(at.q, at.v, there)
+        if name.startswith("mass_matrix"):
+            return units @ _whole(there) @ units.T
+        return layout.force_from(at.q, there)
+
+    return _compared(mech, at, calls, here)
+
+
+def mujoco(mech: Mechanism) -> dict[str, Route]:
+    """What MuJoCo has: its whole forward and inverse computation, without contacts and limits.
+
+    Raises:
+        LinkwiseError: The robot cannot be written for it, or read by it.
+    """
+    mj = importlib.import_module("mujoco")
+    mech, model = _read(mech, "robot.xml", lambda path: mj.MjModel.from_xml_path(path), "MuJoCo")
+    at, layout = State.random(mech), mujoco_layout(mech, model)
+    model.opt.disableflags |= mj.mjtDisableBit.mjDSBL_CONTACT | mj.mjtDisableBit.mjDSBL_CONSTRAINT
+    model.opt.gravity[:] = mech.gravity
+    model.dof_damping[:], model.jnt_stiffness[:] = 0.0, 0.0
+    q, v = layout.q_to(at.q), layout.v_to(at.q, at.v)
+    forward, inverse = mj.MjData(model), mj.MjData(model)
+    forward.qpos[:], forward.qvel[:] = q, v
+    inverse.qpos[:], inverse.qvel[:] = q, v
+    forward.qfrc_applied[:] = layout.force_to(at.q, at.tau)
+    inverse.qacc[:] = layout.vdot_to(at.q, at.v, at.vdot)
+    calls: dict[str, tuple[str, Callable[[], Any]]] = {
+        "forward_dynamics": ("mj_forward", lambda: mj.mj_forward(model, forward)),
+        "inverse_dynamics": ("mj_inverse", lambda: mj.mj_inverse(model, inverse)),
+    }
+
+    def here(name: str, there: object) -> Array:
+        """It leaves results in its data."""
+        del there
+        if name == "forward_dynamics":
+            return layout.vdot_from(at.q, at.v, np.array(forward.qacc))
+        return layout.force_from(at.q, np.array(inverse.qfrc_inverse))
+
+    return _compared(mech, at, calls, here)
+
+
+def _compared(
+    mech: Mechanism,
+    at: State,
+    calls: dict[str, tuple[str, Callable[[], Any]]],
+    here: Callable[[str, Any], Array],
+) -> dict[str, Route]:
+    ours = {
+        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, at.q, at.v, at.tau),
+        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, at.q, at.v, at.vdot),
+        "mass_matrix": lambda: dynamics.mass_matrix(mech, at.q),
+        "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, at.q),
+        "bias_force": lambda: dynamics.bias_force(mech, at.q, at.v),
+        "gravity_force": lambda: dynamics.gravity_force(mech, at.q),
+    }
+    found = dict[str, Route]()
+    for name, (theirs, call) in calls.items():
+        expected, got = np.asarray(ours[name]()), here(name, call())
+        scale = float(np.abs(expected).max(initial=0.0)) or 1.0
+        gap = float(np.abs(got - expected).max(initial=0.0))
+        found[name] = Route(theirs, call, gap <= SAME * scale)
+    return found
+
+
+def _read(
+    mech: Mechanism, file: str, read: Callable[[str], Any], library: str
+) -> tuple[Mechanism, Any]:
+    """The tree of the robot as a file has it, here and there."""
+    if not mech.nv:
+        raise ModelError("nothing moves.")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        path = str(Path(folder) / file)
+        try:
+            save(_bare(mech), path)
+            again = load(path).with_gravity(mech.gravity)
+            return again, read(path)
+        except LinkwiseError:
+            raise
+        except UserWarning as warning:
+            lines = str(warning).splitlines()
+            raise ModelError(" ".join(line.strip() for line in lines[:2])) from None
+        except Exception as error:  # whatever the other library raises
+            text = " ".join(str(error).split())[:200]
+            raise ModelError(f"{library} does not read it: {text}") from None
+
+
+def _bare(mech: Mechanism) -> Mechanism:
+    """The tree without loops, couplings and shapes, in the gravity that URDF has no word for."""
+    tree = mech.without(*(x.name for x in (*mech.loops, *mech.couplings)))
+    bodies = tuple(replace(body, geometry=()) for body in tree.bodies)
+    nodes = tuple(replace(node, geometry=()) for node in tree.nodes)
+    return replaced(tree, bodies=bodies, nodes=nodes).with_gravity((0.0, 0.0, -9.81))
+
+
+def _whole(upper: Array) -> Array:
+    """A symmetric matrix whose upper half was computed."""
+    top = np.triu(upper)
+    return top + np.triu(top, 1).T

@@ -1,0 +1,1 @@
+"""The stations of the tour, one file each."""

@@ -1,0 +1,72 @@
+"""Forward dynamics derived: from one line of algebra to three sweeps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise import models
+from linkwise.algebra import N, bias, mass, tau
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.expr import Expr
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import derive, plan
+from linkwise.sweeps.cost import cost
+from linkwise.sweeps.interpret import run
+from linkwise.tour.visit import Visit
+
+MOST_DENSE = 40
+"""Bodies of a mechanism that is compared with explicit matrices."""
+
+
+def algebra(visit: Visit) -> None:
+    """Mechanics as algebra: forward dynamics is one line, and the algorithm is derived from it."""
+    mech = small(visit.mech)
+    expr = plain(mech)
+    visit.say(
+        "The accelerations of all joints are what is left of the joint forces τ when the bias C "
+        "(Coriolis, centrifugal and gravity forces) is taken away, over the mass matrix 𝓜 (and the "
+        "armature N of the drives, where there is any). Written so it takes a dense matrix and its "
+        "inverse. Identities of the algebra turn it into a form that only recurs along the tree:"
+    )
+    derivation = derive(expr)
+    show(visit, derivation)
+    program = plan(derivation.result)
+    amount = cost(program, mech)
+    visit.say(f"This becomes sweeps over the bodies: {amount} on {mech.name}.")
+    visit.sweeps(
+        program,
+        "The sweeps as the papers print them: p is the parent of body k, c its children. They are "
+        "made from the line above, not written by hand.",
+    )
+    q, v = mech.random(3), mech.random_velocity(3)
+    values = {"tau": np.random.default_rng(3).standard_normal(mech.nv)}
+    swept = np.asarray(run(program, mech, q, v, values=values))
+    dense = np.asarray(Dense(mech, q, v, values=values)(expr))
+    scale = float(np.abs(dense).max(initial=0.0)) or 1.0
+    gap = float(np.abs(swept - dense).max(initial=0.0)) / scale
+    visit.check(f"{mech.name}: sweeps against matrices, relative", gap, 1e-9)
+    other = models.random_tree(8, 1)
+    visit.check(
+        "every step of the derivation, on a random tree, relative", derivation.check(other), 1e-9
+    )
+
+
+def plain(mech: Mechanism) -> Expr:
+    """Forward dynamics as it is defined; N is the armature of the drives."""
+    return (mass + N if mech.armature.any() else mass).inv @ (tau - bias)
+
+
+def small(mech: Mechanism) -> Mechanism:
+    """The robot, or, where it is too large for explicit matrices, a smaller one."""
+    return mech if 0 < mech.n_bodies <= MOST_DENSE else models.puma560()
+
+
+def show(visit: Visit, derivation: Derivation) -> None:
+    """Step by step, with what justifies each."""
+    start = derivation.start
+    visit.formula(rf"\dot{{v}} = {start.latex()}", f"v̇ = {start}")
+    for step in derivation.steps:
+        remark = f"{step.identity}: {step.statement} [{step.source}]"
+        visit.formula(rf"= {step.after.latex()}", f"= {step.after}", remark)
+    print()

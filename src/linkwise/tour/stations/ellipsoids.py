@@ -1,0 +1,94 @@
+"""Belted ellipsoids at the hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.closed import constrained_forward_dynamics
+from linkwise.dynamics import forward_dynamics, jacobian
+from linkwise.errors import LinkwiseError
+from linkwise.model.mechanism import Mechanism
+from linkwise.plot.canvas import Figure, panels, style
+from linkwise.plot.inertial import belted_ellipsoid
+from linkwise.plot.theme import Theme
+from linkwise.spatial.array import Array
+from linkwise.task.inertial import inertial_properties
+from linkwise.tour.posture import hand, posture
+from linkwise.tour.stations.algebra import small
+from linkwise.tour.visit import Visit
+
+
+def ellipsoids(visit: Visit) -> None:
+    """How heavy the hand is: its effective mass in every direction."""
+    mech = small(visit.mech)
+    node = hand(mech)
+    if node is None or not mech.nv:
+        visit.sorry("ellipsoids", "nothing moves.")
+        return
+    visit.say(
+        f"Push at `{node}` and it answers with an acceleration. Force over acceleration, direction "
+        "by direction, is the effective mass there: it depends on the posture, and it is infinite "
+        "along what is blocked."
+    )
+    postures = [posture(mech, seed) for seed in (1, 4)]
+    rows, worst, shown = list[list[str]](), 0.0, list[Array]()
+    for name, q in zip(("first", "second"), postures, strict=True):
+        found = inertial_properties(mech, q, node)
+        masses = found.principal_masses
+        rows.append([name, *(f"{m:.4g}" if np.isfinite(m) else "blocked" for m in masses)])
+        if not np.isfinite(masses).any():
+            continue
+        shown.append(q)
+        for m, axis in zip(masses, found.mass_axes.T, strict=True):
+            if np.isfinite(m):
+                again = pushed(mech, q, node, axis)
+                worst = max(worst, abs(again - m) / m)
+    visit.table(
+        ["posture", "lightest [kg]", "middle [kg]", "heaviest [kg]"],
+        rows,
+        f"Effective masses of `{node}` along its principal directions.",
+    )
+    visit.check(
+        "the same by pushing: force over acceleration of forward dynamics, relative", worst, 1e-8
+    )
+    if shown:
+        visit.picture(
+            lambda theme: _drawn(mech, node, shown, theme),
+            f"Belted ellipsoids at `{node}`: the distance of the surface from the node is the "
+            "effective mass in that direction; the waist is along what is light.",
+            form="png",
+        )
+
+
+def pushed(mech: Mechanism, q: Array, node: str, direction: Array) -> float:
+    """Force over acceleration at a node, by forward dynamics with the force and without it [kg]."""
+    still, rows = np.zeros(mech.nv), direction @ jacobian(mech, q, node, frame="world")[3:]
+    tied = bool(mech.loops or mech.couplings)
+    solve = constrained_forward_dynamics if tied else forward_dynamics
+    with_it, without = (solve(mech, q, still, tau) for tau in (rows, 0.0 * rows))
+    gained = float(rows @ (with_it - without))
+    return 1.0 / gained if gained != 0.0 else float("inf")
+
+
+def _drawn(mech: Mechanism, node: str, postures: list[Array], theme: Theme) -> Figure:
+    figure, axes = panels(1, len(postures), dimension=3, theme=theme, size=(9.0, 4.6))
+    scale = _scale(mech, node, postures)
+    for ax, q in zip(axes, postures, strict=True):
+        style(ax, theme)
+        belted_ellipsoid(mech, q, node, ax=ax, theme=theme, scale=scale, alpha=0.5, resolution=40)
+        ax.view_init(20, -60)
+    return figure
+
+
+def _scale(mech: Mechanism, node: str, postures: list[Array]) -> float | None:
+    """Metres for a kilogram: one for all, unless they differ too much."""
+    heaviest = list[float]()
+    for q in postures:
+        masses = inertial_properties(mech, q, node).principal_masses
+        heaviest.append(float(masses[np.isfinite(masses)].max()))
+    if len(heaviest) < 2 or max(heaviest) > 6.0 * min(heaviest):
+        return None
+    reach = max(float(np.ptp(mech.poses(q).p, axis=0).max()) for q in postures)
+    if not reach > 0.0:
+        raise LinkwiseError("all bodies are at one place.")
+    return 0.3 * reach / max(heaviest)

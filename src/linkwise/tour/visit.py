@@ -1,0 +1,167 @@
+"""One visit: prints what stations show as they go, and keeps it for the page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from linkwise.algebra.show import LATEX
+from linkwise.errors import LinkwiseError, MissingExtraError
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.program import Pass, Program
+from linkwise.sweeps.show import LOOPS, statement_text
+from linkwise.tour.block import (
+    Block,
+    Check,
+    Formula,
+    Listing,
+    Missing,
+    Playback,
+    Section,
+    Sweeps,
+    Table,
+    Words,
+)
+from linkwise.tour.picture import Draw, Form, picture
+from linkwise.tour.text import paragraph, table
+
+LONGEST_TABLE = 60
+"""Rows of a table that the page shows; a longer one is cut there."""
+
+
+class Visit:
+    """What a visitor has seen.
+
+    Attributes:
+        mech: The visitor's robot.
+        quick: Whether to leave out what takes long.
+        pictures: Whether a page is going to be written, with pictures.
+        sections: The stations seen so far.
+        notes: Stations that had nothing to show for this robot, and why.
+    """
+
+    def __init__(self, mech: Mechanism, *, quick: bool = False, pictures: bool = True) -> None:
+        self.mech, self.quick, self.pictures = mech, quick, pictures
+        self.sections = list[Section]()
+        self.notes = list[str]()
+
+    @property
+    def checks(self) -> list[Check]:
+        """All checks of all stations."""
+        return [check for section in self.sections for check in section.checks]
+
+    @property
+    def failed(self) -> int:
+        """How many of them are not good."""
+        return sum(not check.good for check in self.checks)
+
+    # ------------------------------------------------------------------------------ stations
+
+    def go(self, stations: Sequence[Station]) -> None:
+        """To every station, in order.
+
+        A robot that a station cannot do anything with is told of, and the tour goes on.
+        """
+        for station in stations:
+            short, title = station.__name__.strip("_").replace("_", " "), _title(station)
+            self.sections.append(Section(title, short))
+            print(f"\n{len(self.sections)}. {title}\n")
+            begin = time.perf_counter()
+            try:
+                station(self)
+            except LinkwiseError as error:
+                self.sorry(short, str(error))
+            self.sections[-1].seconds = time.perf_counter() - begin
+
+    def sorry(self, what: str, reason: str) -> None:
+        """Say that something cannot be shown, and why."""
+        self.notes.append(f"{what}: {reason}")
+        self.say(f"Not for {self.mech.name}: {reason}")
+
+    # ------------------------------------------------------------------------------- pieces
+
+    def say(self, text: str) -> None:
+        """A paragraph."""
+        self._add(Words(text))
+        print("\n".join(paragraph(text)), end="\n\n")
+
+    def note(self, text: str) -> None:
+        """A paragraph for the page alone."""
+        self._add(Words(text))
+
+    def lines(self, text: str, caption: str = "") -> None:
+        """Lines as they stand."""
+        self._add(Listing(text, caption))
+        print("\n".join(f"  {line}".rstrip() for line in text.splitlines()), end="\n\n")
+
+    def formula(self, latex: str, text: str, remark: str = "") -> None:
+        """An equation: LaTeX for the page, text for the terminal."""
+        self._add(Formula(latex, remark))
+        print(f"  {text}" + (f"\n        {remark}" if remark else ""))
+
+    def sweeps(self, program: Program, caption: str) -> None:
+        """The loops of a program."""
+        passes = [(LOOPS[step.direction], tuple(_rows(step))) for step in program.passes]
+        self._add(Sweeps(tuple(passes), caption))
+        print("\n".join(f"  {line}".rstrip() for line in str(program).splitlines()), end="\n\n")
+
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        caption: str = "",
+        page: Sequence[Sequence[str]] | None = None,
+    ) -> None:
+        """A table; `page` has its rows as the page shows them, with LaTeX after a `$`."""
+        found = [list(row) for row in rows]
+        shown = found if page is None else page
+        cut = shown[:LONGEST_TABLE]
+        if len(shown) > len(cut):
+            caption = f"{caption} The first {len(cut)} of {len(shown)} rows.".strip()
+        self._add(Table(tuple(head), tuple(tuple(row) for row in cut), caption))
+        print("\n".join(table(head, found)), end="\n\n")
+
+    def check(self, claim: str, error: float, bound: float) -> None:
+        """Say the claim with the figure that was seen."""
+        self._add(found := Check(claim, float(error), bound))
+        print(f"  {found}")
+
+    def picture(self, draw: Draw, caption: str, *, form: Form = "svg") -> None:
+        """A picture, for the page alone."""
+        if not self.pictures:
+            return
+        try:
+            self._add(picture(draw, caption, form))
+        except MissingExtraError:
+            self._add(Missing(caption, "plot"))
+        except LinkwiseError as error:
+            self._add(Words(f"No picture of this: {error}"))
+
+    def playback(self, page: Callable[[str], str], caption: str) -> None:
+        """A motion in space, for the page alone; `page` makes one on light or on dark paper."""
+        if not self.pictures:
+            return
+        try:
+            self._add(Playback(page("light"), page("dark"), caption))
+        except MissingExtraError:
+            self._add(Missing(caption, "viewer"))
+        except LinkwiseError as error:
+            self._add(Words(f"No playback of this: {error}"))
+
+    def _add(self, block: Block) -> None:
+        self.sections[-1].blocks.append(block)
+
+
+def _rows(step: Pass) -> Iterator[str]:
+    """The lines of one loop; what is done at once comes first."""
+    for statement in sorted(step.statements, key=lambda s: not s.whole):
+        yield statement_text(statement, LATEX)
+
+
+Station: TypeAlias = Callable[[Visit], None]
+
+
+def _title(station: Station) -> str:
+    """The first line of its docstring."""
+    return (station.__doc__ or station.__name__).strip().splitlines()[0].rstrip(".")
