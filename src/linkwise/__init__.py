@@ -11,7 +11,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from linkwise.errors import ClosureError, LinkwiseError, ModelError, ParseError, ShapeError
+from linkwise.errors import (
+    ClosureError,
+    LinkwiseError,
+    ModelError,
+    ParseError,
+    ShapeError,
+    SimulationError,
+)
 from linkwise.io.load import load
 from linkwise.io.save import save
 from linkwise.model import (
@@ -206,7 +213,10 @@ if TYPE_CHECKING:
     )
     from linkwise.pipeline import compile, derive, plan, prove
     from linkwise.simulation import Channel, Event, Recording, load_recording
+    from linkwise.simulation.integrators import INTEGRATORS
+    from linkwise.simulation.limits import LimitSpring
     from linkwise.simulation.rollout import Rollout, rollout
+    from linkwise.simulation.run import simulate
     from linkwise.task import (
         ControlLaw,
         CoordinateDynamics,
@@ -290,6 +300,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "INTEGRATORS",
     "Aggregate",
     "Assembly",
     "AugmentedArm",
@@ -344,6 +355,7 @@ __all__ = [
     "InternalForces",
     "JointLimits",
     "LevelReport",
+    "LimitSpring",
     "LinkwiseError",
     "LoadDistribution",
     "LoadEffect",
@@ -379,6 +391,7 @@ __all__ = [
     "Selection",
     "Servo",
     "ShapeError",
+    "SimulationError",
     "SingularStrategy",
     "SmallestMini",
     "SoftFinger",
@@ -534,6 +547,7 @@ __all__ = [
     "rollout",
     "save",
     "scatter",
+    "simulate",
     "simulation",
     "smallest_mini",
     "task",
@@ -562,7 +576,10 @@ _LAZY_MODULES = (
     *("plot", "simulation", "task", "viewer"),
 )
 _LAZY_FUNCTIONS = {
+    "linkwise.simulation.integrators": ("INTEGRATORS",),
+    "linkwise.simulation.limits": ("LimitSpring",),
     "linkwise.simulation.rollout": ("Rollout", "rollout"),
+    "linkwise.simulation.run": ("simulate",),
     "linkwise.task": (
         *("CoordinateDynamics", "TaskCoordinates", "coordinate_dynamics", "task_coordinates"),
         *("ControlLaw", "control_law"),

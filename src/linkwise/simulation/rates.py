@@ -152,6 +152,8 @@ def _dexp_inverse(theta: list[float], omega: list[float]) -> list[float]:
     square = a * a + b * b + c * c
     if square < 1e-3:  # the next term is below 1e-15
         factor = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
+    elif not math.isfinite(square):
+        return [math.nan] * 3
     else:
         half = 0.5 * math.sqrt(square)
         factor = (1.0 - half / math.tan(half)) / square
@@ -187,6 +189,8 @@ def _turned_and_moved(q: Array, u: Array, h: float) -> list[float]:
     q0, q1, q2, q3, *p = q.tolist()
     w1, w2, w3, *rate = u.tolist()
     angle = abs(h) * math.sqrt(w1 * w1 + w2 * w2 + w3 * w3)
+    if not math.isfinite(angle):  # a motion that grows without bounds: told by who steps
+        return [math.nan] * len(q)
     # sin(½θ)/θ needs no series: the sine of a small number is exact to rounding.
     half = h * math.sin(0.5 * angle) / angle if angle > 0.0 else 0.5 * h
     d0, d1, d2, d3 = math.cos(0.5 * angle), half * w1, half * w2, half * w3

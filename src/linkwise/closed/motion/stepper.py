@@ -64,13 +64,17 @@ class Stepper:
 
     def acceleration(self, t: float, q: Array, v: Array, held: Array | None = None) -> Array:
         """v̇ (nv,) by joint forces now or held; with the pull of Baumgarte if that was asked for."""
+        tau = self.force(t, q, v) if held is None else held
+        return self.accelerated(q, v, tau, self.acting.forces(t, q, v))
+
+    def accelerated(self, q: Array, v: Array, tau: Array, forces: OutsideForces | None) -> Array:
+        """v̇ (nv,) by these joint forces and forces from outside."""
         closing = None
         if self.keep == "baumgarte" and not self.open:
             closing = baumgarte_closing(self.mech, q, v, self.rates)
         vdot = constrained_forward_dynamics(
-            self.mech, q, v, self.force(t, q, v) if held is None else held,
-            forces=self.acting.forces(t, q, v), frame=self.frame, closing=closing,
-        )  # fmt: skip
+            self.mech, q, v, tau, forces=forces, frame=self.frame, closing=closing
+        )
         if not np.isfinite(vdot).all():
             raise _unbounded(self.mech, vdot)
         return vdot
@@ -118,15 +122,15 @@ class Stepper:
             if not (np.isfinite(v).all() and np.isfinite(q).all()):
                 raise _unbounded(mech, v)
             if not self.open:
-                q, v = self._kept(q, v, after)
+                q, v = self.kept(q, v, after)
         except ClosureError as error:
             raise ClosureError(f"{mech.name!r} at t = {after:.9g} s: {error}") from None
         except (SingularHingeError, np.linalg.LinAlgError) as error:
             raise ClosureError(f"{mech.name!r} after t = {t:.9g} s: {error}") from None
         return after, q, v, self.force(after, q, v) if whole or held is None else held
 
-    def _kept(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
-        """Loops kept closed."""
+    def kept(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
+        """q and v after a step, with loops kept closed."""
         gap = Gap(self.mech, q)
         before = drift(self.mech, gap, t)
         if before.size > self.limit:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from linkwise.simulation.integrators import euler, rk4, rk4_mujoco, variational
 from linkwise.simulation.integrators.integrator import Integrator, integrator
 
+_CLASSICAL = (1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0)
+
 INTEGRATORS: dict[str, Integrator] = {
     x.name: x
     for x in (
         Integrator("euler", 1, euler.step, "semi-implicit Euler"),
-        Integrator("rk4", 4, rk4.step, "Runge-Kutta, commutator-free"),
-        Integrator("rk4_mujoco", 4, rk4_mujoco.step, "Runge-Kutta after Munthe-Kaas, as in MuJoCo"),
+        Integrator("rk4", 4, rk4.step, "Runge-Kutta, commutator-free", weights=_CLASSICAL),
+        Integrator(
+            "rk4_mujoco",
+            4,
+            rk4_mujoco.step,
+            "Runge-Kutta after Munthe-Kaas, as in MuJoCo",
+            weights=_CLASSICAL,
+        ),
         Integrator("variational", 2, variational.step, "midpoint rule of least action", "force"),
         Integrator("adaptive", 8, None, "Dormand-Prince 8(5,3) with steps of its own choice"),
     )

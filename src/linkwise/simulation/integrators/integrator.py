@@ -28,6 +28,8 @@ class Integrator:
         about: What it is, in a few words.
         takes: What its `step` calls f: "acceleration" u̇(t, q, u) of rates, or "force" τ(t, q, v),
             all that acts besides gravity, for one that has the inertia in itself.
+        weights: What part of the step the last calls of f stand for, one after the other: with
+            these, work is the sum of powers there.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Integrator:
     step: Step | None
     about: str
     takes: str = "acceleration"
+    weights: tuple[float, ...] = (1.0,)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.about}, of order {self.order}"

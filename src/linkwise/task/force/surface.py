@@ -218,7 +218,15 @@ class CompliantSurface:
         """
         check_node(mech, node)
         point = forward_kinematics(mech, q, node).p
-        velocity = node_velocity(mech, q, v, node, frame="world")[..., 3:]
+        return self.touch_at(point, node_velocity(mech, q, v, node, frame="world")[..., 3:])
+
+    def touch_at(self, point: Array, velocity: Array) -> Touch:
+        """How a point touches, and the force on it.
+
+        Args:
+            point: Where it is (..., 3), in the world [m].
+            velocity: How it moves (..., 3), in world axes [m/s].
+        """
         clearance, normal, _ = self._nearest(point)
         depth, rate = -clearance, -(normal * velocity).sum(axis=-1)
         push = self._push(depth, rate)

@@ -1,0 +1,208 @@
+"""All that acts on a mechanism in a simulation besides gravity, and the power of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from linkwise.closed.loop_drive import loop_drive_forces
+from linkwise.closed.motion.acting import OutsideForce, OutsideForces, check_arguments
+from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
+from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.errors import ModelError, ShapeError, SimulationError
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.contact import Contacts
+from linkwise.simulation.controller import Commands
+from linkwise.simulation.limits import LimitSprings, plain_places
+from linkwise.simulation.work import plain_velocities
+from linkwise.spatial.array import Array, floats
+
+WORKERS = ("joints", "passive", "forces", "contacts", "limits")
+"""Who does work, in the order of the powers."""
+
+
+class Acting:
+    """Joint forces and forces at nodes of one instant after the other.
+
+    Attributes:
+        power: Of each of `WORKERS` [W], at the instant that was looked at last.
+        contacts: Points on surfaces.
+        springs: Springs at the ends of joint ranges, or None.
+        steady: Whether joint forces are held and nothing else has to be asked from Python within a
+            step: then whole steps can be made by a kernel.
+        driven: Whether something may do work without bounds: forces of the user.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        tau: Commands,
+        controller: Commands | None,
+        *,
+        hold: bool,
+        forces: OutsideForces | OutsideForce | None,
+        frame: Frame,
+        contacts: Contacts,
+        springs: LimitSprings | None,
+        passive: bool,
+    ) -> None:
+        check_frame(frame)
+        self.mech, self.tau, self.controller, self.hold = mech, tau, controller, hold
+        self.frame: Frame = frame
+        self.contacts, self.springs, self.passive = contacts, springs, passive
+        self.power = np.zeros(len(WORKERS))
+        self._given = _checked(mech, forces)
+        self._damping, stiff = mech.damping, np.flatnonzero(mech.stiffness)
+        at = dict(
+            zip(np.flatnonzero(plain_velocities(mech)).tolist(), plain_places(mech), strict=True)
+        )
+        self._stiff = np.array([i for i in stiff.tolist() if i in at], dtype=np.intp)
+        self._stretched = np.array([at[i] for i in self._stiff.tolist()], dtype=np.intp)
+        self._stiffness = mech.stiffness[self._stiff]
+        self._rest = _rest(mech)[self._stretched]
+        self._resists = passive and bool(self._damping.any() or len(self._stiff))
+        self._in_loops = passive and any(
+            x.drive.array(kind, x.hinge).any()
+            for x in mech.loops
+            for kind in ("damping", "stiffness")
+        )
+        self._at_nodes = forces is not None or bool(contacts.names) or self._in_loops
+        held = controller is None or hold or controller.constant is not None
+        self.steady = tau.constant is not None and held and springs is None and not self._at_nodes
+        quiet = tau.constant is not None and not tau.constant.any()
+        self.driven = not quiet or controller is not None or forces is not None
+
+    def command(self, t: float, q: Array, v: Array) -> Array:
+        """Joint forces of the controller (nv,), which may be held."""
+        return np.zeros(self.mech.nv) if self.controller is None else self.controller(t, q, v)
+
+    def commanded(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
+        """Joint forces of the user (nv,): of `tau` and of the controller, now or held."""
+        tau = self.tau(t, q, v)
+        if self.controller is None:
+            return tau
+        return tau + (self.controller(t, q, v) if held is None else held)
+
+    def resisting(self, q: Array, v: Array) -> Array:
+        """Joint forces of dampers and springs of the drives (nv,): −d v − k (q − rest)."""
+        if not self._resists:
+            return np.zeros(self.mech.nv)
+        out = -self._damping * v
+        out[self._stiff] -= self._stiffness * (q[self._stretched] - self._rest)
+        return out
+
+    def joints(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
+        """All joint forces (nv,); the powers of each kind are noted."""
+        total = command = self.commanded(t, q, v, held)
+        self.power[0], self.power[1:] = command @ v, 0.0
+        if self._resists:
+            resisting = self.resisting(q, v)
+            self.power[1], total = resisting @ v, total + resisting
+        if self.springs is not None:
+            pushed = self.springs.force(q, v)
+            self.power[4], total = pushed @ v, total + pushed
+        return total
+
+    def outside(self, t: float, q: Array, v: Array) -> OutsideForces | None:
+        """Forces at nodes, in the axes of `frame`; their powers are noted, too."""
+        if not self._at_nodes:
+            return None
+        found = self.given(t, q, v)
+        self.power[2] = self._power(q, v, found)
+        if self._in_loops:
+            inside = self._turned(q, loop_drive_forces(self.mech, q, v))
+            self.power[1] += self._power(q, v, inside)
+            found = _sum(found, inside)
+        if self.contacts.on.any():
+            pushed, power = self.contacts.forces(q, v, self.frame)
+            self.power[3], found = power, _sum(found, pushed)
+        return found or None
+
+    def given(self, t: float, q: Array, v: Array) -> dict[str, Array]:
+        """Forces of the user at nodes."""
+        if self._given is None:
+            return {}
+        if not callable(self._given):
+            return dict(self._given)
+        found: object = self._given(t, q, v)
+        return _by_node(self.mech, found, f"forces at t = {t:.9g} s", SimulationError)
+
+    def generalised(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
+        """All that acts besides gravity, along the freedoms (nv,): τ + Σ J* f."""
+        total = self.joints(t, q, v, held)
+        for node, wrench in (self.outside(t, q, v) or {}).items():
+            total = total + floats(wrench, node) @ jacobian(self.mech, q, node, frame=self.frame)
+        return total
+
+    def stored(self, q: Array) -> float:
+        """Energy in springs of drives, at limits and in surfaces [J]."""
+        total = 0.0
+        if self._resists:
+            off = q[self._stretched] - self._rest
+            total += float(0.5 * (self._stiffness * off * off).sum())
+        if self.springs is not None:
+            total += self.springs.stored(q)
+        return total + self.contacts.stored(q)
+
+    def _turned(self, q: Array, inside: Mapping[str, Array]) -> dict[str, Array]:
+        """Forces in node axes, in those of `frame`."""
+        if self.frame == "node":
+            return dict(inside)
+        found = dict[str, Array]()
+        for node, wrench in inside.items():
+            rot = forward_kinematics(self.mech, q, node).rot
+            found[node] = np.concatenate([rot @ wrench[:3], rot @ wrench[3:]])
+        return found
+
+    def _power(self, q: Array, v: Array, forces: Mapping[str, Array]) -> float:
+        both = forces.items()
+        return sum(float(f @ node_velocity(self.mech, q, v, n, frame=self.frame)) for n, f in both)
+
+
+def _sum(a: dict[str, Array], b: Mapping[str, Array]) -> dict[str, Array]:
+    """Forces together, node by node."""
+    for node, wrench in b.items():
+        a[node] = a[node] + wrench if node in a else wrench
+    return a
+
+
+def _rest(mech: Mechanism) -> Array:
+    """Where springs are at rest (nq,)."""
+    parts = [body.drive.array("rest", body.hinge) for body in mech.bodies]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _checked(
+    mech: Mechanism, forces: OutsideForces | OutsideForce | None
+) -> dict[str, Array] | OutsideForce | None:
+    if callable(forces):
+        check_arguments(forces, "forces", "t, q, v")
+        return forces
+    return None if forces is None else _by_node(mech, forces, "forces", ModelError)
+
+
+def _by_node(
+    mech: Mechanism, given: object, what: str, bad: type[ModelError] | type[SimulationError]
+) -> dict[str, Array]:
+    """(moment, force) (6,) by node, checked."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f"{what} is {given!r}; forces from outside are a dictionary of (moment, force) by "
+            "node, or a function of (t, q, v) that gives one."
+        )
+    found = dict[str, Array]()
+    for node, value in cast("Mapping[str, object]", given).items():
+        mech.node(node)
+        wrench = floats(value, f"{what}, {node!r}")
+        if wrench.shape != (6,):
+            raise ShapeError(
+                f"{what}, {node!r} has the shape {wrench.shape}; it is (6,), (moment, force)."
+            )
+        if not np.isfinite(wrench).all():
+            raise bad(f"{what} gave {wrench.tolist()} on {node!r}; forces must be finite numbers.")
+        found[node] = wrench
+    return found

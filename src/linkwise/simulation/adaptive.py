@@ -1,0 +1,227 @@
+"""The method of Dormand and Prince of order eight, with steps of its own choice and dense output.
+
+The state is y = (x, u, works): local coordinates of the configuration (`chart.py`), rates, and the
+work that was done. The chart is made anew where bodies have turned far from where it was made, and
+the method begins anew with the same step: at contacts and limits, where the controller is asked,
+and, with loops, after each step, when they were put back to where they are closed.
+
+Source: SciPy's DOP853, after Hairer, Norsett and Wanner; errors are estimated by orders 5 and 3,
+its interpolant is of order seven.
+"""
+
+from __future__ import annotations
+
+import bisect
+import importlib
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import (
+    ClosureError,
+    MissingExtraError,
+    SimulationError,
+    SingularHingeError,
+)
+from linkwise.simulation.acting import WORKERS
+from linkwise.simulation.chart import Chart
+from linkwise.simulation.divergence import fastest, gave_up
+from linkwise.simulation.march import Moment
+from linkwise.simulation.observer import MOST, Observer
+from linkwise.simulation.progress import Progress
+from linkwise.simulation.rates import rate_acceleration, rates, velocities
+from linkwise.spatial.array import Array
+
+LOOKS = 4
+"""In how many parts a step is looked at for events, at least."""
+
+UNCHECKED = 1e300
+"""Absolute tolerance of the works: they do not decide about steps."""
+
+
+class _Flow:
+    """The equation ẏ = f(t, y) in one chart, and what y means."""
+
+    def __init__(self, observer: Observer, chart: Chart) -> None:
+        self.observer, self.chart = observer, chart
+        self.mech, self.march = observer.march.mech, observer.march
+
+    def y(self, now: Moment) -> Array:
+        """y of a moment the chart is about."""
+        u = rates(self.mech, now.q, now.v)
+        return np.concatenate([self.chart.begin(), u, now.work])
+
+    def parts(self, y: Array) -> tuple[Array, Array, Array]:
+        """x, u and works."""
+        n, nv = self.chart.size, self.mech.nv
+        return y[:n], y[n : n + nv], y[n + nv :]
+
+    def state(self, y: Array) -> tuple[Array, Array]:
+        """q and v."""
+        x, u, _ = self.parts(y)
+        q = self.chart.q(x)
+        return q, velocities(self.mech, q, u)
+
+    def moment(self, t: float, y: Array) -> Moment:
+        """A moment, with loops kept closed."""
+        q, v = self.state(y)
+        work, loops = self.parts(y)[2], self.march.loops
+        if loops is None:
+            return Moment(t, q, v, work)
+        q, v = loops.kept(q, v, t)
+        return Moment(t, q, v, work, loops.last)
+
+    def __call__(self, t: float, y: Array) -> Array:
+        x, u, _ = self.parts(y)
+        q = self.chart.q(x)
+        v = velocities(self.mech, q, u)
+        self.march.powers.clear()
+        vdot = self.march.accelerate(t, q, v)
+        udot = rate_acceleration(self.mech, q, v, vdot)
+        return np.concatenate([self.chart.rate(x, q, u), udot, self.march.acting.power])
+
+
+class DenseOutput:
+    """q and v at any time of a run; the interpolants of all steps one after the other."""
+
+    def __init__(self) -> None:
+        self._times = list[float]()
+        self._pieces = list[tuple[_Flow, Any]]()
+
+    def add(self, flow: _Flow, piece: Any) -> None:
+        """One more step; what an earlier one said of later times counts no longer."""
+        self._times.append(float(piece.t_old))
+        self._pieces.append((flow, piece))
+
+    def __call__(self, t: float) -> tuple[Array, Array]:
+        """q and v at a time [s]."""
+        flow, piece = self._pieces[max(0, bisect.bisect_right(self._times, t) - 1)]
+        return flow.state(piece(t))
+
+
+def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) -> None:
+    """All of a run.
+
+    Args:
+        observer: The run; its timetable says when the controller is asked and records are made.
+        bar: Told how far it has come.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+
+    Raises:
+        MissingExtraError: SciPy is not installed.
+        SimulationError: The motion cannot go on; says when, where and why.
+    """
+    try:
+        method: Any = importlib.import_module("scipy.integrate").DOP853
+    except ImportError:
+        asked = "lw.simulate(..., integrator='adaptive')"
+        raise MissingExtraError(asked, package="scipy", extra="simulate") from None
+    plan, dense = observer.plan, DenseOutput()
+    rtol = max(rtol, 100.0 * float(np.finfo(np.float64).eps))  # what SciPy would warn of
+    observer.dense = dense if plan.steps and observer.march.mech.nv else None
+    first, ticks, cuts = None, 0, list[float]()
+    while observer.now.t < plan.end and observer.stopped is None and observer.dense is not None:
+        bound = plan.end
+        if plan.per_tick:
+            ticks += 1
+            observer.tick()
+            bound = min(plan.end, plan.time(ticks * plan.per_tick))
+        while observer.now.t < bound and observer.stopped is None:
+            first = _until(observer, bar, dense, method, bound, first, rtol, atol)
+            cuts = [t for t in cuts if t > observer.now.t - plan.step] + [observer.now.t]
+            if len(cuts) > MOST and observer.march.loops is None:
+                raise _chatters(observer)
+    if observer.dense is None:  # nothing can move
+        observer.now = Moment(plan.end, observer.now.q, observer.now.v, observer.now.work)
+
+
+def _until(
+    observer: Observer,
+    bar: Progress,
+    dense: DenseOutput,
+    method: Any,
+    bound: float,
+    first: float | None,
+    rtol: float,
+    atol: float,
+) -> float | None:
+    """Steps in one chart: up to a time, or where the method has to begin anew.
+
+    Returns:
+        The step to begin with then.
+    """
+    now, mech, loops = observer.now, observer.march.mech, observer.march.loops
+    flow = _Flow(observer, Chart(mech, now.q))
+    y = flow.y(now)
+    tolerance = np.full(len(y), atol)
+    tolerance[len(y) - len(WORKERS) :] = UNCHECKED
+    if first is not None:
+        first = min(first, bound - now.t)
+    try:
+        with np.errstate(all="ignore"):
+            if not np.isfinite(flow(now.t, y)).all():
+                raise _stuck(observer, "the accelerations are not finite.")
+            solver = method(flow, now.t, y, bound, first_step=first, rtol=rtol, atol=tolerance)
+            while solver.status == "running" and observer.stopped is None:
+                trouble: str | None = solver.step()
+                if trouble is not None:
+                    raise _stuck(observer, trouble)
+                piece = solver.dense_output()
+                dense.add(flow, piece)
+                observer.made += 1
+                cut = _looked_at(observer, flow, piece, bound)
+                bar(observer.now.t)
+                if cut or loops is not None or flow.chart.is_far(solver.y):
+                    break
+            return float(solver.h_abs) or None
+    except (ClosureError, SingularHingeError, np.linalg.LinAlgError) as error:
+        raise gave_up(mech, observer.now.t, observer.now.q, observer.now.v, error) from error
+
+
+def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> bool:
+    """Records and events within one step; whether it was cut."""
+    begin, end = float(piece.t_old), float(piece.t)
+    plan = observer.plan
+    spacing = plan.step * plan.record_every
+    after = int(np.floor((begin - plan.start) / spacing + 1e-9)) + 1
+    last = int(np.floor((end - plan.start) / spacing + 1e-9))
+    due = {plan.start + i * spacing for i in range(after, last + 1)}
+    due = {t for t in due if begin < t < end}
+    looks = set[float]()
+    if observer.gauges:
+        looks = {begin + (end - begin) * i / LOOKS for i in range(1, LOOKS)}
+    for t in [*sorted(due | looks), end]:
+        before = observer.now
+        moment = flow.moment(t if t < end else min(end, bound), piece(t))
+
+        def at(s: float, start: float = before.t) -> Moment:
+            return flow.moment(start + s, piece(start + s))
+
+        if observer.within(before, moment, at, moment.t - before.t) is not None:
+            return True
+        whole = abs(t - plan.start - spacing * round((t - plan.start) / spacing)) < 1e-9 * spacing
+        if t in due or whole or moment.t >= plan.end:
+            observer.record()
+            observer.check()
+    return False
+
+
+def _stuck(observer: Observer, why: str) -> SimulationError:
+    now, mech = observer.now, observer.march.mech
+    return SimulationError(
+        f"{mech.name!r} cannot go on after t = {now.t:.9g} s: the adaptive integrator found no "
+        f"step short enough; {why.strip()} {fastest(mech, now.q, now.v)} The motion grows without "
+        "bounds there, or what acts on it jumps: hold a controller that switches with "
+        "control_step=..., or use integrator='rk4'."
+    )
+
+
+def _chatters(observer: Observer) -> SimulationError:
+    now, mech = observer.now, observer.march.mech
+    told = ", ".join(dict.fromkeys(repr(x.name) for x in observer.events[-MOST:]))
+    return SimulationError(
+        f"{mech.name!r} chatters at t = {now.t:.9g} s: more than {MOST} events within "
+        f"{observer.plan.step:.3g} s, of {told}. {fastest(mech, now.q, now.v)} Give contacts or "
+        "limits more damping, or use integrator='rk4'."
+    )

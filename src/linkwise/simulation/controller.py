@@ -1,0 +1,164 @@
+"""What may be given as a controller, made a function of the time, q and v."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from linkwise.closed.motion.acting import check_arguments, joint_forces
+from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+Controller: TypeAlias = Callable[[float, Array, Array], Any]
+"""Joint forces from the time [s], q (nq,) and v (nv,): (nv,), a number, or numbers by hinge."""
+
+GivenController: TypeAlias = Controller | ArrayLike | Mapping[str, ArrayLike] | tuple[Any, Any]
+"""A function of (t, q, v); (law, goal); joint forces (nv,); or a table of them (k, nv)."""
+
+
+class Commands:
+    """Joint forces of a controller, or of the argument `tau`, checked whenever they are asked for.
+
+    Attributes:
+        constant: τ (nv,) if it never changes, else None.
+        what: What it is called in messages.
+    """
+
+    def __init__(
+        self, mech: Mechanism, given: object, what: str, tick: float | None, duration: float
+    ) -> None:
+        self.mech, self.what = mech, what
+        self.constant: Array | None = None
+        self._table: Array | None = None
+        self._law: Controller | None = None
+        self._tick = tick
+        if given is None:
+            self.constant = np.zeros(mech.nv)
+        elif _is_pair(given):
+            self._law = _with_goal(*cast("tuple[Any, Any]", given))
+        elif callable(given):
+            self._law = _function(given, what)
+        elif np.ndim(cast(Any, given)) == 2 and not isinstance(given, Mapping | str | bytes):
+            self._table = _table(mech, given, what, tick, duration)
+        else:
+            self.constant = joint_forces(mech, cast(Any, given))
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """τ (nv,) at one instant.
+
+        Raises:
+            SimulationError: A number that is not finite; says when and for which hinge.
+        """
+        if self.constant is not None:
+            return self.constant
+        if self._law is None:
+            return self._row(t)
+        given: object = self._law(t, q, v)
+        if type(given) is np.ndarray:
+            tau = cast(Array, given)
+            if tau.shape == v.shape and tau.dtype == np.float64 and np.isfinite(tau).all():
+                return tau  # most calls
+        return self._checked(cast(object, given), t)
+
+    def start(self, t: float) -> None:
+        """When the first row of a table begins [s]."""
+        self._start = t
+
+    def _row(self, t: float) -> Array:
+        assert self._table is not None and self._tick is not None
+        # A tick begins a rounding before or after its time.
+        row = int((t - self._start) / self._tick + 1e-6)
+        return self._table[min(row, len(self._table) - 1)]
+
+    def _checked(self, given: object, t: float) -> Array:
+        mech, when = self.mech, f"{self.what} at t = {t:.9g} s"
+        if hasattr(given, "tau"):  # the report of a controller
+            given = getattr(given, "tau")  # noqa: B009
+        elif isinstance(given, Mapping) and "torque" in given:  # a law that tells more
+            given = cast("Mapping[str, object]", given)["torque"]
+        table = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"": given}
+        try:
+            arrays = [np.asarray(x, dtype=np.float64) for x in table.values()]
+        except (TypeError, ValueError):
+            arrays = []
+        if all(np.isfinite(x).all() for x in arrays):
+            try:
+                return joint_forces(mech, cast(Any, given))
+            except LinkwiseError as error:
+                raise type(error)(f"{when}: {error}") from None
+        raise SimulationError(_not_finite(mech, table, when))
+
+
+def _not_finite(mech: Mechanism, given: Mapping[str, Any], when: str) -> str:
+    names, values = list[str](), list[float]()
+    for name, value in given.items():
+        numbers: list[float] = np.ravel(np.asarray(value, dtype=np.float64)).tolist()
+        values += numbers
+        whole = not name and len(numbers) == mech.nv
+        names += mech.velocity_names if whole else [name or "all hinges"] * len(numbers)
+    bad = [(n, x) for n, x in zip(names, values, strict=False) if not np.isfinite(x)]
+    more = f", and for {len(bad) - 1} more" if len(bad) > 1 else ""
+    name, value = bad[0] if bad else ("some hinge", np.nan)
+    return (
+        f"{when} gave {value} for {name!r}{more}; joint forces must be finite numbers. Look there "
+        "for a division by zero, a square root or arccos of what is out of its range, or a gain "
+        "that is too large for the step."
+    )
+
+
+def _is_pair(given: object) -> bool:
+    if not isinstance(given, tuple):
+        return False
+    parts = cast("tuple[object, ...]", given)
+    return len(parts) == 2 and callable(parts[0])
+
+
+def _with_goal(law: Any, goal: Any) -> Controller:
+    """law(q, v, goal), with a goal that may be a function of the time."""
+    if callable(goal):
+        check_arguments(goal, "the goal of a controller", "t")
+        return lambda t, q, v: law(q, v, goal(t))
+    numbers = getattr(law, "goal", None)
+    if callable(numbers) and not hasattr(goal, "target") and not isinstance(goal, Mapping):
+        goal = numbers(goal)  # a goal that stays is looked at once
+    return lambda t, q, v: law(q, v, goal)
+
+
+def _function(given: Callable[..., Any], what: str) -> Controller:
+    """A function of (t, q, v), or one of (q, v) alone; refuses what wants a goal."""
+    inputs = getattr(given, "inputs", None)
+    if isinstance(inputs, dict) and "goal" not in inputs and hasattr(given, "tasks"):
+        return lambda t, q, v: given(q, v)
+    try:
+        names = list(inspect.signature(given).parameters)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        names = list[str]()
+    if names[:2] == ["q", "v"]:
+        kind = getattr(given, "__name__", type(given).__name__)
+        raise ModelError(
+            f"{what}={kind} is called with (q, v, goal), and a simulation calls (t, q, v): give "
+            f"the goal with it, {what}=({kind}, goal), where the goal may be a function of t; or "
+            f"write {what}=lambda t, q, v: ..."
+        )
+    check_arguments(given, what, "t, q, v")
+    return given
+
+
+def _table(mech: Mechanism, given: object, what: str, tick: float | None, duration: float) -> Array:
+    """Joint forces (k, nv), one row for each tick."""
+    table = mech.check_v(floats(cast(Any, given), what), what)
+    if tick is None:
+        raise ModelError(
+            f"{what} is a table {table.shape}; say with control_step=... how long [s] each row "
+            "acts."
+        )
+    ticks = int(np.ceil(duration / tick - 1e-9))
+    if len(table) < ticks:
+        raise ShapeError(
+            f"{what} has {len(table)} rows; {duration:.6g} s in ticks of {tick:.6g} s need {ticks}."
+        )
+    return table

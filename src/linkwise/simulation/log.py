@@ -1,0 +1,147 @@
+"""The records of a run, and the recording that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from linkwise.closed.motion.acting import check_arguments
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.acting import WORKERS, Acting
+from linkwise.simulation.channel import Channel, split_unit
+from linkwise.simulation.march import Moment
+from linkwise.simulation.recording import Recording
+from linkwise.spatial.array import Array
+
+Probe: TypeAlias = Callable[[float, Array, Array, Array], Any]
+"""A number or (n,) from the time [s], q (nq,), v (nv,) and the joint forces (nv,) of the user."""
+
+Record: TypeAlias = tuple[
+    float, Array, Array, Array, Array, dict[str, Array], list[Array], Array, list[Array]
+]
+"""t, q, v, tau, work, forces by node, contacts, forces of limits, probes."""
+
+
+class Log:
+    """The records so far."""
+
+    def __init__(self, mech: Mechanism, acting: Acting, probes: object) -> None:
+        self.mech, self.acting, self.probes = mech, acting, check_probes(probes)
+        self.records = list[Record]()
+
+    @property
+    def last(self) -> float:
+        """When the last record was made [s]."""
+        return self.records[-1][0] if self.records else -np.inf
+
+    def add(self, now: Moment, held: Array | None) -> None:
+        """One record; none if there is one of that time."""
+        t, q, v = now.t, now.q, now.v
+        if t <= self.last:
+            return
+        acting = self.acting
+        tau = acting.commanded(t, q, v, held)
+        count = range(len(acting.contacts.names))
+        touch = [np.append(*acting.contacts.force(i, q, v)) for i in count]
+        pushed = np.zeros(0) if acting.springs is None else acting.springs.force(q, v)
+        probes = [_probed(name, f, t, q, v, tau) for name, f in self.probes.items()]
+        self.records.append((t, q, v, tau, now.work, acting.given(t, q, v), touch, pushed, probes))
+
+    def recording(self, *, by_kernel: bool, **told: Any) -> Recording:
+        """All of it, with what else there is to tell (`Recording.of`)."""
+        mech, acting, records = self.mech, self.acting, self.records
+        t, q, v, tau, work = (np.array([x[i] for x in records]) for i in range(5))
+        size = len(records)
+        tables = [
+            (q, mech.nq), (v, mech.nv), (tau, mech.nv), (work, len(WORKERS))
+        ]  # fmt: skip
+        q, v, tau, work = (np.reshape(x, (size, n)) for x, n in tables)
+        works = dict[str, Array | None]()
+        if not by_kernel:
+            known = ("joints", "passive", "forces")
+            works = {name: work[:, i] for i, name in enumerate(WORKERS)
+                     if name in known or work[:, i].any()}  # fmt: skip
+        elif acting.controller is not None and acting.controller.constant is None:
+            works["joints"] = work[:, 0]
+        return Recording.of(
+            mech, t, q, v, tau,
+            works=works,
+            forces=_together([x[5] for x in records]),
+            frame=acting.frame,
+            held=by_kernel and "joints" not in works,
+            passive=acting.passive,
+            contacts=bool(acting.contacts.names),
+            channels=self._channels(),
+            **told,
+        )  # fmt: skip
+
+    def _channels(self) -> list[Channel]:
+        """Contacts, limits and probes."""
+        records, found = self.records, list[Channel]()
+        for i, name in enumerate(self.acting.contacts.names):
+            both = np.array([x[6][i] for x in records])
+            about = f"of the surface on {self.acting.contacts.nodes[i]!r}, in world axes"
+            axes = ("x", "y", "z")
+            found += [
+                Channel(f"contact.{name}.force", "N", about, both[:, :3], axes),
+                Channel(f"contact.{name}.penetration", "m", "negative away from it", both[:, 3]),
+            ]
+        if self.acting.springs is not None:
+            units = [x.unit for body in self.mech.bodies for x in body.hinge.velocities]
+            forces = tuple("N" if unit == "m" else "N m" for unit in units)
+            pushed = np.reshape([x[7] for x in records], (len(records), self.mech.nv))
+            about = "of the springs at the ends of joint ranges"
+            found.append(Channel("limit.force", forces, about, pushed, self.mech.velocity_names))
+        for i, text in enumerate(self.probes):
+            values = [x[8][i] for x in records]
+            if len({x.shape for x in values}) > 1:
+                shapes = sorted({str(x.shape) for x in values})
+                raise ShapeError(
+                    f"probe {text!r} gave arrays of the shapes {' and '.join(shapes)}; it must "
+                    "give the same shape at every time."
+                )
+            found.append(Channel.of(text, np.array(values), about="probe"))
+        return found
+
+
+def check_probes(probes: object) -> dict[str, Probe]:
+    """The probes, if they are functions by name."""
+    if probes is None:
+        return {}
+    if not isinstance(probes, Mapping):
+        raise ModelError(
+            f"probes is a {type(probes).__name__}; it is a dictionary of functions of "
+            '(t, q, v, tau) by "name [unit]".'
+        )
+    for name, probe in cast("Mapping[Any, object]", probes).items():
+        if not isinstance(name, str) or not callable(probe):
+            raise ModelError(
+                f"probe {name!r} is {probe!r}; it must be a function of (t, q, v, tau) that gives "
+                "a number or an array (n,)."
+            )
+        split_unit(name)
+        check_arguments(probe, f"probe {name!r}", "t, q, v, tau")
+    return dict(cast("Mapping[str, Probe]", probes))
+
+
+def _probed(name: str, probe: Probe, t: float, q: Array, v: Array, tau: Array) -> Array:
+    given: object = probe(t, q, v, tau)
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros((0, 0))
+    if found.ndim > 1:
+        raise ModelError(
+            f"probe {name!r} gave {given!r} at t = {t:.9g} s; it must give a number or (n,)."
+        )
+    return np.array(found)
+
+
+def _together(forces: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """(moment, force) at each record (k, 6) by node; zero where there was none."""
+    nodes = dict.fromkeys(node for each in forces for node in each)
+    none = np.zeros(6)
+    return {node: np.array([each.get(node, none) for each in forces]) for node in nodes}

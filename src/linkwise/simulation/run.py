@@ -1,0 +1,274 @@
+"""Mechanisms through time: controllers, forces, contacts, limits, loops and what is watched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwise.closed.motion.acting import Force, JointForces, OutsideForce, OutsideForces
+from linkwise.closed.motion.keep import Keep
+from linkwise.closed.motion.stepper import Stepper
+from linkwise.closed.motion.watch import Margin, check_watch
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ModelError, SimulationError
+from linkwise.model.embedded import Embedded
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.acting import WORKERS, Acting
+from linkwise.simulation.contact import Contacts
+from linkwise.simulation.controller import Commands, GivenController
+from linkwise.simulation.divergence import EnergyGuard
+from linkwise.simulation.gauge import Gauge, Watch
+from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
+from linkwise.simulation.limits import (
+    Limits,
+    LimitSpring,
+    LimitSprings,
+    LimitStops,
+    check_limits,
+)
+from linkwise.simulation.log import Log, Probe
+from linkwise.simulation.march import March, Moment
+from linkwise.simulation.observer import Observer
+from linkwise.simulation.progress import Progress
+from linkwise.simulation.recording import Recording
+from linkwise.simulation.timetable import timetable
+from linkwise.spatial.array import ArrayLike, constant
+from linkwise.task.force.positive import not_negative, positive
+from linkwise.task.force.surface import CompliantSurface
+
+WORTH_COMPILING = 500
+"""Runs of fewer steps are made in NumPy, before a kernel would be compiled."""
+
+
+def simulate(
+    mech: Mechanism,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    *,
+    duration: float,
+    step: float = 1e-3,
+    integrator: str = "rk4",
+    tau: JointForces | Force = 0.0,
+    controller: GivenController | None = None,
+    control_step: float | None = None,
+    forces: OutsideForces | OutsideForce | None = None,
+    frame: Frame = "node",
+    contacts: Mapping[str, tuple[str, CompliantSurface]]
+    | Sequence[tuple[str, CompliantSurface]] = (),
+    limits: Limits = "ignore",
+    watch: Mapping[str, Margin] | None = None,
+    stop: bool = True,
+    passive: bool = True,
+    keep: Keep = "projection",
+    baumgarte: tuple[float, float] = (20.0, 20.0),
+    drift_limit: float = 0.05,
+    record_every: int | None = None,
+    probes: Mapping[str, Probe] | None = None,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    progress: bool | Callable[[float], None] | None = None,
+    start: float = 0.0,
+) -> Recording:
+    """Move a mechanism through time.
+
+        rec = lw.simulate(arm, q, duration=2.0, controller=(law, goal), control_step=1e-3)
+        print(rec)                       energy, momentum, loops, events, what was not modelled
+        rec["energy.total"], rec["q[elbow]"], rec.at(0.5), rec.save("run.parquet")
+
+    Expression:
+        v̇ = 𝓜⁻¹ (τ − C + J* f)   on trees (`forward_dynamics`)
+        𝓜 v̇ + C = τ + J* f + J_c* λ,   J_c v̇ + γ = 0   with loops (`constrained_forward_dynamics`)
+    with τ = τ_user − d v − k (q − rest), stepped by one of `lw.INTEGRATORS` on the configuration
+    manifold; docs/simulation.md compares them.
+
+    Where nothing has to be asked from Python within a step (a tree, joint forces that are constant
+    or held, no forces at nodes), steps are made by one compiled kernel, many at a time.
+
+    A run that cannot go on raises `SimulationError`; its `recording` has what was computed. Ctrl-C
+    ends a run, which then returns what was computed.
+
+    Args:
+        mech: The mechanism; loops and couplings are kept closed.
+        q: Joint positions (nq,) at the beginning; neutral by default.
+        v: Joint velocities (nv,) at the beginning; zero by default.
+        duration: How long to move [s].
+        step: The step of time [s]; the last one may be shorter, and with `control_step` all are
+            made so short that a whole number of them fit. "adaptive" chooses its own.
+        integrator: "rk4", "euler", "rk4_mujoco", "variational" or "adaptive".
+        tau: Joint forces [N or N m]: a number for all, (nv,), numbers by the names of hinges, or a
+            function of (t, q, v) that gives one of these and is asked at every stage.
+        controller: Joint forces that are added to these: a function of (t, q, v); (law, goal) with
+            a `lw.ControlLaw`, `lw.TaskController` or anything called with (q, v, goal), where the
+            goal may be a function of t; (nv,); or a table (k, nv) with a row for each
+            `control_step`.
+        control_step: How often [s] the controller is asked; what it gives is held until it is asked
+            again, as by a computer that works in ticks. By default it is asked at every stage of
+            every step, as if it were part of the mechanics.
+        forces: Forces from outside by node, (moment, force) (6,), as in `forward_dynamics`, or a
+            function of (t, q, v) that gives them.
+        frame: Axes of `forces`: those of the "node" or of the "world".
+        contacts: Nodes and the surfaces they may touch: (node, lw.CompliantSurface), several of
+            these, or such by names of their own. Touching and leaving are events.
+        limits: What becomes of joint limits: "ignore" (the report tells which were passed), "stop"
+            at the first that is reached, "spring" or a `lw.LimitSpring`.
+        watch: Margins by name: functions of (t, q, v, tau) that are negative when there is trouble;
+            `lw.grasp_watch(grasp)` makes them for slip. Here tau is all joint forces together.
+        stop: Whether to end at the first margin that is lost, or to note it and go on.
+        passive: Whether dampers and springs of the drives act, in loops too.
+        keep: How loops are kept closed: "projection", "baumgarte" or "nothing".
+        baumgarte: The two rates [1/s] for keep="baumgarte".
+        drift_limit: Errors of loops larger than this [m or rad] after one step end the run.
+        record_every: How many steps from one record to the next; by default so many that there are
+            about 1000 records. The last state and those of events are recorded, too.
+        probes: More channels: functions of (t, q, v, tau) by "name [unit]" that give a number or
+            (n,) at each record. Here tau is that of the user, as recorded.
+        rtol: Relative tolerance of "adaptive".
+        atol: Absolute tolerance of "adaptive" [rad, m, rad/s or m/s].
+        progress: A bar on stderr: None for one after a second if that is a terminal, True at once,
+            False never; or a function that is called with the time [s] now and then.
+        start: The time at the beginning [s].
+
+    Returns:
+        A recording; `print` it for a report.
+
+    Raises:
+        ModelError: An argument that means nothing.
+        ClosureError: Loops are open at the beginning.
+        SimulationError: The motion diverges, a controller gives what is no number; says when,
+            where and why.
+        MissingExtraError: "adaptive" without SciPy.
+    """
+    _check_whole(mech)
+    began = time.monotonic()
+    scheme = _scheme(integrator)
+    start = float(constant(start, (), "start"))
+    duration = not_negative("duration", duration, "s")
+    plan = timetable(duration, step, control_step, record_every, start)
+    if control_step is not None and controller is None:
+        raise ModelError(
+            f"control_step={control_step!r} was given without a controller; it says how often the "
+            "one given as controller=... is asked."
+        )
+    check_limits(limits)
+    q = mech.check_q(mech.neutral() if q is None else q)
+    v = mech.check_v(np.zeros(mech.nv) if v is None else v)
+    loops = Stepper(mech, 0.0, False, keep, baumgarte, None, frame, drift_limit)
+    q, v = loops.beginning(q, v, start)
+    springs = _springs(mech, q, limits)
+    points = Contacts(mech, contacts)
+    commands = Commands(mech, tau, "tau", None, duration)
+    tick = plan.tick if control_step is not None else None
+    asked = None if controller is None else Commands(mech, controller, "controller", tick, duration)
+    if asked is not None:
+        asked.start(start)
+    acting = Acting(
+        mech, commands, asked, hold=tick is not None, forces=forces, frame=frame, contacts=points,
+        springs=springs, passive=bool(passive),
+    )  # fmt: skip
+    points.begin(q, v)
+    if springs is not None:
+        springs.begin(q, v)
+    gauges: list[Gauge] = [Watch(check_watch(watch), bool(stop)), points]
+    gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
+    march = March(mech, scheme, acting, None if loops.open else loops)
+    if plan.steps >= WORTH_COMPILING:
+        march.compile()
+    observer = Observer(
+        march, plan, [x for x in gauges if x.names], Log(mech, acting, probes),
+        EnergyGuard(mech, acting, q, v),
+    )  # fmt: skip
+    first = Moment(start, q, v, np.zeros(len(WORKERS)), loops.last)
+    told: dict[str, Any] = {
+        "integrator": scheme.name,
+        "limits": limits if isinstance(limits, str) else "spring",
+        "keep": keep,
+        "not_modelled": _not_modelled(springs),
+    }
+    tolerances = positive("rtol", rtol, "no unit"), positive("atol", atol, "rad or m")
+    with Progress(progress, start, duration) as bar:
+        return _run(observer, first, bar, tolerances, told, began)
+
+
+def _run(
+    observer: Observer,
+    first: Moment,
+    bar: Progress,
+    tolerances: tuple[float, float],
+    told: dict[str, Any],
+    began: float,
+) -> Recording:
+    """The run itself, and the recording of it however it ends."""
+
+    def recording() -> Recording:
+        return observer.recording(wall=time.monotonic() - began, **told)
+
+    try:
+        observer.begin(first)
+        if observer.march.scheme.step is None:
+            from linkwise.simulation.adaptive import adaptive_steps
+
+            adaptive_steps(observer, bar, *tolerances)
+        else:
+            fixed_steps(observer, bar)
+    except KeyboardInterrupt:
+        observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
+    except SimulationError as error:
+        observer.stopped = str(error)
+        error.recording = recording()
+        raise
+    except Exception as error:
+        error.add_note(f"lw.simulate had come to t = {observer.now.t:.9g} s.")
+        raise
+    observer.record()
+    return recording()
+
+
+def fixed_steps(observer: Observer, bar: Progress) -> None:
+    """All steps of a timetable."""
+    march, plan = observer.march, observer.plan
+    made = 0
+    while made < plan.steps and observer.stopped is None:
+        if plan.ticks_at(made):
+            observer.tick()
+        ahead = plan.ahead(made, one=bool(observer.gauges))
+        length, end = plan.length(made), plan.time(made + ahead)
+        now = observer.now
+        after = march.advance(now, length, ahead)
+        observer.passed(now, after, end, length)
+        made += ahead
+        observer.made = made
+        if observer.stopped is None and (plan.records_at(made) or made == plan.steps):
+            observer.record()
+            observer.check()
+        bar(observer.now.t)
+
+
+def _check_whole(mech: object) -> None:
+    """Refuse what is no mechanism, and one whose loops are built in."""
+    check_mechanism(mech)
+    if isinstance(mech, Embedded):
+        raise ModelError(
+            "lw.simulate moves a mechanism, not one with its loops built in: give it embedded.mech,"
+            f" {mech.mech.name!r} itself; it keeps the loops closed."
+        )
+
+
+def _scheme(name: object) -> Integrator:
+    return integrator(name, INTEGRATORS)
+
+
+def _springs(mech: Mechanism, q: Any, limits: Limits) -> LimitSprings | None:
+    if isinstance(limits, LimitSpring):
+        return LimitSprings(mech, q, limits)
+    return LimitSprings(mech, q, LimitSpring()) if limits == "spring" else None
+
+
+def _not_modelled(springs: LimitSprings | None) -> list[str]:
+    if springs is None or not springs.left_out:
+        return []
+    names = ", ".join(repr(x) for x in springs.left_out[:4])
+    return [f"joint limits of {names}: springs are for hinges whose v is the rate of q"]

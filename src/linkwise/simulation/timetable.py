@@ -1,0 +1,112 @@
+"""When steps end, controllers are asked and records are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.task.force.positive import positive
+
+RECORDS = 1000
+"""About how many records are made unless it is said how often."""
+
+AHEAD = 10_000
+"""At most so many steps are made at once, so that progress and Ctrl-C are heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """Steps of one length, the last one perhaps shorter.
+
+    Attributes:
+        start: Time of the beginning [s].
+        duration: How long it goes [s].
+        step: The length of a step [s].
+        steps: How many there are.
+        per_tick: How many there are from one question to the controller to the next; 0 for none.
+        record_every: How many there are from record to record.
+    """
+
+    start: float
+    duration: float
+    step: float
+    steps: int
+    per_tick: int
+    record_every: int
+
+    @property
+    def tick(self) -> float:
+        """From one question to the controller to the next [s]."""
+        return self.per_tick * self.step
+
+    @property
+    def end(self) -> float:
+        """Time of the end [s]."""
+        return self.start + self.duration
+
+    def time(self, made: int) -> float:
+        """When so many steps are made [s]."""
+        return self.end if made >= self.steps else self.start + made * self.step
+
+    def length(self, made: int) -> float:
+        """Length of the step that comes after so many [s]."""
+        if made < self.steps - 1:
+            return self.step
+        last = self.duration - (self.steps - 1) * self.step
+        return self.step if abs(last - self.step) <= 1e-9 * self.step else last
+
+    def ticks_at(self, made: int) -> bool:
+        """Whether the controller is asked after so many steps."""
+        return self.per_tick > 0 and made % self.per_tick == 0
+
+    def records_at(self, made: int) -> bool:
+        """Whether a record is due after so many steps."""
+        return made % self.record_every == 0
+
+    def ahead(self, made: int, *, one: bool) -> int:
+        """How many steps can be made at once: up to the next record, question, or the last one."""
+        if one or made >= self.steps - 1:
+            return 1
+        ahead = min(AHEAD, self.record_every - made % self.record_every, self.steps - 1 - made)
+        if self.length(self.steps - 1) == self.step:
+            ahead = min(AHEAD, self.record_every - made % self.record_every, self.steps - made)
+        return min(ahead, self.per_tick - made % self.per_tick) if self.per_tick else ahead
+
+
+def timetable(
+    duration: float, step: object, control_step: object, record_every: object, start: float
+) -> Timetable:
+    """The timetable of a run.
+
+    Args:
+        duration: How long it goes [s].
+        step: The longest step [s].
+        control_step: From one question to the controller to the next [s], or None. The step is made
+            shorter, if need be, so that a whole number of them fit in.
+        record_every: How many steps from record to record; None for about 1000 records.
+        start: Time of the beginning [s].
+
+    Raises:
+        ModelError: A number that means nothing.
+    """
+    h, per_tick = positive("step", step, "s"), 0
+    if control_step is not None:
+        tick = positive("control_step", control_step, "s")
+        per_tick = max(1, int(np.ceil(tick / h - 1e-9)))
+        h = tick / per_tick
+    if duration / h > 1e15:
+        raise ModelError(
+            f"{duration:.6g} s in steps of {h:.3g} s are {duration / h:.3g} steps, more than "
+            "there is time for."
+        )
+    steps = int(np.ceil(duration / h - 1e-9))
+    if record_every is None:
+        return Timetable(start, duration, h, steps, per_tick, max(1, round(steps / RECORDS)))
+    whole = isinstance(record_every, int | np.integer) and not isinstance(record_every, bool)
+    if not whole or int(record_every) < 1:  # pyright: ignore[reportArgumentType]  # an int here
+        raise ModelError(
+            f"record_every={record_every!r}; it counts steps and is a whole number, at least 1."
+        )
+    return Timetable(start, duration, h, steps, per_tick, int(record_every))  # pyright: ignore[reportArgumentType]
