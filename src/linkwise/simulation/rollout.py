@@ -6,7 +6,7 @@ import math
 import operator
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.stepping.commanded import INTERNAL
+from linkwise.codegen.stepping.cuda_kernel import in_memory
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.errors import (
@@ -26,7 +27,7 @@ from linkwise.errors import (
     unknown_name,
 )
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rollout_kernel import rollout_kernel
+from linkwise.simulation.rollout_kernel import card_kernel, rollout_kernel
 from linkwise.simulation.stepwise import stepwise
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.law import ControlLaw
@@ -41,8 +42,8 @@ class Rollout:
         integrator: Name of the integrator.
         step: Length of a step [s].
         t: Times of the records (k,) [s], the beginning first.
-        q: Joint positions (k, nq), or (batch, k, nq).
-        v: Joint velocities (k, nv), or (batch, k, nv).
+        q: Joint positions (k, nq), or (batch, k, nq); on the card if those given were.
+        v: Joint velocities (k, nv), or (batch, k, nv), likewise.
         status: A code for each motion, () or (batch,): 0 where all is well.
         failed_step: The step in which the code came, () or (batch,); -1 for none. Records from
             there on are NaN.
@@ -120,7 +121,10 @@ def rollout(
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         record_every: How many steps from one record to the next; the last state is recorded too.
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).
-        target: "cpu".
+        target: "cpu", or "cuda" for a graphics card: one thread moves one motion. Arrays of NumPy
+            go there and results come back; those of CuPy, Torch or JAX stay there (q, v and tau of
+            the given `dtype`), and so do `q` and `v` of the result, whose axis of motions is the
+            innermost one in memory.
         dtype: float64 or float32.
         threads: Processor cores for a batch; by default as many as are worth it.
 
@@ -133,36 +137,71 @@ def rollout(
         ModelError: An integrator, target or number of steps that means nothing.
         ShapeError: Arrays that do not fit.
     """
-    q, v = mech.check_q(q), mech.check_v(v)
-    held = {"tau": _forces(mech, tau)} if law is None else _commands(law, goal, tau, inputs)
     if law is None and not (goal is None and inputs is None):
         raise ModelError("goal and inputs are for a control law; give law=lw.control_law(...).")
-    count = _count(q, v, held)
-    single = q.ndim == 1 and v.ndim == 1 and all(x.ndim < 3 for x in held.values())
+    if target not in ("cpu", "cuda"):
+        raise ModelError(f"target={target!r} is none for rollouts; there are 'cpu' and 'cuda'.")
+    there = target == "cuda"
+    at: Any = _taken(mech.check_q, q, there)
+    speed: Any = _taken(mech.check_v, v, there)
+    if law is None:
+        held = {"tau": _taken(lambda x: _forces(mech, x), tau, there)}
+    else:
+        held = _commands(law, goal, tau, inputs)
+    single = at.ndim == speed.ndim == 1 and all(x.ndim < 3 for x in held.values())
     steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
-    starts = [np.broadcast_to(x, (count, x.shape[-1])) for x in (q, v)]
-    if target != "cpu":
-        raise ModelError(f"target={target!r} is none for rollouts; there is 'cpu'.")
     itemsize, length = _itemsize(dtype), _length(step)
-    kind: Any = np.float64 if itemsize == 8 else np.float32
-    q0, v0 = (np.asarray(x, kind) for x in starts)
-    try:
-        kernel = rollout_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
-        done = _in_parts(kernel, q0, v0, held, length, steps, every, threads)
-    except LoweringError:  # too many bodies, or a hinge with branches in its steps
-        kernel, forces = None, dampers_and_springs(mech) if passive else None
-        for name, x in held.items():
-            _between(x, name, 0, steps, steps)
-        done = stepwise(mech, integrator, q0, v0, held, length, steps, every, forces, law)
+    if there:
+        kernel = card_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
+        done = kernel(at, speed, held, step=length, steps=steps, every=every)
+        q_all, v_all = done.q, done.v
+    else:
+        count, kind = _count(at, speed, held), f"float{8 * itemsize}"
+        starts = [np.broadcast_to(x, (count, x.shape[-1])) for x in (at, speed)]
+        begin = np.concatenate(starts, axis=1).astype(kind)
+        options = (integrator, passive, itemsize, law, threads)
+        kernel, done = _here(mech, begin, held, length, steps, every, *options)
+        records = np.concatenate([begin[:, None], done.records], axis=1)
+        q_all, v_all = records[..., : mech.nq], records[..., mech.nq :]
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
-    records = np.concatenate([np.concatenate([q0, v0], axis=1)[:, None], done.records], axis=1)
-    q_all, v_all = records[..., : mech.nq], records[..., mech.nq :]
     status, failed = done.status, done.failed
     if single:
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
     found = Rollout(mech, integrator, length, times, q_all, v_all, status, failed, kernel)
     _tell(found)
     return found
+
+
+def _taken(check: Callable[[Any], Array], value: Any, there: bool) -> Any:
+    """An array as it is, if it is on the card where it shall be; else looked at."""
+    return value if there and not in_memory(value) else check(value)
+
+
+def _here(
+    mech: Mechanism,
+    begin: Array,
+    held: Mapping[str, Array],
+    length: float,
+    steps: int,
+    every: int,
+    integrator: str,
+    with_passive: bool,
+    itemsize: int,
+    law: ControlLaw | None,
+    threads: int | None,
+) -> tuple[RolloutKernel | None, Motions]:
+    """The motions on this processor, from (batch, nq + nv); by a kernel if there is one."""
+    q, v = np.split(begin, [mech.nq], axis=1)
+    try:
+        kernel = rollout_kernel(
+            mech, integrator, with_passive=with_passive, itemsize=itemsize, law=law
+        )
+        return kernel, _in_parts(kernel, q, v, held, length, steps, every, threads)
+    except LoweringError:  # too many bodies, or a hinge with branches in its steps
+        forces = dampers_and_springs(mech) if with_passive else None
+        for name, x in held.items():
+            _between(x, name, 0, steps, steps)
+        return None, stepwise(mech, integrator, q, v, held, length, steps, every, forces, law)
 
 
 def _in_parts(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.several import Several
 from linkwise.codegen.stepping import rates
 from linkwise.codegen.stepping.commanded import commanded
+from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.explicit import EXPLICIT
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive
@@ -51,38 +54,98 @@ def rollout_kernel(
         LoweringError: A hinge that has no formula for its steps, or too many bodies for straight
             code; says which.
     """
+    check_rollout(mech, integrator, law)
+    key = ("rollout", integrator, with_passive, tuple(nodes), frame, itemsize, law)
+
+    def make() -> RolloutKernel:
+        segments, content = stepping_of(mech, integrator, with_passive, nodes, frame, itemsize, law)
+        return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
+
+    return made_once(mech, key, make)
+
+
+def card_kernel(
+    mech: Mechanism,
+    integrator: str = "rk4",
+    *,
+    with_passive: bool = True,
+    itemsize: int = 8,
+    law: ControlLaw | None = None,
+) -> CudaMotion:
+    """Many steps of a mechanism for a CUDA card; `source` can be had without one.
+
+    Args:
+        mech: The mechanism.
+        integrator: "euler", "rk4", "rk4_mujoco" or "variational".
+        with_passive: Whether dampers and springs of drives act.
+        itemsize: Bytes of a number, 8 or 4.
+        law: A control law that gives the joint forces at the beginning of each step.
+
+    Raises:
+        ModelError: An integrator that there is not, a law of another mechanism.
+        LoweringError: A hinge that has no formula for its steps, or too many bodies for straight
+            code; says which.
+    """
+    check_rollout(mech, integrator, law)
+    key = ("rollout on a card", integrator, with_passive, itemsize, law)
+
+    def make() -> CudaMotion:
+        segments, _ = stepping_of(mech, integrator, with_passive, (), "node", itemsize, law)
+        return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
+
+    return made_once(mech, key, make)
+
+
+def stepping_of(
+    mech: Mechanism,
+    integrator: str,
+    with_passive: bool,
+    nodes: Sequence[str],
+    frame: Frame,
+    itemsize: int,
+    law: ControlLaw | None,
+) -> tuple[Callable[[], Stepping], tuple[object, ...]]:
+    """What makes the segments of a step, and what they depend on besides the mechanism.
+
+    Raises:
+        LoweringError: A hinge that has no formula for its steps, or too many bodies for straight
+            code; says which.
+    """
+    forces = passive(mech) if with_passive else None
+    forces = forces if forces is not None and forces.any else None
+    recipe = forward(mech, nodes, frame, itemsize)
+    rates.check_supported(mech)
+    if recipe.is_rolled:
+        raise LoweringError(
+            f"a step of {mech.name!r} would be code of {mech.n_bodies} bodies without loops, "
+            "too long to be compiled. lw.rollout and lw.simulate move it step by step."
+        )
+
+    def segments() -> Stepping:
+        if integrator in EXPLICIT:
+            plain = EXPLICIT[integrator](mech, recipe.traced, forces)
+        else:
+            plain = variational_stepping(mech, nodes, frame, itemsize, forces)
+        return plain if law is None else commanded(plain, mech, law.kernel.traced)
+
+    content = (recipe.expr, recipe.nodes, forces)
+    if law is not None:
+        of = law.kernel.recipe
+        content = (*content, of.expr, of.mech, of.nodes)
+    return segments, content
+
+
+def check_rollout(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None:
+    """Refuse what cannot be a rollout.
+
+    Raises:
+        ModelError: An integrator that there is not, a law of another mechanism.
+    """
     check_mechanism(mech)
     if integrator not in COMPILED:
         told = ", ".join(repr(name) for name in COMPILED)
         raise ModelError(f"integrator={integrator!r} cannot be compiled; there are {told}.")
     _check_law(mech, integrator, law)
-    key = ("rollout", integrator, with_passive, tuple(nodes), frame, itemsize, law)
-
-    def make() -> RolloutKernel:
-        forces = passive(mech) if with_passive else None
-        forces = forces if forces is not None and forces.any else None
-        recipe = forward(mech, nodes, frame, itemsize)
-        rates.check_supported(mech)
-        if recipe.is_rolled:
-            raise LoweringError(
-                f"a step of {mech.name!r} would be code of {mech.n_bodies} bodies without loops, "
-                "too long to be compiled. lw.rollout and lw.simulate move it step by step."
-            )
-
-        def segments() -> Stepping:
-            if integrator in EXPLICIT:
-                plain = EXPLICIT[integrator](mech, recipe.traced, forces)
-            else:
-                plain = variational_stepping(mech, nodes, frame, itemsize, forces)
-            return plain if law is None else commanded(plain, mech, law.kernel.traced)
-
-        content = (recipe.expr, recipe.nodes, forces)
-        if law is not None:
-            of = law.kernel.recipe
-            content = (*content, of.expr, of.mech, of.nodes)
-        return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
-
-    return made_once(mech, key, make)
 
 
 def _check_law(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
-from linkwise.codegen.cpu.kernel import cores, thread_pool
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.rates import turn_code
 from linkwise.codegen.stepping.stepping import Stepping
@@ -236,6 +235,8 @@ class RolloutKernel:
         self, part: Callable[[int, int], None], count: int, steps: int, threads: int | None
     ) -> None:
         """The batch over threads, whole vectors of motions each."""
+        from linkwise.codegen.cpu.kernel import cores, thread_pool  # with llvmlite
+
         wide = self._lanes
         groups = -(-count // wide)
         wanted = min(groups, cores() if threads is None else threads)

@@ -1,0 +1,264 @@
+# pyright: basic
+# (CuPy is optional, and has no type information here)
+"""Motions on the card: compiled there when first asked for, all steps in one launch."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen.c.text import plain_name
+from linkwise.codegen.cuda import device_arrays
+from linkwise.codegen.cuda.device_arrays import CUPY, JAX
+from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
+from linkwise.codegen.stepping.kernel import describe
+from linkwise.codegen.stepping.stepping import Stepping
+from linkwise.errors import DeviceError, ShapeError
+from linkwise.model.mechanism import Mechanism
+
+LARGEST = 100_000
+"""Operations of a step, written out, beyond which the card's compiler would not come to an end."""
+
+MIDDLING = 3000
+"""Operations of a step, written out, from which on float32 is worth more registers."""
+
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CardMotions:
+    """What a call gives; on the card the axis of motions is the innermost one in memory.
+
+    Attributes:
+        q: Joint positions (batch, records, nq), the beginning first, the end last.
+        v: Joint velocities (batch, records, nv).
+        status: A code for each motion, 0 where all is well (batch,), in NumPy.
+        failed: The step in which that code came, -1 for none (batch,), in NumPy.
+    """
+
+    q: Any
+    v: Any
+    status: Any
+    failed: Any
+
+
+@dataclass(frozen=True)
+class CudaMotion:
+    """Motions of one mechanism with one integrator on a CUDA card.
+
+    Attributes:
+        mech: The mechanism.
+        stepping: What a motion does.
+        dtype: Kind of its numbers.
+        shape: How motions lie on the card, if not as suits the size.
+    """
+
+    mech: Mechanism
+    stepping: Stepping
+    dtype: np.dtype[Any]
+    shape: Shape | None = None
+    _loaded: dict[int, Any] = field(default_factory=lambda: {}, init=False, repr=False)
+    _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
+
+    @cached_property
+    def emitted(self) -> MotionSource:
+        """The source and what a launch has to know.
+
+        Raises:
+            DeviceError: The mechanism is too large for straight code.
+        """
+        work = sum(s.traced.graph.count(s.traced.wanted).total() for s in self.stepping.segments)
+        if work > LARGEST:
+            raise DeviceError(
+                f"a step of {self.mech.name} takes {work} operations, written out one by one on "
+                f"the card; the most is {LARGEST}. target='cpu' takes it."
+            )
+        shape = self.shape or suited(work, self.dtype.itemsize)
+        name = plain_name(self.mech.name)
+        what = f"motions of {name} by {self.stepping.integrator}, written by Linkwise"
+        return emit_motion(self.stepping, shape, dtype=str(self.dtype), title=[what])
+
+    @property
+    def ops(self) -> Counter[str]:
+        """Scalar operations of one step, by kind."""
+        return self.stepping.ops
+
+    @property
+    def source(self) -> str:
+        """The CUDA source."""
+        return self.emitted.text
+
+    def describe(self, code: int) -> str:
+        """A code of the status in words, naming the body."""
+        return describe(self.mech, code)
+
+    def __call__(
+        self, q: Any, v: Any, held: Mapping[str, Any], *, step: float, steps: int, every: int
+    ) -> CardMotions:
+        """All motions of a batch, from arrays on the card or of NumPy.
+
+        Arrays of NumPy go to the card and results come back; where q is on the card, results stay
+        there, as arrays of the same library. Joint forces that differ from motion to motion are
+        read fastest where motions are the innermost axis in memory, as in
+        `cupy.empty((steps, nv, batch)).transpose(2, 0, 1)`; others are laid out so first.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq).
+            v: Joint velocities (nv,) or (batch, nv).
+            held: What is held over each step, by name: (n,) for all steps, (steps, n), or
+                (batch, steps, n). One row is for all motions, or all steps.
+            step: The length of a step [s].
+            steps: How many.
+            every: Steps from one record to the next.
+
+        Raises:
+            MissingExtraError: CuPy is not installed.
+            DeviceError: There is no card.
+            ShapeError: An array does not fit; says which.
+        """
+        cp, nq = device_arrays.cupy(), self.stepping.nq
+        library = _library(q)
+        with cp.cuda.Device(_device(cp, q)), device_arrays.stream(library or CUPY):
+            given = {
+                "q": self._rows(cp, "q", q, nq),
+                "v": self._rows(cp, "v", v, self.stepping.nv),
+            }
+            given |= {n: self._held(cp, n, held[n], size, steps) for n, size in self.stepping.held}
+            count = _count({n: x for n, x in given.items() if n in ("q", "v") or x.ndim == 3})
+            arguments, kept = list[Any](), list[Any]()  # arrays live as long as the call
+            for name, array in given.items():
+                axes = 2 if name in ("q", "v") else 3
+                if array.ndim == 3 and len(array) >= WARP and array.strides[0] != array.itemsize:
+                    array = cp.ascontiguousarray(array.transpose(1, 2, 0)).transpose(2, 0, 1)
+                kept.append(array)
+                arguments += (array, *_strides(array, axes))
+            records = 1 + -(-steps // every)
+            out = cp.empty((records, nq + self.stepping.nv, count), self.dtype)
+            status, failed = cp.empty(count, np.int32), cp.empty(count, np.int64)
+            counts = (np.int64(x) for x in (steps, every, records))
+            arguments += (self.dtype.type(step), *counts, out, status, failed, np.int64(count))
+            if count:
+                self._start(cp, arguments, count)
+            moved = out.transpose(2, 0, 1)
+            return CardMotions(
+                _returned(cp, library, moved[..., :nq]),
+                _returned(cp, library, moved[..., nq:]),
+                status.get(),
+                failed.get(),
+            )
+
+    # ----------------------------------------------------------------------------------- arrays
+
+    def _rows(self, cp: Any, name: str, value: Any, size: int) -> Any:
+        array = self._taken(cp, name, value)
+        if array.ndim not in (1, 2) or array.shape[-1] != size:
+            raise ShapeError(
+                f"{name} has shape {array.shape}; it must be ({size},) or (batch, {size})."
+            )
+        return array
+
+    def _held(self, cp: Any, name: str, value: Any, size: int, steps: int) -> Any:
+        array = self._taken(cp, name, value)
+        fits = array.ndim in (1, 2, 3) and array.shape[-1] == size
+        if not fits or (array.ndim > 1 and array.shape[-2] not in (1, steps)):
+            raise ShapeError(
+                f"{name} has shape {array.shape}; it must be ({size},), ({steps}, {size}) or "
+                f"(batch, {steps}, {size})."
+            )
+        return array
+
+    def _taken(self, cp: Any, name: str, value: Any) -> Any:
+        if _library(value) is None:
+            array = cp.asarray(np.asarray(value, self.dtype))
+        else:
+            array = device_arrays.taken(name, value).array
+        if array.dtype != self.dtype:
+            raise ShapeError(
+                f"{name} is {array.dtype}, and this kernel computes in {self.dtype}; convert it, "
+                f"or ask for dtype={str(array.dtype)!r}."
+            )
+        if any(s % array.itemsize for s in array.strides) or array.data.ptr % array.itemsize:
+            array = cp.ascontiguousarray(array)
+        return array
+
+    # ---------------------------------------------------------------------------------- running
+
+    def _start(self, cp: Any, arguments: list[Any], count: int) -> None:
+        """On the current stream; blocks are small while there are few motions for the card."""
+        device = int(cp.cuda.runtime.getDevice())
+        with self._lock:
+            loaded = self._loaded.get(device)
+            if loaded is None:
+                loaded = self._loaded[device] = _load(cp, self.emitted, device)
+        function, parts = loaded
+        each = -(-count // (WARP * parts)) * WARP
+        threads = min(self.emitted.threads, each)
+        function((-(-count // threads),), (threads,), tuple(arguments))
+
+
+def suited(work: int, itemsize: int) -> Shape:
+    """How motions lie on the card, by the operations of the code: from measurements."""
+    if itemsize == 8:
+        return Shape(128, 255)
+    return Shape(128, 128) if work < MIDDLING else Shape(128, 255)
+
+
+def _load(cp: Any, source: MotionSource, device: int) -> tuple[Any, int]:
+    """The function on a card, and how many multiprocessors it has."""
+    module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
+    function = module.get_function("run")
+    function.preferred_shared_memory_carveout = 0  # all of it for registers that live in memory
+    return function, int(cp.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def _count(arrays: Mapping[str, Any]) -> int:
+    """How many motions there are: rows of q and v, and first axes of what is held."""
+    rows = {n: x.shape[0] for n, x in arrays.items() if x.ndim > 1}
+    sizes = set(rows.values()) - {1} or set(rows.values()) or {1}
+    if len(sizes) > 1:
+        told = ", ".join(f"{name} {arrays[name].shape}" for name in rows)
+        raise ShapeError(f"batches differ: {told}.")
+    return int(sizes.pop())
+
+
+def _strides(array: Any, axes: int) -> tuple[Any, ...]:
+    """Numbers between two motions, two steps and two entries; 0 where one is for all."""
+    own = zip(array.shape, array.strides, strict=True)
+    apart = [np.int64(s // array.itemsize if n > 1 else 0) for n, s in own]
+    return (*(np.int64(0) for _ in range(axes - len(apart))), *apart)
+
+
+def in_memory(value: Any) -> bool:
+    """Whether numbers are in the memory of the computer, as lists or in NumPy."""
+    known = isinstance(value, np.ndarray | np.generic | float | int | list | tuple | None)
+    return known and getattr(value, "device", "cpu") == "cpu"
+
+
+def _library(value: Any) -> str | None:
+    """Whose array on the card it is; None for numbers in the memory of the computer."""
+    return None if in_memory(value) else device_arrays.library_of(value)
+
+
+def _device(cp: Any, value: Any) -> int:
+    """The card on which an array is, or the current one."""
+    if isinstance(value, cp.ndarray):
+        return int(value.device.id)
+    if _library(value) is not None and hasattr(value, "__dlpack_device__"):
+        kind, number = value.__dlpack_device__()
+        if int(kind) in device_arrays.ON_CARD:
+            return int(number)
+    return int(cp.cuda.runtime.getDevice())
+
+
+def _returned(cp: Any, library: str | None, array: Any) -> Any:
+    if library is None:
+        return cp.ascontiguousarray(array).get()
+    if library == JAX:  # which takes no axes in another order
+        array = cp.ascontiguousarray(array)
+    return device_arrays.given_back(library, array)

@@ -1,0 +1,316 @@
+"""From the segments of a step to CUDA: one thread moves one motion through all its steps.
+
+A segment becomes a function on the registers of a motion (`struct Motion`). One that stands in a
+step several times, the accelerations at each stage, is there once and is called; the others are
+written into the loop over time, where their registers are registers of the card.
+
+    run(q, q_row, q_entry, v, v_row, v_entry, held, held_row, held_step, held_entry, ...,
+        h, steps, every, records, out, status, failed, count)
+
+takes for each input its address and how many numbers lie between two motions (`row`), two steps
+and two entries; 0 where one is for all. `out` is (records, nq + nv, count): motions are innermost,
+so that the threads of a warp store, and best also read, neighbours. Record r is the state after
+r `every` steps; the last one is that after all of them. `status` (int32) and `failed` (int64), a
+number for each motion, are 0 and -1, or a code (`scalar/status.py`) and the step that met it. All
+records from then on are NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from linkwise.codegen.c.emit import number
+from linkwise.codegen.c.text import comment
+from linkwise.codegen.cuda.source import REGISTERS
+from linkwise.codegen.cuda.text import PRIMITIVES, TURN
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.stepping.segment import Segment
+from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.errors import LoweringError
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How motions lie on the card.
+
+    Attributes:
+        threads: Of a block, at most; a launch takes fewer when there are few motions.
+        registers: Of a thread, at most; as many blocks as fit run on a multiprocessor.
+        table: Whether long constants are read from constant memory, not written into the code.
+        longest: Operations of a segment from which on it is a function that is called, even if it
+            stands in the step only once: its registers are then not in the way of the others.
+    """
+
+    threads: int = 128
+    registers: int = 255
+    table: bool = True
+    longest: int = 3000
+
+    @property
+    def blocks(self) -> int:
+        """Of a multiprocessor, as far as registers go."""
+        return max(1, REGISTERS // (self.threads * self.registers))
+
+
+@dataclass(frozen=True, slots=True)
+class MotionSource:
+    """The text of a kernel and what a launch has to know.
+
+    Attributes:
+        text: The source.
+        dtype: "float32" or "float64".
+        threads: Of a block, at most.
+        held: Inputs that are held over a step, with their lengths, in the order of arguments.
+        primitives: The part of the text that only a card understands.
+    """
+
+    text: str
+    dtype: str
+    threads: int
+    held: tuple[tuple[str, int], ...]
+    primitives: str
+
+
+def emit_motion(stepping: Stepping, shape: Shape, *, dtype: str, title: list[str]) -> MotionSource:
+    """The source of a kernel.
+
+    Args:
+        stepping: What a motion does.
+        shape: How motions lie on the card.
+        dtype: "float32" or "float64".
+        title: Lines of a comment at the top.
+    """
+    return _Emitter(stepping, shape, dtype).source(title)
+
+
+class _Emitter:
+    def __init__(self, stepping: Stepping, shape: Shape, dtype: str) -> None:
+        self.stepping, self.shape, self.dtype = stepping, shape, dtype
+        self.table: dict[str, int] = {}
+        names = list(stepping.registers)
+        self.member = {
+            name: name if name.isidentifier() else f"r{i}" for i, name in enumerate(names)
+        }
+        self.width = stepping.nq + stepping.nv
+
+    def source(self, title: list[str]) -> MotionSource:
+        functions = [
+            "\n".join(self._function(i, segment)) + "\n"
+            for i, segment in enumerate(self.stepping.segments)
+        ]
+        kernel = "\n".join(self._kernel())
+        primitives = PRIMITIVES[self.dtype]
+        parts = [
+            comment(title),
+            "typedef long long i64;\n" + primitives,
+            TURN[self.dtype].lstrip(),
+            *([f"__constant__ T table[] = {{{', '.join(self.table)}}};\n"] if self.table else []),
+            "\n".join(self._registers()),
+            *functions,
+            kernel,
+        ]
+        text = "\n".join(parts) + "\n"
+        held = self.stepping.held
+        return MotionSource(text, self.dtype, self.shape.threads, held, primitives)
+
+    # -------------------------------------------------------------------------------- segments
+
+    def _registers(self) -> Iterator[str]:
+        yield "/* The registers of one motion. */"
+        yield "struct Motion {"
+        for name, size in self.stepping.registers.items():
+            told = "" if self.member[name] == name else f" /* {name!r} */"
+            if size:
+                yield f"    T {self.member[name]}[{size}];{told}"
+        yield "};\n"
+
+    def _called(self, segment: Segment) -> bool:
+        work = segment.traced.graph.count(segment.traced.wanted).total()
+        many = sum(s is segment for s in self.stepping.step) > 1
+        return many or work >= self.shape.longest
+
+    def _function(self, index: int, segment: Segment) -> Iterator[str]:
+        inline = "__noinline__" if self._called(segment) else "__forceinline__"
+        yield f"/* {segment.name} */"
+        yield f"__device__ {inline} void segment{index}(Motion &m, int &code)"
+        yield "{"
+        yield from (f"    {line}" for line in _Body(self, segment).lines())
+        yield "}"
+
+    def constant(self, value: float) -> str:
+        """As a literal, or as an entry of the table if an instruction has no room for it."""
+        text = number(value, self.dtype)
+        short = self.dtype == "float32" or struct.unpack("<II", struct.pack("<d", value))[0] == 0
+        if short or not self.shape.table:
+            return text
+        return f"table[{self.table.setdefault(text, len(self.table))}]"
+
+    # ---------------------------------------------------------------------------------- motion
+
+    def _kernel(self) -> Iterator[str]:
+        stepping, of = self.stepping, self.member
+        inputs = [("q", stepping.nq), ("v", stepping.nv)]
+        yield 'extern "C" __global__ void'
+        yield f"__launch_bounds__({self.shape.threads}, {self.shape.blocks})"
+        yield "run(const T *__restrict__ in_q, i64 q_row, i64 q_entry,"
+        yield "    const T *__restrict__ in_v, i64 v_row, i64 v_entry,"
+        for i, (name, _) in enumerate(stepping.held):
+            yield f"    const T *__restrict__ held{i}, i64 row{i}, i64 step{i}, i64 entry{i},"
+            yield f"    /* {name!r} */"
+        yield "    T h, i64 steps, i64 every, i64 records, T *__restrict__ out,"
+        yield "    int *__restrict__ status, i64 *__restrict__ failed, i64 count)"
+        yield "{"
+        yield "    const i64 me = (i64)blockIdx.x * blockDim.x + threadIdx.x;"
+        yield "    if (me >= count) return;"
+        yield "    Motion m;"
+        yield "    int code = 0;"
+        yield "    i64 record = 0, pause = every, lost = -1;"
+        yield f"    m.{of[STEP]}[0] = h;"
+        for name, size in inputs:
+            for i in range(size):
+                yield f"    m.{of[name]}[{i}] = in_{name}[me * {name}_row + {i} * {name}_entry];"
+        yield "    T *to = out + me;"
+        yield from (f"    {line}" for line in self._recorded())
+        yield from (f"    {self._call(s)}" for s in stepping.enter)
+        for i in range(len(stepping.held)):
+            yield f"    const T *given{i} = held{i} + me * row{i};"
+        yield "#pragma unroll 1"
+        yield "    for (i64 i = 0; i < steps && !code; ++i) {"
+        yield from (f"        {line}" for line in self._step())
+        yield "    }"
+        yield "#pragma unroll 1"
+        yield "    for (; record < records; ++record) {"
+        yield f"        for (int j = 0; j < {self.width}; ++j) to[j * count] = NOT_A_NUMBER;"
+        yield f"        to += {self.width} * count;"
+        yield "    }"
+        yield "    status[me] = code;"
+        yield "    failed[me] = lost;"
+        yield "}"
+
+    def _step(self) -> Iterator[str]:
+        stepping = self.stepping
+        for i, (name, size) in enumerate(stepping.held):
+            for j in range(size):
+                yield f"m.{self.member[name]}[{j}] = given{i}[{j} * entry{i}];"
+            yield f"given{i} += step{i};"
+        yield from (self._call(s) for s in stepping.step)
+        yield from self._finite()
+        yield "if (code) lost = i;"
+        yield "else if (--pause == 0 || i + 1 == steps) {"
+        yield "    pause = every;"
+        yield from (f"    {self._call(s)}" for s in stepping.leave)
+        yield from (f"    {line}" for line in self._recorded())
+        yield "}"
+
+    def _call(self, segment: Segment) -> str:
+        index = next(i for i, s in enumerate(self.stepping.segments) if s is segment)
+        return f"segment{index}(m, code);"
+
+    def _recorded(self) -> Iterator[str]:
+        """q and v of this motion into the next record."""
+        for start, name, size in (
+            (0, "q", self.stepping.nq),
+            (self.stepping.nq, "v", self.stepping.nv),
+        ):
+            for j in range(size):
+                yield f"to[{start + j} * count] = m.{self.member[name]}[{j}];"
+        yield f"to += {self.width} * count;"
+        yield "++record;"
+
+    def _finite(self) -> Iterator[str]:
+        """Trouble if the state is not finite: first their sum, then each of them."""
+        sizes = self.stepping.registers
+        state = [f"m.{self.member[r]}[{j}]" for r in self.stepping.state for j in range(sizes[r])]
+        yield "float sum = 0.0f;"
+        yield from (f"sum += watch({x});" for x in state)
+        yield "if (!(fabsf(sum) <= 3.0e38f) && !code) {"
+        yield "    bool sound = true;"
+        yield from (f"    sound = sound && {x} - {x} == (T)0;" for x in state)
+        yield f"    if (!sound) code = {status.RESULT};"
+        yield "}"
+
+
+class _Body:
+    """The statements of a segment: values in the order they were made, then what is written."""
+
+    def __init__(self, emitter: _Emitter, segment: Segment) -> None:
+        self.e, self.segment, self.dtype = emitter, segment, emitter.dtype
+        self.traced, self.graph = segment.traced, segment.traced.graph
+        self.turned: set[int] = set()
+        self.places = [(name, i) for name, size in segment.reads for i in range(size)]
+
+    def lines(self) -> Iterator[str]:
+        graph, traced = self.graph, self.traced
+        used = graph.used(traced.wanted)
+        for n in used:
+            if graph.op[n] == "input":
+                register, i = self.places[graph.a[n]]
+                yield f"const T t{n} = m.{self.e.member[register]}[{i}];"
+        yield from self._wrapped(used)
+        for n in used:
+            if graph.op[n] in ("sin", "cos"):
+                yield from self._turn(graph.a[n])
+            elif graph.op[n] not in ("const", "input"):
+                yield f"const T t{n} = {self._formula(n)};"
+        for check in traced.checks:
+            name, parts = self._name(check.node), list[str]()
+            if math.isfinite(check.low):
+                parts.append(f"{name} > {number(check.low, self.dtype)}")
+            if math.isfinite(check.high):
+                parts.append(f"{name} < {number(check.high, self.dtype)}")
+            if parts:
+                yield f"if (!({' && '.join(parts)}) && !code) code = {check.code};"
+        start = 0
+        for register, size in self.segment.writes:
+            for i, n in enumerate(traced.outputs[start : start + size]):
+                yield f"m.{self.e.member[register]}[{i}] = {self._name(n)};"
+            start += size
+
+    def _wrapped(self, used: list[int]) -> Iterator[str]:
+        """Angles that are read from registers: all are looked at together, few are ever large."""
+        graph = self.graph
+        turns = {graph.a[n]: None for n in used if graph.op[n] in ("sin", "cos")}
+        angles = [a for a in turns if graph.op[a] == "input"]
+        if not angles:
+            return
+        yield from (f"T a{a} = t{a};" for a in angles)
+        yield f"T widest = size_of(t{angles[0]});"
+        yield from (f"widest = larger(widest, size_of(t{a}));" for a in angles[1:])
+        yield "if (widest > LARGEST) {"
+        yield from (f"    a{a} = wrapped(a{a});" for a in angles)
+        yield "}"
+
+    def _turn(self, angle: int) -> Iterator[str]:
+        if angle in self.turned:
+            return
+        self.turned.add(angle)
+        if self.graph.op[angle] != "input":
+            yield f"T a{angle} = {self._name(angle)};"
+            yield f"if (size_of(a{angle}) > LARGEST) a{angle} = wrapped(a{angle});"
+        yield f"T s{angle}, c{angle};"
+        yield f"turn(a{angle}, s{angle}, c{angle});"
+
+    def _name(self, n: int) -> str:
+        graph = self.graph
+        if graph.op[n] == "const":
+            return self.e.constant(graph.value[n])
+        if graph.op[n] in ("sin", "cos"):
+            return f"{graph.op[n][0]}{graph.a[n]}"
+        return f"t{n}"
+
+    def _formula(self, n: int) -> str:
+        graph: Graph = self.graph
+        op, names = graph.op[n], [self._name(x) for x in (graph.a[n], graph.b[n]) if x >= 0]
+        if op in ("add", "sub", "mul"):
+            return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
+        if op == "neg":
+            return f"-{names[0]}"
+        if op == "inv":
+            return f"reciprocal({names[0]})"
+        if op == "sqrt":
+            return f"{'sqrtf' if self.dtype == 'float32' else 'sqrt'}({names[0]})"
+        raise LoweringError(f"the operation {op!r} has no form in CUDA.")

@@ -1,0 +1,90 @@
+"""Emitted CUDA of motions on a processor: threads do not meet, so they run one after the other."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from tests.codegen.cuda_on_host import HEAD, HOST
+
+BEFORE = r"""
+static Index blockDim;
+"""
+
+AFTER = r"""
+static void pause_here() {}
+extern "C" void launch(int blocks, int threads, void **x, T h, i64 steps, i64 every, i64 records,
+    void *out, void *status, void *failed, i64 count)
+{
+    blockDim.x = threads;
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
+        for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
+            run(%(arguments)s, h, steps, every, records, (T *)out, (int *)status, (i64 *)failed,
+                count);
+}
+"""
+
+
+class OnHost:
+    """A compiled source, called like the function on the card."""
+
+    def __init__(self, source, folder: Path, compiler: str) -> None:
+        assert source.text.count(source.primitives) == 1
+        sizes = [3, 3, *(4 for _ in source.held)]  # address, then steps
+        places = [sum(sizes[:i]) for i in range(len(sizes))]
+        arguments = [
+            ", ".join([f"(const T *)x[{p}]", *(f"(i64)x[{p + i}]" for i in range(1, n))])
+            for p, n in zip(places, sizes, strict=True)
+        ]
+        after = AFTER % {"arguments": ", ".join(arguments)}
+        host = source.text.replace(source.primitives, HOST[source.dtype])
+        (folder / "motion.cc").write_text(HEAD + BEFORE + host + after)
+        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra"]
+        ignored = ["-Wno-unused-variable", "-Wno-unused-function", "-Wno-unknown-pragmas"]
+        ignored += ["-Wno-unused-parameter", "-Wno-sign-compare"]
+        command = [compiler, *flags, *ignored, "-Werror", "motion.cc", "-o", "motion.so", "-lm"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:3000]
+        self.source = source
+        self.library = ctypes.CDLL(str(folder / "motion.so"))
+
+    def launch(self, grid: int, threads: int, given: list[int], *rest) -> None:
+        """With addresses and steps of the inputs, h, steps, every, records, out, status, ..."""
+        h, *counts, out, status, failed, count = rest
+        number = ctypes.c_float if self.source.dtype == "float32" else ctypes.c_double
+        self.library.launch(
+            grid,
+            threads,
+            (ctypes.c_void_p * len(given))(*given),
+            number(h),
+            *(ctypes.c_int64(x) for x in counts),
+            *(ctypes.c_void_p(x) for x in (out, status, failed)),
+            ctypes.c_int64(count),
+        )
+
+    def __call__(self, q, v, held, h, steps, every, *, threads=32):
+        """q and v (records, n, batch), status and failed step; held are (batch, steps, n)."""
+        dtype = np.dtype(self.source.dtype)
+        arrays = [np.array(x, dtype=dtype, order="C") for x in (q, v, *held)]
+        given = list[int]()
+        for x in arrays:
+            given += [x.ctypes.data, *(s // x.itemsize for s in x.strides)]
+        count, width = len(q), q.shape[1] + v.shape[1]
+        records = 1 + -(-steps // every)
+        out = np.full((records + 2, width, count), 77.0, dtype=dtype)  # one more on each side
+        status, failed = np.full(count, -7, np.int32), np.full(count, -7, np.int64)
+        place = out[1:-1]
+        self.launch(
+            -(-count // threads),
+            threads,
+            given,
+            h,
+            steps,
+            every,
+            records,
+            *(x.ctypes.data for x in (place, status, failed)),
+            count,
+        )
+        assert (out[0] == 77.0).all() and (out[-1] == 77.0).all(), "written outside the result"
+        return place[:, : q.shape[1]], place[:, q.shape[1] :], status, failed

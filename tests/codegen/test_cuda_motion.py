@@ -1,0 +1,242 @@
+"""Motions on a card, with the processor in its place: the emitted CUDA, and calls of rollouts."""
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.codegen.stepping import cuda_kernel
+from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
+from linkwise.codegen.stepping.interpret import Interpreted
+from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
+from linkwise.simulation.rollout_kernel import COMPILED, card_kernel
+from tests.codegen import cupy_on_host
+from tests.codegen.cupy_on_host import CardArray, on_card
+from tests.codegen.motion_on_host import OnHost
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
+
+ROBOTS = {
+    "arm": lw.models.seven_dof_arm,
+    "humanoid": lw.models.humanoid,
+    "tree": lambda: lw.models.random_tree(3, 3, hinges=("spherical", "planar"), floating=True),
+}
+CASES = [("tree", name, "float64") for name in sorted(COMPILED)]
+CASES += [("arm", "euler", "float64"), ("arm", "rk4", "float32"), ("arm", "variational", "float32")]
+LONG = [("humanoid", name, dtype) for name in sorted(COMPILED) for dtype in ("float64", "float32")]
+
+
+def states(mech, count, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    q = np.array([mech.random(rng) for _ in range(count)])
+    return q.astype(dtype), rng.standard_normal((count, mech.nv)).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("robot", "integrator", "dtype"),
+    CASES + [pytest.param(*case, marks=pytest.mark.slow) for case in LONG],
+)
+def test_source_against_segments_in_numpy(robot, integrator, dtype, tmp_path):
+    mech = ROBOTS[robot]()
+    kernel = card_kernel(mech, integrator, itemsize=np.dtype(dtype).itemsize)
+    (q, v), steps, every = states(mech, 5, dtype), 8, 3
+    tau = np.random.default_rng(1).standard_normal((5, steps, mech.nv)).astype(dtype)
+    host = OnHost(kernel.emitted, tmp_path, COMPILER)
+    q_found, v_found, status, failed = host(q, v, [tau], 1e-3, steps, every)
+    run = Interpreted(kernel.stepping, q.astype(float), v.astype(float), float(np.float32(1e-3)))
+    run.registers["h"][:] = np.dtype(dtype).type(1e-3)
+    expected = [(q, v)]
+    for i in range(steps):
+        run.step({"tau": tau[:, i].astype(float)})
+        if (i + 1) % every == 0 or i + 1 == steps:
+            expected.append(run.shown())
+    assert not status.any() and (failed == -1).all() and not run.status.any()
+    # The same operations one by one, with another sine: rounding, grown over eight steps; in
+    # velocities by what the mass matrix makes of it.
+    bound = {"float64": 1e-13, "float32": 1e-4}[dtype]
+    assert np.abs(q_found - np.array([x.T for x, _ in expected])).max() < bound
+    scale = max(1.0, float(np.abs(expected[-1][1]).max()))
+    assert np.abs(v_found - np.array([x.T for _, x in expected])).max() < 10.0 * bound * scale
+
+
+def test_shapes_give_the_same_numbers(tmp_path):
+    """Called or written into the loop, with or without a table, blocks of any size."""
+    mech = lw.models.puma560()
+    stepping = card_kernel(mech, "euler").stepping
+    (q, v), found = states(mech, 37, "float64"), []
+    tau = np.random.default_rng(2).standard_normal((37, 6, mech.nv))
+    for i, shape in enumerate((Shape(), Shape(64, 128, longest=0), Shape(table=False))):
+        place = tmp_path / str(i)
+        place.mkdir()
+        source = emit_motion(stepping, shape, dtype="float64", title=["test"])
+        assert f"__launch_bounds__({shape.threads}, {shape.blocks})" in source.text
+        assert ("table[" in source.text) == shape.table
+        assert ("__noinline__ void segment" in source.text) == (shape.longest == 0)
+        host = OnHost(source, place, COMPILER)
+        found += [host(q, v, [tau], 2e-3, 6, 2, threads=n) for n in (32, 64)]
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+# ------------------------------------------------------------------------------------- rollouts
+
+
+@pytest.fixture
+def card(monkeypatch, tmp_path):
+    """CuPy with the processor for a card; what is launched is written down."""
+    made = []
+
+    def load(cp, source, device):
+        place = tmp_path / str(len(made))
+        place.mkdir()
+        host = OnHost(source, place, COMPILER)
+        made.append([])
+
+        def launch(grid, block, arguments):
+            made[-1].append((grid, block))
+            assert grid[0] * block[0] >= int(arguments[-1]) and block[0] % 32 == 0
+            given, rest = list(arguments[:-8]), list(arguments[-8:])
+            flat = [x.data.ptr if isinstance(x, CardArray) else int(x) for x in given]
+            assert all(isinstance(x, CardArray) or x.dtype == np.int64 for x in given)
+            h, steps, every, records, out, status, failed, count = rest
+            assert h.dtype == source.dtype and out.shape[0] == records
+            host.launch(
+                grid[0],
+                block[0],
+                flat,
+                h,
+                *(int(x) for x in (steps, every, records)),
+                *(x.data.ptr for x in (out, status, failed)),
+                int(count),
+            )
+
+        return launch, 4
+
+    monkeypatch.setitem(sys.modules, "cupy", cupy_on_host.fake())
+    monkeypatch.setattr(cuda_kernel, "_load", load)
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rollouts_are_those_of_the_processor(card, dtype):
+    mech = lw.models.puma560()
+    q, v = states(mech, 70, dtype)
+    tau = np.random.default_rng(3).standard_normal((70, 10, mech.nv)).astype(dtype)
+    options = {"steps": 10, "record_every": 4, "step": 2e-3, "dtype": dtype}
+    near = {"float64": 1e-12, "float32": 1e-4}[dtype]
+    right = lw.rollout(mech, q, v, tau=tau, **options)
+    found = lw.rollout(mech, q, v, tau=tau, target="cuda", **options)
+    assert type(found.q) is np.ndarray and found.q.flags.c_contiguous and found.q.dtype == dtype
+    np.testing.assert_array_equal(found.t, right.t)
+    assert found.q.shape == right.q.shape == (70, 4, 6)
+    assert np.abs(found.q - right.q).max() < near and np.abs(found.v - right.v).max() < near
+    assert not found.status.any() and (found.failed_step == -1).all()
+    there = lw.rollout(mech, on_card(q), on_card(v), tau=on_card(tau), target="cuda", **options)
+    assert isinstance(there.q, CardArray)
+    np.testing.assert_array_equal(np.asarray(there.q), found.q)
+    innermost = np.ascontiguousarray(tau.transpose(1, 2, 0)).view(CardArray).transpose(2, 0, 1)
+    turned = lw.rollout(mech, on_card(q), on_card(v), tau=innermost, target="cuda", **options)
+    np.testing.assert_array_equal(np.asarray(turned.q), found.q)
+    assert "70 motions" in str(there)
+    assert card[0] == [((3,), (32,))] * 3  # 70 motions on 4 multiprocessors
+
+
+def test_forces_and_starts_for_all(card):
+    mech = lw.models.puma560()
+    q, v = states(mech, 3, "float64")
+    rng = np.random.default_rng(4)
+    one, each = rng.standard_normal(mech.nv), rng.standard_normal((5, mech.nv))
+    many = rng.standard_normal((3, 5, mech.nv))
+    for tau in (None, one, each, many, many[:1]):
+        right = lw.rollout(mech, q, v, steps=5, tau=tau)
+        found = lw.rollout(mech, q, v, steps=5, tau=tau, target="cuda")
+        assert np.abs(found.q - right.q).max() < 1e-13
+    alone = lw.rollout(mech, q[1], v[1], steps=5, tau=each, target="cuda")
+    assert alone.q.shape == (6, 6) and alone.status.shape == ()
+    right = lw.rollout(mech, q[1], v[1], steps=5, tau=each)
+    assert np.abs(alone.q - right.q).max() < 1e-13
+    spread = lw.rollout(mech, q[1], v[1], steps=5, tau=many, target="cuda")
+    assert spread.q.shape == (3, 6, 6)
+    nothing = lw.rollout(mech, q, v, steps=0, target="cuda")
+    np.testing.assert_array_equal(nothing.q[:, 0], q)
+    none = lw.rollout(mech, q[:0], v[:0], steps=5, target="cuda")
+    assert none.q.shape == (0, 6, 6)
+
+
+def test_trouble_is_told(card):
+    mech = lw.models.puma560()
+    q, v = states(mech, 4, "float64")
+    v[2] *= 1e6
+    with pytest.warns(lw.errors.TroubleWarning, match="1 of 4 motions"):
+        found = lw.rollout(mech, q, v, steps=40, step=0.01, target="cuda")
+    with pytest.warns(lw.errors.TroubleWarning):
+        right = lw.rollout(mech, q, v, steps=40, step=0.01)
+    np.testing.assert_array_equal(found.status, right.status)
+    np.testing.assert_array_equal(found.failed_step, right.failed_step)
+    np.testing.assert_array_equal(np.isnan(found.q), np.isnan(right.q))
+    fine = np.isfinite(right.q) & (np.abs(right.q) < 100.0)
+    assert np.abs(found.q - right.q)[fine].max() < 1e-9
+    with pytest.raises(SimulationError, match="without bounds"):
+        lw.rollout(mech, q[2], v[2], steps=40, step=0.01, target="cuda")
+    tree = ROBOTS["tree"]()
+    q, v = states(tree, 2, "float64")
+    v[1, :3] = (0.0, 0.0, 400.0)
+    with pytest.warns(lw.errors.TroubleWarning, match="half a turn in one step"):
+        lw.rollout(tree, q, v, steps=3, step=0.01, target="cuda")
+    with pytest.raises(lw.errors.ModelError, match="quaternion"):
+        lw.rollout(tree, 1.1 * q, v, steps=3, target="cuda")
+
+
+def test_arrays_that_do_not_fit(card):
+    mech = lw.models.puma560()
+    q, v = states(mech, 3, "float64")
+    for wrong, what in (
+        ({"q": on_card(q[:, :5])}, "q has shape"),
+        ({"v": on_card(v[:2])}, "batches differ"),
+        ({"tau": on_card(np.zeros((3, 4, 6)))}, r"tau has shape \(3, 4, 6\)"),
+        ({"tau": on_card(np.zeros((2, 5, 6)))}, "batches differ"),
+        ({"tau": on_card(np.zeros(6, np.float32))}, "float32"),
+    ):
+        given = {"q": on_card(q), "v": on_card(v), "tau": on_card(np.zeros(6))} | wrong
+        with pytest.raises(ShapeError, match=what):
+            lw.rollout(mech, given["q"], given["v"], tau=given["tau"], steps=5, target="cuda")
+
+
+def test_without_a_card_or_llvm():
+    script = """
+import sys
+sys.modules["llvmlite"] = None
+sys.modules["cupy"] = None
+import linkwise as lw
+from linkwise.simulation.rollout_kernel import card_kernel
+mech = lw.models.seven_dof_arm()
+kernel = card_kernel(mech)
+assert "__global__" in kernel.source and kernel.source.isascii() and kernel.ops["cos"] > 0
+try:
+    lw.rollout(mech, mech.neutral(), [0.0] * 7, steps=2, target="cuda")
+except lw.errors.MissingExtraError as error:
+    assert "linkwise[cuda]" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_no_card(monkeypatch):
+    def none():
+        raise RuntimeError("cudaErrorNoDevice")
+
+    absent = cupy_on_host.fake()
+    absent.cuda.runtime.getDeviceCount = none
+    monkeypatch.setitem(sys.modules, "cupy", absent)
+    mech = lw.models.puma560()
+    with pytest.raises(DeviceError, match="cudaErrorNoDevice"):
+        lw.rollout(mech, mech.neutral(), np.zeros(6), steps=2, target="cuda")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(MissingExtraError, match="cupy"):
+        lw.rollout(mech, mech.neutral(), np.zeros(6), steps=2, target="cuda")
