@@ -47,6 +47,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"Linkwise {release}"
 html_static_path = ["_theme"]
 html_css_files = ["linkwise.css"]
