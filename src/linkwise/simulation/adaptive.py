@@ -122,16 +122,18 @@ def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) 
     observer.dense = dense if plan.steps and observer.march.mech.nv else None
     first, ticks, cuts = None, 0, list[float]()
     while observer.now.t < plan.end and observer.stopped is None and observer.dense is not None:
-        bound = plan.end
-        if plan.per_tick:
-            ticks += 1
-            observer.tick()
-            bound = min(plan.end, plan.time(ticks * plan.per_tick))
+        ticks += 1
+        bound = plan.time(ticks * plan.per_tick) if plan.per_tick else plan.end
         while observer.now.t < bound and observer.stopped is None:
             first = _until(observer, bar, dense, method, bound, first, rtol, atol)
             cuts = [t for t in cuts if t > observer.now.t - plan.step] + [observer.now.t]
             if len(cuts) > MOST and observer.march.loops is None:
                 raise _chatters(observer)
+        if bound < plan.end and observer.stopped is None:
+            observer.tick()  # before the record: it has what acts from there on
+            if plan.records_at(ticks * plan.per_tick):
+                observer.record()
+                observer.check()
     if observer.dense is None:  # nothing can move
         observer.now = Moment(plan.end, observer.now.q, observer.now.v, observer.now.work)
 
@@ -186,8 +188,9 @@ def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> boo
     spacing = plan.step * plan.record_every
     after = int(np.floor((begin - plan.start) / spacing + 1e-9)) + 1
     last = int(np.floor((end - plan.start) / spacing + 1e-9))
-    due = {plan.start + i * spacing for i in range(after, last + 1)}
-    due = {t for t in due if begin < t < end}
+    due = {min(end, plan.start + i * spacing) for i in range(after, last + 1)}
+    if bound < plan.end and end >= bound:
+        due.discard(end)  # recorded when the controller was asked
     looks = set[float]()
     if observer.gauges:
         looks = {begin + (end - begin) * i / LOOKS for i in range(1, LOOKS)}
@@ -200,8 +203,7 @@ def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> boo
 
         if observer.within(before, moment, at, moment.t - before.t) is not None:
             return True
-        whole = abs(t - plan.start - spacing * round((t - plan.start) / spacing)) < 1e-9 * spacing
-        if t in due or whole or moment.t >= plan.end:
+        if t in due or moment.t >= plan.end:
             observer.record()
             observer.check()
     return False

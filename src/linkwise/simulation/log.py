@@ -50,8 +50,13 @@ class Log:
         probes = [_probed(name, f, t, q, v, tau) for name, f in self.probes.items()]
         self.records.append((t, q, v, tau, now.work, acting.given(t, q, v), touch, pushed, probes))
 
-    def recording(self, *, by_kernel: bool, **told: Any) -> Recording:
-        """All of it, with what else there is to tell (`Recording.of`)."""
+    def recording(self, *, counted: bool, **told: Any) -> Recording:
+        """All of it.
+
+        Args:
+            counted: Whether the works of the records are right.
+            told: What else there is to tell (`Recording.of`).
+        """
         mech, acting, records = self.mech, self.acting, self.records
         t, q, v, tau, work = (np.array([x[i] for x in records]) for i in range(5))
         size = len(records)
@@ -59,19 +64,17 @@ class Log:
             (q, mech.nq), (v, mech.nv), (tau, mech.nv), (work, len(WORKERS))
         ]  # fmt: skip
         q, v, tau, work = (np.reshape(x, (size, n)) for x, n in tables)
-        works = dict[str, Array | None]()
-        if not by_kernel:
+        works = dict[str, Array | None]()  # what is left out is found from the records
+        if counted:
             known = ("joints", "passive", "forces")
             works = {name: work[:, i] for i, name in enumerate(WORKERS)
                      if name in known or work[:, i].any()}  # fmt: skip
-        elif acting.controller is not None and acting.controller.constant is None:
-            works["joints"] = work[:, 0]
         return Recording.of(
             mech, t, q, v, tau,
             works=works,
             forces=_together([x[5] for x in records]),
             frame=acting.frame,
-            held=by_kernel and "joints" not in works,
+            held=not counted,
             passive=acting.passive,
             contacts=bool(acting.contacts.names),
             channels=self._channels(),

@@ -44,15 +44,18 @@ class March:
 
     Attributes:
         held: Joint forces of the controller that are held (nv,), or None to ask it.
+        count_work: Whether work is counted while a kernel makes the steps; where every step is
+            recorded it need not be.
     """
 
     held: Array | None
+    count_work: bool
 
     def __init__(
         self, mech: Mechanism, scheme: Integrator, acting: Acting, loops: Stepper | None
     ) -> None:
         self.mech, self.scheme, self.acting, self.loops = mech, scheme, acting, loops
-        self.held = None
+        self.held, self.count_work = None, True
         self._kernel: RolloutKernel | None = None
         self._weights = np.array(scheme.weights)[:, None]
         self.powers = list[Array]()
@@ -101,18 +104,51 @@ class March:
     def _leap(self, kernel: RolloutKernel, now: Moment, h: float, steps: int) -> Moment:
         """Many steps by the kernel."""
         tau = self.acting.commanded(now.t, now.q, now.v, self.held)
-        q, v, code, failed = kernel.advance(now.q, now.v, {"tau": tau}, h, steps)
-        if code or not (np.isfinite(q).all() and np.isfinite(v).all()):
-            good = max(0, failed)
-            if good:  # up to the last step that went well
+        every = 1 if self.count_work else steps
+        done = kernel.run(now.q[None], now.v[None], {"tau": tau}, h, steps, every)
+        states, good, nq = done.records[0], int(done.failed[0]), self.mech.nq
+        if int(done.status[0]) or not np.isfinite(states[-1]).all():
+            if good > 0:  # up to the last step that went well
                 q, v, code, _ = kernel.advance(now.q, now.v, {"tau": tau}, h, good)
                 now = now if code else Moment(now.t + good * h, q, v, now.work)
             raise blown_up(self.mech, now.t, now.q, now.v, h)
         work = now.work
-        if self.held is not None and tau.any():  # exact where v is the rate of q
-            work = work.copy()
-            work[0] += tau @ self.mech.difference(now.q, q)
-        return Moment(now.t + steps * h, q, v, work)
+        if self.count_work:
+            work = work + self._done(now, states[:, nq:], states[-1, :nq], tau, h)
+        return Moment(now.t + steps * h, states[-1, :nq], states[-1, nq:], work)
+
+    def _done(self, now: Moment, v: Array, q: Array, tau: Array, h: float) -> Array:
+        """Work of constant joint forces, dampers and springs along equal steps.
+
+        The trapezoidal rule with the correction of Euler and Maclaurin, of order four:
+            ∫ P dt = h (½ P₀ + P₁ + … + ½ P_n) + h²/12 (Ṗ₀ − Ṗ_n)
+
+        Args:
+            now: Where the steps began.
+            v: Velocities after each step (n, nv).
+            q: Joint positions at the end (nq,).
+            tau: Joint forces (nv,).
+            h: The length of each step [s].
+        """
+        work, acting, d = np.zeros(len(now.work)), self.acting, self.mech.damping
+        damped = acting.passive and d.any()
+        if not (damped or tau.any()):
+            work[1] = acting.stored(now.q) - acting.stored(q)
+            return work
+        speeds = np.concatenate([now.v[None], v])
+        ends = (now.q, now.v), (q, v[-1])
+        rate = [forward_dynamics(self.mech, x, y, tau + acting.resisting(x, y)) for x, y in ends]
+
+        def integral(power: Array, first: float, last: float) -> float:
+            middle = power.sum() - 0.5 * (power[0] + power[-1])
+            return float(h * middle + h * h / 12.0 * (first - last))
+
+        work[0] = integral(speeds @ tau, tau @ rate[0], tau @ rate[1])
+        if damped:
+            slopes = (-2.0 * d * y @ a for (_, y), a in zip(ends, rate, strict=True))
+            work[1] = integral(-((speeds * speeds) @ d), *slopes)
+        work[1] += acting.stored(now.q) - acting.stored(q)
+        return work
 
     def _step(self, now: Moment, h: float) -> Moment:
         """One step by the integrator in plain NumPy."""

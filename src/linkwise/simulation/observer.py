@@ -175,7 +175,7 @@ class Observer:
             told["not_modelled"] = [*told.get("not_modelled", ()), line]
         fixed = self.march.scheme.step is not None
         return self.log.recording(
-            by_kernel=self.march.by_kernel,
+            counted=not self.march.by_kernel or self.march.count_work,
             step=self.plan.step if fixed else float("nan"),
             steps=self.made,
             events=tuple(self.events),

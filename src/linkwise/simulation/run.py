@@ -177,6 +177,7 @@ def simulate(
     march = March(mech, scheme, acting, None if loops.open else loops)
     if plan.steps >= WORTH_COMPILING:
         march.compile()
+    march.count_work = plan.record_every > 1
     observer = Observer(
         march, plan, [x for x in gauges if x.names], Log(mech, acting, probes),
         EnergyGuard(mech, acting, q, v),
@@ -232,8 +233,6 @@ def fixed_steps(observer: Observer, bar: Progress) -> None:
     march, plan = observer.march, observer.plan
     made = 0
     while made < plan.steps and observer.stopped is None:
-        if plan.ticks_at(made):
-            observer.tick()
         ahead = plan.ahead(made, one=bool(observer.gauges))
         length, end = plan.length(made), plan.time(made + ahead)
         now = observer.now
@@ -241,6 +240,8 @@ def fixed_steps(observer: Observer, bar: Progress) -> None:
         observer.passed(now, after, end, length)
         made += ahead
         observer.made = made
+        if observer.stopped is None and plan.ticks_at(made):
+            observer.tick()  # before the record: it has what acts from there on
         if observer.stopped is None and (plan.records_at(made) or made == plan.steps):
             observer.record()
             observer.check()

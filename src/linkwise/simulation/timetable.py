@@ -59,7 +59,7 @@ class Timetable:
 
     def ticks_at(self, made: int) -> bool:
         """Whether the controller is asked after so many steps."""
-        return self.per_tick > 0 and made % self.per_tick == 0
+        return self.per_tick > 0 and made % self.per_tick == 0 and made < self.steps
 
     def records_at(self, made: int) -> bool:
         """Whether a record is due after so many steps."""
