@@ -143,10 +143,10 @@ class March:
             middle = power.sum() - 0.5 * (power[0] + power[-1])
             return float(h * middle + h * h / 12.0 * (first - last))
 
-        work[0] = integral(speeds @ tau, tau @ rate[0], tau @ rate[1])
+        work[0] = integral(speeds @ tau, float(tau @ rate[0]), float(tau @ rate[1]))
         if damped:
-            slopes = (-2.0 * d * y @ a for (_, y), a in zip(ends, rate, strict=True))
-            work[1] = integral(-((speeds * speeds) @ d), *slopes)
+            slopes = [float(-2.0 * d * y @ a) for (_, y), a in zip(ends, rate, strict=True)]
+            work[1] = integral(-((speeds * speeds) @ d), slopes[0], slopes[1])
         work[1] += acting.stored(now.q) - acting.stored(q)
         return work
 
