@@ -14,10 +14,10 @@ from linkwise.viewer.scene import Scene
 FIELD = np.deg2rad(38.0)
 """Vertical angle of view [rad]."""
 
-WIDE = 1.2
+WIDE = 1.1
 """Width of the picture over its height, at least."""
 
-MARGIN = 1.15
+MARGIN = 1.2
 """Space around the mechanism."""
 
 

@@ -14,6 +14,12 @@ from linkwise.spatial.pose import Pose
 CREASE = np.deg2rad(35.0)
 """Edges bent by more than this [rad] are seen as edges; less is a curved surface."""
 
+MOST_AT_A_POINT = 64
+"""Triangles around a point that are compared with each other."""
+
+ROUNDS = 8
+"""How far, from triangle to triangle around a point, a round surface is followed."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mesh:
@@ -89,19 +95,23 @@ def creased(mesh: Mesh, angle: float = CREASE) -> Mesh:
     order = np.argsort(corner, kind="stable")
     count = np.bincount(corner, minlength=len(points))
     first = np.concatenate([[0], np.cumsum(count)[:-1]])
-    # Each corner with every corner at the same point.
-    many = np.minimum(count[corner], 64)
+    # Each corner with every corner at the same point, as far as they bend little.
+    many = np.minimum(count[corner], MOST_AT_A_POINT)
     mine = np.repeat(np.arange(len(corner)), many)
     step = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many)
-    other = owner[order[first[corner[mine]] + step]]
-    near = np.einsum("ij,ij->i", unit[owner[mine]], unit[other]) > np.cos(angle)
-    normal = np.zeros((len(corner), 3))
-    np.add.at(normal, mine[near], area[other[near]])
-    normal += area[owner]  # a corner among very many may have missed itself
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-    key = np.column_stack([corner, np.rint(8.0 * normal).astype(np.int64)])
-    kept, index = np.unique(key, axis=0, return_inverse=True)
-    return Mesh(points[kept[:, 0]].astype(np.float64), index.reshape(-1, 3).astype(np.int64))
+    other = order[first[corner[mine]] + step]
+    near = np.einsum("ij,ij->i", unit[owner[mine]], unit[owner[other]]) > np.cos(angle)
+    mine, other = mine[near], other[near]
+    group = np.arange(len(corner))
+    for _ in range(ROUNDS):
+        lowest = group.copy()
+        np.minimum.at(lowest, mine, group[other])
+        np.minimum.at(lowest, other, group[mine])
+        if np.array_equal(lowest, group):
+            break
+        group = lowest
+    kept, index = np.unique(group, return_inverse=True)
+    return Mesh(points[corner[kept]].astype(np.float64), index.reshape(-1, 3).astype(np.int64))
 
 
 def lighter(mesh: Mesh, most: int) -> Mesh:

@@ -97,7 +97,7 @@ def axis_arrows(mech: Mechanism, q: Array, size: float) -> Arrows:
         size: Reach of the mechanism [m].
     """
     poses, points, kinds = mech.poses(q), list[Array](), list[str]()
-    half = 0.11 * size
+    half = 0.16 * size
     for k, body in enumerate(mech.bodies):
         if body.hinge.nv == 6:  # a free body has no axes
             continue

@@ -31,6 +31,9 @@ from linkwise.viewer.stage import Stage, State, check_layers
 PANEL = 0.1
 """The time bar and the sliders follow a motion after so many seconds."""
 
+PANEL_WIDTH = 340.0
+"""Width of the panel [pixel]."""
+
 
 def view(
     subject: Any,
@@ -162,6 +165,7 @@ class Viewer:
         panel = getattr(server.gui, "main_panel", None)
         if panel is not None:
             panel.dock_right()
+            panel.set_width(PANEL_WIDTH)
         camera.aim(server, frame)
         given = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self._stage = Stage(server.scene, scene, look, given, motion=self.motion)
@@ -243,6 +247,8 @@ class Viewer:
 
     def _set(self, q: Array, *, but: str | None = None, told: str = "") -> None:
         with self._lock, self._server.atomic():
+            if self.closed:
+                return
             self._q = np.array(q)
             self._stage.pose(State(self._q))
             self._controls.update(self._q, but=but)
@@ -372,9 +378,12 @@ class Viewer:
     def show(self, layer: str, on: bool = True) -> None:
         """Show a layer, "frames" for instance, or hide it."""
         self._check_open()
+        if on:
+            self._stage.prepare(layer, self.q)  # a motion plays on meanwhile
         with self._lock, self._server.atomic():
-            self._stage.show(layer, on)
-            self._controls.tick(layer, on)
+            if not self.closed:
+                self._stage.show(layer, on)
+                self._controls.tick(layer, on)
 
     # ---------------------------------------------------------------------------------- life
 
@@ -403,7 +412,8 @@ class Viewer:
             return
         self._closed.set()
         self.playback.close()
-        guard.stop(self._server)
+        with self._lock:  # after what a page has just asked for
+            guard.stop(self._server)
 
     def block(self) -> None:
         """Wait until the viewer is closed, or Ctrl-C is pressed, which closes it."""

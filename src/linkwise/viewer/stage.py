@@ -44,6 +44,12 @@ LAYERS = {
 }
 """What can be shown, and what it is."""
 
+INSIDE = ("frames", "axes", "masses", "inertia")
+"""Layers that are inside of the shapes; these turn to glass while one of them is shown."""
+
+GLASS = 0.3
+"""Opacity of such shapes."""
+
 ON_BODIES = ("shapes", "collision", "frames", "masses", "inertia", "names")
 """Layers that go along with the bodies; the others are made anew for each state."""
 
@@ -92,6 +98,7 @@ class Stage:
     nodes: tuple[str, ...] = ()
     resolution: int = 40
     motion: Motion | None = None
+    belted_nodes: tuple[str, ...] = ()
     shown: set[str] = field(default_factory=set[str])
     _frames: dict[int, Any] = field(default_factory=dict[int, Any])
     _handles: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
@@ -100,7 +107,17 @@ class Stage:
     _state: State | None = None
 
     def __post_init__(self) -> None:
-        self.nodes = check_nodes(self.mech, self.nodes) or tips(self.mech)[:4]
+        given = check_nodes(self.mech, self.nodes)
+        self.nodes = given or tips(self.mech)[:4]
+        # A kernel is compiled for each; of large mechanisms that takes seconds.
+        self.belted_nodes = given or self.nodes[: 4 if self.mech.nv <= 12 else 2]
+
+    def prepare(self, layer: str, q: Array) -> None:
+        """Compute ahead what takes long the first time, without touching the page."""
+        if layer == "belted" and "belted" not in self._scales:
+            scale = belted_scale(self.mech, q, self.belted_nodes, self.scene.size)
+            if scale > 0.0:
+                self._scales["belted"] = scale
 
     @property
     def mech(self) -> Mechanism:
@@ -116,8 +133,12 @@ class Stage:
             self.shown.discard(layer)
             for handle in self._handles.get(layer, ()):
                 handle.visible = False
-            return
-        self.shown.add(layer)
+        else:
+            self.shown.add(layer)
+            self._reveal(layer)
+        self._glaze()
+
+    def _reveal(self, layer: str) -> None:
         if layer in ON_BODIES:
             if layer not in self._handles:
                 self._handles[layer] = self._on_bodies(layer)
@@ -132,6 +153,16 @@ class Stage:
         else:
             for handle in self._handles.get("grid", ()):
                 handle.visible = True
+
+    def _glaze(self) -> None:
+        """Shapes are seen through while something inside of them is shown."""
+        glass = any(layer in self.shown for layer in INSIDE)
+        parts = [part for part in self.scene.parts if part.layer == "shapes"]
+        for handle, part in zip(self._handles.get("shapes", ()), parts, strict=False):
+            opacity = GLASS * part.opacity if glass else part.opacity
+            wanted = None if opacity >= 1.0 else opacity
+            if handle.opacity != wanted:
+                handle.opacity = wanted
 
     def floor(self, height: float, middle: Array, span: float) -> None:
         """A grid at this height [m] under a point, for a scene of this width."""
@@ -293,14 +324,11 @@ class Stage:
         ]
 
     def _belted(self, state: State) -> None:
-        scale = self._scales.get("belted")
-        if scale is None:
-            scale = belted_scale(self.mech, state.q, self.nodes, self.scene.size)
-            if scale > 0.0:
-                self._scales["belted"] = scale
-        handles = dict(zip(self.nodes, self._handles.get("belted", ()), strict=False))
+        self.prepare("belted", state.q)
+        scale = self._scales.get("belted", 0.0)
+        handles = dict(zip(self.belted_nodes, self._handles.get("belted", ()), strict=False))
         made = list[Any]()
-        for i, node in enumerate(self.nodes):
+        for i, node in enumerate(self.belted_nodes):
             mesh = belted_mesh(self.mech, state.q, node, scale, self.resolution)
             handle = handles.get(node)
             if mesh is None:

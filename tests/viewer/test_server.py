@@ -1,0 +1,391 @@
+"""The server: on this machine alone, one port each, freed at the end; and what it shows."""
+
+import asyncio
+import http.client
+import importlib.metadata
+import socket
+import threading
+import time
+import webbrowser
+
+import numpy as np
+import pytest
+
+pytest.importorskip("viser")
+
+import linkwise as lw
+from linkwise.errors import MissingExtraError, UnknownNameError, ViewerError
+from linkwise.spatial import quaternion
+from linkwise.viewer.guard import own_page
+
+
+@pytest.fixture
+def viewer():
+    with lw.view(lw.models.puma560(), open_browser=False, quiet=True) as made:
+        yield made
+
+
+def bodies(viewer):
+    """Poses of the page's frames (rot, p) by index of the body."""
+    frames = viewer._stage._frames
+    return {
+        k: (quaternion.to_matrix(np.array(f.wxyz)), np.array(f.position))
+        for k, f in frames.items()
+        if k >= 0
+    }
+
+
+def get(viewer, path):
+    """A raw request: clients tidy paths up, an attacker does not."""
+    with socket.create_connection((viewer.host, viewer.port), timeout=5) as s:
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while chunk := s.recv(65536):
+            answer += chunk
+    return answer
+
+
+def is_free(port):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------- safety
+
+
+def test_it_listens_on_this_machine_alone(viewer):
+    assert viewer.url == f"http://127.0.0.1:{viewer.port}"
+    sockets = []
+    for family, where in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET, "127.0.0.2")):
+        s = socket.socket(family)
+        sockets.append(s)
+        s.bind((where, 0))
+    # The port is taken at 127.0.0.1 and nowhere else.
+    with socket.socket() as other:
+        other.bind(("127.0.0.2", viewer.port))
+    for s in sockets:
+        s.close()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../../../../../../../etc/passwd",
+        "//etc/passwd",
+        "/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "/..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc/passwd",
+        "/..\\..\\..\\..\\..\\..\\..\\etc\\passwd",
+        "/....//....//....//etc/passwd",
+        "file:///etc/passwd",
+        "/etc/passwd",
+        "/../../__init__.py",
+        "/%00/etc/passwd",
+    ],
+)
+def test_no_file_of_the_machine_is_reachable(viewer, path):
+    answer = get(viewer, path)
+    assert b"root:" not in answer and b"import" not in answer[:2000]
+    assert b" 200 " not in answer[:20]
+
+
+def test_the_page_itself_is_served(viewer):
+    connection = http.client.HTTPConnection(viewer.host, viewer.port, timeout=5)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    assert answer.status == 200 and b"<html" in answer.read().lower()
+
+
+@pytest.mark.parametrize(
+    ("origin", "asked", "host", "allowed"),
+    [
+        (None, "127.0.0.1:80", "127.0.0.1", True),
+        ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
+        ("http://localhost:8080", "localhost:8080", "127.0.0.1", True),
+        ("http://evil.example", "127.0.0.1:8080", "127.0.0.1", False),
+        ("http://evil.example:8080", "evil.example:8080", "127.0.0.1", False),
+        ("null", "127.0.0.1:8080", "127.0.0.1", False),
+        ("http://robot.lan:8080", "robot.lan:8080", "0.0.0.0", True),
+        ("http://evil.example", "robot.lan:8080", "0.0.0.0", False),
+    ],
+)
+def test_pages_that_may_talk_to_it(origin, asked, host, allowed):
+    assert own_page(origin, asked, host) is allowed
+
+
+@pytest.mark.parametrize(("origin", "heard"), [("http://evil.example", False), (None, True)])
+def test_socket_is_closed_to_pages_of_other_sites(viewer, origin, heard):
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import ConnectionClosed
+
+    async def talk():
+        protocol = f"viser-v{importlib.metadata.version('viser')}"
+        address = viewer.url.replace("http", "ws")
+        try:
+            async with connect(
+                address, subprotocols=[protocol], origin=origin, compression=None, max_size=None
+            ) as client:
+                return len(await asyncio.wait_for(client.recv(), 5)) > 0
+        except ConnectionClosed as closed:
+            assert closed.rcvd is not None and closed.rcvd.code == 1008
+            return False
+
+    assert asyncio.run(talk()) is heard
+
+
+def test_nobody_can_ask_for_a_tunnel(viewer):
+    assert viewer._server.request_share_url() is None
+    assert viewer._server._share_tunnel is None
+
+
+# ---------------------------------------------------------------------------------------- ports
+
+
+def test_busy_port_is_told_with_a_free_one(viewer):
+    with pytest.raises(ViewerError, match=f"port {viewer.port} of 127.0.0.1 is busy") as told:
+        lw.view(lw.models.pendulum(1), port=viewer.port, open_browser=False)
+    free = int(str(told.value).split("; port ")[1].split()[0])
+    with lw.view(lw.models.pendulum(1), port=free, open_browser=False, quiet=True) as other:
+        assert other.port == free
+
+
+def test_several_at_once_and_ports_are_freed():
+    many = [lw.view(lw.models.pendulum(n), open_browser=False, quiet=True) for n in (1, 2, 3)]
+    ports = [v.port for v in many]
+    assert len(set(ports)) == 3 and not any(is_free(p) for p in ports)
+    many[1].set([0.1, 0.2])
+    assert np.allclose(many[2].q, 0.0)
+    many[0].close()
+    assert is_free(ports[0]) and not is_free(ports[1])
+    for v in many:
+        v.close()  # a second time is no error
+    assert all(is_free(p) for p in ports)
+
+
+@pytest.mark.parametrize("port", [-1, 70000, 2.5])
+def test_port_that_is_none(port):
+    with pytest.raises(ViewerError, match="must be from 1 to 65535, or 0"):
+        lw.view(lw.models.pendulum(1), port=port, open_browser=False)
+
+
+@pytest.mark.parametrize("host", ["no such host", "192.0.2.1", ""])
+def test_address_of_another_machine(host):
+    """192.0.2.0/24 is kept for documentation: it is nobody's address."""
+    with pytest.raises(ViewerError, match="address"):
+        lw.view(lw.models.pendulum(1), host=host, open_browser=False)
+
+
+def test_closed_viewer_says_so(viewer):
+    viewer.close()
+    assert "closed" in repr(viewer) and viewer.closed
+    with pytest.raises(ViewerError, match=r"was closed; lw\.view opens another"):
+        viewer.set(np.zeros(6))
+
+
+# ---------------------------------------------------------------------------- nothing to show on
+
+
+def test_without_viser_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "viser", None)
+    for call in (
+        lambda: lw.view(lw.models.pendulum(1)),
+        lambda: lw.viewer.html_page(lw.models.pendulum(1)),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install 'linkwise\[viewer\]'"):
+            call()
+
+
+def test_no_browser_is_no_error(monkeypatch, capsys):
+    def nothing(url):
+        raise webbrowser.Error("could not locate runnable browser")
+
+    monkeypatch.setattr(webbrowser, "open", nothing)
+    with lw.view(lw.models.pendulum(1), open_browser=True) as viewer:
+        told = capsys.readouterr().out
+        assert told.splitlines()[0] == f"pendulum_1: {viewer.url}"
+        assert f"no browser could be started; open {viewer.url}" in told
+
+
+def test_no_display_opens_nothing(monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "CI", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(webbrowser, "open", lambda url: pytest.fail("a browser was opened"))
+    with lw.view(lw.models.pendulum(1)) as viewer:
+        assert capsys.readouterr().out == f"pendulum_1: {viewer.url}\n"
+
+
+def test_wrong_words(viewer):
+    with pytest.raises(UnknownNameError, match="did you mean 'belted'"):
+        viewer.show("belt")
+    with pytest.raises(lw.ModelError, match="theme is 'blue'"):
+        lw.view(lw.models.pendulum(1), theme="blue")
+    with pytest.raises(UnknownNameError, match="flange"):
+        lw.view(lw.models.puma560(), nodes="flang", open_browser=False)
+
+
+# ------------------------------------------------------------------------------ what is shown
+
+
+def test_bodies_stand_where_forward_kinematics_says(viewer):
+    q = np.array([0.4, -0.6, 0.3, 0.2, -0.5, 0.1])
+    viewer.set(q)
+    exact = lw.forward_kinematics(viewer.mech, q)
+    shown = bodies(viewer)
+    assert len(shown) == 6
+    for k, (rot, p) in shown.items():
+        assert np.allclose(rot, exact.rot[k], atol=1e-9) and np.allclose(p, exact.p[k], atol=1e-9)
+    sliders = [float(s.value) for s in viewer._controls._sliders.values()]
+    assert np.allclose(sliders, q)
+    with pytest.raises(lw.ShapeError, match=r"one configuration is \(6,\)"):
+        viewer.set(np.zeros((2, 6)))
+
+
+def test_buttons(viewer):
+    viewer.random(seed=1)
+    assert np.allclose(viewer.q, viewer.mech.random(seed=1))
+    viewer.neutral()
+    assert np.allclose(viewer.q, 0.0)
+    viewer.set(np.full(6, 0.1))
+    viewer.reset()
+    assert np.allclose(viewer.q, 0.0)
+
+
+def test_a_slider_of_a_loop_takes_the_others_along():
+    mech = lw.models.four_bar()
+    with lw.view(mech, open_browser=False, quiet=True, show=("shapes", "forces", "axes")) as viewer:
+
+        def crank(angle):
+            return lambda q: np.array([angle, *q[1:]])
+
+        viewer.dial("crank_pin", crank(0.7))
+        assert viewer.q[0] == 0.7 and np.abs(lw.constraint_error(mech, viewer.q)).max() < 1e-10
+        before = viewer.q
+        viewer.dial("rocker_pin", lambda q: np.array([q[0], q[1], -2.5]))
+        assert np.array_equal(viewer.q, before)  # it cannot, and says so
+        assert (
+            viewer._controls._told.visible and "cannot go there" in viewer._controls._told.content
+        )
+        viewer.dial("crank_pin", crank(0.8))
+        assert not viewer._controls._told.visible
+
+
+@pytest.mark.parametrize("name", ["humanoid", "stewart", "random_tree", "four_bar"])
+def test_every_layer_of_several_mechanisms(name):
+    make = getattr(lw.models, name)
+    mech = make(8, seed=1) if name == "random_tree" else make()
+    motion = np.stack([mech.neutral()] * 3)
+    every = tuple(x for x in lw.viewer.stage.LAYERS if x != "belted" or mech.nv < 10)
+    with lw.view(mech, motion, show=every, open_browser=False, quiet=True) as viewer:
+        viewer.pause()
+        for layer in every:
+            viewer.show(layer, False)
+            assert not viewer.shows(layer)
+        assert not any(h.visible for hs in viewer._stage._handles.values() for h in hs)
+        viewer.show("frames")
+        assert viewer.shows("frames")
+
+
+def test_names_cannot_write_into_the_page():
+    b = lw.Builder("<script>alert(1)</script>")
+    b.body("a/../b", "world", lw.Pin((0, 0, 1)), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    mech = b.build()
+    page = lw.viewer.html_page(mech)
+    assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
+    with lw.view(mech, open_browser=False, quiet=True, show=("shapes", "names")) as viewer:
+        viewer._controls.tell("<b>x</b>")
+        assert "<b>" not in viewer._controls._told.content
+
+
+# --------------------------------------------------------------------------------------- motion
+
+
+def wave(mech, seconds=1.0, records=61):
+    t = np.linspace(0.0, seconds, records)
+    turn = np.sin(2.0 * np.pi * t)[:, None] * np.ones(mech.nv)
+    q = np.stack([mech.integrate(mech.neutral(), 0.3 * row) for row in turn])
+    return t, q
+
+
+def test_playback_plays_beside_the_program():
+    mech = lw.models.humanoid()
+    t, q = wave(mech, 1.0)
+    start = time.perf_counter()
+    with lw.view(mech, q, t=t, open_browser=False, quiet=True, loop=False) as viewer:
+        assert time.perf_counter() - start < 5.0  # it does not wait for the motion
+        assert viewer.playing
+        end = time.perf_counter() + 10.0
+        while viewer.playing and time.perf_counter() < end:
+            time.sleep(0.02)
+        assert not viewer.playing and viewer.time == pytest.approx(1.0)
+        assert np.allclose(viewer.q, q[-1])
+        viewer.seek(0.25)
+        assert np.allclose(viewer.q, q[15])
+        exact = lw.forward_kinematics(mech, q[15])
+        for k, (rot, p) in bodies(viewer).items():
+            assert np.allclose(p, exact.p[k], atol=1e-6) and np.allclose(
+                rot, exact.rot[k], atol=1e-6
+            )
+        assert viewer._controls._time.value == pytest.approx(0.25)
+        viewer.resume()
+        viewer.pause()
+        assert not viewer.playing
+
+
+def test_playback_loops_and_ends_with_the_viewer():
+    mech = lw.models.pendulum(2)
+    before = threading.active_count()
+    t, q = wave(mech, 0.1, 7)
+    viewer = lw.view(mech, q, t=t, open_browser=False, quiet=True, speed=2.0)
+    seen = set()
+    end = time.perf_counter() + 5.0
+    while time.perf_counter() < end and len(seen) < 12:
+        seen.add(round(viewer.time, 3))
+        time.sleep(0.01)
+    assert viewer.playing and max(seen) <= 0.1
+    viewer.close()
+    assert not any(thread.name == "playback" for thread in threading.enumerate())
+    assert threading.active_count() <= before + 34  # viser's workers end with the program
+
+
+def test_another_motion_in_the_same_viewer(viewer):
+    t, q = wave(viewer.mech)
+    assert not viewer.has("traces")
+    viewer.play(viewer.mech, q, t)
+    assert viewer.motion is not None and viewer.has("traces")
+    viewer.show("traces")
+    viewer.pause()
+    with pytest.raises(ViewerError, match=r"use lw\.view"):
+        viewer.play(lw.models.pendulum(2), np.zeros((3, 2)))
+    with pytest.raises(lw.ModelError, match="speed is 0"):
+        viewer.playback.speed = 0.0
+
+
+def test_humanoid_keeps_sixty_pictures_a_second():
+    """One picture takes far less than its 16.7 ms, so the clock has time to spare."""
+    mech = lw.models.humanoid()
+    t, q = wave(mech, 2.0, 241)
+    with lw.view(mech, q, t=t, open_browser=False, quiet=True) as viewer:
+        viewer.pause()
+        viewer.seek(0.0)
+        best = np.inf
+        for i in range(30):
+            start = time.perf_counter()
+            viewer._at(0.05 * i + 0.01)
+            best = min(best, time.perf_counter() - start)
+    assert best < 0.012
+
+
+def test_notebook(viewer):
+    frame = viewer._repr_html_()
+    assert frame.startswith("<iframe") and viewer.url in frame
+    page = lw.viewer.embedded(lw.models.pendulum(1), height=300)
+    inside = page._repr_html_()
+    assert 'height="300"' in inside and "srcdoc" in inside and "<script" not in inside
+    assert "MB" in repr(page)
