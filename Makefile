@@ -3,9 +3,10 @@
 
 PYTHON  ?= python3
 WORKERS ?= 2
+ROBOT   ?= puma560
 VENV    := .venv
 BIN     := $(VENV)/bin
-CORE    := $(VENV)/.core
+TOUR    := $(VENV)/.tour
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
@@ -13,7 +14,7 @@ DEV     := $(VENV)/.dev
 
 help:
 	@echo "make setup   the development environment in .venv"
-	@echo "make tour    a guided tour in the terminal (core install only)"
+	@echo "make tour    a guided tour, and its report linkwise_tour.html (your robot: make tour ROBOT=a.urdf)"
 	@echo "make test    the tests (make test-all: the slow ones too)"
 	@echo "make lint    style, spelling, types, import layers"
 	@echo "make docs    the documentation, in docs/_build/html"
@@ -28,18 +29,18 @@ $(VENV)/bin/python:
 		{ echo "Linkwise needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(CORE): pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+$(TOUR): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[tour]'
 	@touch $@
 
 $(DEV): pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $(CORE) $@
+	@touch $(TOUR) $@
 
 setup: $(DEV)
 
-tour: $(CORE)
-	@$(BIN)/linkwise tour
+tour: $(TOUR)
+	@$(BIN)/linkwise tour "$(ROBOT)"
 
 test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -72,6 +73,7 @@ bench: $(DEV)
 	$(BIN)/python benchmarks/closed_chain.py
 	$(BIN)/python benchmarks/closed_chain_cost.py
 	$(BIN)/python benchmarks/task_space.py
+	$(BIN)/python benchmarks/rollout.py
 
 corpus: $(DEV)
 	$(BIN)/python tools/corpus.py
