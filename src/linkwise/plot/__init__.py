@@ -1,12 +1,18 @@
 """Pictures with Matplotlib, the extra `plot`; nothing of it is imported by `import linkwise`.
 
 `lw.plot` and `import linkwise.plot` are the same. Each function draws into the Axes it is given, or
-makes a figure, and returns the Axes.
+makes a figure, and returns the Axes; where a picture has several panels, a list of them.
 """
 
 from linkwise.plot.canvas import panels
+from linkwise.plot.energy_budget import energy_budget
+from linkwise.plot.filter_and_smoother import filter_and_smoother
+from linkwise.plot.history import history
 from linkwise.plot.inertial import belted_ellipsoid, shape
 from linkwise.plot.inertial_map import inertial_map
+from linkwise.plot.mass_matrix import mass_matrix
+from linkwise.plot.operator import operator
+from linkwise.plot.phase_portrait import phase_portrait
 from linkwise.plot.skeleton import skeleton
 from linkwise.plot.theme import DARK, LIGHT, Theme
 
@@ -15,8 +21,14 @@ __all__ = [
     "LIGHT",
     "Theme",
     "belted_ellipsoid",
+    "energy_budget",
+    "filter_and_smoother",
+    "history",
     "inertial_map",
+    "mass_matrix",
+    "operator",
     "panels",
+    "phase_portrait",
     "shape",
     "skeleton",
 ]

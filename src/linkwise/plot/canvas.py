@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -51,14 +52,12 @@ def panels(
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
-    pyplot = matplotlib("matplotlib.pyplot", "a figure")
     look = themed(theme)
     if dimension not in (2, 3):
         raise ModelError(f"dimension is {dimension!r}; it must be 2 or 3.")
     if dimension == 3:
         matplotlib("mpl_toolkits.mplot3d", "a figure")
-    shape = (SIZE * columns, SIZE * rows) if size is None else size
-    figure = pyplot.figure(figsize=shape, facecolor=look.paper, layout="constrained")
+    figure = new_figure((SIZE * columns, SIZE * rows) if size is None else size, look)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     space = {"projection": "3d"} if dimension == 3 else {}
     found = [
@@ -67,6 +66,23 @@ def panels(
     for ax in found:
         style(ax, look)
     return figure, found
+
+
+def new_figure(size: tuple[float, float], theme: Theme) -> Figure:
+    """An empty figure of width and height [inch].
+
+    Matplotlib chooses how it is shown. Where that needs a display and there is none, the figure is
+    made by itself: it can be saved all the same.
+    """
+    pyplot = matplotlib("matplotlib.pyplot", "a figure")
+    look = {"figsize": size, "facecolor": theme.paper, "layout": "constrained"}
+    try:
+        return pyplot.figure(**look)
+    except Exception:  # of what draws windows: each has errors of its own
+        agg = matplotlib("matplotlib.backends.backend_agg", "a figure")
+        figure = matplotlib("matplotlib.figure", "a figure").Figure(**look)
+        agg.FigureCanvasAgg(figure)
+        return figure
 
 
 def axes_for(ax: Axes | None, dimension: Dimension, theme: Theme) -> Axes:
@@ -80,6 +96,20 @@ def axes_for(ax: Axes | None, dimension: Dimension, theme: Theme) -> Axes:
             "like plane='xz', for plane Axes, and none for Axes with projection='3d'."
         )
     return ax
+
+
+def axes_given(given: object, count: int) -> list[Axes]:
+    """Plane axes that a caller gave, one or several; raises unless there are `count`."""
+    many = isinstance(given, Iterable)
+    boards = list(cast("Iterable[Axes]", given)) if many else [cast(Axes, given)]
+    if len(boards) != count:
+        raise ModelError(
+            f"{len(boards)} Axes were given, and the picture has {count} panels; give as many, or "
+            "none for a new figure."
+        )
+    if any(is_space(board) for board in boards):
+        raise ModelError("the Axes is in space, and the picture is plane.")
+    return boards
 
 
 def is_space(ax: Axes) -> bool:
