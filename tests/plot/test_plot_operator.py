@@ -192,6 +192,6 @@ def test_filter_and_smoother_of_a_tree_a_tip_and_forces_of_your_own(man):
     with pytest.raises(UnknownNameError, match="no component called 'x'"):
         lp.filter_and_smoother(mech, q, component="x")
     with pytest.raises(UnknownNameError, match="right_foot"):
-        lp.filter_and_smoother(mech, q, tip="right_fot")
+        lp.filter_and_smoother(mech, q, tip="right_feet")
     with pytest.raises(ModelError, match="on the ground"):
         lp.filter_and_smoother(mech, q, tip="world")
