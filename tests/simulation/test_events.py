@@ -31,14 +31,14 @@ def bounce():
 
 @pytest.mark.parametrize("integrator", ["rk4", "adaptive", "variational", "euler"])
 def test_a_bounce_on_an_elastic_floor(integrator):
-    step = {"euler": 1e-5, "variational": 1e-4}.get(integrator, 1e-3)
+    step = {"euler": 4e-5, "variational": 2e-4}.get(integrator, 1e-3)
     rec = lw.simulate(
         mass_on_spring(M), duration=0.4, step=step, integrator=integrator,
         contacts={"shoe": ("foot", floor())}, rtol=1e-11, atol=1e-12,
     )  # fmt: skip
     touch, leave = bounce()
     # Free fall is exact in rk4 and variational; in the floor errors are those of the method.
-    close = {"rk4": 2e-8, "adaptive": 2e-9, "variational": 2e-6, "euler": 2e-4}[integrator]
+    close = {"rk4": 2e-8, "adaptive": 2e-9, "variational": 1e-5, "euler": 1e-3}[integrator]
     assert [event.kind for event in rec.events] == ["contact", "contact"]
     assert rec.events[0].t == pytest.approx(touch, abs=max(1e-9, close if step < 1e-4 else 0.0))
     assert rec.events[1].t == pytest.approx(leave, abs=close)
@@ -46,7 +46,7 @@ def test_a_bounce_on_an_elastic_floor(integrator):
     assert "leaves the plane at 2.43 m/s" in str(rec.events[1])
     # Energy comes back: what the floor stored and gave is its work, 5.9 J there and back, known to
     # the order of the method, h ω for Euler.
-    known = {"rk4": 1e-6, "adaptive": 1e-7, "variational": 1e-3, "euler": 1e-2}[integrator]
+    known = {"rk4": 1e-6, "adaptive": 1e-7, "variational": 1e-3, "euler": 3e-2}[integrator]
     assert rec["work.contacts"][-1] == pytest.approx(0.0, abs=known)
     assert rec.v[np.searchsorted(rec.t, leave) + 1, 0] > 2.0
 
@@ -88,10 +88,10 @@ def test_friction_of_a_contact_brings_sliding_to_rest():
     lump = lw.SpatialInertia.from_com(M, (0, 0, 0), (0.1, 0.1, 0.1))
     build.body("block", hinge=lw.Translation(), inertia=lump)
     mech = build.build()
-    table = lw.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=0.4, slip_speed=1e-4)
+    table = lw.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=0.4)
     q = np.array([0.0, 0.0, -M * G / K])
     rec = lw.simulate(
-        mech, q, [1.0, 0.0, 0.0], duration=0.4, step=1e-4, record_every=100,
+        mech, q, [1.0, 0.0, 0.0], duration=0.4, step=2e-4, record_every=100,
         contacts=("block", table),
     )  # fmt: skip
     assert rec.q[-1, 0] == pytest.approx(1.0 / (2.0 * 0.4 * G), rel=1e-3)  # v_s is not quite zero

@@ -82,7 +82,7 @@ class Commands:
             given = cast("Mapping[str, object]", given)["torque"]
         table = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"": given}
         try:
-            arrays = [np.asarray(x, dtype=np.float64) for x in table.values()]
+            arrays = [np.asarray(x, dtype=np.float64) for x in table.values() if x is not None]
         except (TypeError, ValueError):
             arrays = []
         if all(np.isfinite(x).all() for x in arrays):

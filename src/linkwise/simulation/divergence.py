@@ -11,12 +11,15 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import Acting
 from linkwise.spatial.array import Array
 
+FASTEST = 1e9
+"""Nothing moves faster [rad/s or m/s]."""
+
 GROWTH = 1.0
 """Energy may grow by this part of what could ever have become motion, without being driven."""
 
 
 def blown_up(mech: Mechanism, t: float, q: Array, v: Array, step: float) -> SimulationError:
-    """The error for a step that led to what is no number.
+    """The error for a step that led to what is no number, or faster than anything moves.
 
     Args:
         mech: The mechanism.
@@ -27,7 +30,7 @@ def blown_up(mech: Mechanism, t: float, q: Array, v: Array, step: float) -> Simu
     """
     where = fastest(mech, q, v)
     return SimulationError(
-        f"{mech.name!r} diverged after t = {t:.9g} s: its state is no longer finite. {where} "
+        f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds. {where} "
         f"A step of {step:.3g} s is too long for how fast it moves or how stiff it is; try "
         f"step={0.1 * step:.1g}, look at gains and stiffnesses, or use integrator='adaptive'."
     )
@@ -43,13 +46,18 @@ def gave_up(mech: Mechanism, t: float, q: Array, v: Array, reason: Exception) ->
     )
 
 
+def is_bounded(q: Array, v: Array) -> bool:
+    """Whether a state is one of a motion that goes on."""
+    return bool(np.isfinite(q).all()) and float(np.abs(v).max(initial=0.0)) < FASTEST
+
+
 def fastest(mech: Mechanism, q: Array, v: Array) -> str:
     """The hinge with most of the kinetic energy, in words."""
     if not mech.nv or not (np.isfinite(v).all() and np.isfinite(q).all()):
         return ""
-    share = v * v
+    share = np.abs(v)
     try:
-        weighted = share * np.diagonal(mass_matrix(mech, q))
+        weighted = share * np.sqrt(np.diagonal(mass_matrix(mech, q)))
         share = weighted if np.isfinite(weighted).all() else share
     except (LinkwiseError, ArithmeticError):
         pass

@@ -13,7 +13,7 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.errors import ClosureError, LoweringError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import Acting
-from linkwise.simulation.divergence import blown_up, gave_up
+from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
 from linkwise.simulation.integrators import Integrator
 from linkwise.simulation.rates import in_rates, rates, velocities
 from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel
@@ -107,7 +107,7 @@ class March:
         every = 1 if self.count_work else steps
         done = kernel.run(now.q[None], now.v[None], {"tau": tau}, h, steps, every)
         states, good, nq = done.records[0], int(done.failed[0]), self.mech.nq
-        if int(done.status[0]) or not np.isfinite(states[-1]).all():
+        if int(done.status[0]) or not is_bounded(states[-1, :nq], states[-1, nq:]):
             if good > 0:  # up to the last step that went well
                 q, v, code, _ = kernel.advance(now.q, now.v, {"tau": tau}, h, good)
                 now = now if code else Moment(now.t + good * h, q, v, now.work)
@@ -158,7 +158,7 @@ class March:
         assert make is not None
         f = self.push if self.scheme.takes == "force" else self._rate
         q, u = make(mech, f, t, q, rates(mech, q, v), h)
-        if not (np.isfinite(q).all() and np.isfinite(u).all()):
+        if not is_bounded(q, u):
             raise blown_up(mech, t, now.q, now.v, h)
         v = velocities(mech, q, u)
         work = now.work + h * (self._weights * self.powers[-len(self._weights) :]).sum(axis=0)

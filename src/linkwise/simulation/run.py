@@ -204,7 +204,9 @@ def _run(
 ) -> Recording:
     """The run itself, and the recording of it however it ends."""
 
-    def recording() -> Recording:
+    def recording() -> Recording | None:
+        if not observer.log.records:
+            return None
         return observer.recording(wall=time.monotonic() - began, **told)
 
     try:
@@ -216,6 +218,8 @@ def _run(
         else:
             fixed_steps(observer, bar)
     except KeyboardInterrupt:
+        if not observer.log.records:
+            raise
         observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
     except SimulationError as error:
         observer.stopped = str(error)
@@ -225,7 +229,9 @@ def _run(
         error.add_note(f"lw.simulate had come to t = {observer.now.t:.9g} s.")
         raise
     observer.record()
-    return recording()
+    found = recording()
+    assert found is not None
+    return found
 
 
 def fixed_steps(observer: Observer, bar: Progress) -> None:
