@@ -197,7 +197,7 @@ def test_the_report_tells_what_was_not_modelled():
     text = str(Recording.of(mech, t, q, v, tau, not_modelled=("wind",)))
     assert "wind" in text and "Coulomb friction of 'joint_1'" in text
     assert "effort limits: passed by 'joint_2', at most by" in text
-    assert "speed limits: passed by 'joint_1', at most by 1" in text
+    assert "speed limits: passed by 'joint_1', at most by 1 rad/s" in text
     assert "joint limits: passed by 'joint_3', at most by" in text
     assert "bodies pass through each other" in text
     stopped = Recording.of(

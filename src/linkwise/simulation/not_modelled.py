@@ -48,11 +48,14 @@ def not_modelled(
     springy = np.flatnonzero(springs & ~plain_velocities(mech))
     if passive and len(springy):
         lines.append(f"springs of {_names(names, springy)}: v is not the rate of q there")
-    lines += _beyond("effort limits", names, np.abs(tau), mech.effort_limit)
-    lines += _beyond("speed limits", names, np.abs(v), mech.velocity_limit)
+    of_v = [x.unit for body in mech.bodies for x in body.hinge.velocities]
+    forces, rates = (["N" if x == "m" else "N m" for x in of_v], [f"{x}/s" for x in of_v])
+    lines += _beyond("effort limits", names, forces, np.abs(tau), mech.effort_limit)
+    lines += _beyond("speed limits", names, rates, np.abs(v), mech.velocity_limit)
     if limits == "ignore":
         over = np.maximum(q - mech.upper, mech.lower - q)
-        lines += _beyond("joint limits", mech.coordinate_names, over, np.zeros(mech.nq))
+        of_q = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+        lines += _beyond("joint limits", mech.coordinate_names, of_q, over, np.zeros(mech.nq))
         turning = [body for body in mech.bodies if body.hinge.quaternion is not None]
         cones = [body.hinge_name for body in turning if np.isfinite(body.drive.max_angle)]
         if cones:
@@ -62,7 +65,9 @@ def not_modelled(
     return lines
 
 
-def _beyond(what: str, names: Sequence[str], size: Array, limit: Array) -> list[str]:
+def _beyond(
+    what: str, names: Sequence[str], units: Sequence[str], size: Array, limit: Array
+) -> list[str]:
     """One line about a kind of limit: which were passed, most first; none where there are none."""
     over = (size - limit).max(axis=0) if len(size) else np.zeros(len(limit))
     told = np.isfinite(over)  # no limit: minus infinity
@@ -72,7 +77,8 @@ def _beyond(what: str, names: Sequence[str], size: Array, limit: Array) -> list[
     if not len(passed):
         return [] if what == "joint limits" else [f"{what} (none was passed)"]
     passed = passed[np.argsort(-over[passed], kind="stable")]
-    return [f"{what}: passed by {_names(names, passed)}, at most by {over[passed[0]]:.3g}"]
+    most = f"{over[passed[0]]:.3g} {units[int(passed[0])]}".rstrip()
+    return [f"{what}: passed by {_names(names, passed)}, at most by {most}"]
 
 
 def _names(names: Sequence[str], which: NDArray[np.intp]) -> str:
