@@ -208,7 +208,11 @@ class _Emitter:
 
     def _call(self, segment: Segment) -> str:
         index = next(i for i, s in enumerate(self.stepping.segments) if s is segment)
-        return f"segment{index}(m, code);"
+        once = f"segment{index}(m, code);"
+        if not segment.again:
+            return once
+        wish = f"m.{self.member[segment.again]}[0]"
+        return f"{wish} = 1; for (int k = 0; k < {segment.most} && {wish} > 0; ++k) {once}"
 
     def _recorded(self) -> Iterator[str]:
         """q and v of this motion into the next record."""

@@ -58,7 +58,10 @@ class Interpreted:
     def _run(self, segments: tuple[Segment, ...]) -> None:
         with np.errstate(all="ignore"):  # trouble has its codes
             for segment in segments:
-                evaluate(segment, self.registers, self.status)
+                for _ in range(segment.most):
+                    evaluate(segment, self.registers, self.status)
+                    if segment.again and not (self.registers[segment.again] > 0.0).any():
+                        break
 
 
 def evaluate(segment: Segment, registers: Registers, status: NDArray[np.int32]) -> None:

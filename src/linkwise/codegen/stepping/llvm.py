@@ -157,9 +157,10 @@ class _Motion:
             for j, x in enumerate(load_rows(emit, build, array, steps[i], state, size)):
                 put(emit, build, work, self.offset[register] + j, x)
 
-        def call(build: ir.IRBuilder, segments: tuple[Segment, ...]) -> None:
+        def call(build: ir.IRBuilder, segments: tuple[Segment, ...]) -> ir.IRBuilder:
             for segment in segments:
-                build.call(self.functions[id(segment)], [work, frame])
+                build = self._called(build, segment, work, frame)
+            return build
 
         def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
             state = build.add(begin, build.mul(group, width))
@@ -169,7 +170,7 @@ class _Motion:
             put(emit, build, work, self.offset[STEP], spread(emit, build, h))
             put(emit, build, work, STATUS, emit.constant(0.0))
             put(emit, build, work, FAILED, emit.constant(-1.0))
-            call(build, stepping.enter)
+            build = call(build, stepping.enter)
 
             def record(build: ir.IRBuilder, r: Any) -> ir.IRBuilder:
                 first = build.mul(r, every)
@@ -178,12 +179,12 @@ class _Motion:
                     n = build.add(first, i)
                     for k in range(2, len(named)):
                         load(build, k, state, n)
-                    call(build, stepping.step)
+                    build = call(build, stepping.step)
                     self._judge(build, work, n)
                     return build
 
                 build = counted(build, every, step)
-                call(build, stepping.leave)
+                build = call(build, stepping.leave)
                 row = build.gep(output, [build.mul(r, record_stride)])
                 self._store(build, work, row, out_stride, state)
                 return build
@@ -194,6 +195,26 @@ class _Motion:
 
         count = build.sdiv(build.sub(end, begin), width)
         counted(build, count, motion).ret_void()
+
+    def _called(self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any) -> Any:
+        """A segment, once or again as long as it wants to; returns where to go on."""
+        emit, function = self.emit_, self.functions[id(segment)]
+        if not segment.again:
+            build.call(function, [work, frame])
+            return build
+        wish = self.offset[segment.again]
+        put(emit, build, work, wish, emit.constant(1.0))
+
+        def once(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
+            del i
+            build.call(function, [work, frame])
+            return build
+
+        def wanted(build: ir.IRBuilder) -> Any:
+            above = build.fcmp_ordered(">", get(emit, build, work, wish), emit.constant(0.0))
+            return emit.any_lane(build, above)
+
+        return counted(build, ir.Constant(INT, segment.most), once, alive=wanted)
 
     def _judge(self, build: ir.IRBuilder, work: Any, n: Any) -> None:
         """After a step: numbers that are not finite, and the first step with trouble."""

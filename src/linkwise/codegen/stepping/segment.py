@@ -25,11 +25,16 @@ class Segment:
         name: What it does, in one word.
         traced: Its graph; inputs are the registers that are read, with their lengths.
         writes: The registers that are written with their lengths, in the order of the outputs.
+        again: A register of one number, which it writes: while that is above zero in some motion,
+            the segment is run again. Nothing for one that is run once.
+        most: How often it is run at most.
     """
 
     name: str
     traced: Traced
     writes: tuple[tuple[str, int], ...]
+    again: str = ""
+    most: int = 1
 
     @property
     def reads(self) -> tuple[tuple[str, int], ...]:
@@ -93,10 +98,10 @@ class Sketch:
             self.checks.append(Check(c.code, node_of[c.node], c.low, c.high))
         return [Scalar(here, node_of[n]) for n in traced.outputs]
 
-    def segment(self) -> Segment:
-        """What was written."""
+    def segment(self, *, again: str = "", most: int = 1) -> Segment:
+        """What was written, to be run once or again and again."""
         outputs = [x.node for values in self._writes.values() for x in values]
         inputs = tuple((name, len(values)) for name, values in self._reads.items())
         writes = tuple((name, len(values)) for name, values in self._writes.items())
         traced = Traced(self.graph, inputs, outputs, (len(outputs),), tuple(self.checks))
-        return Segment(self.name, traced, writes)
+        return Segment(self.name, traced, writes, again, most)

@@ -62,7 +62,7 @@ class Stepping:
 
     @property
     def ops(self) -> Counter[str]:
-        """Scalar operations of one step, by kind."""
+        """Scalar operations of one step, by kind; what is run again counts once."""
         total = Counter[str]()
         for segment in self.step:
             total += segment.traced.graph.count(segment.traced.wanted)

@@ -6,7 +6,7 @@ The equations are those of `linkwise.simulation.variational.step`, which does th
     quaternion     S μ = p_m + ½h (f − t × f)                p' = E* (p_m + h f)      (2)
 
 for the rates w of the step, with p_m = E* p and E = exp(½h ω). One round is w ← w − (𝓜 + N)⁻¹ r(w);
-it stands `ROUNDS` times in a step, as one function. What the last one still changes is checked.
+it is run until it changes nothing but rounding. What the last one still changes is checked.
 """
 
 from __future__ import annotations
@@ -24,11 +24,17 @@ from linkwise.codegen.stepping.stepping import STEP, Stepping
 from linkwise.model.hinges import Free, Planar, Spherical
 from linkwise.model.mechanism import Mechanism
 
-ROUNDS = 8
-"""Rounds of a step. Each makes the error smaller by a factor of about h |w|."""
+ROUNDS = 40
+"""Rounds of a step, at most. Each makes the error smaller by a factor of about h |w|."""
 
-LEFT = {8: 1e-9, 4: 1e-4}
-"""What the last round may still change, in parts of w, by the bytes of a number."""
+ENOUGH = {8: 1e-13, 4: 1e-5}
+"""A round that changes w by less, in parts of it, is the last; by the bytes of a number."""
+
+LEFT = {8: 1e-9, 4: 1e-3}
+"""What the last of all rounds may still change."""
+
+TINY = 1e-24
+"""Squares of rates [1/s²] below this are nothing."""
 
 TERMS = 12
 """Of the series of S in (θ/2)² ≤ (π/2)²: the first one left out is below 1e-19."""
@@ -55,21 +61,21 @@ def variational(
         LoweringError: A hinge that has no formula for its steps; names it.
     """
     rates.check_supported(mech)
-    made = _Discrete(mech, both, solve, passive, LEFT[itemsize])
-    step = [made.round()] * ROUNDS + [made.advance()]
+    made = _Discrete(mech, both, solve, passive, itemsize)
     state = ("q0", "p0", "w")
-    parts = (made.enter(),), tuple(step), (made.leave(),)
+    parts = (made.enter(),), (made.round(), made.advance()), (made.leave(),)
     return Stepping("variational", mech.nq, mech.nv, made.held, state, *parts)
 
 
 class _Discrete:
-    """Sketches over the registers q0, p0 and w (the state), force and change."""
+    """Sketches over the registers q0, p0 and w (the state), force, change and again."""
 
     def __init__(
-        self, mech: Mechanism, both: Traced, solve: Traced, passive: Passive | None, left: float
+        self, mech: Mechanism, both: Traced, solve: Traced, passive: Passive | None, itemsize: int
     ) -> None:
         self.mech, self.nq, self.nv = mech, mech.nq, mech.nv
-        self.both, self.solve, self.passive, self.left = both, solve, passive, left
+        self.both, self.solve, self.passive = both, solve, passive
+        self.enough, self.left = ENOUGH[itemsize], LEFT[itemsize]
         others = tuple(x for x in both.inputs if x[0] not in ("q", "v"))
         self.held = (("tau", mech.nv), *others)
         starts = list(zip(mech.q_start.tolist(), mech.v_start.tolist(), strict=True))
@@ -128,14 +134,15 @@ class _Discrete:
         s.write("w", w - change)
         s.write("force", force)
         s.write("change", change)
-        return s.segment()
+        s.write("again", [_squares(change) - self.enough**2 * _squares(w) - TINY])
+        return s.segment(again="again", most=ROUNDS)
 
     def advance(self) -> Segment:
         """q0 and p0 of the next step, and whether w was good enough."""
         s = Sketch("advance")
         q, p, w = s.read("q0", self.nq), s.read("p0", self.nv), s.read("w", self.nv)
         force, change, (h,) = s.read("force", self.nv), s.read("change", self.nv), s.read(STEP, 1)
-        bound = self.left**2 * _squares(w) + 1e-24
+        bound = self.left**2 * _squares(w) + TINY
         s.check(unsolved_code(self.mech), _squares(change) - bound, -math.inf, 0.0)
         whole, after = list[Any](), p + h * force
         for k, _, j in self.turns:
