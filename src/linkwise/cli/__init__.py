@@ -15,12 +15,14 @@ from linkwise.cli import (
     info,
     ledger,
     plan,
+    simulate,
     spelling,
     tour,
+    view,
 )
 from linkwise.errors import LinkwiseError
 
-COMMANDS = (info, derive, plan, identities, bench, ledger, export_c, tour)
+COMMANDS = (tour, info, view, simulate, derive, plan, bench, identities, ledger, export_c)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a file that cannot be written, a disk that is full
+        print(f"linkwise: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("linkwise: interrupted", file=sys.stderr)
         return 130

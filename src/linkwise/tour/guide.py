@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from linkwise.errors import ModelError
@@ -14,10 +15,10 @@ from linkwise.tour.stations.algebra import algebra
 from linkwise.tour.stations.compiled import compiled
 from linkwise.tour.stations.covariance import covariance
 from linkwise.tour.stations.ellipsoids import ellipsoids
+from linkwise.tour.stations.motion import closed_chain, let_go, under_control
 from linkwise.tour.stations.others import files, hinges, made_from_it, mistakes, papers
 from linkwise.tour.stations.robot import robot
-from linkwise.tour.text import count
-from linkwise.tour.visit import Visit
+from linkwise.tour.visit import Station, Visit
 
 STATIONS = (
     robot,
@@ -25,6 +26,9 @@ STATIONS = (
     compiled,
     covariance,
     ellipsoids,
+    let_go,
+    under_control,
+    closed_chain,
     made_from_it,
     hinges,
     files,
@@ -33,13 +37,20 @@ STATIONS = (
 )
 
 
-def guide(mech: Mechanism, *, report: str | os.PathLike[str] | None, quick: bool = False) -> Visit:
+def guide(
+    mech: Mechanism,
+    *,
+    report: str | os.PathLike[str] | None,
+    quick: bool = False,
+    stations: Sequence[Station] = STATIONS,
+) -> Visit:
     """Show all stations, and write the page.
 
     Args:
         mech: The robot.
         report: Where the page goes; None for none.
         quick: Whether to leave out what takes long.
+        stations: What is shown, in order.
 
     Returns:
         What was seen; `failed` tells how many checks failed.
@@ -50,7 +61,7 @@ def guide(mech: Mechanism, *, report: str | os.PathLike[str] | None, quick: bool
     begin = time.perf_counter()
     target = None if report is None else _writable(Path(report))
     visit = Visit(mech, quick=quick, pictures=target is not None)
-    visit.go(STATIONS)
+    visit.go(stations)
     seconds = time.perf_counter() - begin
     passed = len(visit.checks) - visit.failed
     if target is not None:
@@ -58,6 +69,10 @@ def guide(mech: Mechanism, *, report: str | os.PathLike[str] | None, quick: bool
         target.write_text(text, encoding="utf-8")
         size = target.stat().st_size / 1e6
         print(f"\nreport: {target} ({size:.1f} MB, one file, opens in any browser)")
+    if visit.missing:
+        print(
+            f"some pictures need extras ({', '.join(visit.missing)}): pip install 'linkwise[tour]'"
+        )
     print(f"\n{passed} checks passed, {visit.failed} failed, in {seconds:.1f} s.")
     return visit
 
@@ -77,11 +92,7 @@ def written(visit: Visit, seconds: float) -> str:
         f"{time.strftime('%d %B %Y')}: {processor()}.",
         f"Versions: {packages}.",
         "Times by station: "
-        + ", ".join(f"{s.short} {s.seconds:.1f} s" for s in visit.sections)
-        + f"; {count(len(visit.notes), 'thing')} could not be shown for this robot."
-        if visit.notes
-        else "Times by station: "
-        + ", ".join(f"{s.short} {s.seconds:.1f} s" for s in visit.sections)
+        + ", ".join(f"{section.short} {section.seconds:.1f} s" for section in visit.sections)
         + ".",
     ]
     lede = (

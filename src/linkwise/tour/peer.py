@@ -7,7 +7,6 @@ are the same. Where another library finds something else, no times are compared.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -64,7 +63,11 @@ class State:
 
 def installed(package: str) -> bool:
     """Whether a package can be imported."""
-    return importlib.util.find_spec(package) is not None
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
 
 
 def pinocchio(mech: Mechanism) -> dict[str, Route]:

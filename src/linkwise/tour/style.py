@@ -108,6 +108,8 @@ footer { color: var(--faint); font-size: 0.9rem; padding-bottom: 4rem; }
   h1 { font-size: 1.8rem; }
   nav ol { columns: 1; }
   figure iframe { height: 21rem; }
+  figure picture { display: block; overflow-x: auto; }
+  figure img { max-width: none; width: 38rem; }  /* to be scrolled, not to be shrunk */
 }
 @media print {
   :root { --paper: #ffffff; --ink: #000000; --faint: #555555; --line: #cccccc; }
@@ -117,7 +119,7 @@ footer { color: var(--faint); font-size: 0.9rem; padding-bottom: 4rem; }
   figure, .formula, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
   pre { white-space: pre-wrap; }
-  figure.playback iframe, nav { display: none; }
+  figure.playback, nav { display: none; }
   a { color: inherit; text-decoration: none; }
 }
 """

@@ -37,12 +37,15 @@ class Visit:
         mech: The visitor's robot.
         quick: Whether to leave out what takes long.
         pictures: Whether a page is going to be written, with pictures.
+        quiet: Whether nothing is printed.
         sections: The stations seen so far.
         notes: Stations that had nothing to show for this robot, and why.
     """
 
-    def __init__(self, mech: Mechanism, *, quick: bool = False, pictures: bool = True) -> None:
-        self.mech, self.quick, self.pictures = mech, quick, pictures
+    def __init__(
+        self, mech: Mechanism, *, quick: bool = False, pictures: bool = True, quiet: bool = False
+    ) -> None:
+        self.mech, self.quick, self.pictures, self.quiet = mech, quick, pictures, quiet
         self.sections = list[Section]()
         self.notes = list[str]()
 
@@ -50,6 +53,12 @@ class Visit:
     def checks(self) -> list[Check]:
         """All checks of all stations."""
         return [check for section in self.sections for check in section.checks]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Extras that pictures were left out for."""
+        blocks = [block for section in self.sections for block in section.blocks]
+        return tuple(sorted({block.extra for block in blocks if isinstance(block, Missing)}))
 
     @property
     def failed(self) -> int:
@@ -66,7 +75,7 @@ class Visit:
         for station in stations:
             short, title = station.__name__.strip("_").replace("_", " "), _title(station)
             self.sections.append(Section(title, short))
-            print(f"\n{len(self.sections)}. {title}\n")
+            self.print(f"\n{len(self.sections)}. {title}\n")
             begin = time.perf_counter()
             try:
                 station(self)
@@ -84,7 +93,7 @@ class Visit:
     def say(self, text: str) -> None:
         """A paragraph."""
         self._add(Words(text))
-        print("\n".join(paragraph(text)), end="\n\n")
+        self.print("\n".join(paragraph(text)) + "\n")
 
     def note(self, text: str) -> None:
         """A paragraph for the page alone."""
@@ -93,18 +102,18 @@ class Visit:
     def lines(self, text: str, caption: str = "") -> None:
         """Lines as they stand."""
         self._add(Listing(text, caption))
-        print("\n".join(f"  {line}".rstrip() for line in text.splitlines()), end="\n\n")
+        self.print("\n".join(f"  {line}".rstrip() for line in text.splitlines()) + "\n")
 
     def formula(self, latex: str, text: str, remark: str = "") -> None:
         """An equation: LaTeX for the page, text for the terminal."""
         self._add(Formula(latex, remark))
-        print(f"  {text}" + (f"\n        {remark}" if remark else ""))
+        self.print(f"  {text}" + (f"\n        {remark}" if remark else ""))
 
     def sweeps(self, program: Program, caption: str) -> None:
         """The loops of a program."""
         passes = [(LOOPS[step.direction], tuple(_rows(step))) for step in program.passes]
         self._add(Sweeps(tuple(passes), caption))
-        print("\n".join(f"  {line}".rstrip() for line in str(program).splitlines()), end="\n\n")
+        self.print("\n".join(f"  {line}".rstrip() for line in str(program).splitlines()) + "\n")
 
     def table(
         self,
@@ -120,12 +129,12 @@ class Visit:
         if len(shown) > len(cut):
             caption = f"{caption} The first {len(cut)} of {len(shown)} rows.".strip()
         self._add(Table(tuple(head), tuple(tuple(row) for row in cut), caption))
-        print("\n".join(table(head, found)), end="\n\n")
+        self.print("\n".join(table(head, found)) + "\n")
 
     def check(self, claim: str, error: float, bound: float) -> None:
         """Say the claim with the figure that was seen."""
         self._add(found := Check(claim, float(error), bound))
-        print(f"  {found}")
+        self.print(f"  {found}")
 
     def picture(self, draw: Draw, caption: str, *, form: Form = "svg") -> None:
         """A picture, for the page alone."""
@@ -134,7 +143,7 @@ class Visit:
         try:
             self._add(picture(draw, caption, form))
         except MissingExtraError:
-            self._add(Missing(caption, "plot"))
+            self._add(Missing(_sentence(caption), "plot"))
         except LinkwiseError as error:
             self._add(Words(f"No picture of this: {error}"))
 
@@ -145,12 +154,22 @@ class Visit:
         try:
             self._add(Playback(page("light"), page("dark"), caption))
         except MissingExtraError:
-            self._add(Missing(caption, "viewer"))
+            self._add(Missing(_sentence(caption), "viewer"))
         except LinkwiseError as error:
             self._add(Words(f"No playback of this: {error}"))
 
+    def print(self, text: str) -> None:
+        """For the terminal alone."""
+        if not self.quiet:
+            print(text)
+
     def _add(self, block: Block) -> None:
         self.sections[-1].blocks.append(block)
+
+
+def _sentence(caption: str) -> str:
+    """The first of a caption."""
+    return caption.partition(". ")[0].rstrip(".") + "."
 
 
 def _rows(step: Pass) -> Iterator[str]:

@@ -69,4 +69,4 @@ def show(visit: Visit, derivation: Derivation) -> None:
     for step in derivation.steps:
         remark = f"{step.identity}: {step.statement} [{step.source}]"
         visit.formula(rf"= {step.after.latex()}", f"= {step.after}", remark)
-    print()
+    visit.print("")

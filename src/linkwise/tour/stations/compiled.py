@@ -10,6 +10,8 @@ import numpy as np
 from linkwise import dynamics
 from linkwise.algebra.dense import Dense
 from linkwise.errors import LinkwiseError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
 from linkwise.tour import peer
 from linkwise.tour.machine import versions
 from linkwise.tour.stations.algebra import plain, small
@@ -48,7 +50,7 @@ def compiled(visit: Visit) -> None:
     _beside(visit, mech, state, found)
 
 
-def everyday(mech: Any, state: peer.State) -> dict[str, Callable[[], Any]]:
+def everyday(mech: Mechanism, state: peer.State) -> dict[str, Callable[[], Any]]:
     """The functions of every day at a state."""
     q, v, tau, vdot = state.q, state.v, state.tau, state.vdot
     tip = mech.bodies[-1].name
@@ -63,7 +65,7 @@ def everyday(mech: Any, state: peer.State) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _operations(mech: Any, name: str) -> str:
+def _operations(mech: Mechanism, name: str) -> str:
     from linkwise.dynamics.kernels import kernel
 
     nodes = (mech.bodies[-1].name,) if name == "jacobian" else ()
@@ -73,10 +75,10 @@ def _operations(mech: Any, name: str) -> str:
         return ""
 
 
-def _checked(visit: Visit, mech: Any, state: peer.State) -> None:
+def _checked(visit: Visit, mech: Mechanism, state: peer.State) -> None:
     """Against explicit matrices, and against each other."""
     q, v, tau = state.q, state.v, state.tau
-    vdot, h = dynamics.forward_dynamics(mech, q, v, tau), 1e-4
+    vdot = dynamics.forward_dynamics(mech, q, v, tau)
     dense = np.asarray(Dense(mech, q, v, values={"tau": tau})(plain(mech)))
     scale = float(np.abs(dense).max(initial=0.0)) or 1.0
     gap = float(np.abs(vdot - dense).max(initial=0.0)) / scale
@@ -85,19 +87,25 @@ def _checked(visit: Visit, mech: Any, state: peer.State) -> None:
     size = float((np.abs(dynamics.mass_matrix(mech, q)) @ np.abs(vdot)).max(initial=1.0))
     gap = float(np.abs(back - tau).max(initial=0.0)) / size
     visit.check("inverse dynamics undoes forward dynamics, relative", gap, 1e-12)
-    energies = [
-        dynamics.energy(mech, mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot).total
-        for s in (h, -h)
-    ]
     power = float(v @ tau)
-    gained = float(energies[0] - energies[1]) / (2.0 * h)
+    coarse, fine = (_gain(mech, q, v, vdot, h) for h in (1e-4, 5e-5))
+    gained = (4.0 * fine - coarse) / 3.0  # Richardson's
     scale = float(np.abs(v) @ (np.abs(tau) + np.abs(dynamics.bias_force(mech, q, v)))) or 1.0
     visit.check(
         "energy changes by the power of the joints, relative", abs(gained - power) / scale, 1e-5
     )
 
 
-def _beside(visit: Visit, mech: Any, state: peer.State, here: dict[str, float]) -> None:
+def _gain(mech: Mechanism, q: Array, v: Array, vdot: Array, h: float) -> float:
+    """The rate of the energy [W], by differences of two states h [s] ahead and behind."""
+    ahead, behind = (
+        float(dynamics.energy(mech, mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot).total)
+        for s in (h, -h)
+    )
+    return (ahead - behind) / (2.0 * h)
+
+
+def _beside(visit: Visit, mech: Mechanism, state: peer.State, here: dict[str, float]) -> None:
     """Times of Pinocchio, in the same run."""
     if not peer.installed("pinocchio"):
         visit.note("Pinocchio is not installed here; where it is, its times stand here too.")

@@ -30,9 +30,9 @@ def ellipsoids(visit: Visit) -> None:
         "by direction, is the effective mass there: it depends on the posture, and it is infinite "
         "along what is blocked."
     )
-    postures = [posture(mech, seed) for seed in (1, 4)]
+    postures = _postures(mech, node)
     rows, worst, shown = list[list[str]](), 0.0, list[Array]()
-    for name, q in zip(("first", "second"), postures, strict=True):
+    for name, q in zip(("first", "second"), postures, strict=False):
         found = inertial_properties(mech, q, node)
         masses = found.principal_masses
         rows.append([name, *(f"{m:.4g}" if np.isfinite(m) else "blocked" for m in masses)])
@@ -58,6 +58,17 @@ def ellipsoids(visit: Visit) -> None:
             "effective mass in that direction; the waist is along what is light.",
             form="png",
         )
+
+
+def _postures(mech: Mechanism, node: str) -> list[Array]:
+    """Two of several: those in which the hand is lightest where it is heaviest."""
+    if mech.loops:
+        return [posture(mech)]
+    found = [posture(mech, seed, bent=0.5) for seed in range(1, 9)]
+    masses = [inertial_properties(mech, q, node).principal_masses for q in found]
+    heaviest = [float(m[np.isfinite(m)].max(initial=0.0)) for m in masses]
+    order = sorted(range(len(found)), key=lambda i: heaviest[i])
+    return [found[i] for i in order[:2]]
 
 
 def pushed(mech: Mechanism, q: Array, node: str, direction: Array) -> float:

@@ -1,0 +1,109 @@
+"""`linkwise view ROBOT|RECORDING`: a robot or a motion in space, in a browser."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from linkwise.cli import numbers
+from linkwise.cli.robot import open_robot
+from linkwise.cli.simulate import SUFFIXES
+from linkwise.errors import LinkwiseError, ModelError
+
+EXAMPLES = f"""examples:
+  linkwise view puma560                        sliders for all joints, in your browser
+  linkwise view my_robot.urdf --show shapes,frames,masses
+  linkwise view run.parquet --robot my_robot.urdf      plays a recording
+  linkwise view my_robot.urdf --html robot.html        one file instead, to be sent by mail
+  linkwise view puma560 --no-browser --port 8080       on a machine without a screen
+
+layers of --show:
+  shapes, collision, frames, axes, masses, inertia, belted, forces, traces, names, grid
+
+The page is served on this machine alone, until Ctrl-C. --host 0.0.0.0 lets others in: there is no
+password.
+
+{numbers.HELP}"""
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    p = commands.add_parser(
+        "view",
+        help="show a robot, or play a recording, in a browser",
+        description="Shows a robot in space with sliders for its joints, or plays a recording. "
+        "Needs the extra `viewer`.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "subject", metavar="ROBOT|RECORDING",
+        help=f"a robot, or a recording ({', '.join(SUFFIXES)})",
+    )  # fmt: skip
+    p.add_argument("--robot", metavar="ROBOT", help="of a recording, where its name does not tell")
+    p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    p.add_argument("--q", metavar="Q", help="joint positions (neutral)")
+    p.add_argument("--show", metavar="LAYERS", default="shapes,grid", help="shapes,grid")
+    p.add_argument("--node", metavar="NAME", action="append", default=[],
+                   help="of belted ellipsoids and traces; may come several times")  # fmt: skip
+    p.add_argument("--theme", default="light", help="light or dark")
+    p.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine alone)")
+    p.add_argument("--port", type=int, default=0, help="port to listen at (any that is free)")
+    p.add_argument("--no-browser", action="store_true", help="print the address only")
+    p.add_argument("--html", metavar="FILE", help="write a page instead of serving one")
+    p.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until interrupted, or write the page."""
+    subject, q = _subject(options)
+    show = [layer.strip() for layer in options.show.split(",") if layer.strip()]
+    look: dict[str, Any] = {"show": show, "nodes": tuple(options.node), "theme": options.theme}
+    if options.html is not None:
+        return _write(subject, q, options.html, look)
+    if not 0 <= options.port < 65536:
+        raise ModelError(f"--port is {options.port}; ports are from 0 (any) to 65535.")
+    from linkwise.viewer import view
+
+    browser = False if options.no_browser else None
+    with view(subject, q, host=options.host, port=options.port, open_browser=browser, **look) as v:
+        print("Ctrl-C ends it.", flush=True)
+        try:
+            v.block()
+        except KeyboardInterrupt:  # how it is meant to end
+            print()
+    return 0
+
+
+def _write(subject: Any, q: Any, path: str, look: dict[str, Any]) -> int:
+    from linkwise.viewer import export_html
+
+    if not Path(path).parent.is_dir():
+        raise ModelError(f"--html {path}: there is no folder {str(Path(path).parent)!r}.")
+    file = export_html(subject, path, q, **look)
+    size = file.stat().st_size / 1e6
+    print(f"{file} ({size:.1f} MB, one file, opens in any browser)")
+    return 0
+
+
+def _subject(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The robot and where it begins, or a recording."""
+    if Path(options.subject).suffix.lower() not in SUFFIXES:
+        mech = open_robot(options.subject, base=options.base)
+        return mech, None if options.q is None else numbers.positions(mech, options.q)
+    if options.q is not None:
+        raise ModelError("--q goes with a robot; a recording has joint positions of its own.")
+    from linkwise.simulation.files import load_recording
+
+    if options.robot is not None:
+        return load_recording(options.subject, open_robot(options.robot, base=options.base)), None
+    name = load_recording(options.subject).name
+    try:
+        mech = open_robot(name)
+    except LinkwiseError:
+        raise ModelError(
+            f"{options.subject} is a recording of {name!r}, which is no built-in mechanism; say "
+            "where it is with --robot my_robot.urdf."
+        ) from None
+    return load_recording(options.subject, mech), None

@@ -1,0 +1,75 @@
+"""One motion on a page: what it tells of itself, plots, playback."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+
+from linkwise.plot.canvas import matplotlib
+from linkwise.plot.energy_budget import energy_budget
+from linkwise.plot.history import history
+from linkwise.plot.theme import LIGHT
+from linkwise.simulation.recording import Recording
+from linkwise.tour.machine import processor, versions
+from linkwise.tour.page import page
+from linkwise.tour.visit import Visit
+from linkwise.viewer.export import html_page
+
+
+def plot(rec: Recording, path: str | os.PathLike[str]) -> None:
+    """q, v, joint forces and energies over time, as a picture in a file.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    matplotlib("matplotlib", "a plot").use("Agg")  # no window, with or without a display
+    figure = history(rec, [*_joints(rec), "energy.*"], theme=LIGHT)[0].figure
+    figure.savefig(path, dpi=120, facecolor=LIGHT.paper)
+    matplotlib("matplotlib.pyplot", "a plot").close(figure)
+
+
+def motion_page(rec: Recording) -> str:
+    """The page of a recording that has its mechanism."""
+    assert rec.mech is not None
+
+    def motion(visit: Visit) -> None:
+        """The motion."""
+        visit.lines(str(rec), "What the recording tells of itself.")
+        visit.playback(
+            lambda theme: html_page(rec, theme=theme),
+            f"{rec.name} over {rec.duration:.4g} s. Drag to turn, scroll to come nearer.",
+        )
+
+    def energy(visit: Visit) -> None:
+        """Where energy came from, and where it went."""
+        visit.picture(
+            lambda theme: energy_budget(rec, theme=theme)[0].figure,
+            "Kinetic and potential energy and their sum, the works, and the drift: what is left.",
+        )
+
+    def joints(visit: Visit) -> None:
+        """The joints over time."""
+        visit.picture(
+            lambda theme: history(rec, _joints(rec), theme=theme)[0].figure,
+            "Positions and velocities of all hinges, and joint forces where there are any.",
+        )
+
+    visit = Visit(rec.mech, quiet=True)
+    visit.go((motion, energy, joints))
+    drift = rec.report.relative_drift
+    figures = {
+        "duration": f"{rec.duration:.4g} s",
+        "steps": str(rec.steps),
+        "integrator": rec.integrator,
+        "relative energy drift": f"{drift:.1e}" if np.isfinite(drift) else "not known",
+    }
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items())
+    footer = [f"{time.strftime('%d %B %Y')}, {processor()}. Versions: {packages}."]
+    lede = "A motion as it was recorded: its report, itself, its energy and its joints."
+    return page(rec.name, lede, figures, visit.sections, footer)
+
+
+def _joints(rec: Recording) -> list[str]:
+    return ["q", "v", *(["tau"] if rec.tau.any() else [])]
