@@ -5,6 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial import quaternion
+from linkwise.viewer.contact import contact_arrows
 from linkwise.viewer.look import LIGHT
 from linkwise.viewer.mesh import Mesh
 from linkwise.viewer.motion import motion_of, subject_of
@@ -231,3 +232,23 @@ def test_what_can_be_shown():
         subject_of(
             lw.Recording.of(mech, [0.0, 1.0], np.zeros((2, 3)), np.zeros((2, 3))), mech.neutral()
         )
+
+
+def test_forces_of_contacts_of_a_simulation_are_where_they_push():
+    """A leg falls on a floor: the arrow begins at its foot and is as long as the recorded force."""
+    b = lw.Builder("leg")
+    ball = lw.SpatialInertia.solid_sphere(2.0, 0.1)
+    b.body("leg", "world", lw.Prismatic((0, 0, 1)), hinge_name="drop", inertia=ball)
+    b.node("foot", "leg", lw.Pose.translation((0.1, 0.0, -0.5)))
+    mech = b.build()
+    floor = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=2e3, damping=20.0)
+    rec = lw.simulate(mech, [0.6], [0.0], duration=0.6, contacts={"ground": ("foot", floor)})
+    motion = subject_of(rec)[2]
+    forces = rec["contact.ground.force"]
+    i = int(np.argmax(forces[:, 2]))
+    arrows, scale = contact_arrows(motion, float(motion.t[i]), None, 1.0)
+    assert len(arrows) == 1 and arrows.kinds == ("contact",)
+    start, end = arrows.points[0]
+    assert np.allclose(start, (0.1, 0.0, rec.q[i, 0] - 0.5))
+    assert np.allclose(end - start, scale * forces[i]) and np.isclose(end[2] - start[2], 0.25)
+    assert len(contact_arrows(motion, 0.0, scale, 1.0)[0]) == 0  # in the air

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +73,12 @@ class Frame:
         return self.middle + (MARGIN * float((needed + corners @ back).max()) + 1e-6) * back
 
 
-def framed(scene: Scene, q: Array, motion: Motion | None = None) -> Frame:
+def framed(
+    scene: Scene, q: Array, motion: Motion | None = None, layers: Sequence[str] = ()
+) -> Frame:
     """The picture for a configuration, or for a whole motion unless it goes far away.
 
-    The floor is at z = 0, or as low as the lowest point.
+    The floor is at z = 0, or as low as the lowest point. What reaches out of the bodies gets room.
     """
     low, high = scene.bounds(q)
     if motion is not None:
@@ -85,7 +88,9 @@ def framed(scene: Scene, q: Array, motion: Motion | None = None) -> Frame:
         wide_low, wide_high = lows.min(axis=0), highs.max(axis=0)
         if np.linalg.norm(wide_high - wide_low) < 3.0 * np.linalg.norm(high - low):
             low, high = wide_low, wide_high
-    return Frame(low, high, min(0.0, float(low[2])))
+    ground = min(0.0, float(low[2]))
+    room = 0.12 * scene.size if {"belted", "forces"} & {*layers} else 0.0
+    return Frame(low - room, high + room, ground)
 
 
 def aim(server: Any, frame: Frame) -> None:

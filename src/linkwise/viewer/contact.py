@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,11 @@ import numpy as np
 from linkwise.spatial.array import Array
 from linkwise.viewer.motion import Motion
 from linkwise.viewer.overlay import Arrows
+
+CHANNEL = re.compile(r"contact\.(?P<name>.+)\.force")
+"""Forces on nodes (k, 3), in world axes [N]; what it is `about` says on which node."""
+
+NODE = re.compile(r"\bon '(?P<node>.+)'")
 
 
 def contact_arrows(
@@ -23,28 +29,36 @@ def contact_arrows(
         size: Reach of the mechanism [m].
 
     Returns:
-        The arrows, and the scale that was used.
+        The arrows, from the nodes that are pushed, and the scale that was used.
     """
     none = Arrows(np.zeros((0, 2, 3)), ())
-    channels: Any = getattr(getattr(motion, "source", None), "channels", None)
-    if motion is None or not channels:
-        return none, scale or 0.0
-    i = motion.index(time)
-    starts, forces, largest = list[Array](), list[Array](), 0.0
-    for name in channels:
-        if not (name.startswith("contact.") and name.endswith(".force")):
-            continue
-        values = np.asarray(channels[name].values, float)
-        place = channels.get(name[: -len("force")] + "point") if hasattr(channels, "get") else None
-        if values.ndim != 2 or values.shape[1] != 3 or place is None:
-            continue
-        starts.append(np.asarray(place.values, float)[i])
-        forces.append(values[i])
-        largest = max(largest, float(np.linalg.norm(values, axis=1).max(initial=0.0)))
-    if not starts or largest <= 0.0:
+    found = [] if motion is None else _pushed(motion)
+    largest = max(
+        (float(np.linalg.norm(f, axis=1).max(initial=0.0)) for _, f in found), default=0.0
+    )
+    if motion is None or largest <= 0.0:
         return none, scale or 0.0
     used = scale or 0.25 * size / largest
-    begin, arrows = np.array(starts), np.array(forces)
-    points = np.stack([begin, begin + used * arrows], axis=1)
-    keep = np.linalg.norm(arrows, axis=1) * used > 1e-3 * size
-    return Arrows(points[keep], ("contact",) * int(keep.sum())), used
+    i = motion.index(time)
+    starts = np.array([motion.mech.pose(motion.q[i], node).p for node, _ in found])
+    forces = np.array([values[i] for _, values in found])
+    keep = used * np.linalg.norm(forces, axis=1) > 1e-3 * size
+    points = np.stack([starts, starts + used * forces], axis=1)[keep]
+    return Arrows(points, ("contact",) * len(points)), used
+
+
+def _pushed(motion: Motion) -> list[tuple[str, Array]]:
+    """Nodes that contacts push, and the forces on them (k, 3)."""
+    channels: Any = getattr(motion.source, "channels", None) or {}
+    known = {*motion.mech.node_index, *motion.mech.body_index}
+    found = list[tuple[str, Array]]()
+    for name in channels:
+        match = CHANNEL.fullmatch(str(name))
+        if match is None:
+            continue
+        told = NODE.search(str(channels[name].about))
+        node = match["name"] if told is None else told["node"]
+        values = np.asarray(channels[name].values, dtype=np.float64)
+        if node in known and values.shape == (len(motion.t), 3):
+            found.append((node, values))
+    return found

@@ -22,9 +22,9 @@ STEPS = 500
 """Steps of a slider from end to end."""
 
 
-def _round(bound: float) -> float:
-    """A bound with few enough digits to be read."""
-    return round(bound, 3) if abs(bound) < 100.0 else round(bound, 1)
+def _round(value: float) -> float:
+    """A number with few enough digits for its box."""
+    return round(value, 3) if abs(value) < 100.0 else round(value, 1)
 
 
 class Controls:
@@ -100,7 +100,8 @@ class Controls:
     def _slider(self, dial: Dial) -> Any:
         low, high = _round(dial.low), _round(dial.high)
         high = max(high, low + 1e-4)
-        value = float(np.clip(reading(self._viewer.mech, dial, self._viewer.q), low, high))
+        shown = _round(reading(self._viewer.mech, dial, self._viewer.q))
+        value = float(np.clip(shown, low, high))
         bounds = f"{dial.low:.4g} to {dial.high:.4g}"
         hint = f"limits {bounds}" if dial.limited else "no limits"
         if dial.label.endswith("[rad]") and dial.limited:
@@ -153,7 +154,8 @@ class Controls:
         for dial, slider in self._sliders.items():
             if dial.hinge == but:
                 continue
-            value = float(np.clip(reading(self._viewer.mech, dial, q), slider.min, slider.max))
+            shown = _round(reading(self._viewer.mech, dial, q))
+            value = float(np.clip(shown, slider.min, slider.max))
             if abs(value - float(slider.value)) > 1e-9:
                 slider.value = value
 

@@ -110,7 +110,7 @@ def html_page(
     given = (nodes,) if isinstance(nodes, str) else tuple(nodes)
     server = guard.start("127.0.0.1", 0, mech.name)  # viser keeps its scene in one; nobody calls
     try:
-        frame = camera.framed(scene, start, motion)
+        frame = camera.framed(scene, start, motion, layers)
         server.gui.configure_theme(dark_mode=look.name == "dark", show_logo=False)
         camera.aim(server, frame)
         stage = Stage(server.scene, scene, look, given, resolution=24, motion=motion)

@@ -74,8 +74,8 @@ def motion_of(
         mech: The mechanism.
         t: Times (k,), rising [s].
         q: Joint positions (k, nq) [m or rad].
-        v: Joint velocities (k, nv).
-        tau: Joint forces (k, nv).
+        v: Joint velocities (k, nv); those of independent hinges alone are left out.
+        tau: Joint forces (k, nv), as well.
         source: What the arrays come from.
 
     Raises:
@@ -100,8 +100,10 @@ def motion_of(
         np.where(np.einsum("kni,kni->kn", quat[1:], quat[:-1]) < 0.0, -1.0, 1.0), axis=0
     )
     quat = np.concatenate([quat[:1], quat[1:] * flips[..., None]])
-    speeds = None if v is None else mech.check_v(v)
-    forces = None if tau is None else mech.check_v(tau, "tau")
+    speeds, forces = (
+        None if x is None or np.shape(x)[-1:] != (mech.nv,) else mech.check_v(x, what)
+        for x, what in ((v, "v"), (tau, "tau"))
+    )
     return Motion(mech, times - times[0], rows, speeds, forces, quat, p, source)
 
 
@@ -121,13 +123,21 @@ def subject_of(
     """
     if isinstance(subject, Motion):
         return subject.mech, subject.q[0], subject
-    inside = getattr(subject, "mech", None)
-    if isinstance(inside, Mechanism) and hasattr(subject, "t") and hasattr(subject, "q"):
+    inside: Any = getattr(subject, "mech", None)
+    if inside is not None and not isinstance(inside, Mechanism):
+        inside = getattr(inside, "mech", inside)  # of a mechanism with its loops built in
+    moves = hasattr(subject, "t") and hasattr(subject, "q")
+    if isinstance(inside, Mechanism) and moves:
         if q is not None or t is not None:
             raise ModelError("a recording has its own q and t; give either it or arrays.")
         extra = (getattr(subject, name, None) for name in ("v", "tau"))
         motion = motion_of(inside, subject.t, subject.q, *extra, source=subject)
         return inside, motion.q[0], motion
+    if inside is None and moves:
+        raise ModelError(
+            "the recording knows no mechanism; load it with lw.load_recording(path, mech), or show "
+            "its arrays by lw.view(mech, rec.q, t=rec.t)."
+        )
     mech = subject if isinstance(subject, Mechanism) else inside
     if not isinstance(mech, Mechanism):
         raise ModelError(

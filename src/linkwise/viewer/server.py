@@ -155,7 +155,7 @@ class Viewer:
         return self.mech.neutral() if near is None else near
 
     def _build(self, scene: Any, layers: Sequence[str], nodes: Any, look: Look) -> None:
-        server, frame = self._server, camera.framed(scene, self._start, self.motion)
+        server, frame = self._server, camera.framed(scene, self._start, self.motion, layers)
         server.gui.configure_theme(
             dark_mode=look.name == "dark",
             show_logo=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +44,7 @@ LAYERS = {
 }
 """What can be shown, and what it is."""
 
-INSIDE = ("frames", "axes", "masses", "inertia")
+INSIDE = ("frames", "axes", "masses", "inertia", "forces")
 """Layers that are inside of the shapes; these turn to glass while one of them is shown."""
 
 GLASS = 0.3
@@ -114,10 +114,26 @@ class Stage:
 
     def prepare(self, layer: str, q: Array) -> None:
         """Compute ahead what takes long the first time, without touching the page."""
-        if layer == "belted" and "belted" not in self._scales:
+        if layer in self._scales or layer not in ("belted", "forces"):
+            return
+        if layer == "belted":
             scale = belted_scale(self.mech, q, self.belted_nodes, self.scene.size)
-            if scale > 0.0:
-                self._scales["belted"] = scale
+        else:
+            scale = min((s for s in self._force_scales(q) if s > 0.0), default=0.0)
+        if scale > 0.0:
+            self._scales[layer] = scale
+
+    def _force_scales(self, q: Array) -> Iterator[float]:
+        """Metres for each newton that would be good for some states; the least is for all."""
+        motion, size = self.motion, self.scene.size
+        if motion is None:
+            yield constraint_arrows(self.mech, q, size=size)[1]
+            return
+        yield contact_arrows(motion, 0.0, None, size)[1]
+        for i in range(0, len(motion.t), max(1, len(motion.t) // 20)):
+            v = None if motion.v is None else motion.v[i]
+            tau = None if motion.tau is None else motion.tau[i]
+            yield constraint_arrows(self.mech, motion.q[i], v, tau, size=size)[1]
 
     @property
     def mech(self) -> Mechanism:
@@ -287,13 +303,10 @@ class Stage:
         self._arrows("axes", found, colors, 0.006 * self.scene.size)
 
     def _forces(self, state: State) -> None:
-        scale = self._scales.get("forces")
-        found, scale = constraint_arrows(
-            self.mech, state.q, state.v, state.tau, scale, self.scene.size
-        )
-        more, scale = contact_arrows(self.motion, state.time, scale, self.scene.size)
-        if scale > 0.0:
-            self._scales.setdefault("forces", scale)
+        self.prepare("forces", state.q)
+        scale, size = self._scales.get("forces"), self.scene.size
+        found, scale = constraint_arrows(self.mech, state.q, state.v, state.tau, scale, size)
+        more, _ = contact_arrows(self.motion, state.time, scale or None, size)
         both = Arrows(np.concatenate([found.points, more.points]), (*found.kinds, *more.kinds))
         colors = {"constraint": self.look.force, "contact": self.look.hinge}
         self._arrows("forces", both, colors, 0.008 * self.scene.size)
