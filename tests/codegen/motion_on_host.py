@@ -15,13 +15,13 @@ static Index blockDim;
 AFTER = r"""
 static void pause_here() {}
 extern "C" void launch(int blocks, int threads, void **x, T h, i64 steps, i64 every, i64 records,
-    void *out, void *status, void *failed, i64 count)
+    void *out, void *status, void *failed, void *report, i64 count)
 {
     blockDim.x = threads;
     for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
         for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x)
             run(%(arguments)s, h, steps, every, records, (T *)out, (int *)status, (i64 *)failed,
-                count);
+                (unsigned long long *)report, count);
 }
 """
 
@@ -51,7 +51,7 @@ class OnHost:
 
     def launch(self, grid: int, threads: int, given: list[int], *rest) -> None:
         """With addresses and steps of the inputs, h, steps, every, records, out, status, ..."""
-        h, *counts, out, status, failed, count = rest
+        h, *counts, out, status, failed, report, count = rest
         number = ctypes.c_float if self.source.dtype == "float32" else ctypes.c_double
         self.library.launch(
             grid,
@@ -59,7 +59,7 @@ class OnHost:
             (ctypes.c_void_p * len(given))(*given),
             number(h),
             *(ctypes.c_int64(x) for x in counts),
-            *(ctypes.c_void_p(x) for x in (out, status, failed)),
+            *(ctypes.c_void_p(x) for x in (out, status, failed, report)),
             ctypes.c_int64(count),
         )
 
@@ -74,7 +74,7 @@ class OnHost:
         records = 1 + -(-steps // every)
         out = np.full((records + 2, width, count), 77.0, dtype=dtype)  # one more on each side
         status, failed = np.full(count, -7, np.int32), np.full(count, -7, np.int64)
-        place = out[1:-1]
+        place, report = out[1:-1], np.zeros(1, np.uint64)
         self.launch(
             -(-count // threads),
             threads,
@@ -83,8 +83,9 @@ class OnHost:
             steps,
             every,
             records,
-            *(x.ctypes.data for x in (place, status, failed)),
+            *(x.ctypes.data for x in (place, status, failed, report)),
             count,
         )
         assert (out[0] == 77.0).all() and (out[-1] == 77.0).all(), "written outside the result"
+        assert report[0] == np.count_nonzero(status)
         return place[:, : q.shape[1]], place[:, q.shape[1] :], status, failed

@@ -100,10 +100,10 @@ def card(monkeypatch, tmp_path):
         def launch(grid, block, arguments):
             made[-1].append((grid, block))
             assert grid[0] * block[0] >= int(arguments[-1]) and block[0] % 32 == 0
-            given, rest = list(arguments[:-8]), list(arguments[-8:])
+            given, rest = list(arguments[:-9]), list(arguments[-9:])
             flat = [x.data.ptr if isinstance(x, CardArray) else int(x) for x in given]
             assert all(isinstance(x, CardArray) or x.dtype == np.int64 for x in given)
-            h, steps, every, records, out, status, failed, count = rest
+            h, steps, every, records, out, status, failed, report, count = rest
             assert h.dtype == source.dtype and out.shape[0] == records
             host.launch(
                 grid[0],
@@ -111,7 +111,7 @@ def card(monkeypatch, tmp_path):
                 flat,
                 h,
                 *(int(x) for x in (steps, every, records)),
-                *(x.data.ptr for x in (out, status, failed)),
+                *(x.data.ptr for x in (out, status, failed, report)),
                 int(count),
             )
 

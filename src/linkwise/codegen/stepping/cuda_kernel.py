@@ -26,7 +26,7 @@ LARGEST = 100_000
 """Operations of a step, written out, beyond which the card's compiler would not come to an end."""
 
 MIDDLING = 3000
-"""Operations of a step, written out, from which on float32 is worth more registers."""
+"""Operations of a step, written out, from which on a thread is worth all registers."""
 
 WARP = 32
 
@@ -79,7 +79,7 @@ class CudaMotion:
                 f"a step of {self.mech.name} takes {work} operations, written out one by one on "
                 f"the card; the most is {LARGEST}. target='cpu' takes it."
             )
-        shape = self.shape or suited(work, self.dtype.itemsize)
+        shape = self.shape or suited(self.stepping, work, self.dtype.itemsize)
         name = plain_name(self.mech.name)
         what = f"motions of {name} by {self.stepping.integrator}, written by Linkwise"
         return emit_motion(self.stepping, shape, dtype=str(self.dtype), title=[what])
@@ -141,17 +141,17 @@ class CudaMotion:
             records = 1 + -(-steps // every)
             out = cp.empty((records, nq + self.stepping.nv, count), self.dtype)
             status, failed = cp.empty(count, np.int32), cp.empty(count, np.int64)
+            report = cp.zeros(1, np.uint64)
             counts = (np.int64(x) for x in (steps, every, records))
-            arguments += (self.dtype.type(step), *counts, out, status, failed, np.int64(count))
+            results = (out, status, failed, report)
+            arguments += (self.dtype.type(step), *counts, *results, np.int64(count))
             if count:
                 self._start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)
-            return CardMotions(
-                _returned(cp, library, moved[..., :nq]),
-                _returned(cp, library, moved[..., nq:]),
-                status.get(),
-                failed.get(),
-            )
+            q_all, v_all = (_returned(cp, library, x) for x in (moved[..., :nq], moved[..., nq:]))
+            if not int(report.get()[0]):  # as a rule: nothing else has to come back
+                return CardMotions(q_all, v_all, np.zeros(count, np.int32), np.full(count, -1))
+            return CardMotions(q_all, v_all, status.get(), failed.get())
 
     # ----------------------------------------------------------------------------------- arrays
 
@@ -202,11 +202,14 @@ class CudaMotion:
         function((-(-count // threads),), (threads,), tuple(arguments))
 
 
-def suited(work: int, itemsize: int) -> Shape:
+def suited(stepping: Stepping, work: int, itemsize: int) -> Shape:
     """How motions lie on the card, by the operations of the code: from measurements."""
     if itemsize == 8:
+        return Shape(128, 168 if work < MIDDLING else 255)
+    if work >= MIDDLING:
         return Shape(128, 255)
-    return Shape(128, 128) if work < MIDDLING else Shape(128, 255)
+    several = len(set(map(id, stepping.step))) < len(stepping.step)
+    return Shape(128, 96 if several else 128)  # what is called has registers of its own
 
 
 def _load(cp: Any, source: MotionSource, device: int) -> tuple[Any, int]:

@@ -5,14 +5,14 @@ step several times, the accelerations at each stage, is there once and is called
 written into the loop over time, where their registers are registers of the card.
 
     run(q, q_row, q_entry, v, v_row, v_entry, held, held_row, held_step, held_entry, ...,
-        h, steps, every, records, out, status, failed, count)
+        h, steps, every, records, out, status, failed, report, count)
 
 takes for each input its address and how many numbers lie between two motions (`row`), two steps
 and two entries; 0 where one is for all. `out` is (records, nq + nv, count): motions are innermost,
 so that the threads of a warp store, and best also read, neighbours. Record r is the state after
 r `every` steps; the last one is that after all of them. `status` (int32) and `failed` (int64), a
 number for each motion, are 0 and -1, or a code (`scalar/status.py`) and the step that met it. All
-records from then on are NaN.
+records from then on are NaN. `report` (one 64-bit number, zero before) counts motions in trouble.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class _Emitter:
             yield f"    const T *__restrict__ held{i}, i64 row{i}, i64 step{i}, i64 entry{i},"
             yield f"    /* {name!r} */"
         yield "    T h, i64 steps, i64 every, i64 records, T *__restrict__ out,"
-        yield "    int *__restrict__ status, i64 *__restrict__ failed, i64 count)"
+        yield "    int *__restrict__ status, i64 *__restrict__ failed,"
+        yield "    unsigned long long *__restrict__ report, i64 count)"
         yield "{"
         yield "    const i64 me = (i64)blockIdx.x * blockDim.x + threadIdx.x;"
         yield "    if (me >= count) return;"
@@ -187,6 +188,7 @@ class _Emitter:
         yield f"        for (int j = 0; j < {self.width}; ++j) to[j * count] = NOT_A_NUMBER;"
         yield f"        to += {self.width} * count;"
         yield "    }"
+        yield "    if (code) atomicAdd(report, 1ull);"
         yield "    status[me] = code;"
         yield "    failed[me] = lost;"
         yield "}"
