@@ -1,5 +1,7 @@
 """Recordings: channels by name, states between records, cutting, errors that help."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -186,3 +188,21 @@ def test_mechanisms_of_nothing_and_of_one_record():
     assert "nothing: 1 s in 1 step" in str(rec) and rec.at(0.5)[0].shape == (0,)
     one = Recording.of(lw.models.pendulum(1), [2.0], [[0.3]], [[0.0]])
     assert np.array_equal(one.at(2.0)[0], [0.3]) and "0 steps" in str(one)
+
+
+def test_a_motion_that_diverged_is_recorded_and_told():
+    """Energies overflow; that is told in the report, not in warnings from within."""
+    mech = lw.models.pendulum(2)
+    v = np.zeros((5, 2))
+    v[-1] = 1e160
+    rec = Recording.of(mech, np.arange(5.0), np.zeros((5, 2)), v, np.ones((5, 2)))
+    assert "energies are no longer finite" in str(rec)
+    assert rec[:3.0].report.drift < 1e-12  # the part before is as good as ever
+
+
+def test_is_pickled_and_is_not_walked_through(arm):
+    again = pickle.loads(pickle.dumps(arm))
+    assert str(again) == str(arm) and np.array_equal(again["energy.total"], arm["energy.total"])
+    assert np.allclose(again.at(0.123)[0], arm.at(0.123)[0])
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(arm)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from linkwise.simulation.channel import Channel, as_channels, split_label
 from linkwise.simulation.event import Event
 from linkwise.simulation.interpolation import between
 from linkwise.simulation.not_modelled import not_modelled as left_out
+from linkwise.simulation.record_input import as_event, by_name, checked_force, checked_times
 from linkwise.simulation.report import Notes, Report, report
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 
@@ -70,6 +70,7 @@ class Recording:
     dense: Dense | None = field(default=None, compare=False)
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # of a motion that diverges: the report tells
     def of(
         cls,
         mech: Mechanism,
@@ -133,7 +134,7 @@ class Recording:
             ModelError: Times that do not increase, two channels of one name.
         """
         check_mechanism(mech)
-        times = _times(t)
+        times = checked_times(t)
         q, v = mech.check_q(q), mech.check_v(v)
         force = np.zeros((len(times), mech.nv)) if tau is None else mech.check_v(tau, "tau")
         force = np.broadcast_to(force, (len(times), mech.nv)) if force.ndim == 1 else force
@@ -143,7 +144,7 @@ class Recording:
                     f"{what} of a recording has the shape {array.shape}; for {len(times)} times of "
                     f"{mech.name!r} it is ({len(times)}, {size})."
                 )
-        acting = {node: _force(node, f, len(times)) for node, f in (forces or {}).items()}
+        acting = {node: checked_force(node, f, len(times)) for node, f in (forces or {}).items()}
         found = standard.state_channels(mech, q, v, force) + standard.energy_channels(mech, q, v)
         spent = budget(
             mech, times, (q, v, force), found[-1].values, works=works or {}, error=work_error,
@@ -172,7 +173,7 @@ class Recording:
             mech, mech.name, times, [*found, *as_channels(channels)], notes,
             integrator=integrator, step=float(step),
             steps=len(times) - 1 if steps is None else int(steps),
-            events=tuple(_event(x) for x in events), stopped=stopped, dense=dense,
+            events=tuple(as_event(x) for x in events), stopped=stopped, dense=dense,
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------- reading
@@ -222,8 +223,12 @@ class Recording:
     def __contains__(self, name: object) -> bool:
         return name in self.channels
 
-    def __iter__(self) -> Any:
-        return iter(self.channels)
+    __iter__ = None  # neither over records nor over channels: say which
+
+    def __reduce__(self) -> tuple[Any, ...]:  # dense output is a function, and stays behind
+        parts = (self.mech, self.name, self.t, list(self.channels.values()), self.report.notes)
+        rest = (self.integrator, self.step, self.steps, self.events, self.stopped)
+        return _again, (parts, rest)
 
     def _between(self, times: slice) -> Recording:
         if times.step is not None:
@@ -247,9 +252,10 @@ class Recording:
         if np.isfinite(self.step) and self.step > 0.0:
             steps = round(float(t[-1] - t[0]) / self.step)
         within = (x for x in self.events if t[0] <= x.t <= t[-1])
-        stopped = self.stopped if len(rows) and rows[-1] == len(self) - 1 else None
+        stopped = self.stopped if rows[-1] == len(self) - 1 else None
+        notes = replace(self.report.notes, worst_loop=(np.nan, np.nan), wall=np.nan)
         return made(
-            self.mech, self.name, t, channels, self.report.notes, integrator=self.integrator,
+            self.mech, self.name, t, channels, notes, integrator=self.integrator,
             step=self.step, steps=steps, events=tuple(within), stopped=stopped, dense=self.dense,
         )  # fmt: skip
 
@@ -329,7 +335,7 @@ class Recording:
             about: What it is.
         """
         new = Channel.of(name, values, labels=labels, about=about)
-        channels = _by_name([*self.channels.values(), new], len(self))
+        channels = by_name([*self.channels.values(), new], len(self))
         return replace(self, channels=channels)
 
     def __str__(self) -> str:
@@ -357,7 +363,7 @@ def made(
     dense: Dense | None = None,
 ) -> Recording:
     """A recording of channels that are complete: with q, v and tau, and its report."""
-    found = _by_name(channels, len(t))
+    found = by_name(channels, len(t))
     told = report(
         name, t, found, notes, integrator=integrator, step=step, steps=steps, events=events,
         stopped=stopped,
@@ -369,59 +375,6 @@ def made(
     )  # fmt: skip
 
 
-def _by_name(channels: Sequence[Channel], records: int) -> Mapping[str, Channel]:
-    found = dict[str, Channel]()
-    for channel in channels:
-        if channel.name in found:
-            raise ModelError(
-                f"two channels are called {channel.name!r}; names of channels are different."
-            )
-        if "[" in channel.name:
-            raise ModelError(
-                f"a channel is called {channel.name!r}; brackets are for labels and units, so its "
-                "name has none."
-            )
-        if len(channel) != records:
-            raise ShapeError(
-                f"channel {channel.name!r} has {len(channel)} records; there are {records} times."
-            )
-        found[channel.name] = channel
-    return MappingProxyType(found)
-
-
-def _times(t: ArrayLike) -> Array:
-    times = floats(t, "t")
-    if times.ndim != 1 or not len(times):
-        raise ShapeError(f"t of a recording has the shape {times.shape}; it is (k,), one or more.")
-    if not np.isfinite(times).all():
-        raise ShapeError("t of a recording is not finite.")
-    back = np.flatnonzero(np.diff(times) <= 0.0)
-    if len(back):
-        i = int(back[0])
-        raise ModelError(
-            f"times of a recording increase; after {times[i]:.9g} s comes {times[i + 1]:.9g} s."
-        )
-    return times
-
-
-def _force(node: str, given: ArrayLike, records: int) -> Array:
-    force = floats(given, f"forces[{node!r}]")
-    if force.shape == (6,):
-        return np.broadcast_to(force, (records, 6))
-    if force.shape != (records, 6):
-        raise ShapeError(
-            f"forces[{node!r}] has the shape {force.shape}; it is ({records}, 6), (moment, force) "
-            "at each record."
-        )
-    return force
-
-
-def _event(given: object) -> Event:
-    if isinstance(given, Event):
-        return given
-    known = cast(Any, given)
-    t, name = getattr(known, "t", None), getattr(known, "name", "")
-    if t is None:
-        raise ModelError(f"an event is {given!r}; it needs a time `t` [s].")
-    value = float(getattr(known, "margin", np.nan))
-    return Event(float(t), type(given).__name__.lower(), str(name), str(given), value)
+def _again(parts: tuple[Any, ...], rest: tuple[Any, ...]) -> Recording:
+    names = ("integrator", "step", "steps", "events", "stopped")
+    return made(*parts, **dict(zip(names, rest, strict=True)))

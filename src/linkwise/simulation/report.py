@@ -155,6 +155,7 @@ class Report:
         return [_line("loop drift", where)]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is told
 def report(
     name: str,
     t: Array,
