@@ -47,7 +47,7 @@ LAYERS = {
 INSIDE = ("frames", "axes", "masses", "inertia", "forces")
 """Layers that are inside of the shapes; these turn to glass while one of them is shown."""
 
-GLASS = 0.3
+GLASS = 0.4
 """Opacity of such shapes."""
 
 ON_BODIES = ("shapes", "collision", "frames", "masses", "inertia", "names")
