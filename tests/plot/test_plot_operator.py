@@ -5,6 +5,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import H, J, M, mass, phi
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.parse import parse
 from linkwise.errors import ExpressionError, ModelError, ShapeError, UnknownNameError
 from tests.plot.test_plot_recording import check_apart
 
@@ -60,6 +62,23 @@ def test_names_stand_at_the_blocks_they_belong_to(man):
         rows = {int(r) // 6 for r in np.flatnonzero(columns.max(axis=1))}
         assert rows <= {int(mech.parent[k])}  # a gain goes to the parent alone
     check_apart([board])
+
+
+def test_what_is_seen_at_two_names_is_the_entry_between_them():
+    """Asked as a mouse asks: by the place in the picture, so that no axis is upside down."""
+    from matplotlib.backend_bases import MouseEvent
+
+    mech = lw.models.puma560()
+    q = mech.random(3)
+    board = lp.operator(mech, q, "(I - H psi K)")
+    board.figure.canvas.draw()
+    wanted = np.abs(Dense(mech, q).matrix(parse("I - H psi K")))
+    for row, y in enumerate(board.get_yticks()):
+        for column, x in enumerate(board.get_xticks()):
+            place = board.transData.transform((x, y))
+            found = board.images[0].get_cursor_data(MouseEvent("m", board.figure.canvas, *place))
+            seen = 0.0 if found is np.ma.masked else float(found)
+            assert seen == pytest.approx(wanted[row, column], abs=1e-12)
 
 
 def test_zeros_have_no_colour(man):

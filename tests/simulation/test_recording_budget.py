@@ -187,6 +187,24 @@ def test_loops_and_couplings_are_told_with_the_worst():
     assert worse.report.loop == (0.5, 0.1)  # between records it was worse than at any
 
 
+def test_couplings_are_distances_where_they_slide_and_angles_where_they_turn():
+    builder = lw.Builder("geared")
+    rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.0, 0.0), (0.1, 0.1, 0.1))
+    builder.body("a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
+    builder.body("b", "a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
+    builder.body("c", "b", hinge=lw.Prismatic((1, 0, 0)), inertia=rod)
+    hinges = [body.hinge_name for body in builder.build().bodies]
+    builder.couple("gear", hinges[1], {hinges[0]: 2.0})
+    builder.couple("rack", hinges[2], {hinges[0]: 0.1})
+    mech = builder.build()
+    q = np.array([[0.5, 1.0, 0.05], [0.5, 1.3, 0.04]])
+    rec = Recording.of(mech, [0.0, 1.0], q, np.zeros((2, 3)))
+    assert np.allclose(rec["loop.angle[gear]"], [0.0, 0.3])
+    assert np.allclose(rec["loop.distance[rack]"], [0.0, 0.01])
+    assert (rec.channels["loop.angle"].unit, rec.channels["loop.distance"].unit) == ("rad", "m")
+    assert rec.report.loop == pytest.approx((0.01, 0.3)) and rec.report.loop_place == "gear"
+
+
 def test_the_report_tells_what_was_not_modelled():
     mech = lw.models.puma560()
     t, q, v = [0.0, 1.0], np.zeros((2, 6)), np.zeros((2, 6))
