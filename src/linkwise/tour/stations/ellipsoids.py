@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.closed import constrained_forward_dynamics
 from linkwise.dynamics import forward_dynamics, jacobian
-from linkwise.errors import LinkwiseError
+from linkwise.dynamics.operational_space import reach
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Figure, panels, style
 from linkwise.plot.inertial import belted_ellipsoid
@@ -99,7 +99,4 @@ def _scale(mech: Mechanism, node: str, postures: list[Array]) -> float | None:
         heaviest.append(float(masses[np.isfinite(masses)].max()))
     if len(heaviest) < 2 or max(heaviest) > 6.0 * min(heaviest):
         return None
-    reach = max(float(np.ptp(mech.poses(q).p, axis=0).max()) for q in postures)
-    if not reach > 0.0:
-        raise LinkwiseError("all bodies are at one place.")
-    return 0.3 * reach / max(heaviest)
+    return 0.25 * reach(mech, (node,)) / max(heaviest)

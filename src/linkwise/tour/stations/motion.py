@@ -6,6 +6,7 @@ import numpy as np
 
 from linkwise import models
 from linkwise.closed import project_velocity
+from linkwise.closed.motion.keep import Keep
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.mechanism import Mechanism
@@ -148,14 +149,15 @@ def under_control(visit: Visit) -> None:
     q = posture(mech)
     if why:
         visit.say(f"{visit.mech.name} {why}; `{mech.name}` stands in for it.")
-    path = circle(mech, q, node, 2.0)
+    seconds = 1.0 if visit.quick else 2.0
+    path = circle(mech, q, node, seconds)
     servo = Servo(Task.position(node), kp=400.0, kv=40.0)
     law = TaskController(mech, servo, Posture(q, 25.0, 10.0, by="acceleration"))
     visit.say(
-        f"`{node}` should go round a circle of {1e3 * path.radius:.0f} mm in 2 s. The controller "
-        "takes gravity and Coriolis forces out and makes the hand a unit mass on a spring; what is "
-        "left free is drawn to a posture. It is asked every millisecond, and its joint forces are "
-        "held in between. Dampers of the drives are left out."
+        f"`{node}` should go round a circle of {1e3 * path.radius:.0f} mm in {seconds:.0f} s. The "
+        "controller takes gravity and Coriolis forces out and makes the hand a unit mass on a "
+        "spring; what is left free is drawn to a posture. It is asked every millisecond, and its "
+        "joint forces are held in between. Dampers of the drives are left out."
     )
     visit.formula(
         r"\tau = J^{*} \left(\Lambda \left(F^{*} - \gamma\right) + \overline{J}^{*} \mathcal{C}"
@@ -164,7 +166,7 @@ def under_control(visit: Visit) -> None:
     )
     visit.print("")
     rec = simulate(
-        mech, q, duration=2.0, step=1e-3, passive=False, progress=False,
+        mech, q, duration=seconds, step=1e-3, passive=False, progress=False,
         controller=lambda t, q, v: law(q, v, path.goal(t)), control_step=1e-3,
         probes={"off [m]": lambda t, q, v, tau: path.off(mech, q, node, t)},
     )  # fmt: skip
@@ -272,9 +274,21 @@ def closed_chain(visit: Visit) -> None:
     visit.lines(str(rec), "What the recording tells of itself.")
     visit.check("the loop stays closed [m]", rec.report.loop[0], 1e-9)
     visit.check("energy drift, of the largest kinetic energy", rec.report.relative_drift, 1e-4)
-    rows = list[list[str]]()
-    short = min(duration, 0.4)
-    for keep in ("projection", "baumgarte", "nothing"):
+    if not visit.quick:
+        _kept(visit, mech, q, v)
+    visit.picture(
+        lambda theme: _loop(rec, theme),
+        "Left, the angles of the three hinges of the tree; right, the budget of energy's drift and "
+        "the opening of the loop, which stays at rounding.",
+    )
+    visit.playback(lambda theme: html_page(rec, theme=theme, title=TITLE), "The four-bar linkage.")
+
+
+def _kept(visit: Visit, mech: Mechanism, q: Array, v: Array) -> None:
+    """The same motion with the loop kept in three ways."""
+    rows, short = list[list[str]](), 0.4
+    ways: tuple[Keep, ...] = ("projection", "baumgarte", "nothing")
+    for keep in ways:
         other = simulate(mech, q, v, duration=short, step=2e-3, keep=keep, progress=False)
         rows.append([keep, f"{other.report.loop[0]:.1e}", f"{other.report.relative_drift:.1e}"])
     visit.table(
@@ -282,12 +296,6 @@ def closed_chain(visit: Visit) -> None:
         rows,
         f"{short} s of the same motion, with the loop kept in three ways.",
     )
-    visit.picture(
-        lambda theme: _loop(rec, theme),
-        "Left, the angles of the three hinges of the tree; right, the budget of energy's drift and "
-        "the opening of the loop, which stays at rounding.",
-    )
-    visit.playback(lambda theme: html_page(rec, theme=theme, title=TITLE), "The four-bar linkage.")
 
 
 def _loop(rec: Recording, theme: Theme) -> Figure:
