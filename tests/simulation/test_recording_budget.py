@@ -157,6 +157,15 @@ def test_works_that_are_given_are_taken():
     assert "not known; work is not counted of forces" in str(unknown)
 
 
+def test_what_stands_still_has_no_relative_drift():
+    mech = lw.models.pendulum(1).with_drive(["pin_1"], damping=1.0)
+    v = 1e-15 * np.ones((9, 1))  # rounding
+    text = str(Recording.of(mech, np.arange(9.0), np.zeros((9, 1)), v))
+    assert "nothing moved" in text and "work " not in text and "kinetic energy" in text
+    slow = str(Recording.of(mech, np.arange(9.0), np.zeros((9, 1)), 1e12 * v))
+    assert "of the largest kinetic energy" in slow and "by dampers and springs" in slow
+
+
 def test_momentum_is_kept_in_flight_and_told_on_the_ground():
     mech = lw.models.quadruped()  # on a free base, with gravity
     inner = np.array([0.0] * 6 + [1.0] * (mech.nv - 6))

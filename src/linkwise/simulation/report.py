@@ -120,7 +120,13 @@ class Report:
                 f"energy {self.kinetic:.4g} J",
             )
         ]
-        done = [f"{work:.6g} J by {_worker(name)}" for name, work in self.works.items() if work]
+        rounding = 1e-15 * (abs(first) + abs(last) + self.kinetic)
+        moved = self.kinetic > 1e3 * rounding
+        done = [
+            f"{work:.6g} J by {_worker(name)}"
+            for name, work in self.works.items()
+            if abs(work) > rounding or np.isnan(rounding)
+        ]
         if done:
             lines.append(_line("work", ", ".join(done)))
         if self.notes.uncounted:
@@ -130,7 +136,7 @@ class Report:
             lines.append(_line("energy drift", "not known; the energies are no longer finite"))
         else:
             part = f", {self.relative_drift:.1e} of the largest kinetic energy"
-            told = f"{self.drift:.1e} J{part if self.kinetic > 0.0 else ''}"
+            told = f"{self.drift:.1e} J{part if moved else '; nothing moved'}"
             if self.notes.work_error > 0.1 * self.drift:
                 told += f"; of that, works are known to {self.notes.work_error:.1e} J"
             lines.append(_line("energy drift", told))
