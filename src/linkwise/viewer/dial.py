@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed import assemble
+from linkwise.closed import assemble, loop_errors
 from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
+
+CLOSED = 1e-9
+"""Loops that are open by no more are seen closed [rad or m]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +108,25 @@ def dialled(mech: Mechanism, q: Array, body: int, values: dict[Dial, float]) -> 
     return new
 
 
-def closed_near(mech: Mechanism, q: Array, held: str | None = None) -> tuple[Array | None, str]:
+def closed_near(
+    mech: Mechanism, q: Array, held: str | None = None, *, quick: bool = True
+) -> tuple[Array | None, str]:
     """The configuration next to q in which loops are closed and couplings hold.
 
     Args:
         mech: The mechanism.
         q: Joint positions (nq,).
         held: The hinge that must stay where it is at q.
+        quick: Take loops that are closed as they are; without it kernels are compiled in any case.
 
     Returns:
         Joint positions (nq,), and ""; or None, and why there are none.
     """
     if not mech.loops and not mech.couplings:
         return q, ""
-    if not mech.loops:
-        return mech.couple(q), ""
+    q = mech.couple(q)
+    if not mech.loops or (np.abs(loop_errors(mech, q)).max() < CLOSED and quick):
+        return q, ""
     try:
         found = assemble(mech, q, hold=() if held is None else (held,), restarts=0)
     except LinkwiseError as error:

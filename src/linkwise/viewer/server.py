@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
 import threading
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.errors import ShapeError, ViewerError
+from linkwise.errors import LinkwiseError, ShapeError, ViewerError
 from linkwise.io.mesh_path import Roots
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -144,8 +146,15 @@ class Viewer:
         except BaseException:
             guard.stop(self._server)
             raise
+        atexit.register(self.close)
         if motion is not None:
             self.resume()
+        elif mech.loops:  # what a slider needs is compiled before it is touched
+            threading.Thread(target=self._warm, name="warming", daemon=True).start()
+
+    def _warm(self) -> None:
+        with contextlib.suppress(LinkwiseError):
+            closed_near(self.mech, self._start, quick=False)
 
     def _first(self, q: Array | None) -> Array:
         """Where to begin: as given; else neutral, with loops closed if that can be done."""
@@ -411,6 +420,7 @@ class Viewer:
         if self._closed.is_set():
             return
         self._closed.set()
+        atexit.unregister(self.close)
         self.playback.close()
         with self._lock:  # after what a page has just asked for
             guard.stop(self._server)
