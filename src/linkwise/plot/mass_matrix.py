@@ -28,7 +28,7 @@ def mass_matrix(
     theme: ThemeLike = "light",
     decades: float = DECADES,
 ) -> list[Axes]:
-    """Draw the mass matrix and its inverse: colours by the logarithm of |entry|.
+    """Draw the mass matrix and its inverse: colours by the logarithm of the size of entries.
 
     Of hinges on different branches the mass matrix has no entry, as of the arms of a robot on the
     ground; its inverse has, where a body that moves carries them. Armature is part of both.

@@ -38,15 +38,15 @@ def operator(
     decades: float = DECADES,
     bar: bool = True,
 ) -> Axes:
-    """Draw any operator as a matrix: colours by the logarithm of |entry|, zeros without a colour.
+    """Draw any operator as a matrix: colours by the size of its entries, zeros without a colour.
 
         lw.plot.operator(mech, q, "phi")
         lw.plot.operator(mech, q, "(I - H psi K)")
         lw.plot.operator(mech, q, J @ mass.inv @ J.T, nodes=["left_hand", "right_hand"])
 
-    Rows and columns are in blocks with the names of bodies, hinges or nodes. What is drawn is the
-    explicit matrix, straight from the definition of each operator (`linkwise.algebra.dense`), and
-    entries below 1e-13 of the largest count as zero.
+    Colours go by the logarithm. Rows and columns are in blocks with the names of bodies, hinges or
+    nodes. What is drawn is the explicit matrix, straight from the definition of each operator
+    (`linkwise.algebra.dense`), and entries below 1e-13 of the largest count as zero.
 
     Args:
         mech: The mechanism.

@@ -55,7 +55,7 @@ class Report:
         energy: Kinetic and potential energy of the first and of the last record [J].
         kinetic: Largest kinetic energy [J].
         works: Work done by each kind of force from the first record to the last [J].
-        drift: Largest |energy − energy at the start − works| [J]; NaN where it is not known.
+        drift: Largest size of energy − energy at the start − works [J]; NaN where it is not known.
         momentum: Largest linear [kg m/s] and angular momentum about the world's origin [kg m²/s].
         momentum_drift: How far linear momentum, weight · time taken off, and angular momentum
             about the centre of mass moved; NaN where the ground or others push.
