@@ -82,6 +82,29 @@ def test_a_damped_mass_comes_to_rest_in_the_floor():
     assert rec.report.drift < 1e-5 * rec.report.kinetic
 
 
+def test_points_that_touch_at_the_same_instant():
+    """Four corners of a falling plate touch together, and carry a quarter of it each."""
+    build = lw.Builder("plate")
+    lump = lw.SpatialInertia.from_com(M, (0, 0, 0), (0.1, 0.1, 0.2))
+    build.body("plate", hinge=lw.Free(), inertia=lump)
+    corners = [f"{x}{y}" for x in "+-" for y in "+-"]
+    for corner in corners:
+        build.node(corner, "plate", pose=(float(f"{corner[0]}0.2"), float(f"{corner[1]}0.1"), 0))
+    contacts = [(corner, floor(30.0)) for corner in corners]
+    for integrator in ("rk4", "adaptive"):
+        rec = lw.simulate(
+            build.build(), duration=0.3, step=1e-3, contacts=contacts, integrator=integrator
+        )
+        touched = [x for x in rec.events if x.text.startswith("touches")]
+        assert sorted(x.name for x in touched) == sorted(corners)
+        assert [x.t for x in touched] == pytest.approx([bounce()[0]] * 4, abs=1e-8)
+        forces = [rec[f"contact.{corner}.force"] for corner in corners]
+        assert forces[0].max() > 10.0
+        for force in forces[1:]:
+            assert force == pytest.approx(forces[0], abs=1e-4)
+        assert rec.report.drift < 1e-5 * rec.report.kinetic
+
+
 def test_friction_of_a_contact_brings_sliding_to_rest():
     """A block on a table, pushed along it: it stops after v²/(2 μ g)."""
     build = lw.Builder("block")

@@ -12,6 +12,7 @@ With the penetration δ, the stiffness k and the damping d the surface presses w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +25,28 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
 from linkwise.simulation.gauge import Gauge
 from linkwise.spatial.array import Array
-from linkwise.task.force.surface import CompliantSurface, Touch, check_node
+from linkwise.task.force.surface import CompliantSurface, check_node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touches:
+    """All contacts at one state.
+
+    Attributes:
+        rot_WB: Axes of the nodes (n, 3, 3).
+        velocity: Of the nodes, in world axes (n, 3) [m/s].
+        depth: Penetrations δ (n,) [m], negative away from the surfaces.
+        rate: δ̇ (n,) [m/s].
+        force: On the nodes, in world axes (n, 3) [N], whether a contact is on or not.
+        pressing: p (n,) [m].
+    """
+
+    rot_WB: Array
+    velocity: Array
+    depth: Array
+    rate: Array
+    force: Array
+    pressing: Array
 
 
 class Contacts(Gauge):
@@ -46,53 +68,57 @@ class Contacts(Gauge):
         self.surfaces = tuple(surface for _, surface in found.values())
         self.on = np.zeros(len(found), dtype=np.bool_)
         self._ratio = np.array([x.damping / x.stiffness for x in self.surfaces])
+        groups = dict[int, list[int]]()
+        for i, surface in enumerate(self.surfaces):
+            groups.setdefault(id(surface), []).append(i)
+        self._groups = [(self.surfaces[which[0]], which) for which in groups.values()]
+        self._last: tuple[Array, Array, Touches] | None = None
 
     def begin(self, q: Array, v: Array) -> None:
         """Set which contacts press at a state."""
-        self.on = self.pressing(q, v) >= 0.0
+        if self.names:
+            self.on = self.touches(q, v).pressing >= 0.0
 
-    def touch(self, i: int, q: Array, v: Array) -> tuple[Touch, Array, Array]:
-        """How one touches; rot_WB of its node, and its velocity in world axes."""
-        node = self.nodes[i]
-        pose = forward_kinematics(self.mech, q, node)
-        velocity = node_velocity(self.mech, q, v, node, frame="world")[3:]
-        return self.surfaces[i].touch_at(pose.p, velocity), pose.rot, velocity
-
-    def pressing(self, q: Array, v: Array) -> Array:
-        """p of each [m]: negative where its surface does not push."""
-        return np.array([self._pressing(i, q, v) for i in range(len(self.names))])
-
-    def _pressing(self, i: int, q: Array, v: Array) -> float:
-        touch, _, _ = self.touch(i, q, v)
-        depth = float(touch.penetration)
-        return depth + float(self._ratio[i] * touch.rate) if depth >= 0.0 else depth
+    def touches(self, q: Array, v: Array) -> Touches:
+        """All contacts at a state; those of the last one are kept."""
+        last = self._last
+        if last is not None and last[0] is q and last[1] is v:
+            return last[2]
+        poses = forward_kinematics(self.mech, q, self.nodes)
+        both = node_velocity(self.mech, q, v, self.nodes, frame="world")
+        velocity = both.reshape(-1, 6)[:, 3:]
+        depth, rate = np.empty((2, len(self.names)))
+        force = np.empty((len(self.names), 3))
+        for surface, which in self._groups:
+            touch = surface.touch_at(poses.p[which], velocity[which])
+            depth[which], rate[which], force[which] = touch.penetration, touch.rate, touch.force
+        pressing = np.where(depth >= 0.0, depth + self._ratio * rate, depth)
+        found = Touches(poses.rot, velocity, depth, rate, force, pressing)
+        self._last = q, v, found
+        return found
 
     def margins(self, state: State) -> Array:
         """p while it presses, -p while it does not: what has to stay positive."""
-        return np.where(self.on, 1.0, -1.0) * self.pressing(state[1], state[2])
-
-    def margin(self, i: int, state: State) -> float:
-        """One of them."""
-        return (1.0 if self.on[i] else -1.0) * self._pressing(i, state[1], state[2])
+        return np.where(self.on, 1.0, -1.0) * self.touches(state[1], state[2]).pressing
 
     def happened(self, i: int, state: State, margin: float) -> Event:
         """The contact goes on, or off."""
-        touch, _, velocity = self.touch(i, state[1], state[2])
+        found = self.touches(state[1], state[2])
         self.on[i] = not self.on[i]
-        speed = float(np.linalg.norm(velocity))
+        speed = float(np.linalg.norm(found.velocity[i]))
         words = "touches" if self.on[i] else "leaves"
         text = f"{words} the {self.surfaces[i].shape} at {speed:.3g} m/s"
-        return Event(state[0], "contact", self.names[i], text, float(-touch.rate))
+        return Event(state[0], "contact", self.names[i], text, float(-found.rate[i]))
 
     def forces(self, q: Array, v: Array, frame: Frame) -> tuple[dict[str, Array], float]:
         """(moment, force) (6,) by node of the contacts that are on, and their power [W]."""
-        found, power = dict[str, Array](), 0.0
+        touch, found, power = self.touches(q, v), dict[str, Array](), 0.0
         for i in np.flatnonzero(self.on).tolist():
-            touch, rot_WB, velocity = self.touch(i, q, v)
-            force = touch.force if frame == "world" else touch.force @ rot_WB
+            force = touch.force[i]
+            power += float(force @ touch.velocity[i])
+            force = force if frame == "world" else force @ touch.rot_WB[i]
             node, wrench = self.nodes[i], np.concatenate([np.zeros(3), force])
             found[node] = found[node] + wrench if node in found else wrench
-            power += float(touch.force @ velocity)
         return found, power
 
     def stored(self, q: Array) -> float:
@@ -100,10 +126,10 @@ class Contacts(Gauge):
         both = zip(self.nodes, self.surfaces, strict=True)
         return sum(float(surface.energy(self.mech, q, node)) for node, surface in both)
 
-    def force(self, i: int, q: Array, v: Array) -> tuple[Array, float]:
-        """Force of one on its node (3,) in world axes [N], and the penetration [m]."""
-        touch, _, _ = self.touch(i, q, v)
-        return touch.force if self.on[i] else np.zeros(3), float(touch.penetration)
+    def recorded(self, q: Array, v: Array) -> Array:
+        """Force on each node, in world axes [N], and the penetration [m]: (n, 4)."""
+        touch = self.touches(q, v)
+        return np.column_stack([np.where(self.on[:, None], touch.force, 0.0), touch.depth])
 
 
 def _contacts(mech: Mechanism, given: object) -> dict[str, tuple[str, CompliantSurface]]:

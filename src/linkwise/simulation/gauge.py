@@ -60,7 +60,7 @@ class Watch(Gauge):
 
     def happened(self, i: int, state: State, margin: float) -> Event:
         """A margin was lost."""
-        return Event(state[0], "watch", self.names[i], f"margin {margin:.3g}", margin)
+        return Event(state[0], "watch", self.names[i], "is lost", margin)
 
 
 Lost = tuple[float, Gauge, int, float]

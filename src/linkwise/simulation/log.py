@@ -20,7 +20,7 @@ Probe: TypeAlias = Callable[[float, Array, Array, Array], Any]
 """A number or (n,) from the time [s], q (nq,), v (nv,) and the joint forces (nv,) of the user."""
 
 Record: TypeAlias = tuple[
-    float, Array, Array, Array, Array, dict[str, Array], list[Array], Array, list[Array]
+    float, Array, Array, Array, Array, dict[str, Array], Array, Array, list[Array]
 ]
 """t, q, v, tau, work, forces by node, contacts, forces of limits, probes."""
 
@@ -44,8 +44,7 @@ class Log:
             return
         acting = self.acting
         tau = acting.commanded(t, q, v, held)
-        count = range(len(acting.contacts.names))
-        touch = [np.append(*acting.contacts.force(i, q, v)) for i in count]
+        touch = acting.contacts.recorded(q, v) if acting.contacts.names else np.zeros((0, 4))
         pushed = np.zeros(0) if acting.springs is None else acting.springs.force(q, v)
         probes = [_probed(name, f, t, q, v, tau) for name, f in self.probes.items()]
         self.records.append((t, q, v, tau, now.work, acting.given(t, q, v), touch, pushed, probes))

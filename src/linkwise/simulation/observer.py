@@ -118,17 +118,35 @@ class Observer:
         was = self._margins
         self._look(after)
         found = lost_within(self.gauges, was, self._margins, lambda s: self.state(at(s)), length)
+        told = set[tuple[int, int]]()
         for s, gauge, i, margin in found:
             moment = at(s) if s < length else after
+            told.add((id(gauge), i))
             self._happened(gauge, i, self.state(moment), margin)
             if gauge.ends or gauge.cuts:
-                self._made(moment)
-                self.record()
-                if self.stopped is None:
-                    self._look(moment)
+                self._cut(moment, was, told)
                 return moment
         self._made(after)
         return None
+
+    def _cut(self, moment: Moment, was: list[Array], told: set[tuple[int, int]]) -> None:
+        """A step ends here: what else was lost by then, at the same instant, happened as well.
+
+        Args:
+            moment: Where it ends.
+            was: Margins at its beginning.
+            told: Which were told already.
+        """
+        state = self.state(moment)
+        for gauge, before in zip(self.gauges, was, strict=True):
+            margins = gauge.margins(state)
+            for i in np.flatnonzero((before >= 0.0) & (margins < 0.0)).tolist():
+                if (id(gauge), i) not in told:
+                    self._happened(gauge, i, state, float(margins[i]))
+        self._made(moment)
+        self.record()
+        if self.stopped is None:
+            self._look(moment)
 
     def _made(self, moment: Moment) -> None:
         self.now = moment
