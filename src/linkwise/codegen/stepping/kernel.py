@@ -274,7 +274,7 @@ def describe(mech: Mechanism, code: int) -> str:
     if code == unsolved_code(mech):
         return (
             f"the equations of a variational step are not solved after {ROUNDS} rounds: the step "
-            "is too long for how fast it moves, or for its springs and dampers"
+            "is too long for how fast it moves"
         )
     if code == status.RESULT:
         return "numbers are no longer finite: the motion grows without bounds"

@@ -6,7 +6,9 @@ The equations are those of `linkwise.simulation.variational.step`, which does th
     quaternion     S μ = p_m + ½h (f − t × f)                p' = E* (p_m + h f)      (2)
 
 for the rates w of the step, with p_m = E* p and E = exp(½h ω). One round is w ← w − (𝓜 + N)⁻¹ r(w);
-it is run until it changes nothing but rounding. What the last one still changes is checked.
+it is run until it changes nothing but rounding. What the last one still changes is checked. With
+dampers d and springs k the rounds have N + ½h d + ¼h² k in the place of N, what they do to r(w), so
+that these may be as stiff as they like.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def variational(
     Args:
         mech: The mechanism.
         both: 𝓜 v and C_v* v − g, one behind the other, of q and v.
-        solve: (𝓜 + N)⁻¹ x of q and x.
+        solve: (𝓜 + N)⁻¹ x of q and x; with dampers and springs also of N ("armature").
         passive: Dampers and springs.
         itemsize: Bytes of a number.
 
@@ -129,7 +131,8 @@ class _Discrete:
             at, twist = slice(j, j + 3), half.turn[1:] * half.turn[0].reciprocal()
             pushed = 0.5 * h * (force[at] - cross(twist, force[at]))
             r[at] = half.stretched(momentum[at]) - turned(half.back, p[at]) - pushed
-        change = self.rates(middle, self._solved(s, middle, self.velocities(middle, r)))
+        stiff = self._stiffened(h)
+        change = self.rates(middle, self._solved(s, middle, self.velocities(middle, r), stiff))
         s.checks.clear()  # rounds that run away are told by `advance`
         s.write("w", w - change)
         s.write("force", force)
@@ -162,8 +165,18 @@ class _Discrete:
         tau = held["tau"] if self.passive is None else self.passive.added(held["tau"], q, v)
         return found[: self.nv], found[self.nv :] + tau
 
-    def _solved(self, s: Sketch, q: Any, x: Any) -> Any:
-        return _array(s.replay(self.solve, {"q": q, "x": x}))
+    def _solved(self, s: Sketch, q: Any, x: Any, armature: Any = None) -> Any:
+        held = self.mech.armature if armature is None else armature
+        return _array(s.replay(self.solve, {"q": q, "x": x, "armature": held}))
+
+    def _stiffened(self, h: Any) -> Any:
+        """The armature, with what dampers and springs add to it in one round."""
+        out = self.mech.armature.astype(object)
+        if self.passive is not None:
+            for i in range(self.nv):
+                d, k = float(self.passive.damping[i]), float(self.passive.stiffness[i])
+                out[i] = out[i] + 0.5 * d * h + 0.25 * k * h * h
+        return out
 
     def _armature(self, v: Any) -> Any:
         return self.mech.armature * v

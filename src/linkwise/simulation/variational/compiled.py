@@ -28,6 +28,7 @@ def variational_stepping(
     """
     force = lagrangian_force(nodes=bool(nodes), frame=frame)
     both = Recipe(MOMENTUM, mech, nodes, (), itemsize, derive, more=(force,))
-    inverse = solution(armature=bool(mech.armature.any()))
-    solve = Recipe(inverse, mech, (), (), itemsize, derive)
+    inverse = solution(armature=bool(mech.armature.any()) or passive is not None)
+    inputs = () if passive is None else ("armature",)
+    solve = Recipe(inverse, mech, (), inputs, itemsize, derive)
     return variational(mech, both.traced, solve.traced, passive, itemsize)
