@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.stepping import cuda_kernel
+from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
 from linkwise.codegen.stepping.interpret import Interpreted
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
@@ -23,9 +24,11 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")
 ROBOTS = {
     "arm": lw.models.seven_dof_arm,
     "humanoid": lw.models.humanoid,
+    "quadruped": lw.models.quadruped,
     "tree": lambda: lw.models.random_tree(3, 3, hinges=("spherical", "planar"), floating=True),
 }
 CASES = [("tree", name, "float64") for name in sorted(COMPILED)]
+CASES += [("quadruped", "variational", "float64")]
 CASES += [("arm", "euler", "float64"), ("arm", "rk4", "float32"), ("arm", "variational", "float32")]
 LONG = [("humanoid", name, dtype) for name in sorted(COMPILED) for dtype in ("float64", "float32")]
 
@@ -43,9 +46,11 @@ def states(mech, count, dtype, seed=0):
 def test_source_against_segments_in_numpy(robot, integrator, dtype, tmp_path):
     mech = ROBOTS[robot]()
     kernel = card_kernel(mech, integrator, itemsize=np.dtype(dtype).itemsize)
-    (q, v), steps, every = states(mech, 5, dtype), 8, 3
-    tau = np.random.default_rng(1).standard_normal((5, steps, mech.nv)).astype(dtype)
-    host = OnHost(kernel.emitted, tmp_path, COMPILER)
+    (q, v), steps, every = states(mech, 35, dtype), 8, 3
+    tau = np.random.default_rng(1).standard_normal((35, steps, mech.nv)).astype(dtype)
+    source = kernel.emitted if robot in ("quadruped", "humanoid") else kernel.alone
+    assert source.workers == {"quadruped": 5, "humanoid": source.workers}.get(robot, 1)
+    host = OnHost(source, tmp_path, COMPILER)
     q_found, v_found, status, failed = host(q, v, [tau], 1e-3, steps, every)
     run = Interpreted(kernel.stepping, q.astype(float), v.astype(float), float(np.float32(1e-3)))
     run.registers["h"][:] = np.dtype(dtype).type(1e-3)
@@ -83,6 +88,28 @@ def test_shapes_give_the_same_numbers(tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("workers", [3, 6])
+def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
+    mech = lw.models.quadruped()
+    kernel = card_kernel(mech, "euler")
+    (q, v), found = states(mech, 33, "float64"), []
+    tau = np.random.default_rng(2).standard_normal((33, 3, mech.nv))
+    options = {"dtype": "float64", "title": ["test"], "warps": 12, "workers": workers}
+    for i, source in enumerate((kernel.alone, emit_group_motion(kernel.stepping, mech, **options))):
+        place = tmp_path / str(i)
+        place.mkdir()
+        found.append(OnHost(source, place, COMPILER)(q, v, [tau], 2e-3, 3, 2))
+    assert source.workers == min(workers, 5)  # a trunk and four legs
+    for a, b in zip(*found, strict=True):
+        assert np.abs(a - b).max() < 1e-13  # sums in another order
+
+
+def test_one_limb_has_one_worker():
+    mech = lw.models.chain(12)
+    kernel = card_kernel(mech, "rk4")
+    assert kernel.work > cuda_kernel.SHARED[8] and kernel.emitted is kernel.alone
+
+
 # ------------------------------------------------------------------------------------- rollouts
 
 
@@ -91,19 +118,21 @@ def card(monkeypatch, tmp_path):
     """CuPy with the processor for a card; what is launched is written down."""
     made = []
 
-    def load(cp, source, device):
+    def load(cp, motion, device):
+        source = motion.emitted
         place = tmp_path / str(len(made))
         place.mkdir()
         host = OnHost(source, place, COMPILER)
         made.append([])
 
-        def launch(grid, block, arguments):
+        def launch(grid, block, arguments, shared_mem):
             made[-1].append((grid, block))
-            assert grid[0] * block[0] >= int(arguments[-1]) and block[0] % 32 == 0
+            assert shared_mem == source.shared and block[0] % 32 == 0
+            assert grid[0] * block[0] >= int(arguments[-1]) * source.workers
             given, rest = list(arguments[:-9]), list(arguments[-9:])
             flat = [x.data.ptr if isinstance(x, CardArray) else int(x) for x in given]
             assert all(isinstance(x, CardArray) or x.dtype == np.int64 for x in given)
-            h, steps, every, records, out, status, failed, report, count = rest
+            h, steps, every, records, failed, out, status, report, count = rest
             assert h.dtype == source.dtype and out.shape[0] == records
             host.launch(
                 grid[0],
@@ -111,11 +140,11 @@ def card(monkeypatch, tmp_path):
                 flat,
                 h,
                 *(int(x) for x in (steps, every, records)),
-                *(x.data.ptr for x in (out, status, failed, report)),
+                *(x.data.ptr for x in (failed, out, status, report)),
                 int(count),
             )
 
-        return launch, 4
+        return launch, source, 4
 
     monkeypatch.setitem(sys.modules, "cupy", cupy_on_host.fake())
     monkeypatch.setattr(cuda_kernel, "_load", load)
@@ -190,6 +219,24 @@ def test_trouble_is_told(card):
         lw.rollout(tree, q, v, steps=3, step=0.01, target="cuda")
     with pytest.raises(lw.errors.ModelError, match="quaternion"):
         lw.rollout(tree, 1.1 * q, v, steps=3, target="cuda")
+
+
+def test_trouble_where_several_warps_share_motions(card):
+    mech = lw.models.quadruped()
+    q, v = states(mech, 40, "float64")
+    v[7, :3], v[33, 9] = (0.0, 0.0, 400.0), 1e7
+    for every in (1, 4):
+        options = {"steps": 9, "step": 0.01, "record_every": every}
+        with pytest.warns(lw.errors.TroubleWarning, match="2 of 40 motions"):
+            found = lw.rollout(mech, q, v, target="cuda", **options)
+        with pytest.warns(lw.errors.TroubleWarning):
+            right = lw.rollout(mech, q, v, **options)
+        np.testing.assert_array_equal(found.status != 0, right.status != 0)
+        np.testing.assert_array_equal(found.failed_step, right.failed_step)
+        np.testing.assert_array_equal(np.isnan(found.q), np.isnan(right.q))
+        fine = right.status == 0
+        assert np.abs(found.q - right.q)[fine].max() < 1e-9
+    assert card[0][0] == ((2,), (160,))
 
 
 def test_arrays_that_do_not_fit(card):

@@ -125,7 +125,7 @@ class _Emitter:
         self.width = len(traced.outputs)
         self.sizes = [size for _, size in traced.inputs]
         self.staged = [0 < size <= WIDEST for size in self.sizes]
-        self.slots, self.slot_count = _slots(codes)
+        self.slots, self.slot_count = slots(codes)
         self.bare = _bare(traced, codes)
         self.unseen = _unseen(traced)
         self.pitches = [_pitch(n) if s else 0 for n, s in zip(self.sizes, self.staged, strict=True)]
@@ -527,7 +527,7 @@ def _values(
     return found, place, count
 
 
-def _slots(codes: Sequence[WorkerCode]) -> tuple[dict[Key, int], int]:
+def slots(codes: Sequence[WorkerCode]) -> tuple[dict[Key, int], int]:
     """Places of what is handed over; free again in the phase after the last that reads it.
 
     Workers that share their code have places side by side.

@@ -16,6 +16,8 @@ import numpy as np
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.cuda import device_arrays
 from linkwise.codegen.cuda.device_arrays import CUPY, JAX
+from linkwise.codegen.cuda.kernel import ROOM
+from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
 from linkwise.codegen.stepping.kernel import describe
 from linkwise.codegen.stepping.stepping import Stepping
@@ -27,6 +29,12 @@ LARGEST = 100_000
 
 MIDDLING = 3000
 """Operations of a step, written out, from which on a thread is worth all registers."""
+
+SHARED = {8: 3000, 4: 6000}
+"""Operations from which on several warps share 32 motions, by the bytes of a number."""
+
+WARPS = 16
+"""Of a multiprocessor, where several share a motion."""
 
 WARP = 32
 
@@ -68,21 +76,38 @@ class CudaMotion:
 
     @cached_property
     def emitted(self) -> MotionSource:
-        """The source and what a launch has to know.
+        """The source and what a launch has to know, for a card with much shared memory.
 
         Raises:
             DeviceError: The mechanism is too large for straight code.
         """
+        shared = None
+        if self.shape is None and self.work >= SHARED[self.dtype.itemsize]:
+            kind = {"dtype": str(self.dtype), "title": self._title}
+            shared = emit_group_motion(self.stepping, self.mech, warps=WARPS, **kind)
+        return shared or self.alone
+
+    @cached_property
+    def alone(self) -> MotionSource:
+        """The same with one thread for a motion."""
+        shape = self.shape or suited(self.stepping, self.work, self.dtype.itemsize)
+        return emit_motion(self.stepping, shape, dtype=str(self.dtype), title=self._title)
+
+    @cached_property
+    def work(self) -> int:
+        """Operations of a step as they are written out: what is called several times, once."""
         work = sum(s.traced.graph.count(s.traced.wanted).total() for s in self.stepping.segments)
         if work > LARGEST:
             raise DeviceError(
                 f"a step of {self.mech.name} takes {work} operations, written out one by one on "
                 f"the card; the most is {LARGEST}. target='cpu' takes it."
             )
-        shape = self.shape or suited(self.stepping, work, self.dtype.itemsize)
+        return work
+
+    @property
+    def _title(self) -> list[str]:
         name = plain_name(self.mech.name)
-        what = f"motions of {name} by {self.stepping.integrator}, written by Linkwise"
-        return emit_motion(self.stepping, shape, dtype=str(self.dtype), title=[what])
+        return [f"motions of {name} by {self.stepping.integrator}, written by Linkwise"]
 
     @property
     def ops(self) -> Counter[str]:
@@ -143,7 +168,7 @@ class CudaMotion:
             status, failed = cp.empty(count, np.int32), cp.empty(count, np.int64)
             report = cp.zeros(1, np.uint64)
             counts = (np.int64(x) for x in (steps, every, records))
-            results = (out, status, failed, report)
+            results = (failed, out, status, report)
             arguments += (self.dtype.type(step), *counts, *results, np.int64(count))
             if count:
                 self._start(cp, arguments, count)
@@ -195,11 +220,13 @@ class CudaMotion:
         with self._lock:
             loaded = self._loaded.get(device)
             if loaded is None:
-                loaded = self._loaded[device] = _load(cp, self.emitted, device)
-        function, parts = loaded
-        each = -(-count // (WARP * parts)) * WARP
-        threads = min(self.emitted.threads, each)
-        function((-(-count // threads),), (threads,), tuple(arguments))
+                loaded = self._loaded[device] = _load(cp, self, device)
+        function, source, parts = loaded
+        threads = source.threads
+        if source.workers == 1:
+            threads = min(threads, -(-count // (WARP * parts)) * WARP)
+        blocks = -(-count * source.workers // threads)
+        function((blocks,), (threads,), tuple(arguments), shared_mem=source.shared)
 
 
 def suited(stepping: Stepping, work: int, itemsize: int) -> Shape:
@@ -212,12 +239,18 @@ def suited(stepping: Stepping, work: int, itemsize: int) -> Shape:
     return Shape(128, 96 if several else 128)  # what is called has registers of its own
 
 
-def _load(cp: Any, source: MotionSource, device: int) -> tuple[Any, int]:
-    """The function on a card, and how many multiprocessors it has."""
+def _load(cp: Any, motion: CudaMotion, device: int) -> tuple[Any, MotionSource, int]:
+    """The function on a card, its source, and how many multiprocessors the card has."""
+    attributes = cp.cuda.Device(device).attributes
+    source = motion.emitted
+    if source.shared > attributes[ROOM]:
+        source = motion.alone
     module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
     function = module.get_function("run")
-    function.preferred_shared_memory_carveout = 0  # all of it for registers that live in memory
-    return function, int(cp.cuda.Device(device).attributes["MultiProcessorCount"])
+    function.max_dynamic_shared_size_bytes = source.shared
+    # Where registers are not in shared memory, they may be in the cache that has the same place.
+    function.preferred_shared_memory_carveout = 100 if source.shared else 0
+    return function, source, int(attributes["MultiProcessorCount"])
 
 
 def _count(arrays: Mapping[str, Any]) -> int:

@@ -5,7 +5,7 @@ step several times, the accelerations at each stage, is there once and is called
 written into the loop over time, where their registers are registers of the card.
 
     run(q, q_row, q_entry, v, v_row, v_entry, held, held_row, held_step, held_entry, ...,
-        h, steps, every, records, out, status, failed, report, count)
+        h, steps, every, records, failed, out, status, report, count)
 
 takes for each input its address and how many numbers lie between two motions (`row`), two steps
 and two entries; 0 where one is for all. `out` is (records, nq + nv, count): motions are innermost,
@@ -66,6 +66,8 @@ class MotionSource:
         threads: Of a block, at most.
         held: Inputs that are held over a step, with their lengths, in the order of arguments.
         primitives: The part of the text that only a card understands.
+        workers: Threads of a motion; a block of several has 32 motions.
+        shared: Shared memory of a block [bytes].
     """
 
     text: str
@@ -73,6 +75,8 @@ class MotionSource:
     threads: int
     held: tuple[tuple[str, int], ...]
     primitives: str
+    workers: int = 1
+    shared: int = 0
 
 
 def emit_motion(stepping: Stepping, shape: Shape, *, dtype: str, title: list[str]) -> MotionSource:
@@ -161,8 +165,8 @@ class _Emitter:
         for i, (name, _) in enumerate(stepping.held):
             yield f"    const T *__restrict__ held{i}, i64 row{i}, i64 step{i}, i64 entry{i},"
             yield f"    /* {name!r} */"
-        yield "    T h, i64 steps, i64 every, i64 records, T *__restrict__ out,"
-        yield "    int *__restrict__ status, i64 *__restrict__ failed,"
+        yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
+        yield "    T *__restrict__ out, int *__restrict__ status,"
         yield "    unsigned long long *__restrict__ report, i64 count)"
         yield "{"
         yield "    const i64 me = (i64)blockIdx.x * blockDim.x + threadIdx.x;"
@@ -310,13 +314,22 @@ class _Body:
 
     def _formula(self, n: int) -> str:
         graph: Graph = self.graph
-        op, names = graph.op[n], [self._name(x) for x in (graph.a[n], graph.b[n]) if x >= 0]
-        if op in ("add", "sub", "mul"):
-            return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
-        if op == "neg":
-            return f"-{names[0]}"
-        if op == "inv":
-            return f"reciprocal({names[0]})"
-        if op == "sqrt":
-            return f"{'sqrtf' if self.dtype == 'float32' else 'sqrt'}({names[0]})"
-        raise LoweringError(f"the operation {op!r} has no form in CUDA.")
+        names = [self._name(x) for x in (graph.a[n], graph.b[n]) if x >= 0]
+        return operation(graph.op[n], names, self.dtype)
+
+
+def operation(op: str, names: list[str], dtype: str) -> str:
+    """An operation of a graph in CUDA.
+
+    Raises:
+        LoweringError: It has no form there.
+    """
+    if op in ("add", "sub", "mul"):
+        return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
+    if op == "neg":
+        return f"-{names[0]}"
+    if op == "inv":
+        return f"reciprocal({names[0]})"
+    if op == "sqrt":
+        return f"{'sqrtf' if dtype == 'float32' else 'sqrt'}({names[0]})"
+    raise LoweringError(f"the operation {op!r} has no form in CUDA.")

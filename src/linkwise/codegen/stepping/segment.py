@@ -84,6 +84,7 @@ class Sketch:
         binary = {"add": here.add, "sub": here.sub, "mul": here.mul}
         for node in graph.used(traced.wanted):
             op, a, b = graph.op[node], graph.a[node], graph.b[node]
+            here.here = graph.body[node]
             if op == "const":
                 node_of[node] = here.constant(graph.value[node])
             elif op == "input":
@@ -94,6 +95,7 @@ class Sketch:
                 node_of[node] = here.neg(node_of[a])
             else:
                 node_of[node] = here.unary(op, node_of[a])
+        here.here = -1
         for c in traced.checks:
             self.checks.append(Check(c.code, node_of[c.node], c.low, c.high))
         return [Scalar(here, node_of[n]) for n in traced.outputs]
