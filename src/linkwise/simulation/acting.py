@@ -32,7 +32,8 @@ class Acting:
         springs: Springs at the ends of joint ranges, or None.
         steady: Whether joint forces are held and nothing else has to be asked from Python within a
             step: then whole steps can be made by a kernel.
-        driven: Whether something may do work without bounds: forces of the user.
+        driven: Whether something may do work whose bounds are not known: forces of the user, springs
+            inside loops.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Acting:
         held = controller is None or hold or controller.constant is not None
         self.steady = tau.constant is not None and held and springs is None and not self._at_nodes
         quiet = tau.constant is not None and not tau.constant.any()
-        self.driven = not quiet or controller is not None or forces is not None
+        self.driven = not quiet or controller is not None or forces is not None or self._in_loops
 
     def command(self, t: float, q: Array, v: Array) -> Array:
         """Joint forces of the controller (nv,), which may be held."""

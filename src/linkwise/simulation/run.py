@@ -40,8 +40,8 @@ from linkwise.spatial.array import ArrayLike, constant
 from linkwise.task.force.positive import not_negative, positive
 from linkwise.task.force.surface import CompliantSurface
 
-WORTH_COMPILING = 500
-"""Runs of fewer steps are made in NumPy, before a kernel would be compiled."""
+WORTH_COMPILING = 1000
+"""Runs of fewer steps a body are made in NumPy, before a kernel would be compiled."""
 
 
 def simulate(
@@ -86,7 +86,7 @@ def simulate(
     manifold; docs/simulation.md compares them.
 
     Where nothing has to be asked from Python within a step (a tree, joint forces that are constant
-    or held, no forces at nodes), steps are made by one compiled kernel, many at a time.
+    or held, no forces at nodes), long runs are made by one compiled kernel, many steps at a time.
 
     A run that cannot go on raises `SimulationError`; its `recording` has what was computed. Ctrl-C
     ends a run, which then returns what was computed.
@@ -156,6 +156,11 @@ def simulate(
     check_limits(limits)
     q = mech.check_q(mech.neutral() if q is None else q)
     v = mech.check_v(np.zeros(mech.nv) if v is None else v)
+    if q.ndim > 1 or v.ndim > 1:
+        raise ModelError(
+            f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
+            "once are lw.rollout."
+        )
     loops = Stepper(mech, 0.0, False, keep, baumgarte, None, frame, drift_limit)
     q, v = loops.beginning(q, v, start)
     springs = _springs(mech, q, limits)
@@ -175,7 +180,7 @@ def simulate(
     gauges: list[Gauge] = [Watch(check_watch(watch), bool(stop)), points]
     gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
     march = March(mech, scheme, acting, None if loops.open else loops)
-    if plan.steps >= WORTH_COMPILING:
+    if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
         march.compile()
     march.count_work = plan.record_every > 1
     observer = Observer(
