@@ -1,16 +1,17 @@
 """Sphinx configuration. Build with `make docs`; warnings are errors."""
 
-import importlib.metadata
 import importlib.util
 import sys
 from pathlib import Path
+
+import linkwise
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "Linkwise"
 author = "The Linkwise developers"
 project_copyright = "The Linkwise developers, Apache-2.0"
-release = importlib.metadata.version("linkwise")
+release = linkwise.__version__
 
 extensions = [
     "myst_parser",
