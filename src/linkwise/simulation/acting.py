@@ -32,8 +32,8 @@ class Acting:
         springs: Springs at the ends of joint ranges, or None.
         steady: Whether joint forces are held and nothing else has to be asked from Python within a
             step: then whole steps can be made by a kernel.
-        driven: Whether something may do work whose bounds are not known: forces of the user, springs
-            inside loops.
+        driven: Whether something may do work whose bounds are not known: forces of the user, and
+            springs inside loops.
     """
 
     def __init__(

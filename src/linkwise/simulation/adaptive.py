@@ -120,14 +120,14 @@ def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) 
     plan, dense = observer.plan, DenseOutput()
     rtol = max(rtol, 100.0 * float(np.finfo(np.float64).eps))  # what SciPy would warn of
     observer.dense = dense if plan.steps and observer.march.mech.nv else None
-    first, ticks, cuts = None, 0, list[float]()
+    first, ticks = None, 0
     while observer.now.t < plan.end and observer.stopped is None and observer.dense is not None:
         ticks += 1
         bound = plan.time(ticks * plan.per_tick) if plan.per_tick else plan.end
         while observer.now.t < bound and observer.stopped is None:
             first = _until(observer, bar, dense, method, bound, first, rtol, atol)
-            cuts = [t for t in cuts if t > observer.now.t - plan.step] + [observer.now.t]
-            if len(cuts) > MOST and observer.march.loops is None:
+            recent = observer.events[-MOST:]
+            if len(recent) == MOST and recent[0].t > observer.now.t - plan.step:
                 raise _chatters(observer)
         if bound < plan.end and observer.stopped is None:
             observer.tick()  # before the record: it has what acts from there on
