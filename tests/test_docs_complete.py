@@ -96,3 +96,11 @@ def test_benchmarks_page_shows_every_result():
     assert results
     missing = [r.name for r in results if f"../benchmarks/results/{r.name}" not in text]
     assert not missing, f"docs/benchmarks.md does not include {missing}"
+
+
+def test_every_example_is_run_by_a_test():
+    """As the gallery says: some test names the file of each."""
+    tests = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    examples = [path.stem for path in (ROOT / "examples").glob("*.py")]
+    missing = [e for e in examples if not any(re.search(rf"\b{e}\b", text) for text in tests)]
+    assert not missing, f"no test runs {missing}"
