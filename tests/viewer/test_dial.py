@@ -63,6 +63,16 @@ def test_one_sided_limits_stay_within_the_slider():
     assert a.low == 5.0 and b_.high == -7.0 and c.low == -1.0 and c.high >= 1.0
 
 
+def test_an_angle_without_limits_goes_round():
+    mech = lw.models.four_bar()
+    first = dials(mech)[0]
+    assert first.round and reading(mech, first, np.array([7.0, 0.0, 0.0])) == pytest.approx(
+        7.0 - 2.0 * np.pi
+    )
+    limited = dials(lw.models.puma560())[0]
+    assert not limited.round and reading(lw.models.puma560(), limited, np.full(6, 7.0)) == 7.0
+
+
 def test_followers_have_no_dial_and_follow():
     b = lw.Builder("geared")
     for name in ("a", "b"):

@@ -102,6 +102,19 @@ def test_four_bar_is_drawn_where_its_docstring_says():
     }
 
 
+def test_floor_of_a_file_is_left_to_the_grid():
+    """A plane of 40 m would make a robot of one metre a dot."""
+    b = lw.Builder("on a floor")
+    plane = lw.Geometry("floor", "plane", (20.0, 20.0), lw.Pose.identity())
+    ball = lw.Geometry("ball", "sphere", (0.5,), lw.Pose.identity())
+    b.node("floor", "world", geometry=(plane,))
+    inertia = lw.SpatialInertia.solid_sphere(1.0, 0.5)
+    b.body("ball", "world", lw.Free(), inertia=inertia, geometry=(ball,))
+    mech = b.build()
+    low, high = scene_of(mech).bounds(mech.neutral())
+    assert np.allclose(high, 0.5) and np.allclose(low, -0.5)
+
+
 def test_slides_are_told_from_turns():
     mech = lw.models.planar_rpp()
     assert axis_arrows(mech, mech.neutral(), 1.0).kinds == ("turn", "slide", "slide")

@@ -137,6 +137,23 @@ def test_socket_is_closed_to_pages_of_other_sites(viewer, origin, heard):
     assert asyncio.run(talk()) is heard
 
 
+def test_viser_that_does_not_tell_who_connects_is_refused(monkeypatch):
+    import viser
+
+    class Older(viser.ViserServer):
+        def __init__(self, **options):
+            super().__init__(**options)
+            del self._websock_server._live_connections
+
+        def stop(self):
+            self._websock_server._live_connections = {}
+            super().stop()
+
+    monkeypatch.setattr(viser, "ViserServer", Older)
+    with pytest.raises(ViewerError, match="does not say from where a page connects"):
+        lw.view(lw.models.pendulum(1), open_browser=False)
+
+
 def test_nobody_can_ask_for_a_tunnel(viewer):
     assert viewer._server.request_share_url() is None
     assert viewer._server._share_tunnel is None

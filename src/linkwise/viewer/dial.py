@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.closed import assemble, loop_errors
 from linkwise.errors import LinkwiseError
+from linkwise.model.hinges import Pin
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
@@ -29,6 +30,7 @@ class Dial:
         limited: Whether the bounds are limits of the hinge, and not only of the slider.
         coordinate: Index in q; None for a turn.
         turn: 0, 1 or 2 for a component of the rotation vector of a quaternion, else None.
+        round: Whether it goes round: an angle without limits, on which nothing else depends.
     """
 
     label: str
@@ -39,6 +41,7 @@ class Dial:
     limited: bool
     coordinate: int | None = None
     turn: int | None = None
+    round: bool = False
 
 
 def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
@@ -52,6 +55,7 @@ def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
     found = list[Dial]()
     for k, body in enumerate(mech.bodies):
         start, part = int(mech.q_start[k]), body.hinge.quaternion
+        plain = isinstance(body.hinge, Pin)  # a turn more is the same pose
         turns = range(0) if part is None else range(part.start, part.stop)
         if part is not None:
             for c, axis in enumerate("xyz"):
@@ -60,12 +64,17 @@ def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
         for i, coordinate in enumerate(body.hinge.coordinates):
             if i in turns or start + i in followers:
                 continue
-            low, high = float(mech.lower[start + i]), float(mech.upper[start + i])
-            limited = bool(np.isfinite(low) and np.isfinite(high))
-            low, high = _bounds(low, high, np.pi if coordinate.unit == "rad" else reach)
+            at = start + i
+            low, high = float(mech.lower[at]), float(mech.upper[at])
+            ends = int(np.isfinite(low)) + int(np.isfinite(high))
+            angle = coordinate.unit == "rad"
+            low, high = _bounds(low, high, np.pi if angle else reach)
             unit = f" [{coordinate.unit}]" if coordinate.unit else ""
-            label = f"{mech.coordinate_names[start + i]}{unit}"
-            found.append(Dial(label, body.hinge_name, k, low, high, limited, start + i))
+            label = f"{mech.coordinate_names[at]}{unit}"
+            goes_round = angle and ends == 0 and plain and not mech.couplings
+            found.append(
+                Dial(label, body.hinge_name, k, low, high, ends == 2, at, round=goes_round)
+            )
     return tuple(found)
 
 
@@ -83,7 +92,8 @@ def _bounds(low: float, high: float, wide: float) -> tuple[float, float]:
 def reading(mech: Mechanism, dial: Dial, q: Array) -> float:
     """What a dial shows at q (nq,)."""
     if dial.coordinate is not None:
-        return float(q[dial.coordinate])
+        value = float(q[dial.coordinate])
+        return (value + np.pi) % (2.0 * np.pi) - np.pi if dial.round else value
     body = mech.bodies[dial.body]
     part = body.hinge.quaternion
     assert part is not None and dial.turn is not None

@@ -134,7 +134,14 @@ def _answer_only_own_pages(server: Any, host: str) -> None:
     A browser lets any page connect to a socket of this machine and tells from where it came in the
     header Origin. Programs that are no browser send none.
     """
-    sockets = server._websock_server
+    sockets: Any = getattr(server, "_websock_server", None)
+    if not (hasattr(sockets, "_live_connections") and hasattr(sockets, "_client_connect_cb")):
+        version = getattr(viser(), "__version__", "of this version")
+        stop(server)
+        raise ViewerError(
+            f"viser {version} does not say from where a page connects, so that other web sites "
+            "could not be kept out; install one that does: pip install 'viser>=1.1,<1.2'."
+        )
 
     async def check(client: Any) -> None:
         connection = sockets._live_connections.get(client.client_id)

@@ -39,7 +39,7 @@ class MeshFiles:
         most: Triangles of one mesh, at most; larger ones are made lighter.
     """
 
-    def __init__(self, source: str, roots: Roots = (), *, most: int = 40_000) -> None:
+    def __init__(self, source: str, roots: Roots = (), *, most: int = 24_000) -> None:
         self._source, self._roots, self._most = source, roots, most
         self._read = dict[Path, tuple[Colored, ...]]()
         self.missing = dict[str, str]()

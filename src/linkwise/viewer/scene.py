@@ -21,6 +21,9 @@ from linkwise.viewer.mesh import Mesh, together
 from linkwise.viewer.mesh_file import MeshFiles
 from linkwise.viewer.shapes import ball, drum, of_geometry, rod
 
+TOGETHER = 16
+"""All mesh files together have no more triangles than so many of the largest."""
+
 Layer: TypeAlias = Literal["shapes", "collision"]
 
 
@@ -85,7 +88,7 @@ class Scene:
 
 
 def scene_of(
-    mech: Mechanism, *, roots: Roots = (), look: Look = LIGHT, most: int = 40_000
+    mech: Mechanism, *, roots: Roots = (), look: Look = LIGHT, most: int = 24_000
 ) -> Scene:
     """The surfaces of a mechanism: those of its file, or generated ones where there are none.
 
@@ -96,9 +99,11 @@ def scene_of(
         mech: The mechanism.
         roots: Folders in which meshes may lie, besides the model's own folder and package.
         look: Colours for what has none.
-        most: Triangles of one mesh file, at most.
+        most: Triangles of one mesh file, at most; fewer, if there are more than 16 files.
     """
-    files = MeshFiles(mech.load_report.source, roots, most=most)
+    names = {s.file for x in (*mech.bodies, *mech.nodes) for s in x.geometry if s.file is not None}
+    each = min(most, TOGETHER * most // max(len(names), 1))
+    files = MeshFiles(mech.load_report.source, roots, most=each)
     size = reach(mech)
     parts, generated = list[Part](), list[str]()
     bare = not any(x.geometry for x in (*mech.bodies, *mech.nodes))
@@ -136,7 +141,7 @@ def _surfaces(
         wanted = list(carried)
     for shape, at in wanted:
         rgba, opacity = rgb(shape.rgba), 1.0 if shape.rgba is None else float(shape.rgba[3])
-        if opacity <= 0.0:
+        if opacity <= 0.0 or (k < 0 and shape.shape == "plane"):  # the grid is the floor
             continue
         if shape.shape == "mesh":
             found = [(part.mesh, rgba or part.rgb or color) for part in files.load(shape)]
