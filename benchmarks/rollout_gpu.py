@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import platform
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 import machine
 import numpy as np
 from gpu import arithmetic, fused_rate, told
+from gpu_checks import show
 
 import linkwise as lw
 from linkwise.simulation.rollout_kernel import card_kernel
@@ -37,13 +39,14 @@ HEAD = """# Rollouts on a CUDA card
 
 Written by `python benchmarks/rollout_gpu.py`. Motions of {steps} steps of 1 ms with joint forces of
 their own in each step, arrays on the card, the state at the end out; a call of `lw.rollout` from
-Python, the median of 5, until the status of every motion is back. Millions of steps a second; a
-step of `rk4` has the accelerations four times. *Operations* are those of one step. *Limit* is the
-share of the card's arithmetic: arithmetic instructions of a step (a product that one sum needs is
-fused with it; a sine or cosine counts 8) times steps, over the fused multiply-adds a second that a
-loop of nothing else reaches. *All states*: every step recorded, with the numbers read and written
-[TB/s]. *Difference* is to `lw.rollout` on a processor in float64 after {few} steps, the worst of
-{states} motions [rad, m, 1/s]. *Compile* is derivation, source and the card's compiler.
+Python, the median of 5, until it is known that every motion is well. Millions of steps a second; a
+step of `rk4` has the accelerations four times. *Operations* are those of one step, of `variational`
+with one of its rounds, so that its limit is less than what the card does. *Limit* is the share of
+the card's arithmetic: arithmetic instructions of a step (a product that one sum needs is fused with
+it; a sine or cosine counts 8) times steps, over the fused multiply-adds a second that a loop of
+nothing else reaches. *All states*: every step recorded, with the numbers read and written [TB/s].
+*Difference* is to `lw.rollout` on a processor in float64 after {few} steps, the worst of {states}
+motions [rad, m, 1/s]. *Compile* is derivation, source and the card's compiler, several at a time.
 """
 FEW = 50
 
@@ -141,7 +144,8 @@ def row(cp, name: str, integrator: str, dtype: str, took: str, limit: float) -> 
     share = best * sum(arithmetic(s.traced) for s in kernel.stepping.step) / limit
     terabytes = 1e-12 * flow * (mech.nq + 2 * mech.nv) * size
     return (
-        f"| {name} | {integrator} | {dtype} | {kernel.ops.total()} | {took} | "
+        f"| {name} | {integrator} | {dtype} | {kernel.ops.total()} | {kernel.emitted.workers} | "
+        f"{took} | "
         f"{' | '.join(rates)} | {100 * share:.0f} % | {1e-6 * flow:.3g} ({terabytes:.2f}) | "
         f"{error:.0e} |"
     )
@@ -166,6 +170,76 @@ def calls(cp) -> list[str]:
     return lines
 
 
+def of_libraries(cp) -> str:
+    """Arrays of Torch and JAX, where they are installed."""
+    mech, options = ROBOTS["arm"](), {"steps": 9, "target": "cuda", "dtype": "float32"}
+    q, v, tau = (x[:33] for x in case_arrays("arm", "float32"))
+    right = lw.rollout(mech, q, v, tau=tau[:, :9], **options)
+    assert type(right.q) is np.ndarray
+    told_of = ["NumPy"]
+    try:
+        import torch
+
+        given = [torch.tensor(x, device="cuda") for x in (q, v, tau[:, :9].copy())]
+        found = lw.rollout(mech, *given[:2], tau=given[2], **options)
+        assert isinstance(found.q, torch.Tensor) and found.q.is_cuda
+        assert np.array_equal(found.q.cpu().numpy(), right.q)
+        told_of.append("Torch")
+    except ImportError:
+        pass
+    try:
+        import jax
+
+        given = [jax.device_put(x) for x in (q, v, tau[:, :9].copy())]
+        found = lw.rollout(mech, *given[:2], tau=given[2], **options)
+        assert isinstance(found.q, jax.Array) and np.array_equal(np.asarray(found.q), right.q)
+        told_of.append("JAX")
+    except ImportError:
+        pass
+    return f"{', '.join(told_of)}: results in kind, the same to the bit"
+
+
+def of_trouble(cp) -> str:
+    """Motions that end early, in both kinds of kernels; the others stay as they are."""
+    for name, dtype in (("arm", "float32"), ("arm", "float64"), ("humanoid", "float64")):
+        mech, options = ROBOTS[name](), {"steps": 40, "step": 0.01, "target": "cuda"}
+        q, v, _ = (x[:77].copy() for x in case_arrays(name, dtype))
+        sound = lw.rollout(mech, q, v, dtype=dtype, **options)
+        v[[5, 40]] *= 1e6
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = lw.rollout(mech, q, v, dtype=dtype, **options)
+        assert "2 of 77" in str(caught[0].message), caught
+        assert list(np.flatnonzero(found.status)) == [5, 40]
+        assert np.isnan(found.q[[5, 40], -1]).any(axis=-1).all()
+        rest = np.setdiff1d(np.arange(77), [5, 40])
+        assert np.array_equal(found.q[rest], sound.q[rest])
+    return "motions that grow without bounds are NaN from there, with a code; the others stay"
+
+
+def of_batches(cp) -> str:
+    """Sizes that fill no warp, one motion, forces in another order in memory."""
+    for name in ROBOTS:
+        mech, options = ROBOTS[name](), {"steps": 7, "target": "cuda"}
+        q, v, tau = case_arrays(name, "float64")
+        tau = tau[:, :7]
+        whole = lw.rollout(mech, q, v, tau=tau, **options)
+        for count in (1, 2, 31, 33, 100, 255):
+            part = lw.rollout(mech, q[:count], v[:count], tau=tau[:count], **options)
+            assert np.array_equal(part.q, whole.q[:count]), count
+        one = lw.rollout(mech, q[9], v[9], tau=tau[9], **options)
+        assert np.array_equal(one.q, whole.q[9])
+        given = [cp.asarray(x) for x in (q, v, tau)]
+        turned = cp.ascontiguousarray(given[2].transpose(1, 2, 0)).transpose(2, 0, 1)
+        for forces in (given[2], turned, cp.asfortranarray(given[2])):
+            found = lw.rollout(mech, *given[:2], tau=forces, **options)
+            assert np.array_equal(found.q.get(), whole.q)
+    return "1 to 255 motions, one alone, forces in three orders in memory: the same to the bit"
+
+
+CHECKS = {"Libraries": of_libraries, "Trouble": of_trouble, "Batches": of_batches}
+
+
 def main(date: str) -> None:
     """Check, measure and write the table, step by step."""
     import cupy as cp
@@ -188,7 +262,7 @@ def main(date: str) -> None:
         f"{1e-12 * limits['float64']:.1f} T/s in float64.",
         "",
     ]
-    names = ["robot", "integrator", "numbers", "operations", "compile [s]"]
+    names = ["robot", "integrator", "numbers", "operations", "threads a motion", "compile [s]"]
     names += [*(f"batch {b}" for b in BATCHES), "limit", "all states (bytes)", "difference"]
     lines += [f"| {' | '.join(names)} |", "| --- | --- | --- " + "| ---: " * (len(names) - 3) + "|"]
     print("\n".join(lines), flush=True)
@@ -208,7 +282,14 @@ def main(date: str) -> None:
         lines += calls(cp)
     except Exception as error:
         lines.append(f"- {told(error)}")
-    print("\n".join(lines[-3:]), flush=True)
+    lines += ["", "Checked on the card:", ""]
+    for name, check in CHECKS.items():
+        try:
+            lines.append(f"- {name}: {check(cp)}")
+        except Exception as error:
+            lines.append(f"- {name}: {told(error)}")
+            show(error)
+    print("\n".join(lines[-9:]), flush=True)
     target.write_text("\n".join(lines) + "\n")
 
 

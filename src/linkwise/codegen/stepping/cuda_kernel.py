@@ -175,7 +175,8 @@ class CudaMotion:
             moved = out.transpose(2, 0, 1)
             q_all, v_all = (_returned(cp, library, x) for x in (moved[..., :nq], moved[..., nq:]))
             if not int(report.get()[0]):  # as a rule: nothing else has to come back
-                return CardMotions(q_all, v_all, np.zeros(count, np.int32), np.full(count, -1))
+                fine = [np.broadcast_to(x, (count,)) for x in (np.int32(0), np.int64(-1))]
+                return CardMotions(q_all, v_all, *fine)
             return CardMotions(q_all, v_all, status.get(), failed.get())
 
     # ----------------------------------------------------------------------------------- arrays
