@@ -5,8 +5,9 @@ file that needs no server. Nothing of viser is imported before one of them is ca
 """
 
 from linkwise.viewer.export import export_html, html_page
+from linkwise.viewer.launch import view
 from linkwise.viewer.notebook import embedded
 from linkwise.viewer.scene import Part, Scene, scene_of
-from linkwise.viewer.server import Viewer, view
+from linkwise.viewer.server import Viewer
 
 __all__ = ["Part", "Scene", "Viewer", "embedded", "export_html", "html_page", "scene_of", "view"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise.viewer.dial import Dial, dialled, dials, reading
+from linkwise.viewer.layer import LAYERS
 from linkwise.viewer.playback import SPEEDS
-from linkwise.viewer.stage import LAYERS
 
 if TYPE_CHECKING:
     from linkwise.viewer.server import Viewer

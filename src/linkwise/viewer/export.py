@@ -15,10 +15,11 @@ from linkwise.io.mesh_path import Roots
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.viewer import camera, guard
 from linkwise.viewer.dial import closed_near
+from linkwise.viewer.layer import State, check_layers
 from linkwise.viewer.look import Look, look_of
 from linkwise.viewer.motion import subject_of
 from linkwise.viewer.scene import scene_of
-from linkwise.viewer.stage import Stage, State, check_layers
+from linkwise.viewer.stage import Stage
 
 MOST_FRAMES = 900
 """Pictures of a motion; longer ones get fewer a second."""

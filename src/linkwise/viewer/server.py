@@ -1,15 +1,14 @@
-"""A mechanism or a motion in a web page on this machine: `lw.view`."""
+"""A page and the server behind it: what `lw.view` returns."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import os
-import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,85 +22,19 @@ from linkwise.viewer import camera, guard
 from linkwise.viewer.controls import Controls
 from linkwise.viewer.dial import closed_near
 from linkwise.viewer.export import export_html
-from linkwise.viewer.look import Look, look_of
+from linkwise.viewer.layer import State
+from linkwise.viewer.look import Look
 from linkwise.viewer.motion import Motion, subject_of
 from linkwise.viewer.notebook import frame_of
 from linkwise.viewer.playback import Playback
 from linkwise.viewer.scene import scene_of
-from linkwise.viewer.stage import Stage, State, check_layers
+from linkwise.viewer.stage import Stage
 
 PANEL = 0.1
 """The time bar and the sliders follow a motion after so many seconds."""
 
 PANEL_WIDTH = 340.0
 """Width of the panel [pixel]."""
-
-
-def view(
-    subject: Any,
-    q: ArrayLike | None = None,
-    *,
-    t: ArrayLike | None = None,
-    port: int = 0,
-    host: str = "127.0.0.1",
-    open_browser: bool | None = None,
-    show: Iterable[str] = ("shapes", "grid"),
-    nodes: str | Sequence[str] = (),
-    theme: Look | str = "light",
-    roots: Roots = (),
-    speed: float = 1.0,
-    loop: bool = True,
-    quiet: bool = False,
-) -> Viewer:
-    """Show a mechanism, or play a recording, in a web page that this machine serves.
-
-    The page has a slider for each coordinate, boxes for what is drawn over the mechanism, and for
-    a motion a time bar. The server runs beside the program: `lw.view` returns at once. It is
-    closed by `viewer.close()`, by `with`, or at the end of the program; `viewer.block()` waits.
-
-    Args:
-        subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
-        q: Joint positions (nq,) to begin with, by default neutral; or (k, nq), a motion.
-        t: Times of that motion (k,) [s]; by default 60 a second.
-        port: Port to listen at; 0 takes any that is free.
-        host: Address to listen at; by default only this machine can see the page. "0.0.0.0" lets
-            everybody in who reaches the machine: there is no password.
-        open_browser: True and False do so; None does if there is a display. The address is printed.
-        show: Layers: "shapes", "collision", "frames", "axes", "masses", "inertia", "belted",
-            "forces", "traces", "names", "grid".
-        nodes: Nodes of belted ellipsoids and traces; by default the ends of the mechanism.
-        theme: "light" or "dark".
-        roots: Folders in which meshes may lie, besides the model's own folder and package.
-        speed: Of a motion; 1 for real time.
-        loop: Whether a motion begins again at its end.
-        quiet: Print nothing.
-
-    Returns:
-        A `Viewer`.
-
-    Raises:
-        MissingExtraError: viser is not installed.
-        ViewerError: The port is busy (a free one is named) or the address cannot be used.
-        ModelError: What is given is neither a mechanism nor a recording.
-    """
-    guard.viser("lw.view")
-    mech, start, motion = subject_of(subject, q, t)
-    layers, look = check_layers(show), look_of(theme)
-    viewer = Viewer(mech, start, motion, layers, nodes, look, roots, host, port, speed, loop)
-    if not quiet:
-        print(viewer.greeting, flush=True)
-    if open_browser or (open_browser is None and has_display()):
-        viewer.open()
-    return viewer
-
-
-def has_display() -> bool:
-    """Whether a browser window could be seen: a screen, and nobody logged in from elsewhere."""
-    if os.environ.get("CI") or os.environ.get("SSH_CONNECTION") or "ipykernel" in sys.modules:
-        return False
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 class Viewer:
