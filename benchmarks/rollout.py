@@ -172,8 +172,8 @@ def many_row(robot: str, integrator: str, starts_per_ns: float) -> str:
     c = case(robot, integrator)
     q, v, tau = c.states(BATCH, BATCH_STEPS)
     state, forces = c.theirs(q, v, tau)
-    datas = [mujoco.MjData(c.model) for _ in range(cores())]
-    found = rolled(c, datas, state, forces)
+    workspaces = [mujoco.MjData(c.model) for _ in range(cores())]
+    found = rolled(c, workspaces, state, forces)
     error = c.difference(ours(c, q, v, tau, BATCH_STEPS), found[:, -1])
     each = 1e9 / (BATCH * BATCH_STEPS)
     kernel = ours(c, q, v, tau, BATCH_STEPS).kernel
@@ -189,7 +189,7 @@ def many_row(robot: str, integrator: str, starts_per_ns: float) -> str:
     }
     with mujoco_rollout.Rollout(nthread=cores()) as pool:
         other = each * best(
-            lambda: pool.rollout(models, datas, state, forces, **options), max(3, ROUNDS // 2)
+            lambda: pool.rollout(models, workspaces, state, forces, **options), max(3, ROUNDS // 2)
         )
     share = instructions(kernel) / kernel.lanes / (ns * cores() * starts_per_ns)
     flow = 8 * (c.mech.nq + 2 * c.mech.nv) / ns
@@ -215,10 +215,10 @@ def ours(c: Case, q: Array, v: Array, tau: Array, every: int, dtype: str = "floa
     )
 
 
-def rolled(c: Case, datas: list[Any], state: Array, forces: Array) -> Array:
+def rolled(c: Case, workspaces: list[Any], state: Array, forces: Array) -> Array:
     """MuJoCo's states (count, steps, 1 + nq + nv)."""
     spec = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
-    found, _ = mujoco_rollout.rollout(c.model, datas, state, forces, control_spec=spec)
+    found, _ = mujoco_rollout.rollout(c.model, workspaces, state, forces, control_spec=spec)
     return np.array(found)
 
 
