@@ -88,7 +88,7 @@ def test_shapes_give_the_same_numbers(tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("workers", [3, 6])
+@pytest.mark.parametrize("workers", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
     mech = lw.models.quadruped()
     kernel = card_kernel(mech, "euler")
@@ -195,6 +195,19 @@ def test_forces_and_starts_for_all(card):
     np.testing.assert_array_equal(nothing.q[:, 0], q)
     none = lw.rollout(mech, q[:0], v[:0], steps=5, target="cuda")
     assert none.q.shape == (0, 6, 6)
+
+
+def test_a_control_law_in_the_loop(card):
+    mech, hand = lw.models.seven_dof_arm(), lw.Task.position("hand")
+    law = lw.control_law(mech, hand, kp=100.0, kv=20.0)
+    q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
+    goal = lw.task_position(mech, q, hand) + np.array([0.05, 0.0, -0.05])
+    stiff = np.array([[[50.0] * 3], [[400.0] * 3]])  # one for each of two motions
+    options = {"steps": 20, "step": 2e-3, "law": law, "goal": goal, "inputs": {"kp": stiff}}
+    right = lw.rollout(mech, q, np.zeros(7), **options)
+    found = lw.rollout(mech, q, np.zeros(7), target="cuda", **options)
+    assert np.abs(found.q - right.q).max() < 1e-12
+    assert np.abs(found.q[0, -1] - found.q[1, -1]).max() > 1e-3
 
 
 def test_trouble_is_told(card):
