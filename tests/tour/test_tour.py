@@ -221,7 +221,7 @@ def test_postures_are_configurations_with_closed_loops(made):
 
 def test_a_circle_begins_and_ends_at_rest_and_its_rates_are_its_own():
     mech = lw.models.puma560()
-    path = circle(mech, posture(mech), "flange", 2.0)
+    path = circle(mech, posture(mech), "flange", 2.0, 0.4)
     for t in (0.0, 2.0):
         goal = path.goal(t)
         assert np.allclose(goal.target, path.start, atol=1e-12)

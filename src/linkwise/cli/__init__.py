@@ -25,11 +25,27 @@ from linkwise.errors import LinkwiseError
 COMMANDS = (tour, info, view, simulate, derive, plan, bench, identities, ledger, export_c)
 
 
+FIRST_STEPS = """first steps:
+  linkwise tour                          everything once, on a PUMA 560, with a report
+  linkwise tour my_robot.urdf            the same on your robot
+  linkwise info my_robot.urdf            its tree, loops, masses, and what is wrong with it
+  linkwise view my_robot.urdf            in the browser, with a slider for each joint
+  linkwise simulate my_robot.urdf        let it fall; --help shows how to control and record it
+  linkwise derive "J mass^-1 J*"         a quantity in its cheapest form, with the proof
+  linkwise bench my_robot.urdf           how fast that is on your machine
+
+ROBOT is a URDF or MJCF file, or a built-in mechanism: puma560, seven_dof_arm, "chain(7)" ...
+Exit status: 0 if all is well, 1 if a check failed, 2 for an error, which is one clear line.
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
     root = argparse.ArgumentParser(
         prog="linkwise",
         description="Mechanisms and their mechanics. Every command explains itself with --help.",
+        epilog=FIRST_STEPS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action="version", version=_version())
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)

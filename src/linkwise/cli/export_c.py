@@ -108,7 +108,8 @@ def add_to(commands: Any) -> None:
     )
     p.add_argument("-o", "--output", metavar="DIR", default=".", help="folder, made if need be")
     p.add_argument("--name", help="of the function and the files (default: robot and quantity)")
-    p.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    p.add_argument("--dtype", choices=("float64", "float32"), default="float64",
+                   help="numbers of the C function (float64)")  # fmt: skip
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     p.add_argument("--force", action="store_true", help="replace files of other origin")
     p.set_defaults(run=run)

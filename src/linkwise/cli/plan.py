@@ -21,6 +21,10 @@ EXAMPLES = f"""examples:
 reading sweeps:
   for k = tips ... base   every body after its children; base ... tips: after its parent
   x(k), x(p), x(c)        at body k, at its parent, at a child; Σ_c sums over the children
+  φ(p,k), ψ(p,k), K(p,k)  from body k to its parent
+  The last line counts passes and scalar operations, before constants of a robot are folded into
+  machine code: a robot's own count is in `linkwise bench`. Without --derive products are evaluated
+  as they are written, and an inverse by its recursion.
 
 {NOTATION}"""
 

@@ -18,6 +18,10 @@ BENT = 0.35
 """How far from neutral towards a random configuration."""
 
 
+MOST = 1.2
+"""No hinge is bent further than this [rad or m]: limits may be many turns away."""
+
+
 def posture(mech: Mechanism, seed: int = 1, *, bent: float = BENT) -> Array:
     """Joint positions (nq,): a little bent, upright on a free base, with loops closed.
 
@@ -31,7 +35,7 @@ def posture(mech: Mechanism, seed: int = 1, *, bent: float = BENT) -> Array:
     for body in mech.bodies:
         if isinstance(body.hinge, Free):
             way[mech.v_slice(body.hinge_name)] = 0.0
-    q = mech.couple(mech.integrate(start, bent * way))
+    q = mech.couple(mech.integrate(start, np.clip(bent * way, -MOST, MOST)))
     if not mech.loops:
         return q
     for guess in (start, q):
@@ -58,14 +62,24 @@ def hand(mech: Mechanism) -> str | None:
     return on_it[-1] if on_it else last
 
 
-def reachable(mech: Mechanism, q: Array, node: str) -> int:
-    """In how many directions a node can move there, as the tree has it."""
+def dexterous(mech: Mechanism, node: str) -> tuple[Array, float]:
+    """Of several postures the one in which a node moves best, and how well [m/rad].
+
+    That is the smallest singular value of J_v: zero where some direction is lost. As a length it
+    says about how far the node can go before one is.
+    """
+    found = [posture(mech, seed, bent=bent) for bent in (0.2, BENT, 0.6) for seed in range(1, 7)]
+    sizes = [_smallest(mech, q, node) for q in found]
+    best = int(np.argmax(sizes))
+    return found[best], sizes[best]
+
+
+def _smallest(mech: Mechanism, q: Array, node: str) -> float:
     try:
         rows = jacobian(mech, q, node)[3:]
     except LinkwiseError:
-        return 0
-    sizes = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(1)
-    return int((sizes > 0.05 * max(float(sizes.max()), 1e-12)).sum()) if sizes.max() > 0 else 0
+        return 0.0
+    return float(np.linalg.svd(rows, compute_uv=False)[-1]) if mech.nv >= 3 else 0.0
 
 
 def floats(mech: Mechanism) -> bool:

@@ -11,8 +11,10 @@ from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive, plan
+from linkwise.plot.mass_matrix import mass_matrix
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
+from linkwise.tour.posture import posture
 from linkwise.tour.visit import Visit
 
 MOST_DENSE = 40
@@ -38,6 +40,12 @@ def algebra(visit: Visit) -> None:
         program,
         "The sweeps as the papers print them: p is the parent of body k, c its children. They are "
         "made from the line above, not written by hand.",
+    )
+    at = posture(mech)
+    visit.picture(
+        lambda theme: mass_matrix(mech, at, theme=theme)[0].figure,
+        f"What the sweeps never build: the mass matrix of {mech.name} and its inverse, by the size "
+        "of their entries.",
     )
     q, v = mech.random(3), mech.random_velocity(3)
     values = {"tau": np.random.default_rng(3).standard_normal(mech.nv)}

@@ -88,7 +88,9 @@ def _checked(visit: Visit, mech: Mechanism, state: peer.State) -> None:
     gap = float(np.abs(back - tau).max(initial=0.0)) / size
     visit.check("inverse dynamics undoes forward dynamics, relative", gap, 1e-12)
     power = float(v @ tau)
-    coarse, fine = (_gain(mech, q, v, vdot, h) for h in (1e-4, 5e-5))
+    rates = np.concatenate([np.abs(v), np.sqrt(np.abs(vdot))])
+    fastest = float(rates.max(initial=1.0))  # [1/s]
+    coarse, fine = (_gain(mech, q, v, vdot, h / fastest) for h in (1e-3, 5e-4))
     gained = (4.0 * fine - coarse) / 3.0  # Richardson's
     scale = float(np.abs(v) @ (np.abs(tau) + np.abs(dynamics.bias_force(mech, q, v)))) or 1.0
     visit.check(

@@ -10,6 +10,7 @@ from linkwise.dynamics import bias_force, forward_dynamics
 from linkwise.estimation import RandomField
 from linkwise.estimation.mass_matrix_sample import MassMatrixSample
 from linkwise.plot.canvas import Figure, matplotlib, panels, style
+from linkwise.plot.filter_and_smoother import filter_and_smoother
 from linkwise.plot.theme import Theme
 from linkwise.tour.posture import posture
 from linkwise.tour.stations.algebra import small
@@ -49,6 +50,12 @@ def covariance(visit: Visit) -> None:
         f"{mech.name}: averages of T T* over more and more draws, beside the mass matrix (red "
         "positive, blue negative, as roots, so that small inertias show beside large ones); below, "
         "the error over the number of draws, on the line √(p (p + 1) / n) and its 95 % band.",
+    )
+    visit.picture(
+        lambda theme: filter_and_smoother(mech, q, theme=theme)[0].figure,
+        "Filter and smoother along the longest chain: what they make of one force, with two "
+        "standard deviations, and how sure they are. The filter has seen the joints further out, "
+        "the smoother all of them.",
     )
     low, high = (float(side[-1]) for side in last.band(1.0 - 1e-9))
     inside = max(last.error / high, low / last.error)

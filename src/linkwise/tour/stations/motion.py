@@ -19,7 +19,7 @@ from linkwise.simulation.run import simulate
 from linkwise.spatial.array import Array
 from linkwise.task.control import Goal, Posture, Servo, TaskController
 from linkwise.task.task import Task
-from linkwise.tour.posture import floats, hand, posture, reachable
+from linkwise.tour.posture import dexterous, floats, hand, posture
 from linkwise.tour.timing import best, told
 from linkwise.tour.visit import Visit
 from linkwise.viewer.export import html_page
@@ -84,22 +84,26 @@ def let_go(visit: Visit) -> None:
 
 
 def _refined(mech: Mechanism, q: Array, v: Array, duration: float, step: float) -> Recording:
-    """The motion, with shorter steps where energy is not kept."""
-    trouble: LinkwiseError | None = None
-    found: Recording | None = None
-    for _ in range(3):
-        try:
-            found = simulate(mech, q, v, duration=duration, step=step, progress=False)
-        except LinkwiseError as error:
-            trouble = error
-        else:
-            if found.report.relative_drift < 1e-4:
-                return found
-        step /= 4.0
-        duration = min(duration, 1000 * step)
-    if found is not None:
-        return found
-    raise ModelError(str(trouble))
+    """The motion, with shorter steps where energy is not kept; at last without stiff dampers."""
+    found, trouble = list[Recording](), ""
+    for passive in (True, False):
+        for cut in (1.0, 4.0, 16.0):
+            try:
+                rec = simulate(
+                    mech, q, v, duration=min(duration, 2000 * step / cut), step=step / cut,
+                    passive=passive, progress=False,
+                )  # fmt: skip
+            except LinkwiseError as error:
+                trouble = str(error)
+                continue
+            if rec.report.relative_drift < 1e-4:
+                return rec
+            found.append(rec)
+        if found or not (mech.damping.any() or mech.stiffness.any()):
+            break
+    if found:
+        return found[-1]
+    raise ModelError(trouble)
 
 
 def _compare(visit: Visit, mech: Mechanism, q: Array, v: Array) -> None:
@@ -146,11 +150,11 @@ def _step_time(mech: Mechanism, q: Array, v: Array, integrator: str, step: float
 def under_control(visit: Visit) -> None:
     """Under control: the hand goes round a circle, led by forces that the model gives."""
     mech, node, why = _arm(visit.mech)
-    q = posture(mech)
+    q, margin = dexterous(mech, node)
     if why:
         visit.say(f"{visit.mech.name} {why}; `{mech.name}` stands in for it.")
     seconds = 1.0 if visit.quick else 2.0
-    path = circle(mech, q, node, seconds)
+    path = circle(mech, q, node, seconds, margin)
     servo = Servo(Task.position(node), kp=400.0, kv=40.0)
     law = TaskController(mech, servo, Posture(q, 25.0, 10.0, by="acceleration"))
     visit.say(
@@ -214,13 +218,20 @@ class Circle:
         return float(np.linalg.norm(forward_kinematics(mech, q, node).p - self.goal(t).target))
 
 
-def circle(mech: Mechanism, q: Array, node: str, duration: float) -> Circle:
-    """A circle for a node, upright, about a tenth of the robot's size, through where it is."""
+def circle(mech: Mechanism, q: Array, node: str, duration: float, margin: float) -> Circle:
+    """A circle for a node, upright, through where it is.
+
+    Args:
+        mech: The robot.
+        q: Where it begins (nq,).
+        node: What goes round.
+        duration: How long it takes [s].
+        margin: How far the node can go about [m]; a quarter of it is the radius.
+    """
     start = np.asarray(forward_kinematics(mech, q, node).p)
-    size = float(np.linalg.norm(start - np.asarray(mech.poses(q).p[0])))
     away = start * (1.0, 1.0, 0.0)
     along = away / np.linalg.norm(away) if np.linalg.norm(away) > 1e-6 else np.array([1.0, 0, 0])
-    return Circle(start, np.stack([along, [0.0, 0.0, 1.0]]), 0.1 * max(size, 0.05), duration)
+    return Circle(start, np.stack([along, [0.0, 0.0, 1.0]]), 0.25 * margin, duration)
 
 
 def _arm(mech: Mechanism) -> tuple[Mechanism, str, str]:
@@ -234,7 +245,7 @@ def _arm(mech: Mechanism) -> tuple[Mechanism, str, str]:
         why = "floats"
     elif node is None or mech.n_bodies > MOST_MOVED:
         why = "is too large" if mech.n_bodies else "has no body"
-    elif reachable(mech, posture(mech), node) < 3:
+    elif dexterous(mech, node)[1] < 0.01:
         why = f"cannot move {node!r} in all three directions"
     elif any(finding.severity == "error" for finding in mech.validate()):
         why = "has impossible inertias"

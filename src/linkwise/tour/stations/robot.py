@@ -33,9 +33,10 @@ def robot(visit: Visit) -> None:
             f"From `{mech.load_report.source}`: {mech.load_report.summary()} "
             "(`linkwise info --report` lists them)."
         )
-    q, v = mech.random(0), mech.random_velocity(0)
-    there = mech.integrate(q, v, 0.1)
-    gap = np.abs(mech.difference(q, there) - 0.1 * v).max(initial=0.0)
+    q, v = posture(mech), mech.random_velocity(0)
+    short = 0.1 / max(1.0, float(np.abs(v).max(initial=0.0)))  # far less than half a turn
+    there = mech.integrate(q, v, short)
+    gap = np.abs(mech.difference(q, there) - short * v).max(initial=0.0)
     visit.check("difference undoes integrate", float(gap), 1e-12)
     if mech.loops:
         visit.check("loops closed in the posture shown [m]", opening(mech), 1e-6)
