@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from html.parser import HTMLParser
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -242,3 +243,20 @@ def test_another_arm_stands_in_for_what_cannot_reach(capsys):
     visit.go((under_control,))
     assert "cannot move" in capsys.readouterr().out
     assert visit.failed == 0
+
+
+PUBLIC = ("panda", "solo12", "ur5_robot", "allegro_right_hand", "double_pendulum", "iris", "so101")
+"""Robots of example-robot-data: arms, legs, a hand, rotors without limits, mimic joints."""
+
+
+@pytest.mark.slow
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_robots(name, tmp_path, capsys):
+    try:
+        files = metadata.files("example-robot-data") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    path = next(str(file.locate()) for file in files if file.name == f"{name}.urdf")
+    report = tmp_path / "tour.html"
+    assert main(["tour", path, "--quick", "--report", str(report)]) == 0, capsys.readouterr().out

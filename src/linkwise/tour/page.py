@@ -129,7 +129,7 @@ def _block(block: Block) -> str:
 def _picture(block: Picture) -> str:
     size = f'width="{block.width}" height="{block.height}"'
     return (
-        '<figure><picture><source media="(prefers-color-scheme: dark)" '
+        '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
         f'srcset="{block.dark}"><img src="{block.light}" {size} '
         f'alt="{escape(block.caption)}"></picture>'
         f"{_caption(block.caption)}</figure>"

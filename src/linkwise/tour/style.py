@@ -9,7 +9,7 @@ def style() -> str:
     """The style sheet; colours are those of the pictures, so that they lie on the page."""
     return (
         f":root {{ color-scheme: light dark; {_colours(LIGHT)} }}\n"
-        "@media (prefers-color-scheme: dark) {\n"
+        "@media screen and (prefers-color-scheme: dark) {\n"
         f"  :root {{ {_colours(DARK)} }}\n}}\n" + RULES
     )
 
