@@ -17,7 +17,7 @@ from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.limits import LimitSprings, plain_places
 from linkwise.simulation.work import plain_velocities
-from linkwise.spatial.array import Array, floats
+from linkwise.spatial.array import Array, floats, read_only
 
 WORKERS = ("joints", "passive", "forces", "contacts", "limits")
 """Who does work, in the order of the powers."""
@@ -75,9 +75,11 @@ class Acting:
         quiet = tau.constant is not None and not tau.constant.any()
         self.driven = not quiet or controller is not None or forces is not None or self._in_loops
 
-    def command(self, t: float, q: Array, v: Array) -> Array:
-        """Joint forces of the controller (nv,), which may be held."""
-        return np.zeros(self.mech.nv) if self.controller is None else self.controller(t, q, v)
+    def command(self, tick: int, t: float, q: Array, v: Array) -> Array:
+        """Joint forces of the controller (nv,) at the tick of that number, to be held."""
+        if self.controller is None:
+            return np.zeros(self.mech.nv)
+        return self.controller.at_tick(tick, t, q, v)
 
     def commanded(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
         """Joint forces of the user (nv,): of `tau` and of the controller, now or held."""
@@ -127,7 +129,7 @@ class Acting:
             return {}
         if not callable(self._given):
             return dict(self._given)
-        found: object = self._given(t, q, v)
+        found: object = self._given(t, read_only(q), read_only(v))
         return _by_node(self.mech, found, f"forces at t = {t:.9g} s", SimulationError)
 
     def generalised(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
@@ -205,5 +207,5 @@ def _by_node(
             )
         if not np.isfinite(wrench).all():
             raise bad(f"{what} gave {wrench.tolist()} on {node!r}; forces must be finite numbers.")
-        found[node] = wrench
+        found[node] = np.array(wrench)  # the user may write into it again
     return found

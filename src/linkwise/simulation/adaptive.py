@@ -130,7 +130,7 @@ def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) 
             if len(recent) == MOST and recent[0].t > observer.now.t - plan.step:
                 raise _chatters(observer)
         if bound < plan.end and observer.stopped is None:
-            observer.tick()  # before the record: it has what acts from there on
+            observer.tick(ticks)  # before the record: it has what acts from there on
             if plan.records_at(ticks * plan.per_tick):
                 observer.record()
                 observer.check()

@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.closed.motion.acting import check_arguments, joint_forces
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike, floats, read_only
 
 Controller: TypeAlias = Callable[[float, Array, Array], Any]
 """Joint forces from the time [s], q (nq,) and v (nv,): (nv,), a number, or numbers by hinge."""
@@ -35,7 +35,6 @@ class Commands:
         self.constant: Array | None = None
         self._table: Array | None = None
         self._law: Controller | None = None
-        self._tick = tick
         if given is None:
             self.constant = np.zeros(mech.nv)
         elif _is_pair(given):
@@ -45,7 +44,7 @@ class Commands:
         elif np.ndim(cast(Any, given)) == 2 and not isinstance(given, Mapping | str | bytes):
             self._table = _table(mech, given, what, tick, duration)
         else:
-            self.constant = joint_forces(mech, cast(Any, given))
+            self.constant = _one(mech, cast(Any, given))
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """τ (nv,) at one instant.
@@ -55,24 +54,19 @@ class Commands:
         """
         if self.constant is not None:
             return self.constant
-        if self._law is None:
-            return self._row(t)
-        given: object = self._law(t, q, v)
+        assert self._law is not None, "rows of a table are asked for by the number of the tick"
+        given: object = self._law(t, read_only(q), read_only(v))
         if type(given) is np.ndarray:
             tau = cast(Array, given)
             if tau.shape == v.shape and tau.dtype == np.float64 and np.isfinite(tau).all():
-                return tau  # most calls
+                return tau.copy()  # most calls; the user may write into it again
         return self._checked(cast(object, given), t)
 
-    def start(self, t: float) -> None:
-        """When the first row of a table begins [s]."""
-        self._start = t
-
-    def _row(self, t: float) -> Array:
-        assert self._table is not None and self._tick is not None
-        # A tick begins a rounding before or after its time.
-        row = int((t - self._start) / self._tick + 1e-6)
-        return self._table[min(row, len(self._table) - 1)]
+    def at_tick(self, tick: int, t: float, q: Array, v: Array) -> Array:
+        """τ (nv,) from the tick of that number on, which is at t [s]; a row of a table has one."""
+        if self._table is None:
+            return self(t, q, v)
+        return self._table[min(tick, len(self._table) - 1)]
 
     def _checked(self, given: object, t: float) -> Array:
         mech, when = self.mech, f"{self.what} at t = {t:.9g} s"
@@ -87,10 +81,21 @@ class Commands:
             arrays = []
         if all(np.isfinite(x).all() for x in arrays):
             try:
-                return joint_forces(mech, cast(Any, given))
+                return _one(mech, cast(Any, given))
             except LinkwiseError as error:
                 raise type(error)(f"{when}: {error}") from None
         raise SimulationError(_not_finite(mech, table, when))
+
+
+def _one(mech: Mechanism, given: object) -> Array:
+    """Joint forces of one instant (nv,), a copy of what was given."""
+    tau = joint_forces(mech, cast(Any, given))
+    if tau.shape != (mech.nv,):
+        raise ShapeError(
+            f"tau has the shape {tau.shape}; at one instant it is ({mech.nv},), a number for all, "
+            "or numbers by the names of hinges."
+        )
+    return np.array(tau)
 
 
 def _not_finite(mech: Mechanism, given: Mapping[str, Any], when: str) -> str:
@@ -161,4 +166,4 @@ def _table(mech: Mechanism, given: object, what: str, tick: float | None, durati
         raise ShapeError(
             f"{what} has {len(table)} rows; {duration:.6g} s in ticks of {tick:.6g} s need {ticks}."
         )
-    return table
+    return np.array(table)

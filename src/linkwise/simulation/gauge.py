@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.closed.motion.watch import Crossing, Margin, State, crossings_within, margins
 from linkwise.simulation.event import Event
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, read_only
 
 
 class Gauge(ABC):
@@ -51,16 +51,22 @@ class Watch(Gauge):
 
     def margins(self, state: State) -> Array:
         """What the functions give."""
-        return np.array(list(margins(self.watch, state).values()))
+        return np.array(list(margins(self.watch, _shown(state)).values()))
 
     def margin(self, i: int, state: State) -> float:
         """What one function gives."""
         name = self.names[i]
-        return margins({name: self._functions[i]}, state)[name]
+        return margins({name: self._functions[i]}, _shown(state))[name]
 
     def happened(self, i: int, state: State, margin: float) -> Event:
         """A margin was lost."""
         return Event(state[0], "watch", self.names[i], "is lost", margin)
+
+
+def _shown(state: State) -> State:
+    """The state for functions of the user, who cannot write into it."""
+    t, q, v, tau = state
+    return t, read_only(q), read_only(v), read_only(tau)
 
 
 Lost = tuple[float, Gauge, int, float]

@@ -14,7 +14,7 @@ from linkwise.simulation.acting import WORKERS, Acting
 from linkwise.simulation.channel import Channel, split_unit
 from linkwise.simulation.march import Moment
 from linkwise.simulation.recording import Recording
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, read_only
 
 Probe: TypeAlias = Callable[[float, Array, Array, Array], Any]
 """A number or (n,) from the time [s], q (nq,), v (nv,) and the joint forces (nv,) of the user."""
@@ -46,7 +46,8 @@ class Log:
         tau = acting.commanded(t, q, v, held)
         touch = acting.contacts.recorded(q, v) if acting.contacts.names else np.zeros((0, 4))
         pushed = np.zeros(0) if acting.springs is None else acting.springs.force(q, v)
-        probes = [_probed(name, f, t, q, v, tau) for name, f in self.probes.items()]
+        shown = read_only(q), read_only(v), read_only(tau)
+        probes = [_probed(name, f, t, *shown) for name, f in self.probes.items()]
         self.records.append((t, q, v, tau, now.work, acting.given(t, q, v), touch, pushed, probes))
 
     def recording(self, *, counted: bool, **told: Any) -> Recording:

@@ -51,7 +51,7 @@ class Observer:
         """Look at the beginning, and record it."""
         self.now = first
         if self.plan.per_tick:
-            self.tick()
+            self.tick(0)
         self.march.acting.given(first.t, first.q, first.v)  # what is wrong is told at once
         self._look(first)
         state = self.state(first)
@@ -61,10 +61,10 @@ class Observer:
                     self._happened(gauge, i, state, float(margins[i]))
         self.record()
 
-    def tick(self) -> None:
-        """Ask the controller, and hold what it gives."""
+    def tick(self, number: int) -> None:
+        """Ask the controller at the tick of that number, and hold what it gives."""
         now = self.now
-        self.march.held = self.march.acting.command(now.t, now.q, now.v)
+        self.march.held = self.march.acting.command(number, now.t, now.q, now.v)
 
     def state(self, moment: Moment) -> State:
         """t, q, v and all joint forces; these only where someone watches."""

@@ -168,8 +168,6 @@ def simulate(
     commands = Commands(mech, tau, "tau", None, duration)
     tick = plan.tick if control_step is not None else None
     asked = None if controller is None else Commands(mech, controller, "controller", tick, duration)
-    if asked is not None:
-        asked.start(start)
     acting = Acting(
         mech, commands, asked, hold=tick is not None, forces=forces, frame=frame, contacts=points,
         springs=springs, passive=bool(passive),
@@ -252,7 +250,9 @@ def fixed_steps(observer: Observer, bar: Progress) -> None:
         made += ahead
         observer.made = made
         if observer.stopped is None and plan.ticks_at(made):
-            observer.tick()  # before the record: it has what acts from there on
+            observer.tick(
+                made // plan.per_tick
+            )  # before the record: it has what acts from there on
         if observer.stopped is None and (plan.records_at(made) or made == plan.steps):
             observer.record()
             observer.check()

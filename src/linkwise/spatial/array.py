@@ -45,6 +45,11 @@ def frozen(array: Array) -> Array:
     return array
 
 
+def read_only(array: Array) -> Array:
+    """A view for others that cannot be written into; the array itself stays as it is."""
+    return frozen(array.view())
+
+
 def unit(value: ArrayLike, what: str) -> Array:
     """A read-only unit 3-vector along `value`; entries that are exactly 0 or ±1 stay exact."""
     axis = constant(value, (3,), what)
