@@ -123,9 +123,9 @@ class _Discrete:
         middle = self._moved(q, 0.5 * h * w, [half.turn for half in halves])
         v = self.velocities(middle, w)
         mu, force = self._both(s, middle, v, {name: s.read(name, n) for name, n in self.held})
-        nu = self._armature(v)
-        force = self.rates(middle, force + self._frame_force(v, mu, nu))
-        momentum = self.rates(middle, mu + nu)
+        mu = mu + self._armature(v)
+        force = self.rates(middle, force + self._frame_force(v, mu))
+        momentum = self.rates(middle, mu)
         r = momentum - p - 0.5 * h * force
         for (_, _, j), half in zip(self.turns, halves, strict=True):
             at, twist = slice(j, j + 3), half.turn[1:] * half.turn[0].reciprocal()
@@ -209,7 +209,7 @@ class _Discrete:
             out[j], out[j + 1] = co * x[j] - si * x[j + 1], si * x[j] + co * x[j + 1]
         return out
 
-    def _frame_force(self, v: Any, mu: Any, nu: Any) -> Any:
+    def _frame_force(self, v: Any, mu: Any) -> Any:
         """What turning frames add to L_q: see `Coordinates.frame_force`."""
         out = np.zeros(self.nv, dtype=object)
         for _, _, j in self.turns:
@@ -217,10 +217,8 @@ class _Discrete:
         for _, j in self.free:
             turn, at = slice(j, j + 3), slice(j + 3, j + 6)
             out[at] = cross(v[turn], mu[at])
-            out[turn] = out[turn] - cross(v[at], nu[at])
         for _, j in self.planar:
             out[j], out[j + 1] = -v[j + 2] * mu[j + 1], v[j + 2] * mu[j]
-            out[j + 2] = out[j + 2] - (v[j] * nu[j + 1] - v[j + 1] * nu[j])
         return out
 
 

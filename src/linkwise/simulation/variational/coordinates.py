@@ -106,19 +106,24 @@ class Coordinates:
                 out[c.v : c.v + 3] = (rot if sense > 0.0 else rot.T) @ x[c.v : c.v + 3]
         return out
 
-    def frame_force(self, v: Array, mu: Array, nu: Array) -> Array:
+    def frame_force(self, v: Array, mu: Array) -> Array:
         """What L_q has besides C_v* v − g, since v are no derivatives of coordinates.
 
         For directions η of the rates, ζ = T η, the Levi-Civita property of C_v is
         C_ζ v − C_v ζ = 𝓜 [ζ, v] with the bracket of the frames of v. With what T adds of its own:
 
-            turning       ω × μ_ω − v_l × ν_l
+            turning       ω × μ_ω
             carried       ω × μ_l
+
+        These are the rates of momenta in axes that turn. Armature has none of them: in the equation
+        of motion it is N v̇ and no more. So its part of μ is taken here, too, and cancels what (1)
+        and (2) of `step` would bring. That force does no work, but it is no derivative of L: with
+        armature at free and planar hinges, or an uneven one at a ball joint, the step is of order
+        two, and no longer symplectic.
 
         Args:
             v: Velocities (nv,).
-            mu: 𝓜 v (nv,).
-            nu: N v (nv,), of the armature, which is constant in the axes of v.
+            mu: (𝓜 + N) v (nv,).
         """
         out = np.zeros(len(v))
         for t in self.turns:
@@ -126,13 +131,11 @@ class Coordinates:
             out[at] = cross(v[at], mu[at])
         for c in self.carried:
             if c.planar:
-                (x, y), rate = v[c.v : c.v + 2].tolist(), float(v[c.turn])
+                rate = float(v[c.turn])
                 out[c.v : c.v + 2] = -rate * mu[c.v + 1], rate * mu[c.v]
-                out[c.turn] -= x * nu[c.v + 1] - y * nu[c.v]
             else:
                 at, turn = slice(c.v, c.v + 3), slice(c.turn, c.turn + 3)
                 out[at] = cross(v[turn], mu[at])
-                out[turn] -= cross(v[at], nu[at])
         return out
 
 

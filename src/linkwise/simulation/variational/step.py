@@ -16,6 +16,9 @@ s = ½θ / sin ½θ, where h ω = θ n. (2) is what the derivative of the expone
 by E* from the left it has the symmetric function ½x/sinh ½x of x = h ω×, and ½ (1 − tanh ¼x).
 In axes that do not turn, both say the same: a momentum changes by h times the force in the middle.
 
+Armature is N v̇ in the equation of motion, with N constant in the axes of v and no gyroscopic force
+with it. Where these axes turn, no Lagrangian has that: the rest is a force in f that does no work.
+
 Source: marsden2001discrete for the principle.
 """
 
@@ -145,11 +148,11 @@ def _at_the_middle(
 ) -> tuple[Array, Array]:
     """L_q + τ and ∂L/∂w in rates."""
     mu, force = _momentum_and_force(coords.mech, q, v)
-    nu = coords.mech.armature * v
-    force = force + coords.frame_force(v, mu, nu)
+    mu = mu + coords.mech.armature * v
+    force = force + coords.frame_force(v, mu)
     if f is not None:
         force = force + f(t, q, v)
-    return coords.rates(q, force), coords.rates(q, mu + nu)
+    return coords.rates(q, force), coords.rates(q, mu)
 
 
 def _momentum_and_force(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
