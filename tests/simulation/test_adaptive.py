@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import MissingExtraError
+from linkwise.errors import MissingExtraError, SimulationError
 from linkwise.simulation.chart import Chart
 from linkwise.simulation.rates import rates, retract
-from tests.simulation.moving import distance, mass_on_spring, other_hinges, reference, tumbling
+from tests.simulation.moving import (
+    distance,
+    mass_on_spring,
+    other_hinges,
+    pendulum,
+    reference,
+    tumbling,
+)
 
 
 @pytest.mark.parametrize("make", [tumbling, other_hinges])
@@ -107,6 +114,53 @@ def test_controllers_are_held_between_ticks():
     assert rec.q == pytest.approx(plain.q, abs=1e-9)
     assert rec["tau"] == pytest.approx(plain["tau"], abs=1e-7)
     assert rec["work.joints"] == pytest.approx(plain["work.joints"], abs=1e-8)
+
+
+@pytest.mark.parametrize(("step", "every"), [(0.1 / 7.0, 3), (0.07, 1), (5e-3, 10), (0.3 / 7.0, 2)])
+@pytest.mark.parametrize("ticks", [1, 3])
+def test_each_record_is_made_once(ticks, step, every):
+    """Sums and products of steps differ by a rounding; the fixed steps say what times there are."""
+    options = {
+        "duration": 1.7, "step": step, "controller": lambda t, q, v: [np.sin(9.0 * t)],
+        "control_step": ticks * step, "record_every": every,
+    }  # fmt: skip
+    for start in (0.0, 0.1, 1e6):
+        rec = lw.simulate(pendulum(), [0.1], integrator="adaptive", start=start, **options)
+        plain = lw.simulate(pendulum(), [0.1], start=start, **options)
+        assert np.array_equal(rec.t, plain.t)
+
+
+def test_many_bounces_within_what_is_recorded():
+    """A stiff floor gives back all: tens of bounces in the time of one long `step`."""
+    floor = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e8)
+    mass, g, speed = 2.0, 9.81, 0.01
+    rec = lw.simulate(
+        mass_on_spring(mass), v=[speed], duration=0.2, step=0.2, integrator="adaptive",
+        contacts=("foot", floor), rtol=1e-10, atol=1e-13,
+    )  # fmt: skip
+    w = np.sqrt(1e8 / mass)
+    period = 2.0 * speed / g + 2.0 * (np.pi - np.arctan(speed * w / g)) / w  # as in test_events
+    touches = [event.t for event in rec.events if "touches" in event.text]
+    assert len(touches) == int((0.2 - 2.0 * speed / g) / period) + 1 > 50
+    # Each instant is found to 1e-9 s, and what that changes in a speed of 1e-2 m/s adds up.
+    wanted = 2.0 * speed / g + period * np.arange(len(touches))
+    assert touches == pytest.approx(wanted, abs=1e-4)
+
+
+def test_what_chatters_is_told():
+    """A floor so hard that a mass at rest on it bounces by atoms: it would never come to an end."""
+    floor = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e14)
+    with pytest.raises(SimulationError, match=r"chatters at t = 1?\d\.?\d*e-0[56] s.*of 'foot'"):
+        lw.simulate(
+            mass_on_spring(), v=[1e-6], duration=0.2, integrator="adaptive",
+            contacts=("foot", floor),
+        )  # fmt: skip
+
+
+def test_no_times_are_no_states():
+    rec = lw.simulate(tumbling(), duration=0.1, integrator="adaptive")
+    q, v = rec.at([])
+    assert q.shape == (0, tumbling().nq) and v.shape == (0, tumbling().nv)
 
 
 def test_margins_that_come_back_within_a_long_step():

@@ -35,6 +35,10 @@ from linkwise.spatial.array import Array
 LOOKS = 4
 """In how many parts a step is looked at for events, at least."""
 
+CHATTER = 1e-4
+"""Contacts and limits that go on and off so often in this time [s] are stuck there. The `step` of
+a run says nothing of it: here it is only how often there are records."""
+
 UNCHECKED = 1e300
 """Absolute tolerance of the works: they do not decide about steps."""
 
@@ -127,7 +131,7 @@ def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) 
         while observer.now.t < bound and observer.stopped is None:
             first = _until(observer, bar, dense, method, bound, first, rtol, atol)
             recent = observer.events[-MOST:]
-            if len(recent) == MOST and recent[0].t > observer.now.t - plan.step:
+            if len(recent) == MOST and recent[0].t > observer.now.t - CHATTER:
                 raise _chatters(observer)
         if bound < plan.end and observer.stopped is None:
             observer.tick(ticks)  # before the record: it has what acts from there on
@@ -185,12 +189,9 @@ def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> boo
     """Records and events within one step; whether it was cut."""
     begin, end = float(piece.t_old), float(piece.t)
     plan = observer.plan
-    spacing = plan.step * plan.record_every
-    after = int(np.floor((begin - plan.start) / spacing + 1e-9)) + 1
-    last = int(np.floor((end - plan.start) / spacing + 1e-9))
-    due = {min(end, plan.start + i * spacing) for i in range(after, last + 1)}
-    if bound < plan.end and end >= bound:
-        due.discard(end)  # recorded when the controller was asked
+    due = set(plan.records_within(begin, end))
+    if bound < plan.end:
+        due.discard(bound)  # recorded when the controller was asked
     looks = set[float]()
     if observer.gauges:
         looks = {begin + (end - begin) * i / LOOKS for i in range(1, LOOKS)}
@@ -224,6 +225,6 @@ def _chatters(observer: Observer) -> SimulationError:
     told = ", ".join(dict.fromkeys(repr(x.name) for x in observer.events[-MOST:]))
     return SimulationError(
         f"{mech.name!r} chatters at t = {now.t:.9g} s: more than {MOST} events within "
-        f"{observer.plan.step:.3g} s, of {told}. {fastest(mech, now.q, now.v)} Give contacts or "
+        f"{CHATTER:.3g} s, of {told}. {fastest(mech, now.q, now.v)} Give contacts or "
         "limits more damping, or use integrator='rk4'."
     )

@@ -290,8 +290,8 @@ class Recording:
         flat = np.clip(flat, self.t[0], self.t[-1])
         if self.dense is not None:
             states = [self.dense(float(x)) for x in flat]
-            q = np.array([x[0] for x in states]).reshape(len(flat), -1)
-            v = np.array([x[1] for x in states]).reshape(len(flat), -1)
+            q = np.array([x[0] for x in states]).reshape(len(flat), self.q.shape[1])
+            v = np.array([x[1] for x in states]).reshape(len(flat), self.v.shape[1])
         else:
             q, v = between(self._mech("a state between records"), self.t, self.q, self.v, flat)
         return (q[0], v[0]) if times.ndim == 0 else (q, v)

@@ -65,6 +65,18 @@ class Timetable:
         """Whether a record is due after so many steps."""
         return made % self.record_every == 0
 
+    def records_within(self, begin: float, end: float) -> list[float]:
+        """Times of records after one time, up to another [s].
+
+        Each record has one time, that of `time`, and belongs to one interval, whatever rounding
+        does to the sums of which times are made.
+        """
+        every = self.record_every
+        first, last = ((t - self.start) / (self.step * every) for t in (begin, end))
+        near = range(max(0, int(first) - 1), int(last) + 3)
+        times = dict.fromkeys(self.time(i * every) for i in near if i * every <= self.steps)
+        return [t for t in times if begin < t <= end]
+
     def ahead(self, made: int, *, one: bool) -> int:
         """How many steps can be made at once: up to the next record, question, or the last one."""
         if one or made >= self.steps - 1:
