@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.kinematics import node_velocity
 from linkwise.dynamics.quantity import Frame
-from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -167,11 +166,6 @@ def outside_work(
     for node, force in forces.items():
         power = power + (force * node_velocity(mech, q, v, node, frame=frame)).sum(axis=-1)
     return integrated(t, power) if power.any() else Work(power)
-
-
-def is_plain(hinge: Hinge) -> bool:
-    """Whether v of a hinge is the rate of its q."""
-    return is_plain(hinge.hinge) if isinstance(hinge, Reversed) else type(hinge).qdot is Hinge.qdot
 
 
 def plain_velocities(mech: Mechanism) -> NDArray[np.bool_]:

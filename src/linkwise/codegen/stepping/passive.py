@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.model.hinges import Hinge
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -63,7 +63,7 @@ def passive(mech: Mechanism) -> Passive:
     at = np.zeros(mech.nv, dtype=np.intp)
     for k, body in enumerate(mech.bodies):
         in_v = slice(int(mech.v_start[k]), int(mech.v_start[k + 1]))
-        if type(body.hinge).integrate is Hinge.integrate:
+        if is_plain(body.hinge):
             start = int(mech.q_start[k])
             at[in_v] = np.arange(start, start + body.hinge.nv)
             rest[in_v] = body.drive.array("rest", body.hinge)

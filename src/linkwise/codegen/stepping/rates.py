@@ -22,6 +22,7 @@ from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.segment import Sketch
 from linkwise.errors import LoweringError
 from linkwise.model.hinges import Free, Hinge, Planar, Spherical
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
 
 TERMS = 12
@@ -30,8 +31,7 @@ TERMS = 12
 
 def supported(hinge: Hinge) -> bool:
     """Whether there are formulas for a hinge."""
-    plain = type(hinge).integrate is Hinge.integrate
-    return plain or type(hinge) in (Free, Spherical, Planar)
+    return is_plain(hinge) or type(hinge) in (Free, Spherical, Planar)
 
 
 def check_supported(mech: Mechanism) -> None:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.inverse_kinematics.limits import is_plain
 from linkwise.dynamics.inverse_kinematics.step import Kernels
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 

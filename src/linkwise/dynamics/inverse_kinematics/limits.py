@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
@@ -198,10 +198,3 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
         per_turn**2,
         turning,
     )
-
-
-def is_plain(hinge: Hinge) -> bool:
-    """Whether q' = v, freedom by freedom."""
-    while isinstance(hinge, Reversed):
-        hinge = hinge.hinge
-    return type(hinge).qdot is Hinge.qdot and type(hinge).integrate is Hinge.integrate

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free, Hinge, Planar, PointOnPlane, Spherical
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
@@ -171,7 +172,7 @@ def _coordinates(mech: Mechanism) -> Coordinates:
             plain_v += range(v + 3, v + hinge.nv)
             if kind is Free:
                 carried.append(Carried(q, v + 3, v, planar=False))
-        elif kind is Planar or kind.integrate is Hinge.integrate:
+        elif kind is Planar or is_plain(hinge):
             plain_q += range(q, q + hinge.nq)
             plain_v += range(v, v + hinge.nv)
             if kind is Planar:
