@@ -63,6 +63,7 @@ from linkwise.dynamics.mass_matrix import (
 from linkwise.dynamics.momentum import momentum, momentum_bias, momentum_matrix
 from linkwise.dynamics.operational_inertia import operational_inertia, operational_inertia_inverse
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space
+from linkwise.dynamics.passive_force import passive_force
 from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
 from linkwise.dynamics.relative_pose import relative_pose
 from linkwise.dynamics.renumbering import Renumbering, renumbering
@@ -136,6 +137,7 @@ __all__ = [
     "operational_inertia",
     "operational_inertia_inverse",
     "operational_space",
+    "passive_force",
     "potential_energy",
     "relative_pose",
     "renumbering",
