@@ -214,6 +214,19 @@ def test_couplings_are_distances_where_they_slide_and_angles_where_they_turn():
     assert rec.report.loop == pytest.approx((0.01, 0.3)) and rec.report.loop_place == "gear"
 
 
+def test_a_limit_that_is_passed_by_rounding_is_not_passed():
+    mech = lw.models.puma560().with_drive(["joint_1"], velocity=2.0)
+    q, v, tau = np.zeros((2, 6)), np.zeros((2, 6)), np.zeros((2, 6))
+    q[1, 2], v[1, 0] = mech.upper[2] + 6e-17 + 4e-16, np.nextafter(2.0, 3.0)
+    tau[1, 1] = np.nextafter(mech.effort_limit[1], np.inf)
+    text = str(Recording.of(mech, [0.0, 1.0], q, v, tau))
+    assert "joint limits" not in text
+    assert "effort limits (none was passed)" in text and "speed limits (none was passed)" in text
+    q[1, 2] = mech.upper[2] + 1e-7
+    text = str(Recording.of(mech, [0.0, 1.0], q, v, tau))
+    assert "joint limits: passed by 'joint_3', at most by 1e-07 rad" in text
+
+
 def test_the_report_tells_what_was_not_modelled():
     mech = lw.models.puma560()
     t, q, v = [0.0, 1.0], np.zeros((2, 6)), np.zeros((2, 6))

@@ -14,6 +14,9 @@ from linkwise.spatial.array import Array
 NAMED = 4
 """Hinges named in one line; of more, how many."""
 
+BEYOND = 1e-9
+"""A limit is passed by more than this part of it, or this [rad, m, ...]: less is rounding."""
+
 
 def not_modelled(
     mech: Mechanism,
@@ -73,7 +76,7 @@ def _beyond(
     told = np.isfinite(over)  # no limit: minus infinity
     if not told.any():
         return []
-    passed = np.flatnonzero(told & (over > 0.0))
+    passed = np.flatnonzero(told & (over > BEYOND * np.maximum(limit, 1.0)))
     if not len(passed):
         return [] if what == "joint limits" else [f"{what} (none was passed)"]
     passed = passed[np.argsort(-over[passed], kind="stable")]
