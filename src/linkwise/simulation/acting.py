@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.closed.loop_drive import loop_drive_forces
 from linkwise.closed.motion.acting import OutsideForce, OutsideForces, check_arguments
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError, SimulationError
+from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands
@@ -32,6 +34,8 @@ class Acting:
         springs: Springs at the ends of joint ranges, or None.
         steady: Whether joint forces are held and nothing else has to be asked from Python within a
             step: then whole steps can be made by a kernel.
+        pushed: Whether something has pushed from outside so far: a surface, a force of the user at
+            a node, or a joint force between the ground and a free body.
         driven: Whether something may do work whose bounds are not known: forces of the user, and
             springs inside loops.
     """
@@ -53,7 +57,8 @@ class Acting:
         self.mech, self.tau, self.controller, self.hold = mech, tau, controller, hold
         self.frame: Frame = frame
         self.contacts, self.springs, self.passive = contacts, springs, passive
-        self.power = np.zeros(len(WORKERS))
+        self.power, self.pushed = np.zeros(len(WORKERS)), False
+        self._free = _free_roots(mech)
         self._given = _checked(mech, forces)
         self._damping, stiff = mech.damping, np.flatnonzero(mech.stiffness)
         at = dict(
@@ -84,9 +89,11 @@ class Acting:
     def commanded(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
         """Joint forces of the user (nv,): of `tau` and of the controller, now or held."""
         tau = self.tau(t, q, v)
-        if self.controller is None:
-            return tau
-        return tau + (self.controller(t, q, v) if held is None else held)
+        if self.controller is not None:
+            tau = tau + (self.controller(t, q, v) if held is None else held)
+        if not self.pushed and len(self._free):
+            self.pushed = bool(tau[self._free].any())
+        return tau
 
     def resisting(self, q: Array, v: Array) -> Array:
         """Joint forces of dampers and springs of the drives (nv,): −d v − k (q − rest)."""
@@ -113,6 +120,7 @@ class Acting:
         if not self._at_nodes:
             return None
         found = self.given(t, q, v)
+        self.pushed = self.pushed or any(f.any() for f in found.values())
         self.power[2] = self._power(q, v, found)
         if self._in_loops:
             inside = self._turned(q, loop_drive_forces(self.mech, q, v))
@@ -121,6 +129,7 @@ class Acting:
         if self.contacts.on.any():
             pushed, power = self.contacts.forces(q, v, self.frame)
             self.power[3], found = power, _sum(found, pushed)
+            self.pushed = self.pushed or any(f.any() for f in pushed.values())
         return found or None
 
     def given(self, t: float, q: Array, v: Array) -> dict[str, Array]:
@@ -169,6 +178,15 @@ def _sum(a: dict[str, Array], b: Mapping[str, Array]) -> dict[str, Array]:
     for node, wrench in b.items():
         a[node] = a[node] + wrench if node in a else wrench
     return a
+
+
+def _free_roots(mech: Mechanism) -> NDArray[np.intp]:
+    """Entries of v of the bodies that are free of the ground."""
+    found = list[int]()
+    for k, body in enumerate(mech.bodies):
+        if mech.parent[k] < 0 and isinstance(body.hinge, Free):
+            found += range(int(mech.v_start[k]), int(mech.v_start[k + 1]))
+    return np.array(found, dtype=np.intp)
 
 
 def _rest(mech: Mechanism) -> Array:

@@ -21,6 +21,10 @@ _ABOUT = {
 }
 
 
+_INSIDE = ("limits",)
+"""Others who push one body against another, not against the ground."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Budget:
     """Works along a motion.
@@ -30,7 +34,7 @@ class Budget:
             accounts for.
         uncounted: Names of those that did work which is not known.
         error: How far the works may be off together [J].
-        outside: Whether others than joints, dampers and springs did work.
+        outside: Whether others than joints, their ends, dampers and springs acted.
     """
 
     channels: tuple[Channel, ...]
@@ -90,8 +94,9 @@ def budget(
         Channel(f"work.{name}", "J", _ABOUT.get(name, f"work of {name}"), values)
         for name, values in found.items()
     ]
-    others = [*(set(found) - {"joints", "passive", "forces"}), *uncounted, *forces]
+    others = [*(set(found) - {*_ABOUT, *_INSIDE}), *uncounted]
     outside = bool(others) or bool("forces" in found and found["forces"].any())
+    outside = outside or any(force.any() for force in forces.values())
     channels.append(Channel("energy.balance", "J", words, left))
     return Budget(tuple(channels), tuple(uncounted), error, outside)
 

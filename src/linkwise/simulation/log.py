@@ -77,6 +77,7 @@ class Log:
             held=not counted,
             passive=acting.passive,
             contacts=bool(acting.contacts.names),
+            pushed=acting.pushed,
             channels=self._channels(),
             **told,
         )  # fmt: skip

@@ -93,6 +93,7 @@ class Recording:
         passive: bool = True,
         limits: str = "ignore",
         contacts: bool = False,
+        pushed: bool = False,
         not_modelled: Sequence[str] = (),
         keep: str = "",
         worst_loop: tuple[float, float] = (float("nan"), float("nan")),
@@ -123,6 +124,8 @@ class Recording:
             passive: Whether dampers and springs of the drives acted.
             limits: What became of joint limits: "ignore", or the way in which they acted.
             contacts: Whether contacts were given.
+            pushed: Whether something pushed from outside that the records need not show, as a
+                force that acts between two of them: then no momentum is kept.
             not_modelled: More lines about what did not act.
             keep: How loops were kept closed.
             worst_loop: Largest distance [m] and angle [rad] at loops after any step, if known.
@@ -158,7 +161,9 @@ class Recording:
                     ("mx", "my", "mz", "fx", "fy", "fz"))
             for node, f in acting.items()
         ]  # fmt: skip
-        weight = () if spent.outside else standard.weight_alone(mech, force, passive=passive)
+        weight = ()
+        if not (pushed or spent.outside):
+            weight = standard.weight_alone(mech, force, passive=passive)
         lines = left_out(mech, q, v, force, passive=passive, limits=limits, contacts=contacts)
         notes = Notes(
             not_modelled=(*not_modelled, *lines),
