@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +35,40 @@ def test_a_step_that_is_too_long_for_a_spring(integrator, compiled, monkeypatch)
     rec = found.value.recording
     assert isinstance(rec, lw.Recording) and len(rec) > 1 and np.isfinite(rec.q).all()
     assert rec.stopped == text
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_energy_that_nothing_gave(compiled, monkeypatch):
+    """Numbers that stay finite and are wrong. On a spring RK4 multiplies the energy each step by
+
+    1 − y⁶/72 + y⁸/576,   y = ω h:   0.87 for y = 2.8,   1.42 for y = 2.9
+    """
+    monkeypatch.setattr(run, "WORTH_COMPILING", 1 if compiled else 10**9)
+    w, steps = 400.0, 20
+    mech = dataclasses.replace(mass_on_spring(2.0, stiffness=2.0 * w**2), gravity=(0, 0, 0))
+    rec = lw.simulate(mech, [0.1], duration=steps * 2.8 / w, step=2.8 / w)
+    factor = 1.0 - 2.8**6 / 72.0 + 2.8**8 / 576.0
+    left = rec["energy.total"] + 0.5 * 2.0 * w**2 * rec.q[:, 0] ** 2
+    assert left[-1] / left[0] == pytest.approx(factor**steps, rel=1e-9)
+    with pytest.raises(SimulationError, match="nothing drives it") as found:
+        lw.simulate(mech, [0.1], duration=steps * 2.9 / w, step=2.9 / w)
+    # More than twice what there was: after two steps of 1.42 each.
+    assert found.value.recording.t[-1] == pytest.approx(2.0 * 2.9 / w)
+    first, factor = 0.5 * 2.0 * (w * 0.1) ** 2, 1.0 - 2.9**6 / 72.0 + 2.9**8 / 576.0
+    text = f"grown by {first * (factor**2 - 1.0):.3g} J since the start, from {first:.6g} J;"
+    assert text in str(found.value)
+    allowed = re.search(r"could have more than (\S+) J", str(found.value))
+    assert allowed is not None and 0.5 * first < float(allowed[1]) <= first
+
+
+def test_a_small_growth_of_a_large_energy_is_told():
+    """A pendulum at rest with 12 J of height, and a stiff spring: microjoules are too much."""
+    with pytest.raises(SimulationError) as found:
+        lw.simulate(pendulum(stiffness=1e7), [1e-9], duration=0.3)
+    told = re.search(r"grown by (\S+) J since the start, from -11.772 J", str(found.value))
+    allowed = re.search(r"could have more than (\S+) J", str(found.value))
+    assert told is not None and allowed is not None
+    assert 0.0 < float(allowed[1]) < float(told[1]) < 1e-3
 
 
 @pytest.mark.parametrize("compiled", [True, False])

@@ -104,10 +104,12 @@ class EnergyGuard:
         self._lowest = min(self._lowest, potential)
         room = self._first - self._lowest
         slack = 1e-9 * (abs(self._first) + abs(self._lowest)) + 1e-12
-        if total - self._first <= GROWTH * room + slack:
+        grown, allowed = total - self._first, GROWTH * room + slack
+        if grown <= allowed:
             return
         raise SimulationError(
             f"{self.mech.name!r} diverged at t = {t:.9g} s: nothing drives it, and its energy has "
-            f"grown from {self._first:.4g} J to {total:.4g} J. {fastest(self.mech, q, v)} A step "
-            f"of {step:.3g} s is too long; try step={0.1 * step:.1g}, or integrator='adaptive'."
+            f"grown by {grown:.3g} J since the start, from {self._first:.6g} J; no motion it made "
+            f"could have more than {allowed:.3g} J. {fastest(self.mech, q, v)} A step of "
+            f"{step:.3g} s is too long; try step={0.1 * step:.1g}, or integrator='adaptive'."
         )
