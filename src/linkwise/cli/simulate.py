@@ -150,14 +150,14 @@ def controller(
 def _check_places(options: argparse.Namespace) -> None:
     """Before anything is computed: can all be written?"""
     from linkwise.plot.canvas import matplotlib
+    from linkwise.tour.place import check_places
     from linkwise.viewer.guard import viser
 
-    for option in ("record", "plot", "html", "report"):
-        path = getattr(options, option)
+    wanted = {name: getattr(options, name) for name in ("record", "plot", "html", "report")}
+    check_places({f"--{name}": path for name, path in wanted.items()}, options.robot)
+    for option, path in wanted.items():
         if path is None:
             continue
-        if not Path(path).parent.is_dir():
-            raise ModelError(f"--{option} {path}: there is no folder {str(Path(path).parent)!r}.")
         if option == "plot":
             matplotlib("matplotlib", "--plot")
         if option == "html":

@@ -49,8 +49,11 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show it; 1 if a check failed."""
+    from linkwise.tour.place import check_places
+
+    report = None if options.no_report else options.report
+    check_places({"--report": report}, options.robot)
     mech = open_robot(options.robot, base=options.base)
     from linkwise.tour.guide import guide
 
-    report = None if options.no_report else options.report
     return int(guide(mech, report=report, quick=options.quick).failed > 0)

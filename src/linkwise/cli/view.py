@@ -57,6 +57,9 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, or write the page."""
+    from linkwise.tour.place import check_places
+
+    check_places({"--html": options.html}, options.subject, options.robot)
     subject, q = _subject(options)
     show = [layer.strip() for layer in options.show.split(",") if layer.strip()]
     look: dict[str, Any] = {"show": show, "nodes": tuple(options.node), "theme": options.theme}
@@ -79,8 +82,6 @@ def run(options: argparse.Namespace) -> int:
 def _write(subject: Any, q: Any, path: str, look: dict[str, Any]) -> int:
     from linkwise.viewer import export_html
 
-    if not Path(path).parent.is_dir():
-        raise ModelError(f"--html {path}: there is no folder {str(Path(path).parent)!r}.")
     file = export_html(subject, path, q, **look)
     size = file.stat().st_size / 1e6
     print(f"{file} ({size:.1f} MB, one file, opens in any browser)")

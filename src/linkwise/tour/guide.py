@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.tour.machine import processor, versions
 from linkwise.tour.page import page
+from linkwise.tour.place import check_place
 from linkwise.tour.stations.algebra import algebra
 from linkwise.tour.stations.compiled import compiled
 from linkwise.tour.stations.covariance import covariance
@@ -59,7 +59,9 @@ def guide(
         ModelError: The page cannot be written there.
     """
     begin = time.perf_counter()
-    target = None if report is None else _writable(Path(report))
+    target = None if report is None else Path(report)
+    if target is not None:
+        check_place("--report", target)
     visit = Visit(mech, quick=quick, pictures=target is not None)
     visit.go(stations)
     seconds = time.perf_counter() - begin
@@ -100,14 +102,3 @@ def written(visit: Visit, seconds: float) -> str:
         "sweeps, compiled, checked, timed, set in motion and drawn, in one run on one machine."
     )
     return page(mech.name, lede, figures, visit.sections, footer)
-
-
-def _writable(path: Path) -> Path:
-    """The place of the page; told before anything is computed if it cannot be."""
-    if path.is_dir():
-        raise ModelError(f"{str(path)!r} is a folder; --report names a file, like tour.html.")
-    if not path.parent.is_dir():
-        raise ModelError(f"there is no folder {str(path.parent)!r} for the report; make it first.")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise ModelError(f"{str(path)!r} cannot be written; choose another place with --report.")
-    return path
