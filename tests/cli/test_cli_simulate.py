@@ -121,7 +121,9 @@ def test_a_coordinate_of_a_hinge_with_several():
     ("text", "said"),
     [
         ("1,2", "--q has 2 numbers"),
-        ("joint_1", "--q has 1 numbers"),
+        ("1", "--q has 1 number, '1'; there are 6"),
+        ("abc", "--q has 'abc', which is no number"),
+        ("joint_1", "NAME=VALUE"),
         ("joint_9=1", "did you mean"),
         ("joint_1=x", "'x'"),
         ("joint_1=nan", "finite"),
@@ -177,7 +179,33 @@ def test_what_was_computed_before_it_diverged_is_recorded(tmp_path, capsys):
     assert len(lw.load_recording(file)) >= 1
 
 
-def test_numbers_that_are_none_are_refused_by_the_parser(capsys):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pendulum", "--duration", "long"], "--duration: invalid float value: 'long'"),
+        (["planar_rpp", "--q", "-0.1,0.2,0"], "is written --q=-0.1,0.2,0;"),
+        (["planar_rpp", "--tau", "-.1,0,0", "--step", "1"], "--tau=-.1,0,0;"),
+        (["planar_rpp", "--q", "--step", "1"], "argument --q: expected one argument;"),
+        (["planar_rpp", "--record"], "--record: expected one argument;"),
+        ([], "required: ROBOT"),
+        (["pendulum", "--durations", "1"], "unrecognized arguments: --durations 1"),
+    ],
+)
+def test_what_cannot_be_parsed_is_one_line(arguments, said, capsys):
     with pytest.raises(SystemExit) as ended:
-        run("pendulum", "--duration", "long")
+        run(*arguments)
     assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("linkwise: ") and err.count("\n") == 1
+    assert said in err
+    assert err.endswith("; see linkwise simulate --help\n")
+
+
+@pytest.mark.parametrize("arguments", [["simulat"], []])
+def test_without_a_command_the_help_of_all_is_named(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and err.endswith("; see linkwise --help\n")
+    assert "simulate" in err or "COMMAND" in err

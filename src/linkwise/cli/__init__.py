@@ -20,6 +20,7 @@ from linkwise.cli import (
     tour,
     view,
 )
+from linkwise.cli.parser import Parser
 from linkwise.errors import LinkwiseError
 
 COMMANDS = (tour, info, view, simulate, derive, plan, bench, identities, ledger, export_c)
@@ -39,9 +40,9 @@ Exit status: 0 if all is well, 1 if a check failed, 2 for an error, which is one
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The parser with all commands."""
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="linkwise",
         description="Mechanisms and their mechanics. Every command explains itself with --help.",
         epilog=FIRST_STEPS,

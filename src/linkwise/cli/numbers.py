@@ -72,12 +72,14 @@ def _filled(
     out = np.array(vector)
     parts = [part for part in text.replace(",", " ").split() if part]
     if not any("=" in part for part in parts):
-        if len(parts) != len(out):
+        found = [_number(part, option, text) for part in parts]
+        if len(found) != len(out):
+            count = "1 number" if len(found) == 1 else f"{len(found)} numbers"
             raise ModelError(
-                f"{option} has {len(parts)} numbers, {text!r}; there are {len(out)}: "
+                f"{option} has {count}, {text!r}; there are {len(out)}: "
                 f"{', '.join(names) or 'none'}. Some of them: {option} NAME=VALUE,NAME=VALUE."
             )
-        return np.array([_number(part, option, text) for part in parts])
+        return np.array(found)
     for part in parts:
         name, equals, value = part.partition("=")
         if not equals:
@@ -102,7 +104,11 @@ def _number(text: str, option: str, whole: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ModelError(f"{option} has {text!r} in {whole!r}, which is no number.") from None
+        where = "" if text == whole else f" in {whole!r}"
+        raise ModelError(
+            f"{option} has {text!r}{where}, which is no number; write 0.1,0.2 or NAME=VALUE, "
+            "neutral, random or random:7."
+        ) from None
     if not np.isfinite(value):
         raise ModelError(f"{option} has {text!r} in {whole!r}; all numbers are finite.")
     return value

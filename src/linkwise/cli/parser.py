@@ -1,0 +1,46 @@
+"""A parser of arguments whose errors are one line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, NoReturn
+
+_WANTS = re.compile(r"argument (?P<options>[-\w/]+): expected one argument")
+_MINUS = re.compile(r"-[\d.]")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong and where help is; commands are parsers of this kind, too."""
+
+    _given: tuple[str, ...] = ()
+
+    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        """As usual; what no command knows is told with the command that was given it."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._end(f"unrecognized arguments: {' '.join(unknown)}", f" {options.command}")
+        return options
+
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        """As usual; remembers what was given."""
+        given = None if args is None else tuple(args)
+        self._given = given or ()
+        return super().parse_known_args(given, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """One line to the terminal, and exit status 2.
+
+        Numbers that begin with a minus look like an option: then the line says how to write them.
+        """
+        wants = _WANTS.search(message)
+        options = wants["options"].split("/") if wants is not None else []
+        for option, value in pairwise(self._given):
+            if option in options and _MINUS.match(value):
+                message = f"{option} {value}: what begins with a minus is written {option}={value}"
+        self._end(message)
+
+    def _end(self, message: str, command: str = "") -> NoReturn:
+        self.exit(2, f"linkwise: {message}; see {self.prog}{command} --help\n")
