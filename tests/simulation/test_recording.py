@@ -122,6 +122,49 @@ def test_states_between_records_are_of_fourth_and_third_order(name):
     assert np.log2(first_v / second_v) > 2.5
 
 
+@pytest.mark.parametrize("speed", [12.0, 45.0, 62.83])
+@pytest.mark.parametrize("hinge", [lw.Free(), lw.Spherical()], ids=lambda x: x.kind)
+def test_bodies_that_tumble_are_followed_between_records(hinge, speed):
+    """A body tumbles by up to a whole turn and more between records; errors fall by 2⁴ and 2³.
+
+    Records tell turns but for whole ones; which one it was is told by the velocities. Its moments
+    are nearly alike, so that ω changes its direction in the body slowly enough to be told by them.
+    """
+    top = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, 0.0), (0.103, 0.1, 0.097))
+    mech = lw.Builder("top", gravity=(0, 0, 0)).body("top", hinge=hinge, inertia=top).build()
+    v = np.zeros(mech.nv)
+    v[:3] = speed * np.array([0.5, 0.7, 0.5]) / np.sqrt(0.99)
+    fine = lw.rollout(mech, mech.random(seed=1), v, steps=2000, step=2e-4)
+    errors = []
+    for every in (500, 100, 50):  # 0.1 s, 0.02 s, 0.01 s
+        rec = Recording.of(mech, fine.t[::every], fine.q[::every], fine.v[::every])
+        at_q, at_v = rec.at(fine.t)
+        off_q, off_v = mech.difference(fine.q, at_q), at_v - fine.v
+        errors.append((np.abs(off_q).max(), np.abs(off_v).max() / speed))
+    assert errors[0][0] < 0.5  # the right turn: a wrong one is off by two radians and more
+    orders = np.log2(np.array(errors[1]) / errors[2])
+    assert orders == pytest.approx([4.0, 3.0], abs=0.4)
+
+
+@pytest.mark.parametrize("hinge", [lw.Free(), lw.Spherical(), lw.Planar()], ids=lambda x: x.kind)
+def test_velocities_between_records_are_rates_of_positions_between_them(hinge):
+    """Also where two records have little to do with each other, so that no turn is small."""
+    ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    mech = lw.Builder("ball").body("ball", hinge=hinge, inertia=ball).build()
+    q = np.stack([mech.random(seed) for seed in range(4)])
+    v = np.stack([2.0 * mech.random_velocity(seed) for seed in range(4)])
+    rec = Recording.of(mech, np.arange(4.0), q, v)
+    t, e = np.arange(0.05, 3.0, 0.1), 1e-5
+    (before, _), (after, _) = rec.at(t - e), rec.at(t + e)
+    # Differences: e² of the third derivatives, some tens, and 1e-16/e of rounding.
+    assert mech.difference(before, after) / (2 * e) == pytest.approx(rec.at(t)[1], abs=1e-7)
+    for near in (np.arange(3.0) + 1e-9, np.arange(1.0, 4.0) - 1e-9):
+        at_q, at_v = rec.at(near)
+        k = np.rint(near).astype(int)
+        assert np.abs(mech.difference(q[k], at_q)).max() < 1e-7
+        assert at_v == pytest.approx(v[k], abs=1e-6)
+
+
 def test_states_out_of_range_and_dense_output(arm):
     q, v = arm.at(0.25)
     assert q.shape == (6,) and v.shape == (6,)

@@ -14,11 +14,19 @@ from linkwise.spatial.array import Array
 def between(mech: Mechanism, t: Array, q: Array, v: Array, times: Array) -> tuple[Array, Array]:
     """q and v at times between records, with q and its rate right at both ends of each interval.
 
-    A coordinate goes along the cubic of Hermite through its values and rates. A quaternion goes as
-    q_i exp(θ), with θ that cubic from 0 to log(q_i⁻¹ q_{i+1}); its rates at the ends are ω_i and
-    J_r(θ)⁻¹ ω_{i+1}, and ω = J_r(θ) θ̇ in between, with the right Jacobian of the exponential
+    A coordinate goes along the cubic of Hermite through its values and rates. A quaternion turns
+    with the mean ω̄ = ½ (ω_i + ω_{i+1}), and θ, such a cubic, is what it is away from that: at the
+    part s of an interval h
+
+        q = q_i exp(s h ω̄) exp(θ),        ω = exp(θ)* ω̄ + J_r(θ) θ̇,
+
+    from θ = 0 to log(exp(−h ω̄) q_i⁻¹ q_{i+1}), with the rates that give ω_i and ω_{i+1}, and the
+    right Jacobian of the exponential
 
         J_r(θ) = 1 − (1 − cos |θ|)/|θ|² θ~ + (|θ| − sin |θ|)/|θ|³ θ~²
+
+    So a body may turn as often as it likes between two records, if both velocities tell how often:
+    θ at the end must be below half a turn, and it is of size h³.
 
     v is what has that rate of q. Over an interval h the error is O(h⁴) in q and O(h³) in v; where
     the acceleration jumps within it, O(h²) and O(h).
@@ -66,14 +74,15 @@ def _of_hinge(
     part = hinge.quaternion
     if part is not None:
         w = [_spin(q[end][:, part], rates[end][:, part]) for end in (0, 1)]
-        turn = quaternion.log(quaternion.multiply(quaternion.conjugate(q[0][:, part]),
-                                                  q[1][:, part]))  # fmt: skip
-        last = np.asarray(
-            np.linalg.solve(_right_jacobian(turn), w[1][..., None])[..., 0], np.float64
-        )
-        turned, turning = _hermite(np.zeros_like(turn), turn, w[0], last, s, h)
-        spin = (_right_jacobian(turned) @ turning[..., None])[..., 0]
-        at[:, part] = quaternion.multiply(q[0][:, part], quaternion.exp(turned))
+        mean = 0.5 * (w[0] + w[1])
+        even = quaternion.multiply(q[0][:, part], quaternion.exp(h * mean))
+        end = quaternion.log(quaternion.multiply(quaternion.conjugate(even), q[1][:, part]))
+        left = (w[1] - _turned_back(end, mean))[..., None]
+        last = np.asarray(np.linalg.solve(_right_jacobian(end), left)[..., 0], np.float64)
+        away, leaving = _hermite(np.zeros_like(end), end, w[0] - mean, last, s, h)
+        spin = _turned_back(away, mean) + (_right_jacobian(away) @ leaving[..., None])[..., 0]
+        turn = quaternion.multiply(quaternion.exp(s * h * mean), quaternion.exp(away))
+        at[:, part] = quaternion.multiply(q[0][:, part], turn)
         at[:, part] /= np.linalg.norm(at[:, part], axis=-1, keepdims=True)
         rate[:, part] = quaternion.rate(at[:, part], spin)
     return at, _velocity(hinge, at, rate)
@@ -104,6 +113,12 @@ def _velocity(hinge: Hinge, q: Array, qdot: Array) -> Array:
 def _spin(q: Array, qdot: Array) -> Array:
     """ω with q̇ = ½ q (0, ω)."""
     return 2.0 * quaternion.multiply(quaternion.conjugate(q), qdot)[..., 1:]
+
+
+def _turned_back(w: Array, x: Array) -> Array:
+    """exp(w)* x (..., 3)."""
+    rot = quaternion.to_matrix(quaternion.exp(w))
+    return (x[..., None, :] @ rot)[..., 0, :]
 
 
 def _right_jacobian(w: Array) -> Array:
