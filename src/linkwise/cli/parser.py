@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
+import sys
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -17,18 +17,17 @@ class Parser(argparse.ArgumentParser):
 
     _given: tuple[str, ...] = ()
 
-    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(self, *args: Any, **more: Any) -> Any:
         """As usual; what no command knows is told with the command that was given it."""
-        options, unknown = self.parse_known_args(args, namespace)
+        options, unknown = self.parse_known_args(*args, **more)
         if unknown:
             self._end(f"unrecognized arguments: {' '.join(unknown)}", f" {options.command}")
         return options
 
-    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, *args: Any, **more: Any) -> Any:
         """As usual; remembers what was given."""
-        given = None if args is None else tuple(args)
-        self._given = given or ()
-        return super().parse_known_args(given, namespace)
+        self._given = tuple(sys.argv[1:] if not args or args[0] is None else args[0])
+        return super().parse_known_args(*args, **more)
 
     def error(self, message: str) -> NoReturn:
         """One line to the terminal, and exit status 2.
