@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -68,21 +70,39 @@ def panels(
     return figure, found
 
 
+_OFF_SCREEN = ContextVar("off_screen", default=False)
+
+
+@contextmanager
+def off_screen() -> Iterator[None]:
+    """Figures made within are for files alone: no window, and pyplot does not know of them.
+
+    What the user has open, and how Matplotlib shows it, stays as it is.
+    """
+    token = _OFF_SCREEN.set(True)
+    try:
+        yield
+    finally:
+        _OFF_SCREEN.reset(token)
+
+
 def new_figure(size: tuple[float, float], theme: Theme) -> Figure:
     """An empty figure of width and height [inch].
 
-    Matplotlib chooses how it is shown. Where that needs a display and there is none, the figure is
-    made by itself: it can be saved all the same.
+    Matplotlib chooses how it is shown. Where that needs a display and there is none, and within
+    `off_screen`, the figure is made by itself: it can be saved all the same.
     """
-    pyplot = matplotlib("matplotlib.pyplot", "a figure")
     look = {"figsize": size, "facecolor": theme.paper, "layout": "constrained"}
-    try:
-        return pyplot.figure(**look)
-    except Exception:  # of what draws windows: each has errors of its own
-        agg = matplotlib("matplotlib.backends.backend_agg", "a figure")
-        figure = matplotlib("matplotlib.figure", "a figure").Figure(**look)
-        agg.FigureCanvasAgg(figure)
-        return figure
+    if not _OFF_SCREEN.get():
+        pyplot = matplotlib("matplotlib.pyplot", "a figure")
+        try:
+            return pyplot.figure(**look)
+        except Exception:  # of what draws windows: each has errors of its own
+            pass
+    agg = matplotlib("matplotlib.backends.backend_agg", "a figure")
+    figure = matplotlib("matplotlib.figure", "a figure").Figure(**look)
+    agg.FigureCanvasAgg(figure)
+    return figure
 
 
 def axes_for(ax: Axes | None, dimension: Dimension, theme: Theme) -> Axes:

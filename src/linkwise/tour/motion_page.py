@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from linkwise.plot.canvas import matplotlib
+from linkwise.plot.canvas import off_screen
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.history import history
 from linkwise.plot.theme import LIGHT
@@ -24,10 +24,9 @@ def plot(rec: Recording, path: str | os.PathLike[str]) -> None:
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
-    matplotlib("matplotlib", "a plot").use("Agg")  # no window, with or without a display
-    figure = history(rec, [*_joints(rec), "energy.*"], theme=LIGHT)[0].figure
-    figure.savefig(path, dpi=120, facecolor=LIGHT.paper)
-    matplotlib("matplotlib.pyplot", "a plot").close(figure)
+    with off_screen():
+        figure = history(rec, [*_joints(rec), "energy.*"], theme=LIGHT)[0].figure
+        figure.savefig(path, dpi=120, facecolor=LIGHT.paper)
 
 
 def motion_page(rec: Recording) -> str:
@@ -68,7 +67,7 @@ def motion_page(rec: Recording) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     footer = [f"{time.strftime('%d %B %Y')}, {processor()}. Versions: {packages}."]
     lede = "A motion as it was recorded: its report, itself, its energy and its joints."
-    return page(rec.name, lede, figures, visit.sections, footer)
+    return page(rec.name, lede, figures, visit.sections, footer, kind="a motion")
 
 
 def _joints(rec: Recording) -> list[str]:

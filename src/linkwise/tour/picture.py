@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from linkwise.plot.canvas import Figure, matplotlib
+from linkwise.plot.canvas import Figure, matplotlib, off_screen
 from linkwise.plot.theme import DARK, LIGHT, Theme
 from linkwise.tour.block import Picture
 
@@ -30,19 +30,14 @@ def picture(draw: Draw, caption: str, form: Form = "svg") -> Picture:
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
-    library, pyplot = matplotlib("matplotlib", "a picture"), None
-    library.use("Agg")  # no window, with or without a display
-    pyplot = matplotlib("matplotlib.pyplot", "a picture")
+    library = matplotlib("matplotlib", "a picture")
     packed, size = list[str](), (0, 0)
     for theme in (LIGHT, DARK):
-        with library.rc_context(_look(theme)), warnings.catch_warnings():
+        with library.rc_context(_look(theme)), warnings.catch_warnings(), off_screen():
             warnings.simplefilter("ignore")  # of letters that a font has not: boxes, no failure
             figure = draw(theme)
-            try:
-                packed.append(_packed(figure, form, theme))
-                size = (round(96 * figure.get_figwidth()), round(96 * figure.get_figheight()))
-            finally:
-                pyplot.close(figure)
+            packed.append(_packed(figure, form, theme))
+            size = (round(96 * figure.get_figwidth()), round(96 * figure.get_figheight()))
     return Picture(packed[0], packed[1], caption, *size)
 
 
