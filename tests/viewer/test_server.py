@@ -378,10 +378,70 @@ def test_another_motion_in_the_same_viewer(viewer):
     assert viewer.motion is not None and viewer.has("traces")
     viewer.show("traces")
     viewer.pause()
-    with pytest.raises(ViewerError, match=r"use lw\.view"):
+    with pytest.raises(ViewerError, match=r"2 bodies and 2 coord.*Use lw\.view"):
         viewer.play(lw.models.pendulum(2), np.zeros((3, 2)))
+    with pytest.raises(ViewerError, match="another hinge, 'link_1' for 'joint_1'"):
+        viewer.play(lw.models.chain(6), np.zeros((3, 6)))
+    viewer.play(lw.models.puma560(), q)  # the same mechanism, made again
     with pytest.raises(lw.ModelError, match="speed is 0"):
         viewer.playback.speed = 0.0
+
+
+def test_time_is_that_of_the_recording(tmp_path):
+    mech = lw.models.pendulum(2)
+    rec = lw.simulate(mech, [2.0, 1.0], [0.0, 0.0], duration=2.0, start=5.0, record_every=50)
+    with lw.view(rec, open_browser=False, quiet=True, speed=0.3) as viewer:
+        viewer.pause()
+        bar = viewer._controls._time
+        assert (bar.min, bar.max) == pytest.approx((5.0, 7.0))
+        viewer.seek(6.013)  # between two records
+        assert viewer.time == bar.value == pytest.approx(6.013)
+        exact = rec.at(6.013)[0]
+        assert np.allclose(viewer.q, exact)
+        for k, (_, p) in bodies(viewer).items():
+            assert np.allclose(p, mech.poses(exact).p[k], atol=1e-9)
+        viewer.seek(0.0)
+        assert viewer.time == 5.0
+        viewer.seek(100.0)
+        assert viewer.time == 7.0
+        viewer.resume()
+        assert viewer.time < 6.0  # from the beginning
+        viewer.pause()
+        for wrong in (np.nan, np.inf, "x", "6", None, [1.0, 2.0]):
+            with pytest.raises(lw.ModelError, match=r"must be a number of seconds, from 5 to 7"):
+                viewer.seek(wrong)
+        handles = viewer._server.gui._gui_input_handle_from_uuid.values()
+        (box,) = [h for h in handles if getattr(h, "label", "") == "speed"]
+        assert box.value == "0.3×" and "1×" in box.options
+    for wrong in ("x", np.nan, None, -1.0):
+        with pytest.raises(lw.ModelError, match="speed is"):
+            lw.view(rec, open_browser=False, quiet=True, speed=wrong)
+
+
+def test_exported_motion_is_that_of_the_recording(monkeypatch):
+    """Also of a mechanism as small as what its positions used to be rounded to."""
+    from linkwise.viewer.stage import Stage
+
+    seen, place = [], Stage.place
+
+    def watched(self, turned, placed, *, force=False):
+        seen.append(np.array(placed))
+        place(self, turned, placed, force=force)
+
+    monkeypatch.setattr(Stage, "place", watched)
+    small = 1e-4
+    b = lw.Builder("small")
+    for i, parent in enumerate(("world", "link0")):
+        inertia = lw.SpatialInertia.solid_sphere(1e-9, 0.1 * small)
+        b.body(f"link{i}", parent, lw.Pin((0, 1, 0)), inertia=inertia,
+               inboard=lw.Pose.translation((0, 0, -small * i)))  # fmt: skip
+    mech = b.build()
+    t = np.linspace(3.0, 4.0, 6)
+    v = np.full((6, 2), 0.7)
+    rec = lw.Recording.of(mech, t, 0.7 * (t - 3.0)[:, None] * np.ones(2), v)
+    lw.viewer.html_page(rec, fps=20.0)
+    exact = [mech.poses(rec.at(x)[0]).p for x in np.linspace(3.0, 4.0, 21)]
+    assert np.allclose(seen[-21:], exact, rtol=0.0, atol=1e-5 * small)
 
 
 def test_humanoid_keeps_sixty_pictures_a_second():

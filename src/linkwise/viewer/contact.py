@@ -40,7 +40,8 @@ def contact_arrows(
         return none, scale or 0.0
     used = scale or 0.25 * size / largest
     i = motion.index(time)
-    starts = np.array([motion.mech.pose(motion.q[i], node).p for node, _ in found])
+    q = motion.at(time)[0]  # forces are those of a record, feet are where they are seen
+    starts = np.array([motion.mech.pose(q, node).p for node, _ in found])
     forces = np.array([values[i] for _, values in found])
     keep = used * np.linalg.norm(forces, axis=1) > 1e-3 * size
     points = np.stack([starts, starts + used * forces], axis=1)[keep]

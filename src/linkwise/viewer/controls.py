@@ -48,12 +48,15 @@ class Controls:
     def _add_playback(self) -> None:
         viewer, gui = self._viewer, self._gui
         assert viewer.motion is not None
-        length = viewer.motion.duration
+        start, length = viewer.motion.start, viewer.motion.duration
         with gui.add_folder("Play"):
             self._play = gui.add_button("Pause" if viewer.playing else "Play")
             step = max(length / 1000.0, 1e-6)
-            self._time = gui.add_slider("time [s]", 0.0, max(length, step), step, 0.0)
-            speed = gui.add_dropdown("speed", SPEEDS, initial_value="1×")
+            end = start + max(length, step)
+            self._time = gui.add_slider("time [s]", start, end, step, start)
+            given = f"{viewer.playback.speed:g}×"
+            choices = SPEEDS if given in SPEEDS else (*SPEEDS, given)
+            speed = gui.add_dropdown("speed", choices, initial_value=given)
             loop = gui.add_checkbox("loop", viewer.playback.loop)
 
         def toggle(event: Any) -> None:

@@ -18,14 +18,15 @@ from linkwise.viewer.dial import closed_near
 from linkwise.viewer.layer import State, check_layers
 from linkwise.viewer.look import Look, look_of
 from linkwise.viewer.motion import subject_of
-from linkwise.viewer.scene import scene_of
+from linkwise.viewer.scene import frames, scene_of
 from linkwise.viewer.stage import Stage
 
 MOST_FRAMES = 900
 """Pictures of a motion; longer ones get fewer a second."""
 
 GRID = 2.0**-17
-"""Positions and quaternions are rounded to this, for a small file: 8 µm, 8 µrad."""
+"""Quaternions, and positions over the reach of the mechanism, are rounded to this, for a small
+file: 8 µrad, 8 µm of a metre. No picture has so many pixels."""
 
 
 def export_html(
@@ -45,7 +46,7 @@ def export_html(
     """Write a mechanism, or a recording with its playback, as one HTML file.
 
     The file has all it needs inside and asks for nothing: it can be sent by mail, and opened
-    without a server and without a network.
+    without a server and without a network. Its time bar begins at zero, whenever a motion began.
 
     Args:
         subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
@@ -124,15 +125,16 @@ def html_page(
         record = server.get_scene_serializer()
         if motion is not None and motion.duration > 0.0:
             rate = min(fps, MOST_FRAMES / motion.duration)
-            times = np.linspace(0.0, motion.duration, max(2, round(motion.duration * rate) + 1))
+            pictures = max(2, round(motion.duration * rate) + 1)
+            times = np.linspace(motion.start, motion.end, pictures)
             slow = max(1, round(rate / 6.0))  # what is drawn over it, six times a second
+            grid = GRID * 2.0 ** np.floor(np.log2(scene.size))
             for i, time in enumerate(times):
-                stage.place(*(_rounded(x) for x in motion.at(float(time))))
-                k = motion.index(float(time))
+                state = motion.state(float(time))
+                turned, placed = frames(mech.poses(state.q))
+                stage.place(_rounded(turned, GRID), _rounded(placed, grid))
                 if i % slow == 0:
-                    speeds = None if motion.v is None else motion.v[k]
-                    forces = None if motion.tau is None else motion.tau[k]
-                    stage.dress(State(motion.q[k], speeds, forces, float(time)))
+                    stage.dress(state)
                 record.insert_sleep(float(times[1] - times[0]))
         page: str = record.as_html(dark_mode=look.name == "dark")
     finally:
@@ -141,5 +143,5 @@ def html_page(
     return page.replace("<title>Viser</title>", f"<title>{name}</title>", 1)
 
 
-def _rounded(values: Array) -> Array:
-    return np.rint(values / GRID) * GRID
+def _rounded(values: Array, grid: float) -> Array:
+    return np.rint(values / grid) * grid

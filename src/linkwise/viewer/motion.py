@@ -9,22 +9,21 @@ import numpy as np
 
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.interpolation import between
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.viewer.scene import frames
+from linkwise.viewer.layer import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Motion:
-    """Poses of all bodies at rising times.
+    """Joint positions at rising times, and between them.
 
     Attributes:
         mech: The mechanism.
-        t: Times (k,) from zero [s].
+        t: Times (k,) [s], as they were recorded: they need not begin at zero.
         q: Joint positions (k, nq).
         v: Joint velocities (k, nv), or None where they are not known.
         tau: Joint forces (k, nv), or None.
-        turned: Quaternions of bodies in the world (k, n, 4), each near the one before.
-        placed: Their positions (k, n, 3) [m].
         source: What it was made of: a recording may know forces of contacts.
     """
 
@@ -33,14 +32,22 @@ class Motion:
     q: Array
     v: Array | None
     tau: Array | None
-    turned: Array
-    placed: Array
     source: Any = None
+
+    @property
+    def start(self) -> float:
+        """When it begins [s]."""
+        return float(self.t[0])
+
+    @property
+    def end(self) -> float:
+        """When it ends [s]."""
+        return float(self.t[-1])
 
     @property
     def duration(self) -> float:
         """Its length [s]."""
-        return float(self.t[-1])
+        return self.end - self.start
 
     def index(self, t: float) -> int:
         """The record nearest to a time."""
@@ -49,15 +56,35 @@ class Motion:
             return min(i, len(self.t) - 1)
         return i - 1
 
-    def at(self, t: float) -> tuple[Array, Array]:
-        """Quaternions (n, 4) and positions (n, 3) at a time, between records if need be."""
-        i = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 1))
-        j = min(i + 1, len(self.t) - 1)
-        span = self.t[j] - self.t[i]
-        part = 0.0 if span <= 0.0 else float(np.clip((t - self.t[i]) / span, 0.0, 1.0))
-        quat = (1.0 - part) * self.turned[i] + part * self.turned[j]
-        quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
-        return quat, (1.0 - part) * self.placed[i] + part * self.placed[j]
+    def at(self, t: float) -> tuple[Array, Array | None]:
+        """Joint positions (nq,) and velocities (nv,), if known, at a time [s].
+
+        They are those of the recording where there is one, which knows how it goes on between
+        records. Otherwise cubics through positions and velocities, or, where only positions are
+        known, the velocity that leads from one record to the next is held. In each case it is q
+        that is interpolated, not poses: hinges stay together.
+        """
+        time = min(max(float(t), self.start), self.end)
+        i = int(np.searchsorted(self.t, time, side="right")) - 1
+        speeds = None if self.v is None else self.v[i]
+        if i + 1 >= len(self.t) or time <= self.t[i]:
+            return self.q[i], speeds
+        if self.v is not None and callable(getattr(self.source, "at", None)):
+            q, v = self.source.at(time)
+            return np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
+        ends = slice(i, i + 2)
+        if self.v is not None:
+            wanted = np.array([time])
+            q, v = between(self.mech, self.t[ends], self.q[ends], self.v[ends], wanted)
+            return q[0], v[0]
+        part = (time - self.t[i]) / (self.t[i + 1] - self.t[i])
+        turn = self.mech.difference(self.q[i], self.q[i + 1])
+        return self.mech.integrate(self.q[i], turn, float(part)), None
+
+    def state(self, t: float) -> State:
+        """What is drawn at a time [s]; joint forces are those of the nearest record."""
+        q, v = self.at(t)
+        return State(q, v, None if self.tau is None else self.tau[self.index(t)], t)
 
 
 def motion_of(
@@ -95,16 +122,11 @@ def motion_of(
         )
     if not np.isfinite(times).all() or (np.diff(times) < 0.0).any():
         raise ModelError("times of a motion must be finite and rise.")
-    quat, p = frames(mech.poses(rows))
-    flips = np.cumprod(
-        np.where(np.einsum("kni,kni->kn", quat[1:], quat[:-1]) < 0.0, -1.0, 1.0), axis=0
-    )
-    quat = np.concatenate([quat[:1], quat[1:] * flips[..., None]])
     speeds, forces = (
         None if x is None or np.shape(x)[-1:] != (mech.nv,) else mech.check_v(x, what)
         for x, what in ((v, "v"), (tau, "tau"))
     )
-    return Motion(mech, times - times[0], rows, speeds, forces, quat, p, source)
+    return Motion(mech, times, rows, speeds, forces, source)
 
 
 def subject_of(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
+from typing import cast
 
 from linkwise.errors import ModelError
 
@@ -18,7 +20,8 @@ class Playback:
     """Plays a span of time in a thread of its own; the caller is never kept waiting.
 
     Args:
-        duration: Length [s].
+        start: When it begins [s].
+        end: When it ends [s].
         show: Called with the time to be shown [s].
         loop: Whether it begins again at the end.
         speed: Seconds of the motion for each second of the clock.
@@ -26,25 +29,31 @@ class Playback:
 
     def __init__(
         self,
-        duration: float,
+        start: float,
+        end: float,
         show: Callable[[float], None],
         *,
         loop: bool = True,
         speed: float = 1.0,
     ) -> None:
-        self.duration, self.loop = duration, loop
+        self.start, self.end, self.loop = start, end, loop
         self._show = show
         self._speed = _positive(speed)
-        self._time = 0.0
+        self._time = start
         self._going = threading.Event()
         self._over = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
 
     @property
     def time(self) -> float:
         """Where it stands [s]."""
         return self._time
+
+    @property
+    def duration(self) -> float:
+        """Length [s]."""
+        return self.end - self.start
 
     @property
     def playing(self) -> bool:
@@ -65,8 +74,8 @@ class Playback:
         if self._over.is_set() or self.duration <= 0.0:
             return
         with self._lock:
-            if self._time >= self.duration:
-                self._time = 0.0
+            if self._time >= self.end:
+                self._time = self.start
         self._going.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="playback", daemon=True)
@@ -77,10 +86,20 @@ class Playback:
         self._going.clear()
 
     def seek(self, t: float) -> None:
-        """Go to a time, and show it."""
+        """Go to a time [s], and show it; before the start it is the start, after the end the end.
+
+        Raises:
+            ModelError: It is no time.
+        """
+        wanted = _number(t)
+        if wanted is None:
+            raise ModelError(
+                f"the time {t!r} was asked for; it must be a number of seconds, from "
+                f"{self.start:.6g} to {self.end:.6g}."
+            )
         with self._lock:
-            self._time = min(max(float(t), 0.0), self.duration)
-        self._show(self._time)
+            self._time = min(max(wanted, self.start), self.end)
+            self._show(self._time)
 
     def close(self) -> None:
         """End the thread."""
@@ -99,24 +118,35 @@ class Playback:
                 before = time.perf_counter()
                 continue
             now = time.perf_counter()
-            with self._lock:
+            with self._lock:  # until it is shown: who pauses and seeks has the last word
+                if self._over.is_set() or not self._going.is_set():
+                    continue
                 self._time += (now - before) * self._speed
-                if self._time >= self.duration:
-                    self._time = self._time % self.duration if self.loop else self.duration
+                if self._time >= self.end:
+                    over = (self._time - self.start) % self.duration
+                    self._time = self.start + over if self.loop else self.end
                     if not self.loop:
                         self._going.clear()
-                shown = self._time
-            before = now
-            if self._over.is_set():
-                return
-            self._show(shown)
+                before = now
+                self._show(self._time)
             left = 1.0 / RATE - (time.perf_counter() - now)
             if left > 0.0:
                 time.sleep(left)
 
 
+def _number(value: object) -> float | None:
+    """A finite number, or None for what is none."""
+    if isinstance(value, str | bytes):
+        return None
+    try:
+        number = float(cast("float", value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
 def _positive(speed: float) -> float:
-    value = float(speed)
-    if not 0.0 < value < 1e6:
+    value = _number(speed)
+    if value is None or not 0.0 < value < 1e6:
         raise ModelError(f"speed is {speed!r}; it must be a positive number, 1 for real time.")
     return value

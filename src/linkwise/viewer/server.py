@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError, ViewerError
 from linkwise.io.mesh_path import Roots
+from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.viewer import camera, guard
@@ -69,9 +70,8 @@ class Viewer:
         self._panel = 0.0
         scene = scene_of(mech, roots=roots, look=look)
         self._options: dict[str, Any] = {"nodes": nodes, "theme": look, "roots": roots}
-        self.playback = Playback(
-            0.0 if motion is None else motion.duration, self._at, loop=loop, speed=speed
-        )
+        start, end = (0.0, 0.0) if motion is None else (motion.start, motion.end)
+        self.playback = Playback(start, end, self._at, loop=loop, speed=speed)
         self._host = guard.address(host)
         self._server = guard.start(self._host, port, mech.name)
         try:
@@ -238,18 +238,18 @@ class Viewer:
         mech, _, motion = subject_of(subject, q, t)
         if motion is None:
             raise ViewerError("viewer.play takes a recording, or a mechanism with q of (k, nq).")
-        if mech.nq != self.mech.nq or mech.n_bodies != self.mech.n_bodies:
+        other = _difference(mech, self.mech)
+        if other:
             raise ViewerError(
-                f"the recording is of {mech.name!r}, and this viewer shows {self.mech.name!r}; "
-                "use lw.view(recording) for a viewer of its own."
+                f"the recording is of {mech.name!r}, and this viewer shows {self.mech.name!r}: "
+                f"{other}. Use lw.view(recording) for a viewer of its own."
             )
         self.playback.close()
         with self._lock:
             self.motion = self._stage.motion = motion
             self._stage.forget("traces")
-            self.playback = Playback(
-                motion.duration, self._at, loop=self.playback.loop, speed=self.playback.speed
-            )
+            loop, speed = self.playback.loop, self.playback.speed
+            self.playback = Playback(motion.start, motion.end, self._at, loop=loop, speed=speed)
             self._server.gui.reset()
             self._controls = Controls(self._server.gui, self)
         self.resume()
@@ -261,7 +261,7 @@ class Viewer:
 
     @property
     def time(self) -> float:
-        """Where in the motion it is [s]."""
+        """Where in the motion it is [s], in its own time."""
         return self.playback.time
 
     def resume(self) -> None:
@@ -279,7 +279,7 @@ class Viewer:
                 self._controls.update(self._q)
 
     def seek(self, t: float) -> None:
-        """Go to a time of the motion [s]."""
+        """Go to a time of the motion [s], in its own time."""
         self._check_open()
         self.playback.seek(t)
 
@@ -288,13 +288,10 @@ class Viewer:
         motion = self.motion
         if motion is None or self.closed:
             return
-        i = motion.index(t)
+        state = motion.state(t)
         with self._lock, self._server.atomic():
-            self._q = motion.q[i]
-            self._stage.place(*motion.at(t))
-            speeds = None if motion.v is None else motion.v[i]
-            forces = None if motion.tau is None else motion.tau[i]
-            self._stage.dress(State(self._q, speeds, forces, t))
+            self._q = np.array(state.q)
+            self._stage.pose(state)
             now = time.perf_counter()
             if now - self._panel > PANEL or not self.playing:
                 self._panel = now
@@ -384,6 +381,32 @@ class Viewer:
 
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>" if self.closed else frame_of(self.url)
+
+
+def _difference(mech: Mechanism, shown: Mechanism) -> str:
+    """Why a motion of one mechanism cannot be shown by another; empty if it can."""
+    if mech is shown:
+        return ""
+    if mech.n_bodies != shown.n_bodies or mech.nq != shown.nq:
+        return (
+            f"{mech.n_bodies} bodies and {mech.nq} coordinates, not {shown.n_bodies} and {shown.nq}"
+        )
+    for a, b in zip(mech.bodies, shown.bodies, strict=True):
+        if (a.name, a.parent) != (b.name, b.parent):
+            return f"it has {a.name!r} on {a.parent!r} where this has {b.name!r} on {b.parent!r}"
+        if a.hinge_name != b.hinge_name or not _alike(a.hinge, b.hinge):
+            return f"body {a.name!r} has another hinge, {a.hinge_name!r} for {b.hinge_name!r}"
+        for one, two in ((a.inboard, b.inboard), (a.outboard, b.outboard)):
+            if not (np.allclose(one.p, two.p) and np.allclose(one.rot, two.rot)):
+                return f"hinge {a.hinge_name!r} is at another place"
+    return ""
+
+
+def _alike(a: Hinge, b: Hinge) -> bool:
+    """Whether two hinges are of one kind and about the same axes."""
+    if type(a) is not type(b):
+        return False
+    return np.allclose(a.hinge_map(a.neutral()), b.hinge_map(b.neutral()))
 
 
 def _missing(missing: dict[str, str]) -> str:

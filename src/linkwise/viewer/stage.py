@@ -79,7 +79,7 @@ class Stage:
         if motion is None:
             yield constraint_arrows(self.mech, q, size=size)[1]
             return
-        yield contact_arrows(motion, 0.0, None, size)[1]
+        yield contact_arrows(motion, motion.start, None, size)[1]
         for i in range(0, len(motion.t), max(1, len(motion.t) // 20)):
             v = None if motion.v is None else motion.v[i]
             tau = None if motion.tau is None else motion.tau[i]
