@@ -56,6 +56,7 @@ def test_pictures_and_pages(tmp_path):
     page = report.read_text(encoding="utf-8")
     assert page.count("<picture>") == 2 and page.count("<iframe") == 1
     assert "relative energy drift" in page
+    assert ">Linkwise, a motion<" in page and "a tour" not in page.partition("<main>")[0]
 
 
 def test_loops_are_closed_first(capsys):

@@ -34,6 +34,8 @@ def page(
     figures: Mapping[str, str],
     sections: Sequence[Section],
     footer: Sequence[str],
+    *,
+    kind: str = "a tour",
 ) -> str:
     """The whole page as text.
 
@@ -43,6 +45,7 @@ def page(
         figures: A few figures in large letters, by what they are.
         sections: The stations.
         footer: Paragraphs at the end: the machine, the versions.
+        kind: What is on it, in the line above its title.
     """
     head = (
         '<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, '
@@ -63,7 +66,7 @@ def page(
     ending = "".join(f"<p>{_text(paragraph)}</p>" for paragraph in footer)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n<header>\n'
-        f'<p class="eyebrow">Linkwise, a tour</p>\n<h1>{_text(title)}</h1>\n'
+        f'<p class="eyebrow">Linkwise, {_text(kind)}</p>\n<h1>{_text(title)}</h1>\n'
         f'<p class="lede">{_text(lede)}</p>\n<dl class="figures">{large}</dl>\n'
         f'<nav aria-label="Contents"><ol>{contents}</ol></nav>\n</header>\n'
         f"<main>\n{body}\n</main>\n"
