@@ -10,7 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
-from linkwise.tour import peer
+from linkwise.tour import peer, timing
 from linkwise.tour.bench import FUNCTIONS, bench
 from linkwise.tour.timing import best, told
 
@@ -21,6 +21,7 @@ def test_every_function_has_its_figures(capsys):
     for name in FUNCTIONS:
         assert re.search(rf"lw\.{name} +\d+ +[\d.]+ (ms|s|µs) ", out), name
     assert "6 degrees of freedom" in out
+    assert "of 6 directions" not in out
 
 
 def test_what_the_batch_gives_is_what_one_state_gives():
@@ -83,6 +84,9 @@ def test_without_other_libraries(monkeypatch):
     found = bench(lw.models.pendulum(2), quick=True, batch=4)
     assert found.libraries == []
     assert sum("not installed" in note for note in found.notes) == 2
+    assert (
+        sum("in 2 of 6 directions" in note for note in found.notes) == 1
+    )  # two joints, six directions
 
 
 @pytest.mark.parametrize(
@@ -106,4 +110,33 @@ def test_times():
     assert told(0.0123) == "12.3 ms"
     assert told(4.5e-6) == "4.5 µs"
     assert told(7.8e-8) == "78 ns"
-    assert 0.002 <= best(lambda: __import__("time").sleep(0.002), seconds=0.02) < 0.02
+
+
+def test_the_best_of_several_rounds_counts(monkeypatch):
+    """By a clock of the test: calls of 3, 5, 2, 4 ms, measured by loops of one."""
+    clock, costs = [0.0], iter([3e-3, 5e-3, 2e-3, 4e-3, 4e-3])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+
+    def call():
+        clock[0] += next(costs)
+
+    assert best(call, seconds=0.01) == pytest.approx(2e-3)
+    assert next(costs) == 4e-3  # after 5 + 2 + 4 ms, more than were asked for, it ended
+
+
+def test_short_calls_are_measured_many_at_a_time(monkeypatch):
+    """A clock would cost as much as they do: 0.1 · 10 ms / 1 µs = 1000 calls a round."""
+    clock, count, asked = [0.0], [0], list[int]()
+
+    def look():
+        asked.append(count[0])
+        return clock[0]
+
+    def call():
+        count[0] += 1
+        clock[0] += 1e-6
+
+    monkeypatch.setattr(timing.time, "perf_counter", look)
+    assert best(call, seconds=0.01) == pytest.approx(1e-6)
+    rounds = np.diff(asked)
+    assert rounds.max() in (999, 1000)  # a first call of 1 µs, up to rounding

@@ -124,8 +124,23 @@ def _line(
             found[library] = (route.name, best(route.call, seconds=seconds))
         else:
             notes.append(f"{library} finds another {name}: not compared.")
+    if name == "operational_inertia":
+        notes += _lost(mech, node, state)
     nodes = (node,) if name in ("jacobian", "operational_inertia") and node is not None else ()
     return Line(name, kernel(mech, name, nodes).ops.total(), begin, one, each, found)
+
+
+def _lost(mech: Mechanism, node: str | None, state: peer.State) -> list[str]:
+    """Why the inertia of a hand that cannot move in all directions takes so much longer."""
+    tip = mech.bodies[-1].name if node is None else node
+    rank = int(np.asarray(dynamics.operational_space(mech, state.q, tip).rank))
+    if rank == 6:
+        return []
+    return [
+        f"lw.operational_inertia: {tip!r} moves in {rank} of 6 directions here, and an inverse in "
+        "these alone is found by singular values in NumPy: this is most of the time, and not among "
+        "the operations."
+    ]
 
 
 def calls(mech: Mechanism, node: str | None, at: peer.State) -> dict[str, Callable[[], Any]]:
