@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, cast
@@ -74,7 +74,7 @@ _OFF_SCREEN = ContextVar("off_screen", default=False)
 
 
 @contextmanager
-def off_screen() -> Iterator[None]:
+def off_screen() -> Generator[None]:
     """Figures made within are for files alone: no window, and pyplot does not know of them.
 
     What the user has open, and how Matplotlib shows it, stays as it is.
