@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+import signal
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -131,6 +137,24 @@ def test_threads_make_no_difference() -> None:
     assert np.array_equal(one.q, two.q)
 
 
+@pytest.mark.parametrize(("batch", "threads"), [(1, None), (64, None), (64, 1)])
+def test_long_rollouts_can_be_stopped(batch: int, threads: int | None) -> None:
+    """Control-C comes through at once, and nothing goes on behind: these steps take minutes."""
+    mech = lw.models.puma560()
+    q, v = np.tile(mech.neutral(), (batch, 1)), np.zeros((batch, mech.nv))
+    steps = 4_000_000_000 // batch
+    lw.rollout(mech, q, v, steps=1)  # compiled
+    killer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    begun = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        killer.start()
+        lw.rollout(mech, q, v, steps=steps, record_every=steps, threads=threads)
+    assert time.perf_counter() - begun < 5.0
+    used = time.process_time()
+    time.sleep(0.2)
+    assert time.process_time() - used < 0.1
+
+
 def test_dampers_and_springs_act_unless_told_otherwise() -> None:
     spring = lw.Drive(damping=0.5, stiffness=20.0, rest=0.3)
     rod = lw.SpatialInertia.from_com(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
@@ -208,6 +232,24 @@ def test_bad_input_is_answered() -> None:
         lw.rollout(mech, q, v, steps=1, target="tpu")
     with pytest.raises(ModelError, match="dtype"):
         lw.rollout(mech, q, v, steps=1, dtype=np.int32)
+
+
+@pytest.mark.parametrize("threads", [1.5, "x", 0, -1])
+def test_threads_that_mean_nothing_are_refused(threads: Any) -> None:
+    mech = lw.models.pendulum()
+    with pytest.raises(ModelError, match=r"threads is .*; it must be a whole number, at least 1"):
+        lw.rollout(mech, [0.1], [0.0], steps=1, threads=threads)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_rollouts_are_copied_and_pickled(copied: Any) -> None:
+    """All but the kernel, which is machine code of this process."""
+    done = lw.rollout(lw.models.pendulum(), [0.1], [0.0], steps=5)
+    again = copied(done)
+    assert again.kernel is None and done.kernel is not None
+    assert str(again) == str(done)
+    for name in ("t", "q", "v", "status", "failed_step"):
+        assert np.array_equal(getattr(again, name), getattr(done, name)), name
 
 
 def test_what_is_not_compiled_is_moved_step_by_step() -> None:

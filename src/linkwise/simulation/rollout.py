@@ -47,7 +47,8 @@ class Rollout:
         status: A code for each motion, () or (batch,): 0 where all is well.
         failed_step: The step in which the code came, () or (batch,); -1 for none. Records from
             there on are NaN.
-        kernel: What computed it, with `ops` of a step; None where steps were made one by one.
+        kernel: What computed it, with `ops` of a step; None where steps were made one by one, and
+            in copies and pickles, since machine code cannot leave its process.
     """
 
     mech: Mechanism
@@ -64,6 +65,10 @@ class Rollout:
     def batch(self) -> int | None:
         """How many motions there are; None for a single one."""
         return len(self.q) if self.q.ndim == 3 else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = (self.mech, self.integrator, self.step, self.t, self.q, self.v)
+        return Rollout, (*kept, self.status, self.failed_step)
 
     def __str__(self) -> str:
         many = "one motion" if self.batch is None else f"{self.batch} motions"
@@ -134,7 +139,7 @@ def rollout(
 
     Raises:
         SimulationError: A single motion grows without bounds; says when, and why.
-        ModelError: An integrator, target or number of steps that means nothing.
+        ModelError: An integrator, target or number of steps or threads that means nothing.
         ShapeError: Arrays that do not fit.
     """
     if law is None and not (goal is None and inputs is None):
@@ -151,6 +156,7 @@ def rollout(
     single = at.ndim == speed.ndim == 1 and all(x.ndim < 3 for x in held.values())
     steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
     itemsize, length = _itemsize(dtype), _length(step)
+    threads = None if threads is None else _whole(threads, "threads", 1)
     if there:
         kernel = card_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
         done = kernel(at, speed, held, step=length, steps=steps, every=every)

@@ -111,7 +111,11 @@ class CudaMotion:
 
     @property
     def ops(self) -> Counter[str]:
-        """Scalar operations of one step, by kind."""
+        """Scalar operations of one step, by kind.
+
+        What is run again and again counts once: of a variational step that is one round, while
+        solving it takes several.
+        """
         return self.stepping.ops
 
     @property

@@ -94,7 +94,11 @@ class RolloutKernel:
 
     @property
     def ops(self) -> Counter[str]:
-        """Scalar operations of one step, by kind."""
+        """Scalar operations of one step, by kind.
+
+        What is run again and again counts once: of a variational step that is one round, while
+        solving it takes several.
+        """
         return self._ops
 
     @property
@@ -188,6 +192,7 @@ class RolloutKernel:
         width = self.mech.nq + self.mech.nv
         out = np.empty((count, records, width), self.dtype)
         codes, failed = np.zeros(count, np.int32), np.full(count, -1, np.int64)
+        stop = np.zeros(1, np.int32)
 
         def part(begin: int, end: int) -> None:
             size = self.itemsize
@@ -209,9 +214,14 @@ class RolloutKernel:
                 every,
                 step,
                 self._memory(),
+                stop.ctypes.data,
             )
 
-        self._spread(part, count, steps, threads)
+        try:
+            self._spread(part, count, steps, threads)
+        except BaseException:  # control-C: motions that still go on end after their step
+            stop[0] = 1
+            raise
         for i in np.flatnonzero(codes):
             out[i, int(failed[i]) // every :] = np.nan
         return Motions(out, codes, failed)
@@ -234,16 +244,19 @@ class RolloutKernel:
     def _spread(
         self, part: Callable[[int, int], None], count: int, steps: int, threads: int | None
     ) -> None:
-        """The batch over threads, whole vectors of motions each."""
+        """The batch over threads, whole vectors of motions each.
+
+        Whatever takes long is left to other threads, be it one: this one can be interrupted then.
+        """
         from linkwise.codegen.cpu.kernel import cores, thread_pool  # with llvmlite
 
         wide = self._lanes
         groups = -(-count // wide)
         wanted = min(groups, cores() if threads is None else threads)
-        small = threads is None and count * steps * self._ops.total() < QUICK
-        if wanted <= 1 or small:
+        if count * steps * self._ops.total() < QUICK and (threads is None or wanted <= 1):
             part(0, count)
             return
+        wanted = max(wanted, 1)
         size = -(-groups // wanted) * wide
         ends = [(i, min(i + size, count)) for i in range(0, count, size)]
         begun = [thread_pool(wanted, os.getpid()).submit(part, *ends_) for ends_ in ends]
@@ -286,6 +299,6 @@ def _linked(code: bytes, itemsize: int) -> tuple[Any, Any]:
     from linkwise.codegen.cpu.machine import linked
 
     number = ctypes.c_double if itemsize == 8 else ctypes.c_float
-    kinds = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, number, POINTER]
+    kinds = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, number, POINTER, POINTER]
     engine = linked(code)
     return engine, ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("rollout"))

@@ -6,12 +6,13 @@ The module exports, with T for double or float,
 
     rollout(T** inputs, int64* strides, int64* over_time, T* output, int64 out_stride,
             int64 record_stride, int32* status, int64* failed, int64 count, int64 records,
-            int64 every, T h, T* work)
+            int64 every, T h, T* work, int32* stop)
 
 `inputs` has q, v and then what is held; `strides` is the distance of two motions in them and
 `over_time` that of two steps, in numbers, 0 where all share one row. After every `every` steps a
 record (q, v) goes to `output`. A vector register of motions is done at a time, the rest one by one.
 Registers are in `work`, each entry one vector, with the status and the step that failed in front.
+Before every step `stop` is looked at: once it is not zero, nothing more is done.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
     ints = INT.as_pointer()
     head = [pointer.as_pointer(), ints, ints, pointer, INT, INT, INT32.as_pointer(), ints]
     count = [INT, INT] if ranged else [INT]
-    return ir.FunctionType(ir.VoidType(), [*head, *count, INT, INT, number, pointer])
+    return ir.FunctionType(
+        ir.VoidType(), [*head, *count, INT, INT, number, pointer, INT32.as_pointer()]
+    )
 
 
 def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
@@ -141,7 +144,7 @@ class _Motion:
         function = ir.Function(emit.module, _signature(emit.number, ranged=True), name)
         function.linkage = "internal"
         (inputs, strides, over_time, output, out_stride, record_stride, status, failed,
-         begin, end, records, every, h, work) = function.args  # fmt: skip
+         begin, end, records, every, h, work, stop) = function.args  # fmt: skip
         build = ir.IRBuilder(function.append_basic_block("entry"))
         named = [("q", stepping.nq), ("v", stepping.nv), *stepping.held]
         at = [ir.Constant(INT, i) for i in range(len(named))]
@@ -161,6 +164,10 @@ class _Motion:
             for segment in segments:
                 build = self._called(build, segment, work, frame)
             return build
+
+        def wanted(build: ir.IRBuilder) -> Any:
+            asked = build.load_atomic(stop, "monotonic", 4)  # another thread may change it
+            return build.icmp_signed("==", asked, ir.Constant(INT32, 0))
 
         def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
             state = build.add(begin, build.mul(group, width))
@@ -183,18 +190,20 @@ class _Motion:
                     self._judge(build, work, n)
                     return build
 
-                build = counted(build, every, step)
+                build = counted(build, every, step, alive=wanted)
                 build = call(build, stepping.leave)
                 row = build.gep(output, [build.mul(r, record_stride)])
                 self._store(build, work, row, out_stride, state)
                 return build
 
-            build = counted(build, records, record, alive=lambda b: self._alive(b, work))
+            build = counted(
+                build, records, record, alive=lambda b: b.and_(wanted(b), self._alive(b, work))
+            )
             self._finish(build, work, status, failed, state)
             return build
 
         count = build.sdiv(build.sub(end, begin), width)
-        counted(build, count, motion).ret_void()
+        counted(build, count, motion, alive=wanted).ret_void()
 
     def _called(self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any) -> Any:
         """A segment, once or again as long as it wants to; returns where to go on."""
