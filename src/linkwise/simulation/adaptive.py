@@ -25,7 +25,7 @@ from linkwise.errors import (
 )
 from linkwise.simulation.acting import WORKERS
 from linkwise.simulation.chart import Chart
-from linkwise.simulation.divergence import fastest, gave_up
+from linkwise.simulation.divergence import blown_up, fastest, gave_up, is_bounded
 from linkwise.simulation.march import Moment
 from linkwise.simulation.observer import MOST, Observer
 from linkwise.simulation.progress import Progress
@@ -38,6 +38,11 @@ LOOKS = 4
 CHATTER = 1e-4
 """Contacts and limits that go on and off so often in this time [s] are stuck there. The `step` of
 a run says nothing of it: here it is only how often there are records."""
+
+PACES = ((500, 2e5, 1e5), (2000, 1e9, 0.0))
+"""A run would never end: after so many steps, with so many left at the pace of these, and something
+faster than this [rad/s or m/s]. Speeds of 1e5 in short steps are those of a motion that diverges;
+stiff mechanisms and forces that switch may take long, but not for years."""
 
 UNCHECKED = 1e300
 """Absolute tolerance of the works: they do not decide about steps."""
@@ -96,6 +101,13 @@ class DenseOutput:
         """One more step; what an earlier one said of later times counts no longer."""
         self._times.append(float(piece.t_old))
         self._pieces.append((flow, piece))
+
+    def left(self, count: int, end: float) -> float:
+        """How many steps there are up to a time [s] at the pace of the last few; 0 if not known."""
+        if len(self._times) < count:
+            return 0.0
+        now = float(self._pieces[-1][1].t)
+        return count * (end - now) / max(now - self._times[-count], 1e-300)
 
     def __call__(self, t: float) -> tuple[Array, Array]:
         """q and v at a time [s]."""
@@ -175,6 +187,7 @@ def _until(
                     raise _stuck(observer, trouble)
                 piece = solver.dense_output()
                 dense.add(flow, piece)
+                _check_pace(observer, dense, flow.state(solver.y))
                 observer.made += 1
                 cut = _looked_at(observer, flow, piece, bound)
                 bar(observer.now.t)
@@ -208,6 +221,22 @@ def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> boo
             observer.record()
             observer.check()
     return False
+
+
+def _check_pace(observer: Observer, dense: DenseOutput, state: tuple[Array, Array]) -> None:
+    """Raise where the state is none of a motion that goes on, or the run would never end."""
+    now, march, end = observer.now, observer.march, observer.plan.end
+    if not is_bounded(*state):
+        raise blown_up(march.mech, now.t, now.q, now.v, None, march.held_for)
+    speed = float(np.abs(state[1]).max(initial=0.0))
+    for count, most, fast in PACES:
+        left = dense.left(count, end)
+        if left > most and speed > fast:
+            why = f"at this pace {left:.2g} steps are left until t = {end:.9g} s."
+            if fast:
+                now_at = (now.t, now.q, now.v)
+                raise blown_up(march.mech, *now_at, None, march.held_for, why.capitalize())
+            raise _stuck(observer, why)
 
 
 def _stuck(observer: Observer, why: str) -> SimulationError:

@@ -46,6 +46,11 @@ class Commands:
         else:
             self.constant = _one(mech, cast(Any, given))
 
+    @property
+    def sees_state(self) -> bool:
+        """Whether it is a function, and no number or table."""
+        return self._law is not None
+
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """τ (nv,) at one instant.
 

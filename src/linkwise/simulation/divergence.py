@@ -18,7 +18,15 @@ GROWTH = 1.0
 """Energy may grow by this part of what could ever have become motion, without being driven."""
 
 
-def blown_up(mech: Mechanism, t: float, q: Array, v: Array, step: float) -> SimulationError:
+def blown_up(
+    mech: Mechanism,
+    t: float,
+    q: Array,
+    v: Array,
+    step: float | None,
+    held: float = 0.0,
+    why: str = "",
+) -> SimulationError:
     """The error for a step that led to what is no number, or faster than anything moves.
 
     Args:
@@ -26,14 +34,29 @@ def blown_up(mech: Mechanism, t: float, q: Array, v: Array, step: float) -> Simu
         t: The last time [s] at which all was well.
         q: Joint positions (nq,) there.
         v: Joint velocities (nv,) there.
-        step: The step [s].
+        step: The step [s]; None for a method that chooses it.
+        held: For how long [s] the controller is held; 0 where it is asked all the time.
+        why: What else is to be told.
     """
-    where = fastest(mech, q, v)
-    return SimulationError(
-        f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds. {where} "
-        f"A step of {step:.3g} s is too long for how fast it moves or how stiff it is; try "
-        f"step={0.1 * step:.1g}, look at gains and stiffnesses, or use integrator='adaptive'."
-    )
+    told = [
+        f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds.",
+        fastest(mech, q, v),
+        why,
+    ]
+    if held:
+        told.append(
+            f"The controller is held for {held:.3g} s; try a shorter control_step or smaller gains."
+        )
+        if step is not None:
+            told.append(f"If that does not help, try step={0.1 * step:.1g}.")
+    elif step is None:
+        told.append("Look at gains, stiffnesses and the signs of forces: something feeds it.")
+    else:
+        told.append(
+            f"A step of {step:.3g} s is too long for how fast it moves or how stiff it is; try "
+            f"step={0.1 * step:.1g}, look at gains and stiffnesses, or use integrator='adaptive'."
+        )
+    return SimulationError(" ".join(x for x in told if x))
 
 
 def gave_up(mech: Mechanism, t: float, q: Array, v: Array, reason: Exception) -> SimulationError:

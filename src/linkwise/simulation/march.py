@@ -44,18 +44,20 @@ class March:
 
     Attributes:
         held: Joint forces of the controller that are held (nv,), or None to ask it.
+        held_for: How long [s] a controller that looks at the state is held; 0 for none.
         count_work: Whether work is counted while a kernel makes the steps; where every step is
             recorded it need not be.
     """
 
     held: Array | None
+    held_for: float
     count_work: bool
 
     def __init__(
         self, mech: Mechanism, scheme: Integrator, acting: Acting, loops: Stepper | None
     ) -> None:
         self.mech, self.scheme, self.acting, self.loops = mech, scheme, acting, loops
-        self.held, self.count_work = None, True
+        self.held, self.held_for, self.count_work = None, 0.0, True
         self._kernel: RolloutKernel | None = None
         self._weights = np.array(scheme.weights)[:, None]
         self.powers = list[Array]()
@@ -111,7 +113,7 @@ class March:
             if good > 0:  # up to the last step that went well
                 q, v, code, _ = kernel.advance(now.q, now.v, {"tau": tau}, h, good)
                 now = now if code else Moment(now.t + good * h, q, v, now.work)
-            raise blown_up(self.mech, now.t, now.q, now.v, h)
+            raise blown_up(self.mech, now.t, now.q, now.v, h, self.held_for)
         work = now.work
         if self.count_work:
             work = work + self._done(now, states[:, nq:], states[-1, :nq], tau, h)
@@ -159,7 +161,7 @@ class March:
         f = self.push if self.scheme.takes == "force" else self._rate
         q, u = make(mech, f, t, q, rates(mech, q, v), h)
         if not is_bounded(q, u):
-            raise blown_up(mech, t, now.q, now.v, h)
+            raise blown_up(mech, t, now.q, now.v, h, self.held_for)
         v = velocities(mech, q, u)
         work = now.work + h * (self._weights * self.powers[-len(self._weights) :]).sum(axis=0)
         if self.loops is None:

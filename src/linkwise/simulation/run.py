@@ -181,6 +181,8 @@ def simulate(
     if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
         march.compile()
     march.count_work = plan.record_every > 1
+    if asked is not None and tick is not None and asked.sees_state:
+        march.held_for = tick
     observer = Observer(
         march, plan, [x for x in gauges if x.names], Log(mech, acting, probes),
         EnergyGuard(mech, acting, q, v),
