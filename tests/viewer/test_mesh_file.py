@@ -1,6 +1,9 @@
 """Meshes of model files: found, read, coloured, and confined."""
 
+import base64
+import json
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -144,3 +147,127 @@ def test_broken_collada_is_an_error_that_says_so(tmp_path, faces):
     path.write_text(DAE.format(up="Z_UP", faces=faces))
     with pytest.raises(lw.ParseError):
         read_collada(path)
+
+
+def laughs(levels):
+    """Each node has the next one twice: the last is there 2^levels times."""
+    nodes = "".join(
+        f'<node id="n{i}"><instance_node url="#n{i + 1}"/><instance_node url="#n{i + 1}"/></node>'
+        for i in range(levels)
+    )
+    text = DAE.format(up="Z_UP", faces=TRIANGLES)
+    text = text.replace('<visual_scene id="s"><node>', f'<visual_scene id="s">{nodes}<node>')
+    return text.replace("<node>", f'<node id="n{levels}">')
+
+
+def test_collada_that_names_its_nodes_again_and_again_is_given_up(tmp_path):
+    path = tmp_path / "a.dae"
+    path.write_text(laughs(3))
+    ((mesh, _),) = read_collada(path)
+    # Of all nodes n0 .. n3 of the scene: 8 + 4 + 2 + 1 times two triangles.
+    assert len(mesh.faces) == 30
+    path.write_text(laughs(30))
+    start = time.perf_counter()
+    with pytest.raises(lw.ParseError, match="more than 100000"):
+        read_collada(path)
+    assert time.perf_counter() - start < 10.0
+
+
+def test_collada_that_repeats_a_large_surface_is_given_up(tmp_path):
+    path = tmp_path / "a.dae"
+    many = TRIANGLES.replace("0 1 2 0 2 3", "0 1 2 0 2 3 " * 5000)
+    path.write_text(laughs(11).replace("<p>0 1 2 0 2 3</p>", many[many.index("<p>") : -12]))
+    with pytest.raises(lw.ParseError, match="triangles"):
+        read_collada(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('semantic="VERTEX"', 'semantic="NORMAL"'),  # next() without an answer
+        ("0 1 2 0 2 3", "0 1 99999999999999999999999"),  # no int64
+        ('meter="0.01"', 'meter="nan"'),
+        ('meter="0.01"', 'meter="1e308"'),
+        ('meter="0.01"', 'meter="1e37"'),  # finite here, not in the numbers of a page
+        ("<scale>2 1 1</scale>", "<scale>1e200 1e200 1</scale>"),
+        ("<rotate>0 0 1 90</rotate>", "<rotate>0 0 1</rotate>"),
+        ("1 0.5 0 1", "nan 0 inf 1"),
+    ],
+)
+def test_broken_collada_becomes_a_generated_shape(tmp_path, old, new):
+    text = DAE.format(up="Z_UP", faces=TRIANGLES)
+    assert old in text
+    (tmp_path / "a.dae").write_text(text.replace(old, new))
+    write_stl(tmp_path / "b.stl", box((1.0, 1.0, 1.0)))
+    scene = scene_of(lw.load(urdf(tmp_path, "b.stl", "a.dae")))
+    if old.startswith("1 0.5"):  # a colour is no reason to show nothing
+        assert not scene.missing
+        return
+    assert list(scene.missing) == ["a.dae"] and scene.generated == ("tip",)
+    assert all(np.isfinite(part.mesh.vertices).all() for part in scene.parts)
+
+
+def test_a_reader_that_fails_in_an_unknown_way_is_told(tmp_path, monkeypatch):
+    def broken(path):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("linkwise.viewer.mesh_file.read_mesh_file", broken)
+    write_stl(tmp_path / "a.stl", box((1.0, 1.0, 1.0)))
+    scene = scene_of(lw.load(urdf(tmp_path, "a.stl", "a.stl")))
+    assert scene.missing == {"a.stl": "it cannot be read: RuntimeError: out of luck"}
+
+
+def test_scale_beyond_the_numbers_of_a_page(tmp_path):
+    write_stl(tmp_path / "a.stl", box((1.0, 1.0, 1.0)))
+    write_stl(tmp_path / "b.stl", box((1.0, 1.0, 1.0)))
+    scene = scene_of(lw.load(urdf(tmp_path, "a.stl", "b.stl", "1e39 1 1")))
+    assert "not finite" in scene.missing["a.stl"]
+    assert all(np.isfinite(part.mesh.vertices).all() for part in scene.parts)
+
+
+def test_other_formats_get_bytes_and_open_nothing_besides(tmp_path):
+    """A glTF file whose triangles lie in a file beside it, which nobody has asked for."""
+    pytest.importorskip("trimesh")
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], dtype="<f4").tobytes()
+    data = points + np.array([0, 1, 2], dtype="<u4").tobytes()
+    gltf = {
+        "asset": {"version": "2.0"},
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+        "accessors": [
+            {"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3",
+             "min": [0, 0, 0], "max": [1, 1, 0]},
+            {"bufferView": 1, "componentType": 5125, "count": 3, "type": "SCALAR"},
+        ],
+        "bufferViews": [
+            {"buffer": 0, "byteOffset": 0, "byteLength": 36},
+            {"buffer": 0, "byteOffset": 36, "byteLength": 12},
+        ],
+    }  # fmt: skip
+    inline = "data:application/octet-stream;base64," + base64.b64encode(data).decode()
+    (tmp_path / "beside.bin").write_bytes(data)
+    for name, uri in (("whole", inline), ("parts", "beside.bin")):
+        held = {**gltf, "buffers": [{"byteLength": 48, "uri": uri}]}
+        (tmp_path / f"{name}.gltf").write_text(json.dumps(held))
+    scene = scene_of(lw.load(urdf(tmp_path, "whole.gltf", "parts.gltf")))
+    assert list(scene.missing) == ["parts.gltf"] and scene.generated == ("tip",)
+    assert "files beside it are not opened" in scene.missing["parts.gltf"]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    ['cylinder radius="0" length="0"', 'sphere radius="0"', 'box size="0 0 0"',
+     'capsule radius="0" length="0"'],
+)  # fmt: skip
+def test_shapes_of_no_size_are_no_error(tmp_path, shape):
+    write_stl(tmp_path / "a.stl", box((1.0, 1.0, 1.0)))
+    path = urdf(tmp_path, "a.stl", "a.stl")
+    text = path.read_text()
+    old = '<mesh filename="a.stl"/>'
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, f"<{shape}/>"))
+    scene = scene_of(lw.load(path))
+    low, high = scene.bounds(np.zeros(1))
+    assert np.isfinite(low).all() and np.isfinite(high).all()

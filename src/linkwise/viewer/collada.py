@@ -23,6 +23,12 @@ from linkwise.viewer.mesh import Mesh, together
 DEEPEST = 50
 """Nodes inside of nodes."""
 
+MOST_ELEMENTS = 100_000
+"""Elements of the scene that are visited: a node may be named many times."""
+
+MOST_POINTS = 10_000_000
+"""Triangles and vertices of the whole scene, each as often as it is shown."""
+
 
 def read_collada(path: Path) -> list[tuple[Mesh, Rgb | None]]:
     """Surfaces of a file, one for each colour, in metres and with z up.
@@ -34,9 +40,16 @@ def read_collada(path: Path) -> list[tuple[Mesh, Rgb | None]]:
     if root.tag != "COLLADA":
         raise root.error("a .dae file starts with <COLLADA>")
     try:
-        return _Reader(root).parts()
-    except (KeyError, IndexError, ValueError) as error:
-        raise ParseError(f"the COLLADA file is broken: {error}", file=str(path)) from None
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = _Reader(root).parts()
+    except ParseError:
+        raise
+    except (KeyError, IndexError, ValueError, OverflowError, StopIteration) as error:
+        reason = str(error) or "something that must be there is not"
+        raise ParseError(f"the COLLADA file is broken: {reason}", file=str(path)) from None
+    if not all(np.isfinite(mesh.vertices).all() for mesh, _ in parts):
+        raise ParseError("the COLLADA file is broken: a vertex is not finite", file=str(path))
+    return parts
 
 
 class _Reader:
@@ -44,6 +57,18 @@ class _Reader:
         self.root = root
         self.by_id = {e.attrib["id"]: e for e in root.walk() if "id" in e.attrib}
         self.found = dict[Rgb | None, list[Mesh]]()
+        self.surfaces = dict[int, tuple[NDArray[np.int64], Array]]()
+        self.colors = dict[str, Rgb | None]()
+        self.elements, self.points = 0, 0
+
+    def count(self, at: Element, elements: int = 0, points: int = 0) -> None:
+        """What was visited so far; files whose nodes name each other again and again end here."""
+        self.elements += elements
+        self.points += points
+        if self.elements > MOST_ELEMENTS:
+            raise at.error(f"the scene has more than {MOST_ELEMENTS} elements")
+        if self.points > MOST_POINTS:
+            raise at.error(f"the scene has more than {MOST_POINTS} triangles and vertices")
 
     def get(self, reference: str) -> Element:
         return self.by_id[reference.lstrip("#")]
@@ -72,6 +97,7 @@ class _Reader:
     def node(self, node: Element, above: Array, depth: int) -> None:
         if depth > DEEPEST:
             raise node.error("nodes are nested too deeply")
+        self.count(node, elements=1 + len(node.children))
         here = above @ _transform(node)
         for child in node.children:
             if child.tag == "node":
@@ -79,9 +105,11 @@ class _Reader:
             elif child.tag == "instance_node":
                 self.node(self.get(child.attrib["url"]), here, depth + 1)
             elif child.tag == "instance_geometry":
+                every = list(child.walk())
+                self.count(child, elements=len(every))
                 bound = {
                     e.attrib["symbol"]: e.attrib["target"]
-                    for e in child.walk()
+                    for e in every
                     if e.tag == "instance_material"
                 }
                 self.geometry(self.get(child.attrib["url"]), here, bound)
@@ -91,17 +119,28 @@ class _Reader:
         for part in mesh.children if mesh is not None else ():
             if part.tag not in ("triangles", "polylist", "polygons", "tristrips", "trifans"):
                 continue
-            faces, points = self.faces(part), self.positions(part)
+            faces, points = self.surface(part)
+            self.count(part, elements=1, points=len(faces) + len(points))
             if not len(faces):
                 continue
-            if faces.min() < 0 or faces.max() >= len(points):
-                raise part.error("a face names a vertex that does not exist")
             if np.linalg.det(here[:3, :3]) < 0.0:
                 faces = faces[:, ::-1]
             symbol = part.attrib.get("material", "")
-            color = self.color(materials.get(symbol, symbol))
+            material = materials.get(symbol, symbol)
+            if material not in self.colors:
+                self.colors[material] = self.color(material)
+            color = self.colors[material]
             moved = points @ here[:3, :3].T + here[:3, 3]
             self.found.setdefault(color, []).append(Mesh(moved, faces))
+
+    def surface(self, part: Element) -> tuple[NDArray[np.int64], Array]:
+        """Triangles and points of a part; read once, however often it is shown."""
+        if id(part) not in self.surfaces:
+            faces, points = self.faces(part), self.positions(part)
+            if len(faces) and (faces.min() < 0 or faces.max() >= len(points)):
+                raise part.error("a face names a vertex that does not exist")
+            self.surfaces[id(part)] = faces, points
+        return self.surfaces[id(part)]
 
     def positions(self, part: Element) -> Array:
         entry = next(e for e in part.findall("input") if e.attrib["semantic"] == "VERTEX")
@@ -148,7 +187,8 @@ class _Reader:
             if element.tag == "diffuse":
                 value = element.find("color")
                 if value is not None:
-                    return rgb(tuple(float(x) for x in value.text.split()))
+                    given = tuple(float(x) for x in value.text.split())
+                    return rgb(given) if np.isfinite(given).all() else None
         return None
 
 
@@ -181,6 +221,8 @@ def _transform(node: Element) -> Array:
             one[:3, 3] = numbers
         elif step.tag == "scale":
             one[:3, :3] = np.diag(numbers)
+        elif len(numbers) != 4:
+            raise step.error("a rotation is an axis and an angle: four numbers")
         elif np.linalg.norm(numbers[:3]) > 0.0:
             axis = numbers[:3] / np.linalg.norm(numbers[:3])
             one[:3, :3] = axis_angle(axis, float(np.deg2rad(numbers[3])))

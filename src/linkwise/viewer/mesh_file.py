@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -51,14 +53,16 @@ class MeshFiles:
             path = self._path(shape.file)
             if path not in self._read:
                 self._read[path] = self._open(path)
-        except (LinkwiseError, OSError) as error:
-            reason = getattr(error, "reason", None) or str(error)
-            self.missing.setdefault(shape.file, reason)
+            with np.errstate(over="ignore", invalid="ignore"):  # it is checked below
+                parts = tuple(
+                    Colored(part.mesh.scaled(shape.scale).moved(shape.pose), part.rgb)
+                    for part in self._read[path]
+                )
+            _check_drawable(parts, path)
+        except Exception as error:  # of files of strangers: readers may raise anything
+            self.missing.setdefault(shape.file, _why(error))
             return ()
-        return tuple(
-            Colored(part.mesh.scaled(shape.scale).moved(shape.pose), part.rgb)
-            for part in self._read[path]
-        )
+        return parts
 
     def _path(self, uri: str) -> Path:
         if not self._source and not self._roots:
@@ -80,6 +84,7 @@ class MeshFiles:
         parts = [part for part in parts if len(part.mesh.faces)]
         if not parts:
             raise ParseError("the mesh has no triangles", file=str(path))
+        _check_drawable(parts, path)
         share = sum(len(part.mesh.faces) for part in parts)
         return tuple(
             Colored(
@@ -89,6 +94,21 @@ class MeshFiles:
         )
 
 
+def _check_drawable(parts: Sequence[Colored], path: Path) -> None:
+    """Raises unless all vertices are finite in the single precision of a page."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        good = all(np.isfinite(part.mesh.vertices.astype(np.float32)).all() for part in parts)
+    if not good:
+        raise ParseError("a vertex is not finite, or farther than 1e38 m", file=str(path))
+
+
+def _why(error: Exception) -> str:
+    """Why a mesh is missing, in a line."""
+    if isinstance(error, LinkwiseError | OSError):
+        return getattr(error, "reason", None) or str(error)
+    return f"it cannot be read: {type(error).__name__}: {error}"
+
+
 def _by_trimesh(path: Path) -> Mesh:
     """Other formats, through trimesh; it gets the bytes and nothing else to open."""
     try:
@@ -96,8 +116,9 @@ def _by_trimesh(path: Path) -> Mesh:
     except ImportError:
         raise MissingExtraError("a mesh file", package="trimesh", extra="viewer") from None
     try:
-        with path.open("rb") as file:
-            scene: Any = trimesh.load_scene(file, file_type=path.suffix[1:].lower())
+        # From an open file it would take the name, and open what lies beside it.
+        held = io.BytesIO(path.read_bytes())
+        scene: Any = trimesh.load_scene(held, file_type=path.suffix[1:].lower())
         dumped: Any = scene.dump(concatenate=False)
         pieces = cast("list[Any]", dumped if isinstance(dumped, list) else [dumped])
         meshes = [
@@ -106,5 +127,7 @@ def _by_trimesh(path: Path) -> Mesh:
             if hasattr(p, "faces")
         ]
     except Exception as error:  # a reader of foreign formats may raise anything
-        raise ParseError(f"the mesh cannot be read: {error}", file=str(path)) from None
+        raise ParseError(
+            f"the mesh cannot be read (files beside it are not opened): {error}", file=str(path)
+        ) from None
     return together(meshes)

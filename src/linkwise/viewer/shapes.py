@@ -60,6 +60,8 @@ def lathe(radius: ArrayLike, height: ArrayLike, around: int = AROUND) -> Mesh:
         if len(rings[k + 1]) > 1:
             low = a + i if len(rings[k]) > 1 else np.full(around, a)
             faces.append(np.column_stack([low, b + j, b + i]))
+    if not faces:  # a stroke along the axis
+        return EMPTY
     return Mesh(np.concatenate(rings), np.concatenate(faces).astype(np.int64))
 
 
