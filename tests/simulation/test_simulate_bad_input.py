@@ -122,6 +122,20 @@ def test_loops_that_cannot_be_kept():
 # --------------------------------------------------------------------------- controllers and forces
 
 
+def test_a_controller_of_two_arguments_is_told_how_to_write_it():
+    def brake(q, v):
+        return -v
+
+    mech = pendulum()
+    with pytest.raises(ModelError) as found:
+        lw.simulate(mech, duration=0.1, controller=brake)
+    advice = "takes (q, v), and a simulation calls (t, q, v): write controller=lambda t, q, v: "
+    assert f"controller=brake {advice}brake(q, v)" in str(found.value)
+    with pytest.raises(ModelError, match=r"tau takes \(x, y\).*tau=lambda t, q, v: \.\.\."):
+        lw.simulate(mech, duration=0.1, tau=lambda x, y: -y)
+    lw.simulate(mech, duration=0.1, controller=lambda t, q, v: brake(q, v))  # and that works
+
+
 @pytest.mark.parametrize("control_step", [None, 0.01])
 def test_a_controller_that_gives_nan(control_step):
     arm = lw.models.pendulum(3)

@@ -144,11 +144,17 @@ def _function(given: Callable[..., Any], what: str) -> Controller:
     if isinstance(inputs, dict) and "goal" not in inputs and hasattr(given, "tasks"):
         return lambda t, q, v: given(q, v)
     try:
-        names = list(inspect.signature(given).parameters)
+        signature = inspect.signature(given)
     except (TypeError, ValueError):  # some built-in functions do not tell
-        names = list[str]()
-    if names[:2] == ["q", "v"]:
-        kind = getattr(given, "__name__", type(given).__name__)
+        return given
+    kind = str(getattr(given, "__name__", type(given).__name__))
+    if _fits(signature, 2) and not _fits(signature, 3):
+        named = kind.isidentifier()
+        raise ModelError(
+            f"{what}{f'={kind}' if named else ''} takes {_arguments(signature)}, and a simulation "
+            f"calls (t, q, v): write {what}=lambda t, q, v: {f'{kind}(q, v)' if named else '...'}"
+        )
+    if list(signature.parameters)[:2] == ["q", "v"]:
         raise ModelError(
             f"{what}={kind} is called with (q, v, goal), and a simulation calls (t, q, v): give "
             f"the goal with it, {what}=({kind}, goal), where the goal may be a function of t; or "
@@ -156,6 +162,21 @@ def _function(given: Callable[..., Any], what: str) -> Controller:
         )
     check_arguments(given, what, "t, q, v")
     return given
+
+
+def _fits(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _arguments(signature: inspect.Signature) -> str:
+    """The names of the arguments that are given in order."""
+    names = [x.name for x in signature.parameters.values() if x.kind is not x.KEYWORD_ONLY]
+    return f"({', '.join(names)})"
 
 
 def _table(mech: Mechanism, given: object, what: str, tick: float | None, duration: float) -> Array:
