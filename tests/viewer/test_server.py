@@ -1,6 +1,7 @@
 """The server: on this machine alone, one port each, freed at the end; and what it shows."""
 
 import asyncio
+import gzip
 import http.client
 import importlib.metadata
 import socket
@@ -106,51 +107,112 @@ def test_the_page_itself_is_served(viewer):
         (None, "127.0.0.1:80", "127.0.0.1", True),
         ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
         ("http://localhost:8080", "localhost:8080", "127.0.0.1", True),
+        ("http://LOCALHOST:8080", "localhost:8080", "127.0.0.1", True),
+        ("http://127.0.0.2:8080", "127.0.0.2:8080", "127.0.0.2", True),
+        ("http://[::1]:8080", "[::1]:8080", "::1", True),
         ("http://evil.example", "127.0.0.1:8080", "127.0.0.1", False),
-        ("http://evil.example:8080", "evil.example:8080", "127.0.0.1", False),
+        ("http://evil.example:8080", "evil.example:8080", "127.0.0.1", False),  # DNS rebinding
+        ("http://evil.example:8080", "evil.example:8080", "0.0.0.0", False),
+        ("http://localhost:3000", "localhost:8080", "127.0.0.1", False),  # another program's page
+        ("http://localhost:3000", "127.0.0.1:8080", "127.0.0.1", False),
+        ("http://127.0.0.1", "127.0.0.1:8080", "127.0.0.1", False),
+        ("http://127.0.0.1.evil.example:8080", "127.0.0.1:8080", "127.0.0.1", False),
+        ("http://evil@127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", False),
         ("null", "127.0.0.1:8080", "127.0.0.1", False),
+        ("file://", "", "127.0.0.1", False),
+        ("http://[::1", "[::1", "127.0.0.1", False),
+        ("http://[::1]:8080", None, "::1", False),
+        ("http://robot:8080", "robot:8080", "0.0.0.0", True),
         ("http://robot.lan:8080", "robot.lan:8080", "0.0.0.0", True),
+        ("http://robot.local:8080", "robot.local:8080", "0.0.0.0", True),
+        ("http://192.168.1.7:8080", "192.168.1.7:8080", "0.0.0.0", True),
+        ("http://arm.example:8080", "arm.example:8080", "arm.example", True),
         ("http://evil.example", "robot.lan:8080", "0.0.0.0", False),
     ],
 )
-def test_pages_that_may_talk_to_it(origin, asked, host, allowed):
+def test_pages_that_may_talk_to_it(monkeypatch, origin, asked, host, allowed):
+    monkeypatch.setattr(socket, "gethostname", lambda: "robot.lan")
     assert own_page(origin, asked, host) is allowed
 
 
-@pytest.mark.parametrize(("origin", "heard"), [("http://evil.example", False), (None, True)])
-def test_socket_is_closed_to_pages_of_other_sites(viewer, origin, heard):
+def test_socket_is_closed_to_pages_of_other_sites(viewer, monkeypatch):
+    """What a stranger sends is not even read: the handshake fails."""
+    import msgspec
     from websockets.asyncio.client import connect
-    from websockets.exceptions import ConnectionClosed
+    from websockets.exceptions import InvalidStatus
 
-    async def talk():
+    sockets, heard = viewer._server._websock_server, []
+    handle = sockets._handle_incoming_message
+
+    async def spy(client, message):
+        heard.append(type(message).__name__)
+        await handle(client, message)
+
+    monkeypatch.setattr(sockets, "_handle_incoming_message", spy)
+    own = viewer.url
+
+    async def talk(origin, more=()):
         protocol = f"viser-v{importlib.metadata.version('viser')}"
         address = viewer.url.replace("http", "ws")
         try:
             async with connect(
-                address, subprotocols=[protocol], origin=origin, compression=None, max_size=None
-            ) as client:
-                return len(await asyncio.wait_for(client.recv(), 5)) > 0
-        except ConnectionClosed as closed:
-            assert closed.rcvd is not None and closed.rcvd.code == 1008
-            return False
+                address, subprotocols=[protocol], origin=origin, compression=None, max_size=None,
+                additional_headers=list(more),
+            ) as client:  # fmt: skip
+                await client.send(msgspec.msgpack.encode({"type": "ShareUrlRequest"}))
+                got = len(await asyncio.wait_for(client.recv(), 5)) > 0
+                await asyncio.sleep(0.2)
+                return got
+        except InvalidStatus as refused:
+            return refused.response.status_code
 
-    assert asyncio.run(talk()) is heard
+    for origin in ("http://evil.example", "null", "http://localhost:3000", "http://[::1"):
+        assert asyncio.run(talk(origin)) == 403, origin
+    assert asyncio.run(talk(own, [("Host", "evil.example")])) == 403
+    assert asyncio.run(talk(own, [("Origin", "http://evil.example")])) == 403
+    assert heard == [] and viewer.clients == 0
+    assert asyncio.run(talk(None)) is True and asyncio.run(talk(own)) is True
+    assert heard == ["ShareUrlRequest"] * 2
 
 
-def test_viser_that_does_not_tell_who_connects_is_refused(monkeypatch):
-    import viser
+def test_early_end_of_a_connection_is_no_news(viewer, caplog, capfd):
+    for sent in (b"", b"GET", b"\x16\x03\x01\x00\x00", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+        with socket.create_connection((viewer.host, viewer.port), timeout=5) as s:
+            s.sendall(sent)
+    time.sleep(0.3)
+    assert b" 200 " in get(viewer, "/")[:20]
+    told = capfd.readouterr()
+    assert told.err == "" and told.out == "" and caplog.text == ""
 
-    class Older(viser.ViserServer):
-        def __init__(self, **options):
-            super().__init__(**options)
-            del self._websock_server._live_connections
 
-        def stop(self):
-            self._websock_server._live_connections = {}
-            super().stop()
+def test_title_of_the_page_is_the_robot(viewer):
+    for packed in ("identity", "gzip"):
+        connection = http.client.HTTPConnection(viewer.host, viewer.port, timeout=5)
+        connection.request("GET", "/", headers={"Accept-Encoding": packed})
+        answer = connection.getresponse()
+        page = answer.read()
+        page = gzip.decompress(page) if packed == "gzip" else page
+        assert answer.getheader("Content-Encoding") == packed
+        assert b"<title>puma560</title>" in page and page.rstrip().endswith(b"</html>")
 
-    monkeypatch.setattr(viser, "ViserServer", Older)
-    with pytest.raises(ViewerError, match="does not say from where a page connects"):
+
+def test_viser_that_opens_its_socket_in_another_way_is_refused(monkeypatch):
+    import websockets
+    from viser.infra import _infra
+    from websockets.asyncio import server
+
+    class Kept:
+        serve, ServerConnection = staticmethod(server.serve), server.ServerConnection
+
+    class Asyncio:
+        server = Kept
+
+    class Package:
+        asyncio, datastructures = Asyncio, websockets.datastructures
+        exceptions = websockets.exceptions
+
+    monkeypatch.setattr(_infra, "websockets", Package)
+    with pytest.raises(ViewerError, match="opens its socket in another way"):
         lw.view(lw.models.pendulum(1), open_browser=False)
 
 
@@ -183,17 +245,24 @@ def test_several_at_once_and_ports_are_freed():
     assert all(is_free(p) for p in ports)
 
 
-@pytest.mark.parametrize("port", [-1, 70000, 2.5])
+@pytest.mark.parametrize("port", [-1, 70000, 2.5, "abc", "8080", np.nan, None, True, 8080.0])
 def test_port_that_is_none(port):
     with pytest.raises(ViewerError, match="must be from 1 to 65535, or 0"):
         lw.view(lw.models.pendulum(1), port=port, open_browser=False)
 
 
-@pytest.mark.parametrize("host", ["no such host", "192.0.2.1", ""])
+@pytest.mark.parametrize("host", ["no such host", "192.0.2.1", "", None, 127])
 def test_address_of_another_machine(host):
     """192.0.2.0/24 is kept for documentation: it is nobody's address."""
     with pytest.raises(ViewerError, match="address"):
         lw.view(lw.models.pendulum(1), host=host, open_browser=False)
+
+
+def test_others_of_the_loopback_are_this_machine_too():
+    with lw.view(lw.models.pendulum(1), host="127.0.0.2", open_browser=False, quiet=True) as viewer:
+        assert viewer.greeting == f"pendulum_1: http://127.0.0.2:{viewer.port}"
+    with lw.view(lw.models.pendulum(1), host="0.0.0.0", open_browser=False, quiet=True) as viewer:
+        assert "beyond this machine" in viewer.greeting
 
 
 def test_closed_viewer_says_so(viewer):

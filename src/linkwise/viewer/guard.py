@@ -8,15 +8,19 @@ socket, and opens a tunnel to the outside when a client asks for it. Here none o
 from __future__ import annotations
 
 import contextlib
+import gzip
+import hashlib
+import html
 import importlib
+import ipaddress
+import logging
 import socket
+import threading
 from collections.abc import Generator
-from typing import Any
+from typing import Any, SupportsIndex
 from urllib.parse import urlsplit
 
 from linkwise.errors import MissingExtraError, ViewerError
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def viser(asked: str = "the viewer") -> Any:
@@ -41,7 +45,7 @@ def quiet() -> Generator[None]:
 
 def address(host: str) -> str:
     """A host as an address: a name that means this machine alone is the loopback address."""
-    if not str(host):
+    if not isinstance(host, str) or not host:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ViewerError(f"host is {host!r}; it must be an address, like '127.0.0.1'.")
     return "127.0.0.1" if host == "localhost" else host
 
@@ -56,7 +60,7 @@ def check_port(host: str, port: int) -> None:
     Raises:
         ViewerError: It is busy, not allowed, or the address is none of this machine's.
     """
-    if str(port) != str(int(port)) or not 0 <= port <= 65535:
+    if isinstance(port, bool) or not isinstance(port, SupportsIndex) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ViewerError(f"port is {port!r}; it must be from 1 to 65535, or 0 for a free one.")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -101,20 +105,31 @@ def _free(host: str) -> int | None:
 def start(host: str, port: int, label: str) -> Any:
     """A viser server at this address, closed to strangers.
 
+    Args:
+        host: An address of this machine.
+        port: 1 to 65535, or 0 for any free one.
+        label: Name of what is shown; the page's title.
+
     Raises:
         MissingExtraError: viser is not installed.
         ViewerError: The port or the address cannot be used.
     """
     package = viser()
     check_port(host, port)
-    with quiet():
+    with quiet(), guarded(host, label) as met:
         server = package.ViserServer(host=host, port=port, label=label, verbose=False)
         server.request_share_url = _no_tunnel
         taken = server.get_port()
-        if port not in (0, taken):  # someone was quicker
-            server.stop()
-            raise ViewerError(f"port {port} of {host} is busy; port {taken} was free just now.")
-    _answer_only_own_pages(server, host)
+    if not met:
+        version = getattr(package, "__version__", "of this version")
+        stop(server)
+        raise ViewerError(
+            f"viser {version} opens its socket in another way, so that other web sites could not "
+            "be kept out; install one that is known: pip install 'viser>=1.1,<1.2'."
+        )
+    if port not in (0, taken):  # someone was quicker
+        stop(server)
+        raise ViewerError(f"port {port} of {host} is busy; port {taken} was free just now.")
     return server
 
 
@@ -128,32 +143,92 @@ def _no_tunnel(verbose: bool = True) -> None:
     """What a client gets that asks for the page to be published: nothing."""
 
 
-def _answer_only_own_pages(server: Any, host: str) -> None:
-    """Close sockets that pages of other web sites open.
+@contextlib.contextmanager
+def guarded(host: str, label: str) -> Generator[list[bool]]:
+    """While viser starts, its socket gets a doorkeeper.
 
-    A browser lets any page connect to a socket of this machine and tells from where it came in the
-    header Origin. Programs that are no browser send none.
+    A browser lets any page connect to a socket of this machine, and tells from where the page came
+    in the header Origin. Programs that are no browser send none. Strangers are refused in the
+    handshake, with 403: nothing that they send is read. viser has no setting for that, so that the
+    function by which it opens its socket is replaced until it has done so.
+
+    Args:
+        host: The address that the server listens at.
+        label: The page's title.
+
+    Yields:
+        A list that is not empty as soon as the socket was opened in that way.
     """
-    sockets: Any = getattr(server, "_websock_server", None)
-    if not (hasattr(sockets, "_live_connections") and hasattr(sockets, "_client_connect_cb")):
-        version = getattr(viser(), "__version__", "of this version")
-        stop(server)
-        raise ViewerError(
-            f"viser {version} does not say from where a page connects, so that other web sites "
-            "could not be kept out; install one that does: pip install 'viser>=1.1,<1.2'."
-        )
+    module: Any = importlib.import_module("websockets.asyncio.server")
+    log = logging.getLogger("linkwise.viewer.socket")
+    log.setLevel(logging.CRITICAL)  # connections that end early are no news
+    met = list[bool]()
+    with _STARTING:
+        serve = module.serve
 
-    async def check(client: Any) -> None:
-        connection = sockets._live_connections.get(client.client_id)
-        headers: Any = getattr(getattr(connection, "request", None), "headers", {})
-        if not own_page(headers.get("Origin"), headers.get("Host"), host):
-            await connection.close(1008, "this page may not talk to the viewer")
+        def kept(handler: Any, *args: Any, **options: Any) -> Any:
+            if not str(getattr(handler, "__module__", "")).startswith("viser."):
+                return serve(handler, *args, **options)
+            inner, title = options.get("process_request"), _Titled(label)
 
-    sockets._client_connect_cb.insert(0, check)
+            def request(connection: Any, asked: Any) -> Any:
+                if not _welcome(asked.headers, host):
+                    return connection.respond(403, "This page may not talk to the viewer.\n")
+                return title(None if inner is None else inner(connection, asked))
+
+            met.append(True)
+            return serve(handler, *args, **{**options, "process_request": request, "logger": log})
+
+        module.serve = kept
+        try:
+            yield met
+        finally:
+            module.serve = serve
+
+
+_STARTING = threading.Lock()
+
+
+class _Titled:
+    """Answers of viser, with the robot's name for the title of the page."""
+
+    def __init__(self, label: str) -> None:
+        self._title = f"<title>{html.escape(label)}</title>".encode("utf-8", "replace")
+        self._known = dict[bytes, bytes]()
+
+    def __call__(self, answer: Any) -> Any:
+        if answer is None or not str(answer.headers.get("Content-Type", "")).startswith(
+            "text/html"
+        ):
+            return answer
+        packed = answer.headers.get("Content-Encoding") == "gzip"
+        key = hashlib.sha256(answer.body).digest()
+        if key not in self._known:
+            page = gzip.decompress(answer.body) if packed else bytes(answer.body)
+            page = page.replace(b"<title>Viser</title>", self._title, 1)
+            self._known[key] = gzip.compress(page, 6) if packed else page
+        answer.body = self._known[key]
+        del answer.headers["Content-Length"]
+        answer.headers["Content-Length"] = str(len(answer.body))
+        return answer
+
+
+def _welcome(headers: Any, host: str) -> bool:
+    """Whether a request comes from no page, or from one of this server."""
+    origins, hosts = headers.get_all("Origin"), headers.get_all("Host")
+    if not origins:
+        return True
+    if len(origins) > 1 or len(hosts) != 1:
+        return False
+    return own_page(origins[0], hosts[0], host)
 
 
 def own_page(origin: str | None, asked: str | None, host: str) -> bool:
     """Whether a socket may be opened: by no page, or by one that this server has served.
+
+    The page must come from where it connects to, port and all. Its host must be an address, a name
+    of this machine or the one that the server was told to listen at: other names may be made to
+    mean this machine by whoever owns them.
 
     Args:
         origin: The header Origin, "http://127.0.0.1:8080"; None from what is no browser.
@@ -162,11 +237,34 @@ def own_page(origin: str | None, asked: str | None, host: str) -> bool:
     """
     if origin is None:
         return True
-    page = urlsplit(origin)
-    if page.hostname in LOOPBACK or page.hostname == host:
-        return True
-    listens_to_all = host in ("0.0.0.0", "::")
-    return listens_to_all and page.netloc == (asked or "")
+    try:
+        page = urlsplit(origin.lower())
+        name = page.hostname
+    except ValueError:
+        return False
+    if page.scheme not in ("http", "https") or not name or page.netloc != (asked or "").lower():
+        return False
+    return is_address(name) or name in (host.lower(), *_own_names())
+
+
+def _own_names() -> tuple[str, ...]:
+    """Names of this machine."""
+    short = socket.gethostname().lower().split(".")[0]
+    return ("localhost", socket.gethostname().lower(), short, f"{short}.local")
+
+
+def is_address(name: str) -> bool:
+    """Whether a host is given by numbers."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine alone: 127.0.0.0/8 and ::1."""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def url(host: str, port: int) -> str:

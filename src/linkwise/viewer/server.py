@@ -166,7 +166,7 @@ class Viewer:
         scene = self._stage.scene
         if scene.missing:
             lines.append("  " + _missing(scene.missing))
-        if self._host not in guard.LOOPBACK:
+        if not guard.is_loopback(self._host):
             lines.append("  it listens beyond this machine, and asks for no password")
         return "\n".join(lines)
 
