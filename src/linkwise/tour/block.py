@@ -22,11 +22,21 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Math:
+    """A cell of a table that is LaTeX."""
+
+    latex: str
+
+
+Cell: TypeAlias = str | Math
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells; a cell that begins with `$` is LaTeX."""
+    """Rows of cells: words, numbers, mathematics."""
 
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
 
 

@@ -9,9 +9,11 @@ from itertools import groupby
 
 from linkwise.tour.block import (
     Block,
+    Cell,
     Check,
     Formula,
     Listing,
+    Math,
     Missing,
     Picture,
     Playback,
@@ -26,6 +28,10 @@ from linkwise.tour.style import style
 
 _CODE = re.compile(r"`([^`]*)`")
 _NUMBER = re.compile(r"[-+−]?\d[\d.,]*(e[-+]?\d+)?( ?(s|ms|µs|ns|×|%|J|kg|m|mm|rad|N|N m))?")
+
+
+WIDE = 1.5
+"""Width over height of a picture that is scrolled on a narrow page, not shrunk."""
 
 
 def page(
@@ -131,12 +137,15 @@ def _block(block: Block) -> str:
 
 def _picture(block: Picture) -> str:
     size = f'width="{block.width}" height="{block.height}"'
-    return (
-        '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
+    drawn = (
+        '<picture><source media="screen and (prefers-color-scheme: dark)" '
         f'srcset="{block.dark}"><img src="{block.light}" {size} '
         f'alt="{escape(block.caption)}"></picture>'
-        f"{_caption(block.caption)}</figure>"
     )
+    if block.width > WIDE * block.height:
+        hint = '<p class="hint" aria-hidden="true">Scroll this picture sideways →</p>'
+        drawn = f'{hint}<div class="sideways" tabindex="0">{drawn}</div>'
+    return f"<figure>{drawn}{_caption(block.caption)}</figure>"
 
 
 def _caption(text: str) -> str:
@@ -154,11 +163,8 @@ def _sweeps(passes: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 def _table(block: Table) -> str:
     columns = range(len(block.head))
-    right = [
-        bool(block.rows) and all(_NUMBER.fullmatch(row[i]) or not row[i] for row in block.rows)
-        for i in columns
-    ]
-    drawn = [any(row[i][:1] in "├└│" for row in block.rows if row[i]) for i in columns]
+    right = [bool(block.rows) and all(_is_number(row[i]) for row in block.rows) for i in columns]
+    drawn = [any(_is_branch(row[i]) for row in block.rows) for i in columns]
     named = [" class=number" if right[i] else " class=tree" if drawn[i] else "" for i in columns]
     head = "".join(f"<th{named[i]}>{_text(block.head[i])}</th>" for i in columns)
     rows = "".join(
@@ -171,8 +177,16 @@ def _table(block: Table) -> str:
     )
 
 
-def _cell(text: str) -> str:
-    return mathml(text[1:]) if text.startswith("$") else _text(text)
+def _is_number(cell: Cell) -> bool:
+    return isinstance(cell, str) and (not cell or _NUMBER.fullmatch(cell) is not None)
+
+
+def _is_branch(cell: Cell) -> bool:
+    return isinstance(cell, str) and cell.startswith(("├", "└", "│"))
+
+
+def _cell(cell: Cell) -> str:
+    return mathml(cell.latex) if isinstance(cell, Math) else _text(cell)
 
 
 def _checks(checks: Sequence[Check]) -> str:

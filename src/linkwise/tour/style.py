@@ -80,6 +80,7 @@ td.tree { white-space: pre; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 figure { margin: 1.6rem 0; }
 figure img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+.hint { display: none; }
 figure iframe {
   display: block; width: 100%; height: 27rem; border: 1px solid var(--line);
   border-radius: 0.5rem; background: var(--paper);
@@ -108,8 +109,12 @@ footer { color: var(--faint); font-size: 0.9rem; padding-bottom: 4rem; }
   h1 { font-size: 1.8rem; }
   nav ol { columns: 1; }
   figure iframe { height: 21rem; }
-  figure picture { display: block; overflow-x: auto; }
-  figure img { max-width: none; width: 38rem; }  /* to be scrolled, not to be shrunk */
+  .sideways { overflow-x: auto; }
+  .sideways img { max-width: none; width: 38rem; }  /* to be scrolled, not to be shrunk */
+  .hint {
+    display: block; margin: 0 0 0.4rem; color: var(--blue); font-size: 0.82rem; text-align: right;
+    font-family: "Avenir Next", Avenir, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  }
 }
 @media print {
   :root { --paper: #ffffff; --ink: #000000; --faint: #555555; --line: #cccccc; }
@@ -119,7 +124,7 @@ footer { color: var(--faint); font-size: 0.9rem; padding-bottom: 4rem; }
   figure, .formula, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
   pre { white-space: pre-wrap; }
-  figure.playback, nav { display: none; }
+  figure.playback, nav, .hint { display: none; }
   a { color: inherit; text-decoration: none; }
 }
 """

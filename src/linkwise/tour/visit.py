@@ -13,6 +13,7 @@ from linkwise.sweeps.program import Pass, Program
 from linkwise.sweeps.show import LOOPS, statement_text
 from linkwise.tour.block import (
     Block,
+    Cell,
     Check,
     Formula,
     Listing,
@@ -120,11 +121,11 @@ class Visit:
         head: Sequence[str],
         rows: Iterable[Sequence[str]],
         caption: str = "",
-        page: Sequence[Sequence[str]] | None = None,
+        page: Sequence[Sequence[Cell]] | None = None,
     ) -> None:
-        """A table; `page` has its rows as the page shows them, with LaTeX after a `$`."""
+        """A table; `page` has its rows as the page shows them, with mathematics."""
         found = [list(row) for row in rows]
-        shown = found if page is None else page
+        shown: Sequence[Sequence[Cell]] = found if page is None else page
         cut = shown[:LONGEST_TABLE]
         if len(shown) > len(cut):
             caption = f"{caption} The first {len(cut)} of {len(shown)} rows.".strip()

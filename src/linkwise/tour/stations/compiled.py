@@ -13,6 +13,7 @@ from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.tour import peer
+from linkwise.tour.block import Cell, Math
 from linkwise.tour.machine import versions
 from linkwise.tour.stations.algebra import plain, small
 from linkwise.tour.timing import best, first, told
@@ -29,7 +30,7 @@ def compiled(visit: Visit) -> None:
     mech = small(visit.mech)
     state = peer.State.random(mech, 4)
     calls = everyday(mech, state)
-    rows, page, found = list[list[str]](), list[list[str]](), dict[str, float]()
+    rows, page, found = list[list[str]](), list[list[Cell]](), dict[str, float]()
     for name, call in calls.items():
         expr = dynamics.expression(name, armature=bool(mech.armature.any()))
         begin = first(call)
@@ -37,7 +38,7 @@ def compiled(visit: Visit) -> None:
         ops = _operations(mech, name)
         row = [f"lw.{name}", str(expr), told(begin), told(found[name]), ops]
         rows.append(row)
-        page.append([f"`lw.{name}`", f"${expr.latex()}", *row[2:]])
+        page.append([f"`lw.{name}`", Math(expr.latex()), *row[2:]])
     visit.table(
         ["function", "is", "first call", "later", "operations"],
         rows,

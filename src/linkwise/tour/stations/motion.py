@@ -76,7 +76,7 @@ def let_go(visit: Visit) -> None:
     )
     visit.playback(
         lambda theme: html_page(rec, theme=theme, title=TITLE),
-        f"{mech.name}, let go from rest in a bent posture with a small push. Drag to turn, scroll "
+        f"{mech.name}, let go in a bent posture and already moving a little. Drag to turn, scroll "
         "to come nearer.",
     )
     if not closed and not visit.quick:
