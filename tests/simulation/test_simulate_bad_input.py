@@ -274,8 +274,11 @@ def test_an_interrupted_run_keeps_what_was_computed(integrator):
 def test_ctrl_c_is_heard_while_a_kernel_runs():
     """A signal to a process that makes a billion steps: it ends within moments, with a report."""
     code = """
+import signal
+
 import linkwise as lw
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs begin without it
 told = []
 
 def progress(t):
