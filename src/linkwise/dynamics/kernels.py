@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar, cast
@@ -31,6 +32,9 @@ Made = TypeVar("Made")
 
 _MAKING = threading.Lock()
 """Held while a kernel is made: threads that want the same one wait for it."""
+
+_CLOCK = threading.local()
+"""How long each thread has been making kernels."""
 
 
 def kernel(
@@ -99,8 +103,15 @@ def made_once(mech: Mechanism | Embedded, key: object, make: Callable[[], Made])
         with _MAKING:
             found = mech.kept.get(key)
             if found is None:
+                began = time.monotonic()
                 found = mech.kept[key] = make()
+                _CLOCK.seconds = time_compiling() + time.monotonic() - began
     return found
+
+
+def time_compiling() -> float:
+    """How long [s] this thread has been making kernels so far; a difference is that of a task."""
+    return float(getattr(_CLOCK, "seconds", 0.0))
 
 
 def _about_nodes(name: str, expr: Expr) -> bool:

@@ -258,7 +258,7 @@ class Recording:
             steps = round(float(t[-1] - t[0]) / self.step)
         within = (x for x in self.events if t[0] <= x.t <= t[-1])
         stopped = self.stopped if rows[-1] == len(self) - 1 else None
-        notes = replace(self.report.notes, worst_loop=(np.nan, np.nan), wall=np.nan)
+        notes = replace(self.report.notes, worst_loop=(np.nan, np.nan), wall=np.nan, compiling=0.0)
         return made(
             self.mech, self.name, t, channels, notes, integrator=self.integrator,
             step=self.step, steps=steps, events=tuple(within), stopped=stopped, dense=self.dense,

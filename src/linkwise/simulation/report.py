@@ -11,6 +11,9 @@ from linkwise.simulation.channel import Channel
 from linkwise.simulation.event import Event
 from linkwise.spatial.array import Array
 
+TOLD = 0.1
+"""Compiling that took less [s] is not told."""
+
 SHOWN = 6
 """Events, names and lines shown of a longer list."""
 
@@ -28,7 +31,8 @@ class Notes:
             can be kept; else empty.
         worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if not told.
         keep: How loops were kept closed; "" where there are none.
-        wall: How long it took to compute [s]; NaN if not told.
+        wall: How long it took to compute [s], without compiling; NaN if not told.
+        compiling: How long it took to compile kernels for it [s].
     """
 
     not_modelled: tuple[str, ...] = ()
@@ -38,6 +42,7 @@ class Notes:
     worst_loop: tuple[float, float] = (float("nan"), float("nan"))
     keep: str = ""
     wall: float = float("nan")
+    compiling: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +111,8 @@ class Report:
             steps += f" of {self.step:.3g} s"
         how = f", {self.integrator}" if self.integrator else ""
         wall = "" if np.isnan(self.notes.wall) else f", computed in {_seconds(self.notes.wall)}"
+        if wall and self.notes.compiling >= TOLD:
+            wall += f" after {_seconds(self.notes.compiling)} of compiling"
         return (
             f"{self.name}: {self.end - self.start:.6g} s in {steps}{how}; {self.records} "
             f"record{'' if self.records == 1 else 's'}{wall}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from linkwise.closed.motion.acting import Force, JointForces, OutsideForce, Outs
 from linkwise.closed.motion.keep import Keep
 from linkwise.closed.motion.stepper import Stepper
 from linkwise.closed.motion.watch import Margin, check_watch
-from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.kernels import check_mechanism, time_compiling
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, SimulationError
 from linkwise.model.embedded import Embedded
@@ -143,7 +144,7 @@ def simulate(
         MissingExtraError: "adaptive" without SciPy.
     """
     _check_whole(mech)
-    began = time.monotonic()
+    began = time.monotonic(), time_compiling()
     scheme = _scheme(integrator)
     start = float(constant(start, (), "start"))
     duration = not_negative("duration", duration, "s")
@@ -205,14 +206,18 @@ def _run(
     bar: Progress,
     tolerances: tuple[float, float],
     told: dict[str, Any],
-    began: float,
+    began: tuple[float, float],
 ) -> Recording:
     """The run itself, and the recording of it however it ends."""
 
     def recording() -> Recording | None:
         if not observer.log.records:
             return None
-        return observer.recording(wall=time.monotonic() - began, **told)
+        found = observer.recording(**told)  # channels may need kernels of their own
+        compiling = time_compiling() - began[1]
+        wall = max(time.monotonic() - began[0] - compiling, 0.0)
+        notes = replace(found.report.notes, wall=wall, compiling=compiling)
+        return replace(found, report=replace(found.report, notes=notes))
 
     try:
         observer.begin(first)

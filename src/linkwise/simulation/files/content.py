@@ -186,6 +186,7 @@ def notes_of(header: Mapping[str, Any]) -> Notes:
         worst_loop=(worst[0], worst[1]),
         keep=str(found["keep"]),
         wall=float(found["wall"]),
+        compiling=float(found.get("compiling", 0.0)),
     )
 
 
