@@ -109,6 +109,7 @@ def test_strict_names_the_line(arm, capsys):
     assert f"{arm}:11" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # tests/tour goes on the same tour, with a report
 def test_tour_passes_all_its_checks(capsys):
     assert main(["tour", "--no-report", "--quick"]) == 0
     out = capsys.readouterr().out

@@ -1,9 +1,12 @@
-"""One quick tour with its report, for all tests of a worker."""
+"""One quick tour with its report, for all tests of all workers."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import pickle
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,9 @@ import pytest
 import linkwise as lw
 from linkwise.tour.guide import guide
 from linkwise.tour.visit import Visit
+
+PATIENCE = 300.0
+"""How long a worker waits for the tour of another before it goes itself [s]."""
 
 
 @dataclass
@@ -27,11 +33,34 @@ class Toured:
         return self.report.read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="session")
-def toured(tmp_path_factory) -> Toured:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("viser")
-    report, printed = tmp_path_factory.mktemp("tour") / "tour.html", io.StringIO()
+def go(folder: Path) -> Toured:
+    report, printed = folder / "tour.html", io.StringIO()
     with contextlib.redirect_stdout(printed):
         visit = guide(lw.models.puma560(), report=report, quick=True)
     return Toured(visit, printed.getvalue(), report)
+
+
+@pytest.fixture(scope="session")
+def toured(tmp_path_factory) -> Toured:
+    """The first worker that asks goes; the others wait for what it brings home."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("viser")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return go(tmp_path_factory.mktemp("tour"))
+    shared = tmp_path_factory.getbasetemp().parent / "tour"
+    home, ended = shared / "toured.pickle", shared / "ended"
+    try:
+        shared.mkdir()
+    except FileExistsError:
+        until = time.monotonic() + PATIENCE
+        while not ended.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        return (
+            pickle.loads(home.read_bytes()) if home.exists() else go(tmp_path_factory.mktemp("t"))
+        )
+    try:
+        found = go(shared)
+        home.write_bytes(pickle.dumps(found))
+        return found
+    finally:
+        ended.touch()

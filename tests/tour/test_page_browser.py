@@ -96,6 +96,7 @@ def test_every_link_of_the_contents_leads_somewhere(browser, toured):
     it.page.context.close()
 
 
+@pytest.mark.slow  # drawn without a graphics card; tests/viewer plays a page in every run
 def test_a_motion_plays_inside(browser, toured):
     """The robot is seen in its frame, and moves; nobody is called."""
     it = Opened(browser, toured, 720, "light")

@@ -167,7 +167,15 @@ def odd_name() -> lw.Mechanism:
     return b.body("<i>arm</i>", "world", lw.Pin((0, 1, 0)), inertia=BALL).build()
 
 
-@pytest.mark.parametrize("made", [slider, stone, statue, odd_name])
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(slider, marks=pytest.mark.slow),
+        pytest.param(stone, marks=pytest.mark.slow),
+        statue,
+        odd_name,
+    ],
+)
 def test_robots_of_all_kinds(made, tmp_path, capsys):
     stations = (robot, compiled.compiled, ellipsoids, let_go)
     visit = guide(made(), report=tmp_path / "tour.html", quick=True, stations=stations)
@@ -238,6 +246,7 @@ def test_a_circle_begins_and_ends_at_rest_and_its_rates_are_its_own():
         assert np.isclose(np.linalg.norm(here.target - middle), path.radius, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_another_arm_stands_in_for_what_cannot_reach(capsys):
     visit = Visit(lw.models.pendulum(2), pictures=False)
     visit.go((under_control,))
