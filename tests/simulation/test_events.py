@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.errors import ModelError
+from linkwise.simulation.contact import Contacts
 from tests.closed.grasps import contact
 from tests.closed.test_grasp_motion import MASS, MU, driven, gripper, held
 from tests.simulation.moving import mass_on_spring, pendulum
@@ -120,6 +124,56 @@ def test_friction_of_a_contact_brings_sliding_to_rest():
     assert rec.q[-1, 0] == pytest.approx(1.0 / (2.0 * 0.4 * G), rel=1e-3)  # v_s is not quite zero
     assert abs(rec.v[-1, 0]) < 1e-3
     assert rec["work.contacts"][-1] == pytest.approx(-0.5 * M, rel=1e-4)
+
+
+def sliding_down(step, slip_speed, integrator, mu=0.5, slope=0.2):
+    """A block on a slope that holds it but for v_s, and the speed v at which it then creeps.
+
+    μ N v/√(v² + v_s²) = N tan(slope)
+    """
+    gravity = (G * np.sin(slope), 0.0, -G * np.cos(slope))
+    build = lw.Builder("block", gravity=gravity)
+    lump = lw.SpatialInertia.from_com(M, (0, 0, 0), (0.1, 0.1, 0.1))
+    build.body("block", hinge=lw.Translation(), inertia=lump)
+    options = {} if slip_speed is None else {"slip_speed": slip_speed}
+    table = lw.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=mu, **options)
+    rec = lw.simulate(
+        build.build(), [0.0, 0.0, M * gravity[2] / K], duration=0.05, step=step,
+        contacts=("block", table), integrator=integrator,
+    )  # fmt: skip
+    part = np.tan(slope) / mu
+    return rec.v[-1, 0], table.slip_speed * part / np.sqrt(1.0 - part**2)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "variational"])
+def test_friction_that_is_too_stiff_for_the_step_is_told(integrator):
+    """μ g h/v_s = 4.9 with both defaults: no block creeps so; with what is advised it does."""
+    with pytest.warns(UserWarning, match=r"'block' is too stiff.* is about 4\.9") as told:
+        try:
+            speed, wanted = sliding_down(1e-3, None, integrator)
+            assert integrator == "rk4" or abs(speed - wanted) > 0.5 * wanted
+        except lw.SimulationError:
+            assert integrator == "variational"
+    advised = [float(re.search(rf"{x}=(\S+\d)", str(told[0].message))[1])
+               for x in ("slip_speed", "step")]  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for step, slip_speed in ((1e-3, advised[0]), (advised[1], None)):
+            speed, wanted = sliding_down(step, slip_speed, integrator)
+            assert speed == pytest.approx(wanted, rel=1e-3)
+        speed, wanted = sliding_down(1e-3, None, "adaptive")  # takes shorter steps by itself
+        assert speed == pytest.approx(wanted, rel=1e-3)
+
+
+def test_friction_of_light_feet_is_told():
+    """A foot is lighter than its share of the weight: what a block could do, a leg cannot."""
+    robot = lw.models.quadruped()
+    rough = {"stiffness": 1e4, "damping": 100.0, "friction": 0.7}
+    for slip_speed, told in ((2e-3, True), (0.1, False)):  # μ g h/v_s is 0.7
+        ground = lw.CompliantSurface((0, 0, 0), (0, 0, 1), slip_speed=slip_speed, **rough)
+        feet = [(f"{x}_foot", ground) for x in ("front_left", "hind_right")]
+        found = Contacts(robot, feet).too_stiff(robot.neutral(), 2e-4, 2.0)
+        assert (found is not None) is told
 
 
 def test_contacts_and_forces_at_one_node_add_up():

@@ -18,9 +18,11 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.closed.motion.watch import State
-from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
+from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
+from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError
+from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
 from linkwise.simulation.gauge import Gauge
@@ -120,6 +122,52 @@ class Contacts(Gauge):
             node, wrench = self.nodes[i], np.concatenate([np.zeros(3), force])
             found[node] = found[node] + wrench if node in found else wrench
         return found, power
+
+    def too_stiff(self, q: Array, step: float, most: float) -> str | None:
+        """What to tell of friction that is too stiff for a step; None where it is not.
+
+        While a node sticks, friction is a damper μ f/v_s, and a step h can do it as long as
+
+            μ f h/(m v_s) ≤ most
+
+        with the smallest mass m that the node has in any direction. The force f is not known before
+        the run: on a robot on a free base an equal part of its weight is taken, else m g.
+
+        Args:
+            q: Joint positions (nq,) at the beginning.
+            step: h [s].
+            most: What the integrator can do.
+        """
+        rough = [i for i, x in enumerate(self.surfaces) if x.friction > 0.0]
+        g = float(np.linalg.norm(self.mech.gravity))
+        if not rough or g == 0.0 or not self.mech.nv:
+            return None
+        free = any(
+            isinstance(x.hinge, Free) and self.mech.parent[k] < 0
+            for k, x in enumerate(self.mech.bodies)
+        )
+        worst, which, speed = 0.0, rough[0], 0.0
+        for i in rough:
+            surface, pull = self.surfaces[i], g
+            if free:
+                pull *= self.mech.total_mass / len(rough) * self._mobility(q, self.nodes[i])
+            ratio = surface.friction * pull * step / surface.slip_speed
+            if ratio > worst:
+                worst, which, speed = ratio, i, surface.slip_speed * ratio
+        if worst <= most:
+            return None
+        return (
+            f"friction of contact {self.names[which]!r} is too stiff for a step of {step:.3g} s: "
+            f"while it sticks, μ f step/(m slip_speed) is about {worst:.3g}, and above {most:.3g} "
+            "the node shakes instead, or the step has no solution. Give the surface "
+            f"slip_speed={1.25 * speed:.2g} or more, try step={0.8 * step / worst:.2g}, or use "
+            "integrator='adaptive'."
+        )
+
+    def _mobility(self, q: Array, node: str) -> float:
+        """Largest acceleration of a node for a unit force [1/kg]."""
+        jac = jacobian(self.mech, q, node, frame="world")[3:]
+        return float(np.linalg.eigvalsh(jac @ mass_matrix_inverse(self.mech, q) @ jac.T)[-1])
 
     def stored(self, q: Array) -> float:
         """½ k δ² of all [J]."""

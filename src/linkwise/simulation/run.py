@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +114,8 @@ def simulate(
             function of (t, q, v) that gives them.
         frame: Axes of `forces`: those of the "node" or of the "world".
         contacts: Nodes and the surfaces they may touch: (node, lw.CompliantSurface), several of
-            these, or such by names of their own. Touching and leaving are events.
+            these, or such by names of their own. Touching and leaving are events. A slip speed
+            that is too small for the step is warned of.
         limits: What becomes of joint limits: "ignore" (the report tells which were passed), "stop"
             at the first that is reached, "spring" or a `lw.LimitSpring`.
         watch: Margins by name: functions of (t, q, v, tau) that are negative when there is trouble;
@@ -174,6 +176,10 @@ def simulate(
         springs=springs, passive=bool(passive),
     )  # fmt: skip
     points.begin(q, v)
+    if scheme.step is not None:
+        stiff = points.too_stiff(q, plan.step, 1.0 if scheme.takes == "force" else 2.0)
+        if stiff is not None:
+            warnings.warn(stiff, stacklevel=2)
     if springs is not None:
         springs.begin(q, v)
     gauges: list[Gauge] = [Watch(check_watch(watch), bool(stop)), points]
