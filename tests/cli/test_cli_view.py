@@ -65,7 +65,12 @@ def test_errors_are_clear(arguments, said, tmp_path, capsys, monkeypatch):
 
 
 def test_it_serves_until_interrupted():
-    command = [sys.executable, "-m", "linkwise", "view", "pendulum", "--no-browser"]
+    # Jobs that began in the background have no control-C; this one shall.
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from linkwise.cli import main; raise SystemExit(main(['view', 'pendulum', '--no-browser']))"
+    )
+    command = [sys.executable, "-c", code]
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where
@@ -76,6 +81,9 @@ def test_it_serves_until_interrupted():
         with urllib.request.urlopen(address[0], timeout=10) as answer:
             assert answer.status == 200
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=20)
+        try:
+            process.wait(timeout=20)
+        finally:
+            process.kill()
         assert process.returncode == 0, process.stderr.read()
         assert "Traceback" not in process.stderr.read()

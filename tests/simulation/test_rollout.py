@@ -144,11 +144,13 @@ def test_long_rollouts_can_be_stopped(batch: int, threads: int | None) -> None:
     q, v = np.tile(mech.neutral(), (batch, 1)), np.zeros((batch, mech.nv))
     steps = 4_000_000_000 // batch
     lw.rollout(mech, q, v, steps=1)  # compiled
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     killer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     begun = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         killer.start()
         lw.rollout(mech, q, v, steps=steps, record_every=steps, threads=threads)
+    signal.signal(signal.SIGINT, before)
     assert time.perf_counter() - begun < 5.0
     used = time.process_time()
     time.sleep(0.2)
