@@ -68,7 +68,8 @@ def test_it_serves_until_interrupted():
     # Jobs that began in the background have no control-C; this one shall.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from linkwise.cli import main; raise SystemExit(main(['view', 'pendulum', '--no-browser']))"
+        "from linkwise.cli import main; "
+        "raise SystemExit(main(['view', 'pendulum', '--no-browser']))"
     )
     command = [sys.executable, "-c", code]
     where = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
