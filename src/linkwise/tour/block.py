@@ -58,11 +58,19 @@ class Sweeps:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A claim, the figure that was seen and the largest that is good."""
+    """A claim, the figure that was seen and the largest that is good.
+
+    Attributes:
+        claim: What is checked.
+        error: The figure that was seen.
+        bound: The largest that is good.
+        own: Whether it is about the visitor's robot, not about something built in.
+    """
 
     claim: str
     error: float
     bound: float
+    own: bool = True
 
     @property
     def good(self) -> bool:
@@ -114,12 +122,14 @@ class Section:
         short: The same in a word or two, for the table of contents.
         blocks: What it showed.
         seconds: How long that took.
+        own: Whether it shows the visitor's robot, not something built in.
     """
 
     title: str
     short: str
     blocks: list[Block] = field(default_factory=list[Block])
     seconds: float = 0.0
+    own: bool = True
 
     @property
     def checks(self) -> list[Check]:

@@ -18,6 +18,7 @@ from linkwise.tour.stations.ellipsoids import ellipsoids
 from linkwise.tour.stations.motion import closed_chain, let_go, under_control
 from linkwise.tour.stations.others import files, hinges, made_from_it, mistakes, papers
 from linkwise.tour.stations.robot import robot
+from linkwise.tour.text import count
 from linkwise.tour.visit import Station, Visit
 
 STATIONS = (
@@ -65,7 +66,6 @@ def guide(
     visit = Visit(mech, quick=quick, pictures=target is not None)
     visit.go(stations)
     seconds = time.perf_counter() - begin
-    passed = len(visit.checks) - visit.failed
     if target is not None:
         text = written(visit, seconds)
         target.write_text(text, encoding="utf-8")
@@ -75,15 +75,36 @@ def guide(
         print(
             f"some pictures need extras ({', '.join(visit.missing)}): pip install 'linkwise[tour]'"
         )
-    print(f"\n{passed} checks passed, {visit.failed} failed, in {seconds:.1f} s.")
+    print("\n" + summary(visit, seconds))
     return visit
+
+
+def summary(visit: Visit, seconds: float) -> str:
+    """How many checks hold, of what, and what was not shown."""
+    passed = len(visit.checks) - visit.failed
+    lines = [
+        f"{passed} checks passed, {visit.failed} failed, in {seconds:.1f} s.",
+        f"of {visit.mech.name}: {held(visit, own=True)}; of what is built in: "
+        f"{held(visit, own=False)}.",
+    ]
+    if visit.notes:
+        lines.append(f"{count(len(visit.notes), 'station')} skipped, or ended before the end:")
+        lines += [f"  {note}" for note in visit.notes]
+    return "\n".join(lines)
+
+
+def held(visit: Visit, *, own: bool) -> str:
+    """How many checks of the robot, or of what is built in, hold: "5 of 6"."""
+    checks = [check for check in visit.checks if check.own == own]
+    return f"{sum(check.good for check in checks)} of {len(checks)}" if checks else "none"
 
 
 def written(visit: Visit, seconds: float) -> str:
     """The page of a visit."""
     mech = visit.mech
     figures = {
-        "checks that hold": f"{len(visit.checks) - visit.failed} of {len(visit.checks)}",
+        "checks of this robot hold": held(visit, own=True),
+        "checks of built-in examples": held(visit, own=False),
         "bodies": str(mech.n_bodies),
         "degrees of freedom": str(mech.nv),
         "this run": f"{seconds:.0f} s",
@@ -97,8 +118,21 @@ def written(visit: Visit, seconds: float) -> str:
         + ", ".join(f"{section.short} {section.seconds:.1f} s" for section in visit.sections)
         + ".",
     ]
-    lede = (
-        "The mechanics of this robot, written as one line of operator algebra; derived into "
-        "sweeps, compiled, checked, timed, set in motion and drawn, in one run on one machine."
+    return page(mech.name, lede(visit), figures, visit.sections, footer)
+
+
+def lede(visit: Visit) -> str:
+    """What the reader is going to see, and what of it is not about the robot."""
+    subject = "Mechanics" if "algebra" in visit.stand_ins else "The mechanics of this robot"
+    text = (
+        f"{subject}, written as one line of operator algebra; derived into sweeps, compiled, "
+        "checked, timed, set in motion and drawn, in one run on one machine."
     )
-    return page(mech.name, lede, figures, visit.sections, footer)
+    if visit.stand_ins:
+        text += (
+            " Built-in mechanisms stand in for this robot at these stations: "
+            f"{', '.join(visit.stand_ins)}."
+        )
+    if visit.notes:
+        text += f" {count(len(visit.notes), 'station')} had nothing to show for it."
+    return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -41,6 +42,7 @@ class Visit:
         quiet: Whether nothing is printed.
         sections: The stations seen so far.
         notes: Stations that had nothing to show for this robot, and why.
+        stand_ins: Stations where a built-in mechanism stood in for this robot.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Visit:
         self.mech, self.quick, self.pictures, self.quiet = mech, quick, pictures, quiet
         self.sections = list[Section]()
         self.notes = list[str]()
+        self.stand_ins = list[str]()
 
     @property
     def checks(self) -> list[Check]:
@@ -78,11 +81,44 @@ class Visit:
             self.sections.append(Section(title, short))
             self.print(f"\n{len(self.sections)}. {title}\n")
             begin = time.perf_counter()
-            try:
-                station(self)
-            except LinkwiseError as error:
-                self.sorry(short, str(error))
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always", RuntimeWarning)
+                try:
+                    station(self)
+                except LinkwiseError as error:
+                    self.sorry(short, str(error))
+            self._tell(heard)
             self.sections[-1].seconds = time.perf_counter() - begin
+
+    def _tell(self, heard: Sequence[warnings.WarningMessage]) -> None:
+        """What NumPy warned of, in a sentence; other warnings are passed on."""
+        numeric = {str(w.message) for w in heard if issubclass(w.category, RuntimeWarning)}
+        if numeric:
+            self.say(f"NumPy warned here: {'; '.join(sorted(numeric))}.")
+        for w in heard:
+            if not issubclass(w.category, RuntimeWarning):
+                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+
+    def instead(self, mech: Mechanism, why: str) -> Mechanism:
+        """Go on with a built-in mechanism, as this cannot be shown on the robot.
+
+        Args:
+            mech: What stands in for it.
+            why: What is in the way, as in "floats".
+
+        Returns:
+            The mechanism that stands in.
+        """
+        section = self.sections[-1]
+        section.own = False
+        self.stand_ins.append(section.short)
+        self.say(f"{self.mech.name} {why}: the built-in `{mech.name}` stands in for it here.")
+        return mech
+
+    def example(self, what: str) -> None:
+        """Say that this station shows something built in, whatever the robot is."""
+        self.sections[-1].own = False
+        self.say(f"Shown on {what}, whatever the robot is.")
 
     def sorry(self, what: str, reason: str) -> None:
         """Say that something cannot be shown, and why."""
@@ -132,9 +168,16 @@ class Visit:
         self._add(Table(tuple(head), tuple(tuple(row) for row in cut), caption))
         self.print("\n".join(table(head, found)) + "\n")
 
-    def check(self, claim: str, error: float, bound: float) -> None:
-        """Say the claim with the figure that was seen."""
-        self._add(found := Check(claim, float(error), bound))
+    def check(self, claim: str, error: float, bound: float, *, own: bool = True) -> None:
+        """Say the claim with the figure that was seen.
+
+        Args:
+            claim: What is checked.
+            error: The figure that was seen.
+            bound: The largest that is good.
+            own: Whether it is about what the station shows; False for something built in beside it.
+        """
+        self._add(found := Check(claim, float(error), bound, own and self.sections[-1].own))
         self.print(f"  {found}")
 
     def picture(self, draw: Draw, caption: str, *, form: Form = "svg") -> None:

@@ -23,7 +23,7 @@ MOST_DENSE = 40
 
 def algebra(visit: Visit) -> None:
     """Mechanics as algebra: forward dynamics is one line, and the algorithm is derived from it."""
-    mech = small(visit.mech)
+    mech = shown(visit)
     expr = plain(mech)
     visit.say(
         "The accelerations of all joints are what is left of the joint forces τ when the bias C "
@@ -56,7 +56,10 @@ def algebra(visit: Visit) -> None:
     visit.check(f"{mech.name}: sweeps against matrices, relative", gap, 1e-9)
     other = models.random_tree(8, 1)
     visit.check(
-        "every step of the derivation, on a random tree, relative", derivation.check(other), 1e-9
+        "every step of the derivation, on a random tree, relative",
+        derivation.check(other),
+        1e-9,
+        own=False,
     )
 
 
@@ -65,9 +68,16 @@ def plain(mech: Mechanism) -> Expr:
     return (mass + N if mech.armature.any() else mass).inv @ (tau - bias)
 
 
-def small(mech: Mechanism) -> Mechanism:
-    """The robot, or, where it is too large for explicit matrices, a smaller one."""
-    return mech if 0 < mech.n_bodies <= MOST_DENSE else models.puma560()
+def shown(visit: Visit) -> Mechanism:
+    """The robot, or, where it is too large for explicit matrices or nothing moves, another."""
+    mech = visit.mech
+    if not mech.nv:
+        why = "has no body" if not mech.n_bodies else "has no hinge that moves"
+    elif mech.n_bodies > MOST_DENSE:
+        why = f"has {mech.n_bodies} bodies, and matrices of more than {MOST_DENSE} are not shown"
+    else:
+        return mech
+    return visit.instead(models.puma560(), why)
 
 
 def show(visit: Visit, derivation: Derivation) -> None:

@@ -15,7 +15,7 @@ from linkwise.spatial.array import Array
 from linkwise.tour import peer
 from linkwise.tour.block import Cell, Math
 from linkwise.tour.machine import versions
-from linkwise.tour.stations.algebra import plain, small
+from linkwise.tour.stations.algebra import plain, shown
 from linkwise.tour.timing import best, first, told
 from linkwise.tour.visit import Visit
 
@@ -27,7 +27,7 @@ FUNCTIONS = (
 
 def compiled(visit: Visit) -> None:
     """The same, compiled: every function of every day is such a line, made into machine code."""
-    mech = small(visit.mech)
+    mech = shown(visit)
     state = peer.State.random(mech, 4)
     calls = everyday(mech, state)
     rows, page, found = list[list[str]](), list[list[Cell]](), dict[str, float]()

@@ -13,7 +13,7 @@ from linkwise.plot.canvas import Figure, matplotlib, panels, style
 from linkwise.plot.filter_and_smoother import filter_and_smoother
 from linkwise.plot.theme import Theme
 from linkwise.tour.posture import posture
-from linkwise.tour.stations.algebra import small
+from linkwise.tour.stations.algebra import shown
 from linkwise.tour.visit import Visit
 
 SHOWN = (8, 128, 2048)
@@ -22,10 +22,7 @@ SHOWN = (8, 128, 2048)
 
 def covariance(visit: Visit) -> None:
     """Inertia is covariance: push bodies at random, and the joints feel the mass matrix."""
-    mech = small(visit.mech)
-    if not mech.nv:
-        visit.sorry("covariance", "nothing moves.")
-        return
+    mech = shown(visit)
     visit.say(
         "Let every body be pushed at random, with its spatial inertia as the covariance of the "
         "push. The joint forces T = H φ W then have the covariance H φ M φ* H*: the mass matrix. "

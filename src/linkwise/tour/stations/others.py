@@ -20,6 +20,7 @@ from linkwise.tour.visit import Visit
 
 def hinges(visit: Visit) -> None:
     """A hinge says its pose, its map H and how H changes: a ball that rolls without slipping."""
+    visit.example("a hinge of its own")
     ball = RollingBall(radius=0.1)
     q, v = ball.integrate(ball.neutral(), np.array([0.3, -0.8, 0.4])), np.array([1.0, 2.0, -0.5])
     with np.printoptions(precision=4, suppress=True):
@@ -73,6 +74,7 @@ def made_from_it(visit: Visit) -> None:
 def files(visit: Visit) -> None:
     """Files: URDF and MJCF out and in again, the same physics."""
     robot = models.puma560()
+    visit.example(f"a built-in robot, `{robot.name}`")
     q = robot.random(2)
     with tempfile.TemporaryDirectory() as folder:
         for ending in ("urdf", "xml"):
@@ -87,6 +89,7 @@ def files(visit: Visit) -> None:
 
 def mistakes(visit: Visit) -> None:
     """Mistakes are found and named, with a repair."""
+    visit.example("a mechanism that is made wrong")
     builder = Builder("broken")
     thin = SpatialInertia.from_com(1.0, J_com=(0.1, 0.1, 0.9))
     builder.body("arm", "world", Pin((0, 1, 0)), inertia=thin).body("hand", "arm", Pin((1, 0, 0)))
@@ -99,6 +102,7 @@ def mistakes(visit: Visit) -> None:
 
 def papers(visit: Visit) -> None:
     """The source documents, executed: what the first of them prints wrong."""
+    visit.example("random trees")
     visit.say("All of them, equation by equation: `linkwise ledger`.")
     wrong = [entry for entry in ledger.entries("000") if entry.status == "misprint"]
     for verdict in ledger.run(wrong):

@@ -28,16 +28,22 @@ def robot(visit: Visit) -> None:
     findings = mech.validate()
     if findings:
         visit.lines("\n".join(str(finding) for finding in findings), "What validation found.")
+    wrong = [finding for finding in findings if finding.severity == "error"]
+    for finding in wrong:
+        visit.check(f"errors of {finding.where}, found by validation: {finding.code}", 1.0, 0.0)
+    if mech.n_bodies and not wrong:
+        visit.check("errors found by validation", 0.0, 0.0)
     if len(mech.load_report):
         visit.say(
             f"From `{mech.load_report.source}`: {mech.load_report.summary()} "
             "(`linkwise info --report` lists them)."
         )
-    q, v = posture(mech), mech.random_velocity(0)
-    short = 0.1 / max(1.0, float(np.abs(v).max(initial=0.0)))  # far less than half a turn
-    there = mech.integrate(q, v, short)
-    gap = np.abs(mech.difference(q, there) - short * v).max(initial=0.0)
-    visit.check("difference undoes integrate", float(gap), 1e-12)
+    if mech.nv:
+        q, v = posture(mech), mech.random_velocity(0)
+        short = 0.1 / max(1.0, float(np.abs(v).max()))  # far less than half a turn
+        there = mech.integrate(q, v, short)
+        gap = np.abs(mech.difference(q, there) - short * v).max()
+        visit.check("difference undoes integrate", float(gap), 1e-12)
     if mech.loops:
         visit.check("loops closed in the posture shown [m]", opening(mech), 1e-6)
     if 0 < mech.n_bodies <= MOST_DRAWN:
@@ -62,13 +68,14 @@ def described(mech: Mechanism) -> str:
 
 def opening(mech: Mechanism) -> float:
     """The largest distance at a loop [m] in the posture that is shown."""
-    q, worst = posture(mech), 0.0
+    q, gaps = posture(mech), list[float]()
     for loop in mech.loops:
         X_ab = forward_kinematics(mech, q, loop.node_a).inverse() @ forward_kinematics(
             mech, q, loop.node_b
         )
         off = error(loop.hinge, X_ab, coordinates(loop.hinge, X_ab))
-        worst = max(worst, float(np.linalg.norm(off[3:])))
+        gaps.append(float(np.linalg.norm(off[3:])))
+    worst = float(np.max(gaps))
     if not np.isfinite(worst):
         raise ClosureError(f"the loops of {mech.name!r} cannot be measured.")
     return worst
