@@ -20,6 +20,7 @@ from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.errors import (
     LoweringError,
     ModelError,
+    OpenLoopWarning,
     ShapeError,
     SimulationError,
     TroubleWarning,
@@ -27,6 +28,7 @@ from linkwise.errors import (
     unknown_name,
 )
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.held_input import shaped
 from linkwise.simulation.rollout_kernel import card_kernel, rollout_kernel
 from linkwise.simulation.stepwise import stepwise
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -76,14 +78,14 @@ class Rollout:
         ends = f"; {lost} of them end early" if lost and self.batch is not None else ""
         return (
             f"{self.mech.name}: {many} of {self.t[-1]:.6g} s in steps of {self.step:.3g} s by "
-            f"{self.integrator}, {len(self.t)} records each{ends}"
+            f"{self.integrator}, {len(self.t)} records each{ends}{_left_open(self.mech)}"
         )
 
 
 def rollout(
     mech: Mechanism,
     q: ArrayLike,
-    v: ArrayLike,
+    v: ArrayLike | None = None,
     *,
     steps: int,
     step: float = 1e-3,
@@ -110,19 +112,22 @@ def rollout(
     contacts, events and loops there is `simulate`.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism; loops and couplings are left open, and a warning says so.
         q: Joint positions (nq,) or (batch, nq) at the beginning.
-        v: Joint velocities (nv,) or (batch, nv) at the beginning.
+        v: Joint velocities (nv,) or (batch, nv) at the beginning; at rest by default.
         steps: How many steps.
         step: Length of a step [s].
         tau: Joint forces [N or N m], held over each step: None for none, (nv,) for all steps,
-            (steps, nv), or (batch, steps, nv).
+            (steps, nv) with a row for each step, (batch, 1, nv) with one for each motion, or
+            (batch, steps, nv). (batch, nv) is taken for rows of motions where q or v has as many,
+            and they are not as many as the steps.
         law: Instead of `tau`, a control law (`lw.control_law`): it is compiled into the step, sees
             the state at its beginning, and what it gives is held over it.
         goal: Where the law should lead: what `lw.task_position` should become, or the numbers of
-            it from `law.goal`, (size,), (steps, size) or (batch, steps, size).
+            it from `law.goal`, (size,), (steps, size), (batch, 1, size) or (batch, steps, size).
         inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "rate", "push",
-            "tau0", "applied"; those that are not given are as the law has them.
+            "tau0", "applied"; those that are not given are as the law has them. One number may
+            stand for a whole row: (batch, 1, 1) for a gain of each motion.
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         record_every: How many steps from one record to the next; the last state is recorded too.
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).
@@ -146,15 +151,24 @@ def rollout(
         raise ModelError("goal and inputs are for a control law; give law=lw.control_law(...).")
     if target not in ("cpu", "cuda"):
         raise ModelError(f"target={target!r} is none for rollouts; there are 'cpu' and 'cuda'.")
+    if callable(tau):
+        raise ModelError(
+            "tau is a function; a rollout runs no Python between its steps. Give joint forces as "
+            "an array, law=lw.control_law(...), or use lw.simulate(..., controller=...)."
+        )
     there = target == "cuda"
+    _warn_if_closed(mech)
+    steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
     at: Any = _taken(mech.check_q, q, there)
-    speed: Any = _taken(mech.check_v, v, there)
+    speed: Any = _taken(mech.check_v, _at_rest(mech, q, there) if v is None else v, there)
     if law is None:
         held = {"tau": _taken(lambda x: _forces(mech, x), tau, there)}
     else:
         held = _commands(law, goal, tau, inputs)
+    sizes = {"tau": mech.nv} if law is None else {n: x.shape[-1] for n, x in _taken_by(law).items()}
+    gains = [] if law is None else [name for name in held if name != "goal"]
+    held = shaped(held, sizes, steps, (at, speed), gains)
     single = at.ndim == speed.ndim == 1 and all(x.ndim < 3 for x in held.values())
-    steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
     itemsize, length = _itemsize(dtype), _length(step)
     threads = None if threads is None else _whole(threads, "threads", 1)
     if there:
@@ -167,8 +181,7 @@ def rollout(
         begin = np.concatenate(starts, axis=1).astype(kind)
         options = (integrator, passive, itemsize, law, threads)
         kernel, done = _here(mech, begin, held, length, steps, every, *options)
-        records = np.concatenate([begin[:, None], done.records], axis=1)
-        q_all, v_all = records[..., : mech.nq], records[..., mech.nq :]
+        q_all, v_all = done.records[..., : mech.nq], done.records[..., mech.nq :]
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
     status, failed = done.status, done.failed
     if single:
@@ -176,6 +189,30 @@ def rollout(
     found = Rollout(mech, integrator, length, times, q_all, v_all, status, failed, kernel)
     _tell(found)
     return found
+
+
+def _warn_if_closed(mech: Mechanism) -> None:
+    names = [x.name for x in (*mech.loops, *mech.couplings)]
+    if not names:
+        return
+    shown = ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
+    warnings.warn(
+        f"lw.rollout moves {mech.name!r} with its loops and couplings ({shown}) open; lw.simulate "
+        "keeps them closed. mech.without(...) makes an open copy, on which nothing is said.",
+        OpenLoopWarning,
+        stacklevel=caller(),
+    )
+
+
+def _left_open(mech: Mechanism) -> str:
+    return "; loops and couplings open" if mech.loops or mech.couplings else ""
+
+
+def _at_rest(mech: Mechanism, q: Any, there: bool) -> Array:
+    """Velocities at rest, for positions that are on this side."""
+    if there and not in_memory(q):
+        raise ModelError("v is missing; where q is on the card, v is an array there, too.")
+    return np.zeros(mech.nv)
 
 
 def _taken(check: Callable[[Any], Array], value: Any, there: bool) -> Any:
@@ -196,64 +233,55 @@ def _here(
     law: ControlLaw | None,
     threads: int | None,
 ) -> tuple[RolloutKernel | None, Motions]:
-    """The motions on this processor, from (batch, nq + nv); by a kernel if there is one."""
-    q, v = np.split(begin, [mech.nq], axis=1)
+    """The motions on this processor, from (batch, nq + nv) on; by a kernel if there is one."""
     try:
         kernel = rollout_kernel(
             mech, integrator, with_passive=with_passive, itemsize=itemsize, law=law
         )
-        return kernel, _in_parts(kernel, q, v, held, length, steps, every, threads)
+        return kernel, _in_parts(kernel, begin, held, length, steps, every, threads)
     except LoweringError:  # too many bodies, or a hinge with branches in its steps
         forces = dampers_and_springs(mech) if with_passive else None
-        for name, x in held.items():
-            _between(x, name, 0, steps, steps)
-        return None, stepwise(mech, integrator, q, v, held, length, steps, every, forces, law)
+        q, v = np.split(begin, [mech.nq], axis=1)
+        done = stepwise(mech, integrator, q, v, held, length, steps, every, forces, law)
+        records = np.concatenate([begin[:, None], done.records], axis=1)
+        return None, Motions(records, done.status, done.failed)
 
 
 def _in_parts(
     kernel: RolloutKernel,
-    q: Array,
-    v: Array,
+    start: Array,
     held: Mapping[str, Array],
     step: float,
     steps: int,
     every: int,
     threads: int | None,
 ) -> Motions:
-    """All steps: whole intervals of records, and what is left."""
-    whole = steps - steps % every
-    width = kernel.mech.nq + kernel.mech.nv
-    done = Motions(
-        np.empty((len(q), 0, width), kernel.dtype),
-        np.zeros(len(q), np.int32),
-        np.full(len(q), -1, np.int64),
-    )
+    """The beginning and all steps: whole intervals of records, and what is left.
+
+    Kernels write where the records stay: copies of them would take as long as the motion.
+    """
+    whole, nq = steps - steps % every, kernel.mech.nq
+    records = np.empty((len(start), 1 - (-steps // every), start.shape[1]), kernel.dtype)
+    records[:, 0] = start
+    status, failed = np.zeros(len(start), np.int32), np.full(len(start), -1, np.int64)
     for begin, end, apart in ((0, whole, every), (whole, steps, steps - whole)):
         if end == begin:
             continue
-        given = {name: _between(x, name, begin, end, steps) for name, x in held.items()}
-        part = kernel.run(q, v, given, step, end - begin, apart, threads)
-        failed = np.where(part.failed >= 0, part.failed + begin, -1)
-        late = done.status != 0
-        done = Motions(
-            np.concatenate([done.records, part.records], axis=1),
-            np.where(late, done.status, part.status),
-            np.where(late, done.failed, failed),
-        )
-        q, v = np.split(done.records[:, -1], [kernel.mech.nq], axis=1)
-    return done
+        given = {name: _between(x, begin, end) for name, x in held.items()}
+        first = begin // every
+        q, v = np.split(records[:, first], [nq], axis=1)
+        out = records[:, first + 1 : first + 1 + (end - begin) // apart]
+        part = kernel.run(q, v, given, step, end - begin, apart, threads, out)
+        new = (status == 0) & (part.status != 0)
+        status = np.where(new, part.status, status)
+        failed = np.where(new, part.failed + begin, failed)
+    return Motions(records, status, failed)
 
 
-def _between(array: Array, name: str, begin: int, end: int, steps: int) -> Array:
+def _between(array: Array, begin: int, end: int) -> Array:
     """What is held in the steps from `begin` to `end`."""
     if array.ndim == 1 or array.shape[-2] == 1:
         return array
-    if array.shape[-2] != steps:
-        size = array.shape[-1]
-        raise ShapeError(
-            f"{name} has shape {array.shape}; it must be ({size},), ({steps}, {size}) or "
-            f"(batch, {steps}, {size}), one row for each of the {steps} steps."
-        )
     return array[..., begin:end, :]
 
 
@@ -266,7 +294,7 @@ def _commands(
     """What a law takes besides the state, by the names of registers."""
     if tau is not None:
         raise ModelError("tau and law were both given; a law gives the joint forces itself.")
-    held = {INTERNAL if name == "tau" else name: x for name, x in law.inputs.items()}
+    held = _taken_by(law)
     if "goal" in held:
         if goal is None:
             raise ModelError("goal is missing: where the law should lead, see lw.task_position.")
@@ -279,15 +307,14 @@ def _commands(
         array = floats(given, name)
         held[name] = np.broadcast_to(array, held[name].shape) if array.ndim == 0 else array
     for name, array in held.items():
-        if array.ndim > 3 or array.shape[-1] != law.inputs.get(name, array).shape[-1]:
-            size = law.inputs[name].shape[-1]
-            raise ShapeError(
-                f"{name} has shape {array.shape}; it must be ({size},), (steps, {size}) or "
-                f"(batch, steps, {size})."
-            )
         if not np.isfinite(array).all():
             raise ModelError(f"{name} is not finite.")
     return held
+
+
+def _taken_by(law: ControlLaw) -> dict[str, Array]:
+    """What a law takes besides the state, as it has it, by the names of registers."""
+    return {INTERNAL if name == "tau" else name: x for name, x in law.inputs.items()}
 
 
 def _tell(found: Rollout) -> None:
@@ -319,17 +346,10 @@ def _forces(mech: Mechanism, tau: ArrayLike | None) -> Array:
     found = np.zeros(mech.nv) if tau is None else floats(tau, "tau")
     if found.ndim == 0:
         found = np.full(mech.nv, found)
-    if found.ndim > 3 or found.shape[-1] != mech.nv:
-        raise ShapeError(
-            f"tau has shape {found.shape}; it must be ({mech.nv},), (steps, {mech.nv}) or "
-            f"(batch, steps, {mech.nv})."
-        )
     if not np.isfinite(found).all():
-        where = np.argwhere(~np.isfinite(found))[0]
-        raise ModelError(
-            f"tau is not finite, first at {tuple(int(i) for i in where)}, "
-            f"{mech.velocity_names[int(where[-1])]!r}."
-        )
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(found))[0])
+        whose = f", {mech.velocity_names[where[-1]]!r}" if found.shape[-1] == mech.nv else ""
+        raise ModelError(f"tau is not finite, first at {where}{whose}.")
     return found
 
 

@@ -167,6 +167,7 @@ class RolloutKernel:
         steps: int,
         every: int,
         threads: int | None = None,
+        out: Array | None = None,
     ) -> Motions:
         """A batch of motions.
 
@@ -179,6 +180,7 @@ class RolloutKernel:
             steps: How many, a multiple of `every`.
             every: How many steps from one record to the next.
             threads: Processor cores; by default as many as are worth it.
+            out: Where the records go (batch, records, nq + nv), with rows in one piece.
         """
         count = len(q)
         arrays = [np.ascontiguousarray(x, self.dtype) for x in (q, v)]
@@ -190,7 +192,9 @@ class RolloutKernel:
             times.append(over_time)
         records = steps // every
         width = self.mech.nq + self.mech.nv
-        out = np.empty((count, records, width), self.dtype)
+        out = np.empty((count, records, width), self.dtype) if out is None else out
+        assert out.shape == (count, records, width) and out.strides[2] == self.itemsize
+        between, apart_records = (x // self.itemsize for x in out.strides[:2])
         codes, failed = np.zeros(count, np.int32), np.full(count, -1, np.int64)
         stop = np.zeros(1, np.int32)
 
@@ -204,9 +208,9 @@ class RolloutKernel:
                 ctypes.addressof(pointers),
                 ctypes.addressof(apart),
                 ctypes.addressof(over_time),
-                out.ctypes.data + begin * records * width * size,
-                records * width,
-                width,
+                out.ctypes.data + begin * between * size,
+                between,
+                apart_records,
                 codes.ctypes.data + 4 * begin,
                 failed.ctypes.data + 8 * begin,
                 end - begin,
