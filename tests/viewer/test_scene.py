@@ -5,6 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial import quaternion
+from linkwise.viewer import camera
 from linkwise.viewer.contact import contact_arrows
 from linkwise.viewer.look import LIGHT
 from linkwise.viewer.mesh import Mesh
@@ -199,6 +200,54 @@ def test_trace_is_the_path_of_the_node():
     q = np.stack([mech.random(rng) for _ in range(5)])
     assert np.allclose(trace(mech, q, "hand"), lw.forward_kinematics(mech, q, "hand").p, atol=1e-12)
     assert tips(mech) == ("hand",)
+
+
+# --------------------------------------------------------------------------------------- camera
+
+
+def on_screen(points, eye, target, wide):
+    """Where points (k, 3) are in a picture: right and up (k, 2), from -1 to 1."""
+    back = (eye - target) / np.linalg.norm(eye - target)
+    right = np.cross([0.0, 0.0, 1.0], back)
+    right /= np.linalg.norm(right)
+    depth = -(points - eye) @ back
+    tall = np.tan(0.5 * camera.FIELD)
+    across = (points - eye) @ right / (depth * wide * tall)
+    return np.stack([across, (points - eye) @ np.cross(back, right) / (depth * tall)], axis=-1)
+
+
+@pytest.mark.parametrize("name", ["puma560", "chain", "humanoid", "four_bar", "pendulum"])
+def test_camera_has_room_for_other_configurations(name):
+    mech = MODELS[name]()
+    scene, q = scene_of(mech), mech.neutral()
+    frame = camera.framed(scene, q)
+    first = np.array(scene.bounds(q))
+    assert (frame.low <= first[0]).all() and (frame.high >= first[1]).all()
+    # Not a dot in the middle either.
+    assert (
+        frame.radius < np.linalg.norm(np.ptp(first, axis=0)) / 2 + 0.2 * 3**0.5 * scene.size + 1e-9
+    )
+    assert frame.ground == min(0.0, first[0, 2])
+    corners = Mesh(np.array([frame.low, frame.high]), np.zeros((0, 3), np.int64)).corners
+    for wide, free in ((1.1, 1.0), (0.5, 0.4)):
+        seen = on_screen(corners, *frame.seen(wide, free), wide)
+        assert np.abs(seen[:, 0]).max() < 1.0
+        assert seen[:, 1].max() < 1.0 and seen[:, 1].min() > 1.0 - 2.0 * free
+
+
+def test_most_configurations_are_in_the_first_picture():
+    mech = lw.models.ur_arm()
+    scene = scene_of(mech)
+    eye, target = camera.framed(scene, mech.neutral()).seen()
+    inside = 0
+    for seed in range(20):
+        poses = mech.poses(mech.random(seed))
+        points = [
+            part.mesh.corners if part.body < 0 else poses[part.body].apply(part.mesh.corners)
+            for part in scene.parts
+        ]
+        inside += bool(np.abs(on_screen(np.concatenate(points), eye, target, 1.1)).max() < 1.0)
+    assert inside >= 14  # 7 with the picture of the first posture alone
 
 
 # -------------------------------------------------------------------------------------- motions

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.model.hinges import Free
 from linkwise.spatial.array import Array
 from linkwise.viewer.motion import Motion
 from linkwise.viewer.scene import Scene
@@ -20,6 +21,15 @@ WIDE = 1.1
 
 MARGIN = 1.2
 """Space around the mechanism."""
+
+ROOM = 0.2
+"""Space for other configurations on each side, at most, over the reach of the mechanism."""
+
+POSTURES = 16
+"""Configurations that are tried for it."""
+
+FREE = 0.4
+"""Part of a narrow page that its panel leaves free."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +48,7 @@ class Frame:
 
     @property
     def middle(self) -> Array:
-        """Where the camera looks at (3,) [m]."""
+        """Of what is seen (3,) [m]."""
         return 0.5 * (self.low + self.high)
 
     @property
@@ -59,9 +69,15 @@ class Frame:
             aim = np.array([0.85, -1.0, 0.5])
         return aim / np.linalg.norm(aim)
 
-    @property
-    def eye(self) -> Array:
-        """Where the camera is (3,) [m]: as near as all corners of the box are in the picture."""
+    def seen(self, wide: float = WIDE, free: float = 1.0) -> tuple[Array, Array]:
+        """Where the camera is and where it looks at, (3,) each [m].
+
+        It is as near as all corners of the box are in the picture.
+
+        Args:
+            wide: Width of the picture over its height.
+            free: Part of the height, from the top, that nothing covers.
+        """
         back = self.direction
         right = np.cross([0.0, 0.0, 1.0], back)
         right /= np.linalg.norm(right)
@@ -69,8 +85,12 @@ class Frame:
         pick = np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, -1).T
         corners = np.where(pick == 0, self.low, self.high) - self.middle
         tall = np.tan(0.5 * FIELD)
-        needed = np.maximum(np.abs(corners @ up) / tall, np.abs(corners @ right) / (WIDE * tall))
-        return self.middle + (MARGIN * float((needed + corners @ back).max()) + 1e-6) * back
+        needed = np.maximum(
+            np.abs(corners @ up) / (free * tall), np.abs(corners @ right) / (wide * tall)
+        )
+        far = MARGIN * float((needed + corners @ back).max()) + 1e-6 * self.radius
+        target = self.middle - (1.0 - free) * tall * far * up
+        return target + far * back, target
 
 
 def framed(
@@ -78,9 +98,11 @@ def framed(
 ) -> Frame:
     """The picture for a configuration, or for a whole motion unless it goes far away.
 
-    The floor is at z = 0, or as low as the lowest point. What reaches out of the bodies gets room.
+    Around a configuration there is room for others that the sliders may lead to. The floor is at
+    z = 0, or as low as the lowest point. What reaches out of the bodies gets room.
     """
     low, high = scene.bounds(q)
+    ground = min(0.0, float(low[2]))
     if motion is not None:
         pick = motion.q[:: max(1, len(motion.q) // 24)]
         boxes = [scene.bounds(row) for row in pick]
@@ -88,9 +110,37 @@ def framed(
         wide_low, wide_high = lows.min(axis=0), highs.max(axis=0)
         if np.linalg.norm(wide_high - wide_low) < 3.0 * np.linalg.norm(high - low):
             low, high = wide_low, wide_high
-    ground = min(0.0, float(low[2]))
+            ground = min(0.0, float(low[2]))
+    else:
+        low, high = _room(scene, q, low, high)
     room = 0.12 * scene.size if {"belted", "forces"} & {*layers} else 0.0
     return Frame(low - room, high + room, ground)
+
+
+def _room(scene: Scene, q: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """A box about a configuration with room for others, as far as it stays large in the picture."""
+    mech, most = scene.mech, ROOM * scene.size
+    if mech.loops:  # others are not found by chance
+        return low - 0.5 * most, high + 0.5 * most
+    rng, start_low, start_high = np.random.default_rng(0), low, high
+    for _ in range(POSTURES):
+        other = mech.random(rng)
+        for k, body in enumerate(mech.bodies):
+            if isinstance(body.hinge, Free):  # it stays, and turns with what it carries
+                part = slice(int(mech.q_start[k]), int(mech.q_start[k + 1]))
+                other[part] = q[part]
+        least, largest = scene.bounds(other)
+        low = np.minimum(low, np.maximum(least, start_low - most))
+        high = np.maximum(high, np.minimum(largest, start_high + most))
+    return low, high
+
+
+def aim_narrow(frame: Frame, client: Any) -> None:
+    """Set the first view of a page that is taller than wide: the panel covers its lower part."""
+    camera = client.camera
+    wide = float(camera.image_width) / max(float(camera.image_height), 1.0)
+    if wide < 1.0:
+        camera.position, camera.look_at = frame.seen(wide, FREE)
 
 
 def aim(server: Any, frame: Frame) -> None:
@@ -100,5 +150,4 @@ def aim(server: Any, frame: Frame) -> None:
     camera.fov = float(FIELD)
     camera.near = float(0.01 * frame.radius)
     camera.far = float(200.0 * frame.radius)
-    camera.position = frame.eye
-    camera.look_at = frame.middle
+    camera.position, camera.look_at = frame.seen()

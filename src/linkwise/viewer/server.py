@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -109,6 +110,7 @@ class Viewer:
             panel.dock_right()
             panel.set_width(PANEL_WIDTH)
         camera.aim(server, frame)
+        server.on_client_connect(functools.partial(camera.aim_narrow, frame))
         given = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self._stage = Stage(server.scene, scene, look, given, motion=self.motion)
         self._stage.shown.update(x for x in layers if x == "grid")
