@@ -1,0 +1,124 @@
+"""What a rollout may be given: shapes of inputs, loops that stay open, what is left out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.errors import ModelError, OpenLoopWarning, ShapeError
+
+STEPS, MANY = 5, 8
+
+
+class Tuned:
+    """An arm with a law whose gains are to be found."""
+
+    def __init__(self) -> None:
+        self.mech = lw.models.seven_dof_arm()
+        hand = lw.Task.position("hand")
+        self.law = lw.control_law(self.mech, hand, kp=100.0, kv=20.0)
+        self.q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
+        self.goal = lw.task_position(self.mech, self.q, hand) + np.array([0.05, 0.02, 0.0])
+
+    def run(self, q: Any = None, goal: Any = None, **inputs: Any) -> lw.Rollout:
+        return lw.rollout(
+            self.mech, self.q if q is None else q, steps=STEPS, step=0.01, law=self.law,
+            goal=self.goal if goal is None else goal, inputs=inputs,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tuned() -> Tuned:
+    return Tuned()
+
+
+KP = np.linspace(20.0, 400.0, MANY)
+
+
+def test_gains_for_each_motion_in_all_their_shapes(tuned: Tuned) -> None:
+    each = np.stack([tuned.run(kp=kp).q for kp in KP])
+    assert np.abs(each[0, -1] - each[-1, -1]).max() > 1e-3
+    rows = KP[:, None] * np.ones(3)
+    states = np.tile(tuned.q, (MANY, 1))
+    for run in (
+        tuned.run(kp=rows[:, None]),  # (batch, 1, n), as documented
+        tuned.run(kp=KP[:, None, None]),
+        tuned.run(kp=np.tile(KP[:, None, None], (1, STEPS, 1))),
+        tuned.run(states, kp=rows),  # the states tell how many motions there are
+        tuned.run(states, kp=KP[:, None]),
+        tuned.run(kp=rows, kv=np.full((MANY, 1, 3), 20.0)),  # or another input does
+        tuned.run(states, kp=rows, goal=np.tile(tuned.goal, (MANY, 1))),
+    ):
+        assert run.q.shape == (MANY, STEPS + 1, 7)
+        # Motions of a batch are those alone, in vector registers: by rounding.
+        assert np.abs(run.q - each).max() < 1e-13
+
+
+def test_as_many_rows_as_steps_are_rows_for_steps(tuned: Tuned) -> None:
+    rows = np.linspace(20.0, 400.0, STEPS)[:, None] * np.ones(3)
+    states = np.tile(tuned.q, (STEPS, 1))
+    assert np.array_equal(tuned.run(states, kp=rows).q[0], tuned.run(states[:1], kp=rows).q[0])
+
+
+def test_shapes_that_do_not_fit_are_told_what_to_write(tuned: Tuned) -> None:
+    allowed = r"\(3,\), \(5, 3\) .*each of the 5 steps, \(batch, 1, 3\) .*or \(batch, 5, 3\)"
+    with pytest.raises(ShapeError, match=rf"kp has shape \(8,\); it must be {allowed}") as found:
+        tuned.run(kp=KP)
+    assert str(found.value).endswith("For 8 motions with a number each: kp[:, None, None].")
+    with pytest.raises(ShapeError, match=r"For 8 motions with a row each: kp\[:, None\]"):
+        tuned.run(kp=KP[:, None])
+    with pytest.raises(ShapeError, match=r"For 8 motions with a row each: goal\[:, None\]"):
+        tuned.run(goal=np.tile(tuned.goal, (MANY, 1)))
+    with pytest.raises(ShapeError, match=r"tau has shape \(8, 7\).*row each: tau\[:, None\]"):
+        lw.rollout(tuned.mech, tuned.q, steps=STEPS, tau=np.zeros((MANY, 7)))
+    with pytest.raises(ShapeError, match=r"tau has shape \(5, 1\)"):
+        lw.rollout(tuned.mech, tuned.q, steps=STEPS, tau=np.zeros((STEPS, 1)))
+
+
+def test_torques_of_each_motion_that_are_held_over_all_steps(tuned: Tuned) -> None:
+    mech, tau = tuned.mech, np.random.default_rng(0).standard_normal((MANY, 7))
+    states = np.tile(tuned.q, (MANY, 1))
+    found = lw.rollout(mech, states, steps=STEPS, tau=tau)
+    assert np.array_equal(found.q, lw.rollout(mech, tuned.q, steps=STEPS, tau=tau[:, None]).q)
+
+
+def test_without_velocities_it_begins_at_rest(tuned: Tuned) -> None:
+    mech, q = tuned.mech, tuned.q
+    still = lw.rollout(mech, q, np.zeros(7), steps=3)
+    assert np.array_equal(lw.rollout(mech, q, steps=3).v, still.v)
+    many = lw.rollout(mech, np.stack([q, q + 0.1]), steps=3)
+    assert many.v.shape == (2, 4, 7) and np.array_equal(many.v[0], still.v)
+
+
+def test_a_function_for_tau_is_told_where_to_go(tuned: Tuned) -> None:
+    with pytest.raises(ModelError, match=r"tau is a function.*law=lw\.control_law.*lw\.simulate"):
+        lw.rollout(tuned.mech, tuned.q, steps=3, tau=lambda t, q, v: 0.0)  # type: ignore[arg-type]
+
+
+def geared() -> lw.Mechanism:
+    builder = lw.Builder("geared")
+    rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.0, 0.0), (0.1, 0.1, 0.1))
+    builder.body("a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
+    builder.body("b", "a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
+    hinges = [body.hinge_name for body in builder.build().bodies]
+    builder.couple("mimic", hinges[1], {hinges[0]: 1.0})
+    return builder.build()
+
+
+@pytest.mark.parametrize("make", [lw.models.four_bar, geared])
+def test_loops_and_couplings_that_are_left_open_are_told(make: Any) -> None:
+    mech = make()
+    names = [x.name for x in (*mech.loops, *mech.couplings)]
+    with pytest.warns(OpenLoopWarning, match=rf"{names[0]}.* open; lw\.simulate keeps") as told:
+        run = lw.rollout(mech, mech.neutral(), steps=3)
+    assert told[0].filename == __file__
+    assert "loops and couplings open" in str(run)
+    free = mech.without(*names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = lw.rollout(free, free.neutral(), steps=3)
+    assert np.array_equal(run.q, again.q) and "open" not in str(again)
