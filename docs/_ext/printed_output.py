@@ -8,7 +8,9 @@ in an empty folder of their own.
 """
 
 import contextlib
+import importlib.util
 import io
+import logging
 import re
 import sys
 import tempfile
@@ -20,6 +22,9 @@ PYTHON = re.compile(
     r"(?:\s*^```output[ \t]*\n(?P<shown>.*?)^```[ \t]*$)?",
     re.DOTALL | re.MULTILINE,
 )
+
+NEEDED = ("matplotlib", "scipy", "pyarrow", "h5py", "viser")
+"""What the pages run with, besides Linkwise; the extra `docs` brings it."""
 
 
 def printed(text: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -64,8 +69,16 @@ def check(app, docname: str, source: list[str]) -> None:
             logging.getLogger(__name__).warning(difference, location=docname)
 
 
+def missing() -> list[str]:
+    """Packages that pages need and that are not installed."""
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
 def setup(app) -> dict[str, bool]:
-    """Connect to the reading of pages."""
+    """Connect to the reading of pages; without what they need, nothing is begun."""
+    if names := missing():  # an error of Sphinx would be told with a page about Sphinx
+        sys.exit(f"The pages need {', '.join(names)}, not installed here: pip install -e '.[docs]'")
+    logging.getLogger("matplotlib.mathtext").setLevel(logging.WARNING)  # of fonts it did not find
     app.connect("source-read", check)
     return {"parallel_read_safe": True}
 
