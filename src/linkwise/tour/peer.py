@@ -60,6 +60,26 @@ class State:
         q, v = mech.random(rng), mech.random_velocity(rng)
         return cls(q, v, *rng.standard_normal((2, mech.nv)))
 
+    def carried(self, here: Mechanism, there: Mechanism) -> State:
+        """The same state of the same robot read from a file, whose bodies may be in another order.
+
+        Raises:
+            ModelError: Its hinges are others there, or the same numbers are another state.
+        """
+        q, (v, tau, vdot, found) = there.neutral(), np.zeros((4, there.nv))
+        expected = dynamics.forward_dynamics(here, self.q, self.v, self.tau)
+        for body in (body for body in there.bodies if body.hinge.nv):
+            name = body.hinge_name
+            if name not in here.hinge_index or type(here.hinge(name).hinge) is not type(body.hinge):
+                raise ModelError(f"in a file {here.name} has other hinges, so that states differ.")
+            q[there.q_slice(name)] = self.q[here.q_slice(name)]
+            pairs = ((v, self.v), (tau, self.tau), (vdot, self.vdot), (found, expected))
+            for new, old in pairs:
+                new[there.v_slice(name)] = old[here.v_slice(name)]
+        if not _close(dynamics.forward_dynamics(there, q, v, tau), found):
+            raise ModelError(f"in a file {here.name} moves otherwise, so that states differ.")
+        return State(q, v, tau, vdot)
+
 
 def installed(package: str) -> bool:
     """Whether a package can be imported."""
@@ -70,15 +90,21 @@ def installed(package: str) -> bool:
     return True
 
 
-def pinocchio(mech: Mechanism) -> dict[str, Route]:
+def pinocchio(mech: Mechanism, state: State | None = None) -> dict[str, Route]:
     """What Pinocchio has, by the names of the functions here.
+
+    Args:
+        mech: The robot.
+        state: At which it is asked; a random one by default.
 
     Raises:
         LinkwiseError: The robot cannot be written for it, or read by it.
     """
     pin = importlib.import_module("pinocchio")
-    mech, model = _read(mech, "robot.urdf", lambda path: pin.buildModelFromUrdf(path), "Pinocchio")
-    at, layout = State.random(mech), pinocchio_layout(mech, model)
+    robot = mech
+    mech, model = _read(robot, "robot.urdf", lambda path: pin.buildModelFromUrdf(path), "Pinocchio")
+    at = State.random(mech) if state is None else state.carried(robot, mech)
+    layout = pinocchio_layout(mech, model)
     units = np.array([layout.v_to(at.q, e) for e in np.eye(mech.nv)])  # rows: where ours are there
     model.armature[:] = np.abs(units).T @ mech.armature
     model.gravity.linear = np.array(mech.gravity)
@@ -157,11 +183,13 @@ def _compared(
     }
     found = dict[str, Route]()
     for name, (theirs, call) in calls.items():
-        expected, got = np.asarray(ours[name]()), here(name, call())
-        scale = float(np.abs(expected).max(initial=0.0)) or 1.0
-        gap = float(np.abs(got - expected).max(initial=0.0))
-        found[name] = Route(theirs, call, gap <= SAME * scale)
+        found[name] = Route(theirs, call, _close(here(name, call()), np.asarray(ours[name]())))
     return found
+
+
+def _close(got: Array, expected: Array) -> bool:
+    scale = float(np.abs(expected).max(initial=0.0)) or 1.0
+    return float(np.abs(got - expected).max(initial=0.0)) <= SAME * scale
 
 
 def _read(
