@@ -9,6 +9,7 @@ import linkwise as lw
 from linkwise.cli import main, numbers
 from linkwise.cli.simulate import controller
 from linkwise.errors import LinkwiseError
+from linkwise.simulation import progress
 
 ARM = lw.models.planar_rpp()
 
@@ -210,3 +211,27 @@ def test_without_a_command_the_help_of_all_is_named(arguments, capsys):
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and err.endswith("; see linkwise --help\n")
     assert "simulate" in err or "COMMAND" in err
+
+
+def test_a_motion_that_was_interrupted_is_kept_and_ends_with_status_130(
+    tmp_path, capsys, monkeypatch
+):
+    """Half of 10¹² steps of a millisecond are a long time: the number is told first."""
+    file, bar = tmp_path / "run.csv", progress.Progress.__call__
+
+    def impatient(self, t: float) -> None:
+        bar(self, t)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "__call__", impatient)
+    asked = ("--duration", "5e8", "--integrator", "euler", "--record", str(file))
+    assert run("pendulum", "--q", "0.5", *asked) == 130
+    captured = capsys.readouterr()
+    assert "5e+11 steps of 0.001 s are ahead; Ctrl-C" in captured.err
+    assert "interrupted at t" in captured.out
+    assert len(lw.load_recording(file)) >= 2
+
+
+def test_short_motions_are_not_counted_aloud(capsys):
+    assert run("pendulum", "--duration", "0.01") == 0
+    assert capsys.readouterr().err == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,10 +36,15 @@ controllers:
 
 {numbers.HELP}
 Formats of --record: .parquet and .h5 (extra `record`), .csv, .npz; linkwise view plays them.
-Exit status: 0, or 2 if the motion cannot go on; what was computed until then is recorded.
+Exit status: 0; 2 if the motion cannot go on, 130 if Ctrl-C ended it. What was computed until then
+is recorded.
 """
 
 CONTROLLERS = ("none", "gravity", "hold")
+INTERRUPTED = 130
+"""Exit status of a motion that Ctrl-C ended."""
+MANY = 1e7
+"""Steps that are told of before they are made."""
 SUFFIXES = (".parquet", ".h5", ".hdf5", ".csv", ".npz")
 
 
@@ -87,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
     q, v, tau = start(mech, options)
     law = controller(mech, q, options.controller)
     ticks = None if law is None or options.integrator == "adaptive" else options.step
+    _tell_length(options)
     try:
         rec = simulate(
             mech, q, v, duration=options.duration, step=options.step,
@@ -99,7 +106,19 @@ def run(options: argparse.Namespace) -> int:
         raise
     print(rec)
     _keep(rec, options)
-    return 0
+    interrupted = rec.stopped is not None and rec.stopped.startswith("interrupted")
+    return INTERRUPTED if interrupted else 0
+
+
+def _tell_length(options: argparse.Namespace) -> None:
+    """How many steps are ahead, where they are very many."""
+    steps = options.duration / options.step if options.step > 0.0 else 0.0
+    if options.integrator != "adaptive" and MANY <= steps < float("inf"):
+        print(
+            f"linkwise: {steps:.3g} steps of {options.step:.3g} s are ahead; Ctrl-C ends them, and "
+            "what was computed until then is kept.",
+            file=sys.stderr,
+        )
 
 
 def start(mech: Mechanism, options: argparse.Namespace) -> tuple[Array, Array, Array]:
