@@ -119,7 +119,7 @@ def test_stations_that_were_skipped_are_counted(capsys):
     visit = visited(lw.models.pendulum(), tired, motion.closed_chain)
     assert visit.notes == ["tired: not today."]
     assert "1 station skipped" in guides.summary(visit, 1.0)
-    assert "1 station had nothing to show" in guides.lede(visit)
+    assert "1 station was skipped or ended early" in guides.lede(visit)
 
 
 def test_warnings_of_numpy_are_a_sentence_and_others_are_passed_on(capsys):

@@ -88,7 +88,7 @@ def summary(visit: Visit, seconds: float) -> str:
         f"{held(visit, own=False)}.",
     ]
     if visit.notes:
-        lines.append(f"{count(len(visit.notes), 'station')} skipped, or ended before the end:")
+        lines.append(f"{count(len(visit.notes), 'station')} skipped, or ended early:")
         lines += [f"  {note}" for note in visit.notes]
     return "\n".join(lines)
 
@@ -103,7 +103,7 @@ def written(visit: Visit, seconds: float) -> str:
     """The page of a visit."""
     mech = visit.mech
     figures = {
-        "checks of this robot hold": held(visit, own=True),
+        "checks of this robot": held(visit, own=True),
         "checks of built-in examples": held(visit, own=False),
         "bodies": str(mech.n_bodies),
         "degrees of freedom": str(mech.nv),
@@ -134,5 +134,6 @@ def lede(visit: Visit) -> str:
             f"{', '.join(visit.stand_ins)}."
         )
     if visit.notes:
-        text += f" {count(len(visit.notes), 'station')} had nothing to show for it."
+        were = "was" if len(visit.notes) == 1 else "were"
+        text += f" {count(len(visit.notes), 'station')} {were} skipped or ended early."
     return text
