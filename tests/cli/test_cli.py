@@ -118,8 +118,11 @@ def test_tour_passes_all_its_checks(capsys):
 
 
 def test_tour_of_a_user_robot(arm, capsys):
-    assert main(["tour", arm, "--no-report", "--quick"]) == 0
-    assert "shoulder" in capsys.readouterr().out
+    """It goes through all stations; that one of its bodies cannot exist is what fails."""
+    assert main(["tour", arm, "--no-report", "--quick"]) == 1
+    out = capsys.readouterr().out
+    assert "shoulder" in out and out.count("FAIL ") == 1
+    assert "FAIL errors of body 'lower', found by validation" in out
 
 
 def test_as_a_program_with_a_reader_that_stops():
