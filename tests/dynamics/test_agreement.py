@@ -84,7 +84,7 @@ ELSEWHERE = {
     *("expression", "kernel", "hybrid_expression", "hybrid_kernel", "renumbering"),
     "with_hinge_frames",
     # made of others, and compared with them in their own tests
-    *("energy", "whole_inertia", "innovations_factors", "operational_space"),
+    *("energy", "whole_inertia", "innovations_factors", "operational_space", "passive_force"),
     *("gravity_compensation", "computed_torque", "wen_bayard", "tracking_energy"),
     *("diagonal_velocity", "velocity_from_diagonal", "innovations", "force_from_innovations"),
     *("diagonal_coriolis", "diagonal_dynamics", "jacobian_gram", "inverse_kinematics"),
