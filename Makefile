@@ -59,7 +59,7 @@ types: $(DEV)
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(DEV)
-	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going -q -j auto -b html docs docs/_build/html
+	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going -q -b html docs docs/_build/html
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
