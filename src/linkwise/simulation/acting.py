@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise.closed.loop_drive import loop_drive_forces
 from linkwise.closed.motion.acting import OutsideForce, OutsideForces, check_arguments
+from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError, SimulationError
@@ -17,8 +18,7 @@ from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands
-from linkwise.simulation.limits import LimitSprings, plain_places
-from linkwise.simulation.work import plain_velocities
+from linkwise.simulation.limits import LimitSprings
 from linkwise.spatial.array import Array, floats, read_only
 
 WORKERS = ("joints", "passive", "forces", "contacts", "limits")
@@ -60,15 +60,8 @@ class Acting:
         self.power, self.pushed = np.zeros(len(WORKERS)), False
         self._free = _free_roots(mech)
         self._given = _checked(mech, forces)
-        self._damping, stiff = mech.damping, np.flatnonzero(mech.stiffness)
-        at = dict(
-            zip(np.flatnonzero(plain_velocities(mech)).tolist(), plain_places(mech), strict=True)
-        )
-        self._stiff = np.array([i for i in stiff.tolist() if i in at], dtype=np.intp)
-        self._stretched = np.array([at[i] for i in self._stiff.tolist()], dtype=np.intp)
-        self._stiffness = mech.stiffness[self._stiff]
-        self._rest = _rest(mech)[self._stretched]
-        self._resists = passive and bool(self._damping.any() or len(self._stiff))
+        self._drives = dampers_and_springs(mech)
+        self._resists = passive and self._drives.any
         self._in_loops = passive and any(
             x.drive.array(kind, x.hinge).any()
             for x in mech.loops
@@ -99,8 +92,7 @@ class Acting:
         """Joint forces of dampers and springs of the drives (nv,): −d v − k (q − rest)."""
         if not self._resists:
             return np.zeros(self.mech.nv)
-        out = -self._damping * v
-        out[self._stiff] -= self._stiffness * (q[self._stretched] - self._rest)
+        out = self._drives.force(q, v)
         return out
 
     def joints(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
@@ -152,8 +144,7 @@ class Acting:
         """Energy in springs of drives, at limits and in surfaces [J]."""
         total = 0.0
         if self._resists:
-            off = q[self._stretched] - self._rest
-            total += float(0.5 * (self._stiffness * off * off).sum())
+            total += float(self._drives.energy(q))
         if self.springs is not None:
             total += self.springs.stored(q)
         return total + self.contacts.stored(q)
@@ -187,12 +178,6 @@ def _free_roots(mech: Mechanism) -> NDArray[np.intp]:
         if mech.parent[k] < 0 and isinstance(body.hinge, Free):
             found += range(int(mech.v_start[k]), int(mech.v_start[k + 1]))
     return np.array(found, dtype=np.intp)
-
-
-def _rest(mech: Mechanism) -> Array:
-    """Where springs are at rest (nq,)."""
-    parts = [body.drive.array("rest", body.hinge) for body in mech.bodies]
-    return np.concatenate([np.zeros(0), *parts])
 
 
 def _checked(
