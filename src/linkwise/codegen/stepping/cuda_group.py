@@ -22,7 +22,7 @@ from linkwise.codegen.cuda.text import MEETING, PRIMITIVES, TURN
 from linkwise.codegen.cuda.worker_code import WorkerCode, worker_code
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.codegen.stepping.cuda_source import MotionSource, operation
+from linkwise.codegen.stepping.cuda_source import MotionSource, head, operation
 from linkwise.codegen.stepping.segment import Segment
 from linkwise.codegen.stepping.stepping import STEP, Stepping
 from linkwise.model.mechanism import Mechanism
@@ -198,15 +198,7 @@ class _Group:
         stepping, workers = self.stepping, self.workers
         width = stepping.nq + stepping.nv
         yield f'extern "C" __global__ void __launch_bounds__({LANES * workers}, {blocks})'
-        yield "run(const T *__restrict__ in_q, i64 q_row, i64 q_entry,"
-        yield "    const T *__restrict__ in_v, i64 v_row, i64 v_entry,"
-        for i, (name, _) in enumerate(stepping.held):
-            yield f"    const T *__restrict__ held{i}, i64 row{i}, i64 step{i}, i64 entry{i},"
-            yield f"    /* {name!r} */"
-        yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
-        yield "    T *__restrict__ out, int *__restrict__ status,"
-        yield "    unsigned long long *__restrict__ report, i64 count)"
-        yield "{"
+        yield from head(stepping)
         yield f"    const int lane = threadIdx.x % {LANES}, worker = threadIdx.x / {LANES};"
         yield f"    const i64 mine = (i64)blockIdx.x * {LANES} + lane;"
         yield "    const bool real = mine < count;"

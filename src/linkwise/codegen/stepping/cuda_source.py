@@ -160,15 +160,7 @@ class _Emitter:
         inputs = [("q", stepping.nq), ("v", stepping.nv)]
         yield 'extern "C" __global__ void'
         yield f"__launch_bounds__({self.shape.threads}, {self.shape.blocks})"
-        yield "run(const T *__restrict__ in_q, i64 q_row, i64 q_entry,"
-        yield "    const T *__restrict__ in_v, i64 v_row, i64 v_entry,"
-        for i, (name, _) in enumerate(stepping.held):
-            yield f"    const T *__restrict__ held{i}, i64 row{i}, i64 step{i}, i64 entry{i},"
-            yield f"    /* {name!r} */"
-        yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
-        yield "    T *__restrict__ out, int *__restrict__ status,"
-        yield "    unsigned long long *__restrict__ report, i64 count)"
-        yield "{"
+        yield from head(stepping)
         yield "    const i64 me = (i64)blockIdx.x * blockDim.x + threadIdx.x;"
         yield "    if (me >= count) return;"
         yield "    Motion m;"
@@ -333,3 +325,16 @@ def operation(op: str, names: list[str], dtype: str) -> str:
     if op == "sqrt":
         return f"{'sqrtf' if dtype == 'float32' else 'sqrt'}({names[0]})"
     raise LoweringError(f"the operation {op!r} has no form in CUDA.")
+
+
+def head(stepping: Stepping) -> Iterator[str]:
+    """Name and parameters of a kernel, as `cuda_kernel.py` launches it, and its opening brace."""
+    yield "run(const T *__restrict__ in_q, i64 q_row, i64 q_entry,"
+    yield "    const T *__restrict__ in_v, i64 v_row, i64 v_entry,"
+    for i, (name, _) in enumerate(stepping.held):
+        yield f"    const T *__restrict__ held{i}, i64 row{i}, i64 step{i}, i64 entry{i},"
+        yield f"    /* {name!r} */"
+    yield "    T h, i64 steps, i64 every, i64 records, i64 *__restrict__ failed,"
+    yield "    T *__restrict__ out, int *__restrict__ status,"
+    yield "    unsigned long long *__restrict__ report, i64 count)"
+    yield "{"
