@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.convert import drake, mujoco, pinocchio
+from linkwise.convert.layout import LINEAR_FIRST, Foreign, matched
 from linkwise.errors import FrameError, ShapeError
+from linkwise.model.state import couple
 from tests.dense_kinematics import node_jacobian
 from tests.dynamics.oracle_state import MUJOCO, in_mujoco, in_pinocchio
 
@@ -322,3 +327,99 @@ def test_shapes_are_checked():
     free = lw.Builder("one").body("shin", "world", lw.Free(), hinge_name="knee").build()
     with pytest.raises(FrameError, match="'knee' is a free hinge here"):
         lw.convert.pinocchio_layout(free, FakeModel())
+
+
+# ------------------------------------------------------------------- followers, here and there
+
+KINDS = ("pin", "prismatic", "spherical", "planar", "free", "translation")
+WIDTHS = {  # coordinates of each kind over there
+    "Pinocchio": {
+        "pin": 2,
+        "prismatic": 1,
+        "spherical": 4,
+        "planar": 4,
+        "free": 7,
+        "translation": 3,
+    },
+    "MuJoCo": {"pin": 1, "prismatic": 1, "spherical": 4, "free": 7},
+    "Drake": {"pin": 1, "prismatic": 1, "spherical": 3, "planar": 3, "free": 7},
+}
+RULES = {"Pinocchio": pinocchio._rule, "MuJoCo": mujoco._rule, "Drake": drake._rule}
+MUJOCO_KINDS = {"spherical": "ball", "free": "free"}
+
+
+def coupled_tree(seed, library):
+    """A random tree whose last sliders and pins follow the first, one through another."""
+    kinds = [kind for kind in KINDS if kind in WIDTHS[library]]
+    mech = lw.models.random_tree(12, seed, hinges=kinds, floating=True)
+    hinges = [x.hinge_name for x in mech.bodies if x.hinge.kind in ("pin", "prismatic")]
+    leader, second, third = hinges[:3]
+    couplings = (
+        lw.Coupling("first", second, ((leader, (0.7, -0.2)),), 0.1),
+        lw.Coupling("second", third, ((second, (-1.3,)), (leader, (0.4,))), -0.2),
+    )
+    return dataclasses.replace(mech, couplings=couplings), (leader, second, third)
+
+
+def layout_of(library, mech, missing):
+    """The layout of a model over there that lacks some hinges, in another order."""
+    joints, nq, nv = [], 0, 0
+    for body in reversed(mech.bodies):
+        kind, name = body.hinge.kind, body.hinge_name
+        if name in missing:
+            continue
+        width = WIDTHS[library][kind]
+        joints.append(Foreign(name, MUJOCO_KINDS.get(kind, kind), nq, width, nv, body.hinge.nv))
+        nq, nv = nq + width, nv + body.hinge.nv
+    orders = (LINEAR_FIRST, LINEAR_FIRST)
+    return matched(library, mech, joints, RULES[library], aliases={}, size=(nq, nv), orders=orders)
+
+
+@pytest.mark.parametrize("library", RULES)
+@pytest.mark.parametrize("seed", range(3))
+def test_coordinates_that_the_other_side_has_are_kept(library, seed):
+    mech, hinges = coupled_tree(seed, library)
+    for lacks in ((), hinges[2:], hinges[1:2], hinges[1:]):
+        layout = layout_of(library, mech, lacks)
+        q, v, tau = next(states(mech, 1))
+        for k in (1, 2):  # off their couplings, as far as the other side can hold that
+            q[mech.q_slice(hinges[k])] += 0.05 * k
+        followed = couple(mech, q, layout.reduced)
+        assert (np.abs(followed - mech.couple(followed)).max() > 1e-3) == (len(lacks) < 2)
+        v = layout.v_from(followed, layout.v_to(followed, layout._v_followed(followed, v)))
+        back = layout.q_from(layout.q_to(followed))
+        assert np.abs(back[mech.q_slice(hinges[1])]).max() > 1e-3
+        np.testing.assert_allclose(mech.difference(followed, back), np.zeros(mech.nv), atol=1e-13)
+        np.testing.assert_allclose(layout.v_from(followed, layout.v_to(followed, v)), v, atol=1e-13)
+        vdot = layout._vdot_followed(followed, v, tau)
+        there = layout.vdot_to(followed, v, vdot)
+        np.testing.assert_allclose(layout.vdot_from(followed, v, there), vdot, atol=1e-12)
+        power = layout.v_to(followed, v) @ layout.force_to(followed, tau)
+        np.testing.assert_allclose(power, v @ tau, rtol=1e-11)
+
+
+def test_fingers_apart_stay_apart():
+    b = lw.Builder("hand").body("left", "world", lw.Prismatic(), hinge_name="left")
+    b.body("right", "world", lw.Prismatic(), hinge_name="right")
+    mech = b.couple("mimic", "right", {"left": 1.0}).build()
+    joints = [Foreign("left", "slide", 0, 1, 0, 1), Foreign("right", "slide", 1, 1, 1, 1)]
+    layout = matched(
+        "MuJoCo", mech, joints, mujoco._rule, aliases={}, size=(2, 2),
+        orders=(LINEAR_FIRST, LINEAR_FIRST),
+    )  # fmt: skip
+    np.testing.assert_array_equal(layout.q_from([0.01, 0.03]), [0.01, 0.03])
+
+
+def test_what_the_other_side_cannot_hold_is_an_error():
+    mech, hinges = coupled_tree(0, "Drake")
+    layout, q, v = layout_of("Drake", mech, hinges[1:2]), mech.random(1), mech.random_velocity(2)
+    layout.q_to(q)
+    with pytest.raises(FrameError, match=r"v of '.*' is .* but its coupling 'first' says"):
+        layout.v_to(q, v)
+    with pytest.raises(FrameError, match="vdot of"):
+        layout.vdot_to(q, layout._v_followed(q, v), v)
+    q[mech.q_slice(hinges[1])] += 0.1
+    with pytest.raises(FrameError, match=r"Use mech.couple\(q\)"):
+        layout.q_to(q)
+    with pytest.raises(ShapeError, match="is not finite"):
+        layout.q_from(np.full(layout.nq, np.nan))

@@ -19,7 +19,7 @@ from linkwise.convert.rule import Rule
 from linkwise.errors import FrameError, ShapeError
 from linkwise.model.body import Coupling
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.state import split_coordinate
+from linkwise.model.state import couple, split_coordinate
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 
@@ -62,24 +62,40 @@ class Layout:
     force_order: tuple[int, ...]
 
     def q_to(self, q: ArrayLike) -> Array:
-        """Our coordinates (..., nq) in the other layout."""
+        """Our coordinates (..., nq) in the other layout.
+
+        Raises:
+            FrameError: A coordinate that the other side lacks is not where its coupling puts it.
+        """
         q = self.mech.check_q(q)
+        followed = couple(self.mech, q, self.reduced) if self.reduced else q
+        self._check_followed(q, followed, self.mech.coordinate, "q")
         out = np.zeros((*q.shape[:-1], self.nq))
         for part in self.parts:
             out[..., part.q_there] = part.rule.q_to(q[..., part.q_here])
         return out
 
     def q_from(self, q: ArrayLike) -> Array:
-        """The other library's coordinates in our layout; ours that it lacks follow couplings."""
+        """The other library's coordinates in our layout.
+
+        Those that it has are taken as they are, also where a coupling would put them elsewhere;
+        those that it lacks follow their couplings.
+        """
         q = self._checked(q, self.nq, "q")
         out = np.broadcast_to(self.mech.neutral(), (*q.shape[:-1], self.mech.nq)).copy()
         for part in self.parts:
             out[..., part.q_here] = part.rule.q_from(q[..., part.q_there])
-        return self.mech.couple(out) if self.mech.couplings else out
+        return self.mech.check_q(couple(self.mech, out, self.reduced) if self.reduced else out)
 
     def v_to(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """Our velocities (..., nv) in the other layout; q in ours says how axes are turned."""
-        return self._v_to(self.mech.check_q(q), self.mech.check_v(v))
+        """Our velocities (..., nv) in the other layout; q in ours says how axes are turned.
+
+        Raises:
+            FrameError: A velocity that the other side lacks does not follow its coupling.
+        """
+        q, v = self.mech.check_q(q), self.mech.check_v(v)
+        self._check_followed(v, self._v_followed(q, v), self._in_v, "v")
+        return self._v_to(q, v)
 
     def _v_to(self, q: Array, v: Array) -> Array:
         out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
@@ -90,9 +106,15 @@ class Layout:
     def v_from(self, q: ArrayLike, v: ArrayLike) -> Array:
         """The other library's velocities in our layout; q is in ours."""
         q = self.mech.check_q(q)
-        out = self._v_from(q, self._checked(v, self.nv, "v"))
+        return self._v_followed(q, self._v_from(q, self._checked(v, self.nv, "v")))
+
+    def _v_followed(self, q: Array, v: Array) -> Array:
+        """Velocities with those that the other side lacks from their couplings."""
+        if not self.reduced:
+            return v
+        out = _spread(v, q)
         for coupling in self.reduced:
-            follow = _in_v(self.mech, coupling.dependent)
+            follow = self._in_v(coupling.dependent)
             out[..., follow] = sum(s * out[..., i] for i, s in self._slopes(q, coupling))
         return out
 
@@ -109,17 +131,26 @@ class Layout:
         turn with the body, as in the free joints of MuJoCo and Drake, ω × v is added.
         """
         q, v = self.mech.check_q(q), self.mech.check_v(v)
-        return self._v_to(q, self.mech.check_v(vdot, "vdot") + self._turning(v))
+        vdot = self.mech.check_v(vdot, "vdot")
+        self._check_followed(vdot, self._vdot_followed(q, v, vdot), self._in_v, "vdot")
+        return self._v_to(q, vdot + self._turning(v))
 
     def vdot_from(self, q: ArrayLike, v: ArrayLike, vdot: ArrayLike) -> Array:
         """The other library's accelerations in our layout; q and v are in ours."""
         q, v = self.mech.check_q(q), self.mech.check_v(v)
         out = self._v_from(q, self._checked(vdot, self.nv, "vdot")) - self._turning(v)
+        return self._vdot_followed(q, v, out)
+
+    def _vdot_followed(self, q: Array, v: Array, vdot: Array) -> Array:
+        """Accelerations with those that the other side lacks from their couplings."""
+        if not self.reduced:
+            return vdot
+        out = _spread(vdot, q, v)
         for coupling in self.reduced:
-            follow = _in_v(self.mech, coupling.dependent)
+            follow = self._in_v(coupling.dependent)
             known = {name: q[..., self.mech.coordinate(name)] for name, _ in coupling.terms}
             bends = coupling.curvatures(known)
-            at = {name: _in_v(self.mech, name) for name in bends}
+            at = {name: self._in_v(name) for name in bends}
             bent = sum(bend * v[..., at[name]] ** 2 for name, bend in bends.items())
             out[..., follow] = bent + sum(s * out[..., i] for i, s in self._slopes(q, coupling))
         return out
@@ -134,16 +165,15 @@ class Layout:
         """Where in v each coordinate stands that a coupling follows, and the slope there."""
         known = {name: q[..., self.mech.coordinate(name)] for name, _ in coupling.terms}
         slopes = coupling.slopes(known)
-        return [(_in_v(self.mech, name), slope) for name, slope in slopes.items()]
+        return [(self._in_v(name), slope) for name, slope in slopes.items()]
 
     def force_to(self, q: ArrayLike, tau: ArrayLike) -> Array:
         """Our generalised forces (..., nv) in the other layout; q is in ours."""
         q, tau = self.mech.check_q(q), self.mech.check_v(tau, "tau")
         if self.reduced:
-            lead = np.broadcast_shapes(q.shape[:-1], tau.shape[:-1])
-            tau = np.broadcast_to(tau, (*lead, self.mech.nv)).copy()
+            tau = _spread(tau, q)
         for coupling in reversed(self.reduced):
-            follow = _in_v(self.mech, coupling.dependent)
+            follow = self._in_v(coupling.dependent)
             for i, slope in self._slopes(q, coupling):
                 tau[..., i] += slope * tau[..., follow]
         return self._v_to(q, tau)
@@ -169,12 +199,37 @@ class Layout:
         """Order of the six components changed to (moment, force)."""
         return self._checked(f, 6, "spatial force")[..., np.argsort(self.force_order)]
 
+    def _in_v(self, name: str) -> int:
+        return _in_v(self.mech, name)
+
+    def _check_followed(
+        self, given: Array, followed: Array, place: Callable[[str], int], what: str
+    ) -> None:
+        """Raise where a coordinate that the other side lacks is not what its coupling says.
+
+        Nothing over there could hold the difference, which would be lost.
+        """
+        for coupling in self.reduced:
+            i = place(coupling.dependent)
+            found, right = np.broadcast_arrays(given[..., i], followed[..., i])
+            error = np.abs(found - right)
+            if not np.all(error <= FOLLOWED * (1.0 + np.abs(right))):
+                worst = int(np.argmax(error))
+                raise FrameError(
+                    f"{what} of {coupling.dependent!r} is {found.flat[worst]:.6g}, but its "
+                    f"coupling {coupling.name!r} says {right.flat[worst]:.6g}; {self.library} has "
+                    f"no coordinate for it, and the difference would be lost. Use "
+                    f"{'mech.couple(q)' if what == 'q' else 'values that follow the coupling'}."
+                )
+
     def _checked(self, value: ArrayLike, size: int, what: str) -> Array:
         array = floats(value, what)
         if array.ndim == 0 or array.shape[-1] != size:
             raise ShapeError(
                 f"{what} in {self.library}'s layout has shape {array.shape}, not (..., {size})."
             )
+        if not np.isfinite(array).all():
+            raise ShapeError(f"{what} in {self.library}'s layout is not finite.")
         return array
 
     def __str__(self) -> str:
@@ -187,6 +242,9 @@ class Layout:
             )
         return "\n".join(lines)
 
+
+FOLLOWED = 1e-9
+"""How far from its coupling a coordinate may be that the other side lacks, relative to 1 + |q|."""
 
 ANGULAR_FIRST = (0, 1, 2, 3, 4, 5)
 LINEAR_FIRST = (3, 4, 5, 0, 1, 2)
@@ -284,6 +342,12 @@ def _check_complete(
             "Load both from the same file, or lock and rename until they agree."
         )
     return tuple(reduced)
+
+
+def _spread(array: Array, *others: Array) -> Array:
+    """A copy with the leading axes of all."""
+    lead = np.broadcast_shapes(array.shape[:-1], *(x.shape[:-1] for x in others))
+    return np.broadcast_to(array, (*lead, array.shape[-1])).copy()
 
 
 def _in_v(mech: Mechanism, name: str) -> int:

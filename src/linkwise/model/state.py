@@ -161,10 +161,16 @@ def _random_hinge(body: Body, rng: np.random.Generator) -> Array:
     return q
 
 
-def couple(mech: Mechanism, q: Array) -> Array:
-    """Dependent coordinates from the independent ones, in an order in which all are known."""
-    q = np.array(q, dtype=np.float64)
-    for coupling in mech.couplings_in_order:
+def couple(mech: Mechanism, q: Array, couplings: Sequence[Coupling] | None = None) -> Array:
+    """Dependent coordinates from the independent ones, in an order in which all are known.
+
+    Args:
+        mech: The mechanism.
+        q: Coordinates (..., nq).
+        couplings: Those to follow, in order; all of the mechanism by default.
+    """
+    q = np.array(_checked(mech, q, mech.nq, "q", mech.coordinate_names))
+    for coupling in mech.couplings_in_order if couplings is None else couplings:
         if isinstance(coupling, JointRow):  # of a task: nothing follows
             continue
         known = {name: q[..., coordinate(mech, name)] for name, _ in coupling.terms}
