@@ -101,7 +101,7 @@ def states(mech: lw.Mechanism) -> tuple[Array, Array, Array]:
 
 def ours_on(mech: lw.Mechanism, arrays: tuple[Array, ...]) -> tuple[float, float, int]:
     """Seconds for one call and for one of a batch, and operations."""
-    from linkwise.closed.kernels import closed_kernel
+    from linkwise.dynamics.closure_kernels import closed_kernel
 
     lists = list(zip(*(list(x.copy()) for x in arrays), strict=True))
     lw.constrained_forward_dynamics(mech, *lists[0])

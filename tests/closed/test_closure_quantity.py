@@ -12,7 +12,7 @@ import linkwise as lw
 from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.search import Budget
-from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
+from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array

@@ -81,7 +81,7 @@ def test_what_is_missing_is_the_least():
     mech, q, v, here, rate = motion("stewart", seed=2)
     names = ["slider_1", "slider_3", "slider_4"]
     found = lw.constrained_inverse_dynamics(mech, q, v, rate, independent=here, actuated=names)
-    columns = lw.closed.velocity_space.scale(mech).columns
+    columns = lw.dynamics.velocity_space.scale(mech).columns
     J_c = lw.constraint_jacobian(mech, q) * columns
     free = np.linalg.svd(J_c)[2][18:].T
     vdot = here.acceleration(v, rate)

@@ -100,7 +100,7 @@ def test_the_step_is_the_least(name, weight):
     if weight == "mass":
         W = lw.mass_matrix(mech, found)
     else:  # slides are measured by the length of the mechanism
-        columns = lw.closed.velocity_space.scale(mech).columns
+        columns = lw.dynamics.velocity_space.scale(mech).columns
         W = np.diag(columns**-2.0)
     along = np.abs(free.T @ W @ step).max()
     assert along < 1e-2 * np.abs(W @ step).max()
@@ -158,7 +158,7 @@ def test_velocities_obey_and_are_nearest(name, weight):
     if weight == "mass":
         W = lw.mass_matrix(mech, q)
     else:
-        W = np.diag(lw.closed.velocity_space.scale(mech).columns ** -2.0)
+        W = np.diag(lw.dynamics.velocity_space.scale(mech).columns ** -2.0)
     free = null_space(J, rank)
     # Nearest: the difference is orthogonal to all that is free. Tolerance: the condition of 𝓜
     # (up to 1e5 here) times rounding.

@@ -4,27 +4,10 @@ from linkwise.closed.assembly import (
     Assembly,
     assemble,
 )
-from linkwise.closed.closure import (
-    blocked_directions,
-    closure_nodes,
-    constraint_bias,
-    constraint_error,
-    constraint_jacobian,
-    constraint_names,
-    constraint_sizes,
-    loop_coordinates,
-    loop_errors,
-    loop_forces,
-)
 from linkwise.closed.constrained import (
     closure_inertia_inverse,
     constrained_forward_dynamics,
     constraint_forces,
-)
-from linkwise.closed.effective_inertia import (
-    effective_inertia,
-    effective_inertia_inverse,
-    effective_space,
 )
 from linkwise.closed.embedding import (
     Aggregate,
@@ -69,7 +52,6 @@ from linkwise.closed.inverse_dynamics import (
     constrained_inverse_dynamics,
     holding_forces,
 )
-from linkwise.closed.kernels import closed_expression
 from linkwise.closed.loop_drive import (
     loop_drive_forces,
     loop_velocities,
@@ -96,6 +78,24 @@ from linkwise.closed.projection import (
     position_projection,
     project_position,
     project_velocity,
+)
+from linkwise.dynamics.closure import (
+    blocked_directions,
+    closure_nodes,
+    constraint_bias,
+    constraint_error,
+    constraint_jacobian,
+    constraint_names,
+    constraint_sizes,
+    loop_coordinates,
+    loop_errors,
+    loop_forces,
+)
+from linkwise.dynamics.closure_kernels import closed_expression
+from linkwise.dynamics.effective_inertia import (
+    effective_inertia,
+    effective_inertia_inverse,
+    effective_space,
 )
 
 __all__ = [

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from linkwise.closed.assembly_search import Problem, Searches, problem, widened
 from linkwise.closed.projection import CLOSED, ROUNDED
-from linkwise.closed.velocity_space import holonomic
 from linkwise.dynamics.inverse_kinematics.limits import SLACK
 from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.velocity_space import holonomic
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats

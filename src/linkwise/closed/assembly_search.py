@@ -19,15 +19,15 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.closure import (
+from linkwise.dynamics.closure import (
     closure_nodes,
     constraint_error,
     constraint_jacobian,
     loop_coordinates,
 )
-from linkwise.closed.velocity_space import scale
 from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian
+from linkwise.dynamics.velocity_space import scale
 from linkwise.model.body import Body, Loop
 from linkwise.model.hinges import Locked
 from linkwise.model.mechanism import Mechanism

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.closed.closure import constraint_jacobian, lead
-from linkwise.closed.kernels import run
-from linkwise.closed.velocity_space import scale
+from linkwise.dynamics.closure import constraint_jacobian, lead
+from linkwise.dynamics.closure_kernels import run
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.closure import constraint_names, constraint_sizes
 from linkwise.model.mechanism import Mechanism

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.closure import constraint_bias
-from linkwise.closed.velocity_space import VelocitySpace, one_state, velocity_space
+from linkwise.dynamics.closure import constraint_bias
+from linkwise.dynamics.velocity_space import VelocitySpace, one_state, velocity_space
 from linkwise.errors import ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats

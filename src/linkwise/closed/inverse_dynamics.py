@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.closure import constraint_bias
 from linkwise.closed.independent import IndependentCoordinates, velocity_indices
-from linkwise.closed.velocity_space import VelocitySpace, states, velocity_spaces
+from linkwise.dynamics.closure import constraint_bias
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.velocity_space import VelocitySpace, states, velocity_spaces
 from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism

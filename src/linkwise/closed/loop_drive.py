@@ -16,7 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from linkwise.closed.closure import closure_nodes, loop_coordinates, relative_poses
+from linkwise.dynamics.closure import closure_nodes, loop_coordinates, relative_poses
 from linkwise.dynamics.kernels import check_mechanism, kernel
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import WORLD, Loop

@@ -5,9 +5,9 @@ freedoms is nv - m. Of these r are independent in the given configuration, the r
 nv - r freedoms are left in it. Nearby, among the configurations in which loops are closed, the rank
 may be larger: then the given one is singular, and has velocities that no motion has.
 
-Rank is decided by singular values after turning and moving were made one unit (see
-`linkwise.closed.velocity_space`). The dynamics does not decide: it takes rows as they are, down to
-rounding. Between the two are rows that are doubtful: they nearly follow from others, by an axis
+Rank is decided by singular values after turning and moving were made one unit
+(`linkwise.dynamics.velocity_space`). The dynamics does not decide: it takes rows as they are, down
+to rounding. Between the two are rows that are doubtful: they nearly follow from others, by an axis
 that is not quite parallel, or where loops are not quite closed, and lock what they leave free.
 """
 
@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.closure import constraint_error
 from linkwise.closed.projection import position_projection
-from linkwise.closed.velocity_space import (
+from linkwise.dynamics.closure import constraint_error
+from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.dynamics.velocity_space import (
     LEAST,
     TOLERANCE,
     VelocitySpace,
@@ -29,7 +30,6 @@ from linkwise.closed.velocity_space import (
     velocity_space,
     velocity_spaces,
 )
-from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.errors import ModelError
 from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism

@@ -23,8 +23,8 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.closure import constraint_error, constraint_jacobian
-from linkwise.closed.velocity_space import (
+from linkwise.dynamics.closure import constraint_error, constraint_jacobian
+from linkwise.dynamics.velocity_space import (
     holonomic,
     inertia_products,
     scale,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.closure import loop_errors
 from linkwise.dynamics.center_of_mass import center_of_mass
+from linkwise.dynamics.closure import loop_errors
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.momentum import momentum
 from linkwise.model.closure import coupling_error

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from linkwise.closed.velocity_space import states
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats

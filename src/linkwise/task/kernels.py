@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from linkwise.closed.closure_quantity import Setting
+from linkwise.dynamics.closure_quantity import Setting
 from linkwise.dynamics.kernels import made_once
 from linkwise.errors import ExpressionError, unknown_name
 from linkwise.model.closure import closure_nodes

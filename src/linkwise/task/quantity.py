@@ -22,7 +22,7 @@ from linkwise.algebra import A_V, H, I, M, a, a_g, b, bias, phi, servo, tau, v
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import vector
-from linkwise.closed.closure_quantity import CLOSED, Setting, closing
+from linkwise.dynamics.closure_quantity import CLOSED, Setting, closing
 from linkwise.dynamics.open_chain_quantity import family
 
 applied = vector("applied", CONSTRAINT, tex=r"F_{\mathrm{applied}}")

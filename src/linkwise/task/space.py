@@ -18,11 +18,11 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.velocity_space import states
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.lost_motion import lost_in_words
 from linkwise.dynamics.motion_space import motion_space
 from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.closed.closure import constraint_error, constraint_jacobian
 from linkwise.closed.embedding.choice import dependent
 from linkwise.closed.embedding.grouping import groups, tied_by_coupling, tied_by_loop
+from linkwise.dynamics.closure import constraint_error, constraint_jacobian
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ClosureError, ModelError
 from linkwise.model import closure

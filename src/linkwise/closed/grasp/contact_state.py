@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.closure import (
+from linkwise.closed.constrained import constraint_forces
+from linkwise.closed.grasp.effort import mechanism_of
+from linkwise.closed.grasp.grasp import Grasp
+from linkwise.dynamics import node_velocity
+from linkwise.dynamics.closure import (
     closure_nodes,
     constraint_names,
     constraint_sizes,
     loop_coordinates,
     relative_poses,
 )
-from linkwise.closed.constrained import constraint_forces
-from linkwise.closed.grasp.effort import mechanism_of
-from linkwise.closed.grasp.grasp import Grasp
-from linkwise.dynamics import node_velocity
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
 from linkwise.model import closure

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.closure import relative_poses
 from linkwise.closed.grasp.grasp import Grasp, check_grasp
 from linkwise.dynamics import inverse_dynamics, jacobian
+from linkwise.dynamics.closure import relative_poses
 from linkwise.errors import ModelError
 from linkwise.model.body import WORLD
 from linkwise.model.hinges import Free

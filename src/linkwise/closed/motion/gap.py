@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.closure import relative_poses
+from linkwise.dynamics.closure import relative_poses
 from linkwise.model import closure
 from linkwise.model.closure import coupling_error
 from linkwise.model.loop_error import loop_error

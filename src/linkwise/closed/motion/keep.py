@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.closure import constraint_jacobian
 from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.recording import Drift
+from linkwise.dynamics.closure import constraint_jacobian
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, floats

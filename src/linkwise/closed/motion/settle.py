@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.closure import constraint_jacobian
 from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.step import velocities_held
 from linkwise.closed.projection import CLOSED, project_position, project_velocity
-from linkwise.closed.velocity_space import scale
 from linkwise.dynamics import mass_matrix_inverse
+from linkwise.dynamics.closure import constraint_jacobian
+from linkwise.dynamics.velocity_space import scale
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 

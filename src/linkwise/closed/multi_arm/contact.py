@@ -19,8 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from linkwise.closed.closure import relative_poses
 from linkwise.closed.multi_arm.evaluation import Evaluation
+from linkwise.dynamics.closure import relative_poses
 from linkwise.model.closure import blocked, closure_nodes, coordinates, least_squares
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism

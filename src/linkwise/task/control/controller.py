@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.velocity_space import states
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, OpenLoopWarning, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike

@@ -20,9 +20,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from linkwise.closed.velocity_space import states
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.dynamics.velocity_space import states
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.task.control.hierarchy import SHORT, TOLERANCE, in_part, smooth

@@ -37,8 +37,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from linkwise.closed.velocity_space import states
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
+from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen

@@ -21,11 +21,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.dynamics.diagonal import innovations
 from linkwise.dynamics.kernels import check_mechanism, kernel
 from linkwise.dynamics.operational_space import TOLERANCE, reach
 from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism

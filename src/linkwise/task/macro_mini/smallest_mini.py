@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.velocity_space import states
 from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike

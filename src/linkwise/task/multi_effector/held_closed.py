@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.closure import loop_errors
+from linkwise.dynamics.closure import loop_errors
 from linkwise.errors import ClosureError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

@@ -30,15 +30,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.closure import constraint_bias, constraint_jacobian
 from linkwise.closed.multi_arm.evaluation import multi_arm_kernel
 from linkwise.closed.multi_arm.held_object import MultiArm
-from linkwise.closed.velocity_space import Scale, scale
+from linkwise.dynamics.closure import constraint_bias, constraint_jacobian
 from linkwise.dynamics.coriolis import coriolis_force
 from linkwise.dynamics.diagonal import innovations
 from linkwise.dynamics.inverse_dynamics import gravity_force
 from linkwise.dynamics.jacobian_rate import jacobian_dot_v
 from linkwise.dynamics.kinematics import jacobian
+from linkwise.dynamics.velocity_space import Scale, scale
 from linkwise.errors import SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

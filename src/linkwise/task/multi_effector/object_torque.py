@@ -18,10 +18,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.closed.closure import blocked_directions
 from linkwise.closed.grasp import Grasp
 from linkwise.closed.grasp.internal_force import Split
 from linkwise.closed.multi_arm.held_object import MultiArm
+from linkwise.dynamics.closure import blocked_directions
 from linkwise.dynamics.diagonal import innovations
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism

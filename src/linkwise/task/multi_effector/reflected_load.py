@@ -37,8 +37,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.velocity_space import scale
 from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats

@@ -23,11 +23,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from linkwise.closed.closure import blocked_directions
 from linkwise.closed.grasp import Contact, Grasp, force_space, grasp_map, internal_forces
 from linkwise.closed.grasp.internal_force import Split
 from linkwise.closed.grasp.virtual_linkage import virtual_linkage
 from linkwise.closed.multi_arm.held_object import MultiArm
+from linkwise.dynamics.closure import blocked_directions
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.hinges import Locked
 from linkwise.model.mechanism import Mechanism

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.kernels import relative_poses, run
+from linkwise.dynamics.closure_kernels import relative_poses, run
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ShapeError
 from linkwise.model import closure

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.closed.closure import closure_nodes, constraint_error, constraint_jacobian
+from linkwise.dynamics.closure import closure_nodes, constraint_error, constraint_jacobian
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
 from linkwise.dynamics.operational_space import reach

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
+from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.dynamics.kernels import (
     acting,
     called,

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.velocity_space import VelocitySpace, states, velocity_spaces
 from linkwise.dynamics.diagonal import innovations
 from linkwise.dynamics.kernels import Nodes, check_mechanism, node_names
 from linkwise.dynamics.kinematics import jacobian
 from linkwise.dynamics.operational_space import TOLERANCE, OperationalSpace, reach
 from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.velocity_space import VelocitySpace, states, velocity_spaces
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
