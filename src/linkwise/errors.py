@@ -7,6 +7,7 @@ are called by name; an unknown name is answered with the near ones.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
 
 
@@ -107,6 +108,25 @@ class ParseError(LinkwiseError, ValueError):
 
 def _parse_error(reason: str, file: str, line: int | None) -> ParseError:
     return ParseError(reason, file=file, line=line)
+
+
+class WriteError(LinkwiseError, OSError):
+    """A file that cannot be written; what was there before is there still.
+
+    Attributes:
+        file: The file, as it was named by the caller.
+        reason: Why, in the words of the system.
+    """
+
+    def __init__(self, file: str | os.PathLike[str], cause: Exception) -> None:
+        self.file = os.fspath(file)
+        self.reason = str(getattr(cause, "strerror", None) or cause)
+        super().__init__(f"cannot write '{self.file}': {self.reason}.")
+        self.errno = getattr(cause, "errno", None)
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (WriteError, (self.file, self.cause))
 
 
 class MissingExtraError(LinkwiseError, ImportError):

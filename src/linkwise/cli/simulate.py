@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.atomic_file import write_file
 from linkwise.cli import numbers
 from linkwise.cli.robot import open_robot
 from linkwise.errors import ModelError, SimulationError
@@ -203,5 +204,5 @@ def _keep(rec: Recording, options: argparse.Namespace) -> None:
         export_html(rec, options.html)
         print(f"playback: {options.html} (one file, opens in any browser)")
     if options.report is not None:
-        Path(options.report).write_text(motion_page.motion_page(rec), encoding="utf-8")
+        write_file(options.report, motion_page.motion_page(rec))
         print(f"report: {options.report} (one file, opens in any browser)")

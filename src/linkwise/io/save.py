@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Literal
 
+from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.io.report import Reporter, SaveReport
 from linkwise.model.mechanism import Mechanism
@@ -39,6 +40,7 @@ def save(
 
     Raises:
         ModelError: The format has no way to express the mechanism; says why and what to do.
+        WriteError: The file cannot be written; an existing one is as it was.
     """
     target = Path(path)
     kind = format or _SUFFIXES.get(target.suffix.lower())
@@ -56,7 +58,7 @@ def save(
             f"to save '{target.name}' a format is needed: end it in .urdf or .xml (MJCF), "
             "or give format='urdf' or 'mjcf'"
         )
-    target.write_text(text, encoding="utf-8", newline="\n")
+    write_file(target, text)
     report = reporter.report()
     lost = [item for item in report.affecting("motion") if item.effect == "ignored"]
     if lost:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from linkwise.atomic_file import write_file
 from linkwise.model.mechanism import Mechanism
 from linkwise.tour.machine import processor, versions
 from linkwise.tour.page import page
@@ -68,8 +69,8 @@ def guide(
     seconds = time.perf_counter() - begin
     if target is not None:
         text = written(visit, seconds)
-        target.write_text(text, encoding="utf-8")
-        size = target.stat().st_size / 1e6
+        write_file(target, text)
+        size = len(text.encode()) / 1e6
         print(f"\nreport: {target} ({size:.1f} MB, one file, opens in any browser)")
     if visit.missing:
         print(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 
+from linkwise.atomic_file import write_file
 from linkwise.plot.canvas import off_screen
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.history import history
@@ -23,10 +26,14 @@ def plot(rec: Recording, path: str | os.PathLike[str]) -> None:
 
     Raises:
         MissingExtraError: Matplotlib is not installed.
+        WriteError: The file cannot be written; an existing one is as it was.
     """
     with off_screen():
         figure = history(rec, [*_joints(rec), "energy.*"], theme=LIGHT)[0].figure
-        figure.savefig(path, dpi=120, facecolor=LIGHT.paper)
+        picture = io.BytesIO()
+        form = Path(path).suffix.removeprefix(".").lower() or "png"
+        figure.savefig(picture, format=form, dpi=120, facecolor=LIGHT.paper)
+    write_file(path, picture.getvalue())
 
 
 def motion_page(rec: Recording) -> str:

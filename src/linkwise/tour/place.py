@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from linkwise.errors import ModelError
+from linkwise.atomic_file import check_writable
+from linkwise.errors import ModelError, WriteError
 
 
 def check_places(wanted: Mapping[str, str | None], *sources: str | None) -> None:
@@ -50,15 +51,10 @@ def check_place(option: str, path: Path) -> None:
         raise ModelError(
             f"{option} {path}: there is no folder {str(path.parent)!r}; make it first."
         )
-    there = os.path.lexists(path)
-    if there and not os.path.isfile(path):  # a device or a pipe, which a trial would disturb
-        return
     try:
-        path.open("ab").close()
-        if not there:
-            path.unlink()
-    except OSError as error:
-        raise ModelError(f"{option} {path} cannot be written: {error.strerror}.") from None
+        check_writable(path)
+    except WriteError as error:
+        raise ModelError(f"{option} {path} cannot be written: {error.reason}.") from None
 
 
 def _same(a: Path, b: Path) -> bool:

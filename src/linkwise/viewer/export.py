@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.io.mesh_path import Roots
 from linkwise.spatial.array import Array, ArrayLike
@@ -50,7 +51,8 @@ def export_html(
 
     Args:
         subject: A mechanism, or a recording: what `lw.simulate` and `lw.rollout` return.
-        path: The file to write; its folder must exist.
+        path: The file; one that exists is replaced once the page is complete. Its folder must
+            exist.
         q: Joint positions (nq,), by default neutral; or (k, nq), a motion.
         t: Times of that motion (k,) [s]; by default 60 a second.
         show: Layers, as of `lw.view`.
@@ -67,7 +69,7 @@ def export_html(
     Raises:
         MissingExtraError: viser is not installed.
         ModelError: What is given is neither a mechanism nor a recording.
-        OSError: The file cannot be written.
+        WriteError: The file cannot be written; an existing one is as it was.
     """
     page = html_page(
         subject,
@@ -82,7 +84,7 @@ def export_html(
         detail=detail,
     )
     file = Path(path)
-    file.write_text(page, encoding="utf-8")
+    write_file(file, page)
     return file
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from linkwise import atomic_file
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.emit import DType, emit_c
@@ -17,7 +17,7 @@ from linkwise.codegen.c.header import MARK
 from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identifier
 from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, WriteError
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import Program
 
@@ -164,12 +164,9 @@ def write_files(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> 
                     f"{path} is there already and was not written by linkwise export-c; take "
                     "another name or folder, or --force (force=True) to replace it."
                 )
-        for path, text in zip(paths, texts, strict=True):
-            _replace(path, text)
     except OSError as error:
-        raise LinkwiseError(
-            f"cannot write {error.filename or paths[0]}: {error.strerror}."
-        ) from None
+        raise WriteError(error.filename or paths[0], error) from None
+    atomic_file.write_files(dict(zip(paths, texts, strict=True)))
 
 
 def _is_ours(path: Path) -> bool:
@@ -179,18 +176,3 @@ def _is_ours(path: Path) -> bool:
     start = f"/*\n * {MARK} "
     with path.open("rb") as file:
         return file.read(len(start)) == start.encode("ascii")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Whole or not at all: written beside it, then moved over it."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".linkwise-", suffix=path.suffix)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii", newline="\n") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(beside, 0o666 & ~umask)  # mkstemp allows the owner only
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise

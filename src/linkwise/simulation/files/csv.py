@@ -8,6 +8,7 @@ it with `pandas.read_csv(path, comment="#")`.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,17 +26,23 @@ from linkwise.simulation.files.content import (
 )
 from linkwise.spatial.array import Array
 
+ROWS = 4096
+"""Records that are made into text at a time."""
 
-def write(content: Content, path: Path) -> None:
-    """Write the header, names and rows."""
+
+def encoded(content: Content) -> Iterator[bytes]:
+    """The file in parts: header and names, then rows."""
     columns = flat_columns(content)
     names = [f"{name} [{unit}]" if unit else f"{name} []" for name, (unit, _) in columns.items()]
-    rows = np.stack([values for _, values in columns.values()], axis=-1)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(f"# {as_text(content.header)}\n")
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([repr(x) for x in row] for row in rows.tolist())
+    top = io.StringIO(newline="")
+    top.write(f"# {as_text(content.header)}\n")
+    csv.writer(top, lineterminator="\n").writerow(names)
+    yield top.getvalue().encode("utf-8")
+    parts = [values for _, values in columns.values()]
+    for start in range(0, len(content.t), ROWS):
+        rows = np.stack([values[start : start + ROWS] for values in parts], axis=-1)
+        lines = (",".join(map(repr, row)) for row in rows.tolist())
+        yield "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
 def read(path: Path) -> Content:

@@ -6,6 +6,7 @@ Other programs read it as any file of HDF5: `h5py.File(path)["channels/energy.to
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,12 @@ def _h5py() -> Any:
         raise MissingExtraError("a recording as HDF5", package="h5py", extra="record") from None
 
 
-def write(content: Content, path: Path) -> None:
-    """Write "t" and "channels/NAME"; a slash in a name is no folder."""
-    with _h5py().File(path, "w") as file:
+def encoded(content: Content) -> Iterator[bytes]:
+    """The file, with "t" and "channels/NAME"; a slash in a name is no folder.
+
+    It is made in memory: HDF5 that cannot write to a disk can end the process.
+    """
+    with _h5py().File("memory", "w", driver="core", backing_store=False) as file:
         file.attrs[HEADER] = np.bytes_(as_text(content.header).encode())
         file.create_dataset("t", data=content.t).attrs["unit"] = "s"
         group = file.create_group("channels")
@@ -46,6 +50,8 @@ def write(content: Content, path: Path) -> None:
             entry.attrs["about"] = channel.about
             if channel.labels:
                 entry.attrs["labels"] = list(channel.labels)
+        file.flush()
+        yield file.id.get_file_image()
 
 
 def read(path: Path) -> Content:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +17,18 @@ HEADER = "linkwise"
 """Name of the header in the archive."""
 
 
-def write(content: Content, path: Path) -> None:
-    """Write "t", each channel by its name, and the header."""
+def encoded(content: Content) -> Iterator[bytes]:
+    """The file, with "t", each channel by its name, and the header."""
     arrays = {HEADER: np.array(as_text(content.header)), "t": content.t}
     arrays |= {f"channel/{name}": np.ascontiguousarray(x) for name, x in content.arrays.items()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, values in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed: same run, same bytes
             entry.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, values, allow_pickle=False)
+    yield file.getvalue()
 
 
 def read(path: Path) -> Content:

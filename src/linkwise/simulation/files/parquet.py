@@ -6,6 +6,7 @@ Other programs read it as any table: `pandas.read_parquet(path)["q[elbow]"]`.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,8 @@ def _pyarrow(module: str) -> Any:
         raise MissingExtraError(asked, package="pyarrow", extra="record") from None
 
 
-def write(content: Content, path: Path) -> None:
-    """Write the table; units are metadata of its columns."""
+def encoded(content: Content) -> Iterator[bytes]:
+    """The file with the table; units are metadata of its columns."""
     arrow, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
     columns = flat_columns(content)
     fields = [
@@ -43,7 +44,9 @@ def write(content: Content, path: Path) -> None:
     ]
     schema = arrow.schema(fields, metadata={HEADER: as_text(content.header).encode()})
     arrays = [arrow.array(np.ascontiguousarray(values)) for _, values in columns.values()]
-    parquet.write_table(arrow.Table.from_arrays(arrays, schema=schema), path)
+    file = arrow.BufferOutputStream()
+    parquet.write_table(arrow.Table.from_arrays(arrays, schema=schema), file)
+    yield file.getvalue().to_pybytes()
 
 
 def read(path: Path) -> Content:

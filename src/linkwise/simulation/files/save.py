@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.simulation.files.content import content_of
 from linkwise.simulation.recording import Recording
@@ -20,7 +19,7 @@ FORMATS = {
     ".csv": "linkwise.simulation.files.csv",
     ".npz": "linkwise.simulation.files.npz",
 }
-"""The module of each suffix, with `write(content, path)` and `read(path)`."""
+"""The module of each suffix, with `encoded(content)`, the parts of the file, and `read(path)`."""
 
 
 def save_recording(rec: Recording, path: str | os.PathLike[str]) -> None:
@@ -34,18 +33,7 @@ def save_recording(rec: Recording, path: str | os.PathLike[str]) -> None:
             f"the recording of {rec.name!r} cannot be saved as '{target}': there is no folder "
             f"'{target.parent}'. Make it first, or choose another."
         )
-    handle, half = tempfile.mkstemp(
-        prefix=f".{target.stem}.", suffix=target.suffix, dir=target.parent
-    )
-    os.close(handle)
-    try:
-        kind.write(content_of(rec), Path(half))
-        os.chmod(half, 0o666 & ~_mask())
-        os.replace(half, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(half)
-        raise
+    write_file(target, kind.encoded(content_of(rec)))
 
 
 def format_of(path: Path, asked: str) -> Any:
@@ -54,9 +42,3 @@ def format_of(path: Path, asked: str) -> Any:
     if found is None:
         raise ModelError(f"{asked} '{path.name}'; its suffix must be one of {', '.join(FORMATS)}.")
     return importlib.import_module(found)
-
-
-def _mask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
