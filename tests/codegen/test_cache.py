@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +18,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import P, bias, mass, tau
 from linkwise.codegen.cpu import cache, machine
-from linkwise.codegen.cpu.digest import UnknownContentError, digest
+from linkwise.codegen.cpu.digest import UnknownContentError, digest, package, sources
 
 FORWARD = mass.inv @ (tau - bias)
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners of files here")
@@ -24,9 +26,15 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners of
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    where = tmp_path / "kernels"
-    monkeypatch.setenv("LINKWISE_CACHE", str(where))
-    return where
+    monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path / "base"))
+    return tmp_path / "base" / cache.FOLDER
+
+
+def files(folder):
+    """The kernels in a folder; nothing else may be there but the mark."""
+    found = [file for file in folder.iterdir() if file.name != cache.TAG]
+    assert all(re.fullmatch("[0-9a-f]{64}", file.name) for file in found)
+    return found
 
 
 @pytest.fixture
@@ -89,7 +97,7 @@ def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
     ]
     for ask in asked:
         ask()
-    assert len(compiled) == len(asked) == len(list(folder.iterdir()))
+    assert len(compiled) == len(asked) == len(files(folder))
     for ask in asked:
         ask()
     assert len(compiled) == len(asked)
@@ -134,7 +142,7 @@ def test_names_of_hinges_make_a_difference(folder):
 def test_damaged_files_are_rebuilt(folder, compiled, damage):
     mech = lw.models.pendulum(2)
     expected = value(lw.compile(FORWARD, mech))
-    (file,) = folder.iterdir()
+    (file,) = files(folder)
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
     np.testing.assert_array_equal(value(lw.compile(FORWARD, mech)), expected)
@@ -147,7 +155,7 @@ def test_damaged_files_are_rebuilt(folder, compiled, damage):
 def test_files_that_others_could_have_written_are_not_loaded(folder, compiled, monkeypatch):
     mech = lw.models.pendulum(2)
     lw.compile(FORWARD, mech)
-    (file,) = folder.iterdir()
+    (file,) = files(folder)
     for mode in (0o620, 0o602, 0o666):
         file.chmod(mode)
         before = len(compiled)
@@ -157,7 +165,7 @@ def test_files_that_others_could_have_written_are_not_loaded(folder, compiled, m
     elsewhere = folder.parent / "planted"
     elsewhere.write_bytes(b"")
     lw.compile(FORWARD, mech)
-    (file,) = folder.iterdir()
+    (file,) = files(folder)
     elsewhere.write_bytes(file.read_bytes())
     file.unlink()
     file.symlink_to(elsewhere)  # a link may point to anybody's file
@@ -194,10 +202,10 @@ def test_without_a_place_to_write_kernels_work_in_memory(tmp_path, monkeypatch, 
     assert in_the_way.read_text() == "no folder"
     monkeypatch.delenv("LINKWISE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.path() == tmp_path / "xdg" / "linkwise"
+    assert cache.path() == tmp_path / "xdg" / "linkwise" / cache.FOLDER
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the standard
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.path() == tmp_path / ".cache" / "linkwise"
+    assert cache.path() == tmp_path / ".cache" / "linkwise" / cache.FOLDER
 
 
 def test_a_full_folder_loses_what_was_not_used_for_longest(folder, monkeypatch):
@@ -205,10 +213,10 @@ def test_a_full_folder_loses_what_was_not_used_for_longest(folder, monkeypatch):
     for i in range(8):
         assert cache.write(f"{i:064x}", bytes([i]) * 300)
         os.utime(folder / f"{i:064x}", (i + 1.0, i + 1.0))
-    names = {file.name for file in folder.iterdir()}
+    names = {file.name for file in files(folder)}
     assert f"{7:064x}" in names
     assert f"{0:064x}" not in names
-    assert sum(file.stat().st_size for file in folder.iterdir()) <= 1000
+    assert sum(file.stat().st_size for file in files(folder)) <= 1000
     assert cache.read(f"{7:064x}") == bytes([7]) * 300
 
 
@@ -232,7 +240,7 @@ def test_threads_and_processes_at_once(folder):
     texts = {worker.communicate(timeout=120)[0] for worker in workers}
     assert [worker.returncode for worker in workers] == [0] * 4
     assert len(texts) == 1
-    assert len(list(folder.iterdir())) == 3  # and nothing left over
+    assert len(files(folder)) == 3  # and nothing left over
     failures = list[BaseException]()
 
     def ask():
@@ -243,7 +251,7 @@ def test_threads_and_processes_at_once(folder):
             failures.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
-    for file in folder.iterdir():
+    for file in files(folder):
         file.write_bytes(file.read_bytes()[:-5])
     for thread in threads:
         thread.start()
@@ -290,4 +298,210 @@ def test_hinges_of_other_classes_are_not_kept(folder):
 def test_the_home_in_the_name_of_the_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LINKWISE_CACHE", "~/kernels")
-    assert cache.path() == tmp_path / "kernels"
+    assert cache.path() == tmp_path / "kernels" / cache.FOLDER
+
+
+# ------------------------------------------------------------------------- a folder of its own
+
+
+def everything(root):
+    """All files below a folder, with their bytes."""
+    return {x.relative_to(root): x.read_bytes() for x in root.rglob("*") if x.is_file()}
+
+
+def fill(count=8, size=300):
+    for i in range(count):
+        cache.write(f"{i:064x}", bytes([i]) * size)
+
+
+@pytest.mark.parametrize("through", ["plain", "link"])
+def test_other_files_in_the_place_that_was_named_are_not_touched(through, tmp_path, monkeypatch):
+    mine = tmp_path / "mine"
+    (mine / "deep").mkdir(parents=True)
+    for name in ("thesis.pdf", "0" * 64, f"{1:064x}.{2:016x}", "deep/data", ".linkwise-notes"):
+        (mine / name).write_bytes(b"precious" * 500)
+        os.utime(mine / name, (1.0, 1.0))  # older than any kernel
+    before = everything(mine)
+    place = mine
+    if through == "link":
+        place = tmp_path / "link"
+        place.symlink_to(mine)
+    monkeypatch.setenv("LINKWISE_CACHE", str(place))
+    monkeypatch.setattr(cache, "LARGEST_FOLDER", 1000)
+    fill()
+    after = everything(mine)
+    assert {x: after[x] for x in before} == before
+    assert cache.read(f"{7:064x}") == bytes([7]) * 300  # and kernels are kept
+    assert all(x.parts[0] == cache.FOLDER for x in set(after) - set(before))
+
+
+def test_strange_files_in_the_folder_stay(folder, monkeypatch):
+    monkeypatch.setattr(cache, "LARGEST_FOLDER", 1000)
+    fill(1)
+    strange = ("notes.txt", "f" * 63, "F" * 64, "0" * 65, f"{1:064x}.{2:016x}", ".linkwise-notes")
+    for name in strange:
+        (folder / name).write_bytes(b"precious" * 500)
+        os.utime(folder / name, (1.0, 1.0))
+    target = folder.parent / "target"
+    target.write_bytes(b"precious")
+    (folder / ("a" * 64)).symlink_to(target)
+    (folder / ("b" * 64)).mkdir()
+    half = folder / f".linkwise-{3:016x}"  # of a process that was killed
+    half.write_bytes(b"x" * 2000)
+    os.utime(half, (2.0, 2.0))
+    fill()
+    assert all((folder / name).read_bytes() == b"precious" * 500 for name in strange)
+    assert target.read_bytes() == b"precious" and (folder / ("a" * 64)).is_symlink()
+    assert (folder / ("b" * 64)).is_dir() and not half.exists()
+    assert cache.read(f"{7:064x}") is not None
+
+
+def test_a_folder_without_the_mark_is_left_alone(folder, compiled):
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "notes.txt").write_text("mine")
+    mech = lw.models.pendulum(2)
+    for _ in range(2):
+        lw.compile(FORWARD, mech)
+    assert len(compiled) == 2 and [x.name for x in folder.iterdir()] == ["notes.txt"]
+    assert [x.name for x in folder.parent.iterdir()] == [cache.FOLDER]  # nothing half is left
+    (folder / "notes.txt").unlink()  # an empty one is taken
+    for _ in range(2):
+        lw.compile(FORWARD, mech)
+    assert len(compiled) == 3 and (folder / cache.TAG).read_bytes().startswith(b"Signature: 8a477f")
+    (folder / cache.TAG).write_text("something else")
+    lw.compile(FORWARD, mech)
+    assert len(compiled) == 4
+
+
+def test_a_folder_that_is_a_link_is_not_followed(folder, compiled):
+    elsewhere = folder.parent.parent / "elsewhere"
+    mech = lw.models.pendulum(2)
+    lw.compile(FORWARD, mech)
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    before = everything(elsewhere)
+    lw.compile(FORWARD, mech)
+    assert len(compiled) == 2 and everything(elsewhere) == before and folder.is_symlink()
+
+
+def test_exchanged_files_are_compiled_again(folder, compiled):
+    """Both are whole; each belongs to another mechanism than its name says."""
+    mechs = [lw.models.pendulum(2), lw.models.pendulum(2, mass=3.0)]
+    expected = [value(lw.compile(FORWARD, mech)) for mech in mechs]
+    assert not np.allclose(expected[0], expected[1])
+    a, b = files(folder)
+    first, second = a.read_bytes(), b.read_bytes()
+    a.write_bytes(second)
+    b.write_bytes(first)
+    for mech, right in zip(mechs, expected, strict=True):
+        np.testing.assert_array_equal(value(lw.compile(FORWARD, mech)), right)
+    assert len(compiled) == 4
+    assert {a.read_bytes(), b.read_bytes()} == {first, second}
+    assert a.read_bytes() == first  # and put right
+
+
+def test_unreadable_contents_are_compiled_again(folder, compiled):
+    """A content under a right checksum that is none of ours."""
+    mech = lw.models.pendulum(2)
+    expected = value(lw.compile(FORWARD, mech))
+    (file,) = files(folder)
+    for body in (b"", b"{}\n", b"[]\n", b'{"tables": [["x", "f8", [9]]]}\n12', b"\xff\xfe\n"):
+        assert cache.write(file.name, body)
+        before = len(compiled)
+        np.testing.assert_array_equal(value(lw.compile(FORWARD, mech)), expected)
+        assert len(compiled) == before + 1
+    rollout_of = lw.models.pendulum(1)
+    q, v = np.array([0.3]), np.array([0.1])
+    right = lw.rollout(rollout_of, q, v, step=1e-3, steps=5).q
+    made = next(x for x in files(folder) if x != file)
+    for body in (b"", b"{}\n", b"[1]\n", b"\xff\xfe\n"):
+        assert cache.write(made.name, body)
+        before = len(compiled)
+        again = lw.models.pendulum(1)  # another object: nothing is left in memory
+        np.testing.assert_array_equal(lw.rollout(again, q, v, step=1e-3, steps=5).q, right)
+        assert len(compiled) == before + 1
+
+
+# ------------------------------------------------------------------------ the code that makes them
+
+
+def test_the_key_is_of_the_contents_of_the_code(tmp_path):
+    """Neither dates nor the viewer make a difference; every other file does."""
+    copy = tmp_path / "linkwise"
+    shutil.copytree(Path(lw.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    assert package(copy) == package()
+    package.cache_clear()
+    for file in copy.rglob("*.py"):
+        os.utime(file, (1.0, 1.0))
+    assert package(copy) == package()
+    (copy / "viewer" / "scene.py").write_text("")
+    os.utime(copy / "viewer" / "scene.py", (1.0, 1.0))
+    package.cache_clear()
+    assert package(copy) == package()
+    for name in ("codegen/cpu/emit.py", "algebra/expr.py", "sweeps/lower.py", "pipeline.py"):
+        text = (copy / name).read_bytes()
+        (copy / name).write_bytes(text.replace(b"e", b"f", 1))  # of the same length
+        os.utime(copy / name, (1.0, 1.0))
+        package.cache_clear()
+        assert package(copy) != package()
+        (copy / name).write_bytes(text)
+        os.utime(copy / name, (1.0, 1.0))
+    package.cache_clear()
+    assert package(copy) == package()
+    os.utime(copy / "pipeline.py", (1e10, 1e10))  # edited while this process runs
+    package.cache_clear()
+    with pytest.raises(UnknownContentError, match="changed after it was loaded"):
+        package(copy)
+    package.cache_clear()
+
+
+def test_all_code_that_runs_for_a_kernel_counts(folder, monkeypatch):
+    """Whatever runs between a look into the cache and filing the kernel is in its key."""
+    root = Path(lw.__file__).parent
+    known, seen = set(sources(root)), set[str]()
+    looked = cache.read
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(root)):
+            seen.add(frame.f_code.co_filename)
+
+    def read(key):
+        sys.setprofile(note)
+        return looked(key)
+
+    filed = cache.write
+
+    def write(key, body):
+        sys.setprofile(None)
+        return filed(key, body)
+
+    monkeypatch.setattr(cache, "read", read)
+    monkeypatch.setattr(cache, "write", write)
+    try:
+        mech = lw.models.pendulum(2)
+        for rolled in (False, True):
+            lw.compile(FORWARD, mech, rolled=rolled)
+        bar = lw.models.four_bar()
+        lw.constraint_jacobian(bar, bar.neutral())
+        for integrator in ("euler", "rk4", "variational"):
+            q, v = mech.neutral(), np.ones(mech.nv)
+            lw.rollout(mech, q, v, step=1e-3, steps=2, integrator=integrator)
+    finally:
+        sys.setprofile(None)
+    assert len(seen) > 30 and seen <= known, sorted(seen - known)
+
+
+def test_a_passing_object_does_not_lend_its_fingerprint(monkeypatch):
+    """Arrays that are made for a moment may get each other's places in memory."""
+    from linkwise.codegen.cpu import digest as module
+
+    plain = module._parts
+
+    def passing(thing, memo):
+        if isinstance(thing, tuple) and thing and thing[0] == "make":
+            yield from (module._of(np.full(100, float(x)), memo) for x in thing[1:])
+        else:
+            yield from plain(thing, memo)
+
+    monkeypatch.setattr(module, "_parts", passing)
+    assert digest(("make", 1, 2)) != digest(("make", 1, 1))

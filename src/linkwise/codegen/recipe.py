@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -168,17 +169,19 @@ class Recipe:
         key = self._key() if keep else None
         found = cache.read(key) if key else None
         if found is not None:
-            head, _, rest = found.partition(b"\n")
-            facts = json.loads(head)
-            code, tables = _parted(rest, facts["tables"])
-            signature = Signature(
-                tuple((name, size) for name, size in facts["inputs"]),
-                tuple(facts["shape"]),
-                Counter(facts["ops"]),
-                tuple(tuple(shape) for shape in facts["parts"]),
-            )
-            self.__dict__["signature"] = signature
-            return signature, load(code, **facts["machine"], tables=tables)
+            with contextlib.suppress(*cache.UNREADABLE):
+                head, _, rest = found.partition(b"\n")
+                facts = json.loads(head)
+                code, tables = _parted(rest, facts["tables"])
+                signature = Signature(
+                    tuple((name, size) for name, size in facts["inputs"]),
+                    tuple(facts["shape"]),
+                    Counter(facts["ops"]),
+                    tuple(tuple(shape) for shape in facts["parts"]),
+                )
+                machine = load(code, **facts["machine"], tables=tables)
+                self.__dict__["signature"] = signature
+                return signature, machine
         unit, signature = self.unit, self.signature
         code = object_code(unit)
         machine = {"lanes": unit.lanes, "itemsize": unit.itemsize, "work": unit.work}

@@ -1,10 +1,11 @@
-"""Compiled kernels on disk, in a folder of the user's own.
+"""Compiled kernels on disk, in a marked folder that belongs to Linkwise.
 
-The folder is `$LINKWISE_CACHE`, or `linkwise` in `$XDG_CACHE_HOME` or `~/.cache`;
-`LINKWISE_CACHE=off` turns it off. A file is taken only if it and the folder belong to the user who
-runs this process, nobody else could have written them, and its checksum is right. Files are written
-under another name and put in place by renaming, so that processes never see half a file. Where
-anything fails, kernels are compiled and kept in memory only.
+The folder is `kernels-1` in `$LINKWISE_CACHE`, or in `linkwise` in `$XDG_CACHE_HOME` or `~/.cache`;
+`LINKWISE_CACHE=off` turns it off. It is made together with the file `CACHEDIR.TAG`, and a folder
+without that file is left alone. In it only files with names of its own are read, written or
+removed, and no link is followed. A file is used only if it and the folder belong to the user who
+runs this process, nobody else could have written them, and its checksum, which covers its key, is
+right. Where anything fails, kernels are compiled and kept in memory only.
 """
 
 from __future__ import annotations
@@ -12,30 +13,44 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Generator
 from pathlib import Path
 
-HEADER = b"linkwise kernel 1\n"
+from linkwise.atomic_file import TEMPORARY, write_private
+
+FOLDER = "kernels-1"
+"""Of the files of this layout."""
+
+TAG = "CACHEDIR.TAG"
+TAG_TEXT = b"""Signature: 8a477f597d28d172789f06886806bc55
+# This folder holds compiled kernels of Linkwise, which removes files from it as it needs room.
+# It can be deleted at any time. For information about such folders see https://bford.info/cachedir/
+"""
+"""The mark of the folder; programs that make backups know its first line."""
+
+HEADER = b"linkwise kernel 2\n"
 LARGEST_FOLDER = 256 << 20
 """Bytes of the folder above which the files not used for longest are removed."""
+
+UNREADABLE = (ValueError, KeyError, TypeError, IndexError, RuntimeError)
+"""What taking a content apart may raise; it is made again then, as if it were not there."""
+
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 def read(key: str) -> bytes | None:
     """The content filed under a key, or None."""
     with contextlib.suppress(OSError), _folder() as folder:
-        if folder is None:
+        if folder is None or not _KEY.fullmatch(key):
             return None
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        file = os.open(key, flags, dir_fd=folder)
-        with open(file, "rb") as stream:
-            if not _is_private(os.fstat(file), stat.S_ISREG):
-                return None
-            content = stream.read()
+        content = _content(key, folder)
+        if content is None:
+            return None
         body = content[len(HEADER) + 32 :]
-        whole = HEADER + hashlib.sha256(body).digest()
-        if content[: len(whole)] != whole:
+        if not content.startswith(HEADER + _checksum(key, body)):
             return None
         with contextlib.suppress(OSError):
             os.utime(key, dir_fd=folder, follow_symlinks=False)  # used just now
@@ -46,19 +61,9 @@ def read(key: str) -> bytes | None:
 def write(key: str, body: bytes) -> bool:
     """File a content under a key; False where that is not possible."""
     with contextlib.suppress(OSError), _folder(make=True) as folder:
-        if folder is None:
+        if folder is None or not _KEY.fullmatch(key):
             return False
-        temporary = f"{key}.{secrets.token_hex(8)}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(temporary, flags, 0o600, dir_fd=folder)
-        try:
-            with open(file, "wb") as stream:
-                stream.write(HEADER + hashlib.sha256(body).digest() + body)
-            os.replace(temporary, key, src_dir_fd=folder, dst_dir_fd=folder)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
+        write_private(key, HEADER + _checksum(key, body) + body, folder)
         _prune(folder)
         return True
     return False
@@ -74,47 +79,85 @@ def path() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME", "")
     try:
         if asked:
-            return Path(asked).expanduser()
-        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "linkwise"
+            return Path(asked).expanduser() / FOLDER
+        outer = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+        return outer / "linkwise" / FOLDER
     except RuntimeError:  # no home
         return None
 
 
+def _checksum(key: str, body: bytes) -> bytes:
+    """Of the content and the key: a file under another's name is not taken for it."""
+    found = hashlib.sha256(key.encode("ascii"))
+    found.update(body)
+    return found.digest()
+
+
+def _content(name: str, folder: int) -> bytes | None:
+    """All bytes of a file, if it is private and no link."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    with open(os.open(name, flags, dir_fd=folder), "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not _is_private(found, stat.S_ISREG(found.st_mode)) or found.st_size > LARGEST_FOLDER:
+            return None
+        return stream.read()
+
+
 @contextlib.contextmanager
 def _folder(*, make: bool = False) -> Generator[int | None]:
-    """The open folder, if it is private."""
+    """The open folder, if it has the mark and is private."""
     where = path()
     if where is None:
         yield None
         return
-    if make:
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if make and not os.path.lexists(where / TAG):
+        _make(where)
+    folder = os.open(where, flags)
     try:
-        yield folder if _is_private(os.fstat(folder), stat.S_ISDIR) else None
+        found = os.fstat(folder)
+        private = _is_private(found, stat.S_ISDIR(found.st_mode))
+        yield folder if private and _content(TAG, folder) == TAG_TEXT else None
     finally:
         os.close(folder)
 
 
-def _is_private(found: os.stat_result, is_kind: object) -> bool:
+def _make(where: Path) -> None:
+    """Make the folder with its mark, in one step; one that has files in it already is not taken."""
+    where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = where.parent / f".linkwise-{secrets.token_hex(8)}"
+    new.mkdir(mode=0o700)
+    try:
+        folder = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            write_private(TAG, TAG_TEXT, folder)
+        finally:
+            os.close(folder)
+        os.rename(new, where)  # fails if something is there, unless it is an empty folder
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new / TAG)
+        with contextlib.suppress(OSError):
+            os.rmdir(new)
+
+
+def _is_private(found: os.stat_result, right_kind: bool) -> bool:
     """Of the right kind, ours, and writable by nobody else."""
-    assert callable(is_kind)
     others = stat.S_IWGRP | stat.S_IWOTH
-    return (
-        bool(is_kind(found.st_mode))
-        and found.st_uid == os.geteuid()
-        and not (found.st_mode & others)
-    )
+    return right_kind and found.st_uid == os.geteuid() and not (found.st_mode & others)
 
 
 def _prune(folder: int) -> None:
-    """Remove the files not used for longest, if there are too many."""
+    """Remove the files of our own that were not used for longest, if there are too many."""
     files = list[tuple[float, int, str]]()
     with os.scandir(folder) as entries:
         for entry in entries:
+            if not (_KEY.fullmatch(entry.name) or TEMPORARY.fullmatch(entry.name)):
+                continue
             with contextlib.suppress(OSError):
                 at = entry.stat(follow_symlinks=False)
-                files.append((at.st_mtime, at.st_size, entry.name))
+                if stat.S_ISREG(at.st_mode):
+                    files.append((at.st_mtime, at.st_size, entry.name))
     total = sum(size for _, size, _ in files)
     for _, size, name in sorted(files):
         if total <= LARGEST_FOLDER:

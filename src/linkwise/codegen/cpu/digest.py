@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -16,6 +17,12 @@ from numpy.typing import NDArray
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import Space
 from linkwise.model.mechanism import Mechanism
+
+APART = {"cli", "tour", "viewer", "plot", "ledger", "io", "models", "convert"}
+"""Folders without a part in kernels: they ask for some, or make mechanisms, which count."""
+
+LOADED = time.time_ns()
+"""When the code of this process was read, at the latest."""
 
 BOOKKEEPING = {"__weakref__", "depth", "domain", "order", "range", "size", "ascii", "tex"}
 
@@ -31,23 +38,23 @@ def digest(*things: Any) -> str:
         UnknownContentError: They contain something that has no content to compare, like the
             functions of a custom hinge, or a hinge whose class is not one of Linkwise.
     """
-    memo: dict[int, bytes] = {}
+    memo: dict[int, tuple[Any, bytes]] = {}
     return hashlib.sha256(b"".join(_of(thing, memo) for thing in things)).hexdigest()
 
 
-def _of(thing: Any, memo: dict[int, bytes]) -> bytes:
+def _of(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> bytes:
     if thing is None or isinstance(thing, bool | int | float | str | bytes):
         return f"{type(thing).__name__}:{thing!r};".encode()
     known = memo.get(id(thing))
     if known is None:
         parts = b"".join(_parts(thing, memo))
         name = f"{type(thing).__module__}.{type(thing).__qualname__}"
-        known = hashlib.sha256(name.encode() + parts).digest()
-        memo[id(thing)] = known
-    return known
+        known = thing, hashlib.sha256(name.encode() + parts).digest()
+        memo[id(thing)] = known  # with the thing: an id belongs to it only while it lives
+    return known[1]
 
 
-def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
+def _parts(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> Iterator[bytes]:
     if isinstance(thing, np.ndarray | np.generic):
         array: NDArray[Any] = np.asarray(cast(Any, thing))
         if array.dtype.hasobject:
@@ -88,15 +95,32 @@ def _parts(thing: Any, memo: dict[int, bytes]) -> Iterator[bytes]:
 
 
 @cache
-def package() -> str:
-    """The fingerprint of Linkwise itself: a change of any file of it makes other kernels."""
-    root = Path(__file__).parents[2]
-    found = list[tuple[str, int, int]]()
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if name.endswith(".py"):
-                at = os.stat(os.path.join(folder, name))
-                found.append(
-                    (os.path.relpath(os.path.join(folder, name), root), at.st_size, at.st_mtime_ns)
-                )
-    return digest(tuple(sorted(found)))
+def package(root: Path = Path(__file__).parents[2]) -> str:
+    """The fingerprint of the code that makes kernels: other code, other kernels.
+
+    Of contents, so that neither a copy with new dates nor an edit with old ones is mistaken.
+
+    Raises:
+        UnknownContentError: A file is newer than this process: which text its code was made from
+            is not known.
+    """
+    found = hashlib.sha256()
+    for file in sources(root):
+        with open(file, "rb") as stream:
+            text = stream.read()
+            changed = os.fstat(stream.fileno()).st_mtime_ns
+        if changed > LOADED:
+            raise UnknownContentError(f"{file} was changed after it was loaded")
+        found.update(f"{os.path.relpath(file, root)}:{len(text)};".encode())
+        found.update(text)
+    return found.hexdigest()
+
+
+def sources(root: Path) -> list[str]:
+    """The files whose code can have a part in a kernel."""
+    files = list[str]()
+    for folder, inner, names in os.walk(root):
+        if folder == str(root):
+            inner[:] = [name for name in inner if name not in APART]
+        files += [os.path.join(folder, name) for name in names if name.endswith(".py")]
+    return sorted(files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -76,11 +77,14 @@ class RolloutKernel:
         self.mech, self.integrator, self.itemsize = mech, integrator, itemsize
         self._make = make
         self._scratch = threading.local()
-        facts, code = self._compiled(content)
+        self._compile(content)
+
+    def _take(self, facts: dict[str, Any], code: bytes) -> None:
+        """Use machine code, and what is known of it."""
         self._held = tuple((str(name), int(size)) for name, size in facts["held"])
         self._ops = Counter[str](facts["ops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
-        self._engine, self._run = _linked(code, itemsize)
+        self._engine, self._run = _linked(code, self.itemsize)
 
     @cached_property
     def stepping(self) -> Stepping:
@@ -111,8 +115,8 @@ class RolloutKernel:
         """Kind of its numbers."""
         return np.dtype(np.float64 if self.itemsize == 8 else np.float32)
 
-    def _compiled(self, content: tuple[Any, ...]) -> tuple[dict[str, Any], bytes]:
-        """What is known of the machine code, and the code."""
+    def _compile(self, content: tuple[Any, ...]) -> None:
+        """Machine code, from disk if it is there."""
         from linkwise.codegen.cpu.machine import lanes, object_code, versions
         from linkwise.codegen.stepping.llvm import emit_stepping
 
@@ -123,8 +127,10 @@ class RolloutKernel:
             key = None
         found = cache.read(key) if key else None
         if found is not None:
-            head, _, code = found.partition(b"\n")
-            return json.loads(head), code
+            with contextlib.suppress(*cache.UNREADABLE):
+                head, _, code = found.partition(b"\n")
+                self._take(json.loads(head), code)
+                return
         unit = emit_stepping(self.stepping, itemsize=self.itemsize, lanes=lanes(self.itemsize))
         code = object_code(unit)
         facts: dict[str, Any] = {
@@ -135,7 +141,7 @@ class RolloutKernel:
         }
         if key:
             cache.write(key, json.dumps(facts).encode() + b"\n" + code)
-        return facts, code
+        self._take(facts, code)
 
     # ------------------------------------------------------------------------------- calls
 
