@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
-from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from tests.oracles.compared_quantity import homogeneous
-from tests.oracles.mujoco_oracle import _moves, moving, own_inertia, place, site_node
+from tests.oracles.mujoco_inertia import place, same_inertias
+from tests.oracles.mujoco_oracle import _moves, moving, site_node
 
 
 def tree_alone(model: Any) -> None:
@@ -35,26 +35,6 @@ def tree_alone(model: Any) -> None:
     model.opt.density = model.opt.viscosity = 0.0
 
 
-def same_inertias(mech: lw.Mechanism, model: Any) -> int:
-    """Give MuJoCo our inertias where its own differ in the last digits; how many bodies that were.
-
-    It finds the principal axes of an inertia, of a mesh mostly, down to products of 1e-12 only.
-    """
-    changed = 0
-    for k in range(1, model.nbody):
-        own = own_inertia(mech, place(mech, model, k))
-        rot = quaternion.to_matrix(model.body_iquat[k])
-        J = rot @ np.diag(model.body_inertia[k]) @ rot.T
-        if np.abs(own.J_com - J).max() <= 1e-14 * np.abs(J).max():
-            continue
-        moments, axes = own.principal()
-        model.body_inertia[k], model.body_iquat[k] = moments, quaternion.from_matrix(axes)
-        model.body_ipos[k], model.body_mass[k] = own.com, own.mass
-        model.body_sameframe[k] = 0  # its frames are no longer taken to be the same
-        changed += 1
-    return changed
-
-
 @dataclass
 class MujocoCase:
     """A robot in one state in both; x are joint forces, y joint accelerations."""
@@ -64,7 +44,8 @@ class MujocoCase:
     q: Array
     v: Array
     x: Array
-    """Attributes found: `given` bodies have our inertia; `before` and `after` are mass matrices."""
+    """Attributes found: `given`, the bodies that got our inertia, within the bounds of
+    `mujoco_inertia`; `before` and `after` are mass matrices."""
 
     def __post_init__(self) -> None:
         import mujoco

@@ -25,7 +25,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.convert.mujoco import mujoco_layout
 from linkwise.spatial.array import Array
-from tests.oracles.mujoco_case import same_inertias
+from tests.oracles.mujoco_inertia import same_inertias
 
 RANK = 1e-7
 """Rows whose singular value is below this part of the largest say nothing new: planar linkages that

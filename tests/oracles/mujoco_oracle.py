@@ -19,10 +19,9 @@ import numpy as np
 from linkwise.convert.mujoco import mujoco_layout
 from linkwise.model.hinges import Free, Locked
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
 from tests.dense_kinematics import body_jacobians, mass_matrix
+from tests.oracles.mujoco_inertia import inertia_gaps, place, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,8 @@ class Agreement:
         com: Centre of mass [m].
         pose: Pose of every body [1 and m].
         site: Pose of every named site.
-        inertia: Of each body mass and trace of the second moment, relative, and the centre [m].
-        axes: All of the second moment, relative to its largest entry. MuJoCo turns it into
-            principal axes only down to products of inertia of 1e-12, for meshes before they are
-            given their mass: small ones agree less well.
+        inertia: Of each body mass, centre of mass and trace of the inertia tensor, relative.
+        axes: All of the inertia tensor, relative to its largest entry; see `mujoco_inertia`.
         drive: Armature, damping, stiffness, friction and limits, relative.
         bodies: How many bodies were compared.
     """
@@ -79,6 +76,32 @@ def read_model(path: str | os.PathLike[str]) -> Any:
         return mujoco.MjModel.from_xml_path(str(path))
 
 
+def read_what_is_there(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
+    """MuJoCo's model of a file some of whose textures and meshes are missing; and what is missing.
+
+    Textures have no part in motion and are all left out. Geoms whose mesh file is missing are left
+    out, too: compare with a mechanism that loads without it, whose inertias do not depend on it.
+    """
+    import mujoco
+
+    path = Path(path).resolve()
+    with _elsewhere():
+        spec: Any = mujoco.MjSpec.from_file(str(path))
+        missing = list[str]()
+        for material in spec.materials:
+            material.textures = [""] * len(material.textures)
+        for texture in list(spec.textures):
+            spec.delete(texture)
+        for mesh in list(spec.meshes):
+            folder = path.parent / spec.compiler.meshdir
+            if mesh.file and not any((d / mesh.file).is_file() for d in (folder, path.parent)):
+                missing.append(mesh.file)
+                for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
+                    spec.delete(geom)
+                spec.delete(mesh)
+        return spec.compile(), missing
+
+
 def parse_model(text: str) -> Any:
     """MuJoCo's model of MJCF text; raises ValueError where it refuses it."""
     import mujoco
@@ -106,18 +129,6 @@ def to_mujoco(mech: Mechanism, model: Any, q: Array) -> Array:
         start = model.jnt_qposadr[i]
         qpos[start : start + len(own)] = own
     return qpos
-
-
-def place(mech: Mechanism, model: Any, k: int) -> str:
-    """Name of the body or node here that is MuJoCo's body k."""
-    return model.body(k).name or f"body{k}"
-
-
-def own_inertia(mech: Mechanism, name: str) -> SpatialInertia:
-    """What a body or welded link carries itself."""
-    if name in mech.body_index:
-        return mech.body(name).inertia
-    return mech.node(name).inertia or SpatialInertia.zero()
 
 
 def agreement(mech: Mechanism, model: Any, *, samples: int = 3) -> Agreement:
@@ -148,8 +159,9 @@ def agreement(mech: Mechanism, model: Any, *, samples: int = 3) -> Agreement:
             theirs = model.body_mass[free] @ data.xipos[free] / mass
             com = max(com, float(np.abs(mech.center_of_mass(q) - theirs).max()))
     gap = abs(float(mech.total_mass) - mass) / max(1.0, mass)
-    gaps = [_inertia_gap(mech, model, k) for k in range(1, model.nbody)]
-    inertia, axes = np.max([(0.0, 0.0), *gaps], axis=0).tolist()
+    gaps = inertia_gaps(mech, model)
+    inertia = max((max(g.mass, g.com, g.trace) for g in gaps), default=0.0)
+    axes = max((g.tensor for g in gaps), default=0.0)
     drive = _drive_gap(mech, model)
     dof = (mech.nv, int(model.nv))
     return Agreement(dof, gap, com, pose, site, inertia, axes, drive, len(names))
@@ -168,26 +180,6 @@ def _moves(model: Any, k: int) -> bool:
             return True
         k = model.body_parentid[k]
     return False
-
-
-def _inertia_gap(mech: Mechanism, model: Any, k: int) -> tuple[float, float]:
-    rot = quaternion.to_matrix(model.body_iquat[k])
-    moments = np.diag(model.body_inertia[k])
-    theirs = SpatialInertia.from_com(
-        float(model.body_mass[k]), model.body_ipos[k], rot @ moments @ rot.T
-    )
-    ours = own_inertia(mech, place(mech, model, k))
-    gap = max(
-        _relative(ours.mass, theirs.mass),
-        float(np.abs(ours.com - theirs.com).max()),
-        _relative(np.trace(ours.J), np.trace(theirs.J)),
-    )
-    return gap, _relative(ours.J, theirs.J)
-
-
-def _relative(a: Any, b: Any) -> float:
-    gap = float(np.abs(a - b).max())
-    return gap / max(float(np.abs(b).max()), 1e-300) if gap > 0.0 else 0.0
 
 
 def _drive_gap(mech: Mechanism, model: Any) -> float:
@@ -250,12 +242,12 @@ def dynamics_gap(mech: Mechanism, model: Any, *, samples: int = 2) -> tuple[floa
         # v_mujoco = B v, so that B* M B and B* f are in our velocities.
         B = np.stack([layout.v_to(q, e) for e in np.eye(mech.nv)], axis=-1)
         ours = mass_matrix(mech, q)
-        mass_gap = max(mass_gap, _relative(ours, B.T @ theirs @ B))
+        mass_gap = max(mass_gap, relative(ours, B.T @ theirs @ B))
         J, poses = body_jacobians(mech, q), mech.poses(q)
         down = np.einsum("kji,j->ki", poses.rot, mech.gravity)
         lift = mech.inertias.matrix @ np.concatenate([0.0 * down, -down], axis=-1)[..., None]
         held = np.einsum("kai,ka->i", J, lift[..., 0])
-        gravity_gap = max(gravity_gap, _relative(held, B.T @ data.qfrc_bias))
+        gravity_gap = max(gravity_gap, relative(held, B.T @ data.qfrc_bias))
     return mass_gap, gravity_gap
 
 

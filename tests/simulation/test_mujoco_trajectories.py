@@ -18,7 +18,7 @@ import pytest
 import linkwise as lw
 from linkwise.simulation import rates
 from linkwise.simulation.integrators import INTEGRATORS
-from tests.oracles.mujoco_case import same_inertias
+from tests.oracles.mujoco_inertia import same_inertias
 from tests.oracles.mujoco_oracle import read_model
 
 mujoco = pytest.importorskip("mujoco")

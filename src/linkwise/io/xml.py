@@ -129,7 +129,7 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_BYTES) -> bytes
                 f"the file has {status.st_size} bytes; at most {limit} are read", file=name
             )
         with Path(name).open("rb") as stream:
-            data = stream.read(limit + 1)
+            data = stream.read(min(limit, status.st_size) + 1)  # it reserves as much at once
     except ParseError:
         raise
     except FileNotFoundError:

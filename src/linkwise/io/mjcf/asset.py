@@ -48,7 +48,7 @@ def read_assets(
                 ignore(reporter, element, "other", "models are used by <attach> only")
             else:
                 reporter.note(element, "ignored", "unknown kind of asset", "motion")
-    return Assets(read_meshes(meshes, files, compiler), hfields, colours)
+    return Assets(read_meshes(meshes, files, compiler, reporter), hfields, colours)
 
 
 def stem(path: str) -> str:

@@ -24,14 +24,18 @@ import numpy as np
 
 from linkwise.errors import MissingExtraError
 from linkwise.io.mjcf.compiler import Compiler
-from linkwise.io.mjcf.mesh_file import Faces, Triangles, check_triangles, read_mesh_file, single
+from linkwise.io.mjcf.mesh_file import read_mesh_file
 from linkwise.io.mjcf.path import Files
+from linkwise.io.mjcf.triangles import Faces, Triangles, check_triangles, single
+from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers, shorten
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 
 SMALL: Final = 1e-15
 """Volumes [m³] and areas [m²] below this are none (MuJoCo's mjMINVAL)."""
+BLOCK: Final = 50_000
+"""Faces that are summed at a time, which bounds the memory for large meshes."""
 MODES: Final = ("convex", "exact", "legacy", "shell")
 
 
@@ -60,6 +64,7 @@ class MeshAsset:
     element: Element
     files: Files
     compiler: Compiler
+    reporter: Reporter
     _mass: MeshMass | None = field(default=None)
 
     @property
@@ -126,7 +131,10 @@ class MeshAsset:
                 f"the mesh file '{shorten(self.file)}' does not exist, and the inertia of a body "
                 "depends on it; put it there or give the body an <inertial>"
             )
-        return read_mesh_file(path, element.attrib.get("content_type", ""))
+        found = read_mesh_file(path, element.attrib.get("content_type", ""), like_mujoco=True)
+        for reason in found.left_out:
+            self.reporter.note(element, "approximate", f"{shorten(self.file)}: {reason}", "motion")
+        return found
 
     def _placed(self) -> Triangles:
         """Triangles after refpos, refquat and scale, in this order."""
@@ -150,29 +158,38 @@ class MeshAsset:
 
 def mesh_mass(mesh: Triangles, mode: str, element: Element) -> MeshMass:
     """Volume, centre of mass and inertia of triangles in one of the modes above."""
-    corners = mesh.vertices[mesh.faces]
     if mode == "exact":
         _check_orientation(mesh, element)
-    area, _, centre = _faces(corners)
-    total = float(area.sum())
+    blocks = [mesh.faces[i : i + BLOCK] for i in range(0, len(mesh.faces), BLOCK)]
+    total, moment = 0.0, np.zeros(3)
+    for faces in blocks:
+        area, _, centre = _faces(mesh.vertices[faces])
+        total, moment = total + float(area.sum()), moment + area @ centre
     if not SMALL <= total < np.inf:
         raise element.error("the surface of the mesh is too small or too large")
-    centroid = area @ centre / total
+    centroid = moment / total
     if mode == "shell":
-        volume, com = total, centroid
-        J = _inertia(corners - com, area, 12.0)
-        return MeshMass(volume, com, J, mesh.vertices)
-    signed = _pyramids(corners - centroid, mode)
-    volume = float(signed.sum())
+        P = np.zeros((3, 3))
+        for faces in blocks:
+            corners = mesh.vertices[faces] - centroid
+            P += _second_moment(corners, _faces(corners)[0], 12.0)
+        return MeshMass(total, centroid, _inertia(P), mesh.vertices)
+    volume, moment = 0.0, np.zeros(3)
+    for faces in blocks:
+        signed, centre = _pyramids(mesh.vertices[faces] - centroid, mode)
+        volume, moment = volume + float(signed.sum()), moment + signed @ centre
     if not SMALL <= volume < np.inf:
         raise element.error(
             f"the volume of the mesh is {volume:.3g} m³; check the orientation of its faces, or "
             "set inertia='shell'"
         )
-    com = centroid + 0.75 * (signed @ (centre - centroid)) / volume
-    about_com = corners - com
-    signed = _pyramids(about_com, mode)
-    return MeshMass(float(signed.sum()), com, _inertia(about_com, signed, 20.0), mesh.vertices)
+    com = centroid + 0.75 * moment / volume
+    volume, P = 0.0, np.zeros((3, 3))
+    for faces in blocks:
+        corners = mesh.vertices[faces] - com
+        signed, _ = _pyramids(corners, mode)
+        volume, P = volume + float(signed.sum()), P + _second_moment(corners, signed, 20.0)
+    return MeshMass(volume, com, _inertia(P), mesh.vertices)
 
 
 def _faces(corners: Array) -> tuple[Array, Array, Array]:
@@ -181,19 +198,22 @@ def _faces(corners: Array) -> tuple[Array, Array, Array]:
     return 0.5 * np.linalg.norm(normal, axis=-1), normal, corners.mean(axis=1)
 
 
-def _pyramids(corners: Array, mode: str) -> Array:
-    """Volumes (m,) of the pyramids from the origin to the triangles."""
+def _pyramids(corners: Array, mode: str) -> tuple[Array, Array]:
+    """Volumes (m,) of the pyramids from the origin to the triangles, and their centres (m, 3)."""
     _, normal, centre = _faces(corners)
     volume = np.einsum("ij,ij->i", centre, normal) / 6.0
-    return np.abs(volume) if mode == "legacy" else volume
+    return (np.abs(volume) if mode == "legacy" else volume), centre
 
 
-def _inertia(corners: Array, weight: Array, divisor: float) -> Array:
-    """tr(P) 1 - P with P as in the head of this file."""
+def _second_moment(corners: Array, weight: Array, divisor: float) -> Array:
+    """P as in the head of this file."""
     # 2 (DD* + EE* + FF*) + mixed terms = DD* + EE* + FF* + (D + E + F)(D + E + F)*
     total = corners.sum(axis=1)
     P = np.einsum("m,mci,mcj->ij", weight, corners, corners)
-    P = (P + np.einsum("m,mi,mj->ij", weight, total, total)) / divisor
+    return (P + np.einsum("m,mi,mj->ij", weight, total, total)) / divisor
+
+
+def _inertia(P: Array) -> Array:
     P = 0.5 * (P + P.T)
     return np.trace(P) * np.eye(3) - P
 
@@ -242,7 +262,9 @@ def box_axes(mass: MeshMass) -> tuple[Array, Array]:
     return 0.5 * np.sqrt(6.0 * second / mass.volume), axes
 
 
-def read_meshes(elements: list[Element], files: Files, compiler: Compiler) -> dict[str, MeshAsset]:
+def read_meshes(
+    elements: list[Element], files: Files, compiler: Compiler, reporter: Reporter
+) -> dict[str, MeshAsset]:
     """Mesh assets by name; one without a name is called as its file, without path and suffix."""
     meshes: dict[str, MeshAsset] = {}
     for element in elements:
@@ -252,5 +274,5 @@ def read_meshes(elements: list[Element], files: Files, compiler: Compiler) -> di
             raise element.error("a mesh needs a name or a file")
         if name in meshes:
             raise element.error(f"the mesh name '{shorten(name)}' is used twice")
-        meshes[name] = MeshAsset(name, element, files, compiler)
+        meshes[name] = MeshAsset(name, element, files, compiler, reporter)
     return meshes
