@@ -82,7 +82,7 @@ agreement: $(DEV)
 	$(BIN)/python tools/agreement.py --workers $(WORKERS)
 
 fuzz: $(DEV)
-	$(BIN)/python tests/fuzz_models.py --cases 20000
+	$(BIN)/python -m tests.fuzz.models --cases 20000
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

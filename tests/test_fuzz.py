@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz_models import run_range
+from tests.fuzz.models import run_range
 
 CHUNK = 75
 

@@ -2,17 +2,20 @@
 
 The header is JSON. Of each channel it has name, unit, what it is about and the labels of its
 columns; besides, the mechanism's name and the names of its coordinates, integrator, step, events,
-the notes of the report, and the version of Linkwise that wrote it.
+the notes of the report, and the version of Linkwise that wrote it. Its checksum is of all else in
+it, and of the times and channels.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -25,8 +28,12 @@ from linkwise.simulation.report import Notes
 from linkwise.spatial.array import Array
 
 FORMAT = "linkwise recording"
-VERSION = 1
-"""Of the layout of the files; a file of a later one is not read."""
+VERSION = 2
+"""Of the layout of the files; a file of a later one is not read. The first had no checksum."""
+
+LARGEST_PACKED = 256 << 20
+LARGEST_RATIO = 100
+"""Numbers may take so many bytes, or times the bytes of their file; more is taken for an attack."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +67,7 @@ def content_of(rec: Recording) -> Content:
         }
         for channel in rec.channels.values()
     ]
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "format_version": VERSION,
         "linkwise": version(),
@@ -78,7 +85,96 @@ def content_of(rec: Recording) -> Content:
         "notes": dataclasses.asdict(rec.report.notes),
         "channels": described,
     }
-    return Content(header, rec.t, {name: x.values for name, x in rec.channels.items()})
+    content = Content(header, rec.t, {name: x.values for name, x in rec.channels.items()})
+    header["checksum"] = checksum(content)
+    return content
+
+
+def checksum(content: Content) -> str:
+    """Of the header, the times and all channels, the same in every format.
+
+    Every NaN counts as the same number: a table of text has but one.
+    """
+    header = {key: value for key, value in content.header.items() if key != "checksum"}
+    found = hashlib.sha256(json.dumps(_plain(header), sort_keys=True).encode())
+    for values in (content.t, *(content.arrays[x["name"]] for x in header["channels"])):
+        numbers = np.array(values, dtype="<f8", order="C")
+        numbers[np.isnan(numbers)] = np.nan
+        found.update(f";{numbers.shape}:".encode())
+        found.update(numbers.tobytes())
+    return f"sha256:{found.hexdigest()}"
+
+
+def check_sum(content: Content, file: str) -> bool:
+    """Whether there is a checksum.
+
+    Raises:
+        ParseError: It is not that of the content.
+    """
+    there = content.header.get("checksum")
+    if there is None and content.header["format_version"] < 2:
+        return False
+    if there != checksum(content):
+        raise ParseError(
+            "the recording was damaged or edited after it was saved: its checksum does not fit its "
+            "numbers, names and units. lw.load_recording(path, verify=False) reads it as it is",
+            file=file,
+        )
+    return True
+
+
+def shapes_of(header: Mapping[str, Any], file: str) -> dict[str, tuple[int, ...]]:
+    """The shape of each channel, as the header has it.
+
+    Raises:
+        ParseError: The header does not say.
+    """
+    try:
+        records, shapes = header["records"], dict[str, tuple[int, ...]]()
+        if type(records) is not int or records < 0:
+            raise TypeError
+        for entry in header["channels"]:
+            name, labels = entry["name"], entry["labels"]
+            if not isinstance(name, str) or not isinstance(labels, list | None) or name in shapes:
+                raise TypeError
+            shapes[name] = (
+                (records,) if labels is None else (records, len(cast("list[Any]", labels)))
+            )
+    except (KeyError, TypeError):
+        raise not_a_recording(file, "its header is incomplete") from None
+    return shapes
+
+
+def bytes_of(records: int, shapes: Iterable[tuple[int, ...]]) -> int:
+    """Bytes of all numbers: the times and the channels."""
+    return 8 * (records + sum(math.prod(shape) for shape in shapes))
+
+
+def allowed_bytes(size: int) -> int:
+    """How many bytes of numbers a file of some bytes may have."""
+    return max(LARGEST_PACKED, LARGEST_RATIO * size)
+
+
+def check_size(header: Mapping[str, Any], path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each channel, before anything is made for it.
+
+    Raises:
+        ParseError: They would take far more memory than the file is long.
+    """
+    shapes = shapes_of(header, str(path))
+    needed, size = bytes_of(header["records"], shapes.values()), path.stat().st_size
+    if needed > allowed_bytes(size):
+        raise ParseError(
+            f"the recording is not read: its header tells of {needed / 1e6:.0f} MB of numbers in a "
+            f"file of {size / 1e6:.3g} MB; allowed are {allowed_bytes(size) / 1e6:.0f} MB",
+            file=str(path),
+        )
+    return shapes
+
+
+def damaged(file: str, found: str) -> ParseError:
+    """The error for a recording that does not hold what its header says."""
+    return ParseError(f"the recording is damaged: {found}", file=file)
 
 
 def as_text(header: Mapping[str, Any]) -> str:
@@ -110,7 +206,7 @@ def as_header(text: str | bytes, file: str) -> dict[str, Any]:
         raise not_a_recording(file, f"its header does not say '{FORMAT}'")
     header = cast("dict[str, Any]", found)
     layout = header.get("format_version")
-    if not isinstance(layout, int) or layout > VERSION:
+    if type(layout) is not int or not 1 <= layout <= VERSION:
         raise ParseError(
             f"a recording of layout {layout}, written by Linkwise {header.get('linkwise')}; this "
             f"is Linkwise {version()}, which reads layout {VERSION}: use a newer one",
@@ -150,16 +246,13 @@ def from_columns(header: Mapping[str, Any], columns: Mapping[str, Array], file: 
         return columns[name]
 
     t, arrays = column("t"), dict[str, Array]()
-    try:
-        for entry in header["channels"]:
-            name, labels = entry["name"], entry["labels"]
-            if labels is None:
-                arrays[name] = column(name)
-            else:
-                parts = [column(f"{name}[{label}]") for label in labels]
-                arrays[name] = np.stack(parts, axis=-1) if parts else np.zeros((len(t), 0))
-    except (KeyError, TypeError):
-        raise not_a_recording(file, "its header is incomplete") from None
+    for entry in header["channels"]:
+        name, labels = entry["name"], entry["labels"]
+        if labels is None:
+            arrays[name] = column(name)
+        else:
+            parts = [column(f"{name}[{label}]") for label in labels]
+            arrays[name] = np.stack(parts, axis=-1) if parts else np.zeros((len(t), 0))
     return Content(header, t, arrays)
 
 

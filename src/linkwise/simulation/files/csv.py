@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from linkwise.simulation.files.content import (
     Content,
     as_header,
     as_text,
+    check_size,
+    damaged,
     flat_columns,
     from_columns,
     not_a_recording,
@@ -53,8 +56,11 @@ def read(path: Path) -> Content:
             if first != "#":
                 raise not_a_recording(str(path), "its first line has no header")
             header = as_header(file.readline().strip(), str(path))
+            check_size(header, path)
             table = csv.reader(file)
             names = [split_unit(text)[0] for text in next(table, list[str]())]
+            if len(set(names)) != len(names):
+                raise damaged(str(path), "two columns have the same name.")
             values = _numbers(table, len(names), str(path))
     except UnicodeDecodeError:
         raise not_a_recording(str(path), "it is no text") from None
@@ -64,13 +70,13 @@ def read(path: Path) -> Content:
 
 
 def _numbers(table: Iterator[list[str]], columns: int, file: str) -> Array:
-    rows = list[list[float]]()
-    for i, row in enumerate(table):
-        line = i + 3
+    numbers, rows = array("d"), 0
+    for rows, row in enumerate(table, start=1):
+        line = rows + 2
         if len(row) != columns:
             raise ParseError(f"{len(row)} numbers; the others have {columns}", file=file, line=line)
         try:
-            rows.append([float(x) for x in row])
+            numbers.extend(map(float, row))
         except ValueError:
             raise ParseError("an entry of the table is no number", file=file, line=line) from None
-    return np.array(rows, dtype=np.float64).reshape(len(rows), columns)
+    return np.array(numbers, dtype=np.float64).reshape(rows, columns)

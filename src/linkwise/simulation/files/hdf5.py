@@ -6,18 +6,22 @@ Other programs read it as any file of HDF5: `h5py.File(path)["channels/energy.to
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, MissingExtraError
+from linkwise.errors import MissingExtraError
 from linkwise.simulation.files.content import (
     Content,
+    allowed_bytes,
     as_header,
     as_text,
+    bytes_of,
     channels_of,
+    check_size,
+    damaged,
     not_a_recording,
 )
 from linkwise.spatial.array import Array
@@ -38,42 +42,70 @@ def encoded(content: Content) -> Iterator[bytes]:
 
     It is made in memory: HDF5 that cannot write to a disk can end the process.
     """
-    with _h5py().File("memory", "w", driver="core", backing_store=False) as file:
+    data = _packed(content, {"compression": "gzip", "shuffle": True})
+    needed = bytes_of(len(content.t), (x.shape for x in content.arrays.values()))
+    if needed > allowed_bytes(len(data)):  # so small that it would not be read
+        data = _packed(content, {})
+    yield data
+
+
+def _packed(content: Content, how: Mapping[str, Any]) -> bytes:
+    h5py = _h5py()
+    # The layout of HDF5 1.8 holds attributes of any length, and has checksums of its own.
+    layout = ("v108", "v108")
+    with h5py.File("memory", "w", driver="core", backing_store=False, libver=layout) as file:
         file.attrs[HEADER] = np.bytes_(as_text(content.header).encode())
         file.create_dataset("t", data=content.t).attrs["unit"] = "s"
         group = file.create_group("channels")
         for channel in channels_of(content):
             values = np.ascontiguousarray(channel.values)
-            packed = {"compression": "gzip", "shuffle": True} if values.size > 1000 else {}
-            entry = group.create_dataset(_key(channel.name), data=values, **packed)
+            entry = group.create_dataset(
+                _key(channel.name), data=values, **(how if values.size > 1000 else {})
+            )
             entry.attrs["unit"] = list(channel.units) if values.ndim == 2 else channel.units[0]
             entry.attrs["about"] = channel.about
             if channel.labels:
                 entry.attrs["labels"] = list(channel.labels)
         file.flush()
-        yield file.id.get_file_image()
+        return file.id.get_file_image()
 
 
 def read(path: Path) -> Content:
     """The content of a file; raises ParseError where it is no recording."""
     h5py = _h5py()
     try:
-        with h5py.File(path, "r") as file:
-            if HEADER not in file.attrs:
-                raise not_a_recording(str(path), "a file of HDF5 without a header")
-            header = as_header(bytes(file.attrs[HEADER]), str(path))
-            t: Array = np.asarray(file["t"][()], dtype=np.float64)
-            arrays = {
-                entry["name"]: np.asarray(file["channels"][_key(entry["name"])][()], np.float64)
-                for entry in header["channels"]
-            }
-            return Content(header, t, arrays)
-    except LinkwiseError:
-        raise
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, PermissionError):
-            raise
+        file = h5py.File(path, "r")
+    except OSError as error:
         raise not_a_recording(str(path), f"HDF5 says: {error}") from None
+    with file:
+        if HEADER not in file.attrs:
+            raise not_a_recording(str(path), "a file of HDF5 without a header")
+        if file.attrs.get_id(HEADER).get_storage_size() > path.stat().st_size:
+            raise damaged(str(path), "its header is longer than the file.")
+        header = as_header(bytes(file.attrs[HEADER]), str(path))
+        shapes = check_size(header, path)
+        t = _array(file, "t", (header["records"],), str(path))
+        arrays = {
+            name: _array(file, f"channels/{_key(name)}", shape, str(path))
+            for name, shape in shapes.items()
+        }
+        return Content(header, t, arrays)
+
+
+def _array(file: Any, name: str, shape: tuple[int, ...], path: str) -> Array:
+    """An array of a known shape, from this file alone."""
+    h5py = _h5py()
+    parts = name.split("/")
+    inner = ["/".join(parts[: i + 1]) for i in range(len(parts))]
+    if not all(isinstance(file.get(x, getlink=True), h5py.HardLink) for x in inner):
+        raise damaged(path, f"{name!r} is missing, or in another file.")
+    found = file[name]
+    if not isinstance(found, h5py.Dataset) or found.shape != shape or found.dtype != np.float64:
+        kind = f"{found.dtype} {found.shape}" if isinstance(found, h5py.Dataset) else "no array"
+        raise damaged(path, f"{name!r} was written as {shape} and is {kind}.")
+    if found.is_virtual or found.external:
+        raise damaged(path, f"the numbers of {name!r} are in another file.")
+    return np.asarray(found[()], dtype=np.float64)
 
 
 def _key(name: str) -> str:

@@ -11,14 +11,17 @@ import numpy as np
 
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import LinkwiseError, ModelError, ParseError, caller
+from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError, caller
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.files.content import (
     Content,
     channels_of,
+    check_sum,
+    damaged,
     events_of,
     not_a_recording,
     notes_of,
+    shapes_of,
 )
 from linkwise.simulation.files.save import format_of
 from linkwise.simulation.recording import Recording, made
@@ -27,49 +30,78 @@ CLOSE = 1e-6
 """Energies that differ by more than this part of their size are of another mechanism."""
 
 
-def load_recording(path: str | os.PathLike[str], mech: Mechanism | None = None) -> Recording:
+def load_recording(
+    path: str | os.PathLike[str], mech: Mechanism | None = None, *, verify: bool = True
+) -> Recording:
     """A recording that `rec.save` wrote: .parquet, .h5, .csv or .npz.
 
     Args:
         path: The file.
         mech: The mechanism that moved; files have its name, but not itself. Without it all
             channels and the report are there, and `at`, which needs the hinges, is not.
+        verify: Whether numbers, names and units must fit the checksum in the file; False reads a
+            file that was edited on purpose.
 
     Returns:
         The recording, with times and channels to the last bit as they were.
 
     Raises:
-        ParseError: There is no such file, or it is no recording; says what was found.
+        ParseError: There is no such file, it is no recording, or it was damaged or edited; says
+            what was found.
         ModelError: A suffix of no known format, or a mechanism with other coordinates.
         MissingExtraError: The package for the format is not installed.
 
     Warns:
-        UserWarning: The mechanism has the same coordinates, and another energy in the first state:
-            its masses, lengths or gravity are others.
+        UserWarning: The file has no checksum, as those of earlier versions of Linkwise. Or the
+            mechanism has the same coordinates, and another energy in the first state: its masses,
+            lengths or gravity are others.
     """
     source = Path(path)
     if mech is not None:
         check_mechanism(mech)
     kind = format_of(source, "there is no recording in")
-    if not source.is_file():
-        found = "it is a folder" if source.is_dir() else "there is no such file"
-        raise ParseError(f"no recording can be read: {found}", file=str(source))
-    content = cast(Content, kind.read(source))
     try:
+        if not source.is_file():
+            found = "it is a folder" if source.is_dir() else "there is no such file"
+            raise ParseError(f"no recording can be read: {found}", file=str(source))
+        content = cast(Content, kind.read(source))
+        _check_records(content, str(source))
+        known = not verify or check_sum(content, str(source))
         rec = _recording(content, mech)
+    except (ParseError, MissingExtraError):
+        raise
     except LinkwiseError as error:
-        raise ParseError(f"the recording is damaged: {error}", file=str(source)) from None
-    except (KeyError, TypeError, ValueError, IndexError):
+        raise damaged(str(source), str(error)) from None
+    except (KeyError, TypeError, IndexError):
         raise not_a_recording(str(source), "its header is incomplete") from None
+    except Exception as error:  # of any library that takes files apart
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise not_a_recording(str(source), f"reading it ended with: {reason}") from error
+    if not known:
+        warnings.warn(
+            f"'{source.name}' has no checksum: whether it was damaged or edited is not known. It "
+            f"was written by Linkwise {content.header.get('linkwise')}; rec.save(path) adds one.",
+            UserWarning,
+            stacklevel=caller() + 1,
+        )
     if mech is not None:
         _check_fits(rec, mech, source)
     return rec
 
 
+def _check_records(content: Content, file: str) -> None:
+    """Refuse other shapes than the header tells of."""
+    records = content.header["records"]
+    if content.t.shape != (records,):
+        raise damaged(file, f"{records} records were written, {len(content.t)} are there.")
+    for name, shape in shapes_of(content.header, file).items():
+        if content.arrays[name].shape != shape:
+            found = content.arrays[name].shape
+            raise damaged(file, f"channel {name!r} was written as {shape} and is {found}.")
+
+
 def _recording(content: Content, mech: Mechanism | None) -> Recording:
     header = content.header
-    if len(content.t) != header["records"]:
-        raise ModelError(f"{header['records']} records were written, {len(content.t)} are there.")
     return made(
         mech,
         str(header["mechanism"]["name"]),

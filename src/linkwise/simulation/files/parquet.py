@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.errors import MissingExtraError, ParseError
+from linkwise.errors import MissingExtraError
 from linkwise.simulation.files.content import (
     Content,
     as_header,
     as_text,
+    check_size,
+    damaged,
     flat_columns,
     from_columns,
     not_a_recording,
@@ -45,7 +47,9 @@ def encoded(content: Content) -> Iterator[bytes]:
     schema = arrow.schema(fields, metadata={HEADER: as_text(content.header).encode()})
     arrays = [arrow.array(np.ascontiguousarray(values)) for _, values in columns.values()]
     file = arrow.BufferOutputStream()
-    parquet.write_table(arrow.Table.from_arrays(arrays, schema=schema), file)
+    # Without a dictionary a constant column stays long enough to be read: `allowed_bytes`.
+    table = arrow.Table.from_arrays(arrays, schema=schema)
+    parquet.write_table(table, file, use_dictionary=False)
     yield file.getvalue().to_pybytes()
 
 
@@ -53,21 +57,23 @@ def read(path: Path) -> Content:
     """The content of a file; raises ParseError where it is no recording."""
     arrow, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
     try:
-        table = parquet.ParquetFile(path).read()
+        file = parquet.ParquetFile(path)
     except (arrow.ArrowException, OSError) as error:
-        if isinstance(error, PermissionError):
-            raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise not_a_recording(str(path), f"Parquet says: {reason}") from None
-    metadata: dict[bytes, bytes] = table.schema.metadata or {}
-    if HEADER not in metadata:
-        raise not_a_recording(str(path), "a table of Parquet without a header")
-    header = as_header(metadata[HEADER], str(path))
-    try:
-        columns = {
-            name: np.asarray(table.column(name).to_numpy(), dtype=np.float64)
-            for name in table.column_names
-        }
-    except (ValueError, TypeError):
-        raise ParseError("a column is not made of numbers", file=str(path)) from None
+    with file:
+        metadata: dict[bytes, bytes] = file.schema_arrow.metadata or {}
+        if HEADER not in metadata:
+            raise not_a_recording(str(path), "a table of Parquet without a header")
+        header = as_header(metadata[HEADER], str(path))
+        check_size(header, path)
+        rows, names = file.metadata.num_rows, file.schema_arrow.names
+        if rows != header["records"]:
+            raise damaged(str(path), f"{header['records']} records were written, {rows} are there.")
+        if any(kind != arrow.float64() for kind in file.schema_arrow.types):
+            raise damaged(str(path), "a column is not made of numbers.")
+        if len(set(names)) != len(names):
+            raise damaged(str(path), "two columns have the same name.")
+        table = file.read(use_threads=False)
+    columns = {name: np.asarray(table.column(name).to_numpy()) for name in names}
     return from_columns(header, columns, str(path))

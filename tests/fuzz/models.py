@@ -5,8 +5,8 @@ centre of mass, both formats saved. Allowed are a result with finite numbers and
 tree. Anything else (another exception, a NaN, a case slower than two seconds) is a failure, printed
 with the number that reproduces it:
 
-    python tests/fuzz_models.py --cases 20000
-    python tests/fuzz_models.py --only 1234        the file of that case, and its traceback
+    python tests/fuzz/models.py --cases 20000
+    python tests/fuzz/models.py --only 1234        the file of that case, and its traceback
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SLOW = 2.0
 HANG = 20
 """After this long a case is cut off [s]."""
 
-SEEDS = Path(__file__).parent / "fuzz_seeds"
+SEEDS = Path(__file__).parent / "seeds"
 
 HOSTILE = [
     *(

@@ -1,0 +1,1 @@
+"""Fuzzers of everything that reads: model files, meshes, recordings, kernels on disk, commands."""
