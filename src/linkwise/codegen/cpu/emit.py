@@ -1,23 +1,21 @@
-# pyright: basic
-# (llvmlite has no type information)
 """Nodes of a scalar graph as LLVM instructions, on single numbers or on vectors of states."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from llvmlite import ir
-
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.ir import INT, INT32, Constant, IRBuilder, Module, declared
 from linkwise.codegen.cpu.sincos import DOUBLES, FLOATS, emit_sincos
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.scalar.trace import Check
 
-INT = ir.IntType(64)
-INT32 = ir.IntType(32)
-FLAGS = ("contract",)
+FLAGS = "contract"
 """Multiplications and additions may fuse; nothing else is reordered."""
+
+BINARY = {"add": f"fadd {FLAGS}", "sub": f"fsub {FLAGS}", "mul": f"fmul {FLAGS}"}
 
 
 class Emitter:
@@ -31,24 +29,26 @@ class Emitter:
         type: Type of a value: a number, or a vector of them.
     """
 
-    def __init__(self, module: ir.Module, itemsize: int, lanes: int, packed: int = 1) -> None:
+    def __init__(self, module: Module, itemsize: int, lanes: int, packed: int = 1) -> None:
         self.module, self.lanes, self.itemsize, self.packed = module, lanes, itemsize, packed
-        self.number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+        self.number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
         whole = INT if itemsize == 8 else INT32
-        self.type = self.number if lanes == 1 else ir.VectorType(self.number, lanes)
-        self.int_type = whole if lanes == 1 else ir.VectorType(whole, lanes)
+        self.type = self.number if lanes == 1 else ir.vector(self.number, lanes)
+        self.int_type = whole if lanes == 1 else ir.vector(whole, lanes)
         self.suffix = f"f{8 * itemsize}" if lanes == 1 else f"v{lanes}f{8 * itemsize}"
         self.format = DOUBLES if itemsize == 8 else FLOATS
+        self.constants = dict[float, Constant]()
 
     def constant(self, value: float) -> Any:
         """A number, the same in all lanes."""
-        if self.itemsize == 4:
-            value = _as_float(value)
-        return ir.Constant(self.type, value if self.lanes == 1 else [value] * self.lanes)
+        known = self.constants.get(value)
+        if known is None:
+            known = self.constants[value] = Constant(self.type, value)
+        return known
 
     def integer(self, value: int) -> Any:
         """An integer as wide as a number."""
-        return ir.Constant(self.int_type, value if self.lanes == 1 else [value] * self.lanes)
+        return Constant(self.int_type, value)
 
     def intrinsic(self, name: str, arguments: int = 1) -> Any:
         """The declaration of an intrinsic on values."""
@@ -58,25 +58,20 @@ class Emitter:
     # ------------------------------------------------------------------------------- nodes
 
     def nodes(
-        self, build: ir.IRBuilder, graph: Graph, order: Iterable[int], value: dict[int, Any]
+        self, build: IRBuilder, graph: Graph, order: Iterable[int], value: dict[int, Any]
     ) -> None:
         """Instructions for nodes in order; `value` has what is known and gets what is made."""
         for node in order:
             if node not in value:
                 value[node] = self._node(build, graph, node, value)
 
-    def _node(self, build: ir.IRBuilder, graph: Graph, node: int, value: dict[int, Any]) -> Any:
+    def _node(self, build: IRBuilder, graph: Graph, node: int, value: dict[int, Any]) -> Any:
         op, a, b = graph.op[node], graph.a[node], graph.b[node]
         if op == "const":
             return self.constant(graph.value[node])
         x = value[a]
-        binary: dict[str, Callable[..., Any]] = {
-            "add": build.fadd,
-            "sub": build.fsub,
-            "mul": build.fmul,
-        }
-        if op in binary:
-            return binary[op](x, value[b], flags=FLAGS)
+        if op in BINARY:
+            return build.binary(BINARY[op], x, value[b])
         if op == "neg":
             return build.fneg(x)
         if op == "inv":
@@ -87,8 +82,8 @@ class Emitter:
         return build.call(self.intrinsic(f"llvm.{op}"), [x])
 
     def angles(
-        self, build: ir.IRBuilder, graph: Graph, order: Sequence[int], value: dict[int, Any]
-    ) -> ir.IRBuilder:
+        self, build: IRBuilder, graph: Graph, order: Sequence[int], value: dict[int, Any]
+    ) -> IRBuilder:
         """Sines and cosines of known angles, together; returns where to go on.
 
         Where an angle is huge, it is given to the C library instead, in its own lane only.
@@ -113,7 +108,7 @@ class Emitter:
         slow = function.append_basic_block("large_angles")
         merged = function.append_basic_block("merged")
         build.cbranch(self.any_lane(build, worst), slow, merged)
-        exact = ir.IRBuilder(slow)
+        exact = IRBuilder(slow)
         library = dict[int, list[Any]]()
         for angle in wanted:
             library[angle] = list[Any]()
@@ -121,7 +116,7 @@ class Emitter:
                 careful = exact.call(self.intrinsic(name), [value[angle]])
                 library[angle].append(exact.select(large[angle], careful, usual))
         exact.branch(merged)
-        build = ir.IRBuilder(merged)
+        build = IRBuilder(merged)
         taken = dict[tuple[str, int], Any]()
         for angle in wanted:
             pairs = zip(("sin", "cos"), quick[angle], library[angle], strict=True)
@@ -137,7 +132,7 @@ class Emitter:
         return build
 
     def _packed_sines(
-        self, build: ir.IRBuilder, angles: list[Any]
+        self, build: IRBuilder, angles: list[Any]
     ) -> tuple[list[tuple[Any, Any]], list[Any]]:
         """(sine, cosine) of each angle, and whether it is huge.
 
@@ -148,7 +143,7 @@ class Emitter:
             wide = Emitter(self.module, self.itemsize, self.packed)
             x = wide.constant(0.0)
             for lane, angle in enumerate(angles):
-                x = build.insert_element(x, angle, ir.Constant(INT32, lane))
+                x = build.insert_element(x, angle, Constant(INT32, lane))
         else:
             (x,) = angles
         pair = emit_sincos(build, x, wide.constant, wide.integer, wide.int_type, wide.format)
@@ -156,25 +151,25 @@ class Emitter:
         large = build.fcmp_ordered(">", size, wide.constant(self.format.largest))
         if self.packed == 1:
             return [pair], [large]
-        at = [ir.Constant(INT32, lane) for lane in range(len(angles))]
+        at = [Constant(INT32, lane) for lane in range(len(angles))]
         sines = [(build.extract_element(pair[0], i), build.extract_element(pair[1], i)) for i in at]
         return sines, [build.extract_element(large, i) for i in at]
 
-    def any_lane(self, build: ir.IRBuilder, mask: Any) -> Any:
+    def any_lane(self, build: IRBuilder, mask: Any) -> Any:
         """Whether a condition holds in some lane."""
         if self.lanes == 1:
             return mask
         bits = ir.IntType(self.lanes)
-        return build.icmp_unsigned("!=", build.bitcast(mask, bits), ir.Constant(bits, 0))
+        return build.icmp_unsigned("!=", build.bitcast(mask, bits), Constant(bits, 0))
 
     # ------------------------------------------------------------------------------ status
 
-    def checked(self, build: ir.IRBuilder, check: Check, x: Any, status: Any) -> Any:
+    def checked(self, build: IRBuilder, check: Check, x: Any, status: Any) -> Any:
         """The status with a check taken in: its code where the check is the first to fail."""
         return self.guarded(build, x, check.low, check.high, self.constant(check.code), status)
 
     def guarded(
-        self, build: ir.IRBuilder, x: Any, low: Any, high: float, code: Any, status: Any
+        self, build: IRBuilder, x: Any, low: Any, high: float, code: Any, status: Any
     ) -> Any:
         """The status, or the code unless low < x < high; NaN is outside.
 
@@ -187,13 +182,13 @@ class Emitter:
         bad = build.and_(bad, build.fcmp_ordered("==", status, self.constant(0.0)))
         return build.select(bad, code, status)
 
-    def vanishing(self, build: ir.IRBuilder, total: Any, x: Any) -> Any:
+    def vanishing(self, build: IRBuilder, total: Any, x: Any) -> Any:
         """total + 0 x: stays zero as long as all x are finite."""
         zero = self.constant(0.0)
-        product: Any = build.fmul(x, zero, flags=FLAGS)  # type: ignore[call-arg]
-        return build.fadd(total, product, flags=FLAGS)  # type: ignore[call-arg]
+        product: Any = build.fmul(x, zero, flags=FLAGS)
+        return build.fadd(total, product, flags=FLAGS)
 
-    def concluded(self, build: ir.IRBuilder, status: Any, given: Any, result: Any) -> Any:
+    def concluded(self, build: IRBuilder, status: Any, given: Any, result: Any) -> Any:
         """The status as int32: 2 for a result that is not finite, 1 above all for such input."""
         zero = self.constant(0.0)
         no_result = build.and_(
@@ -201,7 +196,7 @@ class Emitter:
         )
         status = build.select(no_result, self.constant(2.0), status)
         status = build.select(build.fcmp_unordered("!=", given, zero), self.constant(1.0), status)
-        kind = INT32 if self.lanes == 1 else ir.VectorType(INT32, self.lanes)
+        kind = INT32 if self.lanes == 1 else ir.vector(INT32, self.lanes)
         return build.fptosi(status, kind)
 
 
@@ -217,15 +212,15 @@ class Finite:
         self.parts = [first, *(emit.constant(0.0) for _ in range(7))]
         self.seen = set[int]()
 
-    def add(self, build: ir.IRBuilder, x: Any) -> None:
+    def add(self, build: IRBuilder, x: Any) -> None:
         """Take a value in, once."""
-        if isinstance(x, ir.Constant) or id(x) in self.seen:
+        if isinstance(x, Constant) or id(x) in self.seen:
             return
         at = len(self.seen) % len(self.parts)
         self.seen.add(id(x))
         self.parts[at] = self.emit.vanishing(build, self.parts[at], x)
 
-    def total(self, build: ir.IRBuilder) -> Any:
+    def total(self, build: IRBuilder) -> Any:
         """The sum."""
         parts = self.parts[: max(1, min(len(self.seen), len(self.parts)))]
         while len(parts) > 1:
@@ -233,16 +228,3 @@ class Finite:
             pairs = zip(parts[0::2], parts[1::2], strict=False)
             parts = [build.fadd(a, b) for a, b in pairs] + rest
         return parts[0]
-
-
-def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> Any:
-    """A function of another module, declared once."""
-    found = module.globals.get(name)
-    return ir.Function(module, kind, name) if found is None else found
-
-
-def _as_float(value: float) -> float:
-    """The nearest single-precision number; llvmlite prints constants exactly."""
-    import numpy as np
-
-    return float(np.float32(value))

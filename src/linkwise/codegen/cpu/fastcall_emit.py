@@ -1,5 +1,3 @@
-# pyright: basic
-# (llvmlite has no type information)
 """The instructions of the function that Python calls (`fastcall.py`)."""
 
 from __future__ import annotations
@@ -8,8 +6,7 @@ import math
 import sys
 from typing import Any
 
-from llvmlite import ir
-
+from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.fastcall import (
     DATA,
     DESCR,
@@ -28,11 +25,9 @@ from linkwise.codegen.cpu.fastcall import (
     STRIDES,
     TYPE,
 )
+from linkwise.codegen.cpu.ir import BYTE, INT, INT32
 
-BYTE = ir.IntType(8)
 POINTER = BYTE.as_pointer()
-INT = ir.IntType(64)
-INT32 = ir.IntType(32)
 
 
 def emit(
@@ -43,8 +38,7 @@ def emit(
     It returns None where the careful path has to be taken.
     """
     kind = ir.ArrayType(INT, ENTRIES)
-    table: Any = ir.GlobalVariable(module, kind, "table")
-    table.initializer = ir.Constant(kind, [0] * ENTRIES)
+    table = ir.GlobalVariable(module, kind, "table", ir.Constant(kind, [0] * ENTRIES))
     function = ir.Function(
         module, ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT]), "fast"
     )
@@ -52,7 +46,7 @@ def emit(
     if work * itemsize > MOST_WORK:
         _return_none(build, table)
         return
-    number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+    number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
     arrays = build.alloca(number.as_pointer(), size=max(len(sizes), 1))
     steps = build.alloca(INT, size=max(len(sizes), 1))
     dims = build.alloca(INT, size=max(len(shape), 1))
@@ -77,6 +71,7 @@ def emit(
     ir.IRBuilder(failed).ret(ir.Constant(POINTER, None))
     build = _demand(function, build, failed, made)
     dropped = function.append_basic_block("dropped")
+    memory = None
     if not stacked:
         allocate = ir.Function(module, ir.FunctionType(POINTER, [INT]), "malloc")
         memory = build.call(allocate, [_int(work * itemsize)])
@@ -88,14 +83,14 @@ def emit(
     build.call(
         module.globals["one"], [arrays, steps, result, width, status, _int(0), _int(1), scratch]
     )
-    if not stacked:
-        free = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER]), "free")
+    if memory is not None:
+        free = ir.Function(module, ir.FunctionType(ir.VOID, [POINTER]), "free")
         build.call(free, [memory])
     fine = build.icmp_signed("==", build.load(status), ir.Constant(INT32, 0))
     build = _demand(function, build, dropped, fine)
     build.ret(out)
     build = ir.IRBuilder(dropped)
-    release = ir.FunctionType(ir.VoidType(), [POINTER]).as_pointer()
+    release = ir.FunctionType(ir.VOID, [POINTER]).as_pointer()
     build.call(build.inttoptr(_entry(build, table, RELEASE), release), [out])
     _return_none(build, table)
 

@@ -1,14 +1,12 @@
-# pyright: basic
-# (llvmlite has no type information)
 """Whether rows of numbers are finite: 0 x is zero for finite x only, and so is a sum of such."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-
-from linkwise.codegen.cpu.emit import FLAGS, INT, INT32, Emitter
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import FLAGS, Emitter
+from linkwise.codegen.cpu.ir import INT, INT32
 
 SQUARE = 256
 """Bytes that are looked at together."""
@@ -32,13 +30,14 @@ def _finite(emit: Emitter) -> ir.Function:
     """finite(row, count): the sum of 0 x."""
     module, pointer = emit.module, emit.number.as_pointer()
     name = f"finite_{emit.itemsize}"
-    found = module.globals.get(name)
-    if found is not None:
-        return found
-    function = ir.Function(module, ir.FunctionType(emit.number, [pointer, INT]), name)
-    function.linkage = "internal"
+    known = module.globals.get(name)
+    if isinstance(known, ir.Function):
+        return known
+    function = ir.Function(
+        module, ir.FunctionType(emit.number, [pointer, INT]), name, internal=True
+    )
     row, count = function.args
-    wide = ir.VectorType(emit.number, SQUARE // emit.itemsize)
+    wide = ir.vector(emit.number, SQUARE // emit.itemsize)
     build = ir.IRBuilder(function.append_basic_block("entry"))
     squares = build.sdiv(count, ir.Constant(INT, wide.count))
     build, sums = _part(emit, build, row, ir.Constant(INT, 0), squares, wide)
@@ -67,8 +66,8 @@ def _part(
     total.add_incoming(zero, before)
     at = build.gep(row, [build.add(start, build.mul(i, ir.Constant(INT, step)))])
     x = build.load(build.bitcast(at, kind.as_pointer()), align=emit.itemsize)
-    product: Any = build.fmul(x, zero, flags=FLAGS)  # type: ignore[call-arg]
-    more = build.fadd(total, product, flags=FLAGS)  # type: ignore[call-arg]
+    product: Any = build.fmul(x, zero, flags=FLAGS)
+    more = build.fadd(total, product, flags=FLAGS)
     after = build.add(i, ir.Constant(INT, 1))
     i.add_incoming(after, loop)
     total.add_incoming(more, loop)

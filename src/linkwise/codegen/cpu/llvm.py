@@ -1,5 +1,3 @@
-# pyright: basic
-# (llvmlite has no type information)
 """From a scalar graph to LLVM functions: a loop over states with the graph as its straight body.
 
 The module exports, with T for double or float,
@@ -19,10 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir
-
-from linkwise.codegen.cpu import fastcall, fastcall_emit
-from linkwise.codegen.cpu.emit import INT, INT32, Emitter, Finite
+from linkwise.codegen.cpu import fastcall, fastcall_emit, ir
+from linkwise.codegen.cpu.emit import Emitter, Finite
+from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.cpu.unit import Unit
 from linkwise.codegen.scalar.trace import Traced
@@ -36,7 +33,7 @@ PART = 2000
 
 def emit_graph(traced: Traced, *, itemsize: int, lanes: int) -> Unit:
     """The module of a graph."""
-    module = ir.Module(name="linkwise")
+    module = ir.Module()
     slots = 0
     for name, width in (("one", 1), ("many", lanes)):
         packed = lanes if width == 1 else 1
@@ -86,8 +83,7 @@ def emit_loop(
     body: Callable[[ir.IRBuilder, Place], ir.IRBuilder],
 ) -> ir.Function:
     """A function `name(inputs, strides, output, out_stride, status, begin, end, work)`."""
-    function = ir.Function(module, _signature(emit.number, ranged=True), name)
-    function.linkage = "internal"
+    function = ir.Function(module, _signature(emit.number, ranged=True), name, internal=True)
     inputs, strides, output, out_stride, status, begin, end, work = function.args
     entry, loop, done = (function.append_basic_block(b) for b in ("entry", "loop", "done"))
     build = ir.IRBuilder(entry)
@@ -111,11 +107,11 @@ def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
     pointer = number.as_pointer()
     count = [INT, INT] if ranged else [INT]
     parts = [pointer.as_pointer(), INT.as_pointer(), pointer, INT, INT32.as_pointer()]
-    return ir.FunctionType(ir.VoidType(), [*parts, *count, pointer])
+    return ir.FunctionType(ir.VOID, [*parts, *count, pointer])
 
 
 def _emit_run(module: ir.Module, lanes: int, itemsize: int) -> None:
-    number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+    number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
     function = ir.Function(module, _signature(number, ranged=False), "run")
     build = ir.IRBuilder(function.append_basic_block("entry"))
     *common, count, work = function.args
@@ -308,11 +304,9 @@ class _Parts:
     def _function(self, i: int) -> ir.Function:
         emit = self.emit
         pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, INT, pointer, INT])
-        name = emit.module.get_unique_name(f"part_{emit.lanes}_{i}")
-        function = ir.Function(emit.module, kind, name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
+        kind = ir.FunctionType(ir.VOID, [pointer, INT, pointer, INT])
+        name = emit.module.unique_name(f"part_{emit.lanes}_{i}")
+        function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
         output, out_stride, frame, state = function.args
         for pointer_argument in (output, frame):
             pointer_argument.add_attribute("noalias")

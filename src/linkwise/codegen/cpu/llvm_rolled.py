@@ -1,5 +1,3 @@
-# pyright: basic
-# (llvmlite has no type information)
 """Rolled kernels as LLVM functions: a function for each stage, a loop over bodies in each.
 
 The numbers of a run stand in scratch memory, each as wide as a value:
@@ -23,12 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numpy.typing import NDArray
 
 from linkwise.algebra.space import JOINT
-from linkwise.codegen.cpu.emit import INT, INT32, Emitter
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import Emitter
 from linkwise.codegen.cpu.finite import finite_rows
+from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.llvm import Place, Unit, emit_loop, finished, store_status
 from linkwise.codegen.cpu.llvm_visit import ROWS, WANTED, Given, VisitCode, turned
 from linkwise.codegen.cpu.rows import load_rows, load_some, store_some
@@ -43,13 +42,12 @@ COLUMNS, PLACES, LAST = "columns", "places", "last"
 
 def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
     """The module of a rolled kernel."""
-    module = ir.Module(name="linkwise")
+    module = ir.Module()
     one = Emitter(module, itemsize, 1)
     part = _part_tables(rolled, lanes)
     tables = ((COLUMNS, one.number), *((name, INT32) for name in (PLACES, LAST, *dict(part))))
     for name, kind in tables:
-        pointer: Any = ir.GlobalVariable(module, kind.as_pointer(), name)
-        pointer.initializer = ir.Constant(kind.as_pointer(), None)
+        ir.GlobalVariable(module, kind.as_pointer(), name, ir.Constant(kind.as_pointer(), None))
     wide = Emitter(module, itemsize, lanes)
     if rolled.plan.looped is None:
         bodies = [_Body(one, rolled, wide), _Body(wide, rolled, wide)]
@@ -342,11 +340,9 @@ class _Body:
         emit = self.each if stage.each and self.each is not None else self.emit
         pointer = emit.number.as_pointer()
         inputs = [pointer] * len(rolled.inputs)
-        kind = ir.FunctionType(ir.VoidType(), [*inputs, pointer, INT, *[pointer] * 8, INT])
+        kind = ir.FunctionType(ir.VOID, [*inputs, pointer, INT, *[pointer] * 8, INT])
         name = f"stage_{self.emit.lanes}_{number}"
-        function = ir.Function(emit.module, kind, name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
+        function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
         for argument in function.args[len(inputs) :]:  # one array may be given as two inputs
             if isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")

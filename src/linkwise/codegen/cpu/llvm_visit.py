@@ -1,5 +1,3 @@
-# pyright: basic
-# (llvmlite has no type information)
 """What a body of a class does in one stage, as LLVM instructions.
 
 In a stage that runs once a value is what one state has, or a vector of as many states. In a stage
@@ -13,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir
-
-from linkwise.codegen.cpu.emit import FLAGS, INT, INT32, Emitter, declared
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import FLAGS, Emitter
+from linkwise.codegen.cpu.ir import INT, INT32, declared
 from linkwise.codegen.rolled.leaf import Leaf, Out
 from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import ClassCode
@@ -87,11 +85,11 @@ class Given:
             assert last is not None
             place = build.gep(self.output, [entry])
             at: Any = build.bitcast(place, emit.type.as_pointer())
-            bits = ir.VectorType(ir.IntType(1), emit.lanes)
+            bits = ir.vector(ir.BIT, emit.lanes)
             ahead = build.sub(_index(last), self.column)
-            wide = ir.VectorType(INT, emit.lanes)
+            wide = ir.vector(INT, emit.lanes)
             mask = build.icmp_signed("<", iota(wide), splat_int(build, ahead, wide))
-            kind = ir.FunctionType(ir.VoidType(), [emit.type, at.type, INT32, bits])
+            kind = ir.FunctionType(ir.VOID, [emit.type, at.type, INT32, bits])
             function = declared(emit.module, f"llvm.masked.store.{emit.suffix}.p0", kind)
             build.call(function, [x, at, ir.Constant(INT32, emit.itemsize), mask])
         elif emit.lanes == 1:
@@ -264,13 +262,13 @@ class VisitCode:
             frame = given.frame_each if leaf.each else given.frame
             return given.get(build, frame, build.add(entry, _index(leaf.index)), each=leaf.each)
         assert leaf.kind == "unit"
-        wide = ir.VectorType(INT, self.emit.lanes)
+        wide = ir.vector(INT, self.emit.lanes)
         if self.rolled.columns_wanted is None:
             ahead = splat_int(build, build.sub(entry, given.column), wide)
             same = build.icmp_signed("==", ahead, iota(wide))
         else:
             numbers = build.gep(build.load(build.module.globals[WANTED]), [given.column])
-            narrow = ir.VectorType(INT32, self.emit.lanes)
+            narrow = ir.vector(INT32, self.emit.lanes)
             found = build.load(build.bitcast(numbers, narrow.as_pointer()), align=4)
             same = build.icmp_signed("==", splat_int(build, entry, wide), build.zext(found, wide))
         return build.select(same, self.emit.constant(1.0), self.emit.constant(0.0))
@@ -341,7 +339,7 @@ def turned(code: ClassCode) -> set[int]:
 
 
 def _sum(build: ir.IRBuilder, a: Any, b: Any) -> Any:
-    return build.fadd(a, b, flags=FLAGS)  # type: ignore[call-arg]
+    return build.fadd(a, b, flags=FLAGS)
 
 
 def _index(value: int) -> Any:
@@ -355,10 +353,10 @@ def splat(emit: Emitter, build: ir.IRBuilder, x: Any) -> Any:
 
 def splat_int(build: ir.IRBuilder, x: Any, kind: Any) -> Any:
     """A vector of a kind with the same entry throughout."""
-    blank = ir.Constant(kind, ir.Undefined)
+    blank = ir.undefined(kind)
     first = build.insert_element(blank, x, ir.Constant(INT32, 0))
     return build.shuffle_vector(
-        first, blank, ir.Constant(ir.VectorType(INT32, kind.count), [0] * kind.count)
+        first, blank, ir.Constant(ir.vector(INT32, kind.count), [0] * kind.count)
     )
 
 

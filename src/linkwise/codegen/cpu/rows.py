@@ -1,5 +1,3 @@
-# pyright: basic
-# (llvmlite has no type information)
 """Rows of states in memory, columns of states in registers: loads and stores that turn one round.
 
 A batch has one state a row. A vector register holds one entry of `lanes` states, so a square of
@@ -11,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-
-from linkwise.codegen.cpu.emit import INT, INT32, Emitter, declared
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import Emitter
+from linkwise.codegen.cpu.ir import INT, INT32, declared
 
 
 def load_rows(
@@ -48,7 +46,7 @@ def store_rows(
             build.store(value, build.gep(row, [ir.Constant(INT, j)]))
         return
     assert len(values) <= emit.lanes
-    blank = ir.Constant(emit.type, ir.Undefined)
+    blank = ir.undefined(emit.type)
     square = transposed(build, [*values, *[blank] * (emit.lanes - len(values))])
     rows = _rows(emit, build, array, stride, state)
     for row, vector in zip(rows, square, strict=True):
@@ -75,7 +73,7 @@ def transposed(build: ir.IRBuilder, square: list[Any]) -> list[Any]:
 
 
 def _mask(indices: list[int]) -> Any:
-    return ir.Constant(ir.VectorType(INT32, len(indices)), indices)
+    return ir.Constant(ir.vector(INT32, len(indices)), indices)
 
 
 def _rows(emit: Emitter, build: ir.IRBuilder, array: Any, stride: Any, state: Any) -> list[Any]:
@@ -86,7 +84,7 @@ def _rows(emit: Emitter, build: ir.IRBuilder, array: Any, stride: Any, state: An
 
 
 def _valid(emit: Emitter, count: int) -> Any:
-    kind = ir.VectorType(ir.IntType(1), emit.lanes)
+    kind = ir.vector(ir.BIT, emit.lanes)
     return ir.Constant(kind, [int(i < count) for i in range(emit.lanes)])
 
 
@@ -96,7 +94,7 @@ def load_some(emit: Emitter, build: ir.IRBuilder, row: Any, start: int, valid: i
     at = build.bitcast(build.gep(row, [ir.Constant(INT, start)]), pointer)
     if valid == emit.lanes:
         return build.load(at, align=emit.itemsize)
-    bits = ir.VectorType(ir.IntType(1), emit.lanes)
+    bits = ir.vector(ir.BIT, emit.lanes)
     kind = ir.FunctionType(emit.type, [pointer, INT32, bits, emit.type])
     load = declared(emit.module, f"llvm.masked.load.{emit.suffix}.p0", kind)
     align, blank = ir.Constant(INT32, emit.itemsize), emit.constant(0.0)
@@ -112,8 +110,8 @@ def store_some(
     if valid == emit.lanes:
         build.store(vector, at, align=emit.itemsize)
         return
-    bits = ir.VectorType(ir.IntType(1), emit.lanes)
-    kind = ir.FunctionType(ir.VoidType(), [emit.type, pointer, INT32, bits])
+    bits = ir.vector(ir.BIT, emit.lanes)
+    kind = ir.FunctionType(ir.VOID, [emit.type, pointer, INT32, bits])
     store = declared(emit.module, f"llvm.masked.store.{emit.suffix}.p0", kind)
     align = ir.Constant(INT32, emit.itemsize)
     build.call(store, [vector, at, align, _valid(emit, valid)])

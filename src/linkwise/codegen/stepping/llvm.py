@@ -1,5 +1,3 @@
-# pyright: basic
-# (llvmlite has no type information)
 """Whole motions in LLVM: loops over motions, records and steps around the segments of a step.
 
 The module exports, with T for double or float,
@@ -20,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
-from linkwise.codegen.cpu.emit import INT, INT32, Emitter, Finite
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.emit import Emitter, Finite
+from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.llvm import GraphBody, Place
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.cpu.unit import Unit
@@ -36,7 +34,7 @@ STATUS, FAILED, FIRST = 0, 1, 2
 
 def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
     """The module of a stepping."""
-    module = ir.Module(name="linkwise")
+    module = ir.Module()
     work = 0
     for name, width in (("one", 1), ("many", lanes)):
         packed = lanes if width == 1 else 1
@@ -45,8 +43,7 @@ def emit_stepping(stepping: Stepping, *, itemsize: int, lanes: int) -> Unit:
         work = max(work, width * emitted.size)
     _emit_rollout(module, lanes, itemsize)
     # The loader of object files wants a section for data, be it empty.
-    unused: Any = ir.GlobalVariable(module, INT, "unused")
-    unused.initializer = ir.Constant(INT, 1)
+    ir.GlobalVariable(module, INT, "unused", ir.Constant(INT, 1))
     return Unit(str(module), lanes, itemsize, work)
 
 
@@ -55,13 +52,11 @@ def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
     ints = INT.as_pointer()
     head = [pointer.as_pointer(), ints, ints, pointer, INT, INT, INT32.as_pointer(), ints]
     count = [INT, INT] if ranged else [INT]
-    return ir.FunctionType(
-        ir.VoidType(), [*head, *count, INT, INT, number, pointer, INT32.as_pointer()]
-    )
+    return ir.FunctionType(ir.VOID, [*head, *count, INT, INT, number, pointer, INT32.as_pointer()])
 
 
 def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
-    number = ir.DoubleType() if itemsize == 8 else ir.FloatType()
+    number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
     function = ir.Function(module, _signature(number, ranged=False), "rollout")
     build = ir.IRBuilder(function.append_basic_block("entry"))
     head, (count, *rest) = function.args[:8], function.args[8:]
@@ -121,11 +116,9 @@ class _Motion:
         """segment(registers, frame)."""
         emit = self.emit_
         pointer = emit.number.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer])
-        name = emit.module.get_unique_name(f"{segment.name}_{emit.lanes}")
-        function = ir.Function(emit.module, kind, name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
+        kind = ir.FunctionType(ir.VOID, [pointer, pointer])
+        name = emit.module.unique_name(f"{segment.name}_{emit.lanes}")
+        function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
         registers, frame = function.args
         for argument in function.args:
             argument.add_attribute("noalias")
@@ -141,8 +134,9 @@ class _Motion:
     def emit(self, name: str) -> None:
         """The function of the loops."""
         emit, stepping = self.emit_, self.stepping
-        function = ir.Function(emit.module, _signature(emit.number, ranged=True), name)
-        function.linkage = "internal"
+        function = ir.Function(
+            emit.module, _signature(emit.number, ranged=True), name, internal=True
+        )
         (inputs, strides, over_time, output, out_stride, record_stride, status, failed,
          begin, end, records, every, h, work, stop) = function.args  # fmt: skip
         build = ir.IRBuilder(function.append_basic_block("entry"))
@@ -166,7 +160,7 @@ class _Motion:
             return build
 
         def wanted(build: ir.IRBuilder) -> Any:
-            asked = build.load_atomic(stop, "monotonic", 4)  # another thread may change it
+            asked = build.load(stop, align=4, atomic="monotonic")  # another thread may change it
             return build.icmp_signed("==", asked, ir.Constant(INT32, 0))
 
         def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
@@ -261,7 +255,7 @@ class _Motion:
     def _finish(self, build: ir.IRBuilder, work: Any, status: Any, failed: Any, state: Any) -> None:
         emit = self.emit_
         for slot, array, kind in ((STATUS, status, INT32), (FAILED, failed, INT)):
-            wide = kind if emit.lanes == 1 else ir.VectorType(kind, emit.lanes)
+            wide = kind if emit.lanes == 1 else ir.vector(kind, emit.lanes)
             value = build.fptosi(get(emit, build, work, slot), wide)
             at = build.gep(array, [state])
             if emit.lanes > 1:
@@ -288,10 +282,8 @@ def spread(emit: Emitter, build: ir.IRBuilder, number: Any) -> Any:
     """A number in all lanes."""
     if emit.lanes == 1:
         return number
-    first = build.insert_element(
-        ir.Constant(emit.type, ir.Undefined), number, ir.Constant(INT32, 0)
-    )
-    mask = ir.Constant(ir.VectorType(INT32, emit.lanes), [0] * emit.lanes)
+    first = build.insert_element(ir.undefined(emit.type), number, ir.Constant(INT32, 0))
+    mask = ir.Constant(ir.vector(INT32, emit.lanes), [0] * emit.lanes)
     return build.shuffle_vector(first, first, mask)
 
 
