@@ -326,7 +326,7 @@ def test_a_singular_matrix_over_nodes():
 
 def instructions(kernel):
     """Instructions of the module, without the entry from Python."""
-    text = kernel.source.split('@"fast"')[0]
+    text = kernel.source.split("@fast(")[0]
     return len(re.findall(r"^  \S", text, flags=re.MULTILINE))
 
 
