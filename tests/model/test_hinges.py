@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.hinges import (
     CustomHinge,
     Gimbal,
@@ -381,3 +381,12 @@ def test_gimbal_matches_spherical():
 def test_impossible_hinges(make, text):
     with pytest.raises(LinkwiseError, match=text):
         make()
+
+
+def test_a_placement_that_is_a_rotation_at_zero_only():
+    def stretched(q):
+        rot = np.broadcast_to(np.eye(3), (*q.shape[:-1], 3, 3)) * (1.0 + q[..., None])
+        return rot, 0.0 * q * np.ones(3)
+
+    with pytest.raises(ModelError, match=r"at q = \[0.1\], placement of custom hinge 'rubber'"):
+        CustomHinge("rubber", (("stretch", "m"),), stretched)

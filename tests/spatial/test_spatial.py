@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial import Pose, SpatialInertia, quaternion, rotation, vector
 from linkwise.spatial import pose as rigid
 
@@ -307,7 +309,26 @@ def test_principal_axes_are_a_rotation():
     [
         (lambda: Pose.translation((1, 2)), r"shape \(2,\); it must have shape \(3,\)"),
         (lambda: Pose.translation((1, 2, np.inf)), "must be finite"),
-        (lambda: Pose.rotation(2 * np.eye(3)), "not a rotation matrix"),
+        (lambda: Pose.rotation(2 * np.eye(3)), "is not a rotation"),
+        (lambda: Pose(2 * np.eye(3), np.zeros(3)), r"differs from 1 by 3, det = 8"),
+        (lambda: Pose(np.diag([1, 1, -1.0]), np.zeros(3)), "det = -1"),
+        (lambda: Pose(np.eye(3) + 1e-3, np.zeros(3)), r"Pose.nearest\(rot, p\)"),
+        (lambda: Pose(np.eye(3) * 1e300, np.zeros(3)), "entries up to 1e[+]300"),
+        (lambda: Pose(np.eye(3) * np.nan, np.zeros(3)), "must be finite"),
+        (lambda: Pose(np.stack([np.eye(3), -np.eye(3)]), np.zeros((2, 3))), "matrix 1 of the"),
+        (lambda: Pose(np.eye(3), np.zeros(4)), r"origin of a pose has shape \(4,\)"),
+        (lambda: Pose(np.eye(3), np.full(3, np.inf)), "origin of a pose must be finite"),
+        (lambda: Pose.nearest(np.diag([1, 1, -1.0])), "no rotation near it"),
+        (lambda: dataclasses.replace(Pose.identity(), rot=2 * np.eye(3)), "is not a rotation"),
+        (lambda: quaternion.to_matrix(np.array([2.0, 0, 0, 0])), "length 2"),
+        (lambda: quaternion.to_matrix(np.zeros(4)), "length 0"),
+        (lambda: quaternion.normalise(np.zeros((2, 4))), "is zero"),
+        (lambda: SpatialInertia(1.0, np.zeros(2), np.eye(3)), r"h of a spatial inertia has shape"),
+        (lambda: SpatialInertia(np.ones(2), np.zeros((2, 3)), np.eye(3)), "J of a spatial"),
+        (lambda: SpatialInertia(np.nan, np.zeros(3), np.eye(3)), "must be finite"),
+        (lambda: SpatialInertia.solid_box(1.0, (1, -1, 1)), "none may be negative"),
+        (lambda: SpatialInertia.solid_cylinder(1.0, -0.1, 1.0), "radius of a cylinder"),
+        (lambda: SpatialInertia.solid_sphere("1", 1.0), "must be a single number"),
         (lambda: Pose.rotation(np.diag([1, 1, -1.0])), "det = -1"),
         (lambda: Pose.of(np.zeros((2, 2))), "Give a Pose, a translation"),
         (lambda: Pose.from_matrix(np.zeros((4, 4))), "last row"),
@@ -320,7 +341,7 @@ def test_principal_axes_are_a_rotation():
     ],
 )
 def test_wrong_shapes_and_values(make, text):
-    with pytest.raises(ShapeError, match=text):
+    with pytest.raises((ShapeError, ModelError), match=text):
         make()
 
 
@@ -342,3 +363,23 @@ def test_the_log_of_one_rotation_is_that_of_a_stack():
     stacked = rotation.log(np.stack(turns))
     for one, expected in zip(turns, stacked, strict=True):
         assert rotation.log(one) == pytest.approx(expected, rel=1e-14, abs=1e-300)
+
+
+def test_the_nearest_rotation_of_six_digits():
+    rot = rotation.random_rotation(np.random.default_rng(3))
+    printed = np.round(rot, 6)
+    assert rotation.deviation(printed) > rotation.ROUNDING
+    near = Pose.nearest(printed, (1, 2, 3))
+    assert rotation.deviation(near.rot) < 1e-14
+    assert 1e-9 < np.abs(near.rot - rot).max() < 1e-6
+    stack = rotation.nearest(np.stack([printed, np.eye(3)]))
+    np.testing.assert_allclose(stack, [near.rot, np.eye(3)], atol=1e-15)
+
+
+def test_a_pose_keeps_its_own_copy():
+    rot, p = np.eye(3), np.zeros(3)
+    pose = Pose(rot, p)
+    rot[0, 0] = 2.0
+    assert pose.rot[0, 0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        pose.rot[0, 0] = 2.0

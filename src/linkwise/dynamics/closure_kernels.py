@@ -24,7 +24,7 @@ from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
@@ -140,9 +140,11 @@ def relative_poses(mech: Mechanism, q: Array) -> list[Pose]:
         return []
     found = kernel(mech, "node_poses", closure_nodes(mech))(q)
     place = np.reshape(found, (*np.shape(q)[:-1], len(mech.loops), 2, 3, 4))
-    a, b = (Pose(place[..., i, :, :3], place[..., i, :, 3]) for i in (0, 1))
+    a, b = (trusted_pose(place[..., i, :, :3], place[..., i, :, 3]) for i in (0, 1))
     whole = a.inverse() @ b
-    return [Pose(whole.rot[..., i, :, :], whole.p[..., i, :]) for i in range(len(mech.loops))]
+    return [
+        trusted_pose(whole.rot[..., i, :, :], whole.p[..., i, :]) for i in range(len(mech.loops))
+    ]
 
 
 def _blocked(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Array]:

@@ -11,7 +11,7 @@ from linkwise.errors import ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 
 def forward_kinematics(
@@ -53,7 +53,7 @@ def forward_kinematics(
         flat = None if out is None else _flat(out, each)
         result = found(q, out=flat, status=status, threads=threads)
     rows = result.reshape(each if result.ndim == 1 else (len(result), *each))
-    return Pose(rows[..., :3], rows[..., 3])
+    return trusted_pose(rows[..., :3], rows[..., 3])
 
 
 def _flat(out: Array, each: tuple[int, ...]) -> Array:

@@ -11,7 +11,7 @@ from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 
 def relative_pose(
@@ -54,7 +54,7 @@ def relative_pose(
     poses = forward_kinematics(mech, q, asked, status=status, threads=threads)
     back = np.swapaxes(poses.rot[..., :1, :, :], -1, -2)
     offset: Array = poses.p[..., 1:, :] - poses.p[..., :1, :]
-    found = Pose(back @ poses.rot[..., 1:, :, :], (back @ offset[..., None])[..., 0])
+    found = trusted_pose(back @ poses.rot[..., 1:, :, :], (back @ offset[..., None])[..., 0])
     if isinstance(node, str):
-        return Pose(found.rot[..., 0, :, :], found.p[..., 0, :])
+        return trusted_pose(found.rot[..., 0, :, :], found.p[..., 0, :])
     return found

@@ -32,7 +32,7 @@ from linkwise.model.body import Body
 from linkwise.model.drive import Drive
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 TOLERANCE = 1e-9
 """Singular values below this part of the largest are zero: loops are closed to 1e-12 or so."""
@@ -78,7 +78,7 @@ def scale(mech: Mechanism) -> Scale:
 
 
 def _single(pose: Pose) -> Pose:
-    return Pose(np.reshape(pose.rot, (3, 3)), np.reshape(pose.p, 3))
+    return trusted_pose(np.reshape(pose.rot, (3, 3)), np.reshape(pose.p, 3))
 
 
 def _turning(H: Array) -> Array:

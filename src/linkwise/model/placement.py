@@ -11,8 +11,8 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, frozen
-from linkwise.spatial.inertia import SpatialInertia
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
+from linkwise.spatial.pose import Pose, trusted_pose
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
@@ -26,12 +26,12 @@ def body_poses(mech: Mechanism, q: Array) -> Pose:
     for k, (body, above) in enumerate(zip(mech.bodies, mech.parent.tolist(), strict=True)):
         start, stop = mech.q_start[k], mech.q_start[k + 1]
         step = body.pose(q[..., start:stop])
-        here = step if above < 0 else Pose(rot[above], p[above]) @ step
+        here = step if above < 0 else trusted_pose(rot[above], p[above]) @ step
         rot[k], p[k] = here.rot, here.p
     if not np.isfinite(p).all():
         far = mech.bodies[int(np.argwhere(~np.isfinite(p))[0][0])].name
         raise ModelError(f"the place of body {far!r} is too far away to be a number.")
-    return Pose(np.moveaxis(rot, 0, len(lead)), np.moveaxis(p, 0, len(lead)))
+    return trusted_pose(np.moveaxis(rot, 0, len(lead)), np.moveaxis(p, 0, len(lead)))
 
 
 def pose(mech: Mechanism, q: Array, name: str) -> Pose:
@@ -50,7 +50,9 @@ def pose(mech: Mechanism, q: Array, name: str) -> Pose:
     lead = q.shape[:-1]
     if here.p.shape[:-1] == lead and here.rot.shape[:-2] == lead:
         return here
-    return Pose(np.broadcast_to(here.rot, (*lead, 3, 3)), np.broadcast_to(here.p, (*lead, 3)))
+    return trusted_pose(
+        np.broadcast_to(here.rot, (*lead, 3, 3)), np.broadcast_to(here.p, (*lead, 3))
+    )
 
 
 def total_inertias(mech: Mechanism) -> SpatialInertia:
@@ -61,7 +63,7 @@ def total_inertias(mech: Mechanism) -> SpatialInertia:
         if node.inertia is not None and k >= 0:
             total[k] = total[k] + node.inertia.moved(node.pose)
     n = mech.n_bodies
-    return SpatialInertia(
+    return trusted_inertia(
         frozen(np.array([m.mass for m in total], dtype=np.float64).reshape(n)),
         frozen(np.array([m.h for m in total], dtype=np.float64).reshape(n, 3)),
         frozen(np.array([m.J for m in total], dtype=np.float64).reshape(n, 3, 3)),

@@ -17,8 +17,8 @@ from linkwise.spatial.array import Array, ArrayLike, constant, floats
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
 
-QUATERNION_TOLERANCE = 1e-6
-"""How far from unit length a quaternion may be before it is refused."""
+DRIFT = 1e-2
+"""How far from unit length a quaternion may have drifted; further off it is something else."""
 
 
 def check_q(mech: Mechanism, q: ArrayLike) -> Array:
@@ -30,14 +30,41 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
             continue
         start = int(mech.q_start[k])
         length = np.linalg.norm(q[..., start + part.start : start + part.stop], axis=-1)
-        worst = float(np.max(np.abs(length - 1.0), initial=0.0))
-        if worst > QUATERNION_TOLERANCE:
+        error = np.abs(length - 1.0)
+        if not np.all(error <= quaternion.TOLERANCE):
+            worst = int(np.argmax(error))
+            own = q[..., start : start + body.hinge.nq].reshape(-1, body.hinge.nq)[worst]
             raise ModelError(
                 f"q is off the manifold: the quaternion of hinge {body.hinge_name!r} has length "
-                f"{float(length.flat[np.argmax(np.abs(length - 1.0))]):.6g}, it must be 1. "
-                "Use mech.normalise(q)."
+                f"{float(length.flat[worst]):.6g}, it must be 1. {quaternion_advice(own)}"
             )
     return q
+
+
+def quaternion_advice(q: Array) -> str:
+    """What to do about coordinates of a hinge whose quaternion, in front, is not of unit length.
+
+    Making it of unit length is right for what rounding left over, and for nothing else: of numbers
+    in another library's order it would make a state that is legal and wrong.
+    """
+    behind = ", before the position" if len(q) > 4 else ""
+    order = f"Linkwise holds it as (w, x, y, z){behind}."
+    if position_first(q):
+        return (
+            f"{order} Here the last four entries are of unit length, as in Pinocchio and MuJoCo: "
+            "lw.convert.pinocchio_layout(mech, model).q_from(q) converts, or mujoco_layout."
+        )
+    if abs(float(np.linalg.norm(q[:4])) - 1.0) <= DRIFT:
+        return f"{order} mech.normalise(q) removes what rounding has left over."
+    return (
+        f"{order} lw.convert converts states of other libraries; mech.normalise(q) is for rounding "
+        "errors only."
+    )
+
+
+def position_first(q: Array) -> bool:
+    """Whether the coordinates (7,) of a free hinge look like those of another library."""
+    return len(q) == 7 and bool(abs(float(np.linalg.norm(q[3:])) - 1.0) <= quaternion.TOLERANCE)
 
 
 def check_v(mech: Mechanism, v: ArrayLike, what: str) -> Array:
@@ -217,6 +244,13 @@ def normalise(mech: Mechanism, q: ArrayLike) -> Array:
                 f"the quaternion of hinge {body.hinge_name!r} is zero and cannot be normalised; "
                 "the identity is (1, 0, 0, 0)."
             )
+        for own in out[..., part].reshape(-1, body.hinge.nq):
+            length = float(np.linalg.norm(own[body.hinge.quaternion]))
+            if abs(length - 1.0) > DRIFT and position_first(own):
+                raise ModelError(
+                    f"the quaternion of hinge {body.hinge_name!r} has length {length:.6g}. "
+                    f"{quaternion_advice(own)}"
+                )
         out[..., part] = body.hinge.normalise(out[..., part])
     return out
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import ShapeError
+from linkwise.arguments import number
+from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
@@ -29,6 +30,20 @@ class SpatialInertia:
     mass: Array
     h: Array
     J: Array
+
+    def __post_init__(self) -> None:
+        mass = floats(self.mass, "mass")
+        for name, axes in (("mass", ()), ("h", (3,)), ("J", (3, 3))):
+            what = f"{name} of a spatial inertia"
+            array = np.array(floats(getattr(self, name), what))
+            if array.shape != (*mass.shape, *axes):
+                raise ShapeError(
+                    f"{what} has shape {array.shape}; with masses of shape {mass.shape} it must be "
+                    f"{(*mass.shape, *axes)}."
+                )
+            if not np.isfinite(array).all():
+                raise ShapeError(f"{what} must be finite.")
+            object.__setattr__(self, name, frozen(array))
 
     @staticmethod
     def zero() -> SpatialInertia:
@@ -58,7 +73,7 @@ class SpatialInertia:
         if rot is not None:
             axes = Pose.rotation(rot).rot
             about_com = axes @ about_com @ axes.T
-        return SpatialInertia(m, frozen(m * c), frozen(about_com + m * _point_inertia(c)))
+        return trusted_inertia(m, frozen(m * c), frozen(about_com + m * _point_inertia(c)))
 
     @staticmethod
     def point(mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> SpatialInertia:
@@ -68,23 +83,27 @@ class SpatialInertia:
     @staticmethod
     def solid_box(mass: float, lengths: ArrayLike) -> SpatialInertia:
         """Box about its centre; full edge lengths (3,) [m]."""
-        x, y, z = constant(lengths, (3,), "edge lengths") ** 2
+        mass = number(mass, "the mass of a box [kg]", least=0.0)
+        x, y, z = _sizes(lengths, "edge lengths") ** 2
         return SpatialInertia.from_com(mass, J_com=mass / 12.0 * np.array([y + z, x + z, x + y]))
 
     @staticmethod
     def solid_ellipsoid(mass: float, semi_axes: ArrayLike) -> SpatialInertia:
         """Ellipsoid about its centre; semi-axes (3,) [m]."""
-        x, y, z = constant(semi_axes, (3,), "semi-axes") ** 2
+        mass = number(mass, "the mass of an ellipsoid [kg]", least=0.0)
+        x, y, z = _sizes(semi_axes, "semi-axes") ** 2
         return SpatialInertia.from_com(mass, J_com=mass / 5.0 * np.array([y + z, x + z, x + y]))
 
     @staticmethod
     def solid_sphere(mass: float, radius: float) -> SpatialInertia:
         """Ball about its centre [m]."""
+        radius = number(radius, "the radius of a ball [m]", least=0.0)
         return SpatialInertia.solid_ellipsoid(mass, (radius, radius, radius))
 
     @staticmethod
     def solid_cylinder(mass: float, radius: float, length: float) -> SpatialInertia:
         """Cylinder along z about its centre [m]."""
+        mass, radius, length = _round(mass, radius, length, "cylinder")
         across = mass * (3.0 * radius**2 + length**2) / 12.0
         along = 0.5 * mass * radius**2
         return SpatialInertia.from_com(mass, J_com=(across, across, along))
@@ -92,6 +111,7 @@ class SpatialInertia:
     @staticmethod
     def solid_capsule(mass: float, radius: float, length: float) -> SpatialInertia:
         """Cylinder along z of the given length, closed by two half balls, about its centre [m]."""
+        mass, radius, length = _round(mass, radius, length, "capsule")
         cylinder, ball = radius**2 * length, 4.0 / 3.0 * radius**3  # volumes over π
         if not cylinder + ball > 0.0:
             raise ShapeError(
@@ -131,7 +151,7 @@ class SpatialInertia:
             return self
         if self is _ZERO:
             return other
-        return SpatialInertia(
+        return trusted_inertia(
             np.asarray(self.mass + other.mass), frozen(self.h + other.h), frozen(self.J + other.J)
         )
 
@@ -149,11 +169,12 @@ class SpatialInertia:
         pc = skew(p) @ skew(c)
         J = turned - pc - np.swapaxes(pc, -1, -2) + m[..., None] * _point_inertia(p)
         symmetric = 0.5 * (J + np.swapaxes(J, -1, -2))
-        return SpatialInertia(self.mass, frozen(c + m * p), frozen(symmetric))
+        return trusted_inertia(self.mass, frozen(c + m * p), frozen(symmetric))
 
     def scaled(self, factor: float) -> SpatialInertia:
         """The same shape with its density multiplied by `factor`."""
-        return SpatialInertia(
+        factor = number(factor, "the factor of an inertia", least=0.0)
+        return trusted_inertia(
             np.asarray(factor * self.mass), frozen(factor * self.h), frozen(factor * self.J)
         )
 
@@ -192,6 +213,7 @@ class SpatialInertia:
 
         Codes: "not-finite", "mass", "first-moment", "symmetry", "positive", "triangle".
         """
+        self._single()
         if not all(np.isfinite(x).all() for x in (self.mass, self.h, self.J)):
             return [("not-finite", "mass, first moment or rotational inertia is not finite.")]
         m, found = float(self.mass), list[tuple[str, str]]()
@@ -220,11 +242,18 @@ class SpatialInertia:
             found.append(("triangle", f"{shown}: the largest exceeds the sum of the other two."))
         return found
 
+    def _single(self) -> None:
+        if np.ndim(self.mass):
+            raise ModelError(
+                f"this is a stack of inertias of shape {np.shape(self.mass)}; index it first."
+            )
+
     def nearest_possible(self) -> SpatialInertia:
         """The same mass and centre of mass, with moments raised until a rigid body could have them.
 
         Negative second moments of the mass distribution are set to zero; axes are kept.
         """
+        self._single()
         J = 0.5 * (self.J_com + self.J_com.T)
         # Moments of inertia I_i = s_j + s_k come from second moments s_i ≥ 0.
         moments, axes = np.linalg.eigh(J)
@@ -239,7 +268,9 @@ class SpatialInertia:
 
     def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> SpatialInertia:
         """One inertia, or some, of a stack."""
-        return SpatialInertia(self.mass[index], self.h[index], self.J[index])
+        if not np.ndim(self.mass):
+            raise IndexError("this SpatialInertia is a single one, not a stack")
+        return trusted_inertia(self.mass[index], self.h[index], self.J[index])
 
     def __repr__(self) -> str:
         if np.ndim(self.mass):
@@ -252,8 +283,35 @@ class SpatialInertia:
         )
 
 
+def _sizes(value: ArrayLike, what: str) -> Array:
+    sizes = constant(value, (3,), what)
+    if sizes.min() < 0.0:
+        raise ModelError(f"{what} are {sizes.tolist()}; none may be negative.")
+    return sizes
+
+
+def _round(mass: float, radius: float, length: float, kind: str) -> tuple[float, float, float]:
+    return (
+        number(mass, f"the mass of a {kind} [kg]", least=0.0),
+        number(radius, f"the radius of a {kind} [m]", least=0.0),
+        number(length, f"the length of a {kind} [m]", least=0.0),
+    )
+
+
+def trusted_inertia(mass: Array, h: Array, J: Array) -> SpatialInertia:
+    """An inertia that was computed from others: nothing is looked at or copied.
+
+    For results, which may be arrays of dtype object.
+    """
+    inertia = object.__new__(SpatialInertia)
+    object.__setattr__(inertia, "mass", mass)
+    object.__setattr__(inertia, "h", h)
+    object.__setattr__(inertia, "J", J)
+    return inertia
+
+
 def _restored(mass: Array, h: Array, J: Array) -> SpatialInertia:
-    return SpatialInertia(frozen(np.array(mass)), frozen(np.array(h)), frozen(np.array(J)))
+    return trusted_inertia(frozen(np.array(mass)), frozen(np.array(h)), frozen(np.array(J)))
 
 
 def _point_inertia(c: Array) -> Array:
@@ -262,4 +320,4 @@ def _point_inertia(c: Array) -> Array:
     return np.sum(c * c, axis=-1)[..., None, None] * np.eye(3) - c[..., :, None] * c[..., None, :]
 
 
-_ZERO = SpatialInertia(frozen(np.zeros(())), frozen(np.zeros(3)), frozen(np.zeros((3, 3))))
+_ZERO = trusted_inertia(frozen(np.zeros(())), frozen(np.zeros(3)), frozen(np.zeros((3, 3))))

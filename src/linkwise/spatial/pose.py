@@ -18,6 +18,9 @@ from linkwise.spatial.vector import blocks, cross, six
 class Pose:
     """X_AB: where frame B is, seen from frame A.
 
+    What is not a rotation to `rotation.ROUNDING` is refused; `Pose.nearest` takes a matrix that
+    was printed with few digits, or drifted.
+
     Attributes:
         rot: rot_AB, takes components in B to components in A, shape (..., 3, 3).
         p: p_AB_A, from A's origin to B's, in A's axes [m], shape (..., 3).
@@ -25,6 +28,19 @@ class Pose:
 
     rot: Array
     p: Array
+
+    def __post_init__(self) -> None:
+        rot = frozen(np.array(rotation.checked(self.rot, "the rotation of a pose")))
+        p = frozen(np.array(floats(self.p, "the origin of a pose")))
+        if p.shape != (*rot.shape[:-2], 3):
+            raise ShapeError(
+                f"the origin of a pose has shape {p.shape}; with rotations of shape {rot.shape} it "
+                f"must be {(*rot.shape[:-2], 3)}."
+            )
+        if not np.isfinite(p).all():
+            raise ShapeError("the origin of a pose must be finite.")
+        object.__setattr__(self, "rot", rot)
+        object.__setattr__(self, "p", p)
 
     @staticmethod
     def identity() -> Pose:
@@ -34,26 +50,29 @@ class Pose:
     @staticmethod
     def translation(p: ArrayLike) -> Pose:
         """Axes parallel, origin moved by `p` (3,) [m]."""
-        return Pose(_IDENTITY.rot, constant(p, (3,), "translation"))
+        return trusted_pose(_IDENTITY.rot, constant(p, (3,), "translation"))
 
     @staticmethod
     def rotation(rot: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> Pose:
-        """A rotation matrix (3, 3), and an offset `p` (3,) [m]. The matrix is checked."""
-        rot = constant(rot, (3, 3), "rotation")
-        error = float(rotation.deviation(rot))
-        if error > 1e-6:
-            raise ShapeError(
-                f"rotation is not a rotation matrix: rot^T rot differs from 1 by {error:.2g}, "
-                f"det = {float(np.linalg.det(rot)):.6g}. Rows must be orthonormal with det = +1; "
-                "rotation.rpy or quaternion.to_matrix make one."
-            )
-        return Pose(rot, constant(p, (3,), "translation"))
+        """A rotation matrix (3, 3), and an offset `p` (3,) [m]."""
+        return Pose(constant(rot, (3, 3), "rotation"), constant(p, (3,), "translation"))
+
+    @staticmethod
+    def nearest(rot: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> Pose:
+        """The pose whose rotation is nearest to a matrix (3, 3) that is almost one.
+
+        For matrices printed with few digits or multiplied many times. One that is off by more
+        than `rotation.ALMOST`, or a reflection, is refused.
+        """
+        near = rotation.nearest(constant(rot, (3, 3), "rotation"), "the rotation of a pose")
+        return Pose(near, constant(p, (3,), "translation"))
 
     @staticmethod
     def rpy(angles: ArrayLike, p: ArrayLike = (0.0, 0.0, 0.0)) -> Pose:
         """Roll, pitch, yaw [rad] about the fixed axes x, y, z, and an offset [m]."""
         roll, pitch, yaw = constant(angles, (3,), "roll, pitch, yaw")
-        return Pose(frozen(rotation.rpy(roll, pitch, yaw)), constant(p, (3,), "translation"))
+        rot = frozen(rotation.rpy(roll, pitch, yaw))
+        return trusted_pose(rot, constant(p, (3,), "translation"))
 
     @staticmethod
     def from_matrix(matrix: ArrayLike) -> Pose:
@@ -84,14 +103,14 @@ class Pose:
             return self
         if self is _IDENTITY:
             return other
-        return Pose(self.rot @ other.rot, self.apply(other.p))
+        return trusted_pose(self.rot @ other.rot, self.apply(other.p))
 
     def inverse(self) -> Pose:
         """X_BA."""
         if self is _IDENTITY:
             return self
         back = np.swapaxes(self.rot, -1, -2)
-        return Pose(back, -_rotate(back, self.p))
+        return trusted_pose(back, -_rotate(back, self.p))
 
     def apply(self, points: Array) -> Array:
         """Components in A of points (..., 3) given in B [m]."""
@@ -135,7 +154,7 @@ class Pose:
         """One pose, or some, of a stack; `index` is for the leading axes."""
         if self.p.ndim == 1:
             raise IndexError("this Pose is a single one, not a stack")
-        return Pose(self.rot[index], self.p[index])
+        return trusted_pose(self.rot[index], self.p[index])
 
     def __repr__(self) -> str:
         if self.p.ndim > 1:
@@ -145,6 +164,17 @@ class Pose:
         return (
             f"Pose(p=({x:.6g}, {y:.6g}, {z:.6g}) m, rpy=({roll:.6g}, {pitch:.6g}, {yaw:.6g}) rad)"
         )
+
+
+def trusted_pose(rot: Array, p: Array) -> Pose:
+    """A pose from a rotation that is one by how it was computed: nothing is looked at or copied.
+
+    For results, which may be arrays of dtype object (see `stack`).
+    """
+    pose = object.__new__(Pose)
+    object.__setattr__(pose, "rot", rot)
+    object.__setattr__(pose, "p", p)
+    return pose
 
 
 def exp(twist: Array) -> Pose:
@@ -162,7 +192,7 @@ def exp(twist: Array) -> Pose:
     series = 1.0 / 6.0 - angle**2 / 120.0 + angle**4 / 5040.0 - angle**6 / 362880.0
     c = np.where(small, series, (safe - np.sin(safe)) / safe**3)
     wv = cross(w, v)
-    return Pose(rotation.exp(w), v + b * wv + c * cross(w, wv))
+    return trusted_pose(rotation.exp(w), v + b * wv + c * cross(w, wv))
 
 
 def log(pose: Pose) -> Array:
@@ -183,8 +213,8 @@ def _rotate(rot: Array, a: Array) -> Array:
 
 
 def _restored(rot: Array, p: Array) -> Pose:
-    return Pose(frozen(np.array(rot)), frozen(np.array(p)))
+    return trusted_pose(frozen(np.array(rot)), frozen(np.array(p)))
 
 
 PoseLike: TypeAlias = Pose | ArrayLike
-_IDENTITY = Pose(frozen(np.eye(3)), frozen(np.zeros(3)))
+_IDENTITY = trusted_pose(frozen(np.eye(3)), frozen(np.zeros(3)))

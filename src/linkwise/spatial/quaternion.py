@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, stack
+
+TOLERANCE = 1e-6
+"""How far from unit length a quaternion may be before it is refused."""
 
 SMALL_ANGLE = 1e-4
 """Below this angle [rad] series are used: their first neglected term is under 1e-17 relative."""
@@ -36,17 +40,34 @@ def conjugate(q: Array) -> Array:
 
 
 def normalise(q: Array) -> Array:
-    """q / |q|. A zero quaternion has no direction and gives NaN: check before."""
+    """q / |q|. A zero quaternion has no direction and is refused."""
     q = np.asarray(q, dtype=np.float64)
     # Scaled by the largest entry first, so that no length over- or underflows.
-    scaled = q / np.abs(q).max(axis=-1, keepdims=True)
+    largest = np.abs(q).max(axis=-1, keepdims=True)
+    if not largest.all():
+        raise ModelError(
+            "a quaternion is zero, which is no rotation; the identity is (1, 0, 0, 0)."
+        )
+    scaled = q / largest
     return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True)
 
 
 def to_matrix(q: Array) -> Array:
-    """Rotation matrix (..., 3, 3) of a unit quaternion. Runs on arrays of dtype object as well."""
+    """Rotation matrix (..., 3, 3) of a unit quaternion. Runs on arrays of dtype object as well.
+
+    Raises:
+        ModelError: A quaternion is not of unit length to `TOLERANCE`.
+    """
     q = np.asarray(q)
     w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
+    if q.dtype != object:
+        square = w * w + x * x + y * y + z * z
+        if (np.abs(square - 1.0) > 2.0 * TOLERANCE).any():
+            worst = float(square.flat[np.argmax(np.abs(square - 1.0))])
+            raise ModelError(
+                f"a quaternion has length {np.sqrt(worst):.6g}; that of a rotation is (w, x, y, z) "
+                "and has length 1."
+            )
     return stack(
         [
             [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],

@@ -9,8 +9,15 @@ import math
 
 import numpy as np
 
+from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial import quaternion
-from linkwise.spatial.array import Array, stack
+from linkwise.spatial.array import Array, ArrayLike, floats, stack
+
+ROUNDING = 1e-9
+"""How far a matrix may be from a rotation by rounding, as `deviation` measures it."""
+
+ALMOST = 1e-2
+"""How far a matrix may be from a rotation to have a nearest one that is meant: three digits."""
 
 
 def skew(a: Array) -> Array:
@@ -142,3 +149,50 @@ def deviation(rot: Array) -> Array:
     r = np.asarray(rot, dtype=np.float64)
     gram = np.swapaxes(r, -1, -2) @ r - np.eye(3)
     return np.abs(gram).max(axis=(-1, -2)) + np.abs(np.linalg.det(r) - 1.0)
+
+
+def checked(rot: ArrayLike, what: str) -> Array:
+    """`rot` as rotation matrices (..., 3, 3); raises for anything else."""
+    array = _matrices(rot, what)
+    error = float(np.max(deviation(array), initial=0.0))
+    if error > ROUNDING:
+        hint = (
+            "Pose.nearest(rot, p) takes the nearest rotation."
+            if error < ALMOST
+            else "Pose.rpy makes one of angles, quaternion.to_matrix one of a quaternion."
+        )
+        raise ModelError(f"{what} is not a rotation: {_off(array)}. {hint}")
+    return array
+
+
+def nearest(matrix: ArrayLike, what: str = "the matrix") -> Array:
+    """The rotation (..., 3, 3) nearest to each matrix that is almost one: its polar factor."""
+    array = _matrices(matrix, what)
+    if float(np.max(deviation(array), initial=0.0)) > ALMOST:
+        raise ModelError(
+            f"{what} has no rotation near it: {_off(array)}. Deviations up to {ALMOST:g} are taken."
+        )
+    left, _, right = np.linalg.svd(array)
+    return left @ right
+
+
+def _matrices(value: ArrayLike, what: str) -> Array:
+    array = floats(value, what)
+    if array.shape[-2:] != (3, 3):
+        raise ShapeError(f"{what} has shape {array.shape}; it must be (3, 3) or (..., 3, 3).")
+    if not np.isfinite(array).all():
+        raise ShapeError(f"{what} must be finite.")
+    if not np.all(np.abs(array) < 1e3):  # its products would not be finite
+        raise ModelError(
+            f"{what} is not a rotation: it has entries up to {np.abs(array).max():.3g}."
+        )
+    return array
+
+
+def _off(array: Array) -> str:
+    """How a stack of matrices differs from rotations, by its worst."""
+    flat = array.reshape(-1, 3, 3)
+    worst = int(np.argmax(deviation(flat)))
+    gram = float(np.abs(flat[worst].T @ flat[worst] - np.eye(3)).max())
+    which = f"matrix {worst} of the stack: " if array.ndim > 2 else ""
+    return f"{which}rot* rot differs from 1 by {gram:.2g}, det = {np.linalg.det(flat[worst]):.6g}"

@@ -27,7 +27,7 @@ from linkwise.model.body import Loop
 from linkwise.model.embedded import Aggregate, Embedded, undetermined
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
 from linkwise.sweeps.orthogonal import Orthogonal, orthogonal
 
@@ -171,7 +171,7 @@ class Inside:
         found = list[tuple[Pose, Any]]()
         for a, b in self._sides:
             back = a.pose.rot.T
-            pose = composed(Pose(back, -(back @ a.pose.p)), b.pose)
+            pose = composed(trusted_pose(back, -(back @ a.pose.p)), b.pose)
             found.append((pose, self.shift_of(pose).T))
         return found
 
@@ -286,9 +286,9 @@ def composed(first: Pose, second: Pose) -> Pose:
     """X_AB X_BC, of poses without leading axes."""
     if first is Pose.identity():
         return second
-    return Pose(first.rot @ second.rot, first.rot @ second.p + first.p)
+    return trusted_pose(first.rot @ second.rot, first.rot @ second.p + first.p)
 
 
 def leading(pose: Pose) -> Pose:
     """With the leading axis that formulas on graph nodes need."""
-    return Pose(pose.rot[None], pose.p[None])
+    return trusted_pose(pose.rot[None], pose.p[None])

@@ -23,7 +23,7 @@ from linkwise.model import aim, closure
 from linkwise.model.closure import Blocked, Follower
 from linkwise.model.rows import Rows
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
 from linkwise.sweeps.program import Statement, Term
 
@@ -92,7 +92,7 @@ class Closing:
         if self._poses is None:
             closure.check_nodes(self.run.mech, tuple(x.name for x in self.run.nodes))
             each = [x.reshape(1, 3, 4) for x in places]
-            world = [Pose(x[..., :3], x[..., 3]) for x in each]
+            world = [trusted_pose(x[..., :3], x[..., 3]) for x in each]
             pairs = range(0, 2 * len(self.run.mech.loops), 2)
             self._poses = [world[i].inverse() @ world[i + 1] for i in pairs]
         return self._poses

@@ -13,7 +13,7 @@ from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross, six
 from linkwise.task.kernels import task_kernel
 from linkwise.task.task import Task, Tasks, as_tuple
@@ -151,7 +151,7 @@ def _pose(mech: Mechanism, q: ArrayLike, task: Task) -> Pose:
         return relative_pose(mech, q, task.node, task.relative_to)
     place = kernel(mech, "node_poses", task.node)(q)
     place = place.reshape(*place.shape[:-1], 3, 4)
-    return Pose(place[..., :3], place[..., 3])
+    return trusted_pose(place[..., :3], place[..., 3])
 
 
 def _one(task: object) -> tuple[Task]:

@@ -26,7 +26,7 @@ from linkwise.model.body import Loop
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +123,7 @@ class Grasp:
     def poses(self) -> Pose:
         """Poses of the contacts in the object's frame, a stack."""
         each = [contact.pose for contact in self.contacts.values()]
-        return Pose(np.stack([x.rot for x in each]), np.stack([x.p for x in each]))
+        return trusted_pose(np.stack([x.rot for x in each]), np.stack([x.p for x in each]))
 
     @property
     def points(self) -> Array:

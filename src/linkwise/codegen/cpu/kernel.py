@@ -23,6 +23,7 @@ from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
 from linkwise.codegen.scalar import parameters, status
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning, caller
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.state import quaternion_advice
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
@@ -323,12 +324,18 @@ class Kernel(FromRecipe):
         )
 
     def _error(self, code: int, rows: list[NDArray[Any]]) -> LinkwiseError:
-        if code == status.INPUT:
-            for (name, _), row in zip(self.signature.inputs, rows, strict=True):
-                finite = np.isfinite(row.reshape(-1))
-                if not finite.all():
-                    entry = int(np.argmin(finite))
-                    return ModelError(f"{name} is not finite (entry {entry}).")
+        for (name, _), row in zip(self.signature.inputs, rows, strict=True):
+            finite = np.isfinite(row.reshape(-1))
+            if code == status.INPUT and not finite.all():
+                entry = int(np.argmin(finite))
+                return ModelError(f"{name} is not finite (entry {entry}).")
+            if name == "q" and (body := status.with_quaternion(code, self.mech)) is not None:
+                k, tree = body
+                own = row.reshape(-1)[int(tree.q_start[k]) : int(tree.q_start[k + 1])]
+                return ModelError(
+                    f"the quaternion of body {tree.bodies[k].name!r} is not of unit length: it has "
+                    f"length {float(np.linalg.norm(own[:4])):.6g}. {quaternion_advice(own)}"
+                )
         return status.error(code, self.mech)
 
 

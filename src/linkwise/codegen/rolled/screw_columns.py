@@ -16,7 +16,7 @@ import numpy as np
 from linkwise.model.hinges import Hinge, Planar, Reversed, RollingBall, ScrewHinge
 from linkwise.model.hinges.hinge import Coordinate
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import axis_angle
 from linkwise.spatial.vector import cross
 
@@ -122,16 +122,16 @@ class ColumnScrews(ScrewHinge):
         row = self.numbers[i]
         w, v = row[1:4], row[4:7]
         if not turns:
-            return Pose(Pose.identity().rot, v * q[..., None])
+            return trusted_pose(Pose.identity().rot, v * q[..., None])
         angle = row[0] * q
         rot = axis_angle(w, angle)
         if not along and not across:
-            return Pose(rot, np.zeros(3))
+            return trusted_pose(rot, np.zeros(3))
         p = v * angle[..., None]
         if across:
             c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
             p = p + (1.0 - c) * row[7:10] + (angle[..., None] - s) * row[10:13]
-        return Pose(rot, p)
+        return trusted_pose(rot, p)
 
 
 class _Plane(Planar):

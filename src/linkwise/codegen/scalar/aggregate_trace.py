@@ -21,7 +21,7 @@ from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.scalar.pivots import aggregate_thresholds
 from linkwise.codegen.scalar.trace import QUATERNION_SLACK, Check, Trace, first, snapped
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.sweeps.aggregate import AggregateRun
 from linkwise.sweeps.aggregate_shift import FilteredInertia, mirrored
 from linkwise.sweeps.program import Block, Statement
@@ -36,7 +36,7 @@ class AggregateTrace(AggregateRun, Trace):
         mech, body = self.full, self.full.bodies[k]
         q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
         pose = snapped(body.inboard) @ body.hinge.pose(q_k) @ snapped(body.outboard)
-        return Pose(first(pose.rot, 2), first(pose.p, 1))
+        return trusted_pose(first(pose.rot, 2), first(pose.p, 1))
 
     def _rigid_shift(self, pose: Pose) -> Any:
         return ShiftBlock(pose.rot, pose.p)

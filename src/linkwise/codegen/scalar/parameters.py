@@ -24,7 +24,7 @@ from linkwise.errors import ExpressionError, ModelError, unknown_name
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
+from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
 
 NAMES = ("gravity", "inertia", "payload", "armature", "locked")
 INERTIA = 10
@@ -114,4 +114,4 @@ def inertia(ten: Any) -> SpatialInertia:
     J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=ten.dtype)
     mass = np.empty((), dtype=ten.dtype)
     mass[()] = ten[0]
-    return SpatialInertia(mass, ten[1:4], J)
+    return trusted_inertia(mass, ten[1:4], J)

@@ -36,6 +36,13 @@ def quaternion(k: int) -> int:
     return HINGES + 2 * k + 1
 
 
+def with_quaternion(code: int, mech: Mechanism | Embedded) -> tuple[int, Mechanism] | None:
+    """The body whose quaternion a code is about, and the tree it belongs to."""
+    tree = mech.mech if isinstance(mech, Embedded) else mech
+    k, what = divmod(code - HINGES, 2)
+    return (k, tree) if what and 0 <= k < tree.n_bodies else None
+
+
 def loops(tree: Embedded, g: int) -> int:
     """The code for: the loops of aggregate g do not determine its dependent velocities."""
     return HINGES + 2 * tree.mech.n_bodies + g
@@ -68,7 +75,8 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
     name = mech.bodies[k].name
     if what:
         return (
-            f"the quaternion of body {name!r} is not of unit length; mech.normalise(q) makes it so"
+            f"the quaternion of body {name!r} is not of unit length; it is (w, x, y, z). "
+            "lw.convert converts other layouts, mech.normalise(q) removes rounding errors"
         )
     return (
         f"the hinge of body {name!r} is singular: nothing resists it. Give the body, or what it "

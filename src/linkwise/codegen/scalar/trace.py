@@ -31,8 +31,8 @@ from linkwise.model import rows
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_force, cross_velocity
 from linkwise.sweeps.aggregate_shift import AggregateShift
 from linkwise.sweeps.factored import factored
@@ -250,7 +250,7 @@ class Trace(Run):
             )
         for pose, name in self.welded.get(k, ()):
             part = leading(parameter.inertia(self.parameters[name])).moved(pose)
-            own = SpatialInertia(own.mass + part.mass, own.h + part.h, own.J + part.J)
+            own = trusted_inertia(own.mass + part.mass, own.h + part.h, own.J + part.J)
         return own
 
     def _own_inertia(self, k: int) -> SpatialInertia:
@@ -542,7 +542,7 @@ def first(array: Any, axes: int) -> Any:
 
 def leading(inertia: SpatialInertia) -> SpatialInertia:
     """With the leading axis that formulas on nodes need."""
-    return SpatialInertia(inertia.mass[None], inertia.h[None], inertia.J[None])
+    return trusted_inertia(inertia.mass[None], inertia.h[None], inertia.J[None])
 
 
 def snapped(pose: Pose) -> Pose:
@@ -552,7 +552,7 @@ def snapped(pose: Pose) -> Pose:
     rot = pose.rot.copy()
     for value in (0.0, 1.0, -1.0):
         rot[np.abs(rot - value) < SNAP] = value
-    return Pose(rot, pose.p)
+    return trusted_pose(rot, pose.p)
 
 
 def mirror(matrix: Any) -> None:

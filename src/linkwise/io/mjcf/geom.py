@@ -18,7 +18,7 @@ from linkwise.model.geometry import Geometry, Role, Shape
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import frozen
 from linkwise.spatial.inertia import SpatialInertia
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 TYPES: Final = (
     "plane",
@@ -148,7 +148,7 @@ def fitted(geom: Geom, compiler: Compiler) -> Geom:
     else:
         sizes = [x, y, z]
     scale = number(geom.element, "fitscale", 1.0)
-    place = Pose(frozen(axes), frozen(mass.com + axes @ centre))
+    place = trusted_pose(frozen(axes), frozen(mass.com + axes @ centre))
     size = tuple(scale * s for s in sizes)
     return Geom(
         geom.element, geom.name, geom.kind, size, geom.pose @ place, geom.group, None, geom.hfield
@@ -233,7 +233,7 @@ def _mesh_geometry(
             reporter.note(mesh.element, "approximate", reason, "appearance")
         rot = quaternion.to_matrix(quaternion.normalise(refquat)).T
         offset = -np.array(mesh.scale) * (rot @ refpos)
-        pose = pose @ Pose(frozen(rot), frozen(offset))
+        pose = pose @ trusted_pose(frozen(rot), frozen(offset))
     return Geometry(geom.name, "mesh", (), pose, role, rgba, mesh.file, mesh.scale)
 
 

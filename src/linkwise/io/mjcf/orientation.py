@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.io.xml import Element, numbers
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, frozen
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 SMALL: Final = 1e-14
 """Vectors shorter than this have no direction (MuJoCo's mjEPS)."""
@@ -36,7 +36,7 @@ def read_pose(element: Element, degree: bool, eulerseq: str) -> Pose:
 
 def make_pose(quat: Array, p: Array) -> Pose:
     """Pose of a unit quaternion and an offset [m]."""
-    return Pose(frozen(quaternion.to_matrix(quat)), frozen(np.array(p, dtype=np.float64)))
+    return trusted_pose(frozen(quaternion.to_matrix(quat)), frozen(np.array(p, dtype=np.float64)))
 
 
 def read_quaternion(element: Element, degree: bool, eulerseq: str) -> Array | None:

@@ -22,7 +22,7 @@ from linkwise.ledger.document_001.motion import Motion, pins, shift
 from linkwise.ledger.document_001.section_2 import on_pins, times
 from linkwise.ledger.entry import Entry, definition, holds
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import trusted_pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross, six
 
@@ -31,7 +31,8 @@ def _inertias(x: Motion) -> tuple[Array, Array]:
     """Against the inertias of the model, moved to O(k) and turned to world axes."""
     poses = x.mech.poses(x.q)
     moved = [
-        x.mech.inertias[k].moved(Pose(poses[k].rot, poses[k].p - x.O[k])).matrix for k in range(x.n)
+        x.mech.inertias[k].moved(trusted_pose(poses[k].rot, poses[k].p - x.O[k])).matrix
+        for k in range(x.n)
     ]
     return np.array([inertia(x, k) for k in range(x.n)]), np.array(moved)
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.hinges.hinge import Coordinate, Hinge, velocity
 from linkwise.model.hinges.jet import Jet
+from linkwise.spatial import rotation
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import unskew
 from linkwise.spatial.vector import cross_velocity, six
 
@@ -54,7 +55,11 @@ class CustomHinge(Hinge):
                 f"custom hinge {self.name!r}: placement gave shapes {pose.rot.shape} and "
                 f"{pose.p.shape} for one q; it must give a rotation (3, 3) and an offset (3,)."
             )
-        Pose.rotation(pose.rot, pose.p)  # raises where it is no rotation
+        for q in (self.neutral(), self._generic(), -2.0 * self._generic()):
+            try:
+                rotation.checked(self.pose(q).rot, f"placement of custom hinge {self.name!r}")
+            except (ModelError, ShapeError) as problem:
+                raise ModelError(f"at q = {q.tolist()}, {problem}") from None
         try:
             H = self.hinge_map(self._generic())
             self.bias(self._generic(), np.ones(self.nv))
@@ -100,7 +105,7 @@ class CustomHinge(Hinge):
             rot = np.broadcast_to(rot, (*lead, 3, 3))
         if p.shape == (3,):
             p = np.broadcast_to(p, (*lead, 3))
-        return Pose(rot, p)
+        return trusted_pose(rot, p)
 
     def hinge_map(self, q: Array) -> Array:
         if self.map is not None:

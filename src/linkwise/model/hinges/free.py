@@ -10,7 +10,7 @@ from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
 from linkwise.spatial import pose as rigid
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Free(Hinge):
 
     def pose(self, q: Array) -> Pose:
         q = np.asarray(q)
-        return Pose(quaternion.to_matrix(q[..., :4]), q[..., 4:])
+        return trusted_pose(quaternion.to_matrix(q[..., :4]), q[..., 4:])
 
     def hinge_map(self, q: Array) -> Array:
         return np.broadcast_to(np.eye(6), (*np.shape(q)[:-1], 6, 6))

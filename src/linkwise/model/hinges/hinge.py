@@ -25,7 +25,7 @@ from linkwise.model.cache import without_caches
 from linkwise.model.hinges.jet import Jet
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import axis_angle
 from linkwise.spatial.vector import cross, cross_velocity
 
@@ -238,17 +238,17 @@ def screw_motion(screw: Array, q: Array) -> Pose:
     rate = float(np.sqrt(w @ w))
     q = np.asarray(q)
     if rate == 0.0:
-        return Pose(Pose.identity().rot, v * q[..., None])
+        return trusted_pose(Pose.identity().rot, v * q[..., None])
     w, v, angle = w / rate, v / rate, rate * q
     rot = axis_angle(w, angle)
     if not v.any():
-        return Pose(rot, np.zeros(3))
+        return trusted_pose(rot, np.zeros(3))
     p = v * angle[..., None]
     wv = cross(w, v)
     if wv.any():
         c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
         p = p + (1.0 - c) * wv + (angle[..., None] - s) * cross(w, wv)
-    return Pose(rot, p)
+    return trusted_pose(rot, p)
 
 
 def axis_text(axis: tuple[float, ...]) -> str:

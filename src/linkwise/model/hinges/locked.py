@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model.hinges.hinge import Coordinate, Hinge
 from linkwise.spatial.array import Array, floats, frozen
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Locked(Hinge):
         if self.of is None:
             return Pose.identity()
         held = self.of.pose(np.array(self.q))
-        return Pose(frozen(np.array(held.rot)), frozen(np.array(held.p)))
+        return trusted_pose(frozen(np.array(held.rot)), frozen(np.array(held.p)))
 
     @property
     def nv(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.model.hinges.hinge import Coordinate, Hinge, axis_text
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, frozen, unit
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import aligning, axis_angle
 
 
@@ -55,7 +55,7 @@ class Planar(Hinge):
         q = np.asarray(q)
         e_x, e_y = self.in_plane
         p = e_x * q[..., 0:1] + e_y * q[..., 1:2]
-        return Pose(axis_angle(np.array(self.normal), q[..., 2]), p)
+        return trusted_pose(axis_angle(np.array(self.normal), q[..., 2]), p)
 
     def hinge_map(self, q: Array) -> Array:
         H = np.zeros((3, 6))

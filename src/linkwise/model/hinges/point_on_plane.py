@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge, axis_text
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, constant, frozen, unit
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import aligning
 from linkwise.spatial.vector import cross, six
 
@@ -72,7 +72,7 @@ class PointOnPlane(Hinge):
         q = np.asarray(q)
         e_x, e_y, n = self.axes
         p = e_x * q[..., 4:5] + e_y * q[..., 5:6] + n * self.height
-        return Pose(quaternion.to_matrix(q[..., :4]), p)
+        return trusted_pose(quaternion.to_matrix(q[..., :4]), p)
 
     def _slides(self, q: Array) -> Array:
         """rot* e_x and rot* e_y as rows (..., 2, 3)."""

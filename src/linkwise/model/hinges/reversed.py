@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.model.hinges.hinge import Coordinate, Hinge, velocity
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
 
 
@@ -84,4 +84,4 @@ class Reversed(Hinge):
 def _rows(pose: Pose, rows: Array) -> Array:
     """Each row (..., n, 6) shifted as a velocity."""
     rot, p = pose.rot[..., None, :, :], pose.p[..., None, :]
-    return Pose(np.asarray(rot), np.asarray(p)).shift_velocity(rows)
+    return trusted_pose(np.asarray(rot), np.asarray(p)).shift_velocity(rows)

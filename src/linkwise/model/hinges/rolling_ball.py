@@ -11,7 +11,7 @@ from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
 from linkwise.model.hinges.point_on_plane import PointOnPlane
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, floats
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross, six
 
@@ -68,7 +68,9 @@ class RollingBall(Hinge):
     def pose(self, q: Array) -> Pose:
         q = np.asarray(q)
         height = self.radius + 0.0 * q[..., :1]
-        return Pose(quaternion.to_matrix(q[..., :4]), np.concatenate([q[..., 4:], height], axis=-1))
+        return trusted_pose(
+            quaternion.to_matrix(q[..., :4]), np.concatenate([q[..., 4:], height], axis=-1)
+        )
 
     def _to_contact(self, q: Array) -> Array:
         """l_O: centre to contact point in the ball's axes, -radius times row z of rot."""

@@ -11,7 +11,7 @@ from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge, axis_text
 from linkwise.model.hinges.spherical import Spherical
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, frozen, unit
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import aligning
 
 
@@ -67,7 +67,7 @@ class SoftFinger(Hinge):
         return f"soft finger {axis_text(self.normal)}"
 
     def pose(self, q: Array) -> Pose:
-        return Pose(quaternion.to_matrix(q), np.zeros((*np.shape(q)[:-1], 3)))
+        return trusted_pose(quaternion.to_matrix(q), np.zeros((*np.shape(q)[:-1], 3)))
 
     def hinge_map(self, q: Array) -> Array:
         H = np.zeros((2, 6))

@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
-from linkwise.spatial.pose import Pose
+from linkwise.spatial.pose import Pose, trusted_pose
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Spherical(Hinge):
         return tuple(Coordinate(f"omega_{c}", "rad") for c in "xyz")
 
     def pose(self, q: Array) -> Pose:
-        return Pose(quaternion.to_matrix(q), np.zeros((*np.shape(q)[:-1], 3)))
+        return trusted_pose(quaternion.to_matrix(q), np.zeros((*np.shape(q)[:-1], 3)))
 
     def hinge_map(self, q: Array) -> Array:
         return np.broadcast_to(np.eye(3, 6), (*np.shape(q)[:-1], 3, 6))

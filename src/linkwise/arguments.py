@@ -1,0 +1,249 @@
+"""The one set of argument checks: what every public function asks of what it is given.
+
+Each check returns the value in the form that is computed with, or raises an error that says what
+was asked, what was found, what is allowed and what to do. A call that is right pays little: most
+functions look here only at what a kernel did not take.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from os import fspath
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.errors import ModelError, ShapeError, unknown_name
+
+Array: TypeAlias = NDArray[np.float64]
+"""A float64 array. Functions of a hinge also run on arrays of dtype object (see `stack`)."""
+
+ArrayLike: TypeAlias = Array | Sequence[float] | Sequence[Sequence[float]] | float
+
+T = TypeVar("T")
+
+
+def shown(value: object, longest: int = 60) -> str:
+    """A value as it is printed in a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except Exception:  # a repr that fails must not hide what is wrong
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+# ------------------------------------------------------------------------------------- arrays
+
+
+def floats(value: Any, what: str) -> Array:
+    """`value` as a float64 array of any shape; raises where it is not made of numbers."""
+    if type(value) is not np.ndarray and (missing := _masked(value)):
+        raise ShapeError(
+            f"{what} is a masked array with {missing} entries masked; a missing entry has no value "
+            "to compute with. Fill it (array.filled(x)), or leave the rows out."
+        )
+    try:
+        if not np.iscomplexobj(value):
+            return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        pass
+    raise ShapeError(
+        f"{what} must be made of real numbers, in rows of one length; found {shown(value)}."
+    )
+
+
+def _masked(value: Any) -> int:
+    """How many entries of an array, or of the arrays of a list, are masked."""
+    if isinstance(value, list | tuple):
+        return sum(_masked(x) for x in cast("Sequence[Any]", value) if not isinstance(x, float))
+    if not isinstance(value, np.ma.MaskedArray):
+        return 0
+    return int(np.count_nonzero(np.ma.getmaskarray(cast(Any, value))))
+
+
+def constant(value: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    """A read-only float64 copy of `value` with exactly `shape` and finite entries."""
+    array = np.array(floats(value, what))
+    if array.shape != shape:
+        raise ShapeError(f"{what} has shape {array.shape}; it must have shape {shape}.")
+    if not np.isfinite(array).all():
+        raise ShapeError(f"{what} must be finite; found {array.tolist()}.")
+    array.setflags(write=False)
+    return array
+
+
+def unit(value: ArrayLike, what: str) -> Array:
+    """A read-only unit 3-vector along `value`; entries that are exactly 0 or ±1 stay exact."""
+    axis = constant(value, (3,), what)
+    length = float(np.sqrt(axis @ axis)) if float(np.abs(axis).max()) < 1e150 else math.inf
+    if length == 0.0 or not np.isfinite(length):
+        # Too long to square, too short to be squared, or zero: scale first and look again.
+        largest = float(np.abs(axis).max())
+        if largest == 0.0:
+            raise ShapeError(f"{what} is the zero vector; give a direction of any other length.")
+        axis = axis / largest
+        length = float(np.sqrt(axis @ axis))
+    # Within rounding of one it is taken as it is, so that a unit vector stays bit for bit the same.
+    if abs(length - 1.0) >= 4e-16:
+        axis = axis / length
+    axis.setflags(write=False)
+    return axis
+
+
+# ------------------------------------------------------------------------------------ numbers
+
+
+def number(
+    value: Any,
+    what: str,
+    *,
+    least: float = -math.inf,
+    above: float | None = None,
+    most: float = math.inf,
+    finite: bool = True,
+) -> float:
+    """A single real number within bounds.
+
+    Args:
+        value: What was given.
+        what: What it is called in messages, with its unit.
+        least: The smallest one that is allowed.
+        above: A bound that is not allowed itself.
+        most: The largest one that is allowed.
+        finite: False where infinities are meant as well.
+    """
+    if type(value) is not float:
+        array = None if isinstance(value, str | bytes | bool) else floats(value, what)
+        if array is None or array.shape not in ((), (1,)):
+            raise ModelError(f"{what} must be a single number; found {shown(value)}.")
+        value = float(array.reshape(()))
+    low = least if above is None else above
+    inside = value <= most and (value >= low if above is None else value > low)
+    if inside and (not finite or math.isfinite(value)):
+        return value
+    bounds = [f"at least {least:g}"] if above is None and least > -math.inf else []
+    bounds += [f"more than {above:g}"] if above is not None else []
+    bounds += [f"at most {most:g}"] if most < math.inf else []
+    bounds += ["finite"] if finite else ["a number"]
+    raise ModelError(f"{what} is {value:g}; it must be {' and '.join(bounds)}.")
+
+
+def count(value: Any, what: str, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number within bounds."""
+    try:
+        found = None if type(value) in (bool, np.bool_) else operator.index(value)
+    except TypeError:
+        found = None
+    if found is None:
+        raise ModelError(f"{what} must be a whole number; found {shown(value)}.")
+    if found < least or (most is not None and found > most):
+        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ModelError(f"{what} is {shown(found, 30)}; it must be {bounds}.")
+    return found
+
+
+def generator(seed: Any, what: str = "seed") -> np.random.Generator:
+    """The random generator of a seed: a whole number, a generator, or None for a new one."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if seed is not None and not isinstance(seed, np.random.SeedSequence | np.random.BitGenerator):
+        seed = count(seed, what)
+    return np.random.default_rng(seed)
+
+
+# ------------------------------------------------------------------- names, options and paths
+
+
+def name(value: Any, what: str) -> str:
+    """A name: a string that is not empty."""
+    if isinstance(value, str) and value:
+        return value
+    own = getattr(value, "name", None)
+    hint = f" The name of this one is {own!r}." if isinstance(own, str) else ""
+    raise ModelError(f"{what} must be a name (a string); found {shown(value)}.{hint}")
+
+
+def names(value: Any, what: str) -> tuple[str, ...]:
+    """One name or several, as a tuple."""
+    if isinstance(value, str):
+        return (name(value, what),)
+    try:
+        each = tuple(cast("Iterable[object]", value))
+    except TypeError:
+        each = (cast(object, value),)
+    return tuple(name(one, what) for one in each)
+
+
+def option(value: Any, allowed: Collection[str], what: str) -> str:
+    """One of a few words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    if isinstance(value, str):
+        raise unknown_name(what, value, allowed, owner="the options")
+    words = ", ".join(repr(word) for word in allowed)
+    raise ModelError(f"{what} must be one of {words}; found {shown(value)}.")
+
+
+def path(value: Any, what: str) -> Path:
+    """A file's path: a string or a `Path`."""
+    text = value if isinstance(value, str) else ""
+    if hasattr(value, "__fspath__"):
+        text = str(fspath(value))
+    if text and "\0" not in text:
+        return Path(text)
+    raise ModelError(
+        f"{what} must be the path of a file (a string or a Path); found {shown(value)}."
+    )
+
+
+# ------------------------------------------------------------------------------------ objects
+
+
+def is_a(kind: type[T] | tuple[type[T], ...], value: object, what: str, advice: str = "") -> T:
+    """The value itself; raises unless it is of a kind."""
+    if isinstance(value, kind):
+        return value
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    wanted = " or ".join(one.__name__ for one in kinds)
+    article = "an" if wanted[0] in "AEIOUaeiou" else "a"
+    hint = f" {advice}" if advice else ""
+    raise ModelError(f"{what} must be {article} {wanted}; found {shown(value)}.{hint}")
+
+
+def all_are(kind: type[T] | tuple[type[T], ...], values: Any, what: str) -> tuple[T, ...]:
+    """Several objects of one kind, as a tuple."""
+    if isinstance(values, kind):
+        raise ModelError(f"{what} must be several; found one alone. Write it as a list.")
+    try:
+        each = () if isinstance(values, str) else tuple(cast("Iterable[object]", values))
+    except TypeError:
+        each = (cast(object, values),)
+    if isinstance(values, str):
+        each = (cast(object, values),)
+    return tuple(is_a(kind, one, f"each of {what}") for one in each)
+
+
+def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
+    """A dictionary."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, Any]", value)
+    raise ModelError(f"{what} must be a dictionary, like {example}; found {shown(value)}.")
+
+
+def function(value: Any, what: str) -> Callable[..., Any]:
+    """Something that can be called."""
+    if callable(value):
+        return value
+    raise ModelError(f"{what} must be a function; found {shown(value)}.")
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False."""
+    if value is True or value is False or type(value) is np.bool_:
+        return bool(value)
+    raise ModelError(f"{what} must be True or False; found {shown(value)}.")
