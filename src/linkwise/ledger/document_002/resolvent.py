@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import E_phi, H, I, V, phi, phi_tilde, v
 from linkwise.ledger.case import Case, apart
+from linkwise.ledger.document_002.measure import body, measured, turned
 from linkwise.ledger.document_002.operator import (
     BETA,
     PLUS,
@@ -13,13 +15,24 @@ from linkwise.ledger.document_002.operator import (
     check_shift_matrix,
     tips_first,
 )
-from linkwise.ledger.document_002.velocity import check_recursion, check_split
+from linkwise.ledger.document_002.velocity import check_recursion, check_split, worst
 from linkwise.ledger.entry import Entry, definition, holds, same
-from linkwise.ledger.literal import each
+from linkwise.ledger.literal import each, split
 from linkwise.ledger.standard import check_resolvent, check_shift, check_transition
 from linkwise.spatial.array import Array
 
 # ------------------------------------------------------------------------------------- checks
+
+
+def _check_solved_velocities(case: Case) -> float:
+    """(I - E_φ*)⁻¹ H* v against measured velocities."""
+    at, one = measured(case), np.eye(case.dense.size(BODY))
+    inverse = np.asarray(np.linalg.inv(one - case.matrix(E_phi).T), dtype=np.float64)
+    solved = inverse @ case.matrix(H).T @ case.v
+    found, names = split(case, solved, BODY), [body(case, k) for k in case.outward]
+    return worst(
+        [(turned(at.pose[n], x), at.velocity[n]) for n, x in zip(names, found, strict=True)]
+    )
 
 
 def _block(A: Array, i: int, j: int) -> Array:
@@ -121,7 +134,6 @@ def _check_resolvent_structure(case: Case) -> float:
 
 # ------------------------------------------------------------------------------------ entries
 
-_EXPLICIT = each((V, (I - E_phi.T).inv @ H.T @ v), (V, phi.T @ H.T @ v))
 
 RESOLVENT: tuple[Entry, ...] = (
     holds(
@@ -202,7 +214,7 @@ RESOLVENT: tuple[Entry, ...] = (
         "velocities, solved",
         "V = (I - E_φ*)⁻¹ H* θ̇ = φ* H* θ̇",
         "V = φ* H* v",
-        _EXPLICIT,
+        _check_solved_velocities,
         note=BETA,
     ),
     holds(
@@ -210,7 +222,7 @@ RESOLVENT: tuple[Entry, ...] = (
         "the boxed result",
         "V = φ* H* θ̇",
         "V = φ* H* v",
-        both(_EXPLICIT, check_recursion),
+        both(_check_solved_velocities, check_recursion),
         note=BETA,
     ),
     definition(
@@ -245,10 +257,7 @@ RESOLVENT: tuple[Entry, ...] = (
         "its derivation",
         "V⁺ = E_φ* V = E_φ* φ* H* θ̇ = φ̃* H* θ̇",
         "the same with v for θ̇",
-        each(
-            (E_phi.T @ V, E_phi.T @ phi.T @ H.T @ v),
-            (E_phi.T @ phi.T @ H.T @ v, phi_tilde.T @ H.T @ v),
-        ),
+        both(check_split, same(E_phi.T @ phi.T @ H.T @ v, phi_tilde.T @ H.T @ v)),
         note=PLUS,
     ),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.rules.covariance import SMOOTHED
-from linkwise.algebra.space import BODY
+from linkwise.algebra.space import BODY, JOINT
 from linkwise.algebra.symbols import (
     D,
     E_psi,
@@ -43,9 +45,15 @@ from linkwise.ledger.document_004.field import (
     STATE,
     covariance,
 )
-from linkwise.ledger.document_004.model import check_simulated_covariance
+from linkwise.ledger.document_004.filter import innovations
+from linkwise.ledger.document_004.model import (
+    check_simulated_covariance,
+    check_simulated_state,
+    sigma_points,
+    simulated,
+)
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
-from linkwise.ledger.literal import diagonal, each, rule_named, unformed
+from linkwise.ledger.literal import diagonal, each, rule_named, split, unformed
 from linkwise.ledger.recursion import costate_blocks
 
 BY_UPSILON = BY_NAME["costate covariance of a chain"].right
@@ -60,6 +68,14 @@ def _check_costate_loop(case: Case) -> float:
     whole, rows = case.matrix(phi.T @ H.T @ mass.inv @ H @ phi), case.dense.slices(BODY)
     expected = {k: whole[rows[k], rows[k]] for k in case.outward}
     return apart(diagonal(case, costate_blocks(case), M), diagonal(case, expected, M))
+
+
+def _check_simulated_innovations(case: Case) -> float:
+    """Covariance of the ε of the filter's loop over the sigma points: (I - ℒ) 𝓜 (I - ℒ)*."""
+    T = split(case, simulated(case, sigma_points(case))[1], JOINT)
+    at, whiten = innovations(case, T), case.matrix(I - ELL)
+    eps = np.concatenate([at[k] for k in case.outward])
+    return apart(eps @ eps.T / eps.shape[1], whiten @ case.matrix(mass) @ whiten.T)
 
 
 def _check_operational(case: Case) -> float:
@@ -102,12 +118,13 @@ COVARIANCE: tuple[Entry, ...] = (
         "covariance of the innovations, step by step",
         "E(ε ε*) = (I - ℒ) E(y y*) (I - ℒ*) = (I - ℒ) H S H* (I - ℒ*); "
         "H S H* = (I + 𝒦) D (I + 𝒦*), (I + 𝒦)(I - ℒ) = I",
-        "(I - H ψ K) 𝓜 (I - H ψ K)* = D, and both that are used",
-        each(
-            (covariance(INNOVATIONS), (I - ELL) @ covariance(OUTPUT) @ (I - ELL).T),
-            ((I - ELL) @ H @ S_OF_X @ H.T @ (I - ELL).T, D),
-            (H @ S_OF_X @ H.T, (I + KAPPA) @ D @ (I + KAPPA).T),
-            ((I + KAPPA) @ (I - ELL) @ D, D),
+        "covariance of the ε of the filter's loop = (I - H ψ K) 𝓜 (I - H ψ K)* = D, and both "
+        "that are used",
+        lambda case: max(
+            _check_simulated_innovations(case),
+            case.residual((I - ELL) @ H @ S_OF_X @ H.T @ (I - ELL).T, D),
+            case.residual(H @ S_OF_X @ H.T, (I + KAPPA) @ D @ (I + KAPPA).T),
+            case.residual((I + KAPPA) @ (I - ELL) @ D, D),
         ),
         note="y, nowhere defined, is T.",
     ),
@@ -211,10 +228,10 @@ COVARIANCE: tuple[Entry, ...] = (
         "Lemma 10, proof",
         "errors, costates and innovations",
         "e_f = e_s - P α;  α = ψ* H* D⁻¹ ε;  ε = H e_s",
-        "X - f = X - z - P α;  α = ψ* H* D⁻¹ ε;  ε = H (X - z), as operators on W",
+        "X - f = X - z - P α;  α = φ* H* 𝓜⁻¹ T = ψ* H* D⁻¹ ε;  ε = H (X - z), as operators on W",
         each(
             (SMOOTHER_ERROR, FILTER_ERROR - P @ COSTATE),
-            (COSTATE, psi.T @ H.T @ D.inv @ INNOVATIONS),
+            (phi.T @ H.T @ mass.inv @ OUTPUT, psi.T @ H.T @ D.inv @ INNOVATIONS),
             (INNOVATIONS, H @ FILTER_ERROR),
         ),
     ),
@@ -269,20 +286,20 @@ COVARIANCE: tuple[Entry, ...] = (
         "sec. 10, E[X X*]",
         "of the state",
         "E[X X*] = S = φ M φ* = R + φ̃ R + R φ̃*",
-        "E[X X*] = φ M φ* = R + φ̃ R + R φ̃*",
-        each(
-            (covariance(STATE), phi @ M @ phi.T),
-            (covariance(STATE), R + phi_tilde @ R + R @ phi_tilde.T),
+        "covariance of the X of loop (5.1), over all values of W, = φ M φ* = R + φ̃ R + R φ̃*",
+        lambda case: max(
+            check_simulated_state(case),
+            case.residual(covariance(STATE), R + phi_tilde @ R + R @ phi_tilde.T),
         ),
     ),
     misprint(
         "sec. 10, E[T T*]",
         "of the output",
         "E[T T*] = 𝓜 = H R H* + H φ̃ R H* + H R φ̃*",
-        "E[T T*] = 𝓜 = H R H* + H φ̃ R H* + H R φ̃* H*",
-        each(
-            (covariance(OUTPUT), BY_NAME["composite mass operator"].right),
-            (covariance(OUTPUT), mass),
+        "covariance of the T of loops (5.1), (5.2) = 𝓜 = H R H* + H φ̃ R H* + H R φ̃* H*",
+        lambda case: max(
+            check_simulated_covariance(case),
+            case.residual(covariance(OUTPUT), BY_NAME["composite mass operator"].right),
         ),
         unformed(lambda: H @ R @ H.T + H @ phi_tilde @ R @ H.T + H @ R @ phi_tilde.T),
         note="The last H* is missing: the terms cannot be added.",

@@ -9,7 +9,7 @@ from linkwise.algebra.symbols import mass
 from linkwise.ledger.case import apart
 from linkwise.ledger.document_001.motion import first, times
 from linkwise.ledger.document_001.part_2.problem import alone, left_inverse
-from linkwise.ledger.entry import Entry, holds, misprint
+from linkwise.ledger.entry import Entry, definition, holds, misprint
 from linkwise.ledger.grasp import Grasp, twist_at, unfit, when_rigid
 from linkwise.spatial.array import Array
 
@@ -230,14 +230,14 @@ CLOSED_CHAIN: tuple[Entry, ...] = (
         "the same",
         when_rigid(_both_rows),
     ),
-    holds(
+    definition(
         "(2.15a)",
         "moments without bias",
         "T' = T - 𝒞",
         "T' = τ - C: what (2.14) has on its right side",
         when_rigid(_both_rows),
     ),
-    holds(
+    definition(
         "(2.15b)",
         "accelerations of the contacts without bias",
         "a'(C) = a(C) - A M⁻¹(C) b(C) - J̇ θ̇",
