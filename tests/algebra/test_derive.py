@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +49,7 @@ from linkwise.pipeline import derive, plan, prove
 from linkwise.sweeps.cost import cost
 from tests.algebra import trees
 from tests.algebra.expressions import random_expression
+from tests.effort import at_most
 
 W = I - H @ psi @ K  # whitening
 C = I + H @ phi @ K  # coloring
@@ -130,9 +130,8 @@ def sound(derivation, *, seeds=(0, 4, 9)) -> None:
 @pytest.mark.parametrize("name", GIVEN)
 def test_to_a_given_form(name):
     expr, form = GIVEN[name]
-    began = time.perf_counter()
-    derivation = derive(expr, to=form)
-    assert time.perf_counter() - began < 2.0
+    with at_most(2e6):
+        derivation = derive(expr, to=form)
     assert derivation.start is expr and derivation.result is form
     sound(derivation)
 
@@ -140,9 +139,8 @@ def test_to_a_given_form(name):
 @pytest.mark.parametrize("name", CHEAPEST)
 def test_cheapest_form(name):
     expr, form, passes = CHEAPEST[name]
-    began = time.perf_counter()
-    derivation = derive(expr)
-    assert time.perf_counter() - began < 2.0
+    with at_most(2e6):
+        derivation = derive(expr)
     assert derivation.result is form
     assert len(plan(derivation.result).passes) <= passes
     sound(derivation)
@@ -151,9 +149,8 @@ def test_cheapest_form(name):
 @pytest.mark.parametrize("with_tip_force", [False, True])
 def test_forward_dynamics_takes_three_passes_by_default(with_tip_force):
     expr = FORWARD if with_tip_force else mass.inv @ (tau - bias)
-    began = time.perf_counter()
-    derivation = derive(expr)
-    assert time.perf_counter() - began < 2.0
+    with at_most(2e6):
+        derivation = derive(expr)
     program = plan(derivation.result)
     assert [p.direction for p in program.passes] == ["base_to_tip", "tip_to_base", "base_to_tip"]
     assert "whitened propagation" in {step.identity for step in derivation}
@@ -331,10 +328,9 @@ def test_prove_random_expressions(seed):
     """A derived form is proved, or too long to be; one and a half times it is not."""
     expr = random_expression(np.random.default_rng(seed), 8, sums=2)
     form = derive(expr).result
-    began = time.perf_counter()
-    proof = prove(expr, form)
+    with at_most(2e7):
+        proof = prove(expr, form)
     assert proof.found or max(count(expr, opened), count(form, opened)) > MOST_WORDS
-    assert time.perf_counter() - began < 20.0
     if normal_form_is_not_zero(expr):
         assert not prove(expr, 1.5 * form).found
 

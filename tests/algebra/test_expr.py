@@ -7,7 +7,6 @@ import gc
 import pickle
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -58,6 +57,7 @@ from linkwise.pipeline import derive, plan
 from tests.algebra import trees
 from tests.algebra.expressions import random_expression
 from tests.algebra.test_derive import balanced
+from tests.effort import at_most
 
 RANDOM = [random_expression(np.random.default_rng(seed)) for seed in range(150)]
 
@@ -313,11 +313,11 @@ def test_deep_products():
 
 def test_deep_nesting_prints_in_time():
     """Sums in products in sums, thirty deep."""
-    expr, began = M, time.perf_counter()
-    for _ in range(30):
-        expr = phi @ (expr + psi) @ M + R
-    assert len(str(expr)) < 2000 and expr.T.T is expr
-    assert time.perf_counter() - began < 2.0
+    expr = M
+    with at_most(1e5):
+        for _ in range(30):
+            expr = phi @ (expr + psi) @ M + R
+        assert len(str(expr)) < 2000 and expr.T.T is expr
 
 
 def test_exponential_growth_is_refused():

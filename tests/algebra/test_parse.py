@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -38,6 +36,7 @@ from linkwise.algebra.expr import zero
 from linkwise.algebra.parse import DEEPEST, LONGEST_TEXT, parse, parse_equation, parse_kindly
 from linkwise.algebra.rules import ALL
 from linkwise.errors import ExpressionError
+from tests.effort import at_most
 
 # ------------------------------------------------------------------------------ round trips
 
@@ -305,11 +304,10 @@ def test_any_text_is_an_expression_or_an_expression_error(text):
 
 
 def test_long_texts_take_little_time():
-    began = time.process_time()
-    assert parse("phi @ " * 3000 + "M").size == 3001
-    deep = "(" * (DEEPEST - 1) + "I - H psi K" + ")*" * (DEEPEST - 1)
-    assert parse(deep) is (I - H @ psi @ K).T
-    assert parse(" + ".join(["H phi M"] * 2000)) is 2000.0 * (H @ phi @ M)
-    with pytest.raises(ExpressionError):
-        parse("M" * 19_000)
-    assert time.process_time() - began < 5.0
+    with at_most(2e6):
+        assert parse("phi @ " * 3000 + "M").size == 3001
+        deep = "(" * (DEEPEST - 1) + "I - H psi K" + ")*" * (DEEPEST - 1)
+        assert parse(deep) is (I - H @ psi @ K).T
+        assert parse(" + ".join(["H phi M"] * 2000)) is 2000.0 * (H @ phi @ M)
+        with pytest.raises(ExpressionError):
+            parse("M" * 19_000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,7 @@ from linkwise.algebra.proof import inverse_proof_of
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.cli import main
 from tests.algebra.test_parse import expressions
+from tests.effort import at_most
 
 COMPLIANCE = "B* ψ* H* D⁻¹ H ψ B"
 
@@ -129,9 +129,8 @@ def test_a_hinge_that_nothing_resists_is_named(tmp_path, capsys):
 @given(expressions())
 def test_any_expression_is_answered(expr):
     """With a form, or with a reason: never with a crash, and soon."""
-    began = time.process_time()
-    assert main(["derive", "--check", "chain(4)", "--plan", "--", f"({expr})"]) in (0, 2)
-    assert time.process_time() - began < 10.0
+    with at_most(2e7):
+        assert main(["derive", "--check", "chain(4)", "--plan", "--", f"({expr})"]) in (0, 2)
 
 
 # ------------------------------------------------------------------------------------- plan

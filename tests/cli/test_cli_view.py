@@ -13,6 +13,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
+from tests.waiting import PATIENCE
 
 pytest.importorskip("viser")
 
@@ -79,11 +80,11 @@ def test_it_serves_until_interrupted():
         assert process.stdout is not None and process.stderr is not None
         address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert address is not None
-        with urllib.request.urlopen(address[0], timeout=10) as answer:
+        with urllib.request.urlopen(address[0], timeout=PATIENCE) as answer:
             assert answer.status == 200
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE)
         finally:
             process.kill()
         assert process.returncode == 0, process.stderr.read()

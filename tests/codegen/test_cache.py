@@ -19,6 +19,7 @@ import linkwise as lw
 from linkwise.algebra import P, bias, mass, tau
 from linkwise.codegen.cpu import cache, machine
 from linkwise.codegen.cpu.digest import UnknownContentError, digest, package, sources
+from tests.waiting import PATIENCE
 
 FORWARD = mass.inv @ (tau - bias)
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners of files here")
@@ -237,7 +238,7 @@ def test_threads_and_processes_at_once(folder):
         )
         for _ in range(4)
     ]
-    texts = {worker.communicate(timeout=120)[0] for worker in workers}
+    texts = {worker.communicate(timeout=PATIENCE)[0] for worker in workers}
     assert [worker.returncode for worker in workers] == [0] * 4
     assert len(texts) == 1
     assert len(files(folder)) == 3  # and nothing left over

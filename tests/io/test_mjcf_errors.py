@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from linkwise.errors import ModelError, ParseError
 from linkwise.io.load import load
 from linkwise.model.hinges import Pin
+from tests.effort import at_most
 from tests.io.mjcf_text import BALL, body, model, read, world
 
 
@@ -289,9 +289,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_refused(name: str):
     text, message = CASES[name]
-    start = time.perf_counter()
-    assert refusal(text) == message
-    assert time.perf_counter() - start < 1.0
+    with at_most(2e6):
+        assert refusal(text) == message
 
 
 def test_a_base_that_does_not_fit():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from linkwise.errors import ModelError, ParseError
 from linkwise.io import xml
 from linkwise.io.xml import Element, choice, number, numbers, parse_xml, read_xml, required
 from linkwise.io.xml_write import digits, make, row, xml_text
+from tests.effort import at_most
 
 
 def message(source: str | bytes) -> str:
@@ -97,9 +97,8 @@ def test_refused(source: str | bytes, expected: str):
 def test_entity_bomb_is_refused_before_it_grows():
     rows = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 20))
     bomb = f'<!DOCTYPE r [<!ENTITY l0 "lol">{rows}]><r>&l19;</r>'
-    start = time.perf_counter()
-    assert "internal DTD subset is refused" in message(bomb)
-    assert time.perf_counter() - start < 0.5
+    with at_most(1e3):
+        assert "internal DTD subset is refused" in message(bomb)
 
 
 def test_plain_doctype_is_harmless():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -59,13 +57,13 @@ def test_a_table_in_ticks_has_no_gains():
 
 def test_adaptive_steps_do_not_follow_speeds_that_nothing_has():
     """Growth without feedback from ticks: e-fold in 10 ms, and steps as short as turns are."""
-    began = time.monotonic()
+    asked = []
     with pytest.raises(SimulationError, match="diverged after t = 0") as found:
         lw.simulate(
             lw.models.pendulum(2), [0.3, 0.1], [1.0, 0.0], duration=5.0, integrator="adaptive",
-            tau=lambda t, q, v: 100.0 * v, progress=False,
+            tau=lambda t, q, v: asked.append(t) or 100.0 * v, progress=False,
         )  # fmt: skip
-    assert time.monotonic() - began < 60.0
+    assert 100 < len(asked) < 1e6
     assert "steps" in str(found.value) and "held" not in str(found.value)
     assert isinstance(found.value.recording, lw.Recording)
 

@@ -17,6 +17,7 @@ from linkwise.errors import ClosureError, ModelError, ShapeError, SimulationErro
 from linkwise.simulation import run
 from linkwise.simulation.progress import Progress
 from tests.simulation.moving import mass_on_spring, pendulum, tumbling
+from tests.waiting import PATIENCE
 
 # ------------------------------------------------------------------------------------ divergence
 
@@ -293,7 +294,7 @@ print(rec.stopped, rec.t[-1] > 0.0)
     done = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert done.stdout is not None and done.stdout.readline() == "moving\n"
     done.send_signal(signal.SIGINT)
-    out, _ = done.communicate(timeout=60)
+    out, _ = done.communicate(timeout=PATIENCE)
     assert out.startswith("interrupted at t = ") and out.endswith("True\n")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -39,6 +37,7 @@ from linkwise.sweeps.interpret import run
 from linkwise.sweeps.program import Program
 from tests.algebra import trees
 from tests.algebra.expressions import random_expression
+from tests.effort import at_most, calls
 
 DRAWS = (trees.branched, trees.floating, trees.welded, trees.every_hinge, trees.serial)
 
@@ -58,9 +57,9 @@ def agreement(expr: Expr, seed: int, *, derived: bool, budget: Budget | None = N
     bound += 2e-16 * np.prod([np.linalg.norm(dense.matrix(x), 2) for x in factors])
     forms = [expr, derive(expr, budget=budget).result] if derived else [expr]
     for form in forms:
-        began = time.perf_counter()
-        got = run(plan(form), mech, dense.q, dense.v, nodes=nodes, values=dense.values)
-        assert time.perf_counter() - began < 20.0, f"seed {seed}: {expr} takes too long"
+        program = plan(form)
+        assert len(program.statements) < 500, f"seed {seed}: {expr} takes too long"
+        got = run(program, mech, dense.q, dense.v, nodes=nodes, values=dense.values)
         apart = np.abs(got.reshape(want.shape) - want).max(initial=0.0)
         assert apart <= bound, f"seed {seed}: {expr} differs by {apart:.1e} as {form}"
     return True
@@ -146,19 +145,14 @@ def test_statements_carried_out_by_the_interpreter(monkeypatch):
     assert counts[1] == 2 * counts[0] == 2 * executed(program, lw.models.chain(15))
 
 
-def test_time_of_forward_dynamics_is_linear():
+def test_effort_of_forward_dynamics_is_linear():
     program = plan(derive(mass.inv @ (lw.algebra.tau - lw.algebra.bias)).result)
     spent = []
-    for n in (50, 200):
+    for n in (25, 100):
         mech = lw.models.chain(n)
         q, qd, tau = mech.random(0), mech.random_velocity(0), np.ones(n)
-        times = []
-        for _ in range(3):
-            began = time.perf_counter()
-            run(program, mech, q, qd, values={"tau": tau})
-            times.append(time.perf_counter() - began)
-        spent.append(min(times))
-    assert spent[1] < 8.0 * spent[0], "four times the bodies took more than eight times as long"
+        spent.append(calls(lambda x=(mech, q, qd), u=tau: run(program, *x, values={"tau": u})))
+    assert spent[0] > 25 and spent[1] < 4.2 * spent[0], "four times the bodies, four times the work"
 
 
 # --------------------------------------------------------------------- no meaning, no hanging
@@ -204,11 +198,10 @@ def test_products_of_many_sums_do_not_explode():
     """Twenty factors of three terms are 3²⁰ words, if anybody multiplied them out."""
     factor = M + phi @ M + M @ psi.T
     expr = product([H, *[factor, I - phi, phi + psi.T] * 7, a])
-    began = time.perf_counter()
-    program = plan(expr)
-    assert len(program.statements) < 400
-    form = derive(expr).result
-    assert time.perf_counter() - began < 10.0
+    with at_most(1e7):
+        program = plan(expr)
+        assert len(program.statements) < 400
+        form = derive(expr).result
     mech = lw.models.chain(3)
     dense = random_dense(mech, [expr], 0)
     want = dense(expr)
@@ -220,10 +213,8 @@ def test_products_of_many_sums_do_not_explode():
 
 def test_inverses_of_long_sums_are_refused_in_time():
     expr = (I + product([M + phi + psi.T] * 20)).inv @ b
-    began = time.perf_counter()
-    with pytest.raises(LoweringError, match="cannot invert"):
+    with at_most(1e7), pytest.raises(LoweringError, match="cannot invert"):
         plan(expr)
-    assert time.perf_counter() - began < 5.0
 
 
 def test_scaled_inverses():
@@ -269,9 +260,8 @@ def test_what_is_not_block_diagonal_is_not_taken_for_it():
 def test_a_tiny_budget_ends_politely(budget):
     for seed in range(10):
         expr = random_expression(np.random.default_rng(seed), 8, sums=2)
-        began = time.perf_counter()
-        derivation = derive(expr, budget=budget)
-        assert time.perf_counter() - began < 5.0
+        with at_most(1e7):
+            derivation = derive(expr, budget=budget)
         assert derivation.replay()
         agreement(expr, seed, derived=True, budget=budget)
 

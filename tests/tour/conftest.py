@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import pickle
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,9 @@ import pytest
 import linkwise as lw
 from linkwise.tour.guide import guide
 from linkwise.tour.visit import Visit
+from tests.waiting import until
 
-PATIENCE = 300.0
+TRIES = 12_000
 """How long a worker waits for the tour of another before it goes itself [s]."""
 
 
@@ -52,9 +52,7 @@ def toured(tmp_path_factory) -> Toured:
     try:
         shared.mkdir()
     except FileExistsError:
-        until = time.monotonic() + PATIENCE
-        while not ended.exists() and time.monotonic() < until:
-            time.sleep(0.1)
+        until(ended.exists, tries=TRIES)
         return (
             pickle.loads(home.read_bytes()) if home.exists() else go(tmp_path_factory.mktemp("t"))
         )

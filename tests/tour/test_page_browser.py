@@ -103,11 +103,11 @@ def test_a_motion_plays_inside(browser, toured):
     frame = it.page.locator("figure.playback iframe").first
     frame.scroll_into_view_if_needed()
     inside = frame.content_frame
-    inside.locator("canvas").first.wait_for(timeout=20_000)
+    inside.locator("canvas").first.wait_for(timeout=300_000)
     box = frame.bounding_box()
 
     def seen():
-        image = imageio.imread(it.page.screenshot(timeout=60_000))[..., :3].astype(int)
+        image = imageio.imread(it.page.screenshot(timeout=300_000))[..., :3].astype(int)
         top, left = int(box["y"]) + 150, int(box["x"]) + 4  # below the notice of software drawing
         return image[top : int(box["y"] + box["height"]) - 60, left : left + int(box["width"]) - 8]
 

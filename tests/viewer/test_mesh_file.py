@@ -3,7 +3,6 @@
 import base64
 import json
 import struct
-import time
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import linkwise as lw
 from linkwise.viewer.collada import read_collada
 from linkwise.viewer.scene import scene_of
 from linkwise.viewer.shapes import box
+from tests.effort import at_most
 
 
 def write_stl(path, mesh, scale=1.0):
@@ -167,10 +167,8 @@ def test_collada_that_names_its_nodes_again_and_again_is_given_up(tmp_path):
     # Of all nodes n0 .. n3 of the scene: 8 + 4 + 2 + 1 times two triangles.
     assert len(mesh.faces) == 30
     path.write_text(laughs(30))
-    start = time.perf_counter()
-    with pytest.raises(lw.ParseError, match="more than 100000"):
+    with at_most(1e7), pytest.raises(lw.ParseError, match="more than 100000"):
         read_collada(path)
-    assert time.perf_counter() - start < 10.0
 
 
 def test_collada_that_repeats_a_large_surface_is_given_up(tmp_path):
