@@ -42,10 +42,16 @@ HINGES = {
 }
 
 
-def closed_tree(hinge: lw.Hinge, seed: int, *, ground: bool = False) -> tuple[lw.Mechanism, Array]:
-    """A random tree with a loop by a hinge, closed at the q that comes with it, and couplings."""
+def closed_tree(
+    hinge: lw.Hinge, seed: int, *, ground: bool = False, chain: bool = False
+) -> tuple[lw.Mechanism, Array]:
+    """A random tree with a loop by a hinge, closed at the q that comes with it, and couplings.
+
+    A chain whose ends are closed can move in its loop, whatever the hinge is.
+    """
     rng = np.random.default_rng(seed)
-    tree = lw.models.random_tree(9, seed, hinges=("pin",), drives=False)
+    shape = {"branching": 0.0} if chain else {}
+    tree = lw.models.random_tree(9, seed, hinges=("pin",), drives=False, **shape)
     q = 0.7 * rng.standard_normal(tree.nq)
     builder = lw.Builder("closed", gravity=(0.5, -1.0, -9.0))
     for body in tree.bodies:
@@ -59,7 +65,8 @@ def closed_tree(hinge: lw.Hinge, seed: int, *, ground: bool = False) -> tuple[lw
             inertia=body.inertia,
             drive=lw.Drive(armature=0.1 if seed % 2 else 0.0),
         )
-    ends = ("world" if ground else tree.bodies[3].name, tree.bodies[-1].name)
+    start = tree.bodies[0 if chain else 3].name
+    ends = ("world" if ground else start, tree.bodies[-1].name)
     free = np.full(hinge.nq, np.inf)
     theta = hinge.normalise(hinge.random(rng, -free, free))
     at_a = lw.Pose.rpy(rng.standard_normal(3), rng.standard_normal(3))
@@ -130,17 +137,23 @@ def test_every_rung_agrees(kind: str, ground: bool):
 
 
 @pytest.mark.parametrize("kind", HINGES)
-def test_rates_are_rates(kind: str):
+@pytest.mark.parametrize("ground", [False, True], ids=["between bodies", "to the ground"])
+def test_rates_are_rates(kind: str, ground: bool):
     """J_c v is the rate of the error, J̇_c v that of J_c v, by central differences."""
-    mech, q = closed_tree(HINGES[kind], seed=3)
+    mech, q = closed_tree(HINGES[kind], seed=10, ground=ground, chain=True)
     v, step = allowed(mech, q, 1), 1e-5
+    v = v / np.abs(v).max()
     ahead, behind = (mech.integrate(q, v, s) for s in (step, -step))
     away = mech.random_velocity(4)  # any direction: the error grows with J_c v
     far, near = (lw.constraint_error(mech, mech.integrate(q, away, s)) for s in (step, -step))
     J_c = lw.constraint_jacobian(mech, q)
+    assert np.abs(J_c @ away).max() > 0.1, "something opens"
     np.testing.assert_allclose((far - near) / (2.0 * step), J_c @ away, atol=2e-7)
     change = lw.constraint_jacobian(mech, ahead) @ v - lw.constraint_jacobian(mech, behind) @ v
     bias = lw.constraint_bias(mech, q, v)
+    rows = slice(0, mech.loops[0].rows), slice(mech.loops[0].rows, None)
+    for part in rows:  # of the loop, and of the couplings
+        assert np.abs(bias[part]).max() > 1e-2, "what moves in the loop bends"
     np.testing.assert_allclose(change / (2.0 * step), bias, atol=1e-7 * (1.0 + np.abs(bias).max()))
 
 

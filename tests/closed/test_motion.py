@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.closed.motion import rk4_step
+from linkwise.closed.motion.keep import baumgarte_closing
 from linkwise.closed.motion.step import free_held
 from linkwise.errors import ClosureError, ModelError
 
@@ -459,3 +460,22 @@ def test_loops_built_in_do_not_move_by_themselves():
     mech, q, _ = swinging()
     with pytest.raises(ModelError, match=r"embedded\.mech, 'four_bar' itself.*full_velocity"):
         lw.constrained_motion(lw.embed(mech), q, [1.0], duration=0.1)
+
+
+def test_baumgarte_is_a_damped_spring_of_the_error():
+    """ë + 2 a ė + b² e = 0: ë by differences along the acceleration that it asks for."""
+    mech, rates = lw.models.four_bar(), (3.0, 40.0)
+    q = mech.neutral() + np.array([1e-4, -2e-4, 3e-4])
+    v = lw.project_velocity(mech, q, np.array([0.5, 0.0, 0.0]))
+    closing = baumgarte_closing(mech, q, v, rates)
+    vdot = lw.constrained_forward_dynamics(mech, q, v, np.zeros(3), closing=closing)
+    h = 1e-4
+    before, now, after = (
+        lw.constraint_error(mech, q + s * v + 0.5 * s * s * vdot) for s in (-h, 0.0, h)
+    )
+    second, first = (after - 2.0 * now + before) / h**2, (after - before) / (2.0 * h)
+    spring = rates[1] ** 2 * now
+    assert np.abs(spring).max() > 0.1, "the linkage is open"
+    np.testing.assert_allclose(
+        second + 2.0 * rates[0] * first, -spring, atol=1e-2 * np.abs(spring).max()
+    )

@@ -118,6 +118,20 @@ def test_compensating_in_the_task_only_lets_the_rest_fall():
     assert np.abs(J @ falling).max() < 1e-10 < 0.1 < np.abs(falling).max()
 
 
+@pytest.mark.parametrize("kv", [20.0, [10.0, 20.0, 30.0], np.diag([10.0, 20.0, 30.0]) + 1.0])
+def test_a_speed_that_is_not_reached_changes_nothing(kv):
+    """u = ẋ_d + k_v⁻¹ k_p e shorter than the speed: F* = ẍ_d + k_v (ẋ_d - ẋ) + k_p e."""
+    task, rng = lw.Task.position("hand"), np.random.default_rng(0)
+    target = lw.task_position(ARM, BENT, task) + np.array([0.15, 0.1, -0.2])
+    goal, v = lw.Goal(target, rng.standard_normal(3)), rng.standard_normal(7)
+    free, fast, slow = (
+        lw.TaskController(ARM, lw.Servo(task, 100.0, kv, **more))(BENT, v, goal)
+        for more in ({}, {"speed": 1e3}, {"speed": 0.1})
+    )
+    np.testing.assert_allclose(fast, free, rtol=1e-10, atol=1e-10)
+    assert np.abs(slow - free).max() > 1.0
+
+
 def test_speed_is_limited_and_the_way_is_straight():
     task = lw.Task.position("hand")
     start = lw.task_position(ARM, BENT, task)
