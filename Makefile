@@ -21,7 +21,7 @@ help:
 	@echo "make bench   measurements, written to benchmarks/results"
 	@echo "make corpus  the table docs/corpus.md: public robots, compared with Pinocchio and MuJoCo"
 	@echo "make agreement  the table docs/agreement.md: every quantity, compared with them"
-	@echo "make fuzz    a long run of the model-file fuzzer"
+	@echo "make fuzz    a long run of all fuzzers, and the table of docs/fuzzing.md"
 	@echo "make clean   remove .venv and everything built"
 
 $(VENV)/bin/python:
@@ -82,7 +82,7 @@ agreement: $(DEV)
 	$(BIN)/python tools/agreement.py --workers $(WORKERS)
 
 fuzz: $(DEV)
-	$(BIN)/python -m tests.fuzz.models --cases 20000
+	$(BIN)/python tools/fuzzing.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

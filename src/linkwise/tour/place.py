@@ -61,4 +61,7 @@ def _same(a: Path, b: Path) -> bool:
     """Whether two names are of one file; a device may be named twice."""
     if os.path.exists(a) and os.path.exists(b):
         return os.path.isfile(a) and os.path.samefile(a, b)
-    return os.path.realpath(a) == os.path.realpath(b)
+    try:
+        return os.path.realpath(a) == os.path.realpath(b)
+    except ValueError:  # a null byte: no file has such a name
+        return False

@@ -164,8 +164,8 @@ def write_files(paths: Sequence[Path], texts: Sequence[str], *, force: bool) -> 
                     f"{path} is there already and was not written by linkwise export-c; take "
                     "another name or folder, or --force (force=True) to replace it."
                 )
-    except OSError as error:
-        raise WriteError(error.filename or paths[0], error) from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        raise WriteError(getattr(error, "filename", None) or paths[0], error) from None
     atomic_file.write_files(dict(zip(paths, texts, strict=True)))
 
 

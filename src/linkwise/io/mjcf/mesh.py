@@ -178,18 +178,23 @@ def mesh_mass(mesh: Triangles, mode: str, element: Element) -> MeshMass:
     for faces in blocks:
         signed, centre = _pyramids(mesh.vertices[faces] - centroid, mode)
         volume, moment = volume + float(signed.sum()), moment + signed @ centre
-    if not SMALL <= volume < np.inf:
-        raise element.error(
-            f"the volume of the mesh is {volume:.3g} m³; check the orientation of its faces, or "
-            "set inertia='shell'"
-        )
+    _check_volume(volume, element)
     com = centroid + 0.75 * moment / volume
     volume, P = 0.0, np.zeros((3, 3))
     for faces in blocks:
         corners = mesh.vertices[faces] - com
         signed, _ = _pyramids(corners, mode)
         volume, P = volume + float(signed.sum()), P + _second_moment(corners, signed, 20.0)
+    _check_volume(volume, element)  # about another point, far from thin meshes, digits are lost
     return MeshMass(volume, com, _inertia(P), mesh.vertices)
+
+
+def _check_volume(volume: float, element: Element) -> None:
+    if not SMALL <= volume < np.inf:
+        raise element.error(
+            f"the volume of the mesh is {volume:.3g} m³; check the orientation of its faces, or "
+            "set inertia='shell'"
+        )
 
 
 def _faces(corners: Array) -> tuple[Array, Array, Array]:

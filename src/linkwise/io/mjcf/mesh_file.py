@@ -17,7 +17,7 @@ import numpy as np
 
 from linkwise.errors import ParseError
 from linkwise.io.mjcf.obj_file import read_obj
-from linkwise.io.mjcf.triangles import MAX_FACES, Triangles, check_triangles, single
+from linkwise.io.mjcf.triangles import MAX_FACES, Triangles, check_triangles, single, widened
 from linkwise.io.xml import read_bytes
 
 MAX_BYTES: Final = 256 * 2**20
@@ -59,7 +59,7 @@ def _read_stl(data: bytes, path: str) -> Triangles:
         _check_count(count, path)
         record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("tag", "<u2")])
         corners = np.frombuffer(data, record, count, offset=84)["corners"]
-        vertices = corners.reshape(-1, 3).astype(np.float64)
+        vertices = widened(corners.reshape(-1, 3))
     elif data.lstrip()[:5].lower() == b"solid":
         vertices = single(np.frombuffer(_text_vertices(data, path), np.float64).reshape(-1, 3))
     else:
@@ -105,4 +105,4 @@ def _read_msh(data: bytes, path: str) -> Triangles:
     vertices = np.frombuffer(data, "<f4", 3 * n_vertex, offset=16).reshape(-1, 3)
     start = len(data) - 12 * n_face
     faces = np.frombuffer(data, "<i4", 3 * n_face, offset=start).reshape(-1, 3)
-    return Triangles(vertices.astype(np.float64), faces.astype(np.int64))
+    return Triangles(widened(vertices), faces.astype(np.int64))

@@ -37,6 +37,12 @@ def single(values: Array) -> Array:
         return values.astype(np.float32).astype(np.float64)
 
 
+def widened(values: NDArray[np.float32]) -> Array:
+    """The same numbers in double precision; one that signals NaN is checked with all others."""
+    with np.errstate(invalid="ignore"):
+        return values.astype(np.float64)
+
+
 def check_triangles(triangles: Triangles, path: str) -> Triangles:
     """The same triangles, or a ParseError if they cannot be a mesh."""
     vertices, faces = triangles.vertices, triangles.faces
