@@ -253,3 +253,56 @@ def test_what_was_there_stays_when_writing_fails(rec, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         rec.save(path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+ODD = (
+    *(" x ", "x\n", "a\nb", "", "[", "]", "x [m]", "x[", "x[0]", "linkwise", "a/b", "..", "."),
+    *(
+        "channel/q",
+        "\ud800",
+        "\0",
+        "# c",
+        '"',
+        "a,b",
+        "\r",
+        "\u2028",
+        "%2F",
+        "x\t",
+        "\ufeffx",
+        "%0A",
+    ),
+)
+
+
+@pytest.mark.parametrize("suffix", ("parquet", "h5", "csv", "npz"))
+def test_names_of_any_letters_come_back(tmp_path, suffix):
+    """Names, labels, units, what a channel is about, and what happened."""
+    t = np.arange(4.0)
+    mech = lw.models.pendulum(1)
+    rng = np.random.default_rng(2)
+    names = [x for x in ODD if "[" not in x]  # those are for labels, and refused
+    channels = [Channel(f"of {i}", x, x, rng.normal(size=4)) for i, x in enumerate(ODD)]
+    channels += [Channel(x, "", "", rng.normal(size=4)) for x in names]
+    channels.append(Channel("labelled", "m", "", rng.normal(size=(4, len(ODD))), ODD))
+    events = [Event(float(i % 4), "watch", x, x, 0.5) for i, x in enumerate(ODD)]
+    rec = Recording.of(mech, t, t[:, None], t[:, None], channels=channels, events=events)
+    rec.save(tmp_path / f"run.{suffix}")
+    back = lw.load_recording(tmp_path / f"run.{suffix}")
+    assert list(back.channels) == list(rec.channels)
+    for name, channel in rec.channels.items():
+        found = back.channels[name]
+        assert np.array_equal(found.values, channel.values)
+        assert (found.units, found.labels, found.about) == (
+            channel.units, channel.labels, channel.about)  # fmt: skip
+    assert back.events == rec.events
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    t = np.arange(4.0)
+    times = [Channel("t", "s", "", t)]
+    alike = [Channel("a\n", "", "", t), Channel("a%0A", "", "", t)]
+    for channels in (times, alike):
+        q = t[:, None]
+        rec = Recording.of(lw.models.pendulum(1), t, q, q, channels=channels)
+        with pytest.raises(ModelError, match="two columns of its table would be called"):
+            rec.save(tmp_path / "run.csv")

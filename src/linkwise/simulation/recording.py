@@ -316,13 +316,16 @@ class Recording:
 
         .parquet and .h5 (extra `record`), .csv and .npz. Times and channels are kept to the last
         bit with names, units and labels; so are the mechanism's name, integrator, step, events,
-        the notes of the report and the version of Linkwise. `lw.load_recording` reads it again.
+        the notes of the report and the version of Linkwise, under a checksum of all of it.
+        `lw.load_recording` reads it again.
 
         Args:
             path: The file; one that exists is replaced once the new one is complete.
 
         Raises:
-            ModelError: A suffix of no known format, a folder that is not there.
+            ModelError: A suffix of no known format, a folder that is not there, two columns of one
+                name.
+            WriteError: The file cannot be written; an existing one is as it was.
             MissingExtraError: The package for the format is not installed.
         """
         from linkwise.simulation.files import save_recording

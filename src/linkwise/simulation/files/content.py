@@ -12,15 +12,17 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from linkwise.errors import ParseError
+from linkwise.errors import ModelError, ParseError
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.event import Event
 from linkwise.simulation.recording import Recording
@@ -34,6 +36,9 @@ VERSION = 2
 LARGEST_PACKED = 256 << 20
 LARGEST_RATIO = 100
 """Numbers may take so many bytes, or times the bytes of their file; more is taken for an attack."""
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,9 +90,31 @@ def content_of(rec: Recording) -> Content:
         "notes": dataclasses.asdict(rec.report.notes),
         "channels": described,
     }
+    columns = Counter(name for name, _ in columns_of(header))
+    twice, times = columns.most_common(1)[0]
+    if times > 1:
+        raise ModelError(
+            f"the recording of {rec.name!r} cannot be saved: two columns of its table would be "
+            f"called {twice!r}; the times are called 't'. Rename a channel."
+        )
     content = Content(header, rec.t, {name: x.values for name, x in rec.channels.items()})
     header["checksum"] = checksum(content)
     return content
+
+
+def portable(name: str) -> str:
+    """A name that every format can hold: %0A for a line break, and so on."""
+    return _UNPRINTABLE.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
+def columns_of(header: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Columns of a table and their units: "t", "q[elbow]", "energy.total" ..."""
+    yield "t", "s"
+    for entry in header["channels"]:
+        name, unit, labels = entry["name"], entry["unit"], entry["labels"]
+        parts = [name] if labels is None else [f"{name}[{label}]" for label in labels]
+        units = [unit] * len(parts) if isinstance(unit, str) else unit
+        yield from zip(map(portable, parts), map(portable, units), strict=True)
 
 
 def checksum(content: Content) -> str:
@@ -179,7 +206,10 @@ def damaged(file: str, found: str) -> ParseError:
 
 def as_text(header: Mapping[str, Any]) -> str:
     """The header as one line of JSON; what is not finite is written as a word."""
-    return json.dumps(_plain(header), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(header), ensure_ascii=False, allow_nan=False)
+    if _UNPRINTABLE.search(text):  # half a character, or an end of a line to some programs
+        return json.dumps(_plain(header), allow_nan=False)
+    return text
 
 
 def _plain(value: Any) -> Any:
@@ -223,14 +253,11 @@ def not_a_recording(file: str, found: str) -> ParseError:
 
 
 def flat_columns(content: Content) -> dict[str, tuple[str, Array]]:
-    """Columns of a table, with their units: "t", "q[elbow]", "energy.total" ..."""
-    columns = {"t": ("s", content.t)}
-    for entry in content.header["channels"]:
-        values = content.arrays[entry["name"]]
-        channel = _channel(entry, values)
-        parts = [values] if values.ndim == 1 else list(values.T)
-        columns.update(zip(channel.columns, zip(channel.units, parts, strict=True), strict=True))
-    return columns
+    """Columns of a table, with their units."""
+    arrays = [content.t, *(content.arrays[x["name"]] for x in content.header["channels"])]
+    parts = [x for values in arrays for x in ([values] if values.ndim == 1 else values.T)]
+    columns = zip(columns_of(content.header), parts, strict=True)
+    return {name: (unit, values) for (name, unit), values in columns}
 
 
 def from_columns(header: Mapping[str, Any], columns: Mapping[str, Array], file: str) -> Content:
@@ -249,9 +276,9 @@ def from_columns(header: Mapping[str, Any], columns: Mapping[str, Array], file: 
     for entry in header["channels"]:
         name, labels = entry["name"], entry["labels"]
         if labels is None:
-            arrays[name] = column(name)
+            arrays[name] = column(portable(name))
         else:
-            parts = [column(f"{name}[{label}]") for label in labels]
+            parts = [column(portable(f"{name}[{label}]")) for label in labels]
             arrays[name] = np.stack(parts, axis=-1) if parts else np.zeros((len(t), 0))
     return Content(header, t, arrays)
 

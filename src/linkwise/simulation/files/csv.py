@@ -22,6 +22,7 @@ from linkwise.simulation.files.content import (
     as_header,
     as_text,
     check_size,
+    columns_of,
     damaged,
     flat_columns,
     from_columns,
@@ -36,7 +37,7 @@ ROWS = 4096
 def encoded(content: Content) -> Iterator[bytes]:
     """The file in parts: header and names, then rows."""
     columns = flat_columns(content)
-    names = [f"{name} [{unit}]" if unit else f"{name} []" for name, (unit, _) in columns.items()]
+    names = [_title(name, unit) for name, (unit, _) in columns.items()]
     top = io.StringIO(newline="")
     top.write(f"# {as_text(content.header)}\n")
     csv.writer(top, lineterminator="\n").writerow(names)
@@ -58,7 +59,9 @@ def read(path: Path) -> Content:
             header = as_header(file.readline().strip(), str(path))
             check_size(header, path)
             table = csv.reader(file)
-            names = [split_unit(text)[0] for text in next(table, list[str]())]
+            known = {_title(name, unit): name for name, unit in columns_of(header)}
+            titles = next(table, list[str]())
+            names = [known[x] if x in known else split_unit(x)[0] for x in titles]
             if len(set(names)) != len(names):
                 raise damaged(str(path), "two columns have the same name.")
             values = _numbers(table, len(names), str(path))
@@ -67,6 +70,10 @@ def read(path: Path) -> Content:
     except csv.Error as error:
         raise not_a_recording(str(path), f"its table cannot be read: {error}") from None
     return from_columns(header, dict(zip(names, values.T, strict=True)), str(path))
+
+
+def _title(name: str, unit: str) -> str:
+    return f"{name} [{unit}]"
 
 
 def _numbers(table: Iterator[list[str]], columns: int, file: str) -> Array:

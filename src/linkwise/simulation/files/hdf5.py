@@ -23,6 +23,7 @@ from linkwise.simulation.files.content import (
     check_size,
     damaged,
     not_a_recording,
+    portable,
 )
 from linkwise.spatial.array import Array
 
@@ -62,10 +63,11 @@ def _packed(content: Content, how: Mapping[str, Any]) -> bytes:
             entry = group.create_dataset(
                 _key(channel.name), data=values, **(how if values.size > 1000 else {})
             )
-            entry.attrs["unit"] = list(channel.units) if values.ndim == 2 else channel.units[0]
-            entry.attrs["about"] = channel.about
+            units = [portable(unit) for unit in channel.units]
+            entry.attrs["unit"] = units if values.ndim == 2 else units[0]
+            entry.attrs["about"] = portable(channel.about)
             if channel.labels:
-                entry.attrs["labels"] = list(channel.labels)
+                entry.attrs["labels"] = [portable(label) for label in channel.labels]
         file.flush()
         return file.id.get_file_image()
 
@@ -109,4 +111,5 @@ def _array(file: Any, name: str, shape: tuple[int, ...], path: str) -> Array:
 
 
 def _key(name: str) -> str:
-    return name.replace("%", "%25").replace("/", "%2F")
+    plain = portable(name.replace("%", "%25")).replace("/", "%2F")
+    return {"": "%", ".": "%2E"}.get(plain, plain)  # names that HDF5 does not have

@@ -20,6 +20,7 @@ from linkwise.simulation.files.content import (
     check_size,
     damaged,
     not_a_recording,
+    portable,
 )
 
 HEADER = "linkwise"
@@ -45,7 +46,8 @@ def encoded(content: Content) -> Iterator[bytes]:
 
 def _packed(content: Content, how: int) -> bytes:
     arrays = {HEADER: np.array(as_text(content.header)), "t": content.t}
-    arrays |= {f"channel/{name}": np.ascontiguousarray(x) for name, x in content.arrays.items()}
+    for name, values in content.arrays.items():
+        arrays[f"channel/{portable(name)}"] = np.ascontiguousarray(values)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", how) as archive:
         for name, values in arrays.items():
@@ -70,7 +72,7 @@ def read(path: Path) -> Content:
         shapes = check_size(header, path)
         t = _array(archive, "t", 8 * header["records"], str(path))
         arrays = {
-            name: _array(archive, f"channel/{name}", 8 * math.prod(shape), str(path))
+            name: _array(archive, f"channel/{portable(name)}", 8 * math.prod(shape), str(path))
             for name, shape in shapes.items()
         }
         return Content(header, t, arrays)
