@@ -38,6 +38,10 @@ class ExpressionError(LinkwiseError, ValueError):
     """An operator expression that means nothing: spaces that do not meet, no inverse."""
 
 
+class ProofError(LinkwiseError, RuntimeError):
+    """A derivation that its own numbers contradict: a bug in Linkwise, never a verdict."""
+
+
 class LoweringError(ExpressionError):
     """An expression that cannot be turned into sweeps, with the part that stands in the way."""
 

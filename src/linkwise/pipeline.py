@@ -19,6 +19,7 @@ from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
+    from linkwise.algebra.evidence import Evidence
     from linkwise.algebra.search import Budget
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.cpu.kernel import Kernel
@@ -42,7 +43,9 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
     Raises:
         ExpressionError: `to` was given and no path was found; says whether the two agree
             numerically on a sample of mechanisms.
+        ProofError: A path was found that the numbers contradict: a bug in Linkwise.
     """
+    from linkwise.algebra.evidence import Evidence
     from linkwise.algebra.search import Budget, connect
 
     expr = _expression(expr)
@@ -55,10 +58,11 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
             f"{expr} maps {expr.domain} to {expr.range}, but {to} maps {to.domain} to {to.range}: "
             "they cannot be equal."
         )
-    found = connect(expr, to, budget or Budget(400, 1.5))
+    found, numbers = connect(expr, to, budget or Budget(400, 1.5)), Evidence(expr, to)
     if found is None:
-        proof = Proof(expr, to, None, *_numerically(expr, to))
+        proof = Proof(expr, to, None, numbers)
         raise ExpressionError(f"no derivation was found from  {expr}  to  {to}. {proof.verdict}")
+    numbers.check(found.where, found.needs)
     return found
 
 
@@ -80,15 +84,23 @@ class Proof:
         left: One side.
         right: The other side.
         derivation: The proof, or None.
-        on_trees: Largest relative difference on branched trees, evaluated as matrices.
-        on_chains: The same on serial chains.
+        numbers: What matrices of sample mechanisms say.
     """
 
     left: Expr
     right: Expr
     derivation: Derivation | None
-    on_trees: float
-    on_chains: float
+    numbers: Evidence
+
+    @property
+    def on_trees(self) -> float:
+        """Largest relative difference on branched trees with armature, as matrices."""
+        return self.numbers.on_trees
+
+    @property
+    def on_chains(self) -> float:
+        """The same on serial chains."""
+        return self.numbers.on_chains
 
     @property
     def found(self) -> bool:
@@ -99,19 +111,31 @@ class Proof:
     def verdict(self) -> str:
         """In words."""
         numbers = f"(difference {self.on_trees:.1e} on trees, {self.on_chains:.1e} on chains)"
+        domain = self.numbers.domain
+        if domain is None:
+            return f"The two are not equal {numbers}."
+        where, needs = domain
+        if needs:
+            bare = self.numbers.on_bare_trees, self.numbers.on_bare_chains
+            numbers = f"{numbers[:-1]}; without armature {bare[0]:.1e} and {bare[1]:.1e})"
         if self.derivation is not None:
             count = len(self.derivation)
             steps = f"{count} step" + ("" if count == 1 else "s")
-            return f"Proved in {steps}, on {self.derivation.where} {numbers}."
-        if self.on_trees < 1e-8:
-            return f"The two agree numerically {numbers}; the proof is missing."
-        if self.on_chains < 1e-8:
-            return f"The two agree on serial chains but not on branched trees {numbers}."
-        return f"The two are not equal {numbers}."
+            where, needs = self.derivation.where, self.derivation.needs
+            return f"Proved in {steps}, on {where}{_without(needs)} {numbers}."
+        if where == "any tree":
+            return f"The two agree numerically{_without(needs)} {numbers}; the proof is missing."
+        return (
+            f"The two agree on serial chains{_without(needs)} but not on branched trees {numbers}."
+        )
 
     def __str__(self) -> str:
         head = f"{self.left} = {self.right}\n{self.verdict}"
         return head if self.derivation is None else f"{head}\n{self.derivation}"
+
+
+def _without(needs: str) -> str:
+    return " without armature" if needs else ""
 
 
 def prove(left: Expr, right: Expr) -> Proof:
@@ -120,37 +144,28 @@ def prove(left: Expr, right: Expr) -> Proof:
     Args:
         left: One side.
         right: The other side; a bare I takes the space of the left.
+
+    Raises:
+        ExpressionError: The two map between different spaces.
+        ProofError: A proof was found that the numbers contradict: a bug in Linkwise.
     """
+    from linkwise.algebra.evidence import Evidence
     from linkwise.algebra.search import Budget, by_normal_form, connect
 
     left, right = left + 0.0 * right, right + 0.0 * left
     if (left.range, left.domain) != (right.range, right.domain):
         raise ExpressionError(f"{left} and {right} map between different spaces.")
-    on_trees, on_chains = _numerically(left, right)
-    found = None
-    if on_trees < 1e-6:
-        found = connect(left, right, Budget(400, 1.5))
-    elif on_chains < 1e-6:
-        found = by_normal_form(left, right, chain=True)
-    return Proof(left, right, found, on_trees, on_chains)
-
-
-def _numerically(left: Expr, right: Expr) -> tuple[float, float]:
-    """Largest relative differences on a few branched trees and chains."""
-    from linkwise import models
-    from linkwise.algebra.derivation import random_dense, residual
-
-    trees = [models.random_tree(7, seed) for seed in (1, 2, 3)]
-    chains = [models.chain(5), models.chain(6)]
-    worst = list[float]()
-    for group in (trees, chains):
-        values = list[float]()
-        for i, mech in enumerate(group):
-            nodes = [mech.bodies[-1].name, mech.bodies[1].name]
-            dense = random_dense(mech, [left, right], i, nodes)
-            values.append(residual(dense, left, right))
-        worst.append(max(values))
-    return worst[0], worst[1]
+    numbers, found = Evidence(left, right), None
+    match numbers.domain:
+        case ("any tree", ""):
+            found = connect(left, right, Budget(400, 1.5))
+        case ("serial chains", ""):
+            found = by_normal_form(left, right, chain=True)
+        case _:
+            pass
+    if found is not None:
+        numbers.check(found.where, found.needs)
+    return Proof(left, right, found, numbers)
 
 
 def plan(expr: Expr) -> Program:

@@ -50,10 +50,10 @@ from linkwise.algebra.family import (
     resolvent,
     riccati,
 )
-from linkwise.algebra.normal_form import WITH_NOISE
+from linkwise.algebra.normal_form import CORE
 from linkwise.algebra.rule import substituted
 from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.search import NOISELESS, SIMPLIFYING
+from linkwise.algebra.search import SIMPLIFYING
 from linkwise.algebra.symbols import articulated
 from linkwise.pipeline import derive, plan, prove
 from tests.algebra import trees
@@ -194,8 +194,8 @@ def test_armature_has_a_family_of_its_own():
 
 def test_identities_that_are_used_with_armature_hold_with_it():
     armed = riccati(E_phi, M, H, N)
-    names = {*WITH_NOISE, *SIMPLIFYING} - set(NOISELESS)
-    rules = [BY_NAME[name].about(armed) for name in sorted(names)]
+    used = (BY_NAME[name] for name in sorted({*CORE, *SIMPLIFYING}))
+    rules = [rule.about(armed) for rule in used if rule.holds_in(armed)]
     assert armed.P is not P and armed.psi is not psi and phi is armed.phi
     for seed in range(40):
         mech = trees.branched(seed)

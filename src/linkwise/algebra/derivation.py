@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import STATE_BLOCKS, STATE_VECTORS, Dense
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
-from linkwise.algebra.rule import Rule
+from linkwise.algebra.rule import Needs, Rule, Where
 from linkwise.algebra.space import BODY, NODE
 from linkwise.model.mechanism import Mechanism
 
@@ -27,6 +27,7 @@ class Step:
         source: Where it comes from.
         where: On which mechanisms it holds.
         rule: The identity as data; None for definitions and arithmetic.
+        needs: "N = 0" for a step that leaves armature out.
     """
 
     before: Expr
@@ -34,8 +35,9 @@ class Step:
     identity: str
     statement: str
     source: str
-    where: str = "any tree"
+    where: Where = "any tree"
     rule: Rule | None = None
+    needs: Needs = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,15 @@ class Derivation:
         return self.steps[-1].after if self.steps else self.start
 
     @property
-    def where(self) -> str:
+    def where(self) -> Where:
         """Where all of its steps hold."""
         chains = any(step.where == "serial chains" for step in self.steps)
         return "serial chains" if chains else "any tree"
+
+    @property
+    def needs(self) -> Needs:
+        """Whether one of its steps leaves armature out: "N = 0", or an empty text."""
+        return "N = 0" if any(step.needs for step in self.steps) else ""
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
@@ -84,17 +91,20 @@ class Derivation:
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def replay(self) -> bool:
-        """Do every step again by its identity; True if each gives what it gave before."""
+        """Do every step again by its identity; True if each gives what it gave before.
+
+        The ends are compared as matrices of sample mechanisms, too.
+
+        Raises:
+            ProofError: Every step follows, yet the ends differ: a bug in Linkwise.
+        """
         from linkwise.algebra.replay import replays
 
         return replays(self)
 
     def reversed(self) -> Derivation:
         """The same chain walked backwards."""
-        back = tuple(
-            Step(s.after, s.before, s.identity, s.statement, s.source, s.where, s.rule)
-            for s in reversed(self.steps)
-        )
+        back = tuple(replace(s, before=s.after, after=s.before) for s in reversed(self.steps))
         return Derivation(self.result, back)
 
     def then(self, other: Derivation) -> Derivation:
@@ -143,7 +153,9 @@ def random_dense(
     dense = Dense(mech, mech.random(rng), mech.random_velocity(rng), nodes=chosen)
     for leaf in dict.fromkeys(leaf for expr in exprs for leaf in leaves(expr)):  # in a fixed order
         key = leaf.role
-        if isinstance(key, role.Vector) and key.source not in STATE_VECTORS:
+        if isinstance(key, role.Vector) and (
+            key.source not in STATE_VECTORS or key.source == "servo"
+        ):
             dense.values[key.source] = rng.standard_normal(dense.size(leaf.range))
         elif isinstance(key, role.Shift) and key.source != "phi":
             dense.values[key.source] = list(rng.standard_normal((mech.n_bodies, 6, 6)))

@@ -19,6 +19,7 @@ from functools import cache
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol, identity, symbol
 from linkwise.algebra.space import BODY, INBOARD, JOINT, Space
+from linkwise.errors import ExpressionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,12 @@ class Family:
 
 @cache
 def riccati(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None = None) -> Family:
-    """The Riccati family of a shift, a core and a projection."""
+    """The Riccati family of a shift, a core and a projection.
+
+    Raises:
+        ExpressionError: M or the noise is not symmetric, or one of the four is of the wrong kind.
+    """
+    _check_parts(E, M, H, noise)
     same = (E.role == RIGID_SHIFT, M.role == SPATIAL_INERTIA, H.role == HINGE_MAP)
     if all(same) and noise is None:
         return Family(E, M, H)
@@ -143,6 +149,33 @@ def riccati(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None = None) -> Fam
     other = H if not same[2] else (M if not same[1] else E)
     names = _bare(other) if noise is None else f"{_bare(other)}, {_bare(noise)}"
     return Family(E, M, H, noise, f"[{names}]")
+
+
+def _check_parts(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None) -> None:
+    """P = E P⁺ E* + M and D = H P H* + N need a shift, and memoryless, symmetric M and N."""
+    if not E.role.nilpotent or E.range is not E.domain:
+        raise ExpressionError(
+            f"riccati was given {E} for its shift; it must be a one-step operator: see `shift`."
+        )
+    if H.causality != "memoryless" or H.domain is not E.range:
+        raise ExpressionError(
+            f"riccati was given {H} for its projection; it must be memoryless and take "
+            f"{E.range} vectors, not {H.domain} vectors."
+        )
+    for name, part, space in (("M", M, E.range), ("N", noise, H.range)):
+        if part is None:
+            continue
+        if not part.symmetric or part.causality != "memoryless":
+            raise ExpressionError(
+                f"riccati was given {part} for {name}, which is not known to be symmetric and "
+                "memoryless. Its identities need P = P* and D = D*: declare it with "
+                "memoryless(..., symmetric=True) or definite=True."
+            )
+        if (part.range, part.domain) != (space, space):
+            raise ExpressionError(
+                f"riccati was given {part} for {name}, from {part.domain} to {part.range}; it must "
+                f"map {space} to {space}."
+            )
 
 
 def _bare(leaf: Symbol) -> str:

@@ -27,19 +27,6 @@ CORE = (
 )
 """Axioms that are always used."""
 
-WITH_NOISE = (
-    "φ E_φ",
-    "E_φ φ",
-    "ψ E_φ",
-    "E_φ ψ",
-    "gain",
-    "shifted gain",
-    "φ G",
-    "ψ K H φ",
-    "φ K H ψ",
-)
-"""Axioms that also hold for D = H P H* + N."""
-
 LYAPUNOV = ("Lyapunov equation",)
 """M by the composite inertia R instead of P."""
 
@@ -84,10 +71,10 @@ def normal_form(
         trace: Takes the steps, if it is given.
     """
     words = expand(expr, opened=opened)
-    replacements = tuple(_replacements(families_of(words), tuple(modules)))
+    allowed = tuple(replacements(families_of(words), tuple(modules)))
     count = 0
     while count < LIMIT:
-        found = next(_applicable(words, replacements), None)
+        found = next(_applicable(words, allowed), None)
         if found is None:
             return words
         words = replaced(words, found)
@@ -137,14 +124,15 @@ def _definition(symbol: Symbol) -> Expr | None:
     return None
 
 
-def _replacements(families: Iterable[Family], modules: tuple[str, ...]) -> Iterable[Replacement]:
+def replacements(families: Iterable[Family], modules: tuple[str, ...]) -> Iterable[Replacement]:
+    """The axioms as they may be used for some families, and for the standard one."""
     from linkwise.algebra.symbols import articulated
 
     yield from _gather()
     for family in dict.fromkeys([*families, articulated]):
-        names = CORE if family.noise is None else WITH_NOISE
-        for name in (*modules, *names):
-            yield from _both(BY_NAME[name], family)
+        for rule in (BY_NAME[name] for name in (*modules, *CORE)):
+            if rule.holds_in(family):
+                yield from _both(rule, family)
 
 
 @lru_cache(maxsize=1)
@@ -169,9 +157,9 @@ def _one(rule: Rule) -> Replacement:
     return Replacement(rule, word, by)
 
 
-def _applicable(words: Words, replacements: Sequence[Replacement]) -> Iterator[Replacement]:
+def _applicable(words: Words, allowed: Sequence[Replacement]) -> Iterator[Replacement]:
     yield from _cancellations(words)  # before M of M M⁻¹ is replaced by something longer
-    for replacement in replacements:
+    for replacement in allowed:
         if any(position(word, replacement.word) >= 0 for word in words):
             yield replacement
 

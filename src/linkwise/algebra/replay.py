@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkwise.algebra.derivation import Derivation, Step
-from linkwise.algebra.expr import Expr, product
-from linkwise.algebra.family import Family
+from linkwise.algebra import role
+from linkwise.algebra.derivation import Derivation, Step, leaves
+from linkwise.algebra.evidence import Evidence
+from linkwise.algebra.expr import Expr, Symbol, product
+from linkwise.algebra.family import Family, riccati
 from linkwise.algebra.invert import families_of
 from linkwise.algebra.normal_form import Replacement, normal_form, opened, replaced
 from linkwise.algebra.rule import Rule
+from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.search import directions, everywhere, kept_sums
+from linkwise.algebra.symbols import H, M, articulated
 from linkwise.algebra.words import Words, collected, expand, flat, same
 
 
 def replays(derivation: Derivation) -> bool:
-    """Whether every step starts where the one before ended and follows by its identity."""
+    """Whether every step starts where the one before ended and follows by its identity.
+
+    Raises:
+        ProofError: Every step follows, yet the two ends are not equal as matrices.
+    """
     here = derivation.start
     for step in derivation.steps:
         if step.before is not here or not justified(step):
             return False
         here = step.after
+    if derivation.steps:
+        Evidence(derivation.start, here).check(derivation.where, derivation.needs)
     return True
 
 
@@ -35,12 +45,36 @@ def justified(step: Step) -> bool:
 def _follows(step: Step) -> bool:
     if step.rule is None:
         return same(expand(step.before, opened=opened), expand(step.after, opened=opened))
+    if step.where != step.rule.where or not in_table(step.rule):
+        return False
     for keep in _alphabets(step):
         before, after = expand(step.before, keep), expand(step.after, keep)
         for move in _moves(step.rule, keep):
             if _leads(before, after, move, keep) or _leads(after, before, move, keep):
                 return True
     return _added(step, step.rule)
+
+
+def in_table(rule: Rule) -> bool:
+    """Whether this is an identity of the table, about a family in which it holds."""
+    named = BY_NAME.get(rule.name)
+    if named is None or (named.where, named.needs) != (rule.where, rule.needs):
+        return False
+    words = {**expand(rule.left), **expand(rule.right)}
+    shifts = [riccati(E, M, H) for E in _shifts(rule)]
+    for family in (articulated, *families_of(words), *shifts):
+        about = named.about(family) if named.holds_in(family) else None
+        for form in () if about is None else (about, about.adjoint):
+            if form.left is rule.left and form.right is rule.right:
+                return True
+    return False
+
+
+def _shifts(rule: Rule) -> Iterator[Symbol]:
+    """The one-step operators a rule speaks of; some speak of nothing else."""
+    for leaf in (*leaves(rule.left), *leaves(rule.right)):
+        if isinstance(leaf.role, role.Shift):
+            yield leaf
 
 
 def _added(step: Step, rule: Rule) -> bool:

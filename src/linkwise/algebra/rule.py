@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Literal
 
 from linkwise.algebra import role
@@ -16,13 +16,15 @@ from linkwise.algebra.expr import (
     Sum,
     Symbol,
     inverse,
+    nodes,
     product,
     symbol,
     total,
 )
-from linkwise.algebra.family import Family, lyapunov, resolvent
+from linkwise.algebra.family import RIGID_SHIFT, Family, lyapunov, resolvent
 
 Where = Literal["any tree", "serial chains"]
+Needs = Literal["", "N = 0"]
 Kind = Literal["definition", "axiom", "theorem"]
 
 
@@ -35,6 +37,7 @@ class Rule:
         left: One side; for use in simplification the side to be replaced.
         right: The other side.
         where: On which mechanisms it holds, given that every D is invertible.
+        needs: "N = 0" if it holds only in families without noise, on mechanisms without armature.
         source: Document and number: "001 a.35", "000 Lemma 5.1".
         kind: "definition" and "axiom" are what proofs start from; a "theorem" has a proof.
     """
@@ -45,6 +48,7 @@ class Rule:
     where: Where
     source: str
     kind: Kind
+    needs: Needs = ""
 
     def __str__(self) -> str:
         return f"{self.left} = {self.right}"
@@ -52,13 +56,22 @@ class Rule:
     @property
     def adjoint(self) -> Rule:
         """The same statement about the adjoints."""
-        return Rule(self.name, self.left.T, self.right.T, self.where, self.source, self.kind)
+        return replace(self, left=self.left.T, right=self.right.T)
+
+    def holds_in(self, family: Family) -> bool:
+        """Whether it may be used for the operators of a family."""
+        if self.needs and family.noise is not None:
+            return False
+        return family.E.role == RIGID_SHIFT or not _speaks_of_inboard(self)
 
     def about(self, family: Family) -> Rule:
-        """The same statement about the operators of another family."""
+        """The same statement about the operators of another family.
+
+        It is a true one only where the rule `holds_in` the family.
+        """
         change = _dictionary(family)
         left, right = substituted(self.left, change), substituted(self.right, change)
-        return Rule(self.name, left, right, self.where, self.source, self.kind)
+        return replace(self, left=left, right=right)
 
 
 def rule(
@@ -69,11 +82,12 @@ def rule(
     *,
     kind: Kind = "theorem",
     where: Where = "any tree",
+    needs: Needs = "",
 ) -> Rule:
     """A rule; raises if its sides do not map between the same spaces."""
     # Adding nothing of the other side gives a bare I its space, and checks that the two match.
     left, right = total(((1.0, left), (0.0, right))), total(((1.0, right), (0.0, left)))
-    return Rule(name, left, right, where, source, kind)
+    return Rule(name, left, right, where, source, kind, needs)
 
 
 def substituted(expr: Expr, change: Mapping[Symbol, Expr]) -> Expr:
@@ -114,11 +128,25 @@ def _dictionary(family: Family) -> dict[Symbol, Expr]:
     change: dict[Symbol, Expr] = {getattr(standard, n): getattr(family, n) for n in parts}
     change[s.phi_tilde] = resolvent(family.E, strict=True)
     change[s.R] = lyapunov(family.E, family.M)
-    for name in ("mass", "Omega"):
-        old = getattr(s, name)
+    for old in (s.mass, s.Omega, s.Delta_psi, s.L, s.Psi):
         assert isinstance(old.role, role.Named)
         definition = substituted(old.role.definition, change)
+        definition = family.factored if old is s.mass else definition
         change[old] = symbol(
             old.name + family.mark, definition.range, definition.domain, role.Named(definition)
         )
     return change
+
+
+@cache
+def _speaks_of_inboard(rule: Rule) -> bool:
+    """Whether it splits the rigid shift, E_φ = S Δ_φ, which no other shift is split into."""
+    from linkwise.algebra.symbols import S
+
+    opened = (_opened(node) for side in (rule.left, rule.right) for node in nodes(side))
+    return any(S in nodes(inside) for inside in opened)
+
+
+def _opened(expr: Expr) -> Expr:
+    key = expr.role if isinstance(expr, Symbol) else None
+    return key.definition if isinstance(key, role.Named) else expr

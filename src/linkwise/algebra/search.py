@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linkwise.algebra import role
 from linkwise.algebra.derivation import Derivation, Step
@@ -58,14 +58,6 @@ SIMPLIFYING = (
     "costate covariance",
 )
 """Identities that a search for a cheaper form reads from left to right."""
-
-NOISELESS = (
-    "H G = I",
-    "articulated decomposition",
-    "innovations factorisation",
-    "articulated and innovations",
-)
-"""Identities that need D = H P H*, without armature."""
 
 MOST_WORDS = 500
 """A longer expression, multiplied out, is not searched."""
@@ -141,16 +133,16 @@ def kept_sums(families: tuple[Family, ...]) -> set[Expr]:
     return kept
 
 
-def _moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Replacement]:
+def moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Replacement]:
+    """The rules of these names as they may be used for the families of some words."""
     families = dict.fromkeys([*families_of(words), articulated])
     kept = kept_sums(tuple(families))
     for family in families:
-        for name in names:
-            if family.noise is not None and name in NOISELESS:
-                continue
-            about = BY_NAME[name].about(family)
-            for rule in (about, about.adjoint):
-                yield from directions(rule, kept, both=both)
+        for named in (BY_NAME[name] for name in names):
+            if named.holds_in(family):
+                about = named.about(family)
+                for rule in (about, about.adjoint):
+                    yield from directions(rule, kept, both=both)
 
 
 def directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacement]:
@@ -193,7 +185,7 @@ class _Form:
 
 
 def _neighbours(form: _Form, names: tuple[str, ...], *, both: bool) -> Iterator[_Form]:
-    for move in _moves(form.words, names, both=both):
+    for move in moves(form.words, names, both=both):
         if not any(position(word, move.word) >= 0 for word in form.words):
             continue
         words = everywhere(form.words, move)
@@ -263,7 +255,7 @@ def _inside_inverses(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         if isinstance(node, Inverse) and node.size > 2 and opened_inverse(node) is None:
             for s in cheapest(node.of, cost, budget).steps:
                 after = _swapped(here, inverse(s.before), inverse(s.after))
-                steps.append(Step(here, after, s.identity, s.statement, s.source, s.where, s.rule))
+                steps.append(replace(s, before=here, after=after))
                 here = after
     return Derivation(expr, tuple(steps))
 

@@ -55,12 +55,14 @@ COVARIANCE = (
         STATE @ H.T @ mass.inv @ H @ STATE,
         STATE - psi @ M @ psi.T + P @ Omega @ P,
         "004 sec. 10",
+        needs="N = 0",
     ),
     rule(
         "covariance of the smoothing error",
         STATE - STATE @ H.T @ mass.inv @ H @ STATE,
         SMOOTHED,
         "004 7.5, Lemma 11",
+        needs="N = 0",
     ),
     rule(
         "smoothing error by Υ",
@@ -70,12 +72,14 @@ COVARIANCE = (
         + P @ psi_tilde.T @ (I - Upsilon @ P),
         "004 Lemma 11",
         where="serial chains",
+        needs="N = 0",
     ),
     rule(
         "smoothing error from the filtering error",
         SMOOTHED,
         SMOOTHER @ psi @ M @ psi.T @ SMOOTHER.T,
         "004 10.4",
+        needs="N = 0",
     ),
     rule(
         "state from filtered state and costate",
@@ -96,7 +100,7 @@ COVARIANCE = (
         "004 sec. 10",
         where="serial chains",
     ),
-    rule("smoothing error at the joints", H @ SMOOTHED, 0.0 * (H @ P), "004 10.6"),
+    rule("smoothing error at the joints", H @ SMOOTHED, 0.0 * (H @ P), "004 10.6", needs="N = 0"),
     rule(
         "inertial force error",
         M - M @ phi.T @ H.T @ mass.inv @ H @ phi @ M,
@@ -129,6 +133,7 @@ COVARIANCE = (
         D.inv @ H @ INSIDE @ H.T @ D.inv,
         "004 Lemma 12",
         where="serial chains",
+        needs="N = 0",
     ),
     rule(
         "closed form of the inverse by E_ψ",

@@ -35,6 +35,7 @@ DECOMPOSITION = (
         mass,
         H @ R @ H.T + H @ phi_tilde @ R @ H.T + H @ R @ phi_tilde.T @ H.T,
         "004 sec. 10",
+        needs="N = 0",
     ),
     rule("mixed decomposition", psi @ M @ phi.T, P + psi_tilde @ P + P @ phi_tilde.T, "001 a.46"),
     rule(
@@ -42,6 +43,7 @@ DECOMPOSITION = (
         psi @ M @ psi.T,
         P + psi_tilde @ P + P @ psi_tilde.T,
         "001 a.47",
+        needs="N = 0",
     ),
     rule(
         "articulated and innovations",

@@ -8,12 +8,23 @@ C = I + H @ phi @ K  # coloring
 
 FACTORISATION = (
     rule(
-        "Newton-Euler factorisation", mass, H @ phi @ M @ phi.T @ H.T, "000 3.2", kind="definition"
+        "Newton-Euler factorisation",
+        mass,
+        H @ phi @ M @ phi.T @ H.T,
+        "000 3.2",
+        kind="definition",
+        needs="N = 0",
     ),
     rule("ψ K H φ", psi @ K @ H @ phi, phi - psi, "001 a.18", kind="axiom"),
     rule("φ K H ψ", phi @ K @ H @ psi, phi - psi, "001 a.28", kind="axiom"),
     rule("ψ⁻¹ = φ⁻¹ + K H", psi.inv, phi.inv + K @ H, "000 Lemma A.1"),
-    rule("innovations factorisation", H @ phi @ M @ phi.T @ H.T, C @ D @ C.T, "000 Lemma 4.1"),
+    rule(
+        "innovations factorisation",
+        H @ phi @ M @ phi.T @ H.T,
+        C @ D @ C.T,
+        "000 Lemma 4.1",
+        needs="N = 0",
+    ),
     rule("whitening inverts coloring", C.inv, W, "000 Lemma 4.2"),
     rule("coloring whitened", W @ C, I, "004 Lemma 6"),
     rule("whitened coloring", C @ W, I, "001 Fact 4.2"),
