@@ -56,9 +56,9 @@ def draw(seed: int) -> tuple[lw.Mechanism, np.random.Generator]:
 
 
 @cache
-def program(name: str, armature: bool) -> Program:
+def program(name: str) -> Program:
     """The sweeps of a quantity, as derived."""
-    return lw.plan(lw.derive(expression(name, armature=armature)).result)
+    return lw.plan(lw.derive(expression(name)).result)
 
 
 def measured(seed: int) -> Row | None:
@@ -69,18 +69,17 @@ def measured(seed: int) -> Row | None:
     q, v = mech.random(rng), mech.random_velocity(rng)
     tau = 3.0 * rng.standard_normal(mech.nv)
     A = mass_matrix(mech, q)
-    c = run(program("bias_force", False), mech, q, v)
+    c = run(program("bias_force"), mech, q, v)
 
     def residual(vdot: np.ndarray) -> float:
         size = np.abs(A) @ np.abs(vdot) + np.abs(c) + np.abs(tau)
         return float(np.abs(A @ vdot + c - tau).max() / size.max())
 
-    armature = bool(mech.armature.any())
-    sweeps = program("forward_dynamics", armature)
+    sweeps = program("forward_dynamics")
     found = residual(run(sweeps, mech, q, v, values={"tau": tau}))
     compiled = float("nan")
     if seed % EVERY == 0:
-        forward = expression("forward_dynamics", armature=armature)
+        forward = expression("forward_dynamics")
         compiled = residual(lw.compile(forward, mech, cache=False)(q, v, tau))
     masses = mech.inertias.mass
     ratio = float(masses.max() / masses.min())

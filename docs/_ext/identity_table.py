@@ -23,7 +23,7 @@ class Identities(SphinxDirective):
         chosen = getattr(rules, self.arguments[0])
         lines = ["| identity | holds on | source | proof |", "| --- | --- | --- | --- |"]
         for rule in chosen:
-            lines.append(f"| {statement(rule)} | {rule.where} | {rule.source} | {proof(rule)} |")
+            lines.append(f"| {statement(rule)} | {rule.domain} | {rule.source} | {proof(rule)} |")
         return self.parse_text_to_nodes(StringList(lines, source=__file__))
 
 

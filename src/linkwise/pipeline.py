@@ -122,7 +122,8 @@ class Proof:
             count = len(self.derivation)
             steps = f"{count} step" + ("" if count == 1 else "s")
             where, needs = self.derivation.where, self.derivation.needs
-            return f"Proved in {steps}, on {where}{_without(needs)} {numbers}."
+            apart = "; with armature the two are not equal" if needs else ""
+            return f"Proved in {steps}, on {where}{_without(needs)}{apart} {numbers}."
         if where == "any tree":
             return f"The two agree numerically{_without(needs)} {numbers}; the proof is missing."
         return (
@@ -132,6 +133,12 @@ class Proof:
     def __str__(self) -> str:
         head = f"{self.left} = {self.right}\n{self.verdict}"
         return head if self.derivation is None else f"{head}\n{self.derivation}"
+
+
+def _bare(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    from linkwise.algebra.armature import without_armature
+
+    return without_armature(left), without_armature(right)
 
 
 def _without(needs: str) -> str:
@@ -150,7 +157,7 @@ def prove(left: Expr, right: Expr) -> Proof:
         ProofError: A proof was found that the numbers contradict: a bug in Linkwise.
     """
     from linkwise.algebra.evidence import Evidence
-    from linkwise.algebra.search import Budget, by_normal_form, connect
+    from linkwise.algebra.search import Budget, by_normal_form, connect, without_armature_steps
 
     left, right = left + 0.0 * right, right + 0.0 * left
     if (left.range, left.domain) != (right.range, right.domain):
@@ -161,8 +168,14 @@ def prove(left: Expr, right: Expr) -> Proof:
             found = connect(left, right, Budget(400, 1.5))
         case ("serial chains", ""):
             found = by_normal_form(left, right, chain=True)
+        case ("any tree", "N = 0"):
+            found = connect(*_bare(left, right), Budget(400, 1.5))
+        case ("serial chains", "N = 0"):
+            found = by_normal_form(*_bare(left, right), chain=True)
         case _:
             pass
+    if found is not None and found.start is not left:
+        found = without_armature_steps(left, right, found)
     if found is not None:
         numbers.check(found.where, found.needs)
     return Proof(left, right, found, numbers)

@@ -65,17 +65,17 @@ OWN_SHIFT = shift("F")
 OWN_VECTOR = vector("u", BODY)
 OWN_NAMED = named("N_q", H @ phi @ OWN @ phi.T @ H.T)
 
-# The articulated-body quantities with armature at the hinges.
-_armed = riccati(E_phi, M, H, N)
-ARMED: tuple[Expr, ...] = (
-    *(_armed.P, _armed.D, _armed.G, _armed.K, _armed.Pi_bar, _armed.E_psi, _armed.psi),
-    *(_armed.whitening, _armed.coloring, _armed.Upsilon),
+# The articulated-body quantities of the bare tree, without armature at the hinges.
+_bare = riccati(E_phi, M, H)
+UNARMED: tuple[Expr, ...] = (
+    *(_bare.P, _bare.D, _bare.G, _bare.K, _bare.Pi_bar, _bare.E_psi, _bare.psi),
+    *(_bare.whitening, _bare.coloring, _bare.Upsilon),
 )
 
 LETTERS: tuple[Expr, ...] = (
     *(E_phi, H, M, B, phi, phi_tilde, R, P, P_plus, D, G, K, Pi, Pi_bar, E_psi, psi, psi_tilde),
     *(Upsilon, Xi, J, mass, Omega, S, Delta_phi, Delta_psi, L, Phi, Psi),
-    *(N, (mass + N), *ARMED),
+    *(N, (mass + N), *UNARMED),
     *(OWN, OWN_GAIN, OWN_SHIFT, resolvent(OWN_SHIFT), OWN_NAMED),
 )
 INVERSES: tuple[Expr, ...] = (

@@ -20,7 +20,6 @@ from linkwise.algebra import (
     J,
     K,
     M,
-    N,
     P_plus,
     Phi,
     bias,
@@ -32,6 +31,7 @@ from linkwise.algebra import (
     tau,
     vector,
 )
+from linkwise.algebra.armature import without_armature
 from linkwise.algebra.expr import zero
 from linkwise.algebra.parse import DEEPEST, LONGEST_TEXT, parse, parse_equation, parse_kindly
 from linkwise.algebra.rules import ALL
@@ -130,13 +130,21 @@ def test_every_name_is_read_as_typed_printed_and_in_latex(name):
     assert parse(expr.latex()) is expr
 
 
-def test_the_family_with_armature_is_read_back():
-    derived = lw.derive((mass + N).inv @ tau).result
-    assert "ψ′" in str(derived)
+def test_the_family_of_the_bare_tree_is_read_back():
+    """What has N in it has a twin without: P₀, D₀ ... and 𝓜₀ = H φ M φ* H*."""
+    derived = lw.derive((H @ phi @ M @ phi.T @ H.T).inv @ tau).result
+    assert "ψ₀" in str(derived)
     assert parse(str(derived)) is derived
     assert parse(derived.latex()) is derived
-    assert parse("D_prime") is parse("D′") is not D
+    assert parse("D_0") is parse("D0") is parse("D₀") is not D
     assert parse("K'") is K.T
+    twins = {name: without_armature(expr) for name, expr in VOCABULARY.items()}
+    marked = {name for name, twin in twins.items() if twin is not VOCABULARY[name]}
+    assert {"mass", "Omega", "P_plus", "psi_tilde", "E_psi", "Xi", "L"} <= marked
+    for name in marked - {"N"}:
+        twin = twins[name]
+        assert parse(f"{name}_0") is parse(str(twin)) is parse(twin.latex()) is twin
+    assert lw.prove(parse("mass_0"), H @ phi @ M @ phi.T @ H.T).derivation.needs == ""
 
 
 # ------------------------------------------------------------------------------ the grammar

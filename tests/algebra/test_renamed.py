@@ -39,7 +39,8 @@ from linkwise.algebra import (
     v,
     vector,
 )
-from linkwise.algebra.derivation import random_dense, residual
+from linkwise.algebra.armature import without_armature
+from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.expr import Symbol, symbol
 from linkwise.algebra.family import (
     HINGE_MAP,
@@ -50,10 +51,7 @@ from linkwise.algebra.family import (
     resolvent,
     riccati,
 )
-from linkwise.algebra.normal_form import CORE
 from linkwise.algebra.rule import substituted
-from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.search import SIMPLIFYING
 from linkwise.algebra.symbols import articulated
 from linkwise.pipeline import derive, plan, prove
 from tests.algebra import trees
@@ -81,13 +79,13 @@ class Language:
 
 
 def language(
-    E: Symbol, core: Symbol, projection: Symbol, pick: Symbol, *, of_the_state: bool
+    E: Symbol, core: Symbol, projection: Symbol, noise: Symbol, pick: Symbol, *, of_the_state: bool
 ) -> Language:
-    family: Family = riccati(E, core, projection)
+    family: Family = riccati(E, core, projection, noise)
     change: dict[Symbol, Expr] = {getattr(articulated, n): getattr(family, n) for n in PARTS}
     change[phi_tilde] = resolvent(E, strict=True)
     change[R] = lyapunov(E, core)
-    change[B] = pick
+    change[B], change[N] = pick, noise
     vectors = {tau: "in", v: "rate", a: "push", b: "pull", f: "load"}
     for old, name in vectors.items():
         change[old] = (
@@ -102,6 +100,7 @@ OTHER_NAMES = language(  # the same roles, so the values of the mechanism too
     symbol("step", BODY, BODY, RIGID_SHIFT),
     symbol("lump", BODY, BODY, SPATIAL_INERTIA),
     symbol("door", JOINT, BODY, HINGE_MAP),
+    symbol("gear", JOINT, JOINT, N.role),
     symbol("grip", BODY, NODE, role.PickOff()),
     of_the_state=True,
 )
@@ -109,6 +108,7 @@ OTHER_OPERATORS = language(  # nothing of a mechanism at all, but for where the 
     shift("F"),
     memoryless("Q", BODY, BODY, definite=True),
     memoryless("C", JOINT, BODY, independent=True),
+    memoryless("S", JOINT, JOINT, definite=True),
     symbol("Z", BODY, NODE, role.PickOff()),
     of_the_state=False,
 )
@@ -178,38 +178,22 @@ def test_other_operators_hold_numerically():
 # -------------------------------------------------------------------------------- armature
 
 
-def test_armature_has_a_family_of_its_own():
-    """(𝓜 + N)⁻¹ by the Riccati recursion with D = H P H* + N."""
-    armed = riccati(E_phi, M, H, N)
-    expr = J @ (mass + N).inv @ J.T
-    found = derive(expr)
-    assert found.result is B.T @ armed.psi.T @ H.T @ armed.D.inv @ H @ armed.psi @ B
-    assert found.replay()
-    assert len(plan(found.result).passes) == 2
-    for seed in range(6):
-        mech = trees.branched(seed)
-        assert found.check(mech, seed=seed) < 1e-10
-    assert prove((mass + N).inv @ (mass + N), I).found
+def test_the_bare_tree_has_a_family_of_its_own():
+    """(H φ M φ* H*)⁻¹ by the Riccati recursion with D₀ = H P₀ H*; 𝓜⁻¹ by that with armature."""
+    bare, inertia = riccati(E_phi, M, H), H @ phi @ M @ phi.T @ H.T
+    assert bare.P is not P and bare.psi is not psi and phi is bare.phi
+    for F, mass_of in ((bare, inertia), (articulated, mass), (articulated, inertia + N)):
+        found = derive(J @ mass_of.inv @ J.T)
+        assert found.result is B.T @ F.psi.T @ H.T @ F.D.inv @ H @ F.psi @ B
+        assert found.replay()
+        assert len(plan(found.result).passes) == 2
+        for seed in range(6):
+            assert found.check(trees.branched(seed), seed=seed) < 1e-10
+    assert prove((inertia + N).inv @ mass, I).found
+    assert without_armature(derive(mass.inv).result) is derive(inertia.inv).result
 
 
-def test_identities_that_are_used_with_armature_hold_with_it():
-    armed = riccati(E_phi, M, H, N)
-    used = (BY_NAME[name] for name in sorted({*CORE, *SIMPLIFYING}))
-    rules = [rule.about(armed) for rule in used if rule.holds_in(armed)]
-    assert armed.P is not P and armed.psi is not psi and phi is armed.phi
-    for seed in range(40):
-        mech = trees.branched(seed)
-        dense = random_dense(mech, [s for r in rules for s in (r.left, r.right)], seed)
-        if trees.condition(dense) > 1e4 or not mech.armature.any():
-            continue
-        for one in rules:
-            assert residual(dense, one.left, one.right) < 1e-10, one.name
-
-
-def test_identities_that_need_no_armature_fail_with_it():
-    armed = riccati(E_phi, M, H, N)
-    mech = next(m for m in map(trees.branched, range(20)) if m.armature.all())
-    for name in ("H G = I", "innovations factorisation"):
-        one = BY_NAME[name].about(armed)
-        dense = random_dense(mech, [one.left, one.right], 0)
-        assert residual(dense, one.left, one.right) > 1e-6
+def test_more_noise_than_armature_has_a_family_of_its_own():
+    found = derive((mass + N).inv @ tau)
+    assert found.replay() and len(plan(found.result).passes) == 2
+    assert max(found.check(trees.branched(seed), seed=seed) for seed in range(4)) < 1e-10

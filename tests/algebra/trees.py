@@ -11,6 +11,7 @@ from linkwise.algebra import JOINT, D, role
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Expr, Inverse, Product, Sum, Symbol
 from linkwise.algebra.normal_form import opened
+from linkwise.algebra.symbols import bare_tree
 from linkwise.spatial.array import Array
 
 MOVING = (
@@ -70,12 +71,13 @@ def serial(seed: int) -> lw.Mechanism:
 
 
 def condition(dense: Dense) -> float:
-    """The worst condition number of a hinge inertia D(k), with its units scaled away."""
-    worst, whole = 1.0, dense.matrix(D)
-    for s in dense.slices(JOINT):
-        size = np.sqrt(np.diag(whole[s, s]))
-        if len(size):
-            worst = max(worst, float(np.linalg.cond(whole[s, s] / np.outer(size, size))))
+    """The worst condition number of a D(k) or D₀(k), with its units scaled away."""
+    worst = 1.0
+    for whole in (dense.matrix(D), dense.matrix(bare_tree.D)):
+        for s in dense.slices(JOINT):
+            size = np.sqrt(np.diag(whole[s, s]))
+            if len(size):
+                worst = max(worst, float(np.linalg.cond(whole[s, s] / np.outer(size, size))))
     return worst
 
 

@@ -266,3 +266,24 @@ def test_any_encoding_survives(encoding):
         done = run(arguments, encoding)
         assert done.returncode == (2 if "φ̂" in arguments else 0), done.stderr
         assert b"Traceback" not in done.stderr
+
+
+# ------------------------------------------------------------------------ what is not true
+
+
+@pytest.mark.parametrize("equation", ["H P Υ = H", "G* Υ = D⁻¹ H", "H P Υ P H* = H P H*"])
+def test_what_fails_with_armature_is_not_called_equal(equation, capsys):
+    """It is proved for mechanisms without armature, and says that it fails for all others."""
+    assert main(["derive", equation]) == 0
+    out = capsys.readouterr().out
+    assert "on any tree without armature; with armature the two are not equal" in out
+    assert "no armature: N = 0" in out
+
+
+@pytest.mark.parametrize(
+    "equation", ["B* B = I", "H H* = I", "Q J = 2 Q J", "𝓜 = H φ M φ* H* + 2 N"]
+)
+def test_what_is_false_has_no_proof(equation, capsys):
+    code = main(["derive", equation])
+    out = capsys.readouterr().out
+    assert ("not equal" in out) and (code == 1 or "without armature" in out)

@@ -23,7 +23,6 @@ from tests.codegen.test_c import compiled
 LOOPS, BOTH = Setting(), Setting(couplings=True)
 PROVED = [
     *((name, LOOPS) for name in CLOSED),
-    ("constrained_forward_dynamics", Setting(armature=True)),
     *((name, BOTH) for name in ("constraint_jacobian", "closure_inertia_inverse")),
 ]
 """With couplings the words of forward dynamics are thousands: their rungs are compared below."""
@@ -277,7 +276,7 @@ def test_without_constraints_it_is_forward_dynamics():
     assert lw.closure_inertia_inverse(mech, q).shape == (0, 0)
     assert lw.constraint_error(mech, q).shape == lw.constraint_bias(mech, q, v).shape == (0,)
     plain = lw.closed_expression(mech, "constrained_forward_dynamics")
-    assert plain == lw.dynamics.expression("forward_dynamics", armature=True)
+    assert plain == lw.dynamics.expression("forward_dynamics")
     with pytest.raises(ModelError, match="no loops and no couplings"):
         lw.closed_expression(mech, "constraint_forces")
 

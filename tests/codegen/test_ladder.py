@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import J, N, bias, f, mass, tau
+from linkwise.algebra import J, bias, f, mass, tau
 from linkwise.algebra.dense import STATE_BLOCKS
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.role import Memoryless, Shift
@@ -26,7 +26,7 @@ from tests.algebra.expressions import random_expression
 from tests.codegen.cuda_on_host import OnHost
 from tests.codegen.rungs import C_COMPILER, CPP_COMPILER, DENSE, FEW, STATES, Case, built
 
-FORWARD = (mass + N).inv @ (tau - bias)
+FORWARD = mass.inv @ (tau - bias)
 MECHANISMS = {
     "tree": lambda: lw.models.random_tree(4, 1),
     "floating": lambda: lw.models.random_tree(3, 2, floating=True),
@@ -156,7 +156,7 @@ def test_named_quantities(name, which, tmp_path):
     mech = MECHANISMS[which]()
     number = list(QUANTITIES).index(name) + list(MECHANISMS).index(which)
     frame = "world" if number % 2 else "node"
-    expr = expression(name, armature=number % 3 != 0, frame=frame)
+    expr = expression(name, frame=frame)
     nodes = nodes_of(mech)[: 1 if name == "operational_inertia" else 2]
     climb(Case(expr, mech, nodes, seed=number), tmp_path)
 

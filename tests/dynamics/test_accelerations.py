@@ -36,7 +36,7 @@ def small() -> lw.Mechanism:
 
 def evaluated(mech, name, q, v, nodes=(), frame="node", **values):
     """A named quantity by the interpreter."""
-    expr = lw.dynamics.expression(name, armature=bool(mech.armature.any()), frame=frame)
+    expr = lw.dynamics.expression(name, frame=frame)
     return run(lw.plan(expr), mech, q, v, nodes=nodes, values=values)
 
 

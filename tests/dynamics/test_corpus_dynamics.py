@@ -30,12 +30,12 @@ BOUND = 1e-10
 
 
 @cache
-def planned(name, armature):
-    return lw.plan(lw.dynamics.expression(name, armature=armature))
+def planned(name):
+    return lw.plan(lw.dynamics.expression(name))
 
 
 def evaluated(mech, name, q, v, **values):
-    return run(planned(name, bool(mech.armature.any())), mech, q, v, values=values)
+    return run(planned(name), mech, q, v, values=values)
 
 
 def singular(A):
@@ -47,7 +47,7 @@ def singular(A):
 def mixed(mech, q, v, x, y):
     """Hybrid dynamics, every other hinge prescribed: all accelerations and all forces."""
     names = [body.hinge_name for body in mech.bodies if body.hinge.nv]
-    expr = hybrid_expression(names[::2], names[1::2], armature=bool(mech.armature.any()))
+    expr = hybrid_expression(names[::2], names[1::2])
     found = run(lw.plan(expr), mech, q, v, values={"tau": x, "vdot": y})
     held = np.zeros(mech.nv, dtype=bool)
     for name in names[1::2]:

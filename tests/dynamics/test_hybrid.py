@@ -46,7 +46,7 @@ def partitioned(A, c, tau, vdot, held):
 def evaluated(mech, prescribed, q, v, x, y):
     """All accelerations and forces, by the interpreter."""
     driven = [name for name in moving(mech) if name not in prescribed]
-    expr = hybrid_expression(driven, prescribed, armature=bool(mech.armature.any()))
+    expr = hybrid_expression(driven, prescribed)
     found = run(lw.plan(expr), mech, q, v, values={"tau": x, "vdot": y})
     held = mask(mech, prescribed)
     return np.where(held, y, found), np.where(held, found, x)
@@ -100,13 +100,11 @@ def test_any_choice_on_any_tree(mech, seed):
 def test_the_expression_is_the_definition():
     """U (U 𝓜 U + Ū)⁻¹ U (τ − C − 𝓜 Ū v̇) and Ū (𝓜 v̇ + C), as explicit matrices."""
     for mech in (tree("no armature"), lw.models.puma560(), lw.models.random_tree(6, 4)):
-        names, N = moving(mech), lw.algebra.N
-        armature = bool(mech.armature.any())
+        names, A = moving(mech), mass
         free, bound = selection("U", names[::2]), selection("Ū", names[1::2])
-        A = mass + N if armature else mass
         inner = (free @ A @ free + bound).inv @ free @ (tau - bias - A @ bound @ vdot)
         definition = inner + bound @ (A @ (inner + bound @ vdot) + bias)
-        expr = hybrid_expression(names[::2], names[1::2], armature=armature)
+        expr = hybrid_expression(names[::2], names[1::2])
         dense = random_dense(mech, [definition, expr])
         assert apart(dense, definition, expr) < 1e-11
 

@@ -33,9 +33,6 @@ class DenseCase:
     v: Array
     nodes: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        self.armature = bool(self.mech.armature.any())
-
     def values(self, symbols: Iterable[Symbol]) -> dict[str, Array]:
         """A random vector for each leaf that is no state, always the same for the same name."""
         found = dict[str, Array]()
@@ -58,7 +55,7 @@ class DenseCase:
         return self.values(leaves(self.expr(name, frame)))
 
     def expr(self, name: str, frame: str) -> Expr:
-        return expression(name, armature=self.armature, frame=frame)  # type: ignore[arg-type]
+        return expression(name, frame=frame)  # type: ignore[arg-type]
 
     def there(self, name: str, frame: str) -> Array:
         dense = self.dense(self.given(name, frame))

@@ -54,10 +54,10 @@ def test_all_checks_hold_and_nothing_is_left_out(toured):
 
 def test_the_terminal_has_derivation_sweeps_and_figures(toured):
     for text in (
-        "= (I - H ψ′ K′)* D′⁻¹ (I - H ψ′ K′) (τ - C)",
+        "= (I - H ψ K)* D⁻¹ (I - H ψ K) (τ - C)",
         "000 Lemma 4.3",
         "for k = tips … base",
-        "P′(k) = Σ_c φ(k,c) P⁺′(c) φ*(k,c) + M(k)",
+        "P(k) = Σ_c φ(k,c) P⁺(c) φ*(k,c) + M(k)",
         "energy drift",
         "loop drift",
         " 0 failed",

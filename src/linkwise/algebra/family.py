@@ -8,7 +8,8 @@ A Riccati family belongs to a shift E with resolvent φ, a memoryless core M and
 It is what turns (H φ M φ* H* + N)⁻¹ into (I - H ψ K)* D⁻¹ (I - H ψ K). For the rigid shift, the
 spatial inertia and the hinge map these are the articulated-body quantities of the papers; any
 other three operators of the same roles have a family of their own. N is "measurement noise" in the
-sense of estimation, armature in the sense of mechanics; the papers have none.
+sense of estimation, armature in the sense of mechanics. The standard family has it, since a
+mechanism does; that of the bare tree, which the papers speak of, is marked with a zero: P₀, D₀.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Family:
     mark: str = ""
 
     def _part(self, part: str, range_: Space, domain: Space, text: str, tex: str) -> Symbol:
-        tex = _marked(tex, self.mark)
+        tex = marked(tex, self.mark)
         key = role.Riccati((self.E, self.M, self.H, self.noise, self.mark), part)
-        return symbol(text + self.mark, range_, domain, key, part + self.mark, tex)
+        return symbol(text + self.mark, range_, domain, key, part + typed(self.mark), tex)
 
     @property
     def phi(self) -> Symbol:
@@ -105,14 +106,14 @@ class Family:
         """Υ: outward Lyapunov recursion with core H* D⁻¹ H."""
         core = self.H.T @ self.D.inv @ self.H
         key = role.Lyapunov(self.E_psi, self.E_psi, core, outward=True)
-        name = ("Υ" + self.mark, "Upsilon" + self.mark, _marked(r"\Upsilon", self.mark))
+        name = ("Υ" + self.mark, "Upsilon" + typed(self.mark), marked(r"\Upsilon", self.mark))
         return symbol(name[0], self.E.range, self.E.range, key, name[1], name[2])
 
     @property
     def Xi(self) -> Symbol:
         """What the outward recursion leaves between siblings; zero on a chain."""
         key = role.Siblings(self.E_psi, self.Upsilon)
-        name = ("Ξ" + self.mark, "Xi" + self.mark, _marked(r"\Xi", self.mark))
+        name = ("Ξ" + self.mark, "Xi" + typed(self.mark), marked(r"\Xi", self.mark))
         return symbol(name[0], self.E.range, self.E.range, key, name[1], name[2])
 
     @property
@@ -142,10 +143,10 @@ def riccati(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None = None) -> Fam
     _check_parts(E, M, H, noise)
     same = (E.role == RIGID_SHIFT, M.role == SPATIAL_INERTIA, H.role == HINGE_MAP)
     if all(same) and noise is None:
-        return Family(E, M, H)
+        return Family(E, M, H, None, BARE)
     if all(same) and noise is not None:
         armature = isinstance(noise.role, role.Memoryless) and noise.role.source == "N"
-        return Family(E, M, H, noise, "′" if armature else f"[{_bare(noise)}]")
+        return Family(E, M, H, noise, "" if armature else f"[{_bare(noise)}]")
     other = H if not same[2] else (M if not same[1] else E)
     names = _bare(other) if noise is None else f"{_bare(other)}, {_bare(noise)}"
     return Family(E, M, H, noise, f"[{names}]")
@@ -183,6 +184,15 @@ def _bare(leaf: Symbol) -> str:
     return leaf.name.removeprefix("(").removesuffix(")")
 
 
+BARE, BARE_ASCII = "₀", "_0"
+"""What marks the operators of the bare tree, without armature."""
+
+
+def typed(mark: str) -> str:
+    """A mark as it is typed."""
+    return BARE_ASCII if mark == BARE else mark
+
+
 RIGID_SHIFT = role.Shift("phi")
 SPATIAL_INERTIA = role.Memoryless("M", is_definite=True)
 HINGE_MAP = role.Memoryless("H", independent=True)
@@ -198,17 +208,17 @@ def resolvent(E: Symbol, *, strict: bool = False) -> Symbol:
             stem, mark = known, E.name[len(known) :]
     default = (f"({E.name})ʳ", f"res_{E.ascii}", rf"({E.tex})^{{r}}")
     name, text, tex = _RESOLVENT_NAMES.get(stem, default)
-    name, text = name + mark, text + mark
+    name = name + mark
     if strict:
         name, text, tex = name[0] + "̃" + name[1:], text + "_tilde", rf"\tilde{{{tex}}}"
-    tex = _marked(tex, mark)
+    text, tex = text + typed(mark), marked(tex, mark)
     return symbol(name, E.range, E.domain, role.Resolvent(E, strict), text, tex)
 
 
-def _marked(tex: str, mark: str) -> str:
+def marked(tex: str, mark: str) -> str:
     """The LaTeX of a name with a mark behind it, raised so that no subscript is doubled."""
     plain = mark.replace("_", r"\_")
-    raised = r"\prime" if mark == "′" else rf"\text{{{plain}}}"
+    raised = "(0)" if mark == BARE else rf"\text{{{plain}}}"
     base = f"{{{tex}}}" if "^" in tex else tex
     return f"{base}^{{{raised}}}" if mark else tex
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import (
@@ -25,7 +25,7 @@ from linkwise.algebra.expr import (
 )
 from linkwise.algebra.family import Family, composite, family_of, resolvent, riccati
 from linkwise.algebra.space import Space
-from linkwise.algebra.symbols import H
+from linkwise.algebra.symbols import H, N, articulated
 from linkwise.algebra.words import Word, Words, count, expand, flat
 
 MOST_WORDS = 100
@@ -178,22 +178,32 @@ def _innovations(family: Family) -> Expr:
 
 
 def families_of(words: Words) -> tuple[Family, ...]:
-    """Families of the letters, and those that words H φ M φ* H* and φ M φ* bring with them."""
+    """Families of the letters, then those that N, words H φ M φ* H* and φ M φ* bring with them.
+
+    The standard one where nothing points to any. Of those that only words point to, each core has
+    one: with N in an expression H φ M φ* H* is a part of 𝓜.
+    """
     found: dict[Family, None] = {}
-    for word in words:
-        for letter in word:
-            for node in nodes(letter):
-                family = family_of(node) if isinstance(node, Symbol) else None
-                if family is not None:
-                    found[family] = None
-        for i in range(len(word) - 4):
-            family = pattern(word[i : i + 5])
-            if family is not None:
-                found[family] = None
+    leaves = [n for word in words for letter in word for n in nodes(letter)]
+    for leaf in dict.fromkeys(leaves):
+        family = family_of(leaf) if isinstance(leaf, Symbol) else None
+        if family is not None:
+            found[family] = None
+    if N in leaves:
+        found[articulated] = None
+    patterns = (pattern(word[i : i + 5]) for word in words for i in range(len(word) - 4))
+    for family in patterns:
+        if family is not None and not _has(found, family.E, family.M, family.H):
+            found[family] = None
     for E, core in _composites(words):
-        if not any(family.E is E and family.M is core for family in found):
+        if not _has(found, E, core):
             found[riccati(E, core, H)] = None
-    return tuple(found)
+    return tuple(found) or (articulated,)
+
+
+def _has(found: Iterable[Family], E: Symbol, M: Symbol, H: Symbol | None = None) -> bool:
+    """Whether one of them is that of a shift, a core and a projection, whatever its noise."""
+    return any(f.E is E and f.M is M and H in (None, f.H) for f in found)
 
 
 def _composites(words: Words) -> Iterator[tuple[Symbol, Symbol]]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NoReturn
 
+from linkwise.algebra.armature import without_armature
 from linkwise.algebra.expr import Expr, Symbol
-from linkwise.algebra.family import riccati
-from linkwise.algebra.symbols import VOCABULARY, E_phi, H, M, N
+from linkwise.algebra.family import BARE_ASCII
+from linkwise.algebra.symbols import VOCABULARY
 from linkwise.errors import ExpressionError, unknown_name
 
 SHOWN = 90
@@ -26,12 +27,6 @@ ALIASES: Mapping[str, str] = {
     **{"ℳ": "mass", "𝒞": "bias", "𝔞": "a", "𝔟": "b", "𝒯": "tau", "𝒱": "V", "Ω": "Omega"},
 }
 """Other ways to write names of the vocabulary."""
-
-PRIMED = (
-    *("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar"),
-    *("E_psi", "psi", "psi_tilde", "Upsilon", "Xi"),
-)
-"""What (𝓜 + N)⁻¹ brings with it: D′, K′, ψ′ and the rest, typed D_prime, K_prime, psi_prime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +186,11 @@ def _vocabulary() -> dict[str, Expr]:
     for expr in VOCABULARY.values():
         if isinstance(expr, Symbol):
             found |= {expr.name: expr, expr.tex: expr}
-    with_armature = riccati(E_phi, M, H, N)
-    for part in PRIMED:
-        symbol: Symbol = getattr(with_armature, part)
-        found |= {f"{part}_prime": symbol, symbol.name: symbol, symbol.tex: symbol}
+    for expr in VOCABULARY.values():  # P₀, typed P_0 or P0, and so on
+        bare = without_armature(expr)
+        if bare is not expr and isinstance(bare, Symbol):
+            found |= {bare.name: bare, bare.tex: bare, bare.ascii: bare}
+            found[bare.ascii.removesuffix(BARE_ASCII) + "0"] = bare
     return found | {alias: VOCABULARY[name] for alias, name in ALIASES.items()}
 
 

@@ -22,8 +22,8 @@ from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.words import Word, Words, collected, expand, flat
 
 CORE = (
-    *("φ E_φ", "E_φ φ", "ψ E_φ", "E_φ ψ", "D = H P H*", "gain", "shifted gain", "H G = I"),
-    *("φ G", "ψ G = G", "ψ K H φ", "φ K H ψ", "Riccati equation"),
+    *("φ E_φ", "E_φ φ", "ψ E_φ", "E_φ ψ", "D = H P H* + N", "gain", "shifted gain", "H G"),
+    *("φ G", "ψ G", "ψ K H φ", "φ K H ψ", "Riccati equation"),
 )
 """Axioms that are always used."""
 
@@ -61,17 +61,23 @@ class Reduction:
 
 
 def normal_form(
-    expr: Expr, *, modules: Sequence[str] = (), trace: list[Reduction] | None = None
+    expr: Expr,
+    *,
+    modules: Sequence[str] = (),
+    families: Sequence[Family] = (),
+    trace: list[Reduction] | None = None,
 ) -> Words:
     """The normal form of an expression as words.
 
     Args:
         expr: The expression.
         modules: Further axioms besides the core, by name.
+        families: Those whose axioms are used, in this order; its own by default. Two sides that
+            shall be compared need the same ones: `shared_families`.
         trace: Takes the steps, if it is given.
     """
     words = expand(expr, opened=opened)
-    allowed = tuple(replacements(families_of(words), tuple(modules)))
+    allowed = tuple(replacements(families or families_of(words), tuple(modules)))
     count = 0
     while count < LIMIT:
         found = next(_applicable(words, allowed), None)
@@ -82,6 +88,14 @@ def normal_form(
         if trace is not None:
             trace.append(Reduction(found.rule, words))
     return words
+
+
+def shared_families(*sides: Expr) -> tuple[Family, ...]:
+    """The families of all sides of an equation."""
+    words: Words = {}
+    for side in sides:
+        words |= expand(side, opened=opened)
+    return families_of(words)
 
 
 def opened(leaf: Expr) -> Expr | None:
@@ -125,11 +139,9 @@ def _definition(symbol: Symbol) -> Expr | None:
 
 
 def replacements(families: Iterable[Family], modules: tuple[str, ...]) -> Iterable[Replacement]:
-    """The axioms as they may be used for some families, and for the standard one."""
-    from linkwise.algebra.symbols import articulated
-
+    """The axioms as they may be used for some families."""
     yield from _gather()
-    for family in dict.fromkeys([*families, articulated]):
+    for family in families:
         for rule in (BY_NAME[name] for name in (*modules, *CORE)):
             if rule.holds_in(family):
                 yield from _both(rule, family)

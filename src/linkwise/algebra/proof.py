@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import Expr, Inverse, identity
 from linkwise.algebra.normal_form import opened
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import ALL
-from linkwise.algebra.search import by_normal_form
+from linkwise.algebra.search import by_normal_form, without_armature_steps
+from linkwise.algebra.symbols import bare_tree
 from linkwise.algebra.words import expand
 
 
 def proof_of(rule: Rule) -> Derivation | None:
     """A derivation of left = right that never uses the rule itself, or None if none was found.
 
-    Definitions and axioms are their own proof, in one step.
+    Definitions and axioms are their own proof, in one step. What needs N = 0 is proved with that.
 
     Args:
         rule: A rule of the table.
     """
     if rule.kind != "theorem":
-        return Derivation(rule.left, (_by(rule, rule.left, rule.right),))
+        bare = rule.about(bare_tree) if rule.needs else rule
+        itself = Derivation(bare.left, (_by(bare, bare.left, bare.right),))
+        return without_armature_steps(rule.left, rule.right, itself) if rule.needs else itself
     found = _without(rule, rule)
     return found if found is not None else _difference(rule)
 
@@ -35,12 +39,22 @@ def inverse_proof_of(rule: Rule) -> Derivation | None:
     if rule.kind != "theorem" or not isinstance(rule.left, Inverse):
         return None
     one = identity(rule.left.range)
-    return by_normal_form(rule.left.of @ rule.right, one, chain=rule.where == "serial chains")
+    return _proved(rule.left.of @ rule.right, one, rule)
 
 
 def _without(rule: Rule, excluded: Rule) -> Derivation | None:
-    chain = rule.where == "serial chains"
-    return by_normal_form(rule.left, rule.right, chain=chain, without=excluded.name)
+    return _proved(rule.left, rule.right, rule, without=excluded.name)
+
+
+def _proved(left: Expr, right: Expr, rule: Rule, without: str = "") -> Derivation | None:
+    """A derivation in the domain of a rule."""
+    chain, sides = rule.where == "serial chains", (left, right)
+    if rule.needs:
+        sides = (without_armature(left), without_armature(right))
+    found = by_normal_form(*sides, chain=chain, without=without)
+    if found is None or not rule.needs:
+        return found
+    return without_armature_steps(left, right, found)
 
 
 def _difference(rule: Rule) -> Derivation | None:

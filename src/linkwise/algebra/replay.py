@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkwise.algebra import role
+from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import Derivation, Step, leaves
 from linkwise.algebra.evidence import Evidence
 from linkwise.algebra.expr import Expr, Symbol, product
 from linkwise.algebra.family import Family, riccati
 from linkwise.algebra.invert import families_of
-from linkwise.algebra.normal_form import Replacement, normal_form, opened, replaced
+from linkwise.algebra.normal_form import (
+    Replacement,
+    normal_form,
+    opened,
+    replaced,
+    shared_families,
+)
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.search import directions, everywhere, kept_sums
-from linkwise.algebra.symbols import H, M, articulated
+from linkwise.algebra.symbols import H, M, articulated, bare_tree
 from linkwise.algebra.words import Words, collected, expand, flat, same
 
 
@@ -39,7 +46,13 @@ def justified(step: Step) -> bool:
 
     Where a product with an inverse has gone on the way (A A⁻¹ = I), the normal forms are compared.
     """
-    return _follows(step) or same(normal_form(step.before), normal_form(step.after))
+    if step.needs:
+        return without_armature(step.before) is without_armature(step.after)
+    if _follows(step):
+        return True
+    families = shared_families(step.before, step.after)
+    sides = (normal_form(side, families=families) for side in (step.before, step.after))
+    return same(*sides)
 
 
 def _follows(step: Step) -> bool:
@@ -62,7 +75,7 @@ def in_table(rule: Rule) -> bool:
         return False
     words = {**expand(rule.left), **expand(rule.right)}
     shifts = [riccati(E, M, H) for E in _shifts(rule)]
-    for family in (articulated, *families_of(words), *shifts):
+    for family in (articulated, bare_tree, *families_of(words), *shifts):
         about = named.about(family) if named.holds_in(family) else None
         for form in () if about is None else (about, about.adjoint):
             if form.left is rule.left and form.right is rule.right:

@@ -20,8 +20,9 @@ from linkwise.algebra.expr import (
     product,
     symbol,
     total,
+    zero,
 )
-from linkwise.algebra.family import RIGID_SHIFT, Family, lyapunov, resolvent
+from linkwise.algebra.family import RIGID_SHIFT, Family, lyapunov, marked, resolvent, typed
 
 Where = Literal["any tree", "serial chains"]
 Needs = Literal["", "N = 0"]
@@ -52,6 +53,11 @@ class Rule:
 
     def __str__(self) -> str:
         return f"{self.left} = {self.right}"
+
+    @property
+    def domain(self) -> str:
+        """Where it holds, in words."""
+        return self.where + (" without armature" if self.needs else "")
 
     @property
     def adjoint(self) -> Rule:
@@ -128,13 +134,15 @@ def _dictionary(family: Family) -> dict[Symbol, Expr]:
     change: dict[Symbol, Expr] = {getattr(standard, n): getattr(family, n) for n in parts}
     change[s.phi_tilde] = resolvent(family.E, strict=True)
     change[s.R] = lyapunov(family.E, family.M)
+    joint = family.H.range
+    change[s.N] = zero(joint, joint) if family.noise is None else family.noise
     for old in (s.mass, s.Omega, s.Delta_psi, s.L, s.Psi):
         assert isinstance(old.role, role.Named)
         definition = substituted(old.role.definition, change)
         definition = family.factored if old is s.mass else definition
-        change[old] = symbol(
-            old.name + family.mark, definition.range, definition.domain, role.Named(definition)
-        )
+        name, text = old.name + family.mark, old.ascii + typed(family.mark)
+        key, tex = role.Named(definition), marked(old.tex, family.mark)
+        change[old] = symbol(name, definition.range, definition.domain, key, text, tex)
     return change
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from linkwise.algebra import role
+from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import (
     Adjoint,
@@ -38,10 +39,10 @@ from linkwise.algebra.normal_form import (
     opened,
     position,
     replaced,
+    shared_families,
 )
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.symbols import articulated
 from linkwise.algebra.words import Words, count, expand, factored, flat, same
 
 SIMPLIFYING = (
@@ -135,8 +136,8 @@ def kept_sums(families: tuple[Family, ...]) -> set[Expr]:
 
 def moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Replacement]:
     """The rules of these names as they may be used for the families of some words."""
-    families = dict.fromkeys([*families_of(words), articulated])
-    kept = kept_sums(tuple(families))
+    families = families_of(words)
+    kept = kept_sums(families)
     for family in families:
         for named in (BY_NAME[name] for name in names):
             if named.holds_in(family):
@@ -200,8 +201,7 @@ def _neighbours(form: _Form, names: tuple[str, ...], *, both: bool) -> Iterator[
 def _start(expr: Expr) -> tuple[Derivation, _Form]:
     """The opened expression as words, with the step that multiplies it out if that changes it."""
     opening = opened_steps(expr)
-    families = tuple(dict.fromkeys([*families_of(expand(opening.result)), articulated]))
-    words = expand(opening.result, kept_sums(families))
+    words = expand(opening.result, kept_sums(families_of(expand(opening.result))))
     shown = factored(words, expr.range, expr.domain)
     if shown is not opening.result:
         step = Step(opening.result, shown, "collected", "products multiplied out", "arithmetic")
@@ -324,13 +324,14 @@ def by_normal_form(
         chain: Also use what holds on serial chains only.
         without: Name of a rule not to use: the one that is to be proved.
     """
+    families = shared_families(expr, to)
     for modules in MODULES:
         if without in modules:
             continue
         names = (*modules, *CHAIN) if chain else modules
         left, right = list[Reduction](), list[Reduction]()
-        one = normal_form(expr, modules=names, trace=left)
-        other = normal_form(to, modules=names, trace=right)
+        one = normal_form(expr, modules=names, families=families, trace=left)
+        other = normal_form(to, modules=names, families=families, trace=right)
         if same(one, other):
             there = _reductions(expr, left)
             back = _reductions(to, right)
@@ -351,3 +352,17 @@ def _reductions(expr: Expr, trace: list[Reduction]) -> Derivation:
         steps.append(Step(here, after, rule.name, str(rule), rule.source, rule.where, rule))
         here = after
     return Derivation(expr, tuple(steps))
+
+
+def without_armature_steps(expr: Expr, to: Expr, way: Derivation) -> Derivation:
+    """A derivation between the sides with N = 0, as one between the sides themselves."""
+    there, back = no_armature(expr), no_armature(to)
+    return Derivation(expr, (*there.steps, *way.steps, *back.reversed().steps))
+
+
+def no_armature(expr: Expr) -> Derivation:
+    """The step from an expression to what it is on mechanisms without armature."""
+    bare = without_armature(expr)
+    if bare is expr:
+        return Derivation(expr)
+    return Derivation(expr, (Step(expr, bare, "no armature", "N = 0", "domain", needs="N = 0"),))

@@ -40,19 +40,6 @@ H = symbol("H", JOINT, BODY, HINGE_MAP)
 M = symbol("M", BODY, BODY, SPATIAL_INERTIA)
 B = symbol("B", BODY, NODE, role.PickOff(), "B", r"\mathcal{B}")
 
-phi = resolvent(E_phi)
-phi_tilde = resolvent(E_phi, strict=True)
-R = lyapunov(E_phi, M)
-
-articulated = riccati(E_phi, M, H)
-"""The family of the articulated-body quantities."""
-
-P, P_plus, D = articulated.P, articulated.P_plus, articulated.D
-G, K = articulated.G, articulated.K
-Pi, Pi_bar = articulated.Pi, articulated.Pi_bar
-E_psi, psi, psi_tilde = articulated.E_psi, articulated.psi, articulated.psi_tilde
-Upsilon, Xi = articulated.Upsilon, articulated.Xi
-
 
 _OF_THE_MECHANISM = {
     **{"M": (BODY, BODY), "H": (JOINT, BODY), "N": (JOINT, JOINT), "Delta_phi": (INBOARD, BODY)},
@@ -121,6 +108,22 @@ def named(name: str, definition: Expr, *, ascii: str = "", tex: str = "") -> Sym
 N = memoryless("N", JOINT, JOINT, symmetric=True)
 """Armature: inertia of the hinge itself, diagonal; the measurement noise of the estimation view."""
 
+phi = resolvent(E_phi)
+phi_tilde = resolvent(E_phi, strict=True)
+R = lyapunov(E_phi, M)
+
+articulated = riccati(E_phi, M, H, N)
+"""The family of the articulated-body quantities, with armature: D = H P H* + N."""
+
+bare_tree = riccati(E_phi, M, H)
+"""The same without armature: P₀, D₀ = H P₀ H*, ψ₀ and the rest."""
+
+P, P_plus, D = articulated.P, articulated.P_plus, articulated.D
+G, K = articulated.G, articulated.K
+Pi, Pi_bar = articulated.Pi, articulated.Pi_bar
+E_psi, psi, psi_tilde = articulated.E_psi, articulated.psi, articulated.psi_tilde
+Upsilon, Xi = articulated.Upsilon, articulated.Xi
+
 tau = vector("τ", JOINT, ascii="tau", tex=r"\tau")
 v = vector("v", JOINT)
 vdot = vector("v̇", JOINT, ascii="vdot", tex=r"\dot{v}")
@@ -174,7 +177,9 @@ lam = vector("λ", CONSTRAINT, ascii="lam", tex=r"\lambda")
 """Forces along the rows of the constraints."""
 
 J = named("J", B.T @ phi.T @ H.T)
-mass = named("𝓜", H @ phi @ M @ phi.T @ H.T, ascii="mass", tex=r"\mathcal{M}")
+mass = named("𝓜", H @ phi @ M @ phi.T @ H.T + N, ascii="mass", tex=r"\mathcal{M}")
+"""The inertia of the mechanism, with its armature; that of the bare tree is H φ M φ* H*."""
+
 bias = named("C", H @ phi @ (M @ phi.T @ a + b), ascii="bias", tex=r"\mathcal{C}")
 V = named("V", phi.T @ H.T @ v, tex=r"\mathcal{V}")
 Omega = named("Ω", psi.T @ H.T @ D.inv @ H @ psi, ascii="Omega", tex=r"\Omega")

@@ -40,7 +40,7 @@ class Quantity:
     """A quantity with a name.
 
     Attributes:
-        expr: Its expression, with the armature N.
+        expr: Its expression.
         title: In words.
         unit: Kind of the result (`c_header.KINDS`).
     """
@@ -51,8 +51,8 @@ class Quantity:
 
 
 def _named(name: str, title: str, unit: str) -> Quantity:
-    """A quantity of `linkwise.dynamics`, with the armature."""
-    return Quantity(expression(name, armature=True), title, unit)
+    """A quantity of `linkwise.dynamics`."""
+    return Quantity(expression(name), title, unit)
 
 
 QUANTITIES = {

@@ -25,8 +25,9 @@ kinds:
   definition, axiom   what proofs start from; axioms are what the recursions say
   theorem             proved from them by the rewriter
 
-Where it says "serial chains", the identity fails on branched trees. All take for granted that every
-hinge has inertia to move (D is invertible). Sources are the documents of docs/references.md.
+Where it says "serial chains", the identity fails on branched trees. Where it says "without
+armature", it needs N = 0; all others hold with the armature of the mechanism in mass, D, P and the
+rest. All take for granted that every hinge has inertia to move (D is invertible). Sources are the documents of docs/references.md.
 """
 
 
@@ -89,7 +90,7 @@ def _plain(text: str) -> str:
 def _table(rules: Sequence[Rule]) -> Iterator[str]:
     """Columns; the statement, which may be long, comes last."""
     head = ["name", "kind", "where", "source", "statement"]
-    rows = [head, *([r.name, r.kind, r.where, r.source, str(r)] for r in rules)]
+    rows = [head, *([r.name, r.kind, r.domain, r.source, str(r)] for r in rules)]
     widths = [max(width(row[i]) for row in rows) for i in range(4)]
     rows.insert(1, ["-" * w for w in (*widths, len("statement"))])
     for row in rows:
@@ -100,7 +101,7 @@ def _table(rules: Sequence[Rule]) -> Iterator[str]:
 def _details(rule: Rule) -> Iterator[str]:
     yield rule.name
     yield f"    {rule}"
-    yield f"    {rule.kind}, on {rule.where}, source {rule.source}"
+    yield f"    {rule.kind}, on {rule.domain}, source {rule.source}"
     if rule.kind != "theorem":
         return
     proof = inverse_proof_of(rule) or proof_of(rule)

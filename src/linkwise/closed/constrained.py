@@ -27,7 +27,7 @@ def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
 
     Expression:
         `J_c @ mass.inv @ J_c.T`, for arms that hold an object J 𝓜⁻¹ J* + A M(C)⁻¹ A*
-    with 𝓜 + N for 𝓜 where the mechanism has armature.
+    with the armature of the mechanism in 𝓜.
 
     Derived form:
         X* D⁻¹ X with X = H ψ B Q*: one pass, O(n), and a product as large as the constraints
@@ -65,7 +65,7 @@ def constrained_forward_dynamics(
 
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J_c* λ),   Ω λ = −(J_c 𝓜⁻¹ (τ − C) + γ),   Ω = J_c 𝓜⁻¹ J_c*
-    with J_c = Q J + Y, γ = J̇_c v, and 𝓜 + N for 𝓜 where the mechanism has armature.
+    with J_c = Q J + Y, γ = J̇_c v, and the armature of the mechanism in 𝓜.
 
     Derived form:
         X = H ψ B Q*,  ε = τ − H ψ (K τ + M φ* a + b)              from the tips

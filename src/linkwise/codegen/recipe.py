@@ -101,14 +101,23 @@ class Recipe:
     @cached_property
     def derivation(self) -> Derivation:
         """How the form that runs was found."""
-        return self._derive(self.expr)
+        return self._derived(self.expr)
+
+    def _derived(self, expr: Expr) -> Derivation:
+        """The form that runs; on a mechanism without armature it is one with N = 0."""
+        from linkwise.algebra.search import no_armature
+
+        if self.mech.armature.any() or "armature" in self.parameters:
+            return self._derive(expr)
+        bare = no_armature(expr)
+        return bare.then(self._derive(bare.result))
 
     @cached_property
     def program(self) -> Program:
         """Its sweeps."""
         from linkwise.sweeps.lower import lower
 
-        rest = [self._derive(expr).result for expr in self.more]
+        rest = [self._derived(expr).result for expr in self.more]
         return lower(self.derivation.result, self.chosen, rest)
 
     @cached_property

@@ -44,14 +44,14 @@ def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr
         raise unknown_name("quantity", name, table, owner="linkwise.closed")
     if not mech.loops and not mech.couplings:
         if name == "constrained_forward_dynamics":
-            return expression("forward_dynamics", armature=bool(mech.armature.any()))
+            return expression("forward_dynamics")
         raise ModelError(f"{mech.name!r} has no loops and no couplings: it has no {name}.")
     return table[name](_setting(mech))
 
 
 def _setting(mech: Mechanism, pushed: str = "", closing: bool = False) -> Setting:
     loops, couplings = bool(mech.loops), bool(mech.couplings)
-    return Setting(loops, couplings, bool(mech.armature.any()), pushed, closing)
+    return Setting(loops, couplings, pushed, closing)
 
 
 def closed_kernel(

@@ -1,6 +1,6 @@
 """The expressions of dynamics with loops and couplings.
 
-As one would write them, with A = 𝓜 or 𝓜 + N, J_c = Q J + Y and γ = Q B* φ* a + κ_g + κ, which is
+As one would write them, with A = 𝓜, J_c = Q J + Y and γ = Q B* φ* a + κ_g + κ, which is
 Q B* φ* A_V v + κ:
 
     Ω = J_c A⁻¹ J_c*      λ = -Ω⁻¹ (J_c A⁻¹ (τ - C) + γ)      v̇ = A⁻¹ (τ - C + J_c* λ)
@@ -28,7 +28,6 @@ from linkwise.algebra import (
     I,
     J,
     M,
-    N,
     Q,
     Y,
     a,
@@ -45,8 +44,7 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
-from linkwise.algebra.symbols import vector
-from linkwise.dynamics.open_chain_quantity import family
+from linkwise.algebra.symbols import articulated, vector
 
 closing = vector("closing", CONSTRAINT, tex=r"\ddot{e}")
 """What J_c v̇ + γ shall be instead of zero: how loops that are open are asked to close."""
@@ -59,21 +57,14 @@ class Setting:
     Attributes:
         loops: Whether it has loops.
         couplings: Whether it has couplings.
-        armature: Whether hinges have inertia of their own.
         pushed: Axes of forces at nodes, "node" or "world"; "" where there are none.
         closing: Whether the constraints shall accelerate.
     """
 
     loops: bool = True
     couplings: bool = False
-    armature: bool = False
     pushed: str = ""
     closing: bool = False
-
-    @property
-    def inertia(self) -> Expr:
-        """A = 𝓜 or 𝓜 + N."""
-        return mass + N if self.armature else mass
 
     @property
     def jacobian(self) -> Expr:
@@ -83,7 +74,7 @@ class Setting:
     @property
     def columns(self) -> Expr:
         """X = (I - H ψ K) J_c*."""
-        F = family(self.inertia)
+        F = articulated
         return _sum(
             H @ F.psi @ B @ Q.T if self.loops else None,
             (I - H @ F.psi @ F.K) @ Y.T if self.couplings else None,
@@ -112,7 +103,7 @@ class Setting:
     @property
     def filtered(self) -> Expr:
         """ε = τ - H ψ (K τ + M φ* a + b - B f)."""
-        F, acting = family(self.inertia), b if self.push is None else b - self.push
+        F, acting = articulated, b if self.push is None else b - self.push
         return tau - H @ F.psi @ (F.K @ tau + M @ phi.T @ a + acting)
 
 
@@ -122,17 +113,17 @@ def _sum(*parts: Expr | None) -> Expr:
 
 
 def _inertia_inverse(s: Setting) -> Expr:
-    return s.columns.T @ family(s.inertia).D.inv @ s.columns
+    return s.columns.T @ articulated.D.inv @ s.columns
 
 
 def _force(s: Setting) -> Expr:
     """-λ."""
-    D = family(s.inertia).D
+    D = articulated.D
     return _inertia_inverse(s).inv @ (s.columns.T @ D.inv @ s.filtered + s.missing)
 
 
 def _forward_dynamics(s: Setting) -> Expr:
-    F = family(s.inertia)
+    F = articulated
     return (I - H @ F.psi @ F.K).T @ F.D.inv @ (s.filtered - s.columns @ _force(s))
 
 
@@ -147,20 +138,20 @@ CLOSED: dict[str, Callable[[Setting], Expr]] = {
 
 
 def _plain_force(s: Setting) -> Expr:
-    A, J_c = s.inertia, s.jacobian
+    J_c = s.jacobian
     acting = tau - bias if s.push is None else tau - bias + H @ phi @ s.push
-    return (J_c @ A.inv @ J_c.T).inv @ (J_c @ A.inv @ acting + s.missing)
+    return (J_c @ mass.inv @ J_c.T).inv @ (J_c @ mass.inv @ acting + s.missing)
 
 
 def _plain_forward_dynamics(s: Setting) -> Expr:
-    A, acting = s.inertia, tau - bias if s.push is None else tau - bias + H @ phi @ s.push
-    return A.inv @ acting - A.inv @ s.jacobian.T @ _plain_force(s)
+    acting = tau - bias if s.push is None else tau - bias + H @ phi @ s.push
+    return mass.inv @ acting - mass.inv @ s.jacobian.T @ _plain_force(s)
 
 
 PLAIN: dict[str, Callable[[Setting], Expr]] = {
     "constraint_jacobian": lambda s: s.jacobian,
     "constraint_bias": lambda s: s.bias,
-    "closure_inertia_inverse": lambda s: s.jacobian @ s.inertia.inv @ s.jacobian.T,
+    "closure_inertia_inverse": lambda s: s.jacobian @ mass.inv @ s.jacobian.T,
     "constraint_forces": lambda s: -1.0 * _plain_force(s),
     "constrained_forward_dynamics": _plain_forward_dynamics,
 }

@@ -9,7 +9,7 @@ which is q_d - q for hinges that turn about one axis or slide, and for quaternio
 is left, in the axes of the body. The gains K_p and K_v are numbers, one for each freedom (nv,), or
 matrices (nv, nv), symmetric and positive.
 
-Where the mechanism has armature, 𝓜 + N stands for 𝓜. Damping, friction and springs of the hinges
+The armature of the mechanism is part of 𝓜. Damping, friction and springs of the hinges
 are part of none of them.
 """
 

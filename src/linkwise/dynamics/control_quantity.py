@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwise.algebra import A_V, B_V, H, M, a_g, phi, vdot
+from linkwise.algebra import A_V, B_V, H, M, a_g, mass, phi, vdot
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.momentum_quantity import w
 
-CONTROL: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "two_velocity_dynamics": lambda A, J: (
-        A @ vdot + H @ phi @ (M @ phi.T @ (A_V @ w + a_g) + B_V @ phi.T @ H.T @ w)
+CONTROL: dict[str, Callable[[Expr], Expr]] = {
+    "two_velocity_dynamics": lambda J: (
+        mass @ vdot + H @ phi @ (M @ phi.T @ (A_V @ w + a_g) + B_V @ phi.T @ H.T @ w)
     ),
 }
-"""Each as a function of the inertia A and of the Jacobian J, like `quantity.QUANTITIES`."""
+"""Each as a function of the Jacobian J, like `quantity.QUANTITIES`."""

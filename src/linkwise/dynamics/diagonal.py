@@ -42,7 +42,7 @@ def diagonal_velocity(
 
     Expression:
         ν = D^½* (I + H φ K)* v,   the residuals of 000
-    with the D and K of 𝓜 + N where the mechanism has armature. In O(n).
+    with the armature of the mechanism in D and K. In O(n).
 
     Args:
         mech: The mechanism; loops and couplings are left open.

@@ -70,8 +70,8 @@ def kinetic_energy(
     """Energy of motion [J], a number or (batch,).
 
     Expression:
-        ½ V* M V with V = φ* H* v,   `0.5 * V.T @ M @ V`
-    and ½ v* N v more where the mechanism has armature. It is ½ v* 𝓜 v, in one pass.
+        ½ V* M V + ½ v* N v with V = φ* H* v,   `0.5 * (V.T @ M @ V) + 0.5 * (v.T @ N @ v)`
+    with the armature N of the mechanism. It is ½ v* 𝓜 v, in one pass.
 
     Args:
         mech: The mechanism.

@@ -34,7 +34,7 @@ def forward_dynamics(
 
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J* f),   `mass.inv @ (tau - bias + J.T @ f)`
-    with 𝓜 + N for 𝓜 where the mechanism has armature (or rotors behind gears), and without J* f
+    with the armature of the mechanism in 𝓜 (or rotors behind gears), and without J* f
     unless `forces` are given.
 
     Derived form:
@@ -109,7 +109,7 @@ def tip_force_correction(
 
     Expression:
         Δv̇ = 𝓜⁻¹ J* f,   `mass.inv @ J.T @ f`
-    with 𝓜 + N for 𝓜 where the mechanism has armature.
+    with the armature of the mechanism in 𝓜.
 
     Derived form:
         (I − H ψ K)* D⁻¹ H ψ B f: two passes, O(n); neither J nor its product with f is made.

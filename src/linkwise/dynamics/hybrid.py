@@ -67,7 +67,6 @@ def hybrid_dynamics(
     Expression, with U the projection onto the driven hinges and Ū onto the others:
         v̇_U = (U 𝓜 U + Ū)⁻¹ U (τ − C − 𝓜 Ū v̇ + J* f)
         τ_Ū = Ū (𝓜 (v̇_U + Ū v̇) + C − J* f)
-    with 𝓜 + N for 𝓜 where the mechanism has armature.
 
     Form that runs, three passes, O(n), both parts in one vector (`hybrid_expression`):
         z = ψ (K U τ + M φ* (a + H* Ū v̇) + b − B f),  ν = D⁻¹ (U τ − U H z),  λ = ψ* H* U ν
@@ -157,7 +156,7 @@ def hybrid_kernel(
             mech.node(node)  # raises for one that is not there
         driven = [body.hinge_name for body in mech.bodies if body.hinge_name not in chosen]
         push = pushing(J if frame == "node" else rot_W @ J) if nodes else None
-        expr = hybrid_expression(driven, chosen, armature=bool(mech.armature.any()), push=push)
+        expr = hybrid_expression(driven, chosen, push=push)
         found = made_once(mech, key, lambda: compile(expr, mech, nodes=nodes, derive=False))
     return found
 
@@ -166,7 +165,6 @@ def hybrid_expression(
     driven: Iterable[str],
     prescribed: Iterable[str],
     *,
-    armature: bool = False,
     push: Expr | None = None,
 ) -> Expr:
     """v̇ at driven hinges and τ at prescribed ones, as one expression.
@@ -174,22 +172,18 @@ def hybrid_expression(
     Args:
         driven: Names of the hinges with given forces.
         prescribed: Names of the hinges with given accelerations.
-        armature: Whether hinges have inertia of their own.
         push: What outside forces do to the bodies, B f; by default nothing.
     """
     free = selection("U", driven)
     bound = selection("Ū", prescribed, ascii="U_bar", tex=r"\overline{U}")
     H_U = symbol("H_U", JOINT, BODY, Composite(free @ H), "H_U", "H_U")
-    inside = bound + free @ N @ free if armature else bound
-    noise = symbol("N_U", JOINT, JOINT, Composite(inside), "N_U", "N_U")
+    noise = symbol("N_U", JOINT, JOINT, Composite(bound + free @ N @ free), "N_U", "N_U")
     F = Family(E_phi, M, H_U, noise, "ᵤ")
     outside = b if push is None else b - push
     z = F.psi @ (F.K @ free @ tau + M @ phi.T @ (a + H.T @ bound @ vdot) + outside)
     nu = F.D.inv @ (free @ tau - H_U @ z)
     costate = F.psi.T @ H_U.T @ nu
-    through_hinges = H @ (z + F.P @ costate)
-    if armature:
-        through_hinges = through_hinges + N @ vdot
+    through_hinges = H @ (z + F.P @ costate) + N @ vdot
     return nu - F.K.T @ costate + bound @ through_hinges
 
 

@@ -54,7 +54,7 @@ def articulated_inertias(
 
     Expression:
         P = E_φ P⁺ E_φ* + M,   P⁺ = P − P H* D⁻¹ H P,   D = H P H*,   `P`, `P_plus`
-    with D = H P H* + N where the mechanism has armature.
+    with D = H P H* + N and the armature N of the mechanism.
     Source: 000 (4.1); 004 Lemma 3, where P is the covariance of the estimation error.
 
     Args:
@@ -87,7 +87,7 @@ def log_det_mass_matrix(
 
     Expression:
         Σ log det D(k),   since 𝓜 = (I + H φ K) D (I + H φ K)* and I + H φ K has the determinant 1;
-    with 𝓜 + N for 𝓜 where the mechanism has armature. One pass, O(n): there is no matrix.
+    with the armature of the mechanism in 𝓜. One pass, O(n): there is no matrix.
     Source: 000 Lemma 4.1.
 
     Args:
@@ -115,8 +115,8 @@ def log_det_mass_matrix(
 class InnovationsFactors:
     """The factors of the mass matrix in one state or a batch, each computed when it is asked for.
 
-    𝓜 = (I + H φ K) D (I + H φ K)* and 𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K), with 𝓜 + N for 𝓜 and
-    D = H P H* + N where the mechanism has armature.
+    𝓜 = (I + H φ K) D (I + H φ K)* and 𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K), with
+    D = H P H* + N and the armature N of the mechanism.
 
     Attributes:
         mech: The mechanism.

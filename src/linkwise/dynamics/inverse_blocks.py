@@ -52,7 +52,7 @@ def mass_matrix_inverse_block(
     key = ("mass_matrix_inverse", part)
     found = mech.kept.get(key)
     if found is None:
-        expr = expression("mass_matrix_inverse", armature=bool(mech.armature.any()))
+        expr = expression("mass_matrix_inverse")
         found = made_once(
             mech, key, lambda: compile(expr, mech, rows=part.rows, columns=part.columns)
         )

@@ -27,7 +27,7 @@ def inverse_dynamics(
 
     Expression:
         τ = 𝓜 v̇ + C − J* f,   `mass @ vdot + bias - J.T @ f`
-    with 𝓜 + N for 𝓜 where the mechanism has armature, and without J* f unless `forces` are given.
+    with the armature of the mechanism in 𝓜, and without J* f unless `forces` are given.
 
     Derived form:
         H φ (M φ* (H* v̇ + a) + b): two passes, O(n), the recursion of Newton and Euler.

@@ -72,7 +72,7 @@ def _made(
     mech: Mechanism | Embedded, name: str, nodes: str | tuple[str, ...], frame: Frame
 ) -> Kernel:
     check_mechanism(mech)
-    expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
+    expr = expression(name, frame=frame)
     if isinstance(mech, Embedded) and is_about_bodies(expr):
         raise ModelError(
             f"{name} was asked of {mech.name!r} with its loops and couplings built in: it is about "

@@ -19,7 +19,7 @@ def mass_matrix(
     """The mass matrix: kinetic energy is ½ v* 𝓜 v.
 
     Expression:
-        𝓜 = H φ M φ* H*,   `mass`, or `mass + N` where the mechanism has armature.
+        𝓜 = H φ M φ* H* + N,   `mass`, with the armature N of the mechanism.
 
     Args:
         mech: The mechanism; loops and couplings are left open.
@@ -48,8 +48,7 @@ def mass_matrix_inverse(
     """The inverse of the mass matrix, without the mass matrix.
 
     Expression:
-        𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K),   `mass.inv`, or `(mass + N).inv` where the mechanism
-        has armature.
+        𝓜⁻¹ = (I − H ψ K)* D⁻¹ (I − H ψ K),   `mass.inv`, with the armature in D.
     Source: 000 Lemma 4.3.
 
     To apply it to a vector, `mass_matrix_inverse_product` is cheaper: O(n) instead of O(n²).
@@ -85,7 +84,7 @@ def mass_matrix_inverse_product(
     """The inverse of the mass matrix times a vector, without either matrix.
 
     Expression:
-        𝓜⁻¹ x,   `mass.inv @ x`, or `(mass + N).inv @ x` where the mechanism has armature.
+        𝓜⁻¹ x,   `mass.inv @ x`, with the armature of the mechanism in 𝓜.
     Derived form:
         (I − H ψ K)* D⁻¹ (I − H ψ K) x: two passes, O(n).
     Source: 000 Lemma 4.3.

@@ -34,7 +34,7 @@ def momentum(
         `to_W.inv.T @ phi @ M @ V`, two passes, O(n)
     which is about the origin of the world; about c it is (k − c × p, p).
 
-    The bodies alone count: rotors behind gears (armature) resist in 𝓜 + N, but their spin is no
+    The bodies alone count: rotors behind gears (armature) resist in 𝓜, but their spin is no
     part of this.
 
     Args:

@@ -17,14 +17,14 @@ w = vector("w", JOINT)
 
 _coriolis = H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
 
-MOMENTUM: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "momentum": lambda A, J: to_W.inv.T @ phi @ M @ V,
-    "momentum_matrix": lambda A, J: to_W.inv.T @ phi @ R @ H.T,
-    "momentum_bias": lambda A, J: to_W.inv.T @ phi @ (M @ phi.T @ (a - a_g) + b),
-    "inertia_in_world": lambda A, J: to_W.inv.T @ R @ to_W.inv,
-    "coriolis_force": lambda A, J: H @ phi @ (M @ phi.T @ (a - a_g) + b),
-    "coriolis_matrix": lambda A, J: _coriolis,
-    "coriolis_product": lambda A, J: _coriolis @ w,
+MOMENTUM: dict[str, Callable[[Expr], Expr]] = {
+    "momentum": lambda J: to_W.inv.T @ phi @ M @ V,
+    "momentum_matrix": lambda J: to_W.inv.T @ phi @ R @ H.T,
+    "momentum_bias": lambda J: to_W.inv.T @ phi @ (M @ phi.T @ (a - a_g) + b),
+    "inertia_in_world": lambda J: to_W.inv.T @ R @ to_W.inv,
+    "coriolis_force": lambda J: H @ phi @ (M @ phi.T @ (a - a_g) + b),
+    "coriolis_matrix": lambda J: _coriolis,
+    "coriolis_product": lambda J: _coriolis @ w,
 }
 
 AT_ROOTS = frozenset({"momentum", "momentum_matrix", "momentum_bias", "inertia_in_world"})

@@ -2,7 +2,7 @@
 
 FD1 to FD4 are the algorithms of JPL 88-11, Part I, and run as they are written here: nothing is
 derived. In its notation Φ L = φ K and Ψ L = ψ K; its f(0) pushes outwards, here f acts on the
-mechanism. With armature, D = H P H* + N in all of them.
+mechanism. D = H P H* + N in all of them, with the armature N of the mechanism.
 
 The force through the hinges comes out of the same filter as the accelerations:
 
@@ -15,19 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkwise import algebra
-from linkwise.algebra import B, E_phi, H, M, N, R, a, a_g, b, bias, f, mass, phi, rot_W, tau, vdot
+from linkwise.algebra import B, H, M, R, a, a_g, b, bias, f, mass, phi, rot_W, tau, vdot
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.family import Family, riccati
+from linkwise.algebra.family import Family
 from linkwise.algebra.space import JOINT
-from linkwise.algebra.symbols import Delta_phi, vector
+from linkwise.algebra.symbols import Delta_phi, articulated, vector
 
 x = vector("x", JOINT)
 """Any vector over the freedoms."""
-
-
-def family(A: Expr) -> Family:
-    """The articulated quantities of the inertia A = 𝓜 or 𝓜 + N."""
-    return riccati(E_phi, M, H, None if mass is A else N)
 
 
 def pushing(J: Expr) -> Expr:
@@ -40,34 +35,34 @@ def picked(J: Expr) -> Expr:
     return B.T if algebra.J is J else rot_W @ B.T
 
 
-def fd1(A: Expr, push: Expr | None = None) -> Expr:
+def fd1(push: Expr | None = None) -> Expr:
     """T′ = τ − H φ (M φ* a + b − B f), v̇ = (I − H ψ K)* D⁻¹ (I − H ψ K) T′   (4.17), (4.18)."""
-    F = family(A)
+    F = articulated
     return F.whitening.T @ F.D.inv @ F.whitening @ _bias_free(push)
 
 
-def fd2(A: Expr, push: Expr | None = None) -> Expr:
+def fd2(push: Expr | None = None) -> Expr:
     """λ = ψ* H* ν with ν = D⁻¹ (I − H ψ K) T′, v̇ = ν − K* λ   (5.5), (4.22b).
 
     What is new in FD2 is α = λ + φ* a (5.6): `body_accelerations` and `node_acceleration`.
     """
-    F = family(A)
+    F = articulated
     nu = F.D.inv @ F.whitening @ _bias_free(push)
     return nu - F.K.T @ F.psi.T @ H.T @ nu
 
 
-def fd3(A: Expr, push: Expr | None = None) -> Expr:
+def fd3(push: Expr | None = None) -> Expr:
     """ζ = φ* a, ε = τ − H ψ (K τ + M ζ + b − B f), v̇ = (I − H ψ K)* D⁻¹ ε   (5.8) to (5.10)."""
-    F = family(A)
+    F = articulated
     return F.whitening.T @ F.D.inv @ (tau - H @ _filtered(F, push))
 
 
-def fd4(A: Expr, push: Expr | None = None) -> Expr:
+def fd4(push: Expr | None = None) -> Expr:
     """z = ψ (K τ + b − B f) + ψ̃ P a, ν = D⁻¹ (τ − H z), then (5.15) without a sweep for ζ.
 
     λ = ψ* (H* ν + (I − G H)* a), v̇ = ν − K* λ − G* a   (5.14), (5.15).
     """
-    F = family(A)
+    F = articulated
     z = F.psi @ (F.K @ tau + _less(b, push)) + F.psi_tilde @ F.P @ a
     nu = F.D.inv @ (tau - H @ z)
     return nu - F.K.T @ F.psi.T @ (H.T @ nu + F.Pi_bar.T @ a) - F.G.T @ a
@@ -85,57 +80,57 @@ def _less(force: Expr, push: Expr | None) -> Expr:
     return force if push is None else force - push
 
 
-def hinge_forces(A: Expr, push: Expr | None = None) -> Expr:
+def hinge_forces(push: Expr | None = None) -> Expr:
     """z + P λ: the force on each body through its hinge, from what the filter leaves behind."""
-    F = family(A)
+    F = articulated
     z = _filtered(F, push)
     return z + F.P @ F.psi.T @ H.T @ F.D.inv @ (tau - H @ z)
 
 
-def _link_accelerations(A: Expr, push: Expr | None = None) -> Expr:
+def _link_accelerations(push: Expr | None = None) -> Expr:
     joint_force = tau - bias if push is None else tau - bias + H @ phi @ push
-    return phi.T @ (H.T @ A.inv @ joint_force + a - a_g)
+    return phi.T @ (H.T @ mass.inv @ joint_force + a - a_g)
 
 
 METHODS: dict[str, Callable[..., Expr]] = {"FD1": fd1, "FD2": fd2, "FD3": fd3, "FD4": fd4}
-"""Forward dynamics by name, as functions of the inertia and of what pushes the bodies."""
+"""Forward dynamics by name, as functions of what pushes the bodies."""
 
-OPEN_CHAIN: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "FD1": lambda A, J: fd1(A),
-    "FD2": lambda A, J: fd2(A),
-    "FD3": lambda A, J: fd3(A),
-    "FD4": lambda A, J: fd4(A),
-    "FD1_with_forces": lambda A, J: fd1(A, pushing(J)),
-    "FD2_with_forces": lambda A, J: fd2(A, pushing(J)),
-    "FD3_with_forces": lambda A, J: fd3(A, pushing(J)),
-    "FD4_with_forces": lambda A, J: fd4(A, pushing(J)),
-    "mass_matrix_inverse_product": lambda A, J: A.inv @ x,
-    "tip_force_correction": lambda A, J: A.inv @ J.T @ f,
-    "body_accelerations": lambda A, J: phi.T @ (H.T @ vdot + a - a_g),
-    "body_accelerations_of_forces": lambda A, J: _link_accelerations(A),
-    "body_accelerations_of_forces_with_forces": lambda A, J: _link_accelerations(A, pushing(J)),
-    "node_acceleration": lambda A, J: picked(J) @ phi.T @ (H.T @ vdot + a - a_g),
-    "node_acceleration_of_forces": lambda A, J: picked(J) @ _link_accelerations(A),
-    "node_acceleration_of_forces_with_forces": lambda A, J: (
-        picked(J) @ _link_accelerations(A, pushing(J))
+OPEN_CHAIN: dict[str, Callable[[Expr], Expr]] = {
+    "FD1": lambda J: fd1(),
+    "FD2": lambda J: fd2(),
+    "FD3": lambda J: fd3(),
+    "FD4": lambda J: fd4(),
+    "FD1_with_forces": lambda J: fd1(pushing(J)),
+    "FD2_with_forces": lambda J: fd2(pushing(J)),
+    "FD3_with_forces": lambda J: fd3(pushing(J)),
+    "FD4_with_forces": lambda J: fd4(pushing(J)),
+    "mass_matrix_inverse_product": lambda J: mass.inv @ x,
+    "tip_force_correction": lambda J: mass.inv @ J.T @ f,
+    "body_accelerations": lambda J: phi.T @ (H.T @ vdot + a - a_g),
+    "body_accelerations_of_forces": lambda J: _link_accelerations(),
+    "body_accelerations_of_forces_with_forces": lambda J: _link_accelerations(pushing(J)),
+    "node_acceleration": lambda J: picked(J) @ phi.T @ (H.T @ vdot + a - a_g),
+    "node_acceleration_of_forces": lambda J: picked(J) @ _link_accelerations(),
+    "node_acceleration_of_forces_with_forces": lambda J: (
+        picked(J) @ _link_accelerations(pushing(J))
     ),
-    "hinge_forces": lambda A, J: hinge_forces(A),
-    "hinge_forces_with_forces": lambda A, J: hinge_forces(A, pushing(J)),
-    "hinge_forces_of_motion": lambda A, J: phi @ (M @ phi.T @ (H.T @ vdot + a) + b),
-    "hinge_forces_of_motion_with_forces": lambda A, J: (
+    "hinge_forces": lambda J: hinge_forces(),
+    "hinge_forces_with_forces": lambda J: hinge_forces(pushing(J)),
+    "hinge_forces_of_motion": lambda J: phi @ (M @ phi.T @ (H.T @ vdot + a) + b),
+    "hinge_forces_of_motion_with_forces": lambda J: (
         phi @ (M @ phi.T @ (H.T @ vdot + a) + b - pushing(J))
     ),
-    "composite_inertias": lambda A, J: R,
-    "articulated_inertias": lambda A, J: family(A).P,
-    "articulated_inertias_inboard": lambda A, J: family(A).P_plus,
-    "hinge_inertia": lambda A, J: family(A).D,
-    "kalman_gain": lambda A, J: family(A).G,
-    "shifted_gain": lambda A, J: Delta_phi @ family(A).G,
-    "articulated_shift": lambda A, J: Delta_phi @ family(A).Pi_bar,
-    "coloring": lambda A, J: family(A).coloring,
-    "whitening": lambda A, J: family(A).whitening,
+    "composite_inertias": lambda J: R,
+    "articulated_inertias": lambda J: articulated.P,
+    "articulated_inertias_inboard": lambda J: articulated.P_plus,
+    "hinge_inertia": lambda J: articulated.D,
+    "kalman_gain": lambda J: articulated.G,
+    "shifted_gain": lambda J: Delta_phi @ articulated.G,
+    "articulated_shift": lambda J: Delta_phi @ articulated.Pi_bar,
+    "coloring": lambda J: articulated.coloring,
+    "whitening": lambda J: articulated.whitening,
 }
-"""Each as a function of the inertia A = 𝓜 or 𝓜 + N, and of the Jacobian J or rot_W J."""
+"""Each as a function of the Jacobian, J or rot_W J."""
 
 AS_WRITTEN = frozenset(
     f"{name}{forces}" for name in (*METHODS, "hinge_forces") for forces in ("", "_with_forces")

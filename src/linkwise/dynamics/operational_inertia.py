@@ -38,7 +38,7 @@ def operational_inertia(
 
     Expression:
         Λ = (J 𝓜⁻¹ J*)⁻¹,   `(J @ mass.inv @ J.T).inv`
-    with 𝓜 + N for 𝓜 where the mechanism has armature, and rot_W J for J in world axes.
+    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
 
     Derived form:
         (B* ψ* H* D⁻¹ H ψ B)⁻¹: sweeps for the inside, a small dense inverse outside.
@@ -157,7 +157,7 @@ def operational_inertia_inverse(
 
     Expression:
         J 𝓜⁻¹ J*,   `J @ mass.inv @ J.T`
-    with 𝓜 + N for 𝓜 where the mechanism has armature, and rot_W J for J in world axes.
+    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
 
     Derived form:
         B* ψ* H* D⁻¹ H ψ B: O(n) for one node.

@@ -131,7 +131,7 @@ def operational_space(
 
     Expression:
         Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,  U an orthonormal basis of the range of J
-    with 𝓜 + N for 𝓜 where the mechanism has armature, and rot_W J for J in world axes.
+    with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
 
     Derived form:
         J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B and (I - H ψ K) J* = H ψ B: sweeps; then a decomposition of

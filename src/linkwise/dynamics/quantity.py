@@ -37,30 +37,30 @@ Frame: TypeAlias = Literal["node", "world"]
 
 FRAMES = ("node", "world")
 
-QUANTITIES: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "forward_dynamics": lambda A, J: A.inv @ (tau - bias),
-    "forward_dynamics_with_forces": lambda A, J: A.inv @ (tau - bias + J.T @ f),
-    "inverse_dynamics": lambda A, J: A @ vdot + bias,
-    "inverse_dynamics_with_forces": lambda A, J: A @ vdot + bias - J.T @ f,
-    "mass_matrix": lambda A, J: A,
-    "mass_matrix_inverse": lambda A, J: A.inv,
-    "bias_force": lambda A, J: bias,
-    "gravity_force": lambda A, J: H @ phi @ M @ phi.T @ a_g,
-    "body_poses": lambda A, J: X,
-    "node_poses": lambda A, J: X_B,
-    "jacobian": lambda A, J: J,
-    "node_velocity": lambda A, J: J @ v,
-    "kinetic_energy": lambda A, J: 0.5 * (V.T @ M @ V) + (0.5 * (v.T @ N @ v) if A != mass else 0),
-    "potential_energy": lambda A, J: weight.T @ X,
-    "operational_inertia": lambda A, J: (J @ A.inv @ J.T).inv,
-    "operational_inertia_inverse": lambda A, J: J @ A.inv @ J.T,
+QUANTITIES: dict[str, Callable[[Expr], Expr]] = {
+    "forward_dynamics": lambda J: mass.inv @ (tau - bias),
+    "forward_dynamics_with_forces": lambda J: mass.inv @ (tau - bias + J.T @ f),
+    "inverse_dynamics": lambda J: mass @ vdot + bias,
+    "inverse_dynamics_with_forces": lambda J: mass @ vdot + bias - J.T @ f,
+    "mass_matrix": lambda J: mass,
+    "mass_matrix_inverse": lambda J: mass.inv,
+    "bias_force": lambda J: bias,
+    "gravity_force": lambda J: H @ phi @ M @ phi.T @ a_g,
+    "body_poses": lambda J: X,
+    "node_poses": lambda J: X_B,
+    "jacobian": lambda J: J,
+    "node_velocity": lambda J: J @ v,
+    "kinetic_energy": lambda J: 0.5 * (V.T @ M @ V) + 0.5 * (v.T @ N @ v),
+    "potential_energy": lambda J: weight.T @ X,
+    "operational_inertia": lambda J: (J @ mass.inv @ J.T).inv,
+    "operational_inertia_inverse": lambda J: J @ mass.inv @ J.T,
     **KINEMATICS,
     **OPEN_CHAIN,
     **DIAGONAL,
     **CONTROL,
     **MOMENTUM,
 }
-"""Each as a function of the inertia A = 𝓜 or 𝓜 + N, and of the Jacobian J or rot_W J."""
+"""Each as a function of the Jacobian, J or rot_W J."""
 
 
 def check_frame(frame: object, what: str = "frame") -> None:
@@ -69,16 +69,14 @@ def check_frame(frame: object, what: str = "frame") -> None:
         raise ModelError(f"{what} is {frame!r}; it must be 'node' or 'world'.")
 
 
-def expression(name: str, *, armature: bool = False, frame: Frame = "node") -> Expr:
+def expression(name: str, *, frame: Frame = "node") -> Expr:
     """The expression of a quantity.
 
     Args:
         name: A key of `QUANTITIES`.
-        armature: Whether hinges have inertia of their own: 𝓜 + N instead of 𝓜.
         frame: Axes of what belongs to nodes: rot_W J instead of J for "world".
     """
     if name not in QUANTITIES:
         raise unknown_name("quantity", name, QUANTITIES, owner="linkwise.dynamics")
     check_frame(frame)
-    inertia = mass + N if armature else mass
-    return QUANTITIES[name](inertia, J if frame == "node" else rot_W @ J)
+    return QUANTITIES[name](J if frame == "node" else rot_W @ J)

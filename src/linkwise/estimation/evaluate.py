@@ -17,10 +17,10 @@ import numpy as np
 from linkwise.algebra import BODY, JOINT, role, tau, vector
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.space import Space
-from linkwise.algebra.symbols import articulated
+from linkwise.algebra.symbols import articulated, bare_tree
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.pivots import thresholds
-from linkwise.estimation.operator import Form, noisy
+from linkwise.estimation.operator import Form
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import compile, plan
 from linkwise.spatial.array import Array
@@ -52,7 +52,7 @@ class Evaluation:
 
     def expression(self, form: Form) -> Expr:
         """A form in the family of this noise."""
-        return form(articulated if self.noise is None else noisy)
+        return form(bare_tree if self.noise is None else articulated)
 
     def applied(self, form: Form, x: Array) -> Array:
         """A form applied to x (n,) or (count, n)."""
@@ -160,7 +160,7 @@ class Evaluation:
 
 def depends_on_noise(form: Form) -> bool:
     """Whether measurement noise changes a form: equal expressions are one object."""
-    return form(noisy) is not form(articulated)
+    return form(articulated) is not form(bare_tree)
 
 
 def _argument(operator: Expr) -> Symbol:

@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from linkwise.algebra import Delta_phi, E_phi, H, M, N, phi
+from linkwise.algebra import Delta_phi, H, M, phi
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.family import Family, riccati
+from linkwise.algebra.family import Family
 from linkwise.errors import unknown_name
 
 Form: TypeAlias = Callable[[Family], Expr]
 """An expression in the operators of a family."""
-
-noisy = riccati(E_phi, M, H, N)
-"""The family with measurement noise; that without is `linkwise.algebra.symbols.articulated`."""
 
 
 @dataclass(frozen=True, slots=True)

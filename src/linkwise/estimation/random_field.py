@@ -13,11 +13,11 @@ import numpy as np
 from linkwise.algebra import BODY
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.family import Family
-from linkwise.algebra.symbols import articulated
+from linkwise.algebra.symbols import articulated, bare_tree
 from linkwise.errors import ModelError, ShapeError
 from linkwise.estimation.covariance import covariance
 from linkwise.estimation.evaluate import Evaluation
-from linkwise.estimation.operator import MODEL, block, estimate, noisy, operator
+from linkwise.estimation.operator import MODEL, block, estimate, operator
 from linkwise.estimation.process_noise import draw_process, inertia_root
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
@@ -106,7 +106,7 @@ class RandomField:
     @property
     def family(self) -> Family:
         """The Riccati family of this field, with P, D, G, K, ψ as symbols of the algebra."""
-        return articulated if self.noise is None else noisy
+        return bare_tree if self.noise is None else articulated
 
     # ------------------------------------------------------------------------------- draws
 

@@ -25,7 +25,7 @@ MOVING = (
 
 
 class Case:
-    """A mechanism in a random state.
+    """A mechanism in a random state, without armature: the documents know none.
 
     Documents number bodies from the tip to the base: `outward` and `inward` give the bodies in the
     order of their loops, so that "for k = 1 ... n" of a document is `for k in case.inward`.
@@ -37,7 +37,7 @@ class Case:
     """
 
     def __init__(self, name: str, mech: Mechanism, seed: int = 0) -> None:
-        self.name, self.mech, self.seed = name, mech, seed
+        self.name, self.mech, self.seed = name, mech.without_armature(), seed
         rng = np.random.default_rng(seed)
         self.q, self.v = mech.random(rng), mech.random_velocity(rng)
         self._places: dict[Space, list[slice]] = {}

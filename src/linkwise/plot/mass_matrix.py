@@ -53,10 +53,9 @@ def mass_matrix(
     state = one_state(mech, q, "a mass matrix")
     if not mech.nv:
         raise ModelError(f"{mech.name!r} has no freedoms, so its mass matrix has no entries.")
-    armature = bool(mech.armature.any())
     names = ("mass_matrix", "mass_matrix_inverse")
     # Sweeps in NumPy: of one state they are done before a kernel would be compiled.
-    sweeps = [compile(expression(name, armature=armature), mech, target="numpy") for name in names]
+    sweeps = [compile(expression(name), mech, target="numpy") for name in names]
     matrices = [np.asarray(cast(NumpyKernel, one)(state)) for one in sweeps]
     edge = joint_edge(mech)
     pair = [(edge, edge), (edge, edge)]

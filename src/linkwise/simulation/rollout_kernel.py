@@ -166,5 +166,5 @@ def _check_law(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None
 def forward(mech: Mechanism, nodes: Sequence[str], frame: Frame, itemsize: int) -> Recipe:
     """How forward dynamics, with forces at these nodes, becomes a graph."""
     name = "forward_dynamics_with_forces" if nodes else "forward_dynamics"
-    expr: Expr = expression(name, armature=bool(mech.armature.any()), frame=frame)
+    expr: Expr = expression(name, frame=frame)
     return Recipe(expr, mech, nodes, (), itemsize, derive)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def setting(found: Twin) -> Setting:
     """What there is of a mechanism with tasks."""
     mech = found.mech
-    return Setting(bool(mech.loops), bool(mech.couplings), bool(mech.armature.any()))
+    return Setting(bool(mech.loops), bool(mech.couplings))
 
 
 def task_kernel(found: Twin, name: str) -> Kernel:

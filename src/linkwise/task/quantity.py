@@ -1,6 +1,6 @@
 """The expressions of task space.
 
-With J_t = Q J + Y the Jacobian of the tasks, A = 𝓜 or 𝓜 + N, and C_v and g the parts of the bias
+With J_t = Q J + Y the Jacobian of the tasks, A = 𝓜, and C_v and g the parts of the bias
 force C = C_v + g, as one would write them:
 
     Λ = (J_t A⁻¹ J_t*)⁻¹      J̄ = A⁻¹ J_t* Λ
@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from linkwise.algebra import A_V, H, I, M, a, a_g, b, bias, phi, servo, tau, v
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
-from linkwise.algebra.symbols import vector
+from linkwise.algebra.symbols import articulated, vector
 from linkwise.dynamics.closure_quantity import CLOSED, Setting, closing
-from linkwise.dynamics.open_chain_quantity import family
 
 applied = vector("applied", CONSTRAINT, tex=r"F_{\mathrm{applied}}")
 """A force along the rows of the tasks that is added."""
@@ -53,13 +52,13 @@ def inertia(s: Setting) -> Expr:
 
 def response(s: Setting) -> Expr:
     """A⁻¹ J_t* = (I - H ψ K)* D⁻¹ X."""
-    F = family(s.inertia)
+    F = articulated
     return (I - H @ F.psi @ F.K).T @ F.D.inv @ s.columns
 
 
 def _seen(s: Setting, force: Expr) -> Expr:
     """J_t A⁻¹ H φ z = X* D⁻¹ H ψ z."""
-    F = family(s.inertia)
+    F = articulated
     return s.columns.T @ F.D.inv @ H @ F.psi @ force
 
 
@@ -75,7 +74,7 @@ def gravity(s: Setting) -> Expr:
 
 def force(s: Setting, law: Law) -> Expr:
     """Λ (ẍ - γ - J_t A⁻¹ (τ₀ - C)), or with C taken out of all freedoms Λ (ẍ - γ - J_t A⁻¹ τ₀)."""
-    F = family(s.inertia)
+    F = articulated
     missing = (servo if law.servo else closing) - (s.bias if law.whole else s.lifted_bias)
     acting = tau - H @ F.psi @ F.K @ tau if law.internal else None
     if not law.whole:

@@ -202,7 +202,7 @@ def task_space(
 
     Expression:
         Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*,  J̄ = 𝓜⁻¹ J_t* Λ,  N = I - J̄ J_t
-    with 𝓜 + N for 𝓜 where the mechanism has armature.
+    with the armature of the mechanism in 𝓜.
 
     Derived form:
         X = H ψ B Q*, J_t 𝓜⁻¹ J_t* = X* D⁻¹ X, 𝓜⁻¹ J_t* = (I - H ψ K)* D⁻¹ X: sweeps; then a

@@ -1,7 +1,7 @@
 """The innovations factorisation of the mass operator, its inverse, and what relates φ to ψ."""
 
 from linkwise.algebra.rule import rule
-from linkwise.algebra.symbols import D, H, I, K, M, mass, phi, psi
+from linkwise.algebra.symbols import D, H, I, K, M, N, mass, phi, psi
 
 W = I - H @ psi @ K  # whitening
 C = I + H @ phi @ K  # coloring
@@ -10,20 +10,19 @@ FACTORISATION = (
     rule(
         "Newton-Euler factorisation",
         mass,
-        H @ phi @ M @ phi.T @ H.T,
-        "000 3.2",
+        H @ phi @ M @ phi.T @ H.T + N,
+        "000 3.2, with N",
         kind="definition",
-        needs="N = 0",
     ),
     rule("ψ K H φ", psi @ K @ H @ phi, phi - psi, "001 a.18", kind="axiom"),
     rule("φ K H ψ", phi @ K @ H @ psi, phi - psi, "001 a.28", kind="axiom"),
     rule("ψ⁻¹ = φ⁻¹ + K H", psi.inv, phi.inv + K @ H, "000 Lemma A.1"),
+    rule("mass operator by innovations", mass, C @ D @ C.T, "000 Lemma 4.1"),
     rule(
         "innovations factorisation",
         H @ phi @ M @ phi.T @ H.T,
-        C @ D @ C.T,
-        "000 Lemma 4.1",
-        needs="N = 0",
+        C @ D @ C.T - N,
+        "000 Lemma 4.1, with N",
     ),
     rule("whitening inverts coloring", C.inv, W, "000 Lemma 4.2"),
     rule("coloring whitened", W @ C, I, "004 Lemma 6"),

@@ -31,7 +31,7 @@ def multi_arm_kernel(
     chosen = tuple(None if x is None else tuple(x) for x in (nodes, rows, columns))
     key = ("multi_arm", name, *chosen, target)
     if key not in mech.kept:
-        expr = multi_arm_expression(name, armature=bool(mech.armature.any()))
+        expr = multi_arm_expression(name)
         options: dict[str, Any] = {"rows": chosen[1], "columns": chosen[2], "target": target}
         options |= {"nodes": chosen[0], "derive": name not in AS_WRITTEN}
         options["blocks"] = name in AS_BLOCKS

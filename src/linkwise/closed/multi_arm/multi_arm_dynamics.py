@@ -96,7 +96,7 @@ def multi_arm_dynamics(
 
     Expression:
         Ω = J 𝓜⁻¹ J* + A M(C)⁻¹ A*,   f(0) = Ω⁻¹ {J 𝓜⁻¹ T′ − a′(C)},   v̇ = 𝓜⁻¹ {T′ − J* f(0)}
-    with 𝓜 + N for 𝓜 where there is armature. For contacts with freedoms Π stands for Ω⁻¹.
+    with the armature in 𝓜. For contacts with freedoms Π stands for Ω⁻¹.
 
     Derived form:
         "CCFD"     the four steps of the general algorithm, by any open-chain dynamics

@@ -1,7 +1,7 @@
 """The equations of JPL 88-11, Part II, as operator expressions.
 
 All of them are over the whole mechanism, arms and object, which are trees beside each other; nodes
-are the tips of the arms, or the places where the object is held. With armature, D = H P H* + N.
+are the tips of the arms, or the places where the object is held. D = H P H* + N, with armature N.
 
 | here        | there                                                              |
 | ----------- | ------------------------------------------------------------------ |
@@ -23,8 +23,7 @@ from collections.abc import Callable
 from linkwise.algebra import B, H, J, M, a, a_g, b, f, mass, phi, tau, v, vdot
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import JOINT
-from linkwise.algebra.symbols import vector
-from linkwise.dynamics.open_chain_quantity import family
+from linkwise.algebra.symbols import articulated, vector
 
 T_prime = vector("T′", JOINT, ascii="T_prime", tex=r"\mathcal{T}'")
 """Joint forces without bias: T′ = τ − C."""
@@ -33,79 +32,79 @@ eps = vector("ε", JOINT, ascii="eps", tex=r"\epsilon")
 """Innovations: ε = (I − H ψ K) T′."""
 
 
-def bias_free_force(A: Expr) -> Expr:
+def bias_free_force() -> Expr:
     """T′ = τ − H φ (M φ* a + b)   (6.11a), (6.18a), (6.22a)."""
     return tau - H @ phi @ (M @ phi.T @ a + b)
 
 
-def bias_acceleration(A: Expr) -> Expr:
+def bias_acceleration() -> Expr:
     """J̇ v = B* φ* a, without gravity   (5.1d)."""
     return B.T @ phi.T @ (a - a_g)
 
 
-def free_acceleration(A: Expr) -> Expr:
+def free_acceleration() -> Expr:
     """v̇_f = (I − H ψ K)* D⁻¹ (I − H ψ K) T′   (6.11b)."""
-    F = family(A)
+    F = articulated
     return F.whitening.T @ F.D.inv @ F.whitening @ T_prime
 
 
-def tip_acceleration(A: Expr) -> Expr:
+def tip_acceleration() -> Expr:
     """α_f(0) = B* φ* H* v̇_f + B* φ* a   (6.11c)."""
     return B.T @ phi.T @ H.T @ vdot + B.T @ phi.T @ (a - a_g)
 
 
-def compliance(A: Expr) -> Expr:
+def compliance() -> Expr:
     """J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B   (6.11d), (6.18b), (6.22b)."""
-    F = family(A)
+    F = articulated
     return B.T @ F.psi.T @ H.T @ F.D.inv @ H @ F.psi @ B
 
 
-def own_compliance(A: Expr) -> Expr:
+def own_compliance() -> Expr:
     """Υ: of each body's frame, Υ_k = ψ* Υ_p ψ + H* D⁻¹ H   (6.10), the blocks of (6.7)."""
-    return family(A).Upsilon
+    return articulated.Upsilon
 
 
-def correction(A: Expr) -> Expr:
+def correction() -> Expr:
     """Δv̇ = (I − H ψ K)* D⁻¹ H ψ B f   (6.3); printed without H in (6.5a) and (6.11g)."""
-    F = family(A)
+    F = articulated
     return F.whitening.T @ F.D.inv @ H @ F.psi @ B @ f
 
 
-def tip_correction(A: Expr) -> Expr:
+def tip_correction() -> Expr:
     """Δα(0) = B* φ* H* Δv̇   (6.11h)."""
     return B.T @ phi.T @ H.T @ vdot
 
 
-def filtered_force(A: Expr) -> Expr:
+def filtered_force() -> Expr:
     """J 𝓜⁻¹ T′ = B* ψ* H* D⁻¹ (I − H ψ K) T′   (6.12), in (6.18d) and (6.22e)."""
-    F = family(A)
+    F = articulated
     return B.T @ F.psi.T @ H.T @ F.D.inv @ F.whitening @ T_prime
 
 
-def acceleration(A: Expr) -> Expr:
+def acceleration() -> Expr:
     """v̇ = (I − H ψ K)* D⁻¹ {T′ − H ψ (K T′ − B f)}   (6.17); (6.18e) prints no *."""
-    F = family(A)
+    F = articulated
     return F.whitening.T @ F.D.inv @ (T_prime - H @ F.psi @ (F.K @ T_prime - B @ f))
 
 
-def innovation(A: Expr) -> Expr:
+def innovation() -> Expr:
     """ε = (I − H ψ K) T′   (5.9a), in (6.22f)."""
-    return family(A).whitening @ T_prime
+    return articulated.whitening @ T_prime
 
 
-def tip_of_innovation(A: Expr) -> Expr:
+def tip_of_innovation() -> Expr:
     """B* ψ* H* D⁻¹ ε, in (6.22e) and (6.22f)."""
-    F = family(A)
+    F = articulated
     return B.T @ F.psi.T @ H.T @ F.D.inv @ eps
 
 
-def smoothed(A: Expr) -> Expr:
+def smoothed() -> Expr:
     """(I − H ψ K)* {D⁻¹ ε + D⁻¹ H ψ B f}   (6.22f) with f = −Ω⁻¹ B* ψ* H* D⁻¹ ε."""
-    F = family(A)
+    F = articulated
     return F.whitening.T @ (F.D.inv @ eps + F.D.inv @ H @ F.psi @ B @ f)
 
 
-MULTI_ARM: dict[str, Callable[[Expr], Expr]] = {
+MULTI_ARM: dict[str, Callable[[], Expr]] = {
     "bias_free_force": bias_free_force,
     "bias_acceleration": bias_acceleration,
     "free_acceleration": free_acceleration,
@@ -120,16 +119,16 @@ MULTI_ARM: dict[str, Callable[[Expr], Expr]] = {
     "tip_of_innovation": tip_of_innovation,
     "smoothed": smoothed,
     # The general solution (3.6), (4.9): whatever form is derived.
-    "general_free_acceleration": lambda A: A.inv @ T_prime,
-    "general_compliance": lambda A: J @ A.inv @ J.T,
-    "general_correction": lambda A: A.inv @ J.T @ f,
-    "general_filtered_force": lambda A: J @ A.inv @ T_prime,
-    "general_acceleration": lambda A: A.inv @ (T_prime + J.T @ f),
-    "inertia": lambda A: A,
-    "jacobian": lambda A: J,
-    "node_velocity": lambda A: J @ v,
+    "general_free_acceleration": lambda: mass.inv @ T_prime,
+    "general_compliance": lambda: J @ mass.inv @ J.T,
+    "general_correction": lambda: mass.inv @ J.T @ f,
+    "general_filtered_force": lambda: J @ mass.inv @ T_prime,
+    "general_acceleration": lambda: mass.inv @ (T_prime + J.T @ f),
+    "inertia": lambda: mass,
+    "jacobian": lambda: J,
+    "node_velocity": lambda: J @ v,
 }
-"""Each as a function of the inertia A = 𝓜 or 𝓜 + N."""
+"""Each step and quantity by name."""
 
 AS_WRITTEN = frozenset(
     {
@@ -160,8 +159,6 @@ EQUAL = {
 """What is proved equal: an equation of RCCFD1 to 3, and what it says in general."""
 
 
-def multi_arm_expression(name: str, *, armature: bool = False) -> Expr:
-    """The expression of a step by name, with 𝓜 + N for 𝓜 if there is armature."""
-    from linkwise.algebra import N
-
-    return MULTI_ARM[name](mass + N if armature else mass)
+def multi_arm_expression(name: str) -> Expr:
+    """The expression of a step by name."""
+    return MULTI_ARM[name]()

@@ -267,11 +267,7 @@ class Trace(Run):
             if self.parameters[name].size and not any(x.startswith(f"{name}[") for x in used):
                 raise ExpressionError(
                     f"parameters has {name!r}, but  {self.program.expr}  does not depend on it"
-                    + (
-                        ": write the armature N into it, as in (mass + N).inv."
-                        if name == "armature"
-                        else "."
-                    )
+                    + (": it is part of `mass`, and N by itself." if name == "armature" else ".")
                 )
 
     def quaternion_checks(self, outputs: list[int]) -> list[Check]:

@@ -5,7 +5,7 @@ The equations are those of `linkwise.simulation.variational.step`, which does th
     plain          μ = p + ½h f                              p' = p + h f             (1)
     quaternion     S μ = p_m + ½h (f − t × f)                p' = E* (p_m + h f)      (2)
 
-for the rates w of the step, with p_m = E* p and E = exp(½h ω). One round is w ← w − (𝓜 + N)⁻¹ r(w);
+for the rates w of the step, with p_m = E* p and E = exp(½h ω). One round is w ← w − 𝓜⁻¹ r(w);
 it is run until it changes nothing but rounding. What the last one still changes is checked. With
 dampers d and springs k the rounds have N + ½h d + ¼h² k in the place of N, what they do to r(w), so
 that these may be as stiff as they like.
@@ -55,7 +55,7 @@ def variational(
     Args:
         mech: The mechanism.
         both: 𝓜 v and C_v* v − g, one behind the other, of q and v.
-        solve: (𝓜 + N)⁻¹ x of q and x; with dampers and springs also of N ("armature").
+        solve: 𝓜⁻¹ x of q and x; with dampers and springs also of N ("armature").
         passive: Dampers and springs.
         itemsize: Bytes of a number.
 
@@ -115,7 +115,7 @@ class _Discrete:
         return s.segment()
 
     def round(self) -> Segment:
-        """w ← w − (𝓜 + N)⁻¹ r(w); force and change are kept for the end of the step."""
+        """w ← w − 𝓜⁻¹ r(w); force and change are kept for the end of the step."""
         s = Sketch("round")
         q, p, w = s.read("q0", self.nq), s.read("p0", self.nv), s.read("w", self.nv)
         (h,) = s.read(STEP, 1)

@@ -44,7 +44,7 @@ def inverse_kinematics(
     """Joint positions that take nodes to their targets, or as near as can be found.
 
     Expression of a step:
-        δ = (J* W J + N)⁻¹ J* W e,   `(mass + N).inv @ (J.T @ f)`
+        δ = (J* W J + N)⁻¹ J* W e,   `mass.inv @ (J.T @ f)`
     where 𝓜 = H φ (B W B*) φ* H* is the mass matrix of a mechanism that has no inertia but the
     weights W of the errors e at its nodes, N = λ is damping in the place of armature, and f = W e.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.algebra import X_B, J, N, f, mass, tau
+from linkwise.algebra import X_B, J, f, mass, tau
 from linkwise.errors import SingularHingeError
 from linkwise.model.derived import replaced
 from linkwise.model.mechanism import Mechanism
@@ -30,10 +30,10 @@ from linkwise.spatial.inertia import SpatialInertia
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
 
-STEP = (mass + N).inv @ (J.T @ f)
+STEP = mass.inv @ (J.T @ f)
 """The step, on the mechanism that has no inertia but the weights of its targets."""
 
-ANSWER = (mass + N).inv @ tau
+ANSWER = mass.inv @ tau
 """The same for forces at the joints: how far they would go; for coupled coordinates."""
 
 PULL = J.T @ f

@@ -11,7 +11,7 @@ from linkwise.codegen.stepping.variational import variational
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
-from linkwise.simulation.variational.expression import MOMENTUM, lagrangian_force, solution
+from linkwise.simulation.variational.expression import MOMENTUM, SOLUTION, lagrangian_force
 
 
 def variational_stepping(
@@ -28,7 +28,6 @@ def variational_stepping(
     """
     force = lagrangian_force(nodes=bool(nodes), frame=frame)
     both = Recipe(MOMENTUM, mech, nodes, (), itemsize, derive, more=(force,))
-    inverse = solution(armature=bool(mech.armature.any()) or passive is not None)
     inputs = () if passive is None else ("armature",)
-    solve = Recipe(inverse, mech, (), inputs, itemsize, derive)
+    solve = Recipe(SOLUTION, mech, (), inputs, itemsize, derive)
     return variational(mech, both.traced, solve.traced, passive, itemsize)

@@ -124,7 +124,7 @@ class Coordinates:
 
         Args:
             v: Velocities (nv,).
-            mu: (𝓜 + N) v (nv,).
+            mu: 𝓜 v (nv,).
         """
         out = np.zeros(len(v))
         for t in self.turns:

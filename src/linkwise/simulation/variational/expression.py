@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from linkwise.algebra import A_V, B_V, H, M, N, a_g, f, mass, phi, rot_W, v
+from linkwise.algebra import A_V, B_V, H, M, a_g, f, mass, phi, rot_W, v
 from linkwise.algebra import J as jacobian
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.open_chain_quantity import x
 from linkwise.dynamics.quantity import Frame
 
-MOMENTUM = mass @ v
-"""𝓜 v, without armature."""
+MOMENTUM = H @ phi @ M @ phi.T @ H.T @ v
+"""Of the bodies alone: steps add that of the armature."""
 
 _CORIOLIS = H @ phi @ (M @ phi.T @ A_V + B_V @ phi.T @ H.T)
 
@@ -26,6 +26,5 @@ def lagrangian_force(*, nodes: bool, frame: Frame = "node") -> Expr:
     return LAGRANGIAN_FORCE + seen.T @ f
 
 
-def solution(*, armature: bool) -> Expr:
-    """(𝓜 + N)⁻¹ x."""
-    return (mass + N if armature else mass).inv @ x
+SOLUTION = mass.inv @ x
+"""𝓜⁻¹ x."""

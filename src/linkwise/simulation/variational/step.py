@@ -5,7 +5,7 @@ Rates w are held over the step; the discrete Lagrangian is the midpoint rule,
     L_d(q, q') = h L(q_m, w),   q' = q ⊕ h w,   q_m = q ⊕ ½h w,
 
 and forces τ act at q_m. Momenta are p = −∂L_d/∂q before and p' = ∂L_d/∂q' after the step, by
-turns of each hinge from the right. With μ = ∂L/∂w = (𝓜 + N) w and f = L_q + τ at q_m, where
+turns of each hinge from the right. With μ = ∂L/∂w = 𝓜 w and f = L_q + τ at q_m, where
 L_q = C_w* w − g + (what frames that turn add, `Coordinates.frame_force`):
 
     plain          μ = p + ½h f                              p' = p + h f             (1)
@@ -74,7 +74,7 @@ class Stepped:
 
 
 def enter(mech: Mechanism, q: Array, v: Array) -> Array:
-    """Momenta p (nv,) of a state: T* (𝓜 + N) v.
+    """Momenta p (nv,) of a state: T* 𝓜 v.
 
     Args:
         mech: The mechanism, a tree.
@@ -86,7 +86,7 @@ def enter(mech: Mechanism, q: Array, v: Array) -> Array:
 
 
 def leave(mech: Mechanism, q: Array, p: Array) -> Array:
-    """Velocities v (nv,) of momenta p (nv,) at q (nq,): (𝓜 + N)⁻¹ T p."""
+    """Velocities v (nv,) of momenta p (nv,) at q (nq,): 𝓜⁻¹ T p."""
     return named(mech, "mass_matrix_inverse_product")(q, coordinates(mech).velocities(q, p))
 
 
@@ -102,7 +102,7 @@ def step(
 ) -> Stepped:
     """One step of order two that keeps the structure of mechanics.
 
-    Equations (1) and (2) are solved for w by rounds w ← w − (𝓜 + N)⁻¹ r(w), each O(N).
+    Equations (1) and (2) are solved for w by rounds w ← w − 𝓜⁻¹ r(w), each O(N).
 
     Args:
         mech: The mechanism, a tree.

@@ -61,7 +61,7 @@ def impact_estimate(
     """The impact of a node that is about to touch a surface, nothing else acting meanwhile.
 
     Expression:
-        1/m = n* J_v 𝓜⁻¹ J_v* n,   with 𝓜 + N for 𝓜 where the mechanism has armature
+        1/m = n* J_v 𝓜⁻¹ J_v* n,   with the armature of the mechanism in 𝓜
     Source: 003, equations (28) and (30); friction is left out.
 
     Args:

@@ -39,7 +39,7 @@ def effective_mass(
 
     Expression:
         1 / m_u = u* Λ_v⁻¹ u = J_u 𝓜⁻¹ J_u*,   Λ_v⁻¹ = J_v 𝓜⁻¹ J_v*,   J_u = u* J_v
-    with 𝓜 + N for 𝓜 where the mechanism has armature. From rest, and without gravity, a unit force
+    with the armature of the mechanism in 𝓜. From rest, and without gravity, a unit force
     along u makes the node's origin accelerate by 1 / m_u along u; it is free to turn, and to move
     across u, as it likes.
     Source: 003 (28) and (30).

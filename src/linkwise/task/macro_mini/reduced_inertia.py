@@ -178,7 +178,7 @@ def reduced_inertia(mech: Mechanism, q: ArrayLike, tasks: Tasks, *, split: str) 
 
     Expression:
         Λ_0⁻¹ = J_t 𝓜⁻¹ J_t* = Λ_m⁻¹ + Λ̄_C,   σ_w(Λ_0) ≤ σ_w(Λ_m)
-    with 𝓜 + N for 𝓜 where the mechanism has armature.
+    with the armature of the mechanism in 𝓜.
     Source: 003, Lemmas 1 and 2, Theorem 2, Corollary 1.
 
     Λ_0⁻¹ comes from the sweeps of the whole, Λ_m⁻¹ from those of the mini's own model: that they

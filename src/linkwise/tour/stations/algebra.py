@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise import models
-from linkwise.algebra import N, bias, mass, tau
+from linkwise.algebra import bias, mass, tau
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import Derivation
-from linkwise.algebra.expr import Expr
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive, plan
 from linkwise.plot.mass_matrix import mass_matrix
@@ -20,15 +19,18 @@ from linkwise.tour.visit import Visit
 MOST_DENSE = 40
 """Bodies of a mechanism that is compared with explicit matrices."""
 
+FORWARD = mass.inv @ (tau - bias)
+"""Forward dynamics as it is defined."""
+
 
 def algebra(visit: Visit) -> None:
     """Mechanics as algebra: forward dynamics is one line, and the algorithm is derived from it."""
     mech = shown(visit)
-    expr = plain(mech)
+    expr = FORWARD
     visit.say(
         "The accelerations of all joints are what is left of the joint forces τ when the bias C "
-        "(Coriolis, centrifugal and gravity forces) is taken away, over the mass matrix 𝓜 (and the "
-        "armature N of the drives, where there is any). Written so it takes a dense matrix and its "
+        "(Coriolis, centrifugal and gravity forces) is taken away, over the mass matrix 𝓜, which "
+        "includes the armature N of the drives. Written so it takes a dense matrix and its "
         "inverse. Identities of the algebra turn it into a form that only recurs along the tree:"
     )
     derivation = derive(expr)
@@ -61,11 +63,6 @@ def algebra(visit: Visit) -> None:
         1e-9,
         own=False,
     )
-
-
-def plain(mech: Mechanism) -> Expr:
-    """Forward dynamics as it is defined; N is the armature of the drives."""
-    return (mass + N if mech.armature.any() else mass).inv @ (tau - bias)
 
 
 def shown(visit: Visit) -> Mechanism:

@@ -15,7 +15,7 @@ from linkwise.spatial.array import Array
 from linkwise.tour import peer
 from linkwise.tour.block import Cell, Math
 from linkwise.tour.machine import versions
-from linkwise.tour.stations.algebra import plain, shown
+from linkwise.tour.stations.algebra import FORWARD, shown
 from linkwise.tour.timing import best, first, told
 from linkwise.tour.visit import Visit
 
@@ -32,7 +32,7 @@ def compiled(visit: Visit) -> None:
     calls = everyday(mech, state)
     rows, page, found = list[list[str]](), list[list[Cell]](), dict[str, float]()
     for name, call in calls.items():
-        expr = dynamics.expression(name, armature=bool(mech.armature.any()))
+        expr = dynamics.expression(name)
         begin = first(call)
         found[name] = best(call, seconds=0.02 if visit.quick else 0.1)
         ops = _operations(mech, name)
@@ -80,7 +80,7 @@ def _checked(visit: Visit, mech: Mechanism, state: peer.State) -> None:
     """Against explicit matrices, and against each other."""
     q, v, tau = state.q, state.v, state.tau
     vdot = dynamics.forward_dynamics(mech, q, v, tau)
-    dense = np.asarray(Dense(mech, q, v, values={"tau": tau})(plain(mech)))
+    dense = np.asarray(Dense(mech, q, v, values={"tau": tau})(FORWARD))
     scale = float(np.abs(dense).max(initial=0.0)) or 1.0
     gap = float(np.abs(vdot - dense).max(initial=0.0)) / scale
     visit.check(f"{mech.name}: machine code against explicit matrices, relative", gap, 1e-9)

@@ -1,0 +1,245 @@
+"""What is printed is what runs: the text of every quantity, compiled on mechanisms with armature.
+
+`mass` is the inertia of the mechanism, armature included, in every function and on every target.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import H, M, N, bias, mass, phi, role, tau, v
+from linkwise.algebra.armature import without_armature
+from linkwise.algebra.dense import STATE_VECTORS, Dense
+from linkwise.algebra.derivation import leaves
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.parse import parse
+from linkwise.closed.closure_quantity import CLOSED, PLAIN, Setting
+from linkwise.closed.kernels import closed_expression, closed_kernel
+from linkwise.closed.multi_arm.multi_arm_quantity import MULTI_ARM
+from linkwise.dynamics.kernels import kernel, roots
+from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
+from linkwise.dynamics.open_chain_quantity import AS_BLOCKS
+from linkwise.dynamics.quantity import QUANTITIES
+from linkwise.model.closure import closure_nodes
+from linkwise.spatial.array import Array
+from linkwise.task.quantity import TASK
+from tests.codegen.test_c import compiled
+from tests.dense_kinematics import body_jacobians, mass_matrix
+
+FORWARD = mass.inv @ (tau - bias)
+"""The README's line."""
+
+
+def small_arm() -> lw.Mechanism:
+    """Four bodies, six freedoms, two branches; every hinge has armature of its own."""
+    b = lw.Builder("small", gravity=(0.5, -1.0, -9.0))
+    inertia = lw.SpatialInertia.from_com(2.0, (0.1, 0.05, -0.02), np.diag([0.03, 0.04, 0.05]))
+    kinds = (lw.Universal(), lw.Helical((0.0, 0.6, 0.8), 0.1), lw.Pin(), lw.Cylindrical())
+    for k, (hinge, parent) in enumerate(zip(kinds, ("world", "b0", "b0", "b2"), strict=True)):
+        place = lw.Pose.rpy((0.2 * k, 0.3, -0.1), (0.1, 0.2, 0.3))
+        own = tuple((0.4 + 0.1 * k + 0.05 * i) for i in range(hinge.nv))
+        drive = lw.Drive(armature=own)
+        b.body(f"b{k}", parent, hinge, inboard=place, inertia=inertia, drive=drive)
+    b.node("tool", "b3", lw.Pose.rpy((0.3, -0.2, 0.5), (0.1, -0.1, 0.2)))
+    b.node("other", "b1", lw.Pose.rpy((0.1, 0.2, 0.5), (0.0, -0.1, 0.1)))
+    return b.build()
+
+
+def read_back(expr: Expr) -> Expr:
+    """The expression that its text means; vectors of tables that are no names of the language."""
+    own = {x.name: x for x in leaves(expr) if isinstance(x.role, role.Vector | role.Lyapunov)}
+    return parse(str(expr), names=own)
+
+
+def arguments(found: object, mech: lw.Mechanism, seed: int = 0) -> list[Array]:
+    rng = np.random.default_rng(seed)
+    given = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
+    sizes = dict(found.signature.inputs)
+    return [given[n] if n in given else rng.standard_normal(sizes[n]) for n in found.arguments]
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_the_printed_expression_of_a_quantity_is_what_its_function_gives(name: str):
+    mech = SMALL
+    expr, nodes = lw.dynamics.expression(name), ("tool",)
+    parsed = read_back(expr)
+    assert parsed is expr
+    rows = roots(mech) if name in AT_ROOTS else None
+    blocks = name in AS_BLOCKS | ROOT_BLOCKS
+    printed = lw.compile(parsed, mech, nodes=nodes, rows=rows, blocks=blocks, target="numpy")
+    function = kernel(mech, name, nodes)
+    given = arguments(function, mech)
+    expected = function(*given)
+    found = printed(**dict(zip(function.arguments, given, strict=True)))
+    scale = np.abs(expected).max()
+    assert scale > 0.0
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * scale)
+
+
+SMALL = small_arm()
+DEPENDENT = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "mass_matrix_inverse")
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_functions_count_the_armature(name: str):
+    """Against matrices that are assembled from Jacobians alone; the bare tree gives others."""
+    mech = SMALL
+    A = mass_matrix(mech, q := mech.random(1))
+    v, x = mech.random_velocity(1), np.arange(1.0, mech.nv + 1.0)
+    c = lw.bias_force(mech, q, v)
+    expected = {
+        "forward_dynamics": lambda: np.linalg.solve(A, x - c),
+        "inverse_dynamics": lambda: A @ x + c,
+        "mass_matrix": lambda: A,
+        "mass_matrix_inverse": lambda: np.linalg.inv(A),
+    }[name]()
+    values = {"q": q, "v": v, "tau": x, "vdot": x}
+    expr = lw.dynamics.expression(name)
+    found = lw.compile(expr, mech)
+    given = [values[n] for n in found.arguments]
+    np.testing.assert_allclose(found(*given), expected, rtol=1e-9, atol=1e-10)
+    bare = lw.compile(without_armature(expr), mech)(*given)
+    assert np.abs(bare - expected).max() > 0.05 * np.abs(expected).max()
+
+
+# ---------------------------------------------------------------------------- the README's line
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy", "c"])
+def test_the_line_of_the_readme_is_forward_dynamics(target: str, tmp_path):
+    mech = lw.models.seven_dof_arm()
+    q, v, torque = mech.random(3), mech.random_velocity(3), np.linspace(-5.0, 5.0, mech.nv)
+    expected = lw.forward_dynamics(mech, q, v, torque)
+    made = lw.compile(FORWARD, mech, target=target)
+    if target == "c":
+        if shutil.which("gcc") is None and shutil.which("cc") is None:
+            pytest.skip("there is no C compiler")
+        code, found = compiled(tmp_path, made)([q, v, torque], (mech.nv,))
+        assert code == 0
+    elif target == "numpy":
+        found = made(q=q, v=v, tau=torque)
+    else:
+        found = made(q, v, torque)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+    A = mass_matrix(mech, q)
+    np.testing.assert_allclose(A @ found + lw.bias_force(mech, q, v), torque, atol=1e-10)
+    J = body_jacobians(mech, q)
+    bare = np.einsum("kai,kab,kbj->ij", J, mech.inertias.matrix, J)
+    off = np.abs(np.linalg.solve(bare, torque - lw.bias_force(mech, q, v)) - expected)
+    assert off.max() > 1.0, "the armature of this arm makes a difference"
+
+
+def test_the_text_for_a_graphics_card_has_the_armature_in_it():
+    mech = lw.models.seven_dof_arm()
+    armature = {f"{x:.17g}" for x in mech.armature.tolist()}
+    text = lw.compile(FORWARD, mech, target="cuda").source
+    assert [number for number in armature if number in text]
+    without = lw.compile(FORWARD, mech.without_armature(), target="cuda").source
+    assert text != without
+
+
+def test_plan_and_derive_speak_of_the_mechanism_with_armature():
+    derived = lw.derive(FORWARD).result
+    assert "D(k) = H(k) P(k) H*(k) + N(k)" in str(lw.plan(derived))
+    assert "N" not in str(lw.plan(without_armature(derived)))
+
+
+def test_a_mechanism_without_armature_has_none_in_its_kernel():
+    """N = 0 is the first step of the derivation, and the program has no N in it."""
+    mech = lw.models.chain(3)
+    assert not mech.armature.any()
+    made = lw.compile(FORWARD, mech, target="numpy")
+    assert made.derivation.steps[0].statement == "N = 0" and made.derivation.needs == "N = 0"
+    assert made.derivation.start is FORWARD and made.derivation.replay()
+    assert not _speaks_of_noise(made.program.expr)
+    kept = lw.compile(FORWARD, mech, target="numpy", parameters=["armature"])
+    assert kept.derivation.needs == "" and _speaks_of_noise(kept.program.expr)
+    plain = H @ phi @ M @ phi.T @ H.T
+    assert lw.compile(plain + N, mech, target="numpy").derivation.result is not plain + N
+
+
+def _speaks_of_noise(expr: Expr) -> bool:
+    return any(leaf is N for leaf in leaves(expr))
+
+
+def test_rotors_count_in_the_mass_of_an_embedded_mechanism():
+    b = lw.Builder("geared")
+    inertia = lw.SpatialInertia.from_com(1.0, (0.2, 0.0, 0.0), 0.01 * np.eye(3))
+    for k, parent in enumerate(("world", "b0")):
+        drive = lw.Drive(armature=0.3 * (k + 1))
+        place = lw.Pose.rpy((0.0, 0.0, 0.0), (0.4, 0.0, 0.0))
+        b.body(
+            f"b{k}",
+            parent,
+            lw.Pin(),
+            hinge_name=f"h{k}",
+            inboard=place,
+            inertia=inertia,
+            drive=drive,
+        )
+    b.couple("follows", "h1", {"h0": 2.0})
+    e = lw.embed(b.build())
+    q = np.array([0.4, 0.8])
+    X = np.array([[1.0], [2.0]])
+    expected = X.T @ mass_matrix(e.mech, q) @ X
+    found = lw.compile(mass, e)(q)
+    np.testing.assert_allclose(np.reshape(found, (1, 1)), expected, rtol=1e-12)
+
+
+# ------------------------------------------------------------------------- closed chains, tasks
+
+
+@pytest.mark.parametrize("name", MULTI_ARM)
+def test_expressions_of_several_arms_are_read_back(name: str):
+    expr = MULTI_ARM[name]()
+    assert read_back(expr) is expr
+
+
+@pytest.mark.parametrize("table", [PLAIN, CLOSED, TASK], ids=["plain", "closed", "task"])
+def test_expressions_of_constraints_are_read_back(table):
+    for setting in (Setting(), Setting(couplings=True), Setting(pushed="world", closing=True)):
+        for make in table.values():
+            expr = make(setting)
+            assert read_back(expr) is expr
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_the_printed_expression_of_a_closed_chain_is_what_its_function_gives(name: str):
+    mech = armed_four_bar()
+    printed = read_back(closed_expression(mech, name))
+    function = closed_kernel(mech, name)
+    q, v = mech.random(0), mech.random_velocity(0)
+    values = {"tau": np.linspace(1.0, 2.0, mech.nv)}
+    given = {"q": q, "v": v, **values}
+    expected = function(*(given[n] for n in function.arguments))
+    found = Dense(mech, q, v, nodes=closure_nodes(mech), values=values)(printed)
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+    if name == "closure_inertia_inverse":
+        J_c = lw.constraint_jacobian(mech, q)
+        np.testing.assert_allclose(found, J_c @ np.linalg.solve(mass_matrix(mech, q), J_c.T))
+
+
+def armed_four_bar() -> lw.Mechanism:
+    """Two arms of three universal and pin hinges with armature, and a ball joint between them."""
+    b = lw.Builder("held")
+    inertia = lw.SpatialInertia.from_com(1.0, (0.2, 0.1, 0.0), 0.02 * np.eye(3))
+    for side in "xy":
+        last = "world"
+        for k, hinge in enumerate((lw.Universal(), lw.Pin(), lw.Universal())):
+            own = lw.Drive(armature=0.3 + 0.1 * k)
+            place = lw.Pose.rpy((0.3 * k, 0.2, 0.1), (0.4, 0.1 * k, 0.2))
+            b.body(f"{side}{k}", last, hinge, inboard=place, inertia=inertia, drive=own)
+            last = f"{side}{k}"
+        b.node(f"end_{side}", last, lw.Pose.rpy((0.1, 0.2, 0.3), (0.3, 0.0, 0.1)))
+    b.loop("held", "end_x", "end_y", lw.Spherical())
+    return b.build()
+
+
+def test_state_vectors_are_the_names_of_the_language():
+    """So that `read_back` gives no vector of the state another meaning."""
+    assert {"v", "a", "b"} <= set(STATE_VECTORS) and v.role.source in STATE_VECTORS
