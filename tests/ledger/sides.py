@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algebra import role
+from linkwise.algebra.armature import without_armature
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
 from linkwise.ledger import case as case_module
 from linkwise.ledger.case import Case
@@ -57,7 +58,8 @@ def watched() -> Iterator[Sides]:
     sides, residual, apart = Sides(), Case.residual, case_module.apart
 
     def watched_residual(self: Case, left: Expr, right: Expr) -> float:
-        sides.compared(f"{left} = {right}", opened(left) == opened(right), zero=False)
+        one, other = (opened(without_armature(x)) for x in (left, right))  # cases have none
+        sides.compared(f"{left} = {right}", one == other, zero=False)
         return residual(self, left, right)
 
     def watched_apart(found: Any, expected: Any) -> float:

@@ -100,7 +100,7 @@ FD_LINES = (
     "V(k) = φ*(p,k) V(p) + H*(k) v(k)",
     "α(k) = φ*(p,k) α(p) + a(k)",
     "P(k) = Σ_c φ(k,c) P⁺(c) φ*(k,c) + M(k)",
-    "D(k) = H(k) P(k) H*(k)",
+    "D(k) = H(k) P(k) H*(k) + N(k)",
     "G(k) = P(k) H*(k) D⁻¹(k)",
     "P⁺(k) = P(k) - G(k) H(k) P(k)",
     "ψ(p,k) = φ(p,k) Π̄(k)",
@@ -146,7 +146,7 @@ def by_hand(mech: lw.Mechanism, q: Array, qd: Array, torque: Array, force: Array
         node = mech.node(name)
         F[mech.body_index[node.body]] += node.pose.shift @ force[6 * i : 6 * i + 6]
     for k in reversed(range(n)):
-        D_k = H_[k] @ P[k] @ H_[k].T
+        D_k = H_[k] @ P[k] @ H_[k].T + np.diag(mech.armature[v_s[k]])
         G_k = P[k] @ H_[k].T @ np.linalg.inv(D_k)
         F[k] += mech.inertias[k].matrix @ acc[k] + bk[k]
         free = torque[v_s[k]] - H_[k] @ F[k]

@@ -44,11 +44,11 @@ from linkwise.pipeline import derive, plan
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from tests.algebra import trees
-from tests.algebra.expressions import ARMED, LETTERS
+from tests.algebra.expressions import LETTERS, UNARMED
 
 OPERATORS = [
     letter
-    for letter in dict.fromkeys([*VOCABULARY.values(), *LETTERS, *ARMED])
+    for letter in dict.fromkeys([*VOCABULARY.values(), *LETTERS, *UNARMED])
     if not letter.is_vector and not isinstance(letter, Identity)
 ]
 

@@ -182,7 +182,7 @@ INVERSION: tuple[Entry, ...] = (
         "smallest eigenvalue of H φ M φ* H* > 0",
         check_definite_mass,
     ),
-    definition("sec. 4, D", "hinge inertia", "D = H P H*", check=same(D, H @ P @ H.T)),
+    definition("sec. 4, D", "hinge inertia", "D = H P H* + N", check=same(D, H @ P @ H.T)),
     definition("sec. 4, G", "Kalman gain", "G = P H* D⁻¹", check=same(G, P @ H.T @ D.inv)),
     definition(
         "sec. 4, E_φ",

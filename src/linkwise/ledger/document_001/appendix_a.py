@@ -162,7 +162,7 @@ def _less_through_gain(case: Case, k: int, m: int) -> Array:
 
 
 DEFINITIONS = (
-    definition("(a.1)", "hinge inertia", "D = H P Hᵀ", "D", rule_named("D = H P H*")),
+    definition("(a.1)", "hinge inertia", "D = H P Hᵀ", "D", rule_named("D = H P H* + N")),
     definition("(a.2)", "Kalman gain", "G = P Hᵀ D⁻¹", "G", rule_named("G = P H* D⁻¹")),
     definition("(a.3)", "φ without I", "φ̃ = φ - I", "φ̃", rule_named("φ̃ is φ without I")),
     definition(
