@@ -16,7 +16,7 @@ if importlib.util.find_spec("linkwise") is None:  # a card's machine has a copy 
     sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import linkwise as lw
-from linkwise.algebra import Expr, J, N, bias, mass, tau, vdot
+from linkwise.algebra import Expr, H, J, M, bias, mass, phi, tau, vdot
 
 FOLDER = Path(__file__).parent.parent / "build" / "gpu"
 FILES = {"panda": "panda.urdf", "solo12": "solo12.urdf", "talos_reduced": "talos_reduced.urdf"}
@@ -138,7 +138,7 @@ class Rung:
 
 def ladder() -> list[Rung]:
     """Every kind of hinge, free bases, trees, all parameters, several expressions."""
-    forward, plain = (mass + N).inv @ (tau - bias), mass.inv @ (tau - bias)
+    forward, plain = mass.inv @ (tau - bias), (H @ phi @ M @ phi.T @ H.T).inv @ (tau - bias)
     found = list[Rung]()
     for kind in lw.models.HINGE_KINDS:
         mech = lw.models.random_tree(3, 5, hinges=(kind, "pin", kind))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import J, N, bias, f, mass, tau
+from linkwise.algebra import J, bias, f, mass, tau
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.parse import parse
@@ -122,7 +122,7 @@ def test_agrees_with_the_kernel_and_with_matrices(robot, quantity, tmp_path):
 @needs_compiler
 def test_an_expression_with_forces_on_two_nodes(tmp_path):
     mech = lw.models.random_tree(4, 8)
-    expr = (mass + N).inv @ (tau - bias + J.T @ f)
+    expr = mass.inv @ (tau - bias + J.T @ f)
     nodes = [mech.bodies[-1].name, mech.bodies[1].name]
     made = export(Quantity(expr, "", ""), mech, "pushed", nodes=nodes)
     ours = compiled(tmp_path, made)
@@ -135,7 +135,7 @@ def test_an_expression_with_forces_on_two_nodes(tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize("text", ["v* (mass + N) v", "V", "(J mass^-1 J*)^-1 J mass^-1 tau"])
+@pytest.mark.parametrize("text", ["v* mass v", "V", "(J mass^-1 J*)^-1 J mass^-1 tau"])
 def test_numbers_and_vectors_of_other_spaces(text, tmp_path):
     mech, expr = lw.models.puma560(), parse(text)
     ours = compiled(tmp_path, export(Quantity(expr, "", ""), mech, "other", nodes=["link_6"]))

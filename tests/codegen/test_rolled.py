@@ -14,7 +14,6 @@ from linkwise.algebra import (
     J,
     K,
     M,
-    N,
     Omega,
     P,
     V,
@@ -54,7 +53,7 @@ from tests.algebra.expressions import random_expression
 
 NAMED = {
     "forward dynamics": mass.inv @ (tau - bias),
-    "with armature": (mass + N).inv @ (tau - bias),
+    "the bare tree": (H @ phi @ M @ phi.T @ H.T).inv @ (tau - bias),
     "inverse dynamics": mass @ vdot + bias,
     "bias": bias,
     "external forces": mass.inv @ (tau - bias + J.T @ f),
@@ -127,7 +126,7 @@ def test_every_quantity_on_trees(name, coarse):
 def test_every_hinge(seed):
     """As many bodies as there are kinds of hinges; forward dynamics against the interpreter."""
     mech = lw.models.random_tree(2 * len(lw.models.HINGE_KINDS), seed)
-    expr = NAMED["with armature"]
+    expr = NAMED["forward dynamics"]
     program = plan(derive(expr).result)
     dense = random_dense(mech, [expr], seed)
     kernel = lw.compile(expr, mech, rolled=True, cache=False)
@@ -301,7 +300,7 @@ def test_a_hinge_that_moves_nothing():
     mech = b.build()
     with pytest.raises(SingularHingeError, match="in every state"):  # known beforehand
         compiled(NAMED["forward dynamics"], mech)
-    kernel = compiled(NAMED["with armature"], mech, coarse=True)  # armature is a column
+    kernel = compiled(NAMED["forward dynamics"], mech, coarse=True)  # armature is a column
     with pytest.raises(SingularHingeError, match="hinge of body 'idle'"):
         kernel(*np.zeros((3, 3)))
     codes = np.empty(9, np.int32)
@@ -374,7 +373,7 @@ def test_large_mechanisms_are_rolled_by_themselves():
 
 def test_parameters_stay_inputs():
     mech = lw.models.chain(9, armature=0.01)
-    expr = NAMED["with armature"]
+    expr = NAMED["forward dynamics"]
     names = ("gravity", "inertia", "armature", "locked", "payload:tip")
     rolled = lw.compile(expr, mech, parameters=names, rolled=True, cache=False)
     straight = lw.compile(expr, mech, parameters=names, rolled=False, cache=False)
