@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
@@ -168,7 +167,7 @@ def _write(handle: int, part: bytes) -> None:
 
 
 def _temporary_name() -> str:
-    return f".linkwise-{secrets.token_hex(8)}"
+    return f".linkwise-{os.urandom(8).hex()}"
 
 
 @contextlib.contextmanager

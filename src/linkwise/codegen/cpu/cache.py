@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -125,7 +124,7 @@ def _folder(*, make: bool = False) -> Generator[int | None]:
 def _make(where: Path) -> None:
     """Make the folder with its mark, in one step; one that has files in it already is not taken."""
     where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = where.parent / f".linkwise-{secrets.token_hex(8)}"
+    new = where.parent / f".linkwise-{os.urandom(8).hex()}"
     new.mkdir(mode=0o700)
     try:
         folder = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
