@@ -98,8 +98,9 @@ def test_files_of_the_first_layout_are_read_with_a_warning(tmp_path):
         lw.load_recording(path)
     header["format_version"] = 1
     path.write_text("\n".join(["# " + json.dumps(header), *rows]) + "\n", encoding="utf-8")
-    with pytest.warns(UserWarning, match=r"'run.csv' has no checksum"):
+    with pytest.warns(UserWarning, match=r"'run.csv' has no checksum") as found:
         back = lw.load_recording(path)
+    assert found[0].filename == __file__  # the line that asks
     assert np.array_equal(back.q, rec.q)
 
 

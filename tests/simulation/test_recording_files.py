@@ -224,8 +224,9 @@ def test_another_mechanism_is_refused_or_warned_of(rec, mech, tmp_path):
     with pytest.raises(ModelError, match=r"recording of 'quadruped', .* not fit 'puma560': q has"):
         lw.load_recording(path, lw.models.puma560())
     heavier = mech.with_payload(mech.bodies[-1].name, lw.SpatialInertia.from_com(3.0, (0, 0, 0)))
-    with pytest.warns(UserWarning, match="recorded with another 'quadruped'"):
+    with pytest.warns(UserWarning, match="recorded with another 'quadruped'") as found:
         back = lw.load_recording(path, heavier)
+    assert found[0].filename == __file__  # the line that asks
     assert np.array_equal(back["energy.total"], rec["energy.total"])
 
 

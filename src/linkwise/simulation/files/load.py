@@ -82,7 +82,7 @@ def load_recording(
             f"'{source.name}' has no checksum: whether it was damaged or edited is not known. It "
             f"was written by Linkwise {content.header.get('linkwise')}; rec.save(path) adds one.",
             UserWarning,
-            stacklevel=caller() + 1,
+            stacklevel=caller(),
         )
     if mech is not None:
         _check_fits(rec, mech, source)
@@ -142,5 +142,5 @@ def _check_fits(rec: Recording, mech: Mechanism, source: Path) -> None:
             f"kinetic and potential energy were {there[0]:.6g} J and {there[1]:.6g} J, and are "
             f"{here[0]:.6g} J and {here[1]:.6g} J now. Channels are as they were recorded.",
             UserWarning,
-            stacklevel=caller() + 1,
+            stacklevel=caller(),
         )

@@ -74,6 +74,6 @@ def read(path: Path) -> Content:
             raise damaged(str(path), "a column is not made of numbers.")
         if len(set(names)) != len(names):
             raise damaged(str(path), "two columns have the same name.")
-        table = file.read(use_threads=False)
+        table = file.read()
     columns = {name: np.asarray(table.column(name).to_numpy()) for name in names}
     return from_columns(header, columns, str(path))
