@@ -22,7 +22,7 @@ REPORTED = {
         world(HINGED, after='<actuator><motor name="m" joint="j"/></actuator>'),
         6,
         '<motor name="m">',
-        "control",
+        "motion",
     ),
     "sensor": (world(HINGED, after="<sensor><gyro site='s'/></sensor>"), 6, "<gyro>", "control"),
     "exclude": (
@@ -143,7 +143,7 @@ REPORTED = {
     "shape of a height field": (
         world(
             HINGED,
-            '<geom type="hfield" hfield="h"/>',
+            '<geom type="hfield" hfield="h" contype="0" conaffinity="0"/>',
             before='<asset><hfield name="h" size="1 1 1 1"/></asset>',
         ),
         5,
@@ -153,7 +153,7 @@ REPORTED = {
     "shape of a mesh without a file": (
         world(
             HINGED,
-            '<geom type="mesh" mesh="m"/>',
+            '<geom type="mesh" mesh="m" contype="0" conaffinity="0"/>',
             before='<asset><mesh name="m" vertex="0 0 0"/></asset>',
         ),
         5,
@@ -223,18 +223,19 @@ def test_one_item_about_what_is_not_quite_so(name: str):
 
 
 def test_a_plain_model_reports_nothing():
-    text = world(HINGED, '<geom type="plane" size="1 1 1"/>', '<site name="s"/>')
-    mech = read(text, strict=True)
+    floor = '<geom type="plane" size="1 1 1" contype="0" conaffinity="0"/>'
+    mech = read(world(HINGED, floor, '<site name="s"/>'), strict=True)
     assert len(mech.load_report) == 0
     assert mech.load_report.source == "m.xml"
+    assert mech.load_report.summary() == "everything in the file was used"
 
 
 def test_attributes_are_reported_once_for_all_elements():
     geoms = ['<geom size="1" solref="0.1 1"/>'] * 5
     (item,) = read(world(body("a", "<joint/>", *geoms))).load_report
     assert item.reason == (
-        "attribute 'solref' (and 4 more <geom>): contact and constraint softness are not part of a "
-        "mechanism"
+        "attribute 'solref' (and 4 more <geom>): contacts and the softness of constraints do not "
+        "act"
     )
 
 
@@ -246,7 +247,7 @@ def test_items_stand_in_the_order_of_the_file():
         before='<option timestep="0.1"/>',
         after='<actuator><motor joint="j"/></actuator>',
     )
-    assert [i.line for i in read(text).load_report] == [2, 4, 5, 6, 8]
+    assert [i.line for i in read(text).load_report] == [2, 4, 4, 5, 6, 8]
 
 
 def test_rotors_of_actuators():
@@ -263,7 +264,8 @@ def test_rotors_of_actuators():
     other = '<motor tendon="t" armature="1"/>'
     mech = read(world(HINGED, after=f"<actuator>{other}</actuator>"))
     assert [i.reason for i in mech.load_report.affecting("motion")] == [
-        "'armature' and 'damping' are supported for actuators of joints only"
+        "actuators do not act: give their forces as tau, or by a controller",
+        "'armature' and 'damping' are supported for actuators of joints only",
     ]
 
 

@@ -92,7 +92,8 @@ def test_limits_and_dynamics():
     free = read(arm("continuous", LIMIT))
     assert (free.lower[0], free.upper[0]) == (-np.inf, np.inf)
     assert free.hinge("j").drive.effort == 3
-    assert [i.reason for i in free.load_report] == ["a continuous joint has no lower and upper"]
+    reasons = [i.reason for i in free.load_report if i.effect != "kept"]
+    assert reasons == ["a continuous joint has no lower and upper"]
     huge = '<limit lower="-1e308" upper="1e308" effort="1e308" velocity="1"/>'
     assert read(arm("prismatic", huge)).upper[0] == np.inf
 
@@ -251,6 +252,9 @@ def test_nothing_is_dropped_in_silence():
     assert [(i.line, i.element, i.affects) for i in mech.load_report] == [
         (2, "<contact>", "contact"),
         (4, "<safety_controller>", "control"),
+        (4, '<joint name="j">', "motion"),
+        (4, '<joint name="j">', "motion"),
+        (4, '<joint name="j">', "motion"),
         (5, "<gazebo>", "contact"),
         (6, "<gazebo>", "motion"),
         (7, '<ros2_control name="c">', "control"),
@@ -268,8 +272,9 @@ def test_nothing_is_dropped_in_silence():
 
 def test_unknown_attributes_are_reported():
     inside = '<limit lower="0" upper="1" effort="1" velocity="1" current="5"/>'
-    (item,) = read(arm("revolute", inside)).load_report
+    item, *kept = read(arm("revolute", inside)).load_report
     assert (item.line, item.reason) == (4, "attributes not read: current")
+    assert [i.effect for i in kept] == ["kept"] * 3
 
 
 def test_revolute_without_limit_is_reported():

@@ -71,22 +71,23 @@ def inertia_gaps(mech: Mechanism, model: Any) -> list[InertiaGap]:
             com, size = ours.com, 1.0
         else:
             size = float(np.sqrt(np.trace(J) / mass) + np.abs(com).max()) or 1.0
+        rounding = 1e-14 * float(np.abs(ours.J).max())  # of moving the tensor to the centre
         gaps.append(
             InertiaGap(
                 name,
                 relative(ours.mass, mass),
                 float(np.abs(ours.com - com).max()) / size,
-                relative(np.trace(ours.J_com), np.trace(J)),
-                relative(ours.J_com, J),
+                relative(np.trace(ours.J_com), np.trace(J), rounding),
+                relative(ours.J_com, J, rounding),
             )
         )
     return gaps
 
 
-def relative(a: Any, b: Any) -> float:
-    """Largest difference over the largest entry of b."""
+def relative(a: Any, b: Any, rounding: float = 0.0) -> float:
+    """Largest difference over the largest entry of b; none where it is no more than rounding."""
     gap = float(np.abs(np.asarray(a) - b).max())
-    return gap / max(float(np.abs(b).max()), 1e-300) if gap > 0.0 else 0.0
+    return gap / max(float(np.abs(b).max()), 1e-300) if gap > rounding else 0.0
 
 
 def same_inertias(mech: Mechanism, model: Any) -> list[InertiaGap]:

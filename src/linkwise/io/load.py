@@ -27,9 +27,10 @@ def load(
         base: How the first link is joined to the ground. "auto" does what the format means: a
             URDF stands on the ground, an MJCF says itself. "fixed", "free" (six freedoms) and a
             hinge of your own overrule it.
-        strict: True raises on the first element that would only be approximated or ignored;
-            "motion" only on one that affects motion. Otherwise they are listed in
-            `mech.load_report`.
+        strict: True raises on the first element that is not fully used; "motion" only on one for
+            which the mechanism moves otherwise than the file says: friction, limits, contacts and
+            actuators, for instance, are kept or reported, but do not act. Otherwise such elements
+            are listed in `mech.load_report`.
         keep_fixed: Keep links on fixed joints as bodies of their own, on locked hinges. Without
             it they melt into the body they are fixed to and stay as nodes that carry inertia.
         roots: Folders in which meshes may lie, besides the model's own folder and package.

@@ -17,13 +17,20 @@ MAX_ITEMS: Final = 10_000
 """Items kept in one report; a longer list is cut with a last item that says so."""
 
 
+_SAID: Final[dict[Effect, str]] = {
+    "approximate": "only approximated",
+    "ignored": "ignored",
+    "kept": "kept, but does not act",
+}
+
+
 class Reporter:
     """Collects report items, and raises on the first one that `strict` does not tolerate.
 
     Args:
         source: The file that is read or written.
         strict: False collects all; True raises on the first item; "motion" raises on the first
-            item that affects motion.
+            item for which the mechanism moves otherwise than the file says.
     """
 
     def __init__(self, source: str | os.PathLike[str], strict: Strict = False) -> None:
@@ -45,15 +52,16 @@ class Reporter:
             file, line, label = element.file, element.line, element.label
         else:
             file, line, label = self.source, None, element
+        item = LoadItem(file, line, label, effect, reason, affects)
         if self.strict is True or (self.strict == "motion" and affects == "motion"):
             raise ParseError(
-                f"{label} is {'only approximated' if effect == 'approximate' else 'ignored'} "
-                f"(affects {affects}): {reason}; strict={self.strict!r} refuses this",
+                f"{label} is {_SAID[effect]} (affects {affects}): {reason}; "
+                f"strict={self.strict!r} refuses this",
                 file=file,
                 line=line,
             )
         if len(self._items) < MAX_ITEMS:
-            self._items.append(LoadItem(file, line, label, effect, reason, affects))
+            self._items.append(item)
         elif len(self._items) == MAX_ITEMS:
             self._items.append(
                 LoadItem(file, line, label, "ignored", "the report is cut here", "other")

@@ -1,4 +1,4 @@
-"""What a file had that the mechanism has not, or not quite."""
+"""What of a file is not fully used: approximated, left out, or kept without acting."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Effect = Literal["approximate", "ignored"]
+Effect = Literal["approximate", "ignored", "kept"]
 Affects = Literal["motion", "control", "contact", "appearance", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadItem:
-    """One element that was used approximately or not at all.
+    """One element that is not fully used.
 
     Attributes:
         file: The file it stands in (or is written to).
         line: Its line; None where there is none.
         element: The element as a reader would point at it, for instance "<sensor> 'imu'".
-        effect: "approximate" or "ignored".
+        effect: "approximate", "ignored", or "kept": the mechanism has it as data, but it does not
+            act in simulations and rollouts.
         reason: Why, and what was done instead.
-        affects: What can differ for it: motion, control, contact, appearance or other.
+        affects: What can differ for it. "motion": the mechanism moves otherwise than the file says.
+            "contact": details of contacts, which are themselves a "motion" item. "control": the
+            commands and sensors around the mechanism. "appearance". "other": names, numerical
+            settings and what other programs need.
     """
 
     file: str
@@ -64,7 +68,8 @@ class LoadReport:
             return "everything in the file was used"
         counts = Counter(item.affects for item in self.items)
         kinds = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
-        return f"{len(self.items)} elements used approximately or not at all ({kinds})"
+        some = "1 element is" if len(self.items) == 1 else f"{len(self.items)} elements are"
+        return f"{some} not fully used ({kinds})"
 
     def __str__(self) -> str:
         return "\n".join([self.summary(), *(f"  {item}" for item in self.items)])

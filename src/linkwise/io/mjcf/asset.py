@@ -7,7 +7,7 @@ import os
 from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.defaults import MAIN, Defaults
 from linkwise.io.mjcf.geom import Assets
-from linkwise.io.mjcf.ignored import Ignored, ignore
+from linkwise.io.mjcf.ignored import ASSET_AFFECTS, Ignored, ignore
 from linkwise.io.mjcf.mesh import read_meshes
 from linkwise.io.mjcf.path import Files
 from linkwise.io.report import Reporter
@@ -38,14 +38,13 @@ def read_assets(
                     r, g, b, a = numbers(merged, "rgba", 4).tolist()
                     colours[name] = (r, g, b, a)
             elif element.tag == "hfield":
+                ignored.check(element)
                 x, y, top, bottom = numbers(element, "size", 4).tolist()
                 file = element.attrib.get("file", "").replace("\\", "/")
                 # For its mass MuJoCo takes a box of half the elevation on top of the base.
                 hfields[name or stem(file)] = (x, y, 0.25 * top + 0.5 * bottom)
-            elif element.tag in ("texture", "skin"):
-                ignore(reporter, element, "appearance")
-            elif element.tag == "model":
-                ignore(reporter, element, "other", "models are used by <attach> only")
+            elif element.tag in ASSET_AFFECTS:
+                ignore(reporter, element, ASSET_AFFECTS[element.tag])
             else:
                 reporter.note(element, "ignored", "unknown kind of asset", "motion")
     return Assets(read_meshes(meshes, files, compiler, reporter), hfields, colours)

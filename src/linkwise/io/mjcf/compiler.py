@@ -60,6 +60,7 @@ class Options:
         dampers: Joint dampers act.
         friction: Dry friction acts.
         limits: Joint limits hold.
+        contacts: Geoms collide.
     """
 
     gravity: tuple[float, float, float] = _GRAVITY
@@ -68,6 +69,7 @@ class Options:
     dampers: bool = True
     friction: bool = True
     limits: bool = True
+    contacts: bool = True
 
 
 def read_compiler(root: Element, reporter: Reporter, ignored: Ignored) -> Compiler:
@@ -155,6 +157,7 @@ def _read_flag(flag: Element, before: Options, reporter: Reporter) -> Options:
         dampers=enabled(flag, "damper", before.dampers) and passive,
         friction=enabled(flag, "frictionloss", before.friction) and constrained,
         limits=enabled(flag, "limit", before.limits) and constrained,
+        contacts=enabled(flag, "contact", before.contacts) and constrained,
     )
 
 

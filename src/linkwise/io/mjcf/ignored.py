@@ -1,15 +1,16 @@
-"""What of an MJCF file has no meaning for a mechanism, and what would it have affected?
+"""What of an MJCF file is not used, and what would it have affected?
 
 MuJoCo knows far more than the mechanism: contact, rendering, actuators, sensors. The tables below
-say, for each element the reader looks into, which attributes it uses and what the others affect.
-What stands in no table is unknown to MuJoCo as well, and is reported as possibly affecting motion.
+classify every element and attribute of MuJoCo's schema (`meaning`; a test walks the schema that
+MuJoCo prints): used, refused, or what it would have affected. What stands in no table is unknown
+to MuJoCo as well, and is reported as possibly affecting motion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from linkwise.io.report import Affects, Reporter
 from linkwise.io.xml import Element
@@ -41,36 +42,38 @@ ATTRIBUTES: Final[dict[str, Table]] = {
     "option": _table(
         "gravity density viscosity wind",
         contact="o_friction o_margin o_solimp o_solref cone impratio noslip_iterations "
-        "noslip_tolerance ccd_iterations ccd_tolerance sdf_initpoints sdf_iterations",
-        control="actuatorgroupdisable",
+        "noslip_tolerance ccd_iterations ccd_tolerance sdf_initpoints sdf_iterations collision "
+        "mpr_iterations mpr_tolerance",
+        motion="actuatorgroupdisable",
         other="timestep integrator iterations jacobian ls_iterations ls_tolerance magnetic solver "
-        "sleep_tolerance tolerance apirate mpr_iterations mpr_tolerance collision",
+        "sleep_tolerance tolerance apirate",
     ),
     "flag": _table(
-        "gravity constraint equality limit frictionloss spring damper passive",
-        contact="contact filterparent midphase multiccd nativeccd override refsafe speculative ipc",
-        control="actuation clampctrl sensor",
+        "gravity constraint contact equality limit frictionloss spring damper passive",
+        contact="filterparent midphase multiccd nativeccd override refsafe speculative ipc",
+        motion="actuation clampctrl",
+        control="sensor",
         other="autoreset diagexact energy eulerdamp fwdinv invdiscrete island sleep warmstart",
     ),
     "body": _table(
         f"name childclass mocap pos gravcomp {_ORIENTATION}", other="sleep simple fuse user"
     ),
-    "frame": _table(f"name childclass pos scale massscale scaling {_ORIENTATION}"),
+    "frame": _table(f"name childclass pos scale massscale {_ORIENTATION}", other="scaling"),
     "replicate": _table("count offset euler sep childclass"),
     "inertial": _table(f"pos mass diaginertia fullinertia {_ORIENTATION}"),
     "joint": _table(
         "name class type pos axis springdamper limited actuatorfrclimited actuatorfrcrange range "
         "stiffness ref springref armature damping frictionloss springyield",
         contact="solreflimit solimplimit solreffriction solimpfriction margin",
-        control="actuatorgravcomp",
+        motion="actuatorgravcomp",
         other="group user",
     ),
     "freejoint": _table("name align", other="group"),
     "geom": _table(
         "name class type contype conaffinity group size material mass density shellinertia fromto "
-        f"pos hfield mesh fitscale rgba fluidshape {_ORIENTATION}",
+        f"pos hfield mesh fitscale rgba {_ORIENTATION}",
         contact="condim priority friction solmix solref solimp margin gap surfacevel adhesion",
-        motion="fluidcoef",
+        motion="fluidshape fluidcoef",
         appearance="castshadow",
         other="user",
     ),
@@ -80,14 +83,24 @@ ATTRIBUTES: Final[dict[str, Table]] = {
         other="user",
     ),
     "mesh": _table(
-        "name class file content_type scale vertex face refpos refquat inertia maxhullvert "
-        "builtin params material",
-        appearance="normal texcoord smoothnormal",
+        "name class file content_type scale vertex face refpos refquat inertia maxhullvert builtin",
+        motion="params",
+        appearance="normal texcoord smoothnormal material",
+    ),
+    "hfield": _table("name file size", contact="nrow ncol elevation", appearance="content_type"),
+    "tendon": _table(
+        "name class joint coef",
+        motion="stiffness damping frictionloss armature limited range springlength springyield "
+        "actuatorfrclimited actuatorfrcrange",
+        contact="margin solreflimit solimplimit solreffriction solimpfriction",
+        control="site geom sidesite divisor",
+        appearance="rgba material width",
+        other="group user",
     ),
     "equality": _table(
         "name class active body1 body2 site1 site2 anchor relpose torquescale joint1 joint2 "
         "polycoef tendon1 tendon2",
-        contact="solref solimp",
+        motion="solref solimp",
     ),
     "material": _table(
         "name class rgba",
@@ -110,9 +123,30 @@ DEFAULT_AFFECTS: Final[dict[str, Affects]] = {
     "light": "appearance",
     "texture": "appearance",
     "pair": "contact",
-    "tendon": "motion",
 }
-"""What a `<default>` for an element that is not read would have affected."""
+"""What a `<default>` for an element that is not read is about; it acts in no element by itself."""
+
+BODY_AFFECTS: Final[dict[str, Affects]] = {
+    "camera": "appearance",
+    "light": "appearance",
+    "plugin": "motion",
+}
+"""Elements of a body that are reported as a whole."""
+
+ASSET_AFFECTS: Final[dict[str, Affects]] = {
+    "texture": "appearance",
+    "skin": "appearance",
+    "model": "other",
+}
+"""Assets that are reported as a whole. Models are used by `<attach>`, which is refused."""
+
+REFUSED: Final[dict[str, str]] = {
+    "composite": "composite objects",
+    "flexcomp": "flexible objects (flexcomp)",
+    "attach": "attached models",
+    "flex": "deformable objects",
+}
+"""Elements on which the tree or the masses depend and that are not supported."""
 
 SECTION_AFFECTS: Final[dict[str, Affects]] = {
     "contact": "contact",
@@ -130,11 +164,60 @@ WHOLE_SECTIONS: Final[dict[str, Affects]] = {
 }
 """Sections that are reported as a whole."""
 
+
+def in_section(section: str, tag: str) -> Affects:
+    """What an element of a section that is not read affects."""
+    return "motion" if (section, tag) == ("contact", "pair") else SECTION_AFFECTS[section]
+
+
+EQUALITIES: Final = ("connect", "weld", "joint", "tendon")
+"""Kinds of equality that become loops and couplings."""
+
+
+def meaning(path: tuple[str, ...]) -> Table | Affects | Literal["refused"] | None:
+    """What an element of MJCF means here; None for one that is not in the tables.
+
+    Args:
+        path: Tags from below `<mujoco>` to the element, for instance ("worldbody", "body", "geom").
+
+    Returns:
+        A table of its attributes if it is read; else what it affects, with all that stands in it,
+        or "refused".
+    """
+    section, tag = path[0], path[-1]
+    refused = next((one for one in path if one in REFUSED), None)
+    if refused is not None and section != "equality":
+        return "refused"
+    if section in WHOLE_SECTIONS:
+        return WHOLE_SECTIONS[section]
+    if section in SECTION_AFFECTS:
+        return in_section(section, tag)
+    if "plugin" in path:
+        return "motion"
+    if section == "compiler" and tag == "lengthrange":
+        return "control"
+    if section == "deformable":
+        return "appearance"
+    if section == "equality":
+        return ATTRIBUTES["equality"] if tag in (*EQUALITIES, "equality") else "motion"
+    if section == "tendon":
+        return ATTRIBUTES["tendon"]
+    if section == "actuator":
+        return "motion"
+    if tag in ("asset", "default", "worldbody"):
+        return {"class": USED} if tag == "default" else {}
+    if section == "asset" or tag == "layer":
+        return ATTRIBUTES.get(tag) or ASSET_AFFECTS.get(tag) or "appearance"
+    if section == "default":
+        return DEFAULT_AFFECTS.get(tag) or ATTRIBUTES.get(tag)
+    return ATTRIBUTES.get(tag) or BODY_AFFECTS.get(tag)
+
+
 _WHY: Final[dict[Affects, str]] = {
-    "contact": "contact and constraint softness are not part of a mechanism",
-    "control": "actuation and sensing are not part of a mechanism",
+    "contact": "contacts and the softness of constraints do not act",
+    "control": "commands and sensors are not part of a mechanism",
     "appearance": "rendering details are not kept",
-    "motion": "not supported",
+    "motion": "it does not act",
     "other": "not part of a mechanism",
 }
 

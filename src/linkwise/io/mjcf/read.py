@@ -8,13 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError
+from linkwise.io.drive_report import report_drives
 from linkwise.io.mjcf.assemble import Assembly, Base
 from linkwise.io.mjcf.asset import read_assets, stem
 from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_options
+from linkwise.io.mjcf.contact import report_contacts
 from linkwise.io.mjcf.defaults import read_defaults
 from linkwise.io.mjcf.equality import Equalities
 from linkwise.io.mjcf.geom import Geom, read_geom
-from linkwise.io.mjcf.ignored import SECTION_AFFECTS, WHOLE_SECTIONS, Ignored, ignore
+from linkwise.io.mjcf.ignored import (
+    SECTION_AFFECTS,
+    WHOLE_SECTIONS,
+    Ignored,
+    ignore,
+    in_section,
+)
 from linkwise.io.mjcf.include import expand_includes
 from linkwise.io.mjcf.inertia import Inference, set_total_mass
 from linkwise.io.mjcf.joint import Joint, read_joint
@@ -97,6 +105,8 @@ def _read(
     by_name = {joint.name: joint for group in joints for joint in group}
     read_actuators(root, defaults, options, by_name, reporter)
     resolve_springdampers(records, joints, inertias, poses, options)
+    report_drives(((j.element, j.name, j.hinge, j.drive) for x in joints for j in x), reporter)
+    report_contacts(records, geoms, options, reporter)
     model = Assembly(records, joints, geoms, inertias, compiler, assets, reporter)
     builder = Builder(root.attrib.get("model") or stem(os.fspath(path)), gravity=options.gravity)
     model.fill(builder, base)
@@ -175,7 +185,7 @@ def _report_sections(root: Element, reporter: Reporter) -> None:
             ignore(reporter, section, WHOLE_SECTIONS[section.tag])
         elif section.tag in SECTION_AFFECTS:
             for child in section.children:
-                ignore(reporter, child, SECTION_AFFECTS[section.tag])
+                ignore(reporter, child, in_section(section.tag, child.tag))
         elif section.tag == "deformable":
             for child in section.children:
                 if child.tag != "skin":

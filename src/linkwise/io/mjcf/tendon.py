@@ -79,7 +79,8 @@ def read_actuators(
             if element.tag not in ACTUATORS:
                 reporter.note(element, "ignored", "unknown kind of actuator", "motion")
                 continue
-            reporter.note(element, "ignored", "actuators are not part of a mechanism", "control")
+            reason = "actuators do not act: give their forces as tau, or by a controller"
+            reporter.note(element, "ignored", reason, "motion")
             merged = defaults.apply(element, MAIN, "actuator")
             armature = number(merged, "armature", 0.0)
             damping = float(numbers(merged, "damping", (1, 3), 0.0)[0])

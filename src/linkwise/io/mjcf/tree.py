@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.io.mjcf.compiler import Compiler, boolean
 from linkwise.io.mjcf.defaults import MAIN, Defaults
-from linkwise.io.mjcf.ignored import Ignored, ignore
+from linkwise.io.mjcf.ignored import BODY_AFFECTS, REFUSED, Ignored, ignore
 from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import check_single_orientation, euler, make_pose, read_pose
 from linkwise.io.report import Reporter
@@ -22,12 +22,6 @@ from linkwise.spatial.pose import Pose
 
 MAX_REPLICAS: Final = 20_000
 """Most elements that replicates may make: a few lines could ask for billions."""
-
-_REFUSED: Final = {
-    "composite": "composite objects",
-    "flexcomp": "flexible objects (flexcomp)",
-    "attach": "attached models",
-}
 
 
 class Part(NamedTuple):
@@ -131,12 +125,11 @@ class _Walk:
             self.visit_replicate(visit)
         elif tag == "inertial":
             self.visit_inertial(visit)
-        elif tag in ("camera", "light"):
-            ignore(self.reporter, element, "appearance")
-        elif tag == "plugin":
-            ignore(self.reporter, element, "motion", "plugins are not supported")
-        elif tag in _REFUSED:
-            raise element.error(f"{_REFUSED[tag]} are not supported, and the tree depends on them")
+        elif tag in BODY_AFFECTS:
+            why = "plugins are not supported" if tag == "plugin" else ""
+            ignore(self.reporter, element, BODY_AFFECTS[tag], why)
+        elif tag in REFUSED:
+            raise element.error(f"{REFUSED[tag]} are not supported, and the tree depends on them")
         else:
             self.reporter.note(element, "ignored", "unknown element in a body", "motion")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from linkwise.errors import LinkwiseError, ModelError, ParseError, unknown_name
+from linkwise.io.drive_report import Driven, report_drives
 from linkwise.io.mesh_path import Roots
 from linkwise.io.report import Reporter
 from linkwise.io.urdf.joint import Joint
@@ -67,8 +68,9 @@ def read_urdf(
         builder = Builder(name)
         places = _add_bodies(builder, robot, top, base)
         _add_frames(builder, robot, places)
-        _add_loops(builder, robot, places)
+        loops = _add_loops(builder, robot, places)
         _add_couplings(builder, robot, followers)
+        _report_what_does_not_act(robot, loops)
         mechanism = builder.build(load_report=reporter.report())
         return mechanism if keep_fixed else mechanism.merge_locked()
     except ParseError:
@@ -178,13 +180,31 @@ def _add_frames(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pos
         _add_frame(builder, robot, required(element, "name"), end, places)
 
 
-def _add_loops(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pose]]) -> None:
+def _report_what_does_not_act(robot: Robot, loops: list[Driven]) -> None:
+    """Friction, limits and contacts, which are data here and forces in a simulator."""
+    joints = [(j.element, j.name, j.hinge, j.drive) for j in robot.joints.values()]
+    report_drives(joints + loops, robot.reporter)
+    shapes = [x for link in robot.links.values() for x in link.element.findall("collision")]
+    if shapes and any(joint.hinge.nv for joint in robot.joints.values()):
+        some = "1 collision shape" if len(shapes) == 1 else f"{len(shapes)} collision shapes"
+        reason = (
+            f"contacts of {some} do not act: links pass through each other and through the "
+            "ground, but for contacts given to lw.simulate"
+        )
+        robot.reporter.note(shapes[0], "kept", reason, "motion")
+
+
+def _add_loops(builder: Builder, robot: Robot, places: dict[str, tuple[str, Pose]]) -> list[Driven]:
+    """All loops; returns what drives each."""
+    driven = list[Driven]()
     elements = [element for element in robot.root.children if element.tag in TAGS]
     for index, element in enumerate(elements):
         loop = read_loop(element, index + 1, robot.reporter, robot.rotors)
         for letter, end in zip("ab", loop.ends, strict=True):
             _add_frame(builder, robot, f"{loop.name}.{letter}", end, places)
         builder.loop(loop.name, f"{loop.name}.a", f"{loop.name}.b", loop.hinge, drive=loop.drive)
+        driven.append((element, loop.name, loop.hinge, loop.drive))
+    return driven
 
 
 def _add_frame(
