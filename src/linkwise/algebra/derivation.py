@@ -158,7 +158,8 @@ def random_dense(
         ):
             dense.values[key.source] = rng.standard_normal(dense.size(leaf.range))
         elif isinstance(key, role.Shift) and key.source != "phi":
-            dense.values[key.source] = list(rng.standard_normal((mech.n_bodies, 6, 6)))
+            steps = rng.standard_normal((mech.n_bodies, 6, 6)) / np.sqrt(6.0)  # or paths would grow
+            dense.values[key.source] = list(steps)
         elif isinstance(key, role.Memoryless) and key.source not in STATE_BLOCKS:
             dense.values[key.source] = _random_blocks(leaf, key, dense, rng)
     return dense
