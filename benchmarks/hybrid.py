@@ -168,9 +168,9 @@ robot has none.
         "chain of 30": lw.models.chain(30),
     }
     for title, mech in robots.items():
-        geared, passes, counts = bool(mech.armature.any()), set[int](), list[str]()
+        passes, counts = set[int](), list[str]()
         for name in METHODS:
-            expr = lw.dynamics.expression(name, armature=geared)
+            expr = lw.dynamics.expression(name)
             derived = name == "forward_dynamics"
             kernel = lw.compile(expr, mech, target="numpy", derive=derived)
             passes.add(len(kernel.program.passes))

@@ -47,9 +47,7 @@ def test_every_method_on_every_tree(name, method):
     mech = tree(name)
     q, v, x = state(mech)
     for frame in ("node", "world"):
-        expr = lw.dynamics.expression(
-            f"{method}_with_forces", armature=bool(mech.armature.any()), frame=frame
-        )
+        expr = lw.dynamics.expression(f"{method}_with_forces", frame=frame)
         given = {"tau": x, "f": PUSH}
         vdot = run(lw.plan(expr), mech, q, v, nodes=NODES, values=given)
         assert residual(mech, q, v, x, vdot, pushed(mech, q, frame)) < 1e-12
