@@ -9,6 +9,7 @@ import pickle
 import re
 import resource
 import stat
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +69,13 @@ def test_pictures_are_drawn_in_memory():
 def full_disk(room=64):
     """No file can grow beyond some bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut short
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +126,7 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(writer, rec, tmp_path, capsys
     if suffix in NEEDS:
         pytest.importorskip(NEEDS[suffix])
     path = tmp_path / f"old{suffix}"
+    write(rec, path)  # libraries that are imported for it keep files of their own
     path.write_bytes(b"kept\x00" * 40)
     path.chmod(0o640)
     with full_disk(), pytest.raises(LinkwiseError, match=re.escape(str(path))):
