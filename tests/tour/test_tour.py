@@ -254,7 +254,16 @@ def test_another_arm_stands_in_for_what_cannot_reach(capsys):
     assert visit.failed == 0
 
 
-PUBLIC = ("panda", "solo12", "ur5_robot", "allegro_right_hand", "double_pendulum", "iris", "so101")
+PUBLIC = (
+    "panda",
+    "solo12",
+    "ur5_robot",
+    "allegro_right_hand",
+    "double_pendulum",
+    "iris",
+    "so101",
+    "anymal",
+)
 """Robots of example-robot-data: arms, legs, a hand, rotors without limits, mimic joints."""
 
 IMPOSSIBLE = {"allegro_right_hand": 4}

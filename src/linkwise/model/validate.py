@@ -247,19 +247,57 @@ def findings(mech: Mechanism) -> tuple[Finding, ...]:
 
 
 def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
-    carriers: Iterable[tuple[str, SpatialInertia]] = [
-        *((f"body {b.name!r}", b.inertia) for b in mech.bodies),
-        *((f"node {n.name!r}", n.inertia) for n in mech.nodes if n.inertia is not None),
+    """Inertias that no rigid body can have.
+
+    What moves is a body with all that is welded to it: it is judged as one, and an impossible part
+    of a possible whole is a warning. Sums of possible inertias are possible, so that only bodies
+    with an impossible part are summed up.
+    """
+    carriers: Iterable[tuple[str, str, SpatialInertia]] = [
+        *((f"body {b.name!r}", b.name, b.inertia) for b in mech.bodies),
+        *((f"node {n.name!r}", n.body, n.inertia) for n in mech.nodes if n.inertia is not None),
     ]
     good = set[int]()  # mechanisms made of equal links share one inertia object
-    for where, inertia in carriers:
+    wholes = dict[int, list[tuple[str, str]]]()
+    for where, name, inertia in carriers:
         if id(inertia) in good:
             continue
         problems = inertia.findings()
-        for code, reason in problems:
-            yield _error(where, code, reason, _inertia_repair(code, inertia))
         if not problems:
             good.add(id(inertia))
+            continue
+        top = _welded_to(mech, name)
+        if top not in wholes:
+            whole = None if top < 0 else _welded_inertia(mech, top)
+            wholes[top] = [] if whole is None else whole.findings()
+            for code, reason in wholes[top]:
+                assert whole is not None
+                body = f"body {mech.bodies[top].name!r}"
+                part = "" if where == body else f"with what is welded to it, {where} for instance, "
+                yield _error(body, code, part + reason, _inertia_repair(code, whole))
+        for code, reason in problems if not wholes[top] else []:
+            whole = "the ground" if top < 0 else f"body {mech.bodies[top].name!r}"
+            reason = f"{reason} It is welded to {whole}, and the whole is possible."
+            yield Finding("warning", where, code, reason, _inertia_repair(code, inertia))
+
+
+def _welded_to(mech: Mechanism, name: str) -> int:
+    """Index of the moving body that a body is welded to, or is; -1 for the ground."""
+    k = mech.body_index.get(name, -1)
+    while k >= 0 and mech.bodies[k].hinge.nv == 0:
+        k = int(mech.parent[k])
+    return k
+
+
+def _welded_inertia(mech: Mechanism, top: int) -> SpatialInertia:
+    """Inertia of a body with all that is welded to it, about its frame."""
+    total, way = mech.inertias[top], {top: Pose.identity()}
+    for k in range(top + 1, mech.n_bodies):
+        parent, body = int(mech.parent[k]), mech.bodies[k]
+        if parent in way and body.hinge.nv == 0:
+            way[k] = way[parent] @ body.pose(np.zeros(0))
+            total = total + mech.inertias[k].moved(way[k])
+    return total
 
 
 def _inertia_repair(code: str, inertia: SpatialInertia) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linkwise.errors import ModelError
 from linkwise.model import Builder, Drive, Mechanism
 from linkwise.model.hinges import Pin
 from linkwise.models.capsule import BLUE, STEEL, capsule, capsule_inertia
+from linkwise.models.size import check_size
 from linkwise.spatial import Pose
 
 
@@ -34,10 +34,9 @@ def chain(
         armature: Reflected rotor inertia at each pin [kg m²].
 
     Raises:
-        ModelError: n is below 1.
+        ModelError: n is not a whole number from 1, or more than a machine holds.
     """
-    if n < 1:
-        raise ModelError(f"chain was asked for {n} links; it needs at least 1.")
+    check_size("chain", n, "links")
     far_end, radius = (length, 0.0, 0.0), length / 8.0
     pins = (Pin((0.0, 1.0, 0.0)), Pin((0.0, 0.0, 1.0)))
     drive = Drive(damping=damping, armature=armature)

@@ -13,6 +13,7 @@ from linkwise.model.hinges import Free, Hinge, Locked
 from linkwise.models.capsule import ORANGE
 from linkwise.models.puma560 import add_puma560
 from linkwise.models.seven_dof_arm import add_seven_dof_arm, seven_dof_arm
+from linkwise.models.size import check_size
 from linkwise.spatial import Pose, SpatialInertia
 
 ArmKind = Literal["seven_dof", "puma560"]
@@ -77,10 +78,9 @@ def multi_arm(
             object: `SoftFinger()`, `Spherical()` ...; by default nothing, `Locked()`.
 
     Raises:
-        ModelError: n is below 1, or the arm is unknown.
+        ModelError: n is not a whole number from 1 to 1000, or the arm is unknown.
     """
-    if n < 1:
-        raise ModelError(f"multi_arm was asked for {n} arms; it needs at least 1.")
+    check_size("multi_arm", n, "arms", most=1000)
     X_BH, add = _arm(arm)
     b = Builder("dual_arm" if n == 2 else f"multi_arm_{n}")
     X_WO = Pose.translation((0.0, 0.0, float(X_BH.p[2])))  # so that all bases are at z = 0

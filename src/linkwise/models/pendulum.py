@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linkwise.errors import ModelError
 from linkwise.model import Builder, Geometry, Mechanism
 from linkwise.model.hinges import Pin
 from linkwise.models.capsule import BLUE, ORANGE, capsule
+from linkwise.models.size import check_size
 from linkwise.spatial import Pose, SpatialInertia
 
 
@@ -33,10 +33,9 @@ def pendulum(
         point_masses: Put each mass at the far end of a massless rod instead of along it.
 
     Raises:
-        ModelError: n is below 1.
+        ModelError: n is not a whole number from 1, or more than a machine holds.
     """
-    if n < 1:
-        raise ModelError(f"pendulum was asked for {n} links; it needs at least 1.")
+    check_size("pendulum", n, "links")
     b = Builder(f"pendulum_{n}")
     far_end = (0.0, 0.0, -length)
     pin, below = Pin((0.0, 1.0, 0.0)), Pose.translation(far_end)

@@ -25,6 +25,7 @@ from linkwise.model.hinges import (
     Universal,
 )
 from linkwise.models.capsule import BLUE, IVORY, ORANGE, STEEL, capsule
+from linkwise.models.size import check_size
 from linkwise.spatial import Pose, SpatialInertia, rotation
 from linkwise.spatial.array import Array
 
@@ -73,8 +74,7 @@ def random_tree(
     Raises:
         ModelError: an argument is out of its range, or a kind of hinge is unknown.
     """
-    if n < 1:
-        raise ModelError(f"random_tree was asked for {n} bodies; it needs at least 1.")
+    check_size("random_tree", n, "bodies")
     if mass_ratio < 1.0 or not 0.0 <= branching <= 1.0:
         raise ModelError(
             f"random_tree was given mass_ratio {mass_ratio} and branching {branching}; the ratio "
