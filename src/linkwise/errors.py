@@ -47,7 +47,15 @@ class LoweringError(ExpressionError):
 
 
 class SingularHingeError(LinkwiseError, ArithmeticError):
-    """A hinge that nothing resists: its articulated inertia D is not positive definite."""
+    """A hinge that nothing resists: its articulated inertia D is not positive definite.
+
+    Attributes:
+        code: The status that a kernel gave, 0 for none.
+    """
+
+    def __init__(self, message: str, *, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class SingularTaskError(LinkwiseError, ArithmeticError):
@@ -82,8 +90,8 @@ class TroubleWarning(UserWarning):
     """Some states of a batch have no result; their rows are NaN."""
 
 
-class OpenLoopWarning(UserWarning):
-    """What was computed leaves loops and couplings open that the mechanism has."""
+class EnergyWarning(UserWarning):
+    """A motion whose energy does not add up: its steps are too long to be believed."""
 
 
 class RankWarning(UserWarning):

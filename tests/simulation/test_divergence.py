@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import SimulationError
+from linkwise.cli.simulate import controller
+from linkwise.errors import EnergyWarning, SimulationError
 from linkwise.simulation import run
 from tests.simulation.moving import mass_on_spring
 
@@ -106,3 +109,68 @@ def test_fast_motions_that_are_none_of_this_go_on():
     wheel = lw.models.pendulum(1).with_gravity((0, 0, 0))
     rec = lw.simulate(wheel, v=[2e4], duration=0.01, integrator="adaptive")
     assert rec.q[-1] == pytest.approx([200.0])
+
+
+def pushed_on(t, q, v):
+    """A controller with the wrong sign: it drives the motion on, whatever the step."""
+    return 30.0 * q + 3.0 * v
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-2])
+@pytest.mark.parametrize("ticks", [True, False])
+def test_shorter_steps_are_not_recommended_where_they_do_not_help(step, ticks):
+    control_step = step if ticks else None
+    with pytest.raises(SimulationError, match="diverged") as found:
+        lw.simulate(
+            mass_on_spring(stiffness=0.0), [0.1], duration=60.0, step=step, controller=pushed_on,
+            control_step=control_step, progress=False,
+        )  # fmt: skip
+    text = str(found.value)
+    assert "Shorter steps do not help" in text and "signs and gains of the controller" in text
+    assert "try" not in text
+
+
+@pytest.mark.parametrize(
+    ("integrator", "step"), [("rk4", 0.5), ("euler", 0.2), ("rk4_mujoco", 0.5), ("adaptive", 0.5)]
+)
+def test_energy_that_does_not_add_up_is_warned_of(integrator, step):
+    arm = lw.models.pendulum(1)
+    rough = {"rtol": 0.1, "atol": 0.1} if integrator == "adaptive" else {}
+    named = r"in steps of 0\.\d s, .* Try step=0\.0" if not rough else "smaller rtol"
+    with pytest.warns(EnergyWarning, match=named) as told:
+        rec = lw.simulate(arm, [2.0], duration=3.0, step=step, integrator=integrator, **rough)
+    assert told[0].filename == __file__
+    assert rec.report.relative_drift > 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lw.simulate(arm, [2.0], duration=2.0, step=5e-3, integrator=integrator)
+        lw.simulate(arm, [0.0], duration=0.1, step=0.05, integrator=integrator)  # at rest
+
+
+def test_work_of_dampers_and_joints_is_no_missing_energy():
+    arm = lw.models.pendulum(2).with_drive(["pin_1", "pin_2"], damping=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rec = lw.simulate(arm, [2.0, 0.3], tau=[1.0, -0.5], duration=2.0, step=5e-3)
+    assert abs(rec.report.works["passive"]) > 1.0
+
+
+@pytest.mark.parametrize(("name", "steps"), [("humanoid", (2e-2, 4e-3)), ("biped", (2e-2,))])
+def test_hold_keeps_the_posture_of_a_floating_robot(name, steps):
+    mech = getattr(lw.models, name)()
+    q = lw.assemble(mech, mech.neutral()).required() if mech.loops else mech.neutral()
+    base = mech.v_slice(mech.bodies[0].hinge_name)
+    for step in steps:
+        rng = np.random.default_rng(3)
+        v = lw.project_velocity(mech, q, 0.2 * rng.standard_normal(mech.nv))
+        law = controller(mech, q, "hold")
+        rec = lw.simulate(mech, q, v, duration=2.0, step=step, controller=law, control_step=step)
+        assert np.abs(rec["tau"][:, base]).max() == 0.0 and np.abs(rec["tau"]).max() > 1.0
+        off = np.array([mech.difference(q, x) for x in rec.q])
+        joints = np.delete(off, np.arange(mech.nv)[base], axis=1)
+        assert 1e-3 < np.abs(joints).max() < 0.2  # it began to move
+        assert np.abs(joints[-1]).max() < 1e-3  # and came back
+        height = lw.center_of_mass(mech, rec.q[[0, -1]])[:, 2]
+        rising = lw.center_of_mass_velocity(mech, q, v)[2]
+        expected = 0.0 if mech.loops else 2.0 * rising - 0.5 * 9.81 * 2.0**2
+        assert abs(height[1] - height[0] - expected) < (0.05 if mech.loops else 1e-3)

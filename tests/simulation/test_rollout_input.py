@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.errors import ModelError, OpenLoopWarning, ShapeError
+from linkwise.codegen.scalar import status
+from linkwise.errors import ModelError, ShapeError
 
 STEPS, MANY = 5, 8
 
@@ -110,15 +110,61 @@ def geared() -> lw.Mechanism:
 
 
 @pytest.mark.parametrize("make", [lw.models.four_bar, geared])
-def test_loops_and_couplings_that_are_left_open_are_told(make: Any) -> None:
+@pytest.mark.parametrize("integrator", ["rk4", "euler"])
+def test_loops_and_couplings_are_held(make: Any, integrator: str) -> None:
     mech = make()
+    q = lw.assemble(mech, mech.neutral() + 0.1).required()
+    v = lw.project_velocity(mech, q, np.ones(mech.nv))
+    acting: Any = {"integrator": integrator, "tau": np.eye(mech.nv)[0]}
+    speeds = np.array([v, 0.5 * v])
+    run = lw.rollout(mech, np.array([q, q]), speeds, steps=50, **acting)
+    assert np.abs(lw.constraint_error(mech, run.q.reshape(-1, mech.nq))).max() < 1e-10
+    for i in (0, 1):
+        expected = lw.simulate(mech, q, speeds[i], duration=0.05, record_every=1, **acting)
+        np.testing.assert_allclose(run.q[i], expected.q, rtol=0.0, atol=1e-12)
+    opened = lw.rollout(mech, q, v, steps=50, loops="open", **acting)
+    assert np.abs(opened.q[-1] - run.q[0, -1]).max() > 1e-3
     names = [x.name for x in (*mech.loops, *mech.couplings)]
-    with pytest.warns(OpenLoopWarning, match=rf"{names[0]}.* open; lw\.simulate keeps") as told:
-        run = lw.rollout(mech, mech.neutral(), steps=3)
-    assert told[0].filename == __file__
-    assert "loops and couplings open" in str(run)
-    free = mech.without(*names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = lw.rollout(free, free.neutral(), steps=3)
-    assert np.array_equal(run.q, again.q) and "open" not in str(again)
+    again = lw.rollout(mech.without(*names), q, v, steps=50, **acting)
+    assert np.array_equal(opened.q, again.q)
+
+
+def test_loops_that_are_open_at_the_beginning_are_refused() -> None:
+    mech = lw.models.four_bar()
+    q = lw.assemble(mech, mech.neutral()).required()
+    with pytest.raises(lw.ClosureError, match=r"motion 1: .* is open by"):
+        lw.rollout(mech, np.array([q, q + 0.1]), steps=2)
+
+
+@pytest.mark.parametrize(
+    "options", [{"target": "cuda"}, {"dtype": np.float32}], ids=["cuda", "float32"]
+)
+def test_a_rollout_that_cannot_hold_loops_says_so(options: Any) -> None:
+    mech = lw.models.four_bar()
+    with pytest.raises(ModelError, match=r'cannot hold.*loops="open"'):
+        lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), steps=1, **options)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "euler", "rk4_mujoco", "variational"])
+@pytest.mark.parametrize("many", [False, True])
+def test_numbers_that_are_too_large_are_no_singular_hinge(integrator: str, many: bool) -> None:
+    mech = lw.models.puma560()
+    v = np.array([0.5, 1e200])[:, None] * np.ones((2, mech.nv))
+    if many:
+        with pytest.warns(lw.errors.TroubleWarning, match="numbers are no longer finite"):
+            run = lw.rollout(mech, mech.neutral(), v, steps=3, integrator=integrator)
+        assert run.status.tolist() == [0, status.RESULT] and np.isfinite(run.q[0]).all()
+        return
+    with pytest.raises(lw.SimulationError, match="numbers are no longer finite") as told:
+        lw.rollout(mech, mech.neutral(), v[1], steps=3, integrator=integrator)
+    assert "hinge" not in str(told.value)
+
+
+def test_a_singular_hinge_is_still_named() -> None:
+    builder = lw.Builder("light")
+    builder.body("arm", hinge=lw.Pin((0, 1, 0)), inertia=lw.SpatialInertia.point(1.0, (1, 0, 0)))
+    builder.body("fork", "arm", hinge=lw.Pin((0, 1, 0)), inboard=(1, 0, 0))
+    weight = lw.SpatialInertia.point(1.0, (0.5, 0.0, 0.0))
+    builder.body("slide", "fork", hinge=lw.Prismatic((1, 0, 0)), inertia=weight)
+    with pytest.raises(lw.SimulationError, match="hinge of body 'fork' is singular"):
+        lw.rollout(builder.build(), [0.0, 0.0, -0.5], steps=3)

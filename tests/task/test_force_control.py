@@ -443,14 +443,28 @@ def test_a_goal_has_velocity_and_acceleration_in_it():
         run.torque(POSTURE, v, target={"pose of flnge": goal})
 
 
-def test_loops_that_are_left_open_are_told_of():
+def test_loops_are_refused_unless_they_are_left_open():
     closed = lw.models.four_bar()
     tip = next(x.name for x in closed.bodies[1:])
     task = Task.position(tip, "x")
-    with pytest.warns(lw.errors.OpenLoopWarning, match=r"lw\.MotionForceController"):
-        MotionForceController(closed, task, Selection.all_motion(), 1.0, 1.0, SERVO)
-    with pytest.warns(lw.errors.OpenLoopWarning, match=r"lw\.TaskController"):
+    given = (closed, task, Selection.all_motion(), 1.0, 1.0, SERVO)
+    with pytest.raises(ModelError, match=r'lw\.MotionForceController .*loops="open"'):
+        MotionForceController(*given)
+    with pytest.raises(ModelError, match=r'lw\.TaskController .*loops="open"'):
         lw.TaskController(closed, lw.Servo(task, 1.0, 1.0))
+    open_tree = closed.without(*(x.name for x in closed.loops))
+    q, v = closed.neutral() + 0.1, np.ones(closed.nv)
+    one, other = (
+        lw.TaskController(mech, lw.Servo(task, 1.0, 1.0), loops="open")(q, v, np.full(3, 0.1))
+        for mech in (closed, open_tree)
+    )
+    assert np.abs(one).max() > 0.0
+    np.testing.assert_array_equal(one, other)
+    one, other = (
+        MotionForceController(mech, *given[1:], loops="open").torque(q, v, target=np.full(3, 0.1))
+        for mech in (closed, open_tree)
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def test_it_tells_what_it_is_in_a_line():

@@ -13,7 +13,6 @@ import linkwise as lw
 from linkwise.errors import (
     LinkwiseError,
     ModelError,
-    OpenLoopWarning,
     ShapeError,
     SingularTaskError,
 )
@@ -244,13 +243,19 @@ def test_numbers_of_a_goal_serve_for_any_tasks() -> None:
     assert law(q, np.zeros(6), numbers) == pytest.approx(law(q, np.zeros(6), targets), abs=0.0)
 
 
-def test_open_loops_are_told_of() -> None:
+def test_loops_are_refused_unless_they_are_left_open() -> None:
     mech = lw.models.four_bar()
     task = lw.Task.joints(mech.bodies[0].name)
-    with pytest.warns(OpenLoopWarning, match="as if its loops and couplings"):
-        lw.task_torque(mech, mech.neutral(), np.zeros(mech.nv), task, [1.0])
-    with pytest.warns(OpenLoopWarning, match=r"lw\.control_law"):
+    with pytest.raises(ModelError, match=r'lw\.control_law .* cannot hold.*loops="open"'):
         lw.control_law(mech, task)
+    law, free = (
+        lw.control_law(mech, task, loops="open"),
+        lw.control_law(mech.without(*(x.name for x in mech.loops)), task),
+    )
+    q, v = mech.neutral() + 0.1, np.ones(mech.nv)
+    got = law(q, v, acceleration=[1.0])
+    assert np.abs(got).max() > 0.0
+    np.testing.assert_array_equal(got, free(q, v, acceleration=[1.0]))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

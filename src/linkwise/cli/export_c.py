@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algebra.derivation import leaves
+from linkwise.algebra.derivation import Derivation, leaves
 from linkwise.algebra.expr import Expr
 from linkwise.cli.derive import NOTATION, read
 from linkwise.cli.robot import open_robot
@@ -16,8 +16,11 @@ from linkwise.codegen.c.emit import DType
 from linkwise.codegen.c.source import CSource, default_name
 from linkwise.codegen.c.text import check_identifier
 from linkwise.codegen.recipe import Recipe
+from linkwise.dynamics.closure_kernels import closed_expression
+from linkwise.dynamics.loops import is_closed, refuse, tree_of
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError
+from linkwise.model.closure import closure_nodes, is_traceable
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive
 
@@ -106,6 +109,8 @@ def add_to(commands: Any) -> None:
         help="a number of the robot that stays an input: gravity, inertia, payload:NODE, armature, "
         "locked; may be repeated",
     )
+    p.add_argument("--loops", choices=("closed", "open"), default="closed",
+                   help="hold loops and couplings, or leave them open (closed)")  # fmt: skip
     p.add_argument("-o", "--output", metavar="DIR", default=".", help="folder, made if need be")
     p.add_argument("--name", help="of the function and the files (default: robot and quantity)")
     p.add_argument("--dtype", choices=("float64", "float32"), default="float64",
@@ -123,8 +128,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         quantity = Quantity(read(options.expr, sys.stdout), "", "")
     name = options.name or default_name(mech.name, options.quantity or "expression")
-    if mech.loops or mech.couplings:
-        print("note: loops and couplings are left open, the function is that of the tree.")
+    if options.loops == "open":
+        mech = tree_of(mech)
+    elif is_closed(mech):
+        print(_held(mech, options.quantity))
     made = export(
         quantity,
         mech,
@@ -138,6 +145,17 @@ def run(options: argparse.Namespace) -> int:
         print(f"wrote {path} ({text.count(chr(10))} lines)")
     print(f"self-test: cc -std=c99 -O2 -D{name.upper()}_SELFTEST {paths[1]} -lm && ./a.out")
     return 0
+
+
+def _held(mech: Mechanism, name: str | None) -> str:
+    """What becomes of loops and couplings in a quantity; raises where they cannot be held."""
+    if name == "forward_dynamics":
+        return "note: loops and couplings are held."
+    if name in ("operational_space_compliance", "operational_space_inertia"):
+        refuse(mech, f"export-c --quantity {name}", "From Python, lw.effective_inertia holds them.")
+    if name == "inverse_dynamics":
+        return "note: accelerations must obey loops and couplings, which then carry nothing."
+    return "note: this is about the tree; loops and couplings add J_c* lambda to its equation."
 
 
 def export(
@@ -165,5 +183,11 @@ def export(
         )
     chosen = [mech.node(node).name for node in nodes] if needs else []
     itemsize = 8 if dtype == "float64" else 4
-    recipe = Recipe(quantity.expr, mech, chosen, parameters, itemsize, derive)
+    expr, search = quantity.expr, derive
+    if quantity is QUANTITIES["forward_dynamics"] and is_closed(mech):
+        if not all(map(is_traceable, mech.loops)):
+            refuse(mech, "export-c of loops with hinges of one's own")
+        expr = closed_expression(mech, "constrained_forward_dynamics", plain=False)
+        chosen, search = list(closure_nodes(mech)), Derivation
+    recipe = Recipe(expr, mech, chosen, parameters, itemsize, search)
     return CSource(recipe, name, quantity.title, quantity.unit)

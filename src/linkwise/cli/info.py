@@ -85,7 +85,7 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
         yield from (f"  {c.name}: {equation(c)}" for c in mech.couplings)
     if mech.loops or mech.couplings:
         rows_ = count(sum(x.rows for x in mech.loops) + len(mech.couplings), "row")
-        yield f"{rows_}; lw.constrained_forward_dynamics holds them, functions of the tree do not"
+        yield f'{rows_}; held by default, loops="open" leaves them open'
     findings = mech.validate()
     yield from ("", "findings" if findings else "findings: none")
     yield from (f"  {finding}" for finding in findings)

@@ -13,6 +13,7 @@ import numpy as np
 from linkwise.atomic_file import write_file
 from linkwise.cli import numbers
 from linkwise.cli.robot import open_robot
+from linkwise.dynamics.loops import tree_of
 from linkwise.errors import ModelError, SimulationError
 from linkwise.model.mechanism import Mechanism
 
@@ -33,7 +34,8 @@ controllers:
   gravity   joint forces carry the weight: the robot floats
   hold      and draw it back to where it began, as a critically damped spring
   They are asked once a step; with --integrator adaptive, always.
-  A free base is not driven: forces on it stay zero.
+  A free base is not driven: forces on it stay zero. Its joints keep their posture while it falls,
+  and carry its weight where loops hold it to the ground.
 
 {numbers.HELP}
 Formats of --record: .parquet and .h5 (extra `record`), .csv, .npz; linkwise view plays them.
@@ -42,6 +44,8 @@ is recorded.
 """
 
 CONTROLLERS = ("none", "gravity", "hold")
+STIFF, DAMPED = 100.0, 20.0
+"""Of the controller "hold" [1/s², 1/s]: critically damped, 10 rad/s."""
 INTERRUPTED = 130
 """Exit status of a motion that Ctrl-C ended."""
 MANY = 1e7
@@ -77,6 +81,10 @@ def add_to(commands: Any) -> None:
     p.add_argument(
         "--no-passive", action="store_true", help="without dampers and springs of drives"
     )
+    p.add_argument(
+        "--loops", choices=("closed", "open"), default="closed",
+        help="hold loops and couplings, or leave them open (closed)",
+    )  # fmt: skip
     p.add_argument("--record", metavar="FILE", help="write the recording, in the suffix's format")
     p.add_argument("--plot", metavar="FILE", help="draw q, v and energy (.png, .svg or .pdf)")
     p.add_argument("--html", metavar="FILE", help="write a page that plays the motion in space")
@@ -88,6 +96,8 @@ def run(options: argparse.Namespace) -> int:
     """Simulate, print the report, write what was asked for."""
     _check_places(options)
     mech = open_robot(options.robot, base=options.base)
+    if options.loops == "open":
+        mech = tree_of(mech)
     from linkwise.simulation.recording import Recording
     from linkwise.simulation.run import simulate
 
@@ -150,21 +160,46 @@ def controller(
         raise ModelError(f"--controller is {name!r}; there are {', '.join(CONTROLLERS)}.")
     if name == "none":
         return None
-    driven = np.ones(mech.nv)
-    for body in mech.bodies:
-        if isinstance(body.hinge, Free):
-            driven[mech.v_slice(body.hinge_name)] = 0.0
+    driven = [body for body in mech.bodies if body.hinge.nv and not isinstance(body.hinge, Free)]
     rest = np.zeros(mech.nv)
+    if len(driven) < sum(body.hinge.nv > 0 for body in mech.bodies):
+        return _floating(mech, q_start, [body.hinge_name for body in driven], hold=name == "hold")
 
     def carry(t: float, q: Array, v: Array) -> Array:
         del t, v
-        return driven * gravity_force(mech, q)
+        return gravity_force(mech, q)
 
     def hold(t: float, q: Array, v: Array) -> Array:
         del t
-        return driven * computed_torque(mech, q, v, q_start, rest, rest, kp=100.0, kv=20.0)
+        return computed_torque(mech, q, v, q_start, rest, rest, kp=STIFF, kv=DAMPED)
 
     return carry if name == "gravity" else hold
+
+
+def _floating(
+    mech: Mechanism, q_start: Array, hinges: list[str], *, hold: bool
+) -> Callable[[float, Array, Array], Array]:
+    """Joints with an acceleration of their own on a base that nothing drives.
+
+    Joint forces alone do it, τ = J* Λ (v̇_joints − …) of the task that the joints are, whatever the
+    base does: it falls, or loops to the ground carry it (`lw.task_torque`).
+    """
+    from linkwise.task import Task, task_torque
+
+    if not hinges:
+        return lambda t, q, v: np.zeros(mech.nv)
+    joints = Task.joints(*hinges)
+    rows = np.concatenate([np.arange(mech.nv)[mech.v_slice(name)] for name in hinges])
+    still = np.zeros(mech.nv)
+
+    def posture(t: float, q: Array, v: Array) -> Array:
+        del t
+        if not hold:  # what joints at rest would need
+            return task_torque(mech, q, still, joints, still[rows])
+        wanted = STIFF * mech.difference(q, q_start) - DAMPED * v
+        return task_torque(mech, q, v, joints, wanted[rows])
+
+    return posture
 
 
 def _check_places(options: argparse.Namespace) -> None:

@@ -4,11 +4,6 @@ from linkwise.closed.assembly import (
     Assembly,
     assemble,
 )
-from linkwise.closed.constrained import (
-    closure_inertia_inverse,
-    constrained_forward_dynamics,
-    constraint_forces,
-)
 from linkwise.closed.embedding import (
     Aggregate,
     Embedded,
@@ -92,6 +87,11 @@ from linkwise.dynamics.closure import (
     loop_forces,
 )
 from linkwise.dynamics.closure_kernels import closed_expression
+from linkwise.dynamics.constrained import (
+    closure_inertia_inverse,
+    constrained_forward_dynamics,
+    constraint_forces,
+)
 from linkwise.dynamics.effective_inertia import (
     effective_inertia,
     effective_inertia_inverse,

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.closed.independent import IndependentCoordinates, velocity_indices
+from linkwise.dynamics.allowed_motion import OBEYED
 from linkwise.dynamics.closure import constraint_bias
 from linkwise.dynamics.inverse_dynamics import inverse_dynamics
 from linkwise.dynamics.kernels import check_mechanism
@@ -30,9 +31,6 @@ from linkwise.errors import ClosureError, ModelError, ShapeError
 from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-
-OBEYED = 1e-6
-"""Part of a velocity, or of an acceleration, that may be off the constraints."""
 
 ACHIEVED = 1e-9
 """Part of the forces needed that may be missing where a motion is said to be achievable."""
@@ -138,7 +136,7 @@ def constrained_inverse_dynamics(
     spaces = velocity_spaces(mech, rows, tolerance)
     if len(rows):
         _check(mech, rows, speed, rate, spaces)
-    needed = inverse_dynamics(mech, rows, speed, rate, forces=forces, frame=frame)
+    needed = inverse_dynamics(mech, rows, speed, rate, forces=forces, frame=frame, loops="open")
     needed = np.broadcast_to(needed, (len(rows), mech.nv))
     tau, missing = np.zeros((2, len(rows), mech.nv))
     lam = np.zeros((len(rows), sum(closure.constraint_sizes(mech))))

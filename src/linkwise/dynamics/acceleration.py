@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from linkwise.dynamics.body_frame import turned
+from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import (
     Nodes,
     Status,
@@ -19,6 +20,7 @@ from linkwise.dynamics.kernels import (
     node_names,
     pushed,
 )
+from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
@@ -39,6 +41,7 @@ def body_accelerations(
     tau: ArrayLike | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
     forces_frame: Frame = "node",
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -47,7 +50,8 @@ def body_accelerations(
 
     Expression:
         α = φ* (H* v̇ + a − a_g),   `phi.T @ (H.T @ vdot + a - a_g)`
-    and with v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`.
+    and with v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`, or the v̇ with loops and
+    couplings held (`forward_dynamics`). What `vdot` says is taken as it is.
 
     Derived form, of forces:
         α = ψ* H* D⁻¹ [τ − H ψ (K τ + M φ* a + b − B f)] + φ* (a − a_g): three passes, O(n)
@@ -60,7 +64,7 @@ def body_accelerations(
     accelerated by v̇ + ω × v, which `node_acceleration` gives.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         vdot: Joint accelerations (nv,) or (batch, nv); or else
@@ -68,6 +72,7 @@ def body_accelerations(
         forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
             (6,) or (batch, 6) [N m, N], about the node's origin.
         forces_frame: Axes of `forces`: those of the "node" or of the "world".
+        loops: With `tau`, "closed" holds loops and couplings; "open" leaves them open.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -79,12 +84,18 @@ def body_accelerations(
     Raises:
         ModelError: Neither or both of `vdot` and `tau` are given, or `forces` with `vdot`.
     """
-    plain = vdot is not None and forces_frame == "node"
+    plain = vdot is not None and forces_frame == "node" and loops == "closed"
     if plain and tau is forces is out is status is threads is None:  # most calls
         return six_each(named(mech, "body_accelerations")(q, v, vdot))
     check_mechanism(mech)
     check_frame(forces_frame, "forces_frame")
     given = _cause("body_accelerations", vdot, tau, forces)
+    if is_closed(mech, loops) and tau is not None:
+        vdot = forward_dynamics(
+            mech, q, v, tau, forces=forces, frame=forces_frame, status=status, threads=threads
+        )
+        given, forces, status = {"vdot": vdot}, None, _unseen(vdot, status)
+    mech = tree_of(mech)
     asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
     arrays = {"q": q, "v": v, **given}
     if "tau" not in given:
@@ -109,6 +120,7 @@ def node_acceleration(
     forces_frame: Frame = "node",
     frame: Frame = "node",
     kind: Kind = "rate",
+    loops: Loops = "closed",
     status: Status | None = None,
     threads: int | None = None,
 ) -> Array:
@@ -116,7 +128,8 @@ def node_acceleration(
 
     Expression:
         B* α with α = φ* (H* v̇ + a − a_g), or rot_W B* α in world axes;
-    v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`.
+    v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`, or the v̇ with loops and couplings
+    held (`forward_dynamics`). What `vdot` says is taken as it is.
     Source: JPL 88-11, algorithm FD2 (5.7).
     Departs: without the acceleration that stands for gravity.
 
@@ -131,7 +144,7 @@ def node_acceleration(
     and the angular part ω̇ in all. An accelerometer shows the classical one less gravity.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         node: Name of a node or body, or several, one after the other.
@@ -142,6 +155,7 @@ def node_acceleration(
         forces_frame: Axes of `forces`: those of the "node" or of the "world".
         frame: Axes of the result: those of each "node" or of the "world".
         kind: "rate", "classical" or "spatial".
+        loops: With `tau`, "closed" holds loops and couplings; "open" leaves them open.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
 
@@ -158,7 +172,16 @@ def node_acceleration(
     check_frame(frame)
     check_frame(forces_frame, "forces_frame")
     given = _cause("node_acceleration", vdot, tau, forces)
+    check_mechanism(mech)
     names = node_names(node)
+    for name in names:
+        mech.node(name)  # raises for one that is not there
+    if is_closed(mech, loops) and tau is not None:
+        vdot = forward_dynamics(
+            mech, q, v, tau, forces=forces, frame=forces_frame, status=status, threads=threads
+        )
+        given, forces, status = {"vdot": vdot}, None, _unseen(vdot, status)
+    mech = tree_of(mech)
     arrays = {"q": q, "v": v, **given}
     asked: dict[str, Any] = {"status": status, "threads": threads}
     if acting(forces):
@@ -179,6 +202,12 @@ def node_acceleration(
     each, V = six_each(rows), six_each(V)
     each[..., 3:] += cross(V[..., :3], V[..., 3:])
     return rows
+
+
+def _unseen(vdot: Array, status: Status | None) -> Status | None:
+    """Codes that nobody looks at: trouble was told when the accelerations were found."""
+    single = vdot.ndim == 1 and status is None
+    return None if single else np.zeros(vdot.shape[:-1], dtype=np.int32)
 
 
 def _cause(

@@ -46,7 +46,8 @@ def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr
         if name == "constrained_forward_dynamics":
             return expression("forward_dynamics")
         raise ModelError(f"{mech.name!r} has no loops and no couplings: it has no {name}.")
-    return table[name](_setting(mech))
+    pushed = "node" if name == "tip_force_correction" else ""
+    return table[name](_setting(mech, pushed))
 
 
 def _setting(mech: Mechanism, pushed: str = "", closing: bool = False) -> Setting:
@@ -80,9 +81,34 @@ def closed_kernel(
     expr = CLOSED[name](_setting(mech, frame if forced else "", closing))
     nodes = (*closure_nodes(mech), *forced)
     found = made_once(mech, key, lambda: compile(expr, mech, nodes=nodes, derive=False))
-    if not forced and not closing and all(map(closure.is_traceable, mech.loops)):
-        mech.kept[f"quick {name}"] = found.quick
+    whole = name == "constrained_forward_dynamics" and not forced and not closing
+    if whole and all(map(closure.is_traceable, mech.loops)):
+        mech.kept["quick forward_dynamics"] = found.quick
     return found
+
+
+def accelerated(
+    mech: Mechanism,
+    arrays: Mapping[str, Any],
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    closing: ArrayLike | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Array:
+    """Joint accelerations caused by joint forces while loops and couplings hold.
+
+    Args:
+        mech: The mechanism; it has loops or couplings.
+        arrays: q, v and tau by name.
+        forces: Forces from outside by node.
+        frame: Axes of `forces`.
+        closing: What J_c v̇ + γ shall be instead of zero.
+        options: out, status and threads.
+    """
+    return run(
+        mech, "constrained_forward_dynamics", arrays,
+        forces=forces, frame=frame, closing=closing, options=options,
+    )  # fmt: skip
 
 
 def run(

@@ -41,6 +41,7 @@ from linkwise.algebra import (
     rot_W,
     tau,
     v,
+    vdot,
 )
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
@@ -127,12 +128,28 @@ def _forward_dynamics(s: Setting) -> Expr:
     return (I - H @ F.psi @ F.K).T @ F.D.inv @ (s.filtered - s.columns @ _force(s))
 
 
+def _tip_force_correction(s: Setting) -> Expr:
+    """(I - H ψ K)* D⁻¹ (ε - X Ω⁻¹ X* D⁻¹ ε) with ε = H ψ B f: what forces alone cause."""
+    F = articulated
+    filtered = H @ F.psi @ _pushing(s)
+    force = _inertia_inverse(s).inv @ (s.columns.T @ F.D.inv @ filtered)
+    return (I - H @ F.psi @ F.K).T @ F.D.inv @ (filtered - s.columns @ force)
+
+
+def _pushing(s: Setting) -> Expr:
+    """B f, of a setting with forces at nodes."""
+    assert s.push is not None
+    return s.push
+
+
 CLOSED: dict[str, Callable[[Setting], Expr]] = {
     "constraint_jacobian": lambda s: s.jacobian,
     "constraint_bias": lambda s: s.bias,
     "closure_inertia_inverse": _inertia_inverse,
     "constraint_forces": lambda s: -1.0 * _force(s),
     "constrained_forward_dynamics": _forward_dynamics,
+    "constraint_acceleration": lambda s: s.jacobian @ vdot + s.bias,
+    "tip_force_correction": _tip_force_correction,
 }
 """Each as it runs."""
 
@@ -148,11 +165,19 @@ def _plain_forward_dynamics(s: Setting) -> Expr:
     return mass.inv @ acting - mass.inv @ s.jacobian.T @ _plain_force(s)
 
 
+def _plain_tip_force_correction(s: Setting) -> Expr:
+    A, J_c, push = mass, s.jacobian, H @ phi @ _pushing(s)
+    force = (J_c @ A.inv @ J_c.T).inv @ (J_c @ A.inv @ push)
+    return A.inv @ push - A.inv @ J_c.T @ force
+
+
 PLAIN: dict[str, Callable[[Setting], Expr]] = {
     "constraint_jacobian": lambda s: s.jacobian,
     "constraint_bias": lambda s: s.bias,
     "closure_inertia_inverse": lambda s: s.jacobian @ mass.inv @ s.jacobian.T,
     "constraint_forces": lambda s: -1.0 * _plain_force(s),
     "constrained_forward_dynamics": _plain_forward_dynamics,
+    "constraint_acceleration": lambda s: s.jacobian @ vdot + s.bias,
+    "tip_force_correction": _plain_tip_force_correction,
 }
 """Each as one would write it."""

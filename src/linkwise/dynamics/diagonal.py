@@ -24,6 +24,7 @@ import numpy as np
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.hinge_root import HingeBlocks, hinge_blocks, hinge_root
 from linkwise.dynamics.kernels import Status, check_mechanism, kernel, put
+from linkwise.dynamics.loops import Loops, require_open
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -220,6 +221,7 @@ def diagonal_dynamics(
     nu: ArrayLike,
     tau: ArrayLike,
     *,
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -230,10 +232,12 @@ def diagonal_dynamics(
         ν̇ = D^(-½) (I - H ψ K) (τ - τ_g) - c(q, ν),   τ_g = H φ M φ* a_g
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism. Diagonal velocities belong to a tree: with loops or couplings this
+            raises, unless they are left open.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         nu: Diagonal velocities (nv,) or (batch, nv) [√(kg) m/s].
         tau: Joint forces (nv,) or (batch, nv) [N or N m].
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -241,6 +245,8 @@ def diagonal_dynamics(
     Returns:
         ν̇ (nv,) or (batch, nv) [√(kg) m/s²].
     """
+    check_mechanism(mech)
+    require_open(mech, loops, "lw.diagonal_dynamics", "lw.forward_dynamics holds them.")
     nu, tau, q = _vector(mech, q, nu, "nu"), _vector(mech, q, tau, "tau"), _array(q)
     codes = Codes(status, q, nu, tau)
     inverse = hinge_root(mech, q, codes).inverse()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from linkwise.dynamics.kernels import Status, acting, named, pushed
+from linkwise.dynamics import closure_kernels
+from linkwise.dynamics.kernels import Status, acting, check_mechanism, named, pushed, side_by_side
+from linkwise.dynamics.loops import Loops, is_closed, refuse, tree_of
 from linkwise.dynamics.open_chain_quantity import METHODS
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import unknown_name
@@ -26,6 +28,7 @@ def forward_dynamics(
     forces: Mapping[str, ArrayLike] | None = None,
     frame: Frame = "node",
     method: Method | None = None,
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -43,12 +46,13 @@ def forward_dynamics(
     Departs: gravity enters as the acceleration of the base; `forces` act on the mechanism, where
     f(0) of the sources is what the tip does to its surroundings.
 
+    Loops and couplings, the mimic joints of a URDF among them, are held: then it is
+    `lw.constrained_forward_dynamics`. With loops="open" each hinge moves by itself.
+
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
-    Nor are loops and couplings, the mimic joints of a URDF among them: each hinge moves by itself
-    here. `lw.constrained_forward_dynamics` holds them, and `lw.embed` builds them in.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tau: Joint forces (nv,) or (batch, nv) [N or N m].
@@ -57,7 +61,8 @@ def forward_dynamics(
         frame: Axes of `forces`: those of the "node" or of the "world".
         method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as it is written
             (`open_chain_quantity.py`); by default the cheapest form that is derived. All agree up
-            to round-off.
+            to round-off. They are algorithms of trees: with loops or couplings, pass loops="open".
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -76,7 +81,10 @@ def forward_dynamics(
     except AttributeError:
         quick = None  # no mechanism: told below
     if (
-        quick is not None and frame == "node" and forces is out is status is method is None
+        quick is not None
+        and loops == "closed"
+        and frame == "node"
+        and forces is out is status is method is None
     ):  # most calls: one state
         result = quick(q, v, tau)
         if result is not None:
@@ -85,9 +93,15 @@ def forward_dynamics(
         raise unknown_name("method", method, METHODS, owner="forward dynamics")
     name = method or "forward_dynamics"
     check_frame(frame)
+    check_mechanism(mech)
     asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
+    arrays = {"q": q, "v": v, "tau": tau}
+    if is_closed(mech, loops):
+        if method is not None:
+            refuse(mech, f"forward_dynamics(..., method={method!r})", "Leave method out.")
+        return closure_kernels.accelerated(mech, arrays, forces, frame, options=asked)
+    mech = tree_of(mech)
     if acting(forces):
-        arrays = {"q": q, "v": v, "tau": tau}
         return pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
     found = named(mech, name)
     if out is status is threads is None:
@@ -101,6 +115,7 @@ def tip_force_correction(
     forces: Mapping[str, ArrayLike],
     *,
     frame: Frame = "node",
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -117,14 +132,16 @@ def tip_force_correction(
     Departs: f acts on the mechanism, hence the sign.
 
     It depends on q alone: what was computed for no contact, with any velocities and joint forces,
-    is corrected by adding it.
+    is corrected by adding it. With loops or couplings the constraints push back, by
+    J_c* λ with Ω λ = −J_c 𝓜⁻¹ J* f.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         forces: Forces that act on the mechanism, by node: (moment, force), (6,) or (batch, 6)
             [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -138,7 +155,13 @@ def tip_force_correction(
         UnknownNameError: A node that the mechanism does not have.
     """
     asked = {"out": out, "status": status, "threads": threads}
-    return pushed(mech, "tip_force_correction", {"q": q}, forces, frame, asked)
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        side_by_side(forces, tuple(forces) if acting(forces) else ())  # raises for none
+        return closure_kernels.run(
+            mech, "tip_force_correction", {"q": q}, forces=forces, frame=frame, options=asked
+        )
+    return pushed(tree_of(mech), "tip_force_correction", {"q": q}, forces, frame, asked)
 
 
 __all__ = ["Method", "forward_dynamics", "tip_force_correction"]

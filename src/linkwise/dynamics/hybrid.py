@@ -15,6 +15,7 @@ from linkwise.algebra.family import Family
 from linkwise.algebra.role import Composite
 from linkwise.algebra.selection import selection
 from linkwise.algebra.space import BODY, JOINT
+from linkwise.dynamics.hybrid_closed import held_hybrid
 from linkwise.dynamics.kernels import (
     Status,
     acting,
@@ -24,6 +25,7 @@ from linkwise.dynamics.kernels import (
     node_names,
     side_by_side,
 )
+from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.open_chain_quantity import pushing
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError
@@ -59,6 +61,7 @@ def hybrid_dynamics(
     prescribed: Sequence[str] | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
     frame: Frame = "node",
+    loops: Loops = "closed",
     status: Status | None = None,
     threads: int | None = None,
 ) -> HybridMotion:
@@ -78,8 +81,12 @@ def hybrid_dynamics(
     Each choice of hinges has a kernel of its own, in which the choice is folded: with nothing
     prescribed it is that of forward dynamics, with everything that of inverse dynamics.
 
+    Loops and couplings are held (`hybrid_closed.py`): what is prescribed must obey them. Where
+    they leave open how a load is shared between loops and prescribed hinges, the loops carry the
+    least.
+
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tau: Forces at the driven hinges: by name of the hinge, a number for one freedom, (nv_k,) or
@@ -90,6 +97,7 @@ def hybrid_dynamics(
         forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
             (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
 
@@ -101,9 +109,12 @@ def hybrid_dynamics(
         ShapeError: An array does not fit; says which.
         UnknownNameError: A hinge or node that the mechanism does not have; tells the near ones.
         SingularHingeError: Nothing resists a driven hinge; its body is named.
+        ClosureError: What is prescribed breaks a loop or coupling, which is named. In a batch its
+            row is NaN instead, and a warning or `status` tells.
     """
     check_mechanism(mech)
     check_frame(frame)
+    closed, whole, mech = is_closed(mech, loops), mech, tree_of(mech)
     nodes = tuple(sorted(node_names(tuple(forces)))) if acting(forces) else ()
     choice = _choice(mech, tau, vdot, prescribed, nodes, frame)
     given: dict[str, Any] = {
@@ -112,6 +123,12 @@ def hybrid_dynamics(
         "tau": _entries(mech, tau, choice.driven, choice.forces, "tau"),
         "vdot": _entries(mech, vdot, choice.held, choice.motions, "vdot"),
     }
+    if closed:
+        motion = held_hybrid(
+            whole, q, v, given["tau"], given["vdot"], choice.driven,
+            forces=forces, frame=frame, status=status,
+        )  # fmt: skip
+        return HybridMotion(*motion)
     if acting(forces):
         given["f"] = side_by_side(forces, nodes)
     result = called(choice.kernel, given, {"status": status, "threads": threads})

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from linkwise.dynamics.kernels import Status, acting, named, pushed
+from linkwise.dynamics.allowed_motion import obeyed
+from linkwise.dynamics.kernels import Status, acting, check_mechanism, named, pushed
+from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -19,6 +22,7 @@ def inverse_dynamics(
     *,
     forces: Mapping[str, ArrayLike] | None = None,
     frame: Frame = "node",
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -32,42 +36,61 @@ def inverse_dynamics(
     Derived form:
         H φ (M φ* (H* v̇ + a) + b): two passes, O(n), the recursion of Newton and Euler.
 
+    With loops or couplings, the forces are those with which `forward_dynamics` gives v̇. Many sets
+    of joint forces do that, since loops can carry loads. These are the ones with which they carry
+    none, λ = 0, from all hinges; `lw.constrained_inverse_dynamics` finds those of chosen drives.
+    Accelerations that break a loop or coupling have no such forces and raise.
+
     Damping, friction, springs and limits of the hinges are not part of it.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²].
+        vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; with loops or couplings,
+            J_c v̇ + γ = 0 (`lw.full_acceleration`, `lw.independent_coordinates`).
         forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
             (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
+
+    Raises:
+        ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its row is NaN
+            instead, and a warning or `status` tells.
     """
     try:
         quick = mech.kept.get("quick inverse_dynamics")
     except AttributeError:
         quick = None  # no mechanism: told below
     if (
-        quick is not None and frame == "node" and forces is out is status is None
+        quick is not None
+        and loops == "closed"
+        and frame == "node"
+        and forces is out is status is None
     ):  # most calls: one state
         result = quick(q, v, vdot)
         if result is not None:
             return result
     check_frame(frame)
-    if acting(forces):
-        arrays = {"q": q, "v": v, "vdot": vdot}
-        asked = {"out": out, "status": status, "threads": threads}
-        return pushed(mech, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
-    found = named(mech, "inverse_dynamics")
-    if out is status is threads is None:
-        return found(q, v, vdot)
-    return found(q, v, vdot, out=out, status=status, threads=threads)
+    check_mechanism(mech)
+
+    def tree_forces(**asked: Any) -> Array:
+        if acting(forces):
+            arrays = {"q": q, "v": v, "vdot": vdot}
+            return pushed(tree, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
+        asked = {key: value for key, value in asked.items() if value is not None}
+        return named(tree, "inverse_dynamics")(q, v, vdot, **asked)
+
+    tree = tree_of(mech)
+    if is_closed(mech, loops):
+        return obeyed(mech, q, v, vdot, tree_forces, out=out, status=status, threads=threads)
+    return tree_forces(out=out, status=status, threads=threads)
 
 
 def bias_force(
@@ -84,8 +107,10 @@ def bias_force(
     Expression:
         C = H φ (M φ* a + b),   `bias`
 
+    With loops or couplings it is the same term of 𝓜 v̇ + C = τ + J_c* λ.
+
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         out: Where to put the result.
@@ -114,10 +139,11 @@ def gravity_force(
     Expression:
         H φ M φ* a_g,   `H @ phi @ M @ phi.T @ a_g`
     where a_g is the acceleration against gravity of the bodies on the ground. It is `bias_force` at
-    v = 0, and the gradient of `potential_energy`.
+    v = 0, and the gradient of `potential_energy`. With loops or couplings these forces hold it at
+    rest as well, and the loops carry nothing; `lw.holding_forces` finds those of chosen drives.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import NODE_PLACE
+from linkwise.dynamics.loops import require_open
 from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
-from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN
+from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN, OF_TREES
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
@@ -72,6 +73,10 @@ def _made(
     mech: Mechanism | Embedded, name: str, nodes: str | tuple[str, ...], frame: Frame
 ) -> Kernel:
     check_mechanism(mech)
+    if name in OF_TREES:
+        require_open(
+            mech, "closed", f"the kernel of {name}", "lw.dynamics.tree_of(mech) is the open tree."
+        )
     expr = expression(name, frame=frame)
     if isinstance(mech, Embedded) and is_about_bodies(expr):
         raise ModelError(

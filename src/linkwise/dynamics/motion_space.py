@@ -46,7 +46,7 @@ class MotionSpace:
 
 
 def motion_space(
-    J: Array, A: Array, scale: Array, tolerance: float, floor: float = 0.0
+    J: Array, A: Array, scale: Array, tolerance: float, floor: float | Array = 0.0
 ) -> MotionSpace:
     """The motions that exist.
 
@@ -55,7 +55,7 @@ def motion_space(
         A: The same, whitened (batch, m, n): A A* = J 𝓜⁻¹ J*.
         scale: What makes the rows of J comparable (m,), lengths for rows that turn.
         tolerance: Singular values of the scaled J below this part of the largest are called zero.
-        floor: So are those below this.
+        floor: So are those below this, for all or for each (batch, 1).
     """
     size = J.shape[1]
     span, values = left_singular(J * scale[:, None])

@@ -145,3 +145,14 @@ AS_BLOCKS = frozenset(
     }
 )
 """Those of which the blocks are wanted, (n_bodies, rows, columns), not the matrix."""
+
+OF_TREES = frozenset(
+    f"{name}{forces}"
+    for name in (
+        *("forward_dynamics", *METHODS, "tip_force_correction"),
+        *("body_accelerations_of_forces", "node_acceleration_of_forces", "hinge_forces"),
+        *("operational_inertia", "operational_inertia_inverse"),
+    )
+    for forces in ("", "_with_forces")
+)
+"""Those that loops and couplings change: no kernel of them is made while these are in place."""

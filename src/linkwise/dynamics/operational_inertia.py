@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.scalar.status import FINE, MATRIX
-from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
+from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names, put
+from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space, reach
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ExpressionError, ModelError, RankWarning
@@ -30,6 +31,7 @@ def operational_inertia(
     node: Nodes,
     *,
     frame: Frame = "node",
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -46,13 +48,14 @@ def operational_inertia(
     Where the nodes cannot move in all directions, for want of freedoms or at a singular
     configuration, the result is the pseudo-inverse: right for all motions that exist, zero for what
     is none. A warning tells the rank; `operational_space` gives it as a number, with the directions
-    that are lost, and without a warning.
+    that are lost, and without a warning. Loops and couplings are held: `lw.effective_inertia`.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         out: Where to put the result.
         status: int32 (batch,), or () for one state: receives a code for each state, 0 where all is
             well and 3 where the rank is not full; then there is no warning.
@@ -65,6 +68,16 @@ def operational_inertia(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, and a warning or `status` tells.
     """
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        space = operational_space(mech, q, node, frame=frame)
+        lost = np.asarray(space.rank) < space.inertia.shape[-1]
+        if status is not None:
+            status[...] = np.where(lost, MATRIX, FINE)
+        elif lost.any():
+            _tell(space, lost)
+        return put(space.inertia, out)
+    mech = tree_of(mech)
     found = _regular(mech, node, frame)
     if found is not None and found.quick is not None and out is status is threads is None:
         result = found.quick(q)  # most calls: one state that is far from a singular one
@@ -149,6 +162,7 @@ def operational_inertia_inverse(
     node: Nodes,
     *,
     frame: Frame = "node",
+    loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
     threads: int | None = None,
@@ -162,11 +176,14 @@ def operational_inertia_inverse(
     Derived form:
         B* ψ* H* D⁻¹ H ψ B: O(n) for one node.
 
+    Loops and couplings are held: then it is `lw.effective_inertia_inverse`.
+
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         out: Where to put the result.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
@@ -174,7 +191,10 @@ def operational_inertia_inverse(
     Returns:
         (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).
     """
-    found = kernel(mech, "operational_inertia_inverse", node, frame=frame)
+    check_mechanism(mech)
+    if is_closed(mech, loops):
+        return put(operational_space(mech, q, node, frame=frame, status=status).inverse, out)
+    found = kernel(tree_of(mech), "operational_inertia_inverse", node, frame=frame)
     if out is status is threads is None:
         return found(q)
     return found(q, out=out, status=status, threads=threads)

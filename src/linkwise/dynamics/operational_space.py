@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
+from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.lost_motion import lost_in_words
 from linkwise.dynamics.motion_space import MotionSpace, motion_space
 from linkwise.dynamics.quantity import Frame
@@ -124,6 +125,7 @@ def operational_space(
     frame: Frame = "node",
     length: float | None = None,
     tolerance: float = TOLERANCE,
+    loops: Loops = "closed",
     status: Status | None = None,
     threads: int | None = None,
 ) -> OperationalSpace:
@@ -141,14 +143,17 @@ def operational_space(
     that are bound to each other. Near a singularity Λ is large in the direction that goes away, and
     `condition` tells; below `tolerance` the direction is called lost.
 
+    Loops and couplings are held: then it is `lw.effective_space`.
+
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
         length: Where turning is compared with moving [m]: an angular velocity counts as the speed
             it makes at that distance. By default the reach of the mechanism at the nodes.
         tolerance: Singular values of J below this fraction of the largest are called zero.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
 
@@ -165,6 +170,14 @@ def operational_space(
     for name, value in (("length", length), ("tolerance", tolerance)):
         if not (np.isfinite(value) and value > 0.0):
             raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    if is_closed(mech, loops):
+        from linkwise.dynamics.effective_inertia import effective_space
+
+        found = effective_space(mech, q, node, frame=frame, length=length, tolerance=tolerance)
+        if status is not None:
+            status[...] = 0
+        return found
+    mech = tree_of(mech)
     inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
     inverse = inside(q, status=status, threads=threads)
     rows = np.asarray(q, dtype=np.float64)

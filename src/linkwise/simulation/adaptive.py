@@ -227,7 +227,7 @@ def _check_pace(observer: Observer, dense: DenseOutput, state: tuple[Array, Arra
     """Raise where the state is none of a motion that goes on, or the run would never end."""
     now, march, end = observer.now, observer.march, observer.plan.end
     if not is_bounded(*state):
-        raise blown_up(march.mech, now.t, now.q, now.v, None, march.held_for)
+        raise blown_up(march.mech, now.t, now.q, now.v)
     speed = float(np.abs(state[1]).max(initial=0.0))
     for count, most, fast in PACES:
         left = dense.left(count, end)
@@ -235,7 +235,7 @@ def _check_pace(observer: Observer, dense: DenseOutput, state: tuple[Array, Arra
             why = f"at this pace {left:.2g} steps are left until t = {end:.9g} s."
             if fast:
                 now_at = (now.t, now.q, now.v)
-                raise blown_up(march.mech, *now_at, None, march.held_for, why.capitalize())
+                raise blown_up(march.mech, *now_at, why.capitalize())
             raise _stuck(observer, why)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
@@ -11,22 +14,27 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import Acting
 from linkwise.spatial.array import Array
 
+if TYPE_CHECKING:
+    from linkwise.simulation.march import March, Moment
+
 FASTEST = 1e9
 """Nothing moves faster [rad/s or m/s]."""
+
+GROWN = 10.0
+"""Speeds this many times as large as in the first half of a run have begun to grow."""
+
+RESOLVED = 0.1
+"""Part of the change in a step by which shorter ones may differ where the step is short enough."""
 
 GROWTH = 1.0
 """Energy may grow by this part of what could ever have become motion, without being driven."""
 
 
-def blown_up(
-    mech: Mechanism,
-    t: float,
-    q: Array,
-    v: Array,
-    step: float | None,
-    held: float = 0.0,
-    why: str = "",
-) -> SimulationError:
+class DivergenceError(SimulationError):
+    """Speeds grow without bounds; `advice` tells what to do."""
+
+
+def blown_up(mech: Mechanism, t: float, q: Array, v: Array, why: str = "") -> DivergenceError:
     """The error for a step that led to what is no number, or faster than anything moves.
 
     Args:
@@ -34,29 +42,73 @@ def blown_up(
         t: The last time [s] at which all was well.
         q: Joint positions (nq,) there.
         v: Joint velocities (nv,) there.
-        step: The step [s]; None for a method that chooses it.
-        held: For how long [s] the controller is held; 0 where it is asked all the time.
         why: What else is to be told.
     """
-    told = [
-        f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds.",
-        fastest(mech, q, v),
-        why,
-    ]
+    told = f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds."
+    return DivergenceError(" ".join(x for x in (told, fastest(mech, q, v), why) if x))
+
+
+def advice(march: March, states: Sequence[Moment]) -> str:
+    """What to do about a motion that diverged: a shorter step where that can help.
+
+    Where the speeds have begun to grow, one step of the run is compared with ten shorter ones, for
+    which the controller is asked all the time. If both lead to the same state, the growth is that
+    of the mechanism and of what acts on it, not of the steps.
+
+    Args:
+        march: What made the steps.
+        states: What was recorded.
+    """
+    if march.held_for and march.length is None:
+        return (
+            f"The controller is held for {march.held_for:.3g} s; try a shorter control_step or "
+            "smaller gains."
+        )
+    if march.scheme.step is None or march.length is None or not states:
+        return "Look at gains, stiffnesses and the signs of forces: something feeds it."
+    speeds = np.array([float(np.abs(x.v).max(initial=0.0)) for x in states])
+    usual = float(speeds[: max(1, len(speeds) // 2)].max())
+    begun = states[int(np.flatnonzero(speeds <= GROWN * usual)[-1])]
+    off, step, held = _resolution(march, begun), march.length, march.held_for
+    if off <= RESOLVED:
+        return (
+            f"Shorter steps do not help: at t = {begun.t:.6g} s, where its speeds were up to "
+            f"{float(np.abs(begun.v).max(initial=0.0)):.3g}, ten steps of {0.1 * step:.1g} s lead "
+            f"to the same velocities as one of {step:.3g} s, to {off:.1g} of their change. "
+            "Something feeds it: look at the signs and gains of the controller and of forces, at "
+            "what the base can carry, and at the stiffness of springs."
+        )
     if held:
-        told.append(
+        return (
             f"The controller is held for {held:.3g} s; try a shorter control_step or smaller gains."
+            f" If that does not help, try step={0.1 * step:.1g}."
         )
-        if step is not None:
-            told.append(f"If that does not help, try step={0.1 * step:.1g}.")
-    elif step is None:
-        told.append("Look at gains, stiffnesses and the signs of forces: something feeds it.")
-    else:
-        told.append(
-            f"A step of {step:.3g} s is too long for how fast it moves or how stiff it is; try "
-            f"step={0.1 * step:.1g}, look at gains and stiffnesses, or use integrator='adaptive'."
-        )
-    return SimulationError(" ".join(x for x in told if x))
+    return (
+        f"A step of {step:.3g} s is too long for how fast it moves or how stiff it is; try "
+        f"step={0.1 * step:.1g}, look at gains and stiffnesses, or use integrator='adaptive'."
+    )
+
+
+def _resolution(march: March, at: Moment) -> float:
+    """How far one step and ten shorter ones are apart, as a part of what they change."""
+    assert march.length is not None
+    held, h = march.held, march.length
+    try:
+        if march.held_for:
+            march.held = march.acting.command(0, at.t, at.q, at.v)
+        steps = min(max(1, round(march.held_for / h)), 20)  # a tick of the controller, or a step
+        coarse = march.advance(at, h, steps)
+        march.held = None if march.held_for else held
+        fine = at
+        for _ in range(10 * steps):
+            fine = march.advance(fine, 0.1 * h)
+    except (LinkwiseError, ArithmeticError):
+        return np.inf
+    finally:
+        march.held = held
+    change = float(np.abs(fine.v - at.v).max(initial=0.0))
+    gap = float(np.abs(coarse.v - fine.v).max(initial=0.0))
+    return gap / change if change > 0.0 else np.inf
 
 
 def gave_up(mech: Mechanism, t: float, q: Array, v: Array, reason: Exception) -> SimulationError:
@@ -114,8 +166,8 @@ class EnergyGuard:
     def _potential(self, q: Array) -> float:
         return float(potential_energy(self.mech, q)) + self.acting.stored(q)
 
-    def check(self, t: float, q: Array, v: Array, step: float) -> None:
-        """Look at one state.
+    def check(self, t: float, q: Array, v: Array, step: float | None) -> None:
+        """Look at one state; `step` [s] is None for a method that chooses it.
 
         Raises:
             SimulationError: There is more energy than there can be.
@@ -133,6 +185,11 @@ class EnergyGuard:
         raise SimulationError(
             f"{self.mech.name!r} diverged at t = {t:.9g} s: nothing drives it, and its energy has "
             f"grown by {grown:.3g} J since the start, from {self._first:.6g} J; no motion it made "
-            f"could have more than {allowed:.3g} J. {fastest(self.mech, q, v)} A step of "
-            f"{step:.3g} s is too long; try step={0.1 * step:.1g}, or integrator='adaptive'."
+            f"could have more than {allowed:.3g} J. {fastest(self.mech, q, v)} "
+            + (
+                "Use smaller rtol and atol."
+                if step is None
+                else f"A step of {step:.3g} s is too "
+                f"long; try step={0.1 * step:.1g}, or integrator='adaptive'."
+            )
         )

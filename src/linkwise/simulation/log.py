@@ -37,6 +37,11 @@ class Log:
         """When the last record was made [s]."""
         return self.records[-1][0] if self.records else -np.inf
 
+    @property
+    def states(self) -> list[Moment]:
+        """The states of the records."""
+        return [Moment(x[0], x[1], x[2], x[4]) for x in self.records]
+
     def add(self, now: Moment, held: Array | None) -> None:
         """One record; none if there is one of that time."""
         t, q, v = now.t, now.q, now.v

@@ -47,17 +47,20 @@ class March:
         held_for: How long [s] a controller that looks at the state is held; 0 for none.
         count_work: Whether work is counted while a kernel makes the steps; where every step is
             recorded it need not be.
+        length: The usual length of a step [s]; None for a method that chooses it.
     """
 
     held: Array | None
     held_for: float
     count_work: bool
+    length: float | None
 
     def __init__(
         self, mech: Mechanism, scheme: Integrator, acting: Acting, loops: Stepper | None
     ) -> None:
         self.mech, self.scheme, self.acting, self.loops = mech, scheme, acting, loops
         self.held, self.held_for, self.count_work = None, 0.0, True
+        self.length = None
         self._kernel: RolloutKernel | None = None
         self._weights = np.array(scheme.weights)[:, None]
         self.powers = list[Array]()
@@ -113,7 +116,7 @@ class March:
             if good > 0:  # up to the last step that went well
                 q, v, code, _ = kernel.advance(now.q, now.v, {"tau": tau}, h, good)
                 now = now if code else Moment(now.t + good * h, q, v, now.work)
-            raise blown_up(self.mech, now.t, now.q, now.v, h, self.held_for)
+            raise blown_up(self.mech, now.t, now.q, now.v)
         work = now.work
         if self.count_work:
             work = work + self._done(now, states[:, nq:], states[-1, :nq], tau, h)
@@ -161,7 +164,7 @@ class March:
         f = self.push if self.scheme.takes == "force" else self._rate
         q, u = make(mech, f, t, q, rates(mech, q, v), h)
         if not is_bounded(q, u):
-            raise blown_up(mech, t, now.q, now.v, h, self.held_for)
+            raise blown_up(mech, t, now.q, now.v)
         v = velocities(mech, q, u)
         work = now.work + h * (self._weights * self.powers[-len(self._weights) :]).sum(axis=0)
         if self.loops is None:

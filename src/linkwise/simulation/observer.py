@@ -180,7 +180,7 @@ class Observer:
     def check(self) -> None:
         """Look whether the energy can be right."""
         now = self.now
-        self.guard.check(now.t, now.q, now.v, self.plan.step)
+        self.guard.check(now.t, now.q, now.v, self.march.length)
 
     def recording(self, **told: Any) -> Recording:
         """All that was recorded."""

@@ -17,10 +17,11 @@ from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.cuda_kernel import in_memory
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.loops import Loops, is_closed, refuse, tree_of
 from linkwise.errors import (
     LoweringError,
     ModelError,
-    OpenLoopWarning,
     ShapeError,
     SimulationError,
     TroubleWarning,
@@ -29,8 +30,8 @@ from linkwise.errors import (
 )
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.held_input import shaped
-from linkwise.simulation.rollout_kernel import card_kernel, rollout_kernel
-from linkwise.simulation.stepwise import stepwise
+from linkwise.simulation.rollout_kernel import card_kernel, check_rollout, rollout_kernel
+from linkwise.simulation.stepwise import beginnings, stepwise
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.law import ControlLaw
 
@@ -78,7 +79,7 @@ class Rollout:
         ends = f"; {lost} of them end early" if lost and self.batch is not None else ""
         return (
             f"{self.mech.name}: {many} of {self.t[-1]:.6g} s in steps of {self.step:.3g} s by "
-            f"{self.integrator}, {len(self.t)} records each{ends}{_left_open(self.mech)}"
+            f"{self.integrator}, {len(self.t)} records each{ends}"
         )
 
 
@@ -96,6 +97,7 @@ def rollout(
     integrator: str = "rk4",
     record_every: int = 1,
     passive: bool = True,
+    loops: Loops = "closed",
     target: str = "cpu",
     dtype: Any = np.float64,
     threads: int | None = None,
@@ -109,10 +111,13 @@ def rollout(
     moved step by step instead, with the same result.
 
     Gravity, joint forces, and dampers and springs of drives act. For controllers in Python,
-    contacts, events and loops there is `simulate`.
+    contacts and events there is `simulate`.
+
+    Loops and couplings are held: such a mechanism is moved step by step, and after each step it is
+    projected onto the nearest state that they allow, as `simulate` does.
 
     Args:
-        mech: The mechanism; loops and couplings are left open, and a warning says so.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) at the beginning.
         v: Joint velocities (nv,) or (batch, nv) at the beginning; at rest by default.
         steps: How many steps.
@@ -131,6 +136,8 @@ def rollout(
         integrator: "rk4", "euler" (semi-implicit), "rk4_mujoco" or "variational".
         record_every: How many steps from one record to the next; the last state is recorded too.
         passive: Whether dampers and springs of drives act: −damping v − stiffness (q − rest).
+        loops: "closed" holds loops and couplings, on the "cpu" and in float64; "open" leaves them
+            open.
         target: "cpu", or "cuda" for a graphics card: one thread moves one motion. Arrays of NumPy
             go there and results come back; those of CuPy, Torch or JAX stay there (q, v and tau of
             the given `dtype`), and so do `q` and `v` of the result, whose axis of motions is the
@@ -144,6 +151,7 @@ def rollout(
 
     Raises:
         SimulationError: A single motion grows without bounds; says when, and why.
+        ClosureError: Loops are open at the beginning of a motion.
         ModelError: An integrator, target or number of steps or threads that means nothing.
         ShapeError: Arrays that do not fit.
     """
@@ -157,7 +165,11 @@ def rollout(
             "an array, law=lw.control_law(...), or use lw.simulate(..., controller=...)."
         )
     there = target == "cuda"
-    _warn_if_closed(mech)
+    check_mechanism(mech)
+    closed = is_closed(mech, loops)
+    if closed and (there or np.dtype(dtype) != np.float64):
+        refuse(mech, f"lw.rollout(..., target={target!r}, dtype={np.dtype(dtype).name})")
+    mech = mech if closed else tree_of(mech)
     steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
     at: Any = _taken(mech.check_q, q, there)
     speed: Any = _taken(mech.check_v, _at_rest(mech, q, there) if v is None else v, there)
@@ -191,23 +203,6 @@ def rollout(
     return found
 
 
-def _warn_if_closed(mech: Mechanism) -> None:
-    names = [x.name for x in (*mech.loops, *mech.couplings)]
-    if not names:
-        return
-    shown = ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
-    warnings.warn(
-        f"lw.rollout moves {mech.name!r} with its loops and couplings ({shown}) open; lw.simulate "
-        "keeps them closed. mech.without(...) makes an open copy, on which nothing is said.",
-        OpenLoopWarning,
-        stacklevel=caller(),
-    )
-
-
-def _left_open(mech: Mechanism) -> str:
-    return "; loops and couplings open" if mech.loops or mech.couplings else ""
-
-
 def _at_rest(mech: Mechanism, q: Any, there: bool) -> Array:
     """Velocities at rest, for positions that are on this side."""
     if there and not in_memory(q):
@@ -235,15 +230,19 @@ def _here(
 ) -> tuple[RolloutKernel | None, Motions]:
     """The motions on this processor, from (batch, nq + nv) on; by a kernel if there is one."""
     try:
+        if is_closed(mech):  # after each step loops are closed again, which no kernel does
+            check_rollout(mech, integrator, law)
+            raise LoweringError("loops and couplings are held step by step")
         kernel = rollout_kernel(
             mech, integrator, with_passive=with_passive, itemsize=itemsize, law=law
         )
         return kernel, _in_parts(kernel, begin, held, length, steps, every, threads)
-    except LoweringError:  # too many bodies, or a hinge with branches in its steps
+    except LoweringError:  # too many bodies, a hinge with branches in its steps, or loops
         forces = dampers_and_springs(mech) if with_passive else None
         q, v = np.split(begin, [mech.nq], axis=1)
+        q, v = beginnings(mech, q, v)
         done = stepwise(mech, integrator, q, v, held, length, steps, every, forces, law)
-        records = np.concatenate([begin[:, None], done.records], axis=1)
+        records = np.concatenate([np.concatenate([q, v], axis=1)[:, None], done.records], axis=1)
         return None, Motions(records, done.status, done.failed)
 
 

@@ -17,6 +17,7 @@ from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.dynamics.kernels import check_mechanism, made_once
+from linkwise.dynamics.loops import require_open, tree_of
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
@@ -38,10 +39,10 @@ def rollout_kernel(
     itemsize: int = 8,
     law: ControlLaw | None = None,
 ) -> RolloutKernel:
-    """Many steps of a mechanism as machine code, with loops and couplings left open.
+    """Many steps of a tree as machine code.
 
     Args:
-        mech: The mechanism.
+        mech: The mechanism, without loops and couplings.
         integrator: "euler", "rk4", "rk4_mujoco" or "variational".
         with_passive: Whether dampers and springs of drives act.
         nodes: Nodes at which forces act from outside, held over each step like joint forces.
@@ -72,10 +73,10 @@ def card_kernel(
     itemsize: int = 8,
     law: ControlLaw | None = None,
 ) -> CudaMotion:
-    """Many steps of a mechanism for a CUDA card; `source` can be had without one.
+    """Many steps of a tree for a CUDA card; `source` can be had without one.
 
     Args:
-        mech: The mechanism.
+        mech: The mechanism, without loops and couplings.
         integrator: "euler", "rk4", "rk4_mujoco" or "variational".
         with_passive: Whether dampers and springs of drives act.
         itemsize: Bytes of a number, 8 or 4.
@@ -111,6 +112,7 @@ def stepping_of(
         LoweringError: A hinge that has no formula for its steps, or too many bodies for straight
             code; says which.
     """
+    require_open(mech, "closed", "the kernel of a rollout", "lw.simulate holds them.")
     forces = passive(mech) if with_passive else None
     forces = forces if forces is not None and forces.any else None
     recipe = forward(mech, nodes, frame, itemsize)
@@ -151,7 +153,7 @@ def check_rollout(mech: Mechanism, integrator: str, law: ControlLaw | None) -> N
 def _check_law(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None:
     if law is None:
         return
-    if law.mech is not mech:
+    if law.mech is not mech and tree_of(law.mech) is not mech:
         raise ModelError(
             f"the control law is one of {law.mech.name!r}, made apart from the mechanism "
             f"{mech.name!r} that shall move: make it with lw.control_law of this one."

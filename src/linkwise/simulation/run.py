@@ -15,14 +15,16 @@ from linkwise.closed.motion.keep import Keep
 from linkwise.closed.motion.stepper import Stepper
 from linkwise.closed.motion.watch import Margin, check_watch
 from linkwise.dynamics.kernels import check_mechanism, time_compiling
+from linkwise.dynamics.loops import Loops, check_loops, tree_of
 from linkwise.dynamics.quantity import Frame
-from linkwise.errors import ModelError, SimulationError
+from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import WORKERS, Acting
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands, GivenController
-from linkwise.simulation.divergence import EnergyGuard
+from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
+from linkwise.simulation.energy_balance import energy_lost
 from linkwise.simulation.gauge import Gauge, Watch
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
@@ -65,6 +67,7 @@ def simulate(
     watch: Mapping[str, Margin] | None = None,
     stop: bool = True,
     passive: bool = True,
+    loops: Loops = "closed",
     keep: Keep = "projection",
     baumgarte: tuple[float, float] = (20.0, 20.0),
     drift_limit: float = 0.05,
@@ -91,10 +94,11 @@ def simulate(
     or held, no forces at nodes), long runs are made by one compiled kernel, many steps at a time.
 
     A run that cannot go on raises `SimulationError`; its `recording` has what was computed. Ctrl-C
-    ends a run, which then returns what was computed.
+    ends a run, which then returns what was computed. Energy that does not add up, because steps are
+    too long, is warned of (`linkwise.errors.EnergyWarning`) and stands in the report.
 
     Args:
-        mech: The mechanism; loops and couplings are kept closed.
+        mech: The mechanism.
         q: Joint positions (nq,) at the beginning; neutral by default.
         v: Joint velocities (nv,) at the beginning; zero by default.
         duration: How long to move [s].
@@ -122,6 +126,7 @@ def simulate(
             `lw.grasp_watch(grasp)` makes them for slip. Here tau is all joint forces together.
         stop: Whether to end at the first margin that is lost, or to note it and go on.
         passive: Whether dampers and springs of the drives act, in loops too.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
         keep: How loops are kept closed: "projection", "baumgarte" or "nothing".
         baumgarte: The two rates [1/s] for keep="baumgarte".
         drift_limit: Errors of loops larger than this [m or rad] after one step end the run.
@@ -146,6 +151,8 @@ def simulate(
         MissingExtraError: "adaptive" without SciPy.
     """
     _check_whole(mech)
+    check_loops(loops)
+    mech = mech if loops == "closed" else tree_of(mech)
     began = time.monotonic(), time_compiling()
     scheme = _scheme(integrator)
     start = float(constant(start, (), "start"))
@@ -164,8 +171,8 @@ def simulate(
             f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
             "once are lw.rollout."
         )
-    loops = Stepper(mech, 0.0, False, keep, baumgarte, None, frame, drift_limit)
-    q, v = loops.beginning(q, v, start)
+    keeper = Stepper(mech, 0.0, False, keep, baumgarte, None, frame, drift_limit)
+    q, v = keeper.beginning(q, v, start)
     springs = _springs(mech, q, limits)
     points = Contacts(mech, contacts)
     commands = Commands(mech, tau, "tau", None, duration)
@@ -184,17 +191,18 @@ def simulate(
         springs.begin(q, v)
     gauges: list[Gauge] = [Watch(check_watch(watch), bool(stop)), points]
     gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
-    march = March(mech, scheme, acting, None if loops.open else loops)
+    march = March(mech, scheme, acting, None if keeper.open else keeper)
     if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
         march.compile()
     march.count_work = plan.record_every > 1
+    march.length = plan.step if scheme.step is not None else None
     if asked is not None and tick is not None and asked.sees_state:
         march.held_for = tick
     observer = Observer(
         march, plan, [x for x in gauges if x.names], Log(mech, acting, probes),
         EnergyGuard(mech, acting, q, v),
     )  # fmt: skip
-    first = Moment(start, q, v, np.zeros(len(WORKERS)), loops.last)
+    first = Moment(start, q, v, np.zeros(len(WORKERS)), keeper.last)
     told: dict[str, Any] = {
         "integrator": scheme.name,
         "limits": limits if isinstance(limits, str) else "spring",
@@ -237,6 +245,9 @@ def _run(
         if not observer.log.records:
             raise
         observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
+    except DivergenceError as error:
+        observer.stopped = f"{error} {advice(observer.march, observer.log.states)}"
+        raise SimulationError(observer.stopped, recording=recording()) from error.__cause__
     except SimulationError as error:
         observer.stopped = str(error)
         error.recording = recording()
@@ -247,6 +258,9 @@ def _run(
     observer.record()
     found = recording()
     assert found is not None
+    lost = energy_lost(found.report, observer.march.mech)
+    if lost:
+        warnings.warn(lost, EnergyWarning, stacklevel=caller())
     return found
 
 

@@ -10,17 +10,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from linkwise.closed.motion.stepper import Stepper
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.kernel import Motions
 from linkwise.codegen.stepping.passive import Passive
 from linkwise.dynamics import forward_dynamics
-from linkwise.errors import SingularHingeError
+from linkwise.dynamics.loops import is_closed
+from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.spatial.array import Array
 from linkwise.task.law import ControlLaw
+
+DRIFT_LIMIT = 0.05
+"""Errors of loops larger than this [m or rad] after one step end a motion, as in `simulate`."""
 
 
 def stepwise(
@@ -60,14 +65,38 @@ def stepwise(
             try:
                 state = advance(*state, _torque(law, *state, now))
                 code = 0 if all(np.isfinite(x).all() for x in state) else status.RESULT
-            except SingularHingeError:
-                code = status.RESULT
+            except SingularHingeError as error:
+                code = error.code or status.RESULT
+            except ClosureError:
+                code = status.opened(mech)
             if code:
                 codes[i], failed[i] = code, n
                 break
             if n + 1 in ends:
                 out[i, ends.index(n + 1)] = np.concatenate(state)
     return Motions(out, codes, failed)
+
+
+def beginnings(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
+    """States (batch, ...) to begin with: where there are loops, closed to the last digit.
+
+    Raises:
+        ClosureError: Loops are open, or velocities pull them apart; says in which motion.
+    """
+    if not is_closed(mech):
+        return q, v
+    found = list[tuple[Array, Array]]()
+    for i in range(len(q)):
+        try:
+            found.append(keeper(mech).beginning(q[i], v[i], 0.0))
+        except ClosureError as error:
+            raise ClosureError(f"motion {i}: {error}" if len(q) > 1 else str(error)) from None
+    return np.array([x for x, _ in found]), np.array([y for _, y in found])
+
+
+def keeper(mech: Mechanism) -> Stepper:
+    """What keeps loops closed."""
+    return Stepper(mech, 0.0, False, "projection", (20.0, 20.0), None, "node", DRIFT_LIMIT)
 
 
 def _of_motion(array: Array, i: int) -> Array:
@@ -88,7 +117,7 @@ def _stepper(
     mech: Mechanism, integrator: str, step: float, forces: Passive | None
 ) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
     """(q, v) after a step from (q, v) and joint forces."""
-    scheme = INTEGRATORS[integrator]
+    scheme, loops = INTEGRATORS[integrator], keeper(mech) if is_closed(mech) else None
     assert scheme.step is not None
     move = scheme.step
 
@@ -102,6 +131,8 @@ def _stepper(
         f = total if scheme.takes == "force" else rates.in_rates(mech, accelerate)
         with np.errstate(all="ignore"):  # what is not finite is told by a code
             q, u = move(mech, f, 0.0, q, rates.rates(mech, q, v), step)
-        return q, rates.velocities(mech, q, u)
+        v = rates.velocities(mech, q, u)
+        finite = np.isfinite(q).all() and np.isfinite(v).all()
+        return (q, v) if loops is None or not finite else loops.kept(q, v, 0.0)
 
     return advance

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.inverse_dynamics import bias_force
+from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError, unknown_name
@@ -17,7 +19,7 @@ from linkwise.task.kernels import task_kernel, torque_kernel
 from linkwise.task.quantity import Law
 from linkwise.task.space import TaskSpace, task_space
 from linkwise.task.task import Tasks
-from linkwise.task.twin import Twin, twin, warn_if_closed
+from linkwise.task.twin import Twin, twin
 
 Compensate: TypeAlias = Literal["task", "joints"]
 """Where gravity, Coriolis and centrifugal forces are taken out: in the task, or everywhere."""
@@ -93,30 +95,39 @@ def task_dynamics(
     tolerance: float = TOLERANCE,
     length: float | None = None,
     damping: float | None = None,
+    loops: Loops = "closed",
 ) -> TaskDynamics:
     """The equation of motion of tasks: Λ ẍ + μ + p = F.
 
     Expression:
         μ = Λ (J_t 𝓜⁻¹ C_v - γ) = J̄* C_v - Λ J̇_t v,   p = Λ J_t 𝓜⁻¹ g = J̄* g
     with the bias force C_v + g. Source: 003 (23) to (25); the joint-space equation seen through
-    J̄*, (26).
+    J̄*, (26). With loops or couplings, J_t 𝓜⁻¹ C is what the tasks fall short of while these hold.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tasks: A task or several, whose rows are stacked.
         tolerance: See `task_space`.
         length: See `task_space`.
         damping: See `task_space`.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
     """
     found = twin(mech, tasks)
     single, rows, (speeds,) = states(mech, q, v=v)
-    space = task_space(mech, rows, tasks, tolerance=tolerance, length=length, damping=damping)
+    options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
+    space = task_space(mech, rows, tasks, **options, loops=loops)
     gamma = found.sorted(task_kernel(found, "task_bias")(rows, speeds), -1)
     still = np.zeros(speeds.shape)
-    falling = found.sorted(task_kernel(found, "task_drop")(rows, still), -1)  # J 𝓜⁻¹ g
-    whole = found.sorted(task_kernel(found, "task_drop")(rows, speeds), -1)  # J 𝓜⁻¹ C
+    if is_closed(mech, loops):
+        falling, whole = (
+            -_caused(space, forward_dynamics(mech, rows, x, np.zeros(mech.nv)))
+            for x in (still, speeds)
+        )
+    else:
+        falling = found.sorted(task_kernel(found, "task_drop")(rows, still), -1)  # J 𝓜⁻¹ g
+        whole = found.sorted(task_kernel(found, "task_drop")(rows, speeds), -1)  # J 𝓜⁻¹ C
     mu = (space.inertia @ (whole - falling - gamma)[..., None])[..., 0]
     p = (space.inertia @ falling[..., None])[..., 0]
     if single:
@@ -137,17 +148,19 @@ def task_torque(
     tolerance: float = TOLERANCE,
     length: float | None = None,
     damping: float | None = None,
+    loops: Loops = "closed",
 ) -> Array:
     """Joint forces that give tasks an acceleration, and others that leave the tasks alone.
 
     Expression:
         F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied,   τ = τ₀ + J_t* F
     which is J_t* (Λ ẍ + μ + p + F_applied) + (I - J_t* J̄*) τ₀. F is the force of a constraint that
-    asks J_t v̇ + γ = ẍ.
+    asks J_t v̇ + γ = ẍ. With loops or couplings, the tasks have ẍ while these hold, all hinges being
+    driven.
     Source: 003 (23), (27); with `applied` for (13).
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tasks: A task or several, whose rows are stacked.
@@ -161,6 +174,7 @@ def task_torque(
         tolerance: See `task_space`.
         length: See `task_space`.
         damping: See `task_space`.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
@@ -168,9 +182,8 @@ def task_torque(
     if compensate not in ("task", "joints"):
         raise unknown_name("compensate", compensate, ("task", "joints"), owner="lw.task_torque")
     found = twin(mech, tasks)
-    warn_if_closed(mech, "lw.task_torque")
-    kernel = None
-    if tolerance == TOLERANCE and length is None and damping in (None, 0.0):
+    kernel, closed = None, is_closed(mech, loops)
+    if not closed and tolerance == TOLERANCE and length is None and damping in (None, 0.0):
         law = Law(compensate == "joints", internal=tau0 is not None, applied=applied is not None)
         kernel = torque_kernel(found, law)
         given = {"q": q, "v": v, "tau": tau0, "closing": acceleration, "applied": applied}
@@ -196,8 +209,38 @@ def task_torque(
             tau[rest] = _with_losses(mech, found, *parts, compensate, tolerance, length, damping)
         return tau
     parts = (rows, speeds, wanted, internal, extra)
+    if closed:
+        options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
+        space = task_space(mech, rows, found.tasks, **options)
+        tau = _held_torque(mech, found, space, *parts, compensate)
+        return tau[0] if single else tau
     tau = _with_losses(mech, found, *parts, compensate, tolerance, length, damping)
     return tau[0] if single else tau
+
+
+def _caused(space: TaskSpace, vdot: Array) -> Array:
+    """J_t v̇ (batch, m)."""
+    return (space.jacobian @ vdot[..., None])[..., 0]
+
+
+def _held_torque(
+    mech: Mechanism,
+    found: Twin,
+    space: TaskSpace,
+    q: Array,
+    v: Array,
+    wanted: Array,
+    internal: Array,
+    extra: Array,
+    compensate: Compensate,
+) -> Array:
+    """τ₀ + J_t* (Λ (ẍ - γ - J_t v̇₀) + F_applied), with v̇₀ caused by τ₀ while loops hold."""
+    if compensate == "joints":
+        internal = internal + bias_force(mech, q, v)
+    gamma = found.sorted(task_kernel(found, "task_bias")(q, v), -1)
+    left = wanted - gamma - _caused(space, forward_dynamics(mech, q, v, internal))
+    force = (space.inertia @ left[..., None])[..., 0] + extra
+    return internal + (force[..., None, :] @ space.jacobian)[..., 0, :]
 
 
 def _with_losses(
@@ -215,7 +258,8 @@ def _with_losses(
 ) -> Array:
     """The torque (batch, nv) in the directions that are there, each state with its own."""
     tasks = found.tasks
-    space = task_space(mech, rows, tasks, tolerance=tolerance, length=length, damping=damping)
+    options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
+    space = task_space(mech, rows, tasks, **options, loops="open")
     gamma = found.sorted(task_kernel(found, "task_bias")(rows, speeds), -1)
     resisting = bias_force(mech, rows, speeds)
     if compensate == "joints":

@@ -17,6 +17,7 @@ import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.several import Several
+from linkwise.dynamics.loops import Loops, require_open
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.model import aim
 from linkwise.model.closure import closure_nodes
@@ -29,7 +30,7 @@ from linkwise.task.kernels import setting
 from linkwise.task.measure import checked_target
 from linkwise.task.quantity import TASK, Law, torque
 from linkwise.task.task import Task, Tasks
-from linkwise.task.twin import Twin, twin, warn_if_closed
+from linkwise.task.twin import HOLDS, Twin, twin
 
 if TYPE_CHECKING:
     from linkwise.codegen.c.source import CSource
@@ -273,6 +274,7 @@ def control_law(
     applied: bool = False,
     compensate: Compensate = "joints",
     also: Sequence[str] = (),
+    loops: Loops = "closed",
     target: str = "cpu",
     dtype: Any = np.float64,
 ) -> ControlLaw:
@@ -287,7 +289,7 @@ def control_law(
     branches; `lw.task_error` has the angle.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         tasks: A task or several, whose rows are stacked.
         kp: Stiffness, a number or (m,) [1/s²].
         kv: Damping, a number or (m,) [1/s]; 2 √k_p is critical.
@@ -299,6 +301,7 @@ def control_law(
         also: More to be told by the same kernel: "inertia", "inverse", "consistent_inverse",
             "coriolis", "gravity", "jacobian", "velocity". A call gives a dictionary then, in
             which the joint forces are "torque".
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
         target: "cpu", "cuda" or "numpy"; for C see `export_c`.
         dtype: float64 or float32.
 
@@ -306,7 +309,7 @@ def control_law(
         ModelError: A gain that is not positive, or one without the other.
     """
     found = twin(mech, tasks)
-    warn_if_closed(mech, "lw.control_law")
+    require_open(mech, loops, "lw.control_law", HOLDS)
     if target not in TARGETS:
         if target == "c":
             raise ModelError("target is 'c'; make the law, and take law.export_c(name) of it.")

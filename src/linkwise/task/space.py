@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.lost_motion import lost_in_words
 from linkwise.dynamics.motion_space import motion_space
 from linkwise.dynamics.operational_space import TOLERANCE
@@ -27,6 +28,7 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.task.held_motion import held_motion
 from linkwise.task.kernels import task_kernels
 from linkwise.task.task import Task, Tasks
 from linkwise.task.twin import Twin, twin
@@ -197,6 +199,7 @@ def task_space(
     tolerance: float = TOLERANCE,
     length: float | None = None,
     damping: float | None = None,
+    loops: Loops = "closed",
 ) -> TaskSpace:
     """Inertia Λ, dynamically consistent inverse J̄ and null space of tasks, and what is lost.
 
@@ -213,14 +216,18 @@ def task_space(
     that is told: with S the scale of the rows and σ the largest eigenvalue of S J_t 𝓜⁻¹ J_t* S,
     Λ = S (S J_t 𝓜⁻¹ J_t* S + damping² σ)⁻¹ S on the motions that exist.
 
+    With loops or couplings, 𝓜⁻¹ − 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹ stands for 𝓜⁻¹: what joint
+    forces do while these hold, all hinges being driven (`held_motion.py`).
+
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         tasks: A task or several, whose rows are stacked.
         tolerance: Singular values of J_t below this fraction of the largest are called zero. A
             larger one treats the neighbourhood of a singularity like the singularity itself.
         length: Where turning is compared with moving [m]; by default the reach at the nodes.
         damping: None or 0 for none.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
 
     Raises:
         ModelError: The length or the tolerance is not a positive number, the damping negative.
@@ -237,9 +244,14 @@ def task_space(
     response, columns = found.sorted(response, -1), found.sorted(columns, -1)
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
     A = hinge_root(mech, rows[fine]).inverse().for_rows().times(np.swapaxes(columns[fine], -1, -2))
-    scale = found.scale(length)
-    floor = ROUNDING * found.length()
-    motions = motion_space(J[fine], A, scale, tolerance, floor).spread(fine)
+    allowed, scale = J[fine], found.scale(length)
+    floor: float | Array = ROUNDING * found.length()
+    if is_closed(mech, loops) and len(A):
+        allowed, A, response[fine] = held_motion(mech, rows[fine], J[fine])
+        inverse[fine] = A @ np.swapaxes(A, -1, -2)
+        easiest = np.linalg.norm(J[fine] * scale[:, None], 2, axis=(-2, -1))  # of the open tree
+        floor = np.maximum(floor, tolerance * easiest[:, None])
+    motions = motion_space(allowed, A, scale, tolerance, floor).spread(fine)
     inertia, weakened = motions.inertia, np.zeros(len(rows))
     if damping:
         inertia, weakened = _damped(inverse, motions.basis, motions.rank, scale, damping)

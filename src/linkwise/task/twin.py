@@ -7,7 +7,6 @@ about tasks: J_t = Q J + Y, γ = J̇_t v, and the force λ that gives rows an ac
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.operational_space import reach
-from linkwise.errors import ModelError, OpenLoopWarning, caller
+from linkwise.errors import ModelError
 from linkwise.model import derived
 from linkwise.model.body import Coupling, Loop
 from linkwise.model.embedded import Embedded
@@ -24,6 +23,11 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.rows import JointRow, Rows
 from linkwise.spatial.array import Array
 from linkwise.task.task import Task, Tasks, as_tuple
+
+HOLDS = (
+    "lw.task_torque holds them; for arms that hold an object there is lw.AugmentedObjectController."
+)
+"""What functions that cannot hold loops say of those that can."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,27 +109,6 @@ def twin(mech: Mechanism, tasks: Tasks) -> Twin:
         if found is None:
             found = mech.kept["task", each] = _made(mech, each)
     return found
-
-
-def warn_if_closed(mech: Mechanism, asked: str) -> None:
-    """Tell that torques are for the open mechanism, where it is not open.
-
-    Args:
-        mech: The mechanism.
-        asked: What was asked for.
-    """
-    if not mech.loops and not mech.couplings:
-        return
-    names = [x.name for x in (*mech.loops, *mech.couplings)]
-    shown = ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
-    warnings.warn(
-        f"{asked} takes {mech.name!r} as if its loops and couplings ({shown}) were open; with them "
-        "closed its torques do something else. For arms that hold an object there is "
-        "lw.AugmentedObjectController; mech.without(...) makes an open copy, on which nothing is "
-        "said.",
-        OpenLoopWarning,
-        stacklevel=caller(),
-    )
 
 
 def _made(mech: Mechanism, tasks: tuple[Task, ...]) -> Twin:

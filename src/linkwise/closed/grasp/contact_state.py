@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.constrained import constraint_forces
 from linkwise.closed.grasp.effort import mechanism_of
 from linkwise.closed.grasp.grasp import Grasp
 from linkwise.dynamics import node_velocity
@@ -18,6 +17,7 @@ from linkwise.dynamics.closure import (
     loop_coordinates,
     relative_poses,
 )
+from linkwise.dynamics.constrained import constraint_forces
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
 from linkwise.model import closure

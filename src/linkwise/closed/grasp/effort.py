@@ -133,4 +133,4 @@ def _motion(
     v = still if v is None else mech.check_v(v)
     vdot = still if vdot is None else mech.check_v(vdot, "vdot")
     q = mech.check_q(q)
-    return mech, q, np.asarray(inverse_dynamics(mech, q, v, vdot))
+    return mech, q, np.asarray(inverse_dynamics(mech, q, v, vdot, loops="open"))

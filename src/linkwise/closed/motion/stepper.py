@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.constrained import constrained_forward_dynamics
 from linkwise.closed.motion.acting import Acting, Force, JointForces, OutsideForce, OutsideForces
 from linkwise.closed.motion.gap import Gap
 from linkwise.closed.motion.keep import (
@@ -19,6 +18,7 @@ from linkwise.closed.motion.recording import Drift
 from linkwise.closed.motion.settle import settled
 from linkwise.closed.motion.step import rk4_step
 from linkwise.closed.motion.watch import State
+from linkwise.dynamics.constrained import constrained_forward_dynamics
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ClosureError, ModelError, SingularHingeError
 from linkwise.model.mechanism import Mechanism

@@ -259,7 +259,10 @@ class _Body:
             if math.isfinite(check.high):
                 inside.append(f"{value} < {number(check.high, self.face.dtype)}")
             yield f"    if (!({' && '.join(inside)})) {{"
-            yield f"        return {self._trouble(code_name(check.code))};"
+            code = self.face.macro(code_name(check.code))
+            large = self.face.macro("RESULT_NOT_FINITE")
+            told = f"isnan({value}) ? {large} : {code}"
+            yield f"        return {self.face.name}_trouble(out, {told});"
             yield "    }"
 
     def _trouble(self, code: str) -> str:

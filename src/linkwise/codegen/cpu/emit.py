@@ -10,6 +10,7 @@ from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.ir import INT, INT32, Constant, IRBuilder, Module, declared
 from linkwise.codegen.cpu.sincos import DOUBLES, FLOATS, emit_sincos
 from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.scalar.status import RESULT
 from linkwise.codegen.scalar.trace import Check
 
 FLAGS = "contract"
@@ -171,16 +172,20 @@ class Emitter:
     def guarded(
         self, build: IRBuilder, x: Any, low: Any, high: float, code: Any, status: Any
     ) -> Any:
-        """The status, or the code unless low < x < high; NaN is outside.
+        """The status, or the code unless low < x < high.
 
         Trouble that is known already stays: a hinge in trouble spoils the pivots of its ancestors.
+        What is no number at all, without such trouble, was made of numbers that are too large.
         """
         low = self.constant(low) if isinstance(low, float) else low
         bad = build.fcmp_unordered("<=", x, low)
         if math.isfinite(high):
             bad = build.or_(bad, build.fcmp_unordered(">=", x, self.constant(high)))
         bad = build.and_(bad, build.fcmp_ordered("==", status, self.constant(0.0)))
-        return build.select(bad, code, status)
+        too_large = build.fcmp_unordered("!=", x, x)
+        return build.select(
+            bad, build.select(too_large, self.constant(float(RESULT)), code), status
+        )
 
     def vanishing(self, build: IRBuilder, total: Any, x: Any) -> Any:
         """total + 0 x: stays zero as long as all x are finite."""

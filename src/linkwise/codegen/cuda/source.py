@@ -25,6 +25,7 @@ from linkwise.codegen.c.text import comment
 from linkwise.codegen.cuda.split import Key
 from linkwise.codegen.cuda.text import COLLECTED, COPIES, MEETING, PRIMITIVES, ROWS, TURN
 from linkwise.codegen.cuda.worker_code import WorkerCode
+from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError
@@ -494,7 +495,9 @@ class _Worker:
             if check.only >= 0:
                 parts = [f"(member != {check.only} || ({' && '.join(parts)}))"]
             if parts:
-                yield f"code = {' && '.join(parts)} ? code : {check.code}{member};"
+                large = f"(code ? code : {status.RESULT})"  # unless another hinge spoils it
+                found = f"({name} == {name} ? {check.code}{member} : {large})"
+                yield f"code = {' && '.join(parts)} ? code : {found};"
 
 
 def _pitch(size: int) -> int:

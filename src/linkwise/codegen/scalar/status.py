@@ -1,7 +1,9 @@
 """The status of a sample: what went wrong with one state of a batch, as a number and in words.
 
 Every target (CPU, CUDA, C) writes the same codes: 0 is fine, 1 to 3 concern the whole state, and
-each body has two codes of its own, for its hinge and for its quaternion.
+each body has two codes of its own, for its hinge and for its quaternion. Behind these come codes
+about loops: one for each aggregate of an embedded mechanism, and of a mechanism with loops those
+for accelerations that the loops do not allow.
 """
 
 from __future__ import annotations
@@ -48,6 +50,16 @@ def loops(tree: Embedded, g: int) -> int:
     return HINGES + 2 * tree.mech.n_bodies + g
 
 
+def broken(mech: Mechanism) -> int:
+    """The code for: accelerations that loops and couplings do not allow."""
+    return HINGES + 3 * mech.n_bodies + 1  # behind those of steps of time, `stepping/rates.py`
+
+
+def opened(mech: Mechanism) -> int:
+    """The code for: a step of time after which loops cannot be closed again."""
+    return broken(mech) + 1
+
+
 def describe(code: int, mech: Mechanism | Embedded) -> str:
     """The code in words, naming the body."""
     if code == FINE:
@@ -67,6 +79,16 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         g = code - loops(mech, 0)
         if 0 <= g < mech.n_bodies:
             return undetermined(mech, g)
+    elif code == broken(mech):
+        return (
+            "the accelerations break loops or couplings, which no joint forces can do while they "
+            'hold; loops="open" leaves them open'
+        )
+    elif code == opened(mech):
+        return (
+            "loops cannot be closed again after a step: it is too long, or the motion grows "
+            "without bounds"
+        )
     k, what = divmod(code - HINGES, 2)
     if what and isinstance(mech, Embedded):
         mech = mech.mech  # whose quaternions are checked
@@ -87,9 +109,9 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
 def error(code: int, mech: Mechanism | Embedded, where: str = "") -> LinkwiseError:
     """The exception for a code; `where` stands in front of the words."""
     text = f"{where}{describe(code, mech)}."
-    if isinstance(mech, Embedded) and code >= loops(mech, 0):
+    if code >= (loops(mech, 0) if isinstance(mech, Embedded) else broken(mech)):
         return ClosureError(text)
     if code == MATRIX and has_tasks(mech):
         return SingularTaskError(text)
     singular = code in (RESULT, MATRIX) or (code >= HINGES and (code - HINGES) % 2 == 0)
-    return SingularHingeError(text) if singular else ModelError(text)
+    return SingularHingeError(text, code=code) if singular else ModelError(text)

@@ -324,7 +324,8 @@ class _Worker:
             if math.isfinite(check.high):
                 parts.append(f"{name} < {number(check.high, self.g.dtype)}")
             if parts:
-                yield f"if (!({' && '.join(parts)}) && !code) code = {check.code};"
+                whole = f"{name} == {name} ? {check.code} : {status.RESULT}"
+                yield f"if (!({' && '.join(parts)}) && !code) code = {whole};"
         for s in code.stored:
             yield from self._load(s.item)
         if {name for name, _ in self.writes} & set(self.reads):

@@ -265,7 +265,8 @@ class _Body:
             if math.isfinite(check.high):
                 parts.append(f"{name} < {number(check.high, self.dtype)}")
             if parts:
-                yield f"if (!({' && '.join(parts)}) && !code) code = {check.code};"
+                whole = f"{name} == {name} ? {check.code} : {status.RESULT}"
+                yield f"if (!({' && '.join(parts)}) && !code) code = {whole};"
         start = 0
         for register, size in self.segment.writes:
             for i, n in enumerate(traced.outputs[start : start + size]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.scalar import status as code_of
 from linkwise.codegen.stepping.segment import Segment
 from linkwise.codegen.stepping.stepping import STEP, Stepping
 from linkwise.spatial.array import Array
@@ -82,7 +83,7 @@ def evaluate(segment: Segment, registers: Registers, status: NDArray[np.int32]) 
     for check in traced.checks:
         x = value[check.node]
         bad = ~((check.low < x) & (x < check.high)) & (status == 0)
-        status[bad] = check.code
+        status[bad] = np.where(np.isnan(x[bad]), code_of.RESULT, check.code)
     start = 0
     for name, size in segment.writes:
         registers[name] = np.array([value[n] for n in traced.outputs[start : start + size]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.inverse_dynamics import bias_force
+from linkwise.dynamics.loops import Loops, require_open
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.velocity_space import states
-from linkwise.errors import ModelError, OpenLoopWarning, unknown_name
+from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.control.asked import Asked, asked
@@ -37,7 +37,7 @@ from linkwise.task.control.singular import AHEAD, BRAKE, STANDARD, SingularStrat
 from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias
-from linkwise.task.twin import Twin, twin, warn_if_closed
+from linkwise.task.twin import HOLDS, Twin, twin
 
 CLEAR = 1e-3
 """Above this ratio of singular values the kernel, which squares it, keeps ten digits."""
@@ -61,7 +61,7 @@ class TaskController:
     It holds no state of its own: the same (q, v, goals) give the same τ.
 
     Attributes:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         levels: Servos in order of priority, each level one servo or several of equal rank.
         posture: What is done with the freedoms that all levels leave.
         limits: Repulsion from the ends of joint ranges.
@@ -73,6 +73,7 @@ class TaskController:
             or only as the "task"s see them, which lets the rest of the arm fall.
         length: Where turning is compared with moving [m]; by default the reach at the nodes.
         tolerance: Singular values of J below this fraction of the largest are called zero.
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
 
     Raises:
         ModelError: A task that the mechanism cannot do, or has too many rows; names that come
@@ -89,6 +90,7 @@ class TaskController:
     compensate: Compensate = "joints"
     length: float | None = None
     tolerance: float = TOLERANCE
+    loops: Loops = "closed"
     servos: tuple[tuple[Servo, ...], ...] = field(init=False, repr=False)
     twins: tuple[Twin, ...] = field(init=False, repr=False)
     gains: tuple[tuple[Array, Array], ...] = field(init=False, repr=False)
@@ -106,7 +108,7 @@ class TaskController:
         brakes = BRAKE * np.linalg.eigvalsh(gains[0][1])  # the least and the largest along rows
         slowest = 0.0 if self.singular is None else self.singular.slowest(self.mech.velocity_limit)
         object.__setattr__(self, "pace", (float(brakes[0]) * slowest, float(brakes[-1])))
-        warn_if_closed(self.mech, "lw.TaskController")
+        require_open(self.mech, self.loops, "lw.TaskController", HOLDS)
 
     def __repr__(self) -> str:
         told = " > ".join(" + ".join(servo.name for servo in level) for level in self.servos)
@@ -163,9 +165,8 @@ class TaskController:
         law: ControlLaw | None = self.mech.kept.get(key)
         if law is None:
             options: Any = {"internal": True, "compensate": self.compensate}
-            with warnings.catch_warnings():  # what is to be told was told with the controller
-                warnings.simplefilter("ignore", OpenLoopWarning)
-                law = self.mech.kept[key] = control_law(self.mech, level.twin.tasks, **options)
+            options["loops"] = self.loops
+            law = self.mech.kept[key] = control_law(self.mech, level.twin.tasks, **options)
         pull = self._posture(q, v)
         if len(q) == 1:  # one state goes through the kernel quicker than a batch of one
             return law(q[0], v[0], acceleration=level.wanted[0], tau0=pull[0])[None]

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian
+from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
+from linkwise.dynamics.operational_inertia import operational_inertia_inverse
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -56,7 +58,13 @@ class Impact:
 
 
 def impact_estimate(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, node: str, surface: CompliantSurface
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    node: str,
+    surface: CompliantSurface,
+    *,
+    loops: Loops = "closed",
 ) -> Impact:
     """The impact of a node that is about to touch a surface, nothing else acting meanwhile.
 
@@ -65,11 +73,12 @@ def impact_estimate(
     Source: 003, equations (28) and (30); friction is left out.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) [m or rad].
         v: Joint velocities (nv,) [m/s or rad/s].
         node: Name of the node or body whose origin touches.
         surface: The surface.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
 
     Raises:
         ModelError: The node does not move towards the surface, or cannot move along the normal.
@@ -89,7 +98,11 @@ def impact_estimate(
         )
     normal = surface.normal_at(forward_kinematics(mech, q, node).p)
     row: Array = normal @ jacobian(mech, q, node, frame="world")[3:]
-    mobility = float(row @ mass_matrix_inverse_product(mech, q, row))
+    if is_closed(mech, loops):
+        response = operational_inertia_inverse(mech, q, node, frame="world")[3:, 3:]
+        mobility = float(normal @ response @ normal)
+    else:
+        mobility = float(row @ mass_matrix_inverse_product(mech, q, row))
     if mobility <= 0.0:
         raise ModelError(f"{node!r} cannot move along the normal; there is no impact.")
     return spring_impact(1.0 / mobility, speed, surface.stiffness, surface.damping)

@@ -38,6 +38,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
+from linkwise.dynamics.loops import Loops, require_open
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -62,7 +63,7 @@ from linkwise.task.force.transition import (
 )
 from linkwise.task.measure import task_error, task_jacobian, task_velocity
 from linkwise.task.task import Task
-from linkwise.task.twin import twin, warn_if_closed
+from linkwise.task.twin import HOLDS, twin
 
 Target: TypeAlias = Pose | ArrayLike | Goal | Mapping[str, Any]
 """Where the node should be, as `task_position` tells it: a pose, or a point (3,).
@@ -160,6 +161,7 @@ class MotionForceController:
             are on their way out: they are given less and less of what is asked for, and nothing
             where they are lost; all others are as always. None for the plain inverse, which grows
             without bounds there.
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
     """
 
     mech: Mechanism
@@ -171,6 +173,7 @@ class MotionForceController:
     posture: Posture | None = None
     transition: ContactTransition | None = None
     threshold: float | None = STANDARD.threshold
+    loops: Loops = "closed"
     _fixed: tuple[Array, Array] | None = field(init=False, default=None, repr=False)
     _fixed_normal: Array | None = field(init=False, default=None, repr=False)
     _whole: Task = field(init=False, repr=False)
@@ -180,7 +183,7 @@ class MotionForceController:
         put: Any = object.__setattr__
         check_task(self.mech, self.task)
         check_tasks(self.mech, (twin(self.mech, self.task),))
-        warn_if_closed(self.mech, "lw.MotionForceController")
+        require_open(self.mech, self.loops, "lw.MotionForceController", HOLDS)
         for name, kind in (
             ("selection", Selection),
             ("servo", ForceServo),
@@ -260,7 +263,7 @@ class MotionForceController:
         asked = self._asked(q, v, target, velocity, acceleration, force, contact, integral, phase)
         q, v, star = asked.q, asked.v, asked.along + asked.across
         single, rows, (speeds, pushed) = states(self.mech, q, v=v, contact=asked.pushed)
-        dynamics = task_dynamics(self.mech, rows, speeds, self.task)
+        dynamics = task_dynamics(self.mech, rows, speeds, self.task, loops=self.loops)
         space = faded_space(self.mech, rows, dynamics.space, self.threshold)
         motion = _apply(space.inertia, asked.along + dynamics.falling - dynamics.bias)
         sensor = -_apply(np.swapaxes(space.consistent_inverse, -1, -2), pushed)
@@ -298,7 +301,9 @@ class MotionForceController:
         star = asked.along + asked.across
         tau = faded_torque(self.mech, asked.q, asked.v, self.task, star, internal, self.threshold)
         if tau is None:
-            tau = task_torque(self.mech, asked.q, asked.v, self.task, star, tau0=internal)
+            tau = task_torque(
+                self.mech, asked.q, asked.v, self.task, star, tau0=internal, loops=self.loops
+            )
         return tau - asked.pushed
 
     def sense(self, q: ArrayLike, v: ArrayLike, surface: CompliantSurface) -> Array:

@@ -16,13 +16,13 @@ A (I - Q Q*), A_c* = Q T.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.diagonal import innovations
 from linkwise.dynamics.kernels import check_mechanism, kernel
+from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.operational_space import TOLERANCE, reach
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
@@ -30,9 +30,6 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-
-Loops: TypeAlias = Literal["closed", "open"]
-"""Whether loops and couplings act."""
 
 WEAK = 1e-4
 """Responses below this part of the largest are computed without squares: 1e-12 of them is left."""
@@ -83,13 +80,12 @@ def setting(
             f"node is a {type(node).__name__}; it must be the name of one node or body."
         )
     mech.node(node)  # raises for one that is not there
-    if loops not in ("closed", "open"):
-        raise ModelError(f"loops is {loops!r}; it must be 'closed' or 'open'.")
     if not (isinstance(tolerance, float | int) and 0.0 < tolerance < 1.0):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(f"tolerance is {tolerance!r}; it must be a number between 0 and 1.")
-    tied = not isinstance(mech, Embedded) and bool(mech.loops or mech.couplings)
+    closed = is_closed(mech, loops)
     length = reach(mech, (node,))
-    return Setting(mech, node, frame, tied and loops == "closed", length, float(tolerance))
+    mech = mech if closed else tree_of(mech)
+    return Setting(mech, node, frame, closed, length, float(tolerance))
 
 
 def _check_axes(frame: object) -> None:

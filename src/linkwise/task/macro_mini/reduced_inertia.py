@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.loops import Loops, require_open, tree_of
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
@@ -173,7 +174,9 @@ def _share(low: float, high: float) -> str:
     return f"what is felt is {told}"
 
 
-def reduced_inertia(mech: Mechanism, q: ArrayLike, tasks: Tasks, *, split: str) -> ReducedInertia:
+def reduced_inertia(
+    mech: Mechanism, q: ArrayLike, tasks: Tasks, *, split: str, loops: Loops = "closed"
+) -> ReducedInertia:
     """How much a mini reduces the inertia that is felt at the tip of a robot.
 
     Expression:
@@ -186,10 +189,11 @@ def reduced_inertia(mech: Mechanism, q: ArrayLike, tasks: Tasks, *, split: str) 
     much they do. Other branches, of the macro and of the mini, are part of it.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         tasks: What is felt: a task or several at the mini, whose rows are stacked.
         split: The hinge that carries the mini, by its name or its body's.
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
 
     Raises:
         UnknownNameError: A hinge or node that the mechanism does not have.
@@ -197,6 +201,8 @@ def reduced_inertia(mech: Mechanism, q: ArrayLike, tasks: Tasks, *, split: str) 
             have motions; nothing that moves inboard of the split.
     """
     found = twin(mech, tasks)
+    require_open(mech, loops, "lw.reduced_inertia", "lw.task_space holds them.")
+    mech = tree_of(mech)
     parts = _parts(mech, found, split)
     single, rows, _ = states(mech, q)
     space = task_space(mech, rows, tasks)

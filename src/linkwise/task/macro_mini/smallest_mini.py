@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.loops import Loops, require_open
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError
@@ -67,6 +68,7 @@ def smallest_mini(
     *,
     tolerance: float = TOLERANCE,
     length: float | None = None,
+    loops: Loops = "closed",
 ) -> SmallestMini:
     """The smallest distal set of hinges that spans what a robot can do in a task.
 
@@ -77,17 +79,19 @@ def smallest_mini(
     spans the task in every state.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         task: One task at a node.
         tolerance: Singular values below this fraction of the largest are called zero: a larger one
             asks for a mini that is farther from its singularities.
         length: Where turning is compared with moving [m]; by default the reach at the node.
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
 
     Raises:
         ModelError: The task is about joints, or nothing moves its node.
     """
     found = twin(mech, task)
+    require_open(mech, loops, "lw.smallest_mini")
     (task,) = found.tasks
     if task.kind == "joints":
         raise ModelError(

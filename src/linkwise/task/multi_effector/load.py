@@ -30,6 +30,7 @@ import numpy as np
 
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.kinematics import jacobian
+from linkwise.dynamics.loops import Loops
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.operational_space import TOLERANCE, OperationalSpace, operational_space
 from linkwise.dynamics.quantity import Frame
@@ -107,6 +108,7 @@ def load_effect(
     pose: PoseLike | None = None,
     frame: Frame = "node",
     tolerance: float = TOLERANCE,
+    loops: Loops = "closed",
 ) -> LoadEffect:
     """What an arm weighs at a node when a load is fixed there.
 
@@ -116,20 +118,21 @@ def load_effect(
     Source: 003, Lemmas 3 and 4. `mech.with_payload` builds the mechanism that carries the load.
 
     Args:
-        mech: The mechanism; loops and couplings are left open.
+        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         load: The load, in a frame of its own.
         node: Name of the node or body that it is fixed to: the operational point.
         pose: Of the load's frame, seen from the node; by default they are one.
         frame: Axes of the inertias: those of the "node" or of the "world".
         tolerance: Motions of the node below this part of the easiest are called lost.
+        loops: "closed" holds loops and couplings; "open" leaves them open.
 
     Raises:
         ModelError: The load is not a SpatialInertia.
         UnknownNameError: A node that the mechanism does not have.
     """
     check_mechanism(mech)
-    space = operational_space(mech, q, node, frame=frame, tolerance=tolerance)
+    space = operational_space(mech, q, node, frame=frame, tolerance=tolerance, loops=loops)
     at_node = load_inertia(load, pose)
     J = np.asarray(jacobian(mech, q, node, frame="node"))
     mass = mass_matrix(mech, q) + np.swapaxes(J, -1, -2) @ at_node @ J

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.dynamics.closure import constraint_jacobian, lead
-from linkwise.dynamics.closure_kernels import run
+from linkwise.dynamics.closure_kernels import accelerated, run
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.quantity import Frame
@@ -105,7 +105,7 @@ def constrained_forward_dynamics(
         UnknownNameError: A node that the mechanism does not have.
     """
     try:
-        quick = mech.kept.get("quick constrained_forward_dynamics")
+        quick = mech.kept.get("quick forward_dynamics")
     except AttributeError:
         quick = None  # no mechanism: told below
     if quick is not None and frame == "node" and forces is closing is out is status is None:
@@ -113,21 +113,11 @@ def constrained_forward_dynamics(
         if result is not None:
             return result
     check_mechanism(mech)
+    _check_closing(mech, closing)
     asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
     if not constraint_sizes(mech):
-        _check_closing(mech, closing)
         return forward_dynamics(mech, q, v, tau, forces=forces, frame=frame, **asked)
-    _check_closing(mech, closing)
-    arrays = {"q": q, "v": v, "tau": tau}
-    return run(
-        mech,
-        "constrained_forward_dynamics",
-        arrays,
-        forces=forces,
-        frame=frame,
-        closing=closing,
-        options=asked,
-    )
+    return accelerated(mech, {"q": q, "v": v, "tau": tau}, forces, frame, closing, asked)
 
 
 def constraint_forces(
