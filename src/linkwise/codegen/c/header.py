@@ -318,7 +318,7 @@ def _about(
     if face.part:
         yield f"Of this: {face.part}."
         yield ""
-    yield "A* is the adjoint, A^-1 the inverse; mass is the mass matrix, N the armature of the"
+    yield "A* is the adjoint, A^-1 the inverse; mass is the mass matrix with the armature N of the"
     yield "drives, C the Coriolis, centrifugal and gravity forces; other symbols are those of the"
     if all(x.name != "gravity" for x in face.inputs):
         number = "({}, {}, {}) m/s^2".format(*mech.gravity.tolist())
