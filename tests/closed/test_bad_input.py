@@ -248,6 +248,8 @@ def test_a_batch_with_one_bad_row(name: str, linkage: lw.Mechanism):
     """Refused with the name of the entry, or its row alone is NaN and a warning tells."""
     of = FUNCTIONS[name]
     q, v, tau = rest(linkage)
+    v = lw.project_velocity(linkage, q, np.ones(linkage.nv))
+    assert np.abs(v).max() > 0.1, "it moves"
     batch = np.stack([q, q, q])
     batch[1, 1] = np.nan
     with warnings.catch_warnings(record=True) as told:

@@ -130,7 +130,8 @@ def test_every_rung_agrees(kind: str, ground: bool):
         expected = dense(plain)
         size = 1.0 + np.abs(expected).max()
         swept = run(lower(running), mech, q, v, nodes=nodes, values=values)
-        np.testing.assert_allclose(dense(running), expected, atol=1e-10 * size)
+        if running != plain:
+            np.testing.assert_allclose(dense(running), expected, atol=1e-10 * size)
         np.testing.assert_allclose(swept, expected, atol=1e-10 * size)
         np.testing.assert_allclose(found, expected, atol=1e-10 * size)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import linkwise as lw
 from linkwise import models
-from linkwise.models.puma560 import EFFECTIVE_MOTOR_INERTIA, FRAMES, LINKS
+from linkwise.models.puma560 import EFFECTIVE_MOTOR_INERTIA, FRAMES, LINKS, add_puma560
 from tests.dense_kinematics import gravity_torque, mass_matrix
 
 # Inertia constants I_1 .. I_23 [kg m²] and gravity constants g_1 .. g_5 [N m] as printed.
@@ -154,3 +155,18 @@ def test_stretched_out_along_x():
     mech = models.puma560()
     wrist = mech.pose(np.array([0.0, 0.0, np.pi / 2, 0.0, 0.0, 0.0]), "link_4").p
     np.testing.assert_allclose(wrist, (0.4318 + 0.4331, 0.1501, 0.0203), atol=1e-12)
+
+
+def test_another_posture_is_the_same_arm():
+    """q = 0 elsewhere: poses, ranges and the mass matrix are those of the paper's angles."""
+    posture = (0.3, -0.5, 0.7, 0.2, -0.4, 0.1)
+    b = lw.Builder("moved")
+    flange = add_puma560(b, posture=posture)
+    moved, paper = b.build(), lw.models.puma560()
+    np.testing.assert_allclose(moved.lower + posture, paper.lower, atol=1e-12)
+    np.testing.assert_allclose(moved.upper + posture, paper.upper, atol=1e-12)
+    q = paper.random(0)
+    there = paper.pose(q, paper.nodes[-1].name)
+    np.testing.assert_allclose(moved.pose(q - posture, flange).matrix, there.matrix, atol=1e-12)
+    mass = lw.mass_matrix(paper, q)
+    np.testing.assert_allclose(lw.mass_matrix(moved, q - posture), mass, atol=1e-12)

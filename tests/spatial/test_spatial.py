@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import linkwise as lw
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial import Pose, SpatialInertia, quaternion, rotation, vector
 from linkwise.spatial import pose as rigid
@@ -383,3 +384,11 @@ def test_a_pose_keeps_its_own_copy():
     assert pose.rot[0, 0] == 1.0
     with pytest.raises(ValueError, match="read-only"):
         pose.rot[0, 0] = 2.0
+
+
+@pytest.mark.parametrize("question", ["findings", "nearest_possible"])
+def test_a_stack_of_inertias_is_asked_one_by_one(question: str):
+    stack = lw.models.puma560().inertias
+    with pytest.raises(lw.LinkwiseError, match=r"a stack of inertias of shape \(6,\); index it"):
+        getattr(stack, question)()
+    getattr(stack[0], question)()
