@@ -246,3 +246,23 @@ def test_round_trip(name: str):
     assert max(differences(mech, back).values()) < 1e-13
     assert not report.affecting("motion")
     assert np.array_equal(back.gravity, mech.gravity)
+
+
+def test_what_is_replicated_is_named_as_in_mujoco():
+    """Bodies, joints, sites and geoms get the suffix of their copy, inner ones first."""
+    import mujoco
+
+    text = world(
+        '<replicate count="2" sep="_" offset="1 0 0"><replicate count="11" offset="0 1 0">'
+        f'<body name="b"><joint name="j"/><site name="s"/>{BALL}</body>'
+        "</replicate></replicate>"
+    )
+    model, mech = mujoco.MjModel.from_xml_string(text), read(text)
+    kinds = {"joint": model.njnt, "body": model.nbody, "site": model.nsite}
+    names = {
+        kind: [getattr(model, kind)(i).name for i in range(count)] for kind, count in kinds.items()
+    }
+    assert [b.hinge_name for b in mech.bodies] == names["joint"]
+    assert len(set(names["joint"])) == 22 and names["joint"][0] != "j"
+    assert [b.name for b in mech.bodies] == names["body"][1:]
+    assert set(names["site"]) <= {n.name for n in mech.nodes}

@@ -451,3 +451,13 @@ def test_a_state_in_another_order_is_not_made_legal():
     ball = lw.Builder("b").body("ball", "world", lw.Spherical()).build()
     with pytest.raises(ModelError, match=r"Linkwise holds it as \(w, x, y, z\)\. lw.convert"):
         ball.check_q(2.0 * ball.neutral())
+
+
+def test_a_position_that_looks_like_a_quaternion_may_be_normalised():
+    """(q_z, x, y, z) of length one is no mistake where the quaternion is of unit length too."""
+    mech = lw.models.free_flyer()
+    q = mech.neutral()
+    q[:7] = [np.cos(0.3), np.sin(0.3), 0.0, 0.0, 0.6, 0.0, 0.8]
+    drifted = q.copy()
+    drifted[:4] *= 1.0 + 1e-5
+    assert np.abs(mech.normalise(drifted) - q).max() < 1e-12 < np.abs(drifted - q).max()
