@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.convert import drake, mujoco, pinocchio
+from linkwise.convert.drake import _rule as drake_rule
 from linkwise.convert.layout import LINEAR_FIRST, Foreign, matched
 from linkwise.errors import FrameError, ShapeError
 from linkwise.model.state import couple
@@ -423,3 +424,10 @@ def test_what_the_other_side_cannot_hold_is_an_error():
         layout.q_to(q)
     with pytest.raises(ShapeError, match="is not finite"):
         layout.q_from(np.full(layout.nq, np.nan))
+
+
+def test_joints_of_drake_that_turn_otherwise_are_not_converted():
+    """A floating base by roll, pitch and yaw has six coordinates: no rule has it, and none fits."""
+    for kind, nq, fits in (("free", 7, True), ("free", 6, False), ("spherical", 3, True)):
+        assert (drake_rule(kind, Foreign("base", kind, 0, nq, 0, 6)) is not None) == fits
+    assert drake_rule("spherical", Foreign("ball", "ball", 0, 4, 0, 3)) is None

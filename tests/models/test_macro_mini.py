@@ -65,6 +65,16 @@ def test_the_mini_is_what_its_own_model_says(sample):
     }
 
 
+def test_the_macro_holds_its_mini_level(sample):
+    """Shoulder, elbow and wrist turn by a quarter in all: the last link of the macro lies flat."""
+    mech, _, _, split, _ = sample
+    carrier = lw.macro_mini(mech, split, "tip").carrier
+    if carrier != "wrist_link":
+        pytest.skip("this macro has no wrist")
+    along = mech.pose(mech.neutral(), carrier).rot[:, 2]
+    np.testing.assert_allclose(along, [1.0, 0.0, 0.0], atol=1e-12)
+
+
 def test_gravity_can_be_held_with_the_torques_there_are(sample):
     mech = sample[0]
     q = np.stack([mech.random(np.random.default_rng(i)) for i in range(50)])

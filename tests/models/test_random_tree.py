@@ -97,3 +97,12 @@ def test_floating_and_chosen_hinges():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ModelError, match=message):
         models.random_tree(seed=0, **arguments)
+
+
+@pytest.mark.parametrize("branching", [0.0, 0.5, 1.0])
+def test_every_tip_has_a_node(branching):
+    for n in (1, 2, 9):
+        mech = models.random_tree(n, 4, branching=branching)
+        tips = {b.name for b in mech.bodies} - {b.parent for b in mech.bodies}
+        assert {node.body for node in mech.nodes if node.name.startswith("tip_")} == tips
+        assert mech.bodies[-1].name in tips
