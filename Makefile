@@ -10,7 +10,7 @@ TOUR    := $(VENV)/.tour
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test test-all lint types docs bench corpus agreement fuzz clean
+.PHONY: help setup tour test test-all lint types docs bench corpus agreement fuzz mutants clean
 
 help:
 	@echo "make setup   the development environment in .venv"
@@ -22,6 +22,7 @@ help:
 	@echo "make corpus  the table docs/corpus.md: public robots, compared with Pinocchio and MuJoCo"
 	@echo "make agreement  the table docs/agreement.md: every quantity, compared with them"
 	@echo "make fuzz    a long run of all fuzzers, and the table of docs/fuzzing.md"
+	@echo "make mutants the table docs/mutants.md: small mistakes in the source, and which the tests notice"
 	@echo "make clean   remove .venv and everything built"
 
 $(VENV)/bin/python:
@@ -83,6 +84,9 @@ agreement: $(DEV)
 
 fuzz: $(DEV)
 	$(BIN)/python tools/fuzzing.py
+
+mutants: $(DEV)
+	$(BIN)/python tools/mutants.py --workers $(WORKERS)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,8 +1,8 @@
 """Settings shared by all tests.
 
 Hypothesis profiles: the default one, and `nightly` with many more examples, chosen by
-`HYPOTHESIS_PROFILE=nightly make test`. Time limits for single examples are off: a loaded machine is
-no failure of the code.
+`HYPOTHESIS_PROFILE=nightly make test`; `quick` is that of `make mutants`. Time limits for single
+examples are off: a loaded machine is no failure of the code.
 """
 
 import os
@@ -19,4 +19,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 settings.register_profile("usual", deadline=None, print_blob=True)
 settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=2000)
+settings.register_profile("quick", deadline=None, print_blob=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

@@ -1,0 +1,146 @@
+"""Which tests are near to a mutant: those that speak of its function, or of what calls it.
+
+A name of the mutant's module counts more the nearer it is (its function, its class, others of the
+module, those of modules that import it) and the fewer files of tests contain it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tools.mutation.operators import Mutant
+
+FAR = (
+    "example",
+    "browser",
+    "corpus",
+    "monte_carlo",
+    "trajectories",
+    "docs",
+    "fuzz",
+    "long_chains",
+    "oracles",
+    "pinocchio",
+)
+"""Files of tests whose names contain one of these take long and are seldom nearest."""
+
+APART = ("ledger", "tour", "cli", "viewer", "plot", "convert")
+"""Folders of tests that are near to their own package alone."""
+
+FOLDERS = {
+    "model": ("model", "models"),
+    "algebra": ("algebra", "sweeps"),
+    "codegen": ("codegen", "simulation"),
+}
+"""Folders of tests besides the one of the package's own name."""
+
+CLOSED = ("tests/closed/test_closure_quantity.py", "tests/closed/test_random_loops.py")
+EMBEDDED = ("tests/closed/test_embedding.py", "tests/closed/test_embedding_identities.py")
+LADDER = ("tests/codegen/test_ladder.py", "tests/codegen/test_kernel.py")
+KNOWN = {
+    "model/closure.py": CLOSED,
+    "model/loop_error.py": CLOSED,
+    "model/rows.py": CLOSED,
+    "sweeps/closing.py": CLOSED,
+    "model/hinges/point_on_plane.py": ("tests/closed/test_files_urdf.py",),
+    "model/hinges/rolling_ball.py": ("tests/closed/test_files_urdf.py",),
+    "model/hinges/soft_finger.py": ("tests/closed/test_grasp_contact.py",),
+    "sweeps/aggregate": EMBEDDED,
+    "model/embedded.py": EMBEDDED,
+    "codegen/scalar": LADDER,
+    "codegen/cpu": LADDER,
+    "codegen/rolled": ("tests/codegen/test_rolled.py", *LADDER),
+    "codegen/cuda": ("tests/codegen/test_cuda.py", "tests/codegen/test_cuda_motion.py"),
+    "codegen/stepping": ("tests/simulation/test_rollout.py",),
+    "simulation/variational": ("tests/simulation/test_variational.py",),
+    "simulation/interpolation.py": ("tests/simulation/test_recording.py",),
+    "ledger/": ("tests/ledger/test_verdict.py",),
+    "ledger/document_000": ("tests/ledger/test_document_000.py",),
+    "ledger/document_001": ("tests/ledger/test_document_001.py",),
+    "ledger/document_001/part_2": ("tests/ledger/test_document_001_part_2.py",),
+    "ledger/document_002": ("tests/ledger/test_document_002.py",),
+    "ledger/document_003": ("tests/ledger/test_document_003.py",),
+    "ledger/document_004": ("tests/ledger/test_document_004.py",),
+    "task/control/": ("tests/task/test_control.py", "tests/task/test_control_posture.py"),
+    "algebra/rules": ("tests/algebra/test_rules.py",),
+}
+"""Files of tests that come first, where names do not tell: for files that begin so."""
+
+DEFINED = re.compile(r"^(?:def|class) ([A-Za-z]\w+)|^([A-Z][A-Z_0-9]+)\b.*=", re.MULTILINE)
+IMPORTED = re.compile(r"^from linkwise\.([\w.]+) import|^import linkwise\.([\w.]+)", re.MULTILINE)
+
+
+@dataclass
+class Nearest:
+    """The files of tests and of the source, by what they contain.
+
+    Attributes:
+        root: The repository.
+    """
+
+    root: Path
+
+    @cached_property
+    def tests(self) -> dict[str, frozenset[str]]:
+        """The words of each file of tests."""
+        paths = sorted((self.root / "tests").rglob("test_*.py"))
+        return {
+            path.relative_to(self.root).as_posix(): words(path.read_text(encoding="utf-8"))
+            for path in paths
+            if not any(word in path.name for word in FAR)
+        }
+
+    @cached_property
+    def frequency(self) -> Counter[str]:
+        """How many files of tests contain a word."""
+        return Counter(word for found in self.tests.values() for word in found)
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """The text of each module, by its file."""
+        source = self.root / "src" / "linkwise"
+        return {
+            path.relative_to(source).as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted(source.rglob("*.py"))
+        }
+
+    def names(self, mutant: Mutant) -> dict[str, float]:
+        """What a test near to a mutant speaks of, with weights."""
+        module = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        found = dict.fromkeys(self._defined(mutant.file), 2.0)
+        for file, text in self.modules.items():
+            users = (a or b for a, b in IMPORTED.findall(text))
+            if module in users and not file.endswith("__init__.py"):
+                for name in self._defined(file):
+                    found.setdefault(name, 0.3)
+        found |= {part: 9.0 for part in mutant.scope.split(".") if not part.startswith("_")}
+        found[module.rsplit(".", 1)[-1]] = 4.0
+        return {x: w / self.frequency[x] for x, w in found.items() if x in self.frequency}
+
+    def files(self, mutant: Mutant, count: int) -> list[str]:
+        """The nearest files of tests."""
+        names, folder = self.names(mutant), mutant.file.split("/")[0]
+        starts = [start for start in KNOWN if mutant.file.startswith(start)]
+        known = KNOWN[max(starts, key=len)] if starts else ()
+        folders = tuple(f"tests/{x}/" for x in FOLDERS.get(folder, (folder,)))
+
+        def score(file: str) -> float:
+            hits = (w for x, w in names.items() if x in self.tests[file])
+            return sum(hits) + 4.0 * file.startswith(folders) + 9.0 * (file in known)
+
+        apart = tuple(f"tests/{x}/" for x in APART if x != folder)
+        near = [file for file in self.tests if not file.startswith(apart)]
+        return sorted(near, key=lambda file: (-score(file), file))[:count]
+
+    def _defined(self, file: str) -> list[str]:
+        return [a or b for a, b in DEFINED.findall(self.modules[file])]
+
+
+def words(text: str) -> frozenset[str]:
+    """The names that a text contains, whole and without the marks of a test."""
+    found = set(re.findall(r"[A-Za-z_]\w+", text))
+    return frozenset(found | {part for x in found for part in x.split(".")})
