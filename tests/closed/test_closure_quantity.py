@@ -136,11 +136,15 @@ def test_every_rung_agrees(kind: str, ground: bool):
         np.testing.assert_allclose(found, expected, atol=1e-10 * size)
 
 
-@pytest.mark.parametrize("kind", HINGES)
+PLANE = lw.PointOnPlane(0.2, (0.6, 0.0, 0.8))
+RATES = {**HINGES, "plane": PLANE, "plane, seen from b": PLANE.reversed()}
+
+
+@pytest.mark.parametrize("kind", RATES)
 @pytest.mark.parametrize("ground", [False, True], ids=["between bodies", "to the ground"])
 def test_rates_are_rates(kind: str, ground: bool):
     """J_c v is the rate of the error, J̇_c v that of J_c v, by central differences."""
-    mech, q = closed_tree(HINGES[kind], seed=10, ground=ground, chain=True)
+    mech, q = closed_tree(RATES[kind], seed=10, ground=ground, chain=True)
     v, step = allowed(mech, q, 1), 1e-5
     v = v / np.abs(v).max()
     ahead, behind = (mech.integrate(q, v, s) for s in (step, -step))

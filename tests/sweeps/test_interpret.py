@@ -40,6 +40,7 @@ from linkwise.algebra.family import resolvent
 from linkwise.errors import ShapeError, SingularHingeError
 from linkwise.model.hinges import Locked, Pin
 from linkwise.pipeline import derive, plan
+from linkwise.sweeps.closing import generalised_solve
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from tests.algebra import trees
@@ -284,3 +285,17 @@ def test_cost_counts_freedoms():
         cost(program, lw.models.chain(10)).operations > cost(program, lw.models.chain(5)).operations
     )
     assert str(cost(program)).startswith("2 passes")
+
+
+def test_rows_that_depend_on_each_other_are_solved():
+    """Rows of very different units, one of them twice and one of zeros: A x = b is fulfilled."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3, 5)) * np.array([[1e-3], [1.0], [1e4]])
+    J = np.vstack([rows, rows[1], np.zeros(5)])
+    A, b = J @ J.T, J @ rng.standard_normal((5, 2))
+    found = generalised_solve(A, b, "A")
+    scale = np.abs(J).sum(axis=1, keepdims=True) + 1e-300
+    np.testing.assert_allclose((A @ found)[:4] / scale[:4], b[:4] / scale[:4], rtol=1e-9)
+    np.testing.assert_allclose(found[1], found[3], rtol=1e-6)  # shared, which has the least norm
+    exact = np.linalg.solve(rows[1:] @ rows[1:].T, b[1:3])
+    np.testing.assert_allclose(generalised_solve(rows[1:] @ rows[1:].T, b[1:3], "A"), exact)
