@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +15,17 @@ Role = Literal["visual", "collision", "both"]
 
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "ellipsoid": 3, "plane": 2, "mesh": 0}
 """How many numbers each shape has."""
+
+
+def bad_size(shape: str, size: Sequence[float]) -> str:
+    """Why a shape cannot have this size; empty if it can.
+
+    Sizes are positive; those of a plane may be 0 for infinite, and a capsule may be a sphere.
+    """
+    least = {"plane": 0, "capsule": 1}.get(shape, len(size))  # how many have to be above zero
+    if all(math.isfinite(x) and (x > 0.0 if i < least else x >= 0.0) for i, x in enumerate(size)):
+        return ""
+    return f"a {shape} has the size {' '.join(f'{x:g}' for x in size)}; sizes are positive numbers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +43,8 @@ class Geometry:
         rgba: Colour, each from 0 to 1.
         file: For a mesh, its address as written in the model file. It is not opened here.
         scale: Factors for the axes of the mesh.
+        mesh_inertia: How an MJCF file finds the inertia of the mesh, "shell" for instance, which
+            files need even where the body has its inertia; empty for the format's default.
     """
 
     name: str
@@ -40,6 +55,7 @@ class Geometry:
     rgba: tuple[float, float, float, float] | None = None
     file: str | None = None
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    mesh_inertia: str = ""
 
     def __post_init__(self) -> None:
         if self.shape not in SIZES:
@@ -50,3 +66,6 @@ class Geometry:
             )
         if self.shape == "mesh" and self.file is None:
             raise ModelError(f"mesh {self.name!r} names no file.")
+        reason = bad_size(self.shape, self.size)
+        if reason:
+            raise ModelError(reason)

@@ -40,6 +40,8 @@ def read_assets(
             elif element.tag == "hfield":
                 ignored.check(element)
                 x, y, top, bottom = numbers(element, "size", 4).tolist()
+                if min(x, y, top, bottom) <= 0.0:
+                    raise element.error("'size' of a height field takes 4 positive numbers")
                 file = element.attrib.get("file", "").replace("\\", "/")
                 # For its mass MuJoCo takes a box of half the elevation on top of the base.
                 hfields[name or stem(file)] = (x, y, 0.25 * top + 0.5 * bottom)

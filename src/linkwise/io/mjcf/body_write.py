@@ -68,7 +68,9 @@ class ShapeWriter:
     """Writes shapes as geoms, and collects the mesh assets they need."""
 
     reporter: Reporter
-    meshes: dict[tuple[str, tuple[float, float, float]], str] = field(default_factory=lambda: {})
+    meshes: dict[tuple[str, tuple[float, float, float], str], str] = field(
+        default_factory=lambda: {}
+    )
     geom_names: set[str] = field(default_factory=lambda: set())
 
     def geoms(self, shapes: tuple[Geometry, ...], where: str, *, moving: bool) -> list[Element]:
@@ -96,7 +98,7 @@ class ShapeWriter:
         size = shape.size
         if shape.shape == "mesh":
             assert shape.file is not None
-            key = (shape.file, shape.scale)
+            key = (shape.file, shape.scale, shape.mesh_inertia)
             return {"mesh": self.meshes.setdefault(key, f"mesh{len(self.meshes)}")}
         if shape.shape == "box":
             size = tuple(0.5 * s for s in size)
@@ -111,8 +113,10 @@ class ShapeWriter:
         if not self.meshes:
             return None
         meshes: list[Element] = []
-        for (file, scale), name in self.meshes.items():
+        for (file, scale, inertia), name in self.meshes.items():
             attrib = {"name": name, "file": file}
+            if inertia:
+                attrib["inertia"] = inertia
             if scale != (1.0, 1.0, 1.0):
                 attrib["scale"] = row(scale)
             meshes.append(make("mesh", attrib))

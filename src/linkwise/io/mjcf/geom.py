@@ -14,7 +14,7 @@ from linkwise.io.mjcf.mesh import MeshAsset, box_axes
 from linkwise.io.mjcf.orientation import read_fromto, read_pose
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers
-from linkwise.model.geometry import Geometry, Role, Shape
+from linkwise.model.geometry import Geometry, Role, Shape, bad_size
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import frozen
 from linkwise.spatial.inertia import SpatialInertia
@@ -105,6 +105,8 @@ def read_geom(element: Element, frame: Pose, compiler: Compiler, assets: Assets)
         size = _size(element, kind, half)
     elif kind == "plane":
         size = tuple(numbers(element, "size", (1, 3), (0.0, 0.0, 0.0)).tolist())
+        if reason := bad_size("plane", size):
+            raise element.error(reason)
     group = number(element, "group", 0.0)
     name = element.attrib.get("name", "")
     return Geom(element, name, kind, size, frame @ pose, _integer(group), mesh, hfield)
@@ -234,7 +236,8 @@ def _mesh_geometry(
         rot = quaternion.to_matrix(quaternion.normalise(refquat)).T
         offset = -np.array(mesh.scale) * (rot @ refpos)
         pose = pose @ trusted_pose(frozen(rot), frozen(offset))
-    return Geometry(geom.name, "mesh", (), pose, role, rgba, mesh.file, mesh.scale)
+    kind = mesh.element.attrib.get("inertia", "")
+    return Geometry(geom.name, "mesh", (), pose, role, rgba, mesh.address, mesh.scale, kind)
 
 
 def _colour(element: Element, assets: Assets) -> Rgba | None:

@@ -60,7 +60,7 @@ def _included(element: Element, files: Files, included: set[str]) -> list[Elemen
     if "prefix" in element.attrib:
         raise element.error("the attribute 'prefix' of an include is not supported")
     dirs = list(dict.fromkeys([files.model_dir, os.path.dirname(element.file) or "."]))
-    found = files.find(element, name, dirs)
+    found = files.find(element, [(directory, name) for directory in dirs])
     if found is None:
         raise element.error(f"the included file '{shorten(name)}' does not exist; check the path")
     real = os.path.realpath(found)

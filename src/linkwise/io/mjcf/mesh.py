@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from linkwise.errors import MissingExtraError
+from linkwise.errors import MissingExtraError, ParseError
 from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.mesh_file import read_mesh_file
 from linkwise.io.mjcf.path import Files
@@ -83,20 +83,37 @@ class MeshAsset:
     def scale(self) -> tuple[float, float, float]:
         """Factors along the axes of the mesh."""
         x, y, z = numbers(self.element, "scale", 3, (1.0, 1.0, 1.0)).tolist()
+        if not (x and y and z):
+            raise self.element.error("'scale' has a factor of 0, which leaves nothing of the mesh")
         return (x, y, z)
 
     def path(self) -> str | None:
-        """Path of the file to open, None if there is none."""
+        """Path of the file to open, None if there is none.
+
+        As MuJoCo does, it is looked for in `meshdir` of the main file first, then beside the file
+        that names it, which may be an included one.
+        """
         if self.file is None:
             return None
+        places = [(self.files.model_dir, self.file)]
         beside = os.path.dirname(self.element.file) or "."
-        text = self.element.attrib["file"]
-        if self.compiler.strippath:
-            text = os.path.basename(text.replace("\\", "/"))
-        found = self.files.find(self.element, self.file, [self.files.model_dir])
-        if found is None and beside != self.files.model_dir:
-            found = self.files.find(self.element, text, [beside])
-        return found
+        if beside != self.files.model_dir:
+            text = self.element.attrib["file"]
+            if self.compiler.strippath:
+                text = os.path.basename(text.replace("\\", "/"))
+            places.append((beside, text))
+        return self.files.find(self.element, places)
+
+    @property
+    def address(self) -> str | None:
+        """The file as seen from the main model file: where it is found, or as it is written."""
+        try:
+            found = self.path()
+        except ParseError:  # outside the allowed directories: nothing is opened there
+            found = None
+        if found is None:
+            return self.file
+        return os.path.relpath(found, self.files.model_dir).replace(os.sep, "/")
 
     def mass(self) -> MeshMass:
         """Volume, centre of mass and inertia; the file is read the first time.

@@ -34,25 +34,27 @@ class Files:
         dirs: list[str] = [model_dir, *(os.fspath(root) for root in roots)]
         return Files(model_dir, tuple(dict.fromkeys(os.path.realpath(d) for d in dirs)))
 
-    def find(self, element: Element, text: str, dirs: Sequence[str]) -> str | None:
-        """Path of the first allowed, existing file called `text` in `dirs`; None if there is none.
+    def find(self, element: Element, places: Sequence[tuple[str, str]]) -> str | None:
+        """Path of the first allowed, existing file of `places`, each a directory and a name in it.
+
+        None if there is none.
 
         Raises:
-            ParseError: No such file is found, and the path points outside the allowed directories.
+            ParseError: None is found, and some path points outside the allowed directories.
         """
-        if "\0" in text:
-            raise element.error("the file name contains a zero byte")
-        text = text.replace("\\", "/")  # Windows separators are read as MuJoCo does
-        escapes = False
-        for directory in dirs:
-            candidate = os.path.join(directory, text)
+        outside = ""
+        for directory, name in places:
+            if "\0" in name:
+                raise element.error("the file name contains a zero byte")
+            name = name.replace("\\", "/")  # Windows separators are read as MuJoCo does
+            candidate = os.path.join(directory, name)
             if not self._inside(candidate):
-                escapes = True
+                outside = outside or name
             elif os.path.isfile(candidate):
                 return candidate
-        if escapes:
+        if outside:
             raise element.error(
-                f"file '{shorten(text)}' lies outside the model's directory; allowed are files "
+                f"file '{shorten(outside)}' lies outside the model's directory; allowed are files "
                 "below it and below the directories given as roots=(...)"
             )
         return None

@@ -12,7 +12,7 @@ from linkwise.errors import LinkwiseError, ParseError
 from linkwise.io.mesh_path import Roots, resolve_mesh
 from linkwise.io.report import Affects, Reporter
 from linkwise.io.xml import Element, number, numbers, required, shorten
-from linkwise.model.geometry import Geometry
+from linkwise.model.geometry import Geometry, bad_size
 from linkwise.spatial import quaternion
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
@@ -230,12 +230,16 @@ def _shape(
         factors = numbers(shape, "scale", (1, 3), (1.0, 1.0, 1.0)).tolist()
         if len(factors) == 2:
             raise shape.error("'scale' has 2 numbers; it takes 1 or 3")
+        if not all(factors):
+            raise shape.error("'scale' has a factor of 0, which leaves nothing of the mesh")
         scale = tuple(factors * 3 if len(factors) == 1 else factors)
         meshes.check(shape, file)
     else:
         reporter.note(shape, "ignored", "this shape is not known", about)
         return []
     report_unknown(shape, known, set(), reporter, affects=about)
+    if reason := bad_size(kind, size):
+        raise shape.error(reason)
     rgba = _material(element, materials, reporter) if role == "visual" else None
     name = element.attrib.get("name", "")
     pose = read_origin(element, reporter)
