@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import linkwise as lw
-from linkwise.cli import main
+from linkwise.cli import main, parser
 from linkwise.cli.info import tree_table
 
 URDF = """<robot name="arm">
@@ -160,3 +160,26 @@ def test_a_terminal_without_our_characters_gets_others():
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "m/s2" in done.stdout
+
+
+def test_roots_are_folders_that_files_may_come_from(tmp_path, capsys):
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "robot").mkdir()
+    (tmp_path / "meshes" / "m.obj").write_text(
+        "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
+    )
+    path = tmp_path / "robot" / "model.xml"
+    path.write_text(
+        "<mujoco><asset><mesh name='m' file='../meshes/m.obj'/></asset><worldbody><body><joint/>"
+        "<geom type='mesh' mesh='m'/></body></worldbody></mujoco>"
+    )
+    assert main(["info", str(path)]) == 2
+    assert "lies outside the model's directory" in capsys.readouterr().err
+    assert main(["info", str(path), "--roots", str(tmp_path / "meshes")]) == 0
+    assert "166.667 kg" in capsys.readouterr().out
+    for command in ("tour", "view", "simulate", "bench", "export-c"):
+        words = [command, str(path), "--roots", "here", "--roots", "there"]
+        words += ["--quantity", "mass_matrix"] if command == "export-c" else []
+        assert parser().parse_args(words).roots == ["here", "there"]
+    assert parser().parse_args(["plan", "mass", "--roots", "here"]).roots == ["here"]
+    assert parser().parse_args(["derive", "mass", "--roots", "here"]).roots == ["here"]

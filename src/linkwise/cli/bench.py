@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.errors import ModelError
 from linkwise.tour.text import table
 
@@ -41,6 +41,7 @@ def add_to(commands: Any) -> None:
         help="URDF or MJCF file, or a built-in name (default: puma560)",
     )  # fmt: skip
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    add_roots(p)
     p.add_argument("--batch", type=int, default=1024, metavar="N", help="states of a batch (1024)")
     p.add_argument("--quick", action="store_true", help="be content with rough figures")
     p.set_defaults(run=run)
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     """Measure and print."""
     if options.batch < 1:
         raise ModelError(f"--batch is {options.batch}; a batch has at least one state.")
-    mech = open_robot(options.robot, base=options.base)
+    mech = open_robot(options.robot, base=options.base, roots=options.roots)
     from linkwise.tour.bench import bench
     from linkwise.tour.machine import processor, versions
 

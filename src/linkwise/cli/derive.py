@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse_kindly
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.errors import ExpressionError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive, plan, prove
@@ -57,12 +57,13 @@ def add_to(commands: Any) -> None:
     p.add_argument("--latex", action="store_true", help="print LaTeX")
     p.add_argument("--check", metavar="ROBOT", help="evaluate every step on a mechanism")
     p.add_argument("--plan", action="store_true", help="also print the sweeps of the result")
+    add_roots(p)
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the derivation; 1 if there is no proof, or if a step fails the check."""
-    mech = None if options.check is None else _small(open_robot(options.check))
+    mech = None if options.check is None else _small(open_robot(options.check, roots=options.roots))
     notes = sys.stderr if options.latex else sys.stdout
     derivation = _derivation(options, notes)
     if derivation is None:

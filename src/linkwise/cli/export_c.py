@@ -11,7 +11,7 @@ from typing import Any
 from linkwise.algebra.derivation import Derivation, leaves
 from linkwise.algebra.expr import Expr
 from linkwise.cli.derive import NOTATION, read
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.codegen.c.emit import DType
 from linkwise.codegen.c.source import CSource, default_name
 from linkwise.codegen.c.text import check_identifier
@@ -116,13 +116,14 @@ def add_to(commands: Any) -> None:
     p.add_argument("--dtype", choices=("float64", "float32"), default="float64",
                    help="numbers of the C function (float64)")  # fmt: skip
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    add_roots(p)
     p.add_argument("--force", action="store_true", help="replace files of other origin")
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the two files and say what they are."""
-    mech = open_robot(options.robot, base=options.base)
+    mech = open_robot(options.robot, base=options.base, roots=options.roots)
     if options.expr is None:
         quantity = QUANTITIES[options.quantity]
     else:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.model import closure
 from linkwise.model.body import Loop
 from linkwise.model.mechanism import Mechanism
@@ -35,6 +35,7 @@ def add_to(commands: Any) -> None:
     )
     p.add_argument("robot", metavar="ROBOT", help="URDF or MJCF file, or a built-in name")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    add_roots(p)
     p.add_argument("--strict", action="store_true", help="refuse elements that cannot be used")
     p.add_argument("--nodes", action="store_true", help="list frames, welded links and payloads")
     p.add_argument("--report", action="store_true", help="list every element that was not used")
@@ -45,7 +46,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print it."""
-    mech = open_robot(options.robot, base=options.base, strict=options.strict)
+    mech = open_robot(options.robot, base=options.base, strict=options.strict, roots=options.roots)
     if options.json:
         print(json.dumps(as_json(mech), indent=2, allow_nan=False))
     else:

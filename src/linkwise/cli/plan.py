@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from linkwise.cli.derive import NOTATION, read
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.pipeline import derive, plan
 from linkwise.sweeps.cost import NOMINAL_BODIES, cost
 
@@ -43,12 +43,13 @@ def add_to(commands: Any) -> None:
     p.add_argument("--derive", action="store_true", help="rewrite it to its cheapest form first")
     p.add_argument("--latex", action="store_true", help="print LaTeX")
     p.add_argument("--robot", metavar="ROBOT", help="count operations on this mechanism")
+    add_roots(p)
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the sweeps and what they cost."""
-    mech = None if options.robot is None else open_robot(options.robot)
+    mech = None if options.robot is None else open_robot(options.robot, roots=options.roots)
     notes = sys.stderr if options.latex else sys.stdout
     expr = read(options.expression, notes)
     if options.derive:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from linkwise import models
 from linkwise.errors import ModelError, unknown_name
@@ -12,7 +14,20 @@ from linkwise.io.report import Strict
 from linkwise.model.mechanism import Mechanism
 
 
-def open_robot(text: str, *, base: str = "auto", strict: Strict = False) -> Mechanism:
+def add_roots(parser: Any) -> None:
+    """The option `--roots`, the argument of `lw.load` of that name."""
+    parser.add_argument(
+        "--roots",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="folder in which meshes and included files may lie, too; may be repeated",
+    )
+
+
+def open_robot(
+    text: str, *, base: str = "auto", strict: Strict = False, roots: Sequence[str] = ()
+) -> Mechanism:
     """Load a file, or build `puma560`, `chain(7)` ... where there is no such file.
 
     Raises:
@@ -23,7 +38,7 @@ def open_robot(text: str, *, base: str = "auto", strict: Strict = False) -> Mech
     if looks_like_a_file:
         if base not in ("auto", "fixed", "free"):
             raise ModelError(f"base is {base!r}; allowed: auto, fixed, free.")
-        return load(text, base=base, strict=strict)
+        return load(text, base=base, strict=strict, roots=roots)
     name, _, numbers = text.partition("(")
     known = [n for n in models.__all__ if inspect.isfunction(getattr(models, n))]
     if name not in known:

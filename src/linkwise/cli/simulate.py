@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.atomic_file import write_file
 from linkwise.cli import numbers
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.dynamics.loops import tree_of
 from linkwise.errors import ModelError, SimulationError
 from linkwise.model.mechanism import Mechanism
@@ -65,6 +65,7 @@ def add_to(commands: Any) -> None:
     )
     p.add_argument("robot", metavar="ROBOT", help="URDF or MJCF file, or a built-in name")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    add_roots(p)
     p.add_argument("--duration", type=float, default=2.0, metavar="S", help="how long (2 s)")
     p.add_argument("--step", type=float, default=1e-3, metavar="S", help="step of time (0.001 s)")
     p.add_argument(
@@ -95,7 +96,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Simulate, print the report, write what was asked for."""
     _check_places(options)
-    mech = open_robot(options.robot, base=options.base)
+    mech = open_robot(options.robot, base=options.base, roots=options.roots)
     if options.loops == "open":
         mech = tree_of(mech)
     from linkwise.simulation.recording import Recording

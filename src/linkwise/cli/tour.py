@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 
 REPORT = "linkwise_tour.html"
 """Where the report goes, if nothing is said."""
@@ -44,6 +44,7 @@ def add_to(commands: Any) -> None:
     p.add_argument("--no-report", action="store_true", help="write none")
     p.add_argument("--quick", action="store_true", help="leave out what takes long")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    add_roots(p)
     p.set_defaults(run=run)
 
 
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
     report = None if options.no_report else options.report
     check_places({"--report": report}, options.robot)
-    mech = open_robot(options.robot, base=options.base)
+    mech = open_robot(options.robot, base=options.base, roots=options.roots)
     from linkwise.tour.guide import guide
 
     return int(guide(mech, report=report, quick=options.quick).failed > 0)

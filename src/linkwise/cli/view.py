@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from linkwise.cli import numbers
-from linkwise.cli.robot import open_robot
+from linkwise.cli.robot import add_roots, open_robot
 from linkwise.cli.simulate import SUFFIXES
 from linkwise.errors import LinkwiseError, ModelError
 
@@ -43,6 +43,7 @@ def add_to(commands: Any) -> None:
     )  # fmt: skip
     p.add_argument("--robot", metavar="ROBOT", help="of a recording, where its name does not tell")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
+    add_roots(p)
     p.add_argument("--q", metavar="Q", help="joint positions (neutral)")
     p.add_argument("--show", metavar="LAYERS", default="shapes,grid", help="shapes,grid")
     p.add_argument("--node", metavar="NAME", action="append", default=[],
@@ -62,7 +63,12 @@ def run(options: argparse.Namespace) -> int:
     check_places({"--html": options.html}, options.subject, options.robot)
     subject, q = _subject(options)
     show = [layer.strip() for layer in options.show.split(",") if layer.strip()]
-    look: dict[str, Any] = {"show": show, "nodes": tuple(options.node), "theme": options.theme}
+    look: dict[str, Any] = {
+        "show": show,
+        "nodes": tuple(options.node),
+        "theme": options.theme,
+        "roots": options.roots,
+    }
     if options.html is not None:
         return _write(subject, q, options.html, look)
     if not 0 <= options.port < 65536:
@@ -91,14 +97,16 @@ def _write(subject: Any, q: Any, path: str, look: dict[str, Any]) -> int:
 def _subject(options: argparse.Namespace) -> tuple[Any, Any]:
     """The robot and where it begins, or a recording."""
     if Path(options.subject).suffix.lower() not in SUFFIXES:
-        mech = open_robot(options.subject, base=options.base)
+        mech = open_robot(options.subject, base=options.base, roots=options.roots)
         return mech, None if options.q is None else numbers.positions(mech, options.q)
     if options.q is not None:
         raise ModelError("--q goes with a robot; a recording has joint positions of its own.")
     from linkwise.simulation.files import load_recording
 
     if options.robot is not None:
-        return load_recording(options.subject, open_robot(options.robot, base=options.base)), None
+        return load_recording(
+            options.subject, open_robot(options.robot, base=options.base, roots=options.roots)
+        ), None
     name = load_recording(options.subject).name
     try:
         mech = open_robot(name)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
+from linkwise.io.mesh_move import with_meshes_seen_from
 from linkwise.io.report import Reporter, SaveReport
 from linkwise.model.mechanism import Mechanism
 
@@ -45,6 +46,8 @@ def save(
     target = Path(path)
     kind = format or _SUFFIXES.get(target.suffix.lower())
     reporter = Reporter(path)
+    if kind in ("urdf", "mjcf"):
+        mech = with_meshes_seen_from(mech, target, reporter, packages=kind == "urdf")
     if kind == "urdf":
         from linkwise.io.urdf.write import write_urdf
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,7 +47,6 @@ def _inertial(name: str, inertia: SpatialInertia | None) -> Element | None:
 def _shape(link: str, shape: Geometry, reporter: Reporter) -> list[Element]:
     """`<visual>` and `<collision>` elements for one geometry."""
     size = [digits(value) for value in shape.size]
-    extended = False
     match shape.shape:
         case "box":
             body = make("box", {"size": " ".join(size)})
@@ -55,9 +55,11 @@ def _shape(link: str, shape: Geometry, reporter: Reporter) -> list[Element]:
         case "cylinder":
             body = make("cylinder", {"radius": size[0], "length": size[1]})
         case "capsule":
-            body, extended = make("drake:capsule", {"radius": size[0], "length": size[1]}), True
-        case "ellipsoid":
-            body, extended = make("drake:ellipsoid", dict(zip("abc", size, strict=True))), True
+            reason = "URDF readers know no capsule; written as a cylinder and two spheres"
+            reporter.note(f"shape '{shape.name}' of '{link}'", "approximate", reason, "appearance")
+            return [e for part in _capsule(shape) for e in _shape(link, part, reporter)]
+        case "ellipsoid" if len(set(shape.size)) == 1:
+            body = make("sphere", {"radius": size[0]})
         case "mesh":
             scale = tuple(shape.scale)
             factors = {} if scale == (1.0, 1.0, 1.0) else {"scale": row(scale)}
@@ -66,11 +68,22 @@ def _shape(link: str, shape: Geometry, reporter: Reporter) -> list[Element]:
             reason = f"a {shape.shape} has no form in URDF"
             reporter.note(f"shape '{shape.name}' of '{link}'", "ignored", reason, "appearance")
             return []
-    if extended:
-        reason = f"written as <{body.tag}>, which only some readers know"
-        reporter.note(f"shape '{shape.name}' of '{link}'", "approximate", reason, "appearance")
     roles = ("visual", "collision") if shape.role == "both" else (shape.role,)
     return [_placed(role, shape, body) for role in roles]
+
+
+def _capsule(shape: Geometry) -> list[Geometry]:
+    """The cylinder and the two spheres that a capsule is together."""
+    radius, length = shape.size
+    ends = [
+        replace(
+            shape, name="", shape="sphere", size=(radius,), pose=shape.pose @ Pose.translation(p)
+        )
+        for p in ((0.0, 0.0, -0.5 * length), (0.0, 0.0, 0.5 * length))
+    ]
+    if length == 0.0:
+        return ends[:1]
+    return [replace(shape, shape="cylinder"), *ends]
 
 
 def _placed(role: str, shape: Geometry, body: Element) -> Element:

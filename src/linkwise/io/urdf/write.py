@@ -23,7 +23,7 @@ from linkwise.io.xml import Element
 from linkwise.io.xml_write import digits, make, row, xml_text
 from linkwise.model.body import WORLD, Body, Loop, Node
 from linkwise.model.drive import Drive
-from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Reversed
+from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Reversed, Spherical
 from linkwise.model.mechanism import GRAVITY, Mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.spatial.pose import Pose
@@ -116,7 +116,7 @@ def _write_body(draft: _Draft, body: Body) -> None:
         if hinge.of is not None:
             reason = f"fixed where it is held; that it is a {hinge.of.kind} hinge is not written"
             draft.reporter.note(f"hinge '{body.hinge_name}'", "approximate", reason, "other")
-    elif isinstance(hinge, Pin | Prismatic | Planar | Free):
+    elif isinstance(hinge, Pin | Prismatic | Planar | Free | Spherical):
         link = body.name if at_hinge else _fresh(f"{body.name}__hinge", draft.links)
         _write_simple(draft, body, hinge, parent, link)
         if not at_hinge:
@@ -136,12 +136,16 @@ def _write_outboard(draft: _Draft, link: str, body: Body, outboard: Pose) -> Non
 def _write_simple(draft: _Draft, body: Body, hinge: Hinge, parent: str, link: str) -> None:
     """A hinge that URDF has a joint for."""
     name, drive = body.hinge_name, body.drive
-    if isinstance(hinge, Free | Planar):
+    if isinstance(hinge, Free | Planar | Spherical):
         if not is_plain(drive):
             reason = f"limits, damping or armature of a {hinge.kind} hinge have no place"
             draft.reporter.note(f"hinge '{name}'", "ignored", reason, "motion")
         axis = make("axis", {"xyz": row(hinge.normal)}) if isinstance(hinge, Planar) else None
         kind = "planar" if isinstance(hinge, Planar) else "floating"
+        if isinstance(hinge, Spherical):
+            kind, reason = "spherical", "written as a joint of type 'spherical', which is not in "
+            reason += "the specification and which only some readers know"
+            draft.reporter.note(f"hinge '{name}'", "approximate", reason, "motion")
         _add_joint(draft, name, kind, parent, link, body.inboard, axis)
         return
     assert isinstance(hinge, Pin | Prismatic)
@@ -200,7 +204,7 @@ def _write_row(draft: _Draft, body: Body, parent: str) -> None:
 def _name_joints(draft: _Draft) -> None:
     """Choose the joint that each freedom of a split hinge is written as."""
     for body in draft.mech.bodies:
-        if isinstance(body.hinge, Pin | Prismatic | Planar | Free | Locked):
+        if isinstance(body.hinge, Pin | Prismatic | Planar | Free | Spherical | Locked):
             continue
         for dof, coordinate in enumerate(body.hinge.coordinates[: body.hinge.nv]):
             name = body.hinge_name
@@ -210,8 +214,6 @@ def _name_joints(draft: _Draft) -> None:
 
 
 def _other_way(hinge: Hinge) -> str:
-    from linkwise.model.hinges import Spherical
-
     if isinstance(hinge, Spherical):
         return "save it as MJCF, which has ball joints, or use a Gimbal hinge"
     return "use other hinges, or lock it with mech.lock([...]) before saving"
@@ -323,7 +325,7 @@ def _joint_of(draft: _Draft, key: str) -> str:
 def _is_single(mech: Mechanism, key: str) -> bool:
     """Whether a freedom is written as a joint of its own."""
     name, _ = split_coordinate(key, mech.hinge_index)
-    return not isinstance(mech.hinge(name).hinge, Planar | Free)
+    return not isinstance(mech.hinge(name).hinge, Planar | Free | Spherical)
 
 
 def _namespaces(elements: list[Element]) -> dict[str, str]:
