@@ -442,7 +442,7 @@ def test_the_command_writes_what_a_strict_compiler_takes(tmp_path, capsys):
     header = (folder / f"{name}.h").read_text()
     for part in ("tau[5]  joint_6 [N m]", "out[0]  joint_1 [rad/s^2]", "Scalar operations:"):
         assert part in header
-    for part in ("(N + mass)^-1 (tau - C)", "Derivation:", "of puma560", lw.__version__):
+    for part in ("mass^-1 (tau - C)", "Derivation:", "of puma560", lw.__version__):
         assert part in header
     source = (folder / f"{name}.c").read_text()
     assert source.count("#include") == 3  # its header, math.h; stdio.h for the self-test only

@@ -86,8 +86,8 @@ def test_a_hinge_that_nothing_holds_gives_no_step_and_no_alarm():
 
 def test_the_step_is_derived_as_forward_dynamics_is():
     derivation = lw.derive(STEP)
-    assert str(derivation.result) == "(I - H ψ′ K′)* D′⁻¹ H ψ′ B f"
-    assert {"inverse by recursion", "whitened propagation"} <= {
+    assert str(derivation.result) == "(I - H ψ K)* D⁻¹ H ψ B f"
+    assert {"inverse of the mass operator", "whitened propagation"} <= {
         s.identity for s in derivation.steps
     }
 
