@@ -147,7 +147,7 @@ def use(number: int, folder: Path) -> str:
         os.chdir(here)
     if status not in (0, 1, 2):
         raise AssertionError(f"exit status {status!r} of {arguments}")
-    said = err.getvalue().splitlines()
+    said = [x for x in err.getvalue().splitlines() if not x.startswith("note: ")]
     caret = len(said) == 3 and not said[2].strip(" ^")  # where in an expression
     if status == 2 and not (said[0].startswith("linkwise") and (len(said) == 1 or caret)):
         raise AssertionError(f"an error is one line, and points to its place: {arguments}")
