@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 import linkwise as lw
@@ -77,3 +78,17 @@ def test_names_that_no_file_has_are_refused(arguments, tmp_path, monkeypatch, ca
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith("linkwise: ")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_coupling_takes_no_power_beyond_its_last():
+    """The square of 1e200 overflows, and a straight coupling has no square."""
+    coupling = lw.Coupling("c", "b", (("a", (2.0,)),), 1.0)
+    at = {"a": np.array(1e200)}
+    with np.errstate(over="raise"):
+        assert coupling.value(at) == 2e200
+        assert coupling.slopes(at)["a"] == 2.0 and coupling.curvatures(at)["a"] == 0.0
+    bent = lw.Coupling("c", "b", (("a", (2.0, 3.0, 4.0)),), 1.0)
+    at = {"a": np.array(0.5)}
+    assert bent.value(at) == 1.0 + 2.0 * 0.5 + 3.0 * 0.25 + 4.0 * 0.125
+    assert bent.slopes(at)["a"] == 2.0 + 6.0 * 0.5 + 12.0 * 0.25
+    assert bent.curvatures(at)["a"] == 6.0 + 24.0 * 0.5

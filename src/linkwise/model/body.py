@@ -128,10 +128,10 @@ class Coupling:
         """The dependent coordinate, from the independent ones by name."""
         total = np.full(np.shape(next(iter(independent.values()))), self.offset)
         for name, coefficients in self.terms:
-            power = independent[name]
+            power = 1.0
             for c in coefficients:
-                total = total + c * power
                 power = power * independent[name]
+                total = total + c * power
         return total
 
     def slopes(self, independent: dict[str, Array]) -> dict[str, Array]:
@@ -140,8 +140,8 @@ class Coupling:
         for name, coefficients in self.terms:
             slope, power = np.zeros(np.shape(independent[name])), 1.0
             for i, c in enumerate(coefficients, start=1):
+                power = power * independent[name] if i > 1 else power
                 slope = slope + i * c * power
-                power = power * independent[name]
             found[name] = slope
         return found
 
@@ -151,7 +151,7 @@ class Coupling:
         for name, coefficients in self.terms:
             curvature, power = np.zeros(np.shape(independent[name])), 1.0
             for i, c in enumerate(coefficients[1:], start=2):
+                power = power * independent[name] if i > 2 else power
                 curvature = curvature + i * (i - 1) * c * power
-                power = power * independent[name]
             found[name] = curvature
         return found
