@@ -1,7 +1,7 @@
 """Which tests are near to a mutant: those that speak of its function, or of what calls it.
 
-A name of the mutant's module counts more the nearer it is (its function, its class, others of the
-module, those of modules that import it) and the fewer files of tests contain it.
+A name counts more the nearer it is (the mutant's function, its class, the lines around it, others
+of its module, those of modules that import it) and the fewer files of tests contain it.
 """
 
 from __future__ import annotations
@@ -118,6 +118,9 @@ class Nearest:
                     found.setdefault(name, 0.3)
         found |= {part: 9.0 for part in mutant.scope.split(".") if not part.startswith("_")}
         found[module.rsplit(".", 1)[-1]] = 4.0
+        around = self.modules[mutant.file].splitlines()[max(0, mutant.line - 6) : mutant.line + 5]
+        for name in words("\n".join(around)):
+            found[name] = max(found.get(name, 0.0), 2.0)
         return {x: w / self.frequency[x] for x, w in found.items() if x in self.frequency}
 
     def files(self, mutant: Mutant, count: int) -> list[str]:

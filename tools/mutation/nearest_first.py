@@ -19,8 +19,18 @@ import pytest
 from tools.mutation.nearest import words
 from tools.mutation.operators import ENTERED
 
-_mutant: dict[str, Any] = json.loads(os.environ["MUTANT"])
+_mutant: dict[str, Any] = json.loads(os.environ.get("MUTANT", "{}"))
 _entered: list[float] = []
+
+
+def spoken(item: pytest.Item) -> frozenset[str]:
+    """The names in the text of a test and in its parameters."""
+    try:
+        text = inspect.getsource(item.function)  # type: ignore[attr-defined]
+    except (OSError, TypeError, AttributeError):
+        text = ""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return words(f"{text} {item.nodeid} {str(params)[:2000]}")
 
 
 def pytest_sessionstart() -> None:
@@ -36,10 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests that speak of the mutant first; of one function, only some parameters at once."""
 
     def score(item: pytest.Item) -> float:
-        try:
-            found = words(inspect.getsource(item.function))  # type: ignore[attr-defined]
-        except (OSError, TypeError, AttributeError):
-            return 0.0
+        found = spoken(item)
         return sum(w for name, w in _mutant["names"].items() if name in found)
 
     seen, scores = dict[str, int](), dict[str, tuple[int, float]]()

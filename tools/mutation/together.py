@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import inspect
 import json
 import os
 import resource
@@ -25,7 +24,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from tools.mutation.nearest import words
+from tools.mutation.nearest_first import spoken
 from tools.mutation.operators import ENTERED
 
 _failed: list[str] = []
@@ -42,7 +41,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Instead of running the tests once: some of them, for each mutant."""
     told = Path(os.environ["MUTANTS"])
-    found = {item.nodeid: _words(item) for item in session.items}
+    found = {item.nodeid: spoken(item) for item in session.items}
     with told.with_suffix(".out").open("w", encoding="utf-8") as out:
         for mutant in json.loads(told.read_text(encoding="utf-8")):
             result = _forked(session, mutant, found)
@@ -64,13 +63,6 @@ def _unfit(session: pytest.Session, mutant: dict[str, Any], test: str) -> bool:
         return False
     session.items.remove(alone[0])
     return True
-
-
-def _words(item: pytest.Item) -> frozenset[str]:
-    try:
-        return words(inspect.getsource(item.function))  # type: ignore[attr-defined]
-    except (OSError, TypeError, AttributeError):
-        return frozenset()
 
 
 def _forked(
