@@ -95,7 +95,10 @@ class EnergyWarning(UserWarning):
 
 
 class RankWarning(UserWarning):
-    """Nodes that cannot move in all directions; the result is for those they can move in."""
+    """A rank that is not full: nodes that cannot move in all directions, loops that are singular.
+
+    The result is for the directions that nodes can move in, for the rows of loops as they stand.
+    """
 
 
 class ParseError(LinkwiseError, ValueError):

@@ -136,8 +136,8 @@ class Mobility:
 
     @property
     def unique_accelerations(self) -> bool:
-        """Whether joint forces determine v̇: inertia in every motion that is left, no doubt."""
-        return self.inertia and not self.doubtful
+        """Whether joint forces determine v̇: no motion without inertia, no doubt, not singular."""
+        return self.inertia and not self.doubtful and not self.singular
 
     @property
     def unique_forces(self) -> bool:
@@ -175,6 +175,8 @@ class Mobility:
         moves = "unique" if self.inertia else "not unique (no mass resists)"
         if self.inertia and self.doubtful:
             moves = "unique only with the doubtful rows taken as they are"
+        elif self.singular:
+            moves = "not unique (the rank drops here, and it may go on in several ways)"
         told.append(f"accelerations are {moves}, constraint forces are {forces}")
         return "\n  ".join(told)
 

@@ -59,6 +59,7 @@ class Recipe:
         wish: Whether it shall have loops over bodies; None leaves it to its size.
         chosen: The part of the result that is wanted.
         more: Other expressions that come out of the same kernel, behind the first.
+        rank: How many rows of loops and couplings have to be independent; None leaves it out.
         kept: Whether its machine code may be on disk.
     """
 
@@ -73,6 +74,7 @@ class Recipe:
         wish: bool | None = None,
         chosen: Chosen = WHOLE,
         more: Sequence[Expr] = (),
+        rank: int | None = None,
     ) -> None:
         self.expr, self.mech, self.itemsize, self.wish = expr, mech, itemsize, wish
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
@@ -83,7 +85,7 @@ class Recipe:
                 f"rolled=True was given for {mech.name!r} with its loops and couplings built in: "
                 "aggregate bodies differ in size, and there is straight code only."
             )
-        self._derive, self.more = derive, tuple(more)
+        self._derive, self.more, self.rank = derive, tuple(more), rank
         if self.more and (wish or not chosen.whole or chosen.blocks):
             raise ExpressionError(
                 "rolled=True, rows, columns or blocks were given for several expressions; together "
@@ -95,7 +97,7 @@ class Recipe:
     def order(self) -> tuple[Any, ...]:
         """What was asked for: all that another process needs to make the same kernel."""
         named, derive = self.parameters, self._derive
-        options = (self.itemsize, derive, self.wish, self.chosen, self.more)
+        options = (self.itemsize, derive, self.wish, self.chosen, self.more, self.rank)
         return self.expr, self.mech, self.nodes, named, *options
 
     @cached_property
@@ -125,7 +127,8 @@ class Recipe:
         """Its scalar graph."""
         from linkwise.codegen.scalar.trace import trace
 
-        return trace(self.program, self.mech, self.nodes, self.parameters, itemsize=self.itemsize)
+        options: dict[str, Any] = {"itemsize": self.itemsize, "rank": self.rank}
+        return trace(self.program, self.mech, self.nodes, self.parameters, **options)
 
     @cached_property
     def is_rolled(self) -> bool:
@@ -221,6 +224,7 @@ class Recipe:
                 self.wish,
                 self.chosen,
                 self.more,
+                self.rank,
                 self._derive.__name__,
                 package(),
                 versions(),

@@ -62,6 +62,7 @@ def closed_kernel(
     *,
     frame: Frame = "node",
     closing: bool = False,
+    rank: int | None = None,
 ) -> Kernel:
     """The kernel behind a quantity of a mechanism with loops or couplings.
 
@@ -71,8 +72,9 @@ def closed_kernel(
         forced: Nodes with forces from outside; they stand behind those of the loops.
         frame: Axes of these forces.
         closing: Whether the constraints shall accelerate, by an input of that name.
+        rank: How many rows have to be independent; states with others get a code.
     """
-    key = ("closed", name, forced, frame if forced else "node", closing)
+    key = ("closed", name, forced, frame if forced else "node", closing, rank)
     found: Kernel | None = mech.kept.get(key)
     if found is not None:
         return found
@@ -80,35 +82,24 @@ def closed_kernel(
         mech.node(node)  # raises for one that is not there
     expr = CLOSED[name](_setting(mech, frame if forced else "", closing))
     nodes = (*closure_nodes(mech), *forced)
-    found = made_once(mech, key, lambda: compile(expr, mech, nodes=nodes, derive=False))
-    whole = name == "constrained_forward_dynamics" and not forced and not closing
+    found = made_once(mech, key, lambda: _compiled(expr, mech, nodes, rank))
+    whole = (
+        rank is not None and name == "constrained_forward_dynamics" and not forced and not closing
+    )
     if whole and all(map(closure.is_traceable, mech.loops)):
         mech.kept["quick forward_dynamics"] = found.quick
     return found
 
 
-def accelerated(
-    mech: Mechanism,
-    arrays: Mapping[str, Any],
-    forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
-    closing: ArrayLike | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Array:
-    """Joint accelerations caused by joint forces while loops and couplings hold.
+def _compiled(expr: Expr, mech: Mechanism, nodes: tuple[str, ...], rank: int | None) -> Kernel:
+    if rank is None:
+        return compile(expr, mech, nodes=nodes, derive=False)
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.recipe import Recipe
 
-    Args:
-        mech: The mechanism; it has loops or couplings.
-        arrays: q, v and tau by name.
-        forces: Forces from outside by node.
-        frame: Axes of `forces`.
-        closing: What J_c v̇ + γ shall be instead of zero.
-        options: out, status and threads.
-    """
-    return run(
-        mech, "constrained_forward_dynamics", arrays,
-        forces=forces, frame=frame, closing=closing, options=options,
-    )  # fmt: skip
+    recipe = Recipe(expr, mech, nodes, (), 8, Derivation, rank=rank)
+    return Kernel(mech, *recipe.machine(), recipe)
 
 
 def run(
@@ -120,11 +111,12 @@ def run(
     frame: Frame = "node",
     closing: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
+    rank: int | None = None,
 ) -> Array:
     """A quantity on arrays, with forces at nodes and what loops of one's own hinges need."""
     check_frame(frame)
     forced = tuple(sorted(node_names(tuple(forces)))) if acting(forces) else ()
-    found = closed_kernel(mech, name, forced, frame=frame, closing=closing is not None)
+    found = closed_kernel(mech, name, forced, frame=frame, closing=closing is not None, rank=rank)
     given = dict(arrays)
     if acting(forces):
         given["f"] = _forces(mech, forces, forced)

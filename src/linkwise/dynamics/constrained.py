@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.dynamics.closure import constraint_jacobian, lead
-from linkwise.dynamics.closure_kernels import accelerated, run
+from linkwise.dynamics.closure_kernels import run
+from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.quantity import Frame
@@ -80,7 +81,9 @@ def constrained_forward_dynamics(
     hold at (q, v), J_c v̇ + γ is zero nevertheless; see `project_position`, `project_velocity`,
     `closing`. Near singular configurations digits are lost with the square of the condition of J_c:
     about 4e-16 times it; rows that nearly follow from others, as parallel axes with rounded digits
-    do, are taken as they are and may lock a linkage. `lw.mobility` tells of both.
+    do, are taken as they are and may lock a linkage. `lw.mobility` tells of both. Where fewer rows
+    are independent than in configurations nearby, accelerations are not unique: a `RankWarning`, or
+    the status of the state, tells (`closure_rank.py`).
 
     Args:
         mech: The mechanism; without loops and couplings this is `forward_dynamics`.

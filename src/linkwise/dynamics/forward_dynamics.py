@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from linkwise.dynamics import closure_kernels
+from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.kernels import Status, acting, check_mechanism, named, pushed, side_by_side
 from linkwise.dynamics.loops import Loops, is_closed, refuse, tree_of
 from linkwise.dynamics.open_chain_quantity import METHODS
@@ -47,7 +48,8 @@ def forward_dynamics(
     f(0) of the sources is what the tip does to its surroundings.
 
     Loops and couplings, the mimic joints of a URDF among them, are held: then it is
-    `lw.constrained_forward_dynamics`. With loops="open" each hinge moves by itself.
+    `lw.constrained_forward_dynamics`. With loops="open" each hinge moves by itself. Where loops are
+    singular, so that v̇ is not unique, a `RankWarning` or the status of the state tells.
 
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 
@@ -99,7 +101,7 @@ def forward_dynamics(
     if is_closed(mech, loops):
         if method is not None:
             refuse(mech, f"forward_dynamics(..., method={method!r})", "Leave method out.")
-        return closure_kernels.accelerated(mech, arrays, forces, frame, options=asked)
+        return accelerated(mech, arrays, forces, frame, options=asked)
     mech = tree_of(mech)
     if acting(forces):
         return pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.space import CONSTRAINT
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.check import Check
+from linkwise.codegen.scalar.graph import Scalar
 from linkwise.model import aim
 from linkwise.model.closure import Blocked, is_traceable
 from linkwise.spatial.pose import Pose
@@ -23,6 +26,10 @@ DIRECTIONS, RATES = "S", "S_rate"
 DAMPING = {8: 1e-13, 4: 1e-5}
 """δ, relative to the diagonal entries, by bytes of a number: above the rounding of pivots."""
 
+INDEPENDENT = 1e-11
+"""Pivots below this part of their diagonal entry belong to rows that follow from others: then the
+accelerations have lost the digits, 4e-16 over it."""
+
 EMPTY = {8: 1e-9, 4: 1e-4}
 """Least diagonal entry, relative to their mean, that δ is taken of: those of rows of zeros."""
 
@@ -35,6 +42,8 @@ class TracedClosing(Closing):
     def __init__(self, run: Trace) -> None:
         super().__init__(run)
         self._given: dict[str, Any] = {}
+        self.rank: int | None = None
+        self.checks = list[Check]()
 
     def take_inputs(self) -> None:
         """All inputs of the kernel that belong to rows, before anything is computed from others."""
@@ -79,8 +88,27 @@ class TracedClosing(Closing):
         for j in range(n):
             definite[j, j] = A[j, j] + delta * (A[j, j] + mean)
         found = factored(definite)
+        if self.rank is not None:
+            sizes = [A[j, j] + mean for j in range(n)]
+            self._count(found.pivots, sizes, delta)
         x = found @ b
         return x + found @ (b - A @ x)
+
+    def _count(self, pivots: Any, sizes: Any, delta: float) -> None:
+        """Check that the rows that are independent are as many as elsewhere.
+
+        A pivot, as a part r of its diagonal entry, counts as r² / (r² + t²): one if it is above the
+        threshold t, nothing if it is rounding. `linkwise.dynamics.closure_rank` does the same.
+        """
+        assert self.rank is not None
+        total: Any = 0.0
+        for pivot, size in zip(pivots, sizes, strict=True):
+            part = pivot / size - delta
+            total = total + part * part / (part * part + INDEPENDENT**2)
+        if isinstance(total, Scalar):
+            code = status.singular(self.run.mech)
+            bounds = self.rank - 0.5, self.rank + 0.5
+            self.checks.append(Check(code, total.node, *bounds))
 
     def input(self, name: str, size: int) -> Any:
         """An input of the kernel."""

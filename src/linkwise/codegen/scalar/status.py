@@ -60,6 +60,12 @@ def opened(mech: Mechanism) -> int:
     return broken(mech) + 1
 
 
+def singular(mech: Mechanism | Embedded) -> int:
+    """The code for: fewer rows of loops are independent than in configurations nearby."""
+    whole = mech.mech if isinstance(mech, Embedded) else mech
+    return broken(whole) + 2
+
+
 def describe(code: int, mech: Mechanism | Embedded) -> str:
     """The code in words, naming the body."""
     if code == FINE:
@@ -83,6 +89,11 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
         return (
             "the accelerations break loops or couplings, which no joint forces can do while they "
             'hold; loops="open" leaves them open'
+        )
+    elif code == singular(mech):
+        return (
+            "the loops are singular here: fewer of their rows are independent than nearby, so that "
+            "accelerations are not unique; lw.mobility tells more"
         )
     elif code == opened(mech):
         return (

@@ -23,6 +23,7 @@ from linkwise.algebra.words import is_symmetric
 from linkwise.codegen.scalar import parameters as parameter
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlock
+from linkwise.codegen.scalar.check import Check
 from linkwise.codegen.scalar.closing import TracedClosing
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR, thresholds
@@ -44,23 +45,6 @@ KNOWN = (*STATE_BLOCKS, "phi")
 
 SNAP = 4e-16
 """Entries of constant rotations this close to 0 or ±1 are taken to be that: files print angles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Trouble unless low < value < high.
-
-    Attributes:
-        code: What the status of the sample is then (`status.py`).
-        node: The value.
-        low: Bound from below.
-        high: Bound from above.
-    """
-
-    code: int
-    node: int
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +107,7 @@ def trace(
     parameters: Sequence[str] = (),
     *,
     itemsize: int = 8,
+    rank: int | None = None,
 ) -> Traced:
     """The scalar graph of a program on a mechanism.
 
@@ -132,8 +117,10 @@ def trace(
         nodes: Nodes of the space NODE.
         parameters: Numbers that stay inputs (`parameters.py`).
         itemsize: Bytes of a number, on which the bounds of the checks depend.
+        rank: How many rows of loops and couplings have to be independent; None leaves it out.
     """
     run = _of_kind(program, mech, nodes, parameters, itemsize)
+    run.closing.rank = rank
     result = run.result()
     flat = [
         x if isinstance(x, Scalar) else Scalar(run.graph, run.graph.constant(float(x)))
@@ -141,7 +128,7 @@ def trace(
     ]
     outputs = [x.node for x in flat]
     run.check_parameters(outputs)
-    checks = run.quaternion_checks(outputs) + run.needed_checks(outputs)
+    checks = run.quaternion_checks(outputs) + run.needed_checks(outputs) + run.closing.checks
     parts = tuple(run.parts) if program.more else ()
     return Traced(run.graph, tuple(run.arrays), outputs, np.shape(result), tuple(checks), parts)
 

@@ -1,0 +1,197 @@
+"""Configurations in which loops are singular: fewer rows of J_c are independent than nearby.
+
+There a mechanism may go on in several ways, and its accelerations are not unique. Rows that are
+redundant everywhere are no such trouble, so the rank at a state is compared with the rank at
+configurations a little away, along the velocities that are left, with loops closed again.
+
+Rank is what the dynamics sees of it: with A = J_c 𝓜⁻¹ J_c*, the pivots of A that are above
+rounding, each as a part of its diagonal entry (`linkwise.codegen.scalar.closing`). The rank around
+the first state is part of the kernel of forward dynamics; a state with another one is looked at.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen.scalar import status as trouble
+from linkwise.codegen.scalar.closing import EMPTY, INDEPENDENT
+from linkwise.dynamics.closure import constraint_error
+from linkwise.dynamics.closure_kernels import closed_kernel, run
+from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.velocity_space import velocity_spaces
+from linkwise.errors import LinkwiseError, RankWarning, caller
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+NEARBY = 0.05
+"""How far configurations are that ranks are compared with [rad, or of the mechanism's length]."""
+
+COUNT = 6
+"""How many there are."""
+
+CLOSED = 1e-10
+"""Loops that are open by less [rad or m] are closed."""
+
+ROUNDS = 12
+"""Steps of Newton's method by which loops are closed again."""
+
+
+def ranks(mech: Mechanism, q: Array) -> NDArray[np.int64]:
+    """How many rows are independent in states q (batch, nq), as the dynamics sees it (batch,)."""
+    A = run(mech, "closure_inertia_inverse", {"q": q})
+    size = np.diagonal(A, axis1=-2, axis2=-1)
+    mass = mech.total_mass
+    least = EMPTY[8] * (size.mean(axis=-1, keepdims=True) + (1.0 / mass if mass > 0.0 else 0.0))
+    size, left = size + least, A.copy()
+    found = np.zeros(len(A), np.int64)
+    for j in range(A.shape[-1]):
+        pivot = left[:, j, j].copy()
+        counts = pivot > INDEPENDENT * size[:, j]
+        found += counts
+        column = np.where(counts[:, None], left[:, :, j], 0.0)
+        left -= (
+            column[:, :, None] * column[:, None, :] / np.where(counts, pivot, 1.0)[:, None, None]
+        )
+    return found
+
+
+def nearby(mech: Mechanism, q: Array) -> Array:
+    """Configurations (n, nq) with closed loops around q (nq,), along velocities that are left."""
+    (space,) = velocity_spaces(mech, q[None])
+    free = space.free
+    if not free.shape[1]:
+        return np.zeros((0, mech.nq))
+    rng = np.random.default_rng(1992)
+    way = rng.standard_normal((COUNT, free.shape[1]))
+    way *= NEARBY / np.abs(way).max(axis=1, keepdims=True)
+    states = mech.integrate(np.broadcast_to(q, (COUNT, mech.nq)), way @ free.T)
+    for _ in range(ROUNDS):
+        error = constraint_error(mech, states)
+        back = [x.answer(e) for x, e in zip(velocity_spaces(mech, states), error, strict=True)]
+        states = mech.integrate(states, -np.array(back))
+    off = np.abs(constraint_error(mech, states)).max(axis=-1)
+    return states[off < CLOSED]
+
+
+def rank_nearby(mech: Mechanism, q: Array) -> int:
+    """The largest rank in configurations with closed loops around q (nq,)."""
+    around = nearby(mech, q)
+    return int(ranks(mech, around if len(around) else q[None]).max())
+
+
+def is_singular(mech: Mechanism, q: Array) -> bool:
+    """Whether fewer rows are independent at q (nq,) than around it."""
+    return int(ranks(mech, q[None])[0]) < rank_nearby(mech, q)
+
+
+def accelerated(
+    mech: Mechanism,
+    arrays: Mapping[str, Any],
+    forces: Mapping[str, ArrayLike] | None = None,
+    frame: Frame = "node",
+    closing: ArrayLike | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Array:
+    """Joint accelerations caused by joint forces while loops and couplings hold.
+
+    Where loops are singular, the accelerations are those that the rows as they stand leave, and a
+    `RankWarning`, or the status, tells.
+
+    Args:
+        mech: The mechanism; it has loops or couplings.
+        arrays: q, v and tau by name.
+        forces: Forces from outside by node.
+        frame: Axes of `forces`.
+        closing: What J_c v̇ + γ shall be instead of zero.
+        options: out, status and threads.
+    """
+    asked = dict(options or {})
+
+    def found(rows: Mapping[str, Any], rank: int | None, **more: Any) -> Array:
+        return run(
+            mech, "constrained_forward_dynamics", rows, forces=forces, frame=frame,
+            closing=closing, options=asked | more, rank=rank,
+        )  # fmt: skip
+
+    rank, lead = _known_rank(mech, arrays["q"]), _lead(arrays, forces, closing)
+    if rank is None or lead is None:
+        return found(arrays, None)  # tells what does not fit
+    status = asked.get("status")
+    codes = np.zeros(lead, np.int32) if status is None else status
+    result = found(arrays, rank, status=codes)
+    if not codes.any():
+        return result
+    singular = codes == trouble.singular(mech)
+    if singular.any():
+        plain, own = found(arrays, None, status=codes, out=None), codes.copy()
+        q = np.broadcast_to(floats(arrays["q"], "q"), (*lead, mech.nq))
+        for i in zip(*np.nonzero(np.atleast_1d(singular)), strict=True) if lead else [()]:
+            result[i] = plain[i]
+            if not own[i] and _is_singular_here(mech, q[i]):
+                own[i] = trouble.singular(mech)
+        codes[...] = own
+        singular = codes == trouble.singular(mech)
+    if status is not None:
+        return result
+    if not lead:
+        if not singular.any():
+            return found(arrays, None) if codes.any() else result  # raises
+        _warn(mech, "")
+        return result
+    if singular.any():
+        _warn(mech, f" in {int(singular.sum())} of {singular.size} states of the batch")
+    closed_kernel(mech, "constraint_jacobian").warn(np.where(singular, 0, codes).astype(np.int32))
+    return result
+
+
+def _is_singular_here(mech: Mechanism, q: Array) -> bool:
+    """Whether the rank at q is less than around it; what is around it is what others have to be."""
+    here, around = int(ranks(mech, q[None])[0]), rank_nearby(mech, q)
+    if here >= around:
+        mech.kept["closure rank"] = here
+        mech.kept.pop("quick forward_dynamics", None)
+    return here < around
+
+
+def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
+    """The rank that states have to have: that around the first one; None where q is no state."""
+    found: int | None = mech.kept.get("closure rank")
+    if found is None:
+        try:
+            rows = np.atleast_2d(mech.check_q(q))
+        except LinkwiseError:
+            return None
+        if not len(rows):
+            return None
+        found = mech.kept["closure rank"] = rank_nearby(mech, rows[0])
+    return found
+
+
+def _lead(arrays: Mapping[str, Any], *others: Any) -> tuple[int, ...] | None:
+    """The batch of all arrays; None where they do not go together."""
+    given: list[Any] = [*arrays.values()]
+    for x in others:
+        more = cast("Mapping[str, Any]", x).values() if isinstance(x, Mapping) else [x]
+        given += [array for array in more if array is not None]
+    try:
+        return np.broadcast_shapes(*(np.shape(x)[:-1] for x in given))
+    except ValueError:
+        return None
+
+
+def _warn(mech: Mechanism, where: str) -> None:
+    warnings.warn(
+        f"the loops of {mech.name!r} are singular{where}: fewer of their rows are independent than "
+        "in configurations nearby, so that the accelerations are not unique, and it may go on in "
+        "several ways. lw.mobility tells the ranks; status= gets a code for each state.",
+        RankWarning,
+        stacklevel=caller(),
+    )
+
+
+__all__ = ["accelerated", "is_singular", "nearby", "rank_nearby", "ranks"]
