@@ -7,6 +7,7 @@ too), and gives inertias about the centre of mass in principal axes.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,29 +78,41 @@ def read_model(path: str | os.PathLike[str]) -> Any:
 
 
 def read_what_is_there(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """MuJoCo's model of a file some of whose textures and meshes are missing; and what is missing.
+    """MuJoCo's model of a file some of whose textures and meshes are missing; and missing meshes.
 
     Textures have no part in motion and are all left out. Geoms whose mesh file is missing are left
     out, too: compare with a mechanism that loads without it, whose inertias do not depend on it.
+    Raises ValueError where MuJoCo refuses the file for another reason.
     """
-    import mujoco
-
     path = Path(path).resolve()
+    missing = list[str]()
     with _elsewhere():
-        spec: Any = mujoco.MjSpec.from_file(str(path))
-        missing = list[str]()
-        for material in spec.materials:
-            material.textures = [""] * len(material.textures)
-        for texture in list(spec.textures):
-            spec.delete(texture)
-        for mesh in list(spec.meshes):
-            folder = path.parent / spec.compiler.meshdir
-            if mesh.file and not any((d / mesh.file).is_file() for d in (folder, path.parent)):
-                missing.append(mesh.file)
-                for geom in [g for g in spec.geoms if g.meshname == mesh.name]:
+        while True:
+            spec = _without_textures(path)
+            for mesh in [mesh for mesh in spec.meshes if mesh.file in missing]:
+                for geom in [geom for geom in spec.geoms if geom.meshname == mesh.name]:
                     spec.delete(geom)
                 spec.delete(mesh)
-        return spec.compile(), missing
+            try:
+                return spec.compile(), missing
+            except ValueError as error:
+                found = re.search(r"Error opening file '([^']*)'", str(error))
+                names = {mesh.file for mesh in spec.meshes}
+                lost = [name for name in names if found and found[1].endswith(name)]
+                if not lost:
+                    raise
+                missing.append(max(lost, key=len))
+
+
+def _without_textures(path: Path) -> Any:
+    import mujoco
+
+    spec: Any = mujoco.MjSpec.from_file(str(path))
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for texture in list(spec.textures):
+        spec.delete(texture)
+    return spec
 
 
 def parse_model(text: str) -> Any:

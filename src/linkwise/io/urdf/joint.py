@@ -75,6 +75,9 @@ def read_joint(element: Element, rotors: dict[str, Rotor], reporter: Reporter) -
         reporter,
         affects=_AFFECTS,
     )
+    for tag, known in (("parent", "link"), ("child", "link"), ("axis", "xyz")):
+        if (child := element.find(tag)) is not None:
+            report_unknown(child, {known}, set(), reporter, affects="motion")
     hinge = _hinge(element, kind)
     return Joint(
         name,

@@ -111,12 +111,10 @@ def read_materials(root: Element, reporter: Reporter) -> dict[str, Rgba]:
     """Colours by material name: robot-level ones first, then those defined inside links."""
     colours: dict[str, Rgba] = {}
     for material in root.findall("material"):
-        report_unknown(material, {"name"}, {"color", "texture"}, reporter, affects="appearance")
+        _report_material(material, reporter)
         colour = _colour(material)
         if colour is not None:
             colours.setdefault(required(material, "name"), colour)
-        if material.find("texture") is not None:
-            reporter.note(material, "ignored", "textures are not kept", "appearance")
     for link in root.findall("link"):
         for visual in link.findall("visual"):
             material = visual.find("material")
@@ -250,9 +248,7 @@ def _material(visual: Element, materials: dict[str, Rgba], reporter: Reporter) -
     element = visual.find("material")
     if element is None:
         return None
-    report_unknown(element, {"name"}, {"color", "texture"}, reporter, affects="appearance")
-    if element.find("texture") is not None:
-        reporter.note(element, "ignored", "textures are not kept", "appearance")
+    _report_material(element, reporter)
     colour = _colour(element)
     name = element.attrib.get("name", "")
     if colour is None and name in materials:
@@ -261,6 +257,15 @@ def _material(visual: Element, materials: dict[str, Rgba], reporter: Reporter) -
         reason = f"no material called '{shorten(name)}' has a colour"
         reporter.note(element, "ignored", reason, "appearance")
     return colour
+
+
+def _report_material(material: Element, reporter: Reporter) -> None:
+    """Report what of a material is not read."""
+    report_unknown(material, {"name"}, {"color", "texture"}, reporter, affects="appearance")
+    if (colour := material.find("color")) is not None:
+        report_unknown(colour, {"rgba"}, set(), reporter, affects="appearance")
+    if material.find("texture") is not None:
+        reporter.note(material, "ignored", "textures are not kept", "appearance")
 
 
 def _colour(material: Element) -> Rgba | None:
