@@ -2,9 +2,12 @@
 
 Each file either loads and agrees with an outside reference, or its row says why it is refused.
 
-    python tools/corpus.py            writes docs/corpus.md
-    python tools/corpus.py --check    only prints the table; fails if a file disagrees
+    python tools/corpus.py                       writes docs/corpus.md
+    python tools/corpus.py --check               only prints the table; fails if a file disagrees
+    python tools/corpus.py --menagerie FOLDER    with the robots of MuJoCo Menagerie in that folder
 
+Menagerie is a repository, not a package: clone it, and give the folder by the option or in the
+environment variable LINKWISE_MENAGERIE. Without it the page keeps the section it has.
 A format is one `Corpus`: where its files are, and how one file is judged.
 """
 
@@ -12,10 +15,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import re
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,16 +127,17 @@ def mjcf_roots(name: str, path: str) -> list[str]:
     return [path[: len(path) - len(name)] + package]
 
 
-def judge_mjcf(name: str, path: str) -> Row:
+def judge_mjcf(name: str, path: str, roots: Sequence[str] | None = None) -> Row:
     """Load an MJCF, compare it with MuJoCo, save it and compare with what is read back."""
     from linkwise.errors import LinkwiseError
     from linkwise.io.load import load
     from linkwise.io.save import save
     from tests.io.round_trip import differences
-    from tests.oracles.mujoco_oracle import agreement, read_model
+    from tests.oracles.mujoco_inertia import AXES, ROUNDING
+    from tests.oracles.mujoco_oracle import agreement, read_what_is_there
 
     try:
-        mech = load(path, roots=mjcf_roots(name, path))
+        mech = load(path, roots=mjcf_roots(name, path) if roots is None else roots)
     except LinkwiseError as error:
         reason, line = getattr(error, "reason", str(error)), getattr(error, "line", None)
         return Row("MJCF", name, None, None, None, None, f"refused, line {line}: {reason}", True)
@@ -139,7 +145,7 @@ def judge_mjcf(name: str, path: str) -> Row:
         save(mech, Path(folder) / "saved.xml")
         back = max(differences(mech, load(Path(folder) / "saved.xml")).values())
     try:
-        model = read_model(path)
+        model, missing = read_what_is_there(path)
     except ValueError as error:
         good = back < TOLERANCE
         reason = " ".join(str(error).split())
@@ -147,10 +153,14 @@ def judge_mjcf(name: str, path: str) -> Row:
     else:
         found = agreement(mech, model)
         good = found.dof[0] == found.dof[1] and max(found.worst, back) < TOLERANCE
+        good = good and found.inertia < ROUNDING and found.axes < AXES
         verdict = (
             f"{'agrees' if good else 'DISAGREES'}: mass {found.mass:.0e}, centre of mass "
-            f"{found.com:.0e}, pose {found.pose:.0e}, round trip {back:.0e}"
+            f"{found.com:.0e}, pose {found.pose:.0e}, inertias {found.inertia:.0e}, tensors "
+            f"{found.axes:.0e}, round trip {back:.0e}"
         )
+        if missing:
+            verdict += f"; {len(missing)} mesh files are not there, which no inertia depends on"
     mass = float(mech.total_mass)
     return Row("MJCF", name, mech.nv, mech.n_bodies, mass, len(mech.load_report), verdict, good)
 
@@ -175,6 +185,34 @@ MJCF = Corpus(
 )
 
 CORPORA: list[Corpus] = [URDF, MJCF]
+
+MENAGERIE = "MJCF: MuJoCo Menagerie, against MuJoCo"
+
+
+def menagerie(folder: str) -> Corpus:
+    """The robots of MuJoCo Menagerie; scenes around them and fragments are left out."""
+    root = Path(folder)
+
+    def files() -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in sorted(root.glob("*/*.xml")):
+            text = path.read_text("utf-8", errors="replace")
+            if "scene" not in path.name and re.search(r"<worldbody\b", text):
+                found[str(path.relative_to(root))] = str(path)
+        return found
+
+    def versions() -> str:
+        asked = ["git", "-C", folder, "log", "-1", "--format=commit %h"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        commit = done.stdout.strip() or os.environ.get(
+            "LINKWISE_MENAGERIE_COMMIT", "unknown commit"
+        )
+        return f"{commit}, {version('mujoco')}"
+
+    def judge(name: str, path: str) -> Row:
+        return judge_mjcf(name, path, roots=[folder])
+
+    return Corpus(MENAGERIE, versions, files, judge)
 
 
 def table(corpus: Corpus, rows: Iterable[Row]) -> str:
@@ -207,9 +245,14 @@ INTRODUCTION = """# Corpus
 
 Every model file of some public packages, loaded and compared with an outside reference: degrees of
 freedom of the tree, total mass, centre of mass and the pose of every link at random configurations.
-*Reported* counts the elements that the load report lists. *Round trip* is the largest difference
-in masses, inertias, poses, drives and couplings after saving and loading again. A file that is
-refused contradicts itself or uses what is named in its row. Written by `tools/corpus.py`.
+Against MuJoCo also the inertia of every body. *Inertias* is the largest relative difference in the
+mass, the centre of mass and the trace of the inertia tensor of a body, at most 1e-12; *tensors* is
+that of all entries of the tensor, at most 1.5e-6, since MuJoCo turns a body to its principal axes
+to 1.4e-6 rad. *Reported* counts the elements that the load report lists. *Round trip* is the
+largest difference in masses, inertias, poses, drives and couplings after saving and loading again.
+A file that is refused contradicts itself or uses what is named in its row. Written by
+`tools/corpus.py`; the robots of [MuJoCo Menagerie](https://github.com/google-deepmind/mujoco_menagerie)
+are taken from a copy of that repository (`--menagerie FOLDER`), textures left out.
 
 """
 
@@ -218,18 +261,29 @@ def main() -> int:
     """Judge all files; write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="print only; fail on a disagreement")
+    parser.add_argument(
+        "--menagerie",
+        metavar="FOLDER",
+        default=os.environ.get("LINKWISE_MENAGERIE"),
+        help="a copy of MuJoCo Menagerie (LINKWISE_MENAGERIE)",
+    )
     arguments = parser.parse_args()
     sections: list[str] = []
     bad = 0
-    for corpus in CORPORA:
+    page_file = ROOT / "docs" / "corpus.md"
+    given = [] if arguments.menagerie is None else [menagerie(arguments.menagerie)]
+    for corpus in CORPORA + given:
         rows = [corpus.judge(name, path) for name, path in corpus.files().items()]
         bad += sum(not row.good for row in rows)
         sections.append(table(corpus, rows))
+    _, there, kept = page_file.read_text("utf-8").partition(f"## {MENAGERIE}")
+    if not given and there:
+        sections.append(there + kept)
     page = INTRODUCTION + "\n".join(sections)
     if arguments.check:
         print(page)
     else:
-        (ROOT / "docs" / "corpus.md").write_text(page, encoding="utf-8")
+        page_file.write_text(page, encoding="utf-8")
     return 1 if bad else 0
 
 

@@ -100,7 +100,7 @@ def row(name: str, path: Path, root: Path) -> tuple[str, bool]:
     """One line of the table, and whether it is a comparison."""
     import linkwise as lw
     from tests.oracles.mujoco_equality import EqualityCase, equality_gap
-    from tests.oracles.mujoco_oracle import read_model
+    from tests.oracles.mujoco_oracle import read_what_is_there
 
     try:
         mech = lw.load(path, roots=[root])
@@ -108,7 +108,7 @@ def row(name: str, path: Path, root: Path) -> tuple[str, bool]:
         reason = " ".join(str(getattr(error, "reason", error)).split()).replace("<", "&lt;")
         return f"| `{name}` | refused: {reason} |", False
     try:
-        model = read_model(path)
+        model, _ = read_what_is_there(path)
     except ValueError as error:
         reason = " ".join(str(error).split()).replace(str(root), "")[:100]
         return f"| `{name}` | loads; MuJoCo refuses it: {reason} |", False
