@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from linkwise.errors import ParseError
+from linkwise.io.mjcf import read_mjcf
+from linkwise.io.report import Reporter
+from linkwise.io.xml import Element, parse_xml
 from tests.io.mjcf_text import BALL, body, model, read, world
 
 HINGED = body("a", '<joint name="j"/>', BALL)
@@ -332,3 +335,44 @@ def test_bodies_without_mass_load_and_are_found():
     mech = read(world(body("a", "<joint/>")))
     assert mech.nv == 1
     assert mech.validate()
+
+
+FULL = """<mujoco model="m">
+<compiler angle="radian"/>
+<option gravity="0 0 -9"><flag contact="disable"/></option>
+<default><geom density="1"/><default class="x"><joint damping="1"/></default></default>
+<asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/><hfield name="h" size="1 1 1 1"/>
+<material name="c" rgba="1 0 0 1"/></asset>
+<worldbody>
+<geom type="sphere" size="1"/>
+<frame pos="0 0 1"><site name="s"/></frame>
+<replicate count="2" offset="1 0 0"><geom size="1"/></replicate>
+<body name="a"><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><joint name="j"/><geom size="1"/>
+<site name="q"/><body name="b"><joint name="k"/><geom size="1"/></body></body>
+<body name="f"><freejoint/><geom size="1"/></body>
+</worldbody>
+<equality><joint name="e" joint1="j" joint2="k"/></equality>
+<tendon><fixed name="w" stiffness="1"><joint joint="j" coef="1"/></fixed>
+<spatial name="z"><site site="q"/><site site="s"/></spatial></tendon>
+<actuator/>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("added", ["attribute", "child"])
+@pytest.mark.parametrize("index", range(len(list(parse_xml(FULL).walk()))))
+def test_what_nobody_knows_is_reported_or_refused(index: int, added: str):
+    before = {str(item) for item in read(FULL).load_report}
+    root = parse_xml(FULL, "m.xml")
+    element = list(root.walk())[index]
+    if added == "attribute":
+        element.attrib["unheard"] = "1"
+    else:
+        element.children.append(Element("unheard", line=element.line, file=element.file))
+    try:
+        found = read_mjcf(root, "m.xml", Reporter("m.xml")).load_report
+    except ParseError as problem:
+        assert problem.line == element.line
+        return
+    new = [item for item in found if str(item) not in before]
+    assert any("unheard" in str(item) for item in new), (element.label, added)
+    assert all(item.line == element.line for item in new)

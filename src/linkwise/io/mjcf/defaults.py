@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from linkwise.errors import unknown_name
-from linkwise.io.mjcf.ignored import ACTUATORS, ATTRIBUTES, DEFAULT_AFFECTS, Ignored, ignore
+from linkwise.io.mjcf.ignored import (
+    ACTUATORS,
+    ATTRIBUTES,
+    CHILDLESS,
+    DEFAULT_AFFECTS,
+    Ignored,
+    ignore,
+)
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, shorten
 
@@ -106,6 +113,9 @@ def read_defaults(root: Element, reporter: Reporter, ignored: Ignored) -> Defaul
 
 def _read_class(section: Element, table: ClassTable, reporter: Reporter, ignored: Ignored) -> None:
     """Put the elements of one `<default>`, nested classes apart, into its table."""
+    for attr in section.attrib:
+        if attr != "class":
+            reporter.note(section, "ignored", f"unknown attribute '{attr}'", "motion")
     for element in section.children:
         tag = element.tag
         if tag == "default":
@@ -115,6 +125,8 @@ def _read_class(section: Element, table: ClassTable, reporter: Reporter, ignored
         table[key] = merge(table.get(key, {}), element.attrib)
         if tag in ATTRIBUTES:
             ignored.check(element)
+            for child in element.children if tag not in CHILDLESS else ():
+                ignore(reporter, child, "motion", f"not read inside {element.label}")
         elif tag in DEFAULT_AFFECTS:
             ignore(reporter, element, DEFAULT_AFFECTS[tag])
         else:

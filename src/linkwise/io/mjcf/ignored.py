@@ -213,6 +213,10 @@ def meaning(path: tuple[str, ...]) -> Table | Affects | Literal["refused"] | Non
     return ATTRIBUTES.get(tag) or BODY_AFFECTS.get(tag)
 
 
+CHILDLESS: Final = ("flag", "mesh", "hfield", "material", "inertial", "equality")
+"""Elements no child of which is read."""
+
+
 _WHY: Final[dict[Affects, str]] = {
     "contact": "contacts and the softness of constraints do not act",
     "control": "commands and sensors are not part of a mechanism",
@@ -230,12 +234,24 @@ class Ignored:
     counts: dict[tuple[str, str], int] = field(default_factory=lambda: {})
     first: dict[tuple[str, str], tuple[Element, Affects | None]] = field(default_factory=lambda: {})
 
-    def check(self, element: Element, table: str | None = None) -> None:
-        """Note the attributes of an element that are not used; `table` if not under its tag."""
-        known = ATTRIBUTES[table or element.tag]
+    def check(
+        self, element: Element, table: str | None = None, *, unknown_only: bool = False
+    ) -> None:
+        """Note what of an element is not used: attributes, and children of one that has none.
+
+        Args:
+            element: The element.
+            table: Its table, if that is not under its tag.
+            unknown_only: Leave out attributes that are known; the element is noted as a whole.
+        """
+        name = table or element.tag
+        known = ATTRIBUTES[name]
+        for child in element.children if name in CHILDLESS else ():
+            affects = "appearance" if child.tag == "layer" else "motion"
+            ignore(self.reporter, child, affects, f"not read inside {element.label}")
         for attr in element.attrib:
             affects = known.get(attr, "unknown")
-            if affects is USED:
+            if affects is USED or (unknown_only and affects != "unknown"):
                 continue
             key = (element.tag, attr)
             self.counts[key] = self.counts.get(key, 0) + 1

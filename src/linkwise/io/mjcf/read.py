@@ -101,7 +101,7 @@ def _read(
     ]
     inertias = _read_inertias(records, geoms, compiler, reporter)
     poses = _world_poses(records)
-    tendons = read_tendons(root, defaults, reporter)
+    tendons = read_tendons(root, defaults, reporter, ignored)
     by_name = {joint.name: joint for group in joints for joint in group}
     read_actuators(root, defaults, options, by_name, reporter)
     resolve_springdampers(records, joints, inertias, poses, options)
@@ -181,6 +181,9 @@ def _world_poses(records: Sequence[BodyRecord]) -> list[Pose]:
 def _report_sections(root: Element, reporter: Reporter) -> None:
     used = {"compiler", "option", "default", "asset", "worldbody", "equality", "tendon", "actuator"}
     for section in root.children:
+        if section.tag in ("asset", "equality", "tendon", "actuator"):
+            for attr in section.attrib:
+                reporter.note(section, "ignored", f"unknown attribute '{attr}'", "motion")
         if section.tag in WHOLE_SECTIONS:
             ignore(reporter, section, WHOLE_SECTIONS[section.tag])
         elif section.tag in SECTION_AFFECTS:

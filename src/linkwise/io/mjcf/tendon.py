@@ -13,17 +13,18 @@ from linkwise.errors import unknown_name
 from linkwise.io.mjcf.compiler import Options
 from linkwise.io.mjcf.defaults import MAIN, Defaults
 from linkwise.io.mjcf.equality import FixedTendon
-from linkwise.io.mjcf.ignored import ACTUATORS
+from linkwise.io.mjcf.ignored import ACTUATORS, Ignored
 from linkwise.io.mjcf.joint import Joint
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, number, numbers, required
 from linkwise.model.drive import Drive
 
+_PARTS = ("fixed", "spatial", "joint", "site", "geom", "pulley")
 _FORCES = ("stiffness", "damping", "frictionloss", "armature")
 
 
 def read_tendons(
-    root: Element, defaults: Defaults, reporter: Reporter
+    root: Element, defaults: Defaults, reporter: Reporter, ignored: Ignored
 ) -> dict[str, FixedTendon | None]:
     """Tendons by name: joints and coefficients of fixed ones, None for spatial ones."""
     tendons: dict[str, FixedTendon | None] = {}
@@ -33,6 +34,11 @@ def read_tendons(
                 reporter.note(element, "ignored", "unknown kind of tendon", "motion")
                 continue
             _report_forces(defaults.apply(element, MAIN, "tendon"), element, reporter)
+            for part in element.walk():
+                if part.tag in _PARTS:
+                    ignored.check(part, "tendon", unknown_only=True)
+                else:
+                    reporter.note(part, "ignored", "unknown element in a tendon", "motion")
             name = element.attrib.get("name", "")
             if not name:
                 continue
