@@ -137,9 +137,8 @@ def _tip_force_correction(s: Setting) -> Expr:
 
 
 def _pushing(s: Setting) -> Expr:
-    """B f, of a setting with forces at nodes."""
-    assert s.push is not None
-    return s.push
+    """B f, in node axes unless the setting says otherwise."""
+    return B @ f if s.push is None else s.push
 
 
 CLOSED: dict[str, Callable[[Setting], Expr]] = {
