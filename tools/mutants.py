@@ -13,7 +13,8 @@ Verdicts:
     killed      a test fails, or does not end,
     survived    none of the tests notices,
     equivalent  it survived, and `tools/mutation/equivalent.py` says why nobody can notice,
-    broken      the module cannot be imported: no mistake that could stay in.
+    broken      the module cannot be imported: no mistake that could stay in,
+    unclear     the test that fails does so without the mistake too.
 
 Mutants of functions are tried a few at a time, in children of a process that has collected the
 tests, in which the code of the function is replaced (`tools/mutation/together.py`); `--alone` gives
@@ -292,6 +293,8 @@ def _try_all(
                 one = found.get(mutant.key, {"verdict": "alone"})
                 if one["verdict"] == "alone":
                     one = attempt(copy, mutant, nearest, asked.effort)
+                    if one["verdict"] == "killed" and _fails_anyway(copy, one["by"]):
+                        one = {"verdict": "unclear", "by": f"{one['by']} fails without it too"}
                 with lock:
                     keep(mutant, one)
         finally:
@@ -301,6 +304,13 @@ def _try_all(
         for _ in pool.map(some, _groups(todo, nearest)):
             pass
     print(dict(counts))
+
+
+def _fails_anyway(copy: Copy, test: str) -> bool:
+    """Whether a test fails in the copy without a mistake."""
+    if not test.startswith("tests/"):
+        return False
+    return copy.run("-m", "pytest", "-q", "-p", "no:cacheprovider", test)[0] != 0
 
 
 def _groups(todo: list[Mutant], nearest: Nearest) -> list[list[Mutant]]:

@@ -64,7 +64,11 @@ KNOWN = {
     "ledger/document_002": ("tests/ledger/test_document_002.py",),
     "ledger/document_003": ("tests/ledger/test_document_003.py",),
     "ledger/document_004": ("tests/ledger/test_document_004.py",),
+    "estimation/mass_matrix_sample.py": ("tests/estimation/test_monte_carlo.py",),
     "task/control/": ("tests/task/test_control.py", "tests/task/test_control_posture.py"),
+    "algebra/dense.py": ("tests/algebra/test_dense.py", "tests/sweeps/test_interpret.py"),
+    "algebra/symbols.py": ("tests/algebra/test_rules.py",),
+    "algebra/armature.py": ("tests/algebra/test_dense.py", "tests/algebra/test_conditions.py"),
     "algebra/rules": ("tests/algebra/test_rules.py",),
 }
 """Files of tests that come first, where names do not tell: for files that begin so."""

@@ -43,17 +43,17 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests that speak of the mutant first; of one function, only some parameters at once."""
+    """The tests that speak of the mutant first; of one function, further parameters count less."""
 
     def score(item: pytest.Item) -> float:
         found = spoken(item)
         return sum(w for name, w in _mutant["names"].items() if name in found)
 
-    seen, scores = dict[str, int](), dict[str, tuple[int, float]]()
+    seen, scores = dict[str, int](), dict[str, float]()
     for item in items:
         name = item.nodeid.split("[")[0]
         seen[name] = seen.get(name, -1) + 1
-        scores[item.nodeid] = (seen[name] // 4, -score(item))
+        scores[item.nodeid] = -score(item) * 0.7 ** (seen[name] // 4)
     items.sort(key=lambda item: scores[item.nodeid])
 
 

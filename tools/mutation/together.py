@@ -121,13 +121,13 @@ def _tried(
 def _nearest_first(
     items: list[pytest.Item], names: dict[str, float], found: dict[str, frozenset[str]]
 ) -> list[pytest.Item]:
-    """Of one function with many parameters, only some at once."""
-    seen, ranks = dict[str, int](), dict[str, tuple[int, float]]()
+    """Of one function, further parameters count less."""
+    seen, ranks = dict[str, int](), dict[str, float]()
     for item in items:
         name = item.nodeid.split("[")[0]
         seen[name] = seen.get(name, -1) + 1
         score = sum(w for word, w in names.items() if word in found[item.nodeid])
-        ranks[item.nodeid] = (seen[name] // 4, -score)
+        ranks[item.nodeid] = -score * 0.7 ** (seen[name] // 4)
     return sorted(items, key=lambda item: ranks[item.nodeid])
 
 
