@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise import dynamics
 from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.loops import tree_of
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.tour import peer
@@ -127,13 +128,13 @@ def _line(
     if name == "operational_inertia":
         notes += _lost(mech, node, state)
     nodes = (node,) if name in ("jacobian", "operational_inertia") and node is not None else ()
-    return Line(name, kernel(mech, name, nodes).ops.total(), begin, one, each, found)
+    return Line(name, kernel(tree_of(mech), name, nodes).ops.total(), begin, one, each, found)
 
 
 def _lost(mech: Mechanism, node: str | None, state: peer.State) -> list[str]:
     """Why the inertia of a hand that cannot move in all directions takes so much longer."""
     tip = mech.bodies[-1].name if node is None else node
-    rank = int(np.asarray(dynamics.operational_space(mech, state.q, tip).rank))
+    rank = int(np.asarray(dynamics.operational_space(mech, state.q, tip, loops="open").rank))
     if rank == 6:
         return []
     return [
@@ -148,14 +149,14 @@ def calls(mech: Mechanism, node: str | None, at: peer.State) -> dict[str, Callab
     q, v, tau, vdot = at.q, at.v, at.tau, at.vdot
     tip = mech.bodies[-1].name if node is None else node
     return {
-        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, q, v, tau),
-        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, q, v, vdot),
+        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, q, v, tau, loops="open"),
+        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, q, v, vdot, loops="open"),
         "mass_matrix": lambda: dynamics.mass_matrix(mech, q),
         "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, q),
         "bias_force": lambda: dynamics.bias_force(mech, q, v),
         "gravity_force": lambda: dynamics.gravity_force(mech, q),
         "jacobian": lambda: dynamics.jacobian(mech, q, tip),
-        "operational_inertia": lambda: dynamics.operational_inertia(mech, q, tip),
+        "operational_inertia": lambda: dynamics.operational_inertia(mech, q, tip, loops="open"),
         "kinetic_energy": lambda: dynamics.kinetic_energy(mech, q, v),
         "potential_energy": lambda: dynamics.potential_energy(mech, q),
     }

@@ -67,7 +67,7 @@ class State:
             ModelError: Its hinges are others there, or the same numbers are another state.
         """
         q, (v, tau, vdot, found) = there.neutral(), np.zeros((4, there.nv))
-        expected = dynamics.forward_dynamics(here, self.q, self.v, self.tau)
+        expected = dynamics.forward_dynamics(here, self.q, self.v, self.tau, loops="open")
         for body in (body for body in there.bodies if body.hinge.nv):
             name = body.hinge_name
             if name not in here.hinge_index or type(here.hinge(name).hinge) is not type(body.hinge):
@@ -76,7 +76,7 @@ class State:
             pairs = ((v, self.v), (tau, self.tau), (vdot, self.vdot), (found, expected))
             for new, old in pairs:
                 new[there.v_slice(name)] = old[here.v_slice(name)]
-        if not _close(dynamics.forward_dynamics(there, q, v, tau), found):
+        if not _close(dynamics.forward_dynamics(there, q, v, tau, loops="open"), found):
             raise ModelError(f"in a file {here.name} moves otherwise, so that states differ.")
         return State(q, v, tau, vdot)
 
@@ -174,8 +174,12 @@ def _compared(
     here: Callable[[str, Any], Array],
 ) -> dict[str, Route]:
     ours = {
-        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, at.q, at.v, at.tau),
-        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, at.q, at.v, at.vdot),
+        "forward_dynamics": lambda: dynamics.forward_dynamics(
+            mech, at.q, at.v, at.tau, loops="open"
+        ),
+        "inverse_dynamics": lambda: dynamics.inverse_dynamics(
+            mech, at.q, at.v, at.vdot, loops="open"
+        ),
         "mass_matrix": lambda: dynamics.mass_matrix(mech, at.q),
         "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, at.q),
         "bias_force": lambda: dynamics.bias_force(mech, at.q, at.v),

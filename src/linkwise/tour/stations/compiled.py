@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise import dynamics
 from linkwise.algebra.dense import Dense
+from linkwise.dynamics.loops import tree_of
 from linkwise.errors import LinkwiseError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -56,8 +57,8 @@ def everyday(mech: Mechanism, state: peer.State) -> dict[str, Callable[[], Any]]
     q, v, tau, vdot = state.q, state.v, state.tau, state.vdot
     tip = mech.bodies[-1].name
     return {
-        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, q, v, tau),
-        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, q, v, vdot),
+        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, q, v, tau, loops="open"),
+        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, q, v, vdot, loops="open"),
         "mass_matrix": lambda: dynamics.mass_matrix(mech, q),
         "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, q),
         "gravity_force": lambda: dynamics.gravity_force(mech, q),
@@ -71,7 +72,7 @@ def _operations(mech: Mechanism, name: str) -> str:
 
     nodes = (mech.bodies[-1].name,) if name == "jacobian" else ()
     try:
-        return str(kernel(mech, name, nodes).ops.total())
+        return str(kernel(tree_of(mech), name, nodes).ops.total())
     except LinkwiseError:
         return ""
 
@@ -79,12 +80,12 @@ def _operations(mech: Mechanism, name: str) -> str:
 def _checked(visit: Visit, mech: Mechanism, state: peer.State) -> None:
     """Against explicit matrices, and against each other."""
     q, v, tau = state.q, state.v, state.tau
-    vdot = dynamics.forward_dynamics(mech, q, v, tau)
+    vdot = dynamics.forward_dynamics(mech, q, v, tau, loops="open")
     dense = np.asarray(Dense(mech, q, v, values={"tau": tau})(FORWARD))
     scale = float(np.abs(dense).max(initial=0.0)) or 1.0
     gap = float(np.abs(vdot - dense).max(initial=0.0)) / scale
     visit.check(f"{mech.name}: machine code against explicit matrices, relative", gap, 1e-9)
-    back = dynamics.inverse_dynamics(mech, q, v, vdot)
+    back = dynamics.inverse_dynamics(mech, q, v, vdot, loops="open")
     size = float((np.abs(dynamics.mass_matrix(mech, q)) @ np.abs(vdot)).max(initial=1.0))
     gap = float(np.abs(back - tau).max(initial=0.0)) / size
     visit.check("inverse dynamics undoes forward dynamics, relative", gap, 1e-12)
