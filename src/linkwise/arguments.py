@@ -24,6 +24,9 @@ Array: TypeAlias = NDArray[np.float64]
 
 ArrayLike: TypeAlias = Array | Sequence[float] | Sequence[Sequence[float]] | float
 
+LARGEST = 2**53
+"""Whole numbers up to this one are exact as floats; nothing can be counted that far."""
+
 T = TypeVar("T")
 
 
@@ -105,6 +108,7 @@ def number(
     least: float = -math.inf,
     above: float | None = None,
     most: float = math.inf,
+    below: float | None = None,
     finite: bool = True,
 ) -> float:
     """A single real number within bounds.
@@ -115,45 +119,61 @@ def number(
         least: The smallest one that is allowed.
         above: A bound that is not allowed itself.
         most: The largest one that is allowed.
+        below: An upper bound that is not allowed itself.
         finite: False where infinities are meant as well.
     """
     if type(value) is not float:
         array = None if isinstance(value, str | bytes | bool) else floats(value, what)
         if array is None or array.shape not in ((), (1,)):
-            raise ModelError(f"{what} must be a single number; found {shown(value)}.")
+            raise ModelError(f"{what} is {shown(value)}; it must be a number, a single one.")
         value = float(array.reshape(()))
-    low = least if above is None else above
-    inside = value <= most and (value >= low if above is None else value > low)
+    inside = least <= value <= most
+    inside = inside and (above is None or value > above) and (below is None or value < below)
     if inside and (not finite or math.isfinite(value)):
         return value
-    bounds = [f"at least {least:g}"] if above is None and least > -math.inf else []
+    bounds = [f"at least {least:g}"] if least > -math.inf else []
     bounds += [f"more than {above:g}"] if above is not None else []
     bounds += [f"at most {most:g}"] if most < math.inf else []
-    bounds += ["finite"] if finite else ["a number"]
-    raise ModelError(f"{what} is {value:g}; it must be {' and '.join(bounds)}.")
+    bounds += [f"less than {below:g}"] if below is not None else []
+    kind = "a finite number" if finite and math.isinf(value) else "a number"
+    if above == 0.0 and below is None and most == math.inf:
+        kind, bounds = "a positive number", []
+    raise ModelError(f"{what} is {value!r}; it must be {', '.join([kind, *bounds])}.")
 
 
-def count(value: Any, what: str, *, least: int = 0, most: int | None = None) -> int:
+def count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> int:
     """A whole number within bounds."""
     try:
         found = None if type(value) in (bool, np.bool_) else operator.index(value)
     except TypeError:
         found = None
-    if found is None:
-        raise ModelError(f"{what} must be a whole number; found {shown(value)}.")
-    if found < least or (most is not None and found > most):
-        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise ModelError(f"{what} is {shown(found, 30)}; it must be {bounds}.")
-    return found
+    if found is not None and least <= found <= most:
+        return found
+    bounds = f"at least {least}" + (f", at most {most}" if most != LARGEST else "")
+    raise ModelError(f"{what} is {shown(value)}; it must be a whole number, {bounds}.")
 
 
-def generator(seed: Any, what: str = "seed") -> np.random.Generator:
-    """The random generator of a seed: a whole number, a generator, or None for a new one."""
+def itemsize(dtype: Any) -> int:
+    """The bytes of one number, float64 or float32, given by NumPy's type or its name."""
+    for kind in (np.float64, np.float32):
+        known = (kind, np.dtype(kind), np.dtype(kind).name)
+        if any(dtype is one for one in known) or (isinstance(dtype, str) and dtype in known):
+            return np.dtype(kind).itemsize
+    raise ModelError(f"dtype is {shown(dtype)}; it must be float64 or float32.")
+
+
+def generator(seed: Any, *, stream: int | None = None) -> np.random.Generator:
+    """The random generator of a seed: a whole number, a generator, or None for a new one.
+
+    Args:
+        seed: What was given.
+        stream: A number of one's own, so that two users of one seed draw different numbers.
+    """
     if isinstance(seed, np.random.Generator):
         return seed
-    if seed is not None and not isinstance(seed, np.random.SeedSequence | np.random.BitGenerator):
-        seed = count(seed, what)
-    return np.random.default_rng(seed)
+    if seed is not None:
+        seed = count(seed, "seed", most=2**128)
+    return np.random.default_rng(seed if seed is None or stream is None else [seed, stream])
 
 
 # ------------------------------------------------------------------- names, options and paths

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 
 from linkwise.algebra.expr import ANY, Expr
+from linkwise.arguments import is_a, itemsize
 from linkwise.errors import ExpressionError, unknown_name
+from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 
@@ -49,6 +51,7 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
     from linkwise.algebra.search import Budget, connect
 
     expr = _expression(expr)
+    budget = None if budget is None else is_a(Budget, budget, "budget")
     if to is None:
         return _cheapest(expr, budget or Budget())
     if _expression(to).range is ANY:  # a bare I takes the space of the expression
@@ -311,7 +314,7 @@ def compile(
         raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
     found = _derived if derive else _as_written
     part = choice(rows, columns, blocks)
-    options = (_itemsize(dtype), found, rolled, part)
+    options = (itemsize(dtype), found, rolled, part)
     names = tuple(expr) if isinstance(expr, Mapping) else ()
     wanted = [_expression(x) for x in (expr.values() if isinstance(expr, Mapping) else [expr])]
     if not wanted:
@@ -362,11 +365,7 @@ def _as_written(expr: Expr) -> Derivation:
     return Derivation(expr)
 
 
-def _itemsize(dtype: Any) -> int:
-    for kind in (np.float64, np.float32):
-        if dtype in (kind, np.dtype(kind), np.dtype(kind).name):
-            return np.dtype(kind).itemsize
-    raise ExpressionError(f"dtype is {dtype!r}; kernels are made for float64 and float32.")
-
-
 __all__ = ["Proof", "compile", "derive", "plan", "prove"]
+
+
+open_front_door(globals(), ("compile", "derive", "plan", "prove"))

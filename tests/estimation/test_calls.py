@@ -53,7 +53,7 @@ def test_noise_that_does_not_fit():
 @pytest.mark.parametrize("count", [0, -3, 2.5, "many", None])
 def test_counts_that_are_none(arm, count):
     for call in (arm.draw, arm.draw_measurements, arm.sample_mass_matrix):
-        with pytest.raises(lw.ShapeError, match="count"):
+        with pytest.raises(lw.ModelError, match="count"):
             call(count)
 
 

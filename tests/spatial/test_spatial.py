@@ -329,7 +329,7 @@ def test_principal_axes_are_a_rotation():
         (lambda: SpatialInertia(np.nan, np.zeros(3), np.eye(3)), "must be finite"),
         (lambda: SpatialInertia.solid_box(1.0, (1, -1, 1)), "none may be negative"),
         (lambda: SpatialInertia.solid_cylinder(1.0, -0.1, 1.0), "radius of a cylinder"),
-        (lambda: SpatialInertia.solid_sphere("1", 1.0), "must be a single number"),
+        (lambda: SpatialInertia.solid_sphere("1", 1.0), "it must be a number, a single one"),
         (lambda: Pose.rotation(np.diag([1, 1, -1.0])), "det = -1"),
         (lambda: Pose.of(np.zeros((2, 2))), "Give a Pose, a translation"),
         (lambda: Pose.from_matrix(np.zeros((4, 4))), "last row"),

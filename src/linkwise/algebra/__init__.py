@@ -71,6 +71,7 @@ from linkwise.algebra.symbols import (
     vector,
     weight,
 )
+from linkwise.front_door import open_front_door
 
 __all__ = [
     "A_V",
@@ -141,3 +142,5 @@ __all__ = [
     "vector",
     "weight",
 ]
+
+open_front_door(globals(), __all__)

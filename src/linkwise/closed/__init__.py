@@ -97,6 +97,7 @@ from linkwise.dynamics.effective_inertia import (
     effective_inertia_inverse,
     effective_space,
 )
+from linkwise.front_door import open_front_door
 
 __all__ = [
     "Aggregate",
@@ -171,3 +172,5 @@ __all__ = [
     "project_velocity",
     "virtual_linkage",
 ]
+
+open_front_door(globals(), __all__, careful=("constrained_forward_dynamics",))

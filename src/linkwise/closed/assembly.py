@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import count, generator, number
 from linkwise.closed.assembly_search import Problem, Searches, problem, widened
 from linkwise.closed.projection import CLOSED, ROUNDED
 from linkwise.dynamics.inverse_kinematics.limits import SLACK
@@ -149,9 +150,8 @@ def assemble(
         ShapeError: An array of the wrong shape.
     """
     check_mechanism(mech)
-    if not (np.isfinite(tolerance) and tolerance > 0.0):
-        raise ModelError(f"tolerance is {tolerance!r}; it must be a positive number.")
-    most, again = _whole(iterations, "iterations", 1), _whole(restarts, "restarts", 0)
+    tolerance = number(tolerance, "tolerance", above=0.0)
+    most, again = count(iterations, "iterations", least=1), count(restarts, "restarts")
     start = mech.neutral() if guess is None else mech.check_q(guess)
     if start.ndim > 2:
         raise ShapeError(f"guess has shape {start.shape}; it must be ({mech.nq},) or (batch, nq).")
@@ -164,7 +164,7 @@ def assemble(
     )
     best = asked.solve(begin, most)
     starts = np.ones(len(rows), dtype=np.int64)
-    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([seed, 1989])
+    rng = generator(seed, stream=1989)
     from_start = np.ones(len(rows), dtype=np.int64)  # which one led to what was found
     for i in np.flatnonzero(~_closed(best)).tolist():
         starts[i], from_start[i] = _elsewhere(asked, best, i, begin[i], most, again, rng)
@@ -173,13 +173,6 @@ def assemble(
         _taken(best, left, asked.solve(best.q[left], most, slow=1e-9))
     found = _found(mech, asked, best, starts, from_start, most, limits=limits)
     return found[0] if start.ndim == 1 else found
-
-
-def _whole(value: int, what: str, least: int) -> int:
-    number = floats(value, what)
-    if number.ndim or not float(number).is_integer() or number < least:
-        raise ModelError(f"{what} is {value!r}; it must be a whole number, at least {least}.")
-    return int(value)
 
 
 def _held(

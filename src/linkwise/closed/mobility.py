@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import count, generator
 from linkwise.closed.projection import position_projection
 from linkwise.dynamics.closure import constraint_error
 from linkwise.dynamics.mass_matrix import mass_matrix
@@ -30,7 +31,6 @@ from linkwise.dynamics.velocity_space import (
     velocity_space,
     velocity_spaces,
 )
-from linkwise.errors import ModelError
 from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -235,14 +235,14 @@ def mobility(
     """
     q = one_state(mech, q)
     tolerance = checked_tolerance(tolerance)
-    _check_nearby(nearby)
+    nearby = count(nearby, "nearby", most=10_000)
     measure = scale(mech)
     rows = constraint_error(mech, q)
     error = float(np.abs(rows).max(initial=0.0))
     off = float(np.abs(rows * measure.rows).max(initial=0.0)) / measure.length
     least = max(tolerance, min(10.0 * off, 0.1))
     space = velocity_space(mech, q, least)
-    rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([seed, 1992])
+    rng = generator(seed, stream=1992)
     ranks = [space.rank, *_ranks_nearby(mech, q, space, nearby, rng, tolerance)]
     return Mobility(
         mech.name,
@@ -257,11 +257,6 @@ def mobility(
         tuple(_redundancies(mech, space)),
         _doubtful(space),
     )
-
-
-def _check_nearby(nearby: object) -> None:
-    if not isinstance(nearby, int) or nearby < 0:
-        raise ModelError(f"nearby is {nearby!r}; it must be a number of configurations, or 0.")
 
 
 def _doubtful(space: VelocitySpace) -> int:

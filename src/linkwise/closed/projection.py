@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import count, number
 from linkwise.dynamics.closure import constraint_error, constraint_jacobian
 from linkwise.dynamics.velocity_space import (
     holonomic,
@@ -95,6 +96,7 @@ def position_projection(
     """
     single, rows, _ = states(mech, q)
     _check(weight, tolerance)
+    iterations = count(iterations, "iterations")
     search = _Search(holonomic(mech), np.array(rows), weight, tolerance)
     while search.going().any() and search.tried.max(initial=0) < iterations:
         search.step()
@@ -238,5 +240,4 @@ def project_velocity(
 def _check(weight: object, tolerance: float) -> None:
     if weight is not None and weight != "mass":
         raise ModelError(f"weight is {weight!r}; it must be 'mass' or None.")
-    if not (np.isfinite(tolerance) and tolerance > 0.0):
-        raise ModelError(f"tolerance is {tolerance!r}; it must be a positive number.")
+    number(tolerance, "tolerance", above=0.0)

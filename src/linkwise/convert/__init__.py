@@ -8,5 +8,8 @@ from linkwise.convert.drake import drake_layout
 from linkwise.convert.layout import Layout
 from linkwise.convert.mujoco import mujoco_layout
 from linkwise.convert.pinocchio import pinocchio_layout
+from linkwise.front_door import open_front_door
 
 __all__ = ["Layout", "drake_layout", "mujoco_layout", "pinocchio_layout"]
+
+open_front_door(globals(), __all__)

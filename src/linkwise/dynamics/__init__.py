@@ -69,6 +69,7 @@ from linkwise.dynamics.relative_pose import relative_pose
 from linkwise.dynamics.renumbering import Renumbering, renumbering
 from linkwise.dynamics.scatter import gather, scatter
 from linkwise.dynamics.whole_inertia import WholeInertia, centroidal_inertia, whole_inertia
+from linkwise.front_door import open_front_door
 
 __all__ = [
     "QUANTITIES",
@@ -149,3 +150,12 @@ __all__ = [
     "whole_inertia",
     "with_hinge_frames",
 ]
+
+EVERYDAY = (
+    *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force", "mass_matrix"),
+    *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_dot_v", "node_velocity"),
+    *("kinetic_energy", "potential_energy", "operational_inertia", "operational_inertia_inverse"),
+)
+"""Functions that take a microsecond, and check what their kernel does not take."""
+
+open_front_door(globals(), __all__, careful=EVERYDAY)

@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.dynamics.closure_kernels import relative_poses, run
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes, constraint_names, constraint_sizes
 from linkwise.model.loop_error import loop_error
@@ -181,6 +181,8 @@ def loop_forces(mech: Mechanism, q: ArrayLike, lam: ArrayLike) -> dict[str, Arra
         raise ShapeError(
             f"lam has shape {lam.shape}; {mech.name!r} has {sum(sizes)} rows of constraints."
         )
+    if not np.isfinite(lam).all():
+        raise ModelError("lam is not finite.")
     given = mech.check_q(q)
     if lam.ndim > 1 and given.ndim > 1 and lam.shape[:-1] != given.shape[:-1]:
         raise ShapeError(f"q {given.shape} and lam {lam.shape} do not go together.")

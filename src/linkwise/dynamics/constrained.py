@@ -111,7 +111,8 @@ def constrained_forward_dynamics(
         quick = mech.kept.get("quick forward_dynamics")
     except AttributeError:
         quick = None  # no mechanism: told below
-    if quick is not None and frame == "node" and forces is closing is out is status is None:
+    plain = type(frame) is str and frame == "node"
+    if quick is not None and plain and forces is closing is out is status is None:
         result = quick(q, v, tau)
         if result is not None:
             return result

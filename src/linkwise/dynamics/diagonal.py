@@ -260,7 +260,7 @@ def diagonal_dynamics(
 def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array:
     """A vector over the freedoms (nv,) or (batch, nv) that fits q; a single state is finite."""
     check_mechanism(mech)
-    array, rows = floats(value, name), np.shape(q)[:-1]
+    array, rows = floats(value, name), _array(q).shape[:-1]
     if array.ndim not in (1, 2) or array.shape[-1] != mech.nv:
         raise ShapeError(
             f"{name} has shape {array.shape}; it must be ({mech.nv},) or (batch, {mech.nv})."

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.dynamics.diagonal import innovations
 from linkwise.dynamics.kernels import Nodes, check_mechanism, node_names
 from linkwise.dynamics.kinematics import jacobian
@@ -66,10 +67,8 @@ def effective_space(
     nodes = node_names(node)
     if not nodes:
         raise ModelError("the effective inertia at no node was asked for; name at least one.")
-    length = reach(mech, nodes) if length is None else length
-    for name, value in (("length", length), ("tolerance", tolerance)):
-        if not (np.isfinite(value) and value > 0.0):
-            raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    length = number(reach(mech, nodes) if length is None else length, "length", above=0.0)
+    tolerance = number(tolerance, "tolerance", above=0.0)
     single, rows, _ = states(mech, q)
     size = 6 * len(nodes)
     inertia, inverse, basis = np.zeros((3, len(rows), size, size))

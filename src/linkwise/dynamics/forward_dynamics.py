@@ -84,6 +84,7 @@ def forward_dynamics(
         quick = None  # no mechanism: told below
     if (
         quick is not None
+        and type(frame) is type(loops) is str
         and loops == "closed"
         and frame == "node"
         and forces is out is status is method is None
@@ -91,7 +92,7 @@ def forward_dynamics(
         result = quick(q, v, tau)
         if result is not None:
             return result
-    if method is not None and method not in METHODS:
+    if method is not None and str(method) not in METHODS:
         raise unknown_name("method", method, METHODS, owner="forward dynamics")
     name = method or "forward_dynamics"
     check_frame(frame)

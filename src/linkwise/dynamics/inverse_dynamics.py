@@ -70,6 +70,7 @@ def inverse_dynamics(
         quick = None  # no mechanism: told below
     if (
         quick is not None
+        and type(frame) is type(loops) is str
         and loops == "closed"
         and frame == "node"
         and forces is out is status is None

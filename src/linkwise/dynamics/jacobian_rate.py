@@ -58,7 +58,7 @@ def jacobian_dot_v(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    if frame == "node" and about is None:
+    if about is None and type(frame) is str and frame == "node":
         found = kernel(mech, "jacobian_dot_v", node)
         if out is status is threads is None:
             return found(q, v)

@@ -106,7 +106,7 @@ def jacobian(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    if about is None and (frame == "node" or frame == "world"):
+    if about is None and type(frame) is str and (frame == "node" or frame == "world"):
         found = kernel(mech, "jacobian", node, frame=frame)
         if out is status is threads is None:
             return found(q)
@@ -151,7 +151,7 @@ def node_velocity(
     Returns:
         (6 k,) for k nodes, or (batch, 6 k) [rad/s, m/s].
     """
-    if about is None and (frame == "node" or frame == "world"):
+    if about is None and type(frame) is str and (frame == "node" or frame == "world"):
         found = kernel(mech, "node_velocity", node, frame=frame)
         if out is status is threads is None:
             return found(q, v)

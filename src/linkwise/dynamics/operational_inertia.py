@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import floats
 from linkwise.codegen.scalar.status import FINE, MATRIX
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names, put
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
@@ -84,7 +85,7 @@ def operational_inertia(
         if result is not None and result.max() < _heavy(mech, node):
             return result
     inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
-    lead = np.shape(q)[:-1]
+    lead = floats(q, "q").shape[:-1]
     codes = np.zeros(lead, dtype=np.int32) if status is None else status
     result = (found or inside)(q, out=out, status=codes, threads=threads)
     if found is None:

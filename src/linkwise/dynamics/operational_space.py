@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import number
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
@@ -166,10 +167,8 @@ def operational_space(
     nodes = node_names(node)
     if not nodes:
         raise ModelError("the operational space of no node was asked for; name at least one.")
-    length = reach(mech, nodes) if length is None else length
-    for name, value in (("length", length), ("tolerance", tolerance)):
-        if not (np.isfinite(value) and value > 0.0):
-            raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+    length = number(reach(mech, nodes) if length is None else length, "length", above=0.0)
+    tolerance = number(tolerance, "tolerance", above=0.0)
     if is_closed(mech, loops):
         from linkwise.dynamics.effective_inertia import effective_space
 

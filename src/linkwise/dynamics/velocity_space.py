@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.dynamics.closure import closure_nodes, constraint_error, constraint_jacobian
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse_product
 from linkwise.dynamics.operational_space import reach
-from linkwise.errors import ModelError, ShapeError
+from linkwise.errors import ShapeError
 from linkwise.model import closure
 from linkwise.model.body import Body
 from linkwise.model.drive import Drive
@@ -153,9 +154,7 @@ def velocity_spaces(
 
 def checked_tolerance(tolerance: object) -> float:
     """The part of the largest singular value below which others are zero; raises for no such."""
-    if isinstance(tolerance, int | float) and 0.0 < float(tolerance) < 1.0:
-        return float(tolerance)
-    raise ModelError(f"tolerance is {tolerance!r}; it must be a number between 0 and 1.")
+    return number(tolerance, "tolerance", above=0.0, below=1.0)
 
 
 def velocity_space(mech: Mechanism, q: ArrayLike, tolerance: float | None = None) -> VelocitySpace:

@@ -13,6 +13,7 @@ from linkwise.estimation.mass_matrix_sample import MassMatrixSample
 from linkwise.estimation.operator import OPERATORS, Operator
 from linkwise.estimation.random_field import Draws, RandomField
 from linkwise.estimation.smoother import Smoother
+from linkwise.front_door import open_front_door
 
 __all__ = [
     "COVARIANCES",
@@ -26,3 +27,5 @@ __all__ = [
     "RandomField",
     "Smoother",
 ]
+
+open_front_door(globals(), __all__)

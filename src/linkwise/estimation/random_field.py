@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from linkwise import arguments
 from linkwise.algebra import BODY
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.family import Family
 from linkwise.algebra.symbols import articulated, bare_tree
+from linkwise.arguments import generator
 from linkwise.errors import ModelError, ShapeError
 from linkwise.estimation.covariance import covariance
 from linkwise.estimation.evaluate import Evaluation
@@ -117,7 +118,7 @@ class RandomField:
             count: How many.
             seed: For the random numbers; the same seed gives the same draws.
         """
-        white = self._white(_count(count), np.random.default_rng(seed))
+        white = self._white(arguments.count(count, "count", least=1), generator(seed))
         W, n = self._noises(white)
         shape = (len(W), self.mech.n_bodies, 6)
         X, T = (self.numbers.applied(entry.form, W) for entry in MODEL)
@@ -127,7 +128,7 @@ class RandomField:
         self, count: int, *, seed: int | np.random.Generator | None = None
     ) -> Array:
         """T alone (count, nv): the same as `draw(count, seed=seed).T`, with less memory."""
-        W, n = self._noises(self._white(_count(count), np.random.default_rng(seed)))
+        W, n = self._noises(self._white(arguments.count(count, "count", least=1), generator(seed)))
         return self.numbers.applied(MODEL[1].form, W) + n
 
     def _white(self, count: int, rng: np.random.Generator) -> Array:
@@ -277,17 +278,7 @@ class RandomField:
         """
         from linkwise.estimation.mass_matrix_sample import watch
 
-        return watch(self, _count(count), np.random.default_rng(seed))
-
-
-def _count(count: Any) -> int:
-    try:
-        whole = index(count)
-    except TypeError:
-        whole = 0
-    if whole < 1:
-        raise ShapeError(f"count is {count!r}; it must be a whole number, at least 1.")
-    return whole
+        return watch(self, arguments.count(count, "count", least=1), generator(seed))
 
 
 def _variances(mech: Mechanism, noise: str | ArrayLike | None) -> Array | None:

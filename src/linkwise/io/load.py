@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
+from linkwise.front_door import open_front_door
 from linkwise.io.report import Reporter, Strict
 from linkwise.io.xml import read_xml
 from linkwise.model.hinges import Hinge
@@ -52,3 +53,6 @@ def load(
     known = {"sdf": "SDF is not read; convert it to URDF or MJCF", "COLLADA": "this is a mesh"}
     what = known.get(root.tag, "this is no model format")
     raise root.error(f"{what}; a URDF starts with <robot>, an MJCF with <mujoco>")
+
+
+open_front_door(globals(), ("load",))

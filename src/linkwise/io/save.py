@@ -9,6 +9,7 @@ from typing import Literal
 
 from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
+from linkwise.front_door import open_front_door
 from linkwise.io.mesh_move import with_meshes_seen_from
 from linkwise.io.report import Reporter, SaveReport
 from linkwise.model.mechanism import Mechanism
@@ -73,3 +74,6 @@ def save(
             stacklevel=2,
         )
     return report
+
+
+open_front_door(globals(), ("save",))

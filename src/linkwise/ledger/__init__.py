@@ -14,6 +14,7 @@ on mechanisms. Its status is not an opinion: `verdict` runs the check and says w
     standard.py     checks of what every document starts from
 """
 
+from linkwise.front_door import open_front_door
 from linkwise.ledger.case import Case, cases
 from linkwise.ledger.document import DOCUMENTS, Document, document, entries
 from linkwise.ledger.entry import Entry, definition, holds, misprint, same
@@ -35,3 +36,5 @@ __all__ = [
     "run",
     "same",
 ]
+
+open_front_door(globals(), __all__)

@@ -1,5 +1,6 @@
 """What a mechanism is: bodies, hinges, nodes, loops and couplings."""
 
+from linkwise.front_door import open_front_door
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
 from linkwise.model.builder import Builder
 from linkwise.model.drive import Drive
@@ -22,3 +23,5 @@ __all__ = [
     "Mechanism",
     "Node",
 ]
+
+open_front_door(globals(), __all__, records=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import generator
 from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model import derived, placement, state, validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
@@ -232,11 +233,11 @@ class Mechanism:
             rng = np.random.default_rng(0)
             q = np.stack([mech.random(rng) for _ in range(10)])  # (10, nq)
         """
-        return state.random(self, np.random.default_rng(seed))
+        return state.random(self, generator(seed))
 
     def random_velocity(self, seed: int | np.random.Generator | None = None) -> Array:
         """Velocities (nv,), standard normal; a batch is drawn as with `random`."""
-        return np.random.default_rng(seed).standard_normal(self.nv)
+        return generator(seed).standard_normal(self.nv)
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
         """Coordinates (..., nq) after the velocities v (..., nv) were held for `dt` [s]."""

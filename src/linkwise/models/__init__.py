@@ -27,6 +27,7 @@ the numbers come from and what the neutral configuration looks like. Units are S
 | `multi_arm(n)` | n arms hold an object | 7 n + 6, of which n + 6 free |
 """
 
+from linkwise.front_door import open_front_door
 from linkwise.models.biped import biped
 from linkwise.models.chain import chain
 from linkwise.models.delta import delta
@@ -69,3 +70,5 @@ __all__ = [
     "stewart",
     "ur_arm",
 ]
+
+open_front_door(globals(), __all__)

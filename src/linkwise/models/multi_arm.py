@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.errors import ModelError
 from linkwise.model import Builder, Geometry, Mechanism
 from linkwise.model.hinges import Free, Hinge, Locked
@@ -81,6 +82,7 @@ def multi_arm(
         ModelError: n is not a whole number from 1 to 1000, or the arm is unknown.
     """
     check_size("multi_arm", n, "arms", most=1000)
+    radius = number(radius, "radius", above=0.0, most=1e6)
     X_BH, add = _arm(arm)
     b = Builder("dual_arm" if n == 2 else f"multi_arm_{n}")
     X_WO = Pose.translation((0.0, 0.0, float(X_BH.p[2])))  # so that all bases are at z = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import constant
 from linkwise.model import Builder, Drive, Geometry, Mechanism
 from linkwise.model.hinges import Pin
 from linkwise.models.capsule import (
@@ -82,7 +83,7 @@ def seven_dof_arm(*, posture: Sequence[float] = (0.0,) * 7) -> Mechanism:
             They are folded into the inboard poses; joint ranges move along.
     """
     b = Builder("seven_dof_arm")
-    add_seven_dof_arm(b, posture=posture)
+    add_seven_dof_arm(b, posture=constant(posture, (7,), "posture").tolist())
     return b.build()
 
 

@@ -4,6 +4,7 @@
 makes a figure, and returns the Axes; where a picture has several panels, a list of them.
 """
 
+from linkwise.front_door import open_front_door
 from linkwise.plot.canvas import panels
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.filter_and_smoother import filter_and_smoother
@@ -32,3 +33,5 @@ __all__ = [
     "shape",
     "skeleton",
 ]
+
+open_front_door(globals(), __all__)

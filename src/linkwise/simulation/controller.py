@@ -41,7 +41,7 @@ class Commands:
             self._law = _with_goal(*cast("tuple[Any, Any]", given))
         elif callable(given):
             self._law = _function(given, what)
-        elif np.ndim(cast(Any, given)) == 2 and not isinstance(given, Mapping | str | bytes):
+        elif not isinstance(given, Mapping | str | bytes) and floats(given, what).ndim == 2:
             self._table = _table(mech, given, what, tick, duration)
         else:
             self.constant = _one(mech, cast(Any, given))

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.closed.motion.watch import State
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.errors import ModelError
+from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
 from linkwise.simulation.gauge import Gauge
@@ -214,3 +215,6 @@ def plain_places(mech: Mechanism) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
         if body.hinge.nv and plain[int(mech.v_start[k])]:
             found += range(int(mech.q_start[k]), int(mech.q_start[k + 1]))
     return np.array(found, dtype=np.intp)
+
+
+open_front_door(globals(), ("LimitSpring",))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import count, itemsize, number
 from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.cuda_kernel import in_memory
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
@@ -28,12 +27,16 @@ from linkwise.errors import (
     caller,
     unknown_name,
 )
+from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.held_input import shaped
 from linkwise.simulation.rollout_kernel import card_kernel, check_rollout, rollout_kernel
 from linkwise.simulation.stepwise import beginnings, stepwise
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.law import ControlLaw
+
+MOST_STEPS = 10**10
+"""More steps than there is time for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,10 +170,12 @@ def rollout(
     there = target == "cuda"
     check_mechanism(mech)
     closed = is_closed(mech, loops)
-    if closed and (there or np.dtype(dtype) != np.float64):
+    size = itemsize(dtype)
+    if closed and (there or size != 8):
         refuse(mech, f"lw.rollout(..., target={target!r}, dtype={np.dtype(dtype).name})")
     mech = mech if closed else tree_of(mech)
-    steps, every = _whole(steps, "steps", 0), _whole(record_every, "record_every", 1)
+    steps = count(steps, "steps", most=MOST_STEPS)
+    every = count(record_every, "record_every", least=1)
     at: Any = _taken(mech.check_q, q, there)
     speed: Any = _taken(mech.check_v, _at_rest(mech, q, there) if v is None else v, there)
     if law is None:
@@ -181,17 +186,17 @@ def rollout(
     gains = [] if law is None else [name for name in held if name != "goal"]
     held = shaped(held, sizes, steps, (at, speed), gains)
     single = at.ndim == speed.ndim == 1 and all(x.ndim < 3 for x in held.values())
-    itemsize, length = _itemsize(dtype), _length(step)
-    threads = None if threads is None else _whole(threads, "threads", 1)
+    length = number(step, "step", above=0.0)
+    threads = None if threads is None else count(threads, "threads", least=1)
     if there:
-        kernel = card_kernel(mech, integrator, with_passive=passive, itemsize=itemsize, law=law)
+        kernel = card_kernel(mech, integrator, with_passive=passive, itemsize=size, law=law)
         done = kernel(at, speed, held, step=length, steps=steps, every=every)
         q_all, v_all = done.q, done.v
     else:
-        count, kind = _count(at, speed, held), f"float{8 * itemsize}"
-        starts = [np.broadcast_to(x, (count, x.shape[-1])) for x in (at, speed)]
+        motions, kind = _count(at, speed, held), f"float{8 * size}"
+        starts = [np.broadcast_to(x, (motions, x.shape[-1])) for x in (at, speed)]
         begin = np.concatenate(starts, axis=1).astype(kind)
-        options = (integrator, passive, itemsize, law, threads)
+        options = (integrator, passive, size, law, threads)
         kernel, done = _here(mech, begin, held, length, steps, every, *options)
         q_all, v_all = done.records[..., : mech.nq], done.records[..., mech.nq :]
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
@@ -357,30 +362,14 @@ def _count(q: Array, v: Array, held: Mapping[str, Array]) -> int:
     sizes = {x.shape[0] for x in (q, v) if x.ndim == 2}
     sizes |= {x.shape[0] for x in held.values() if x.ndim == 3}
     sizes = sizes - {1} or sizes or {1}
-    if len(sizes) > 1:
+    flat = max(q.ndim, v.ndim) < 3
+    if len(sizes) > 1 or not flat:
         told = ", ".join(f"{name} has shape {shape}" for name, shape in found.items())
-        raise ShapeError(f"{told}; their batches differ.")
+        what = "their batches differ" if flat else "q and v have one axis, or two for a batch"
+        raise ShapeError(f"{told}; {what}.")
+    if sizes == {0}:
+        raise ShapeError("q, v or what is held has no rows: a rollout of no motion has no result.")
     return sizes.pop()
 
 
-def _whole(value: Any, name: str, least: int) -> int:
-    try:
-        found = operator.index(value)
-    except TypeError:
-        found = least - 1
-    if found < least:
-        raise ModelError(f"{name} is {value!r}; it must be a whole number, at least {least}.")
-    return found
-
-
-def _length(step: Any) -> float:
-    if isinstance(step, int | float) and math.isfinite(step) and step > 0.0:
-        return float(step)
-    raise ModelError(f"step is {step!r}; it must be a time above zero [s].")
-
-
-def _itemsize(dtype: Any) -> int:
-    for kind in (np.float64, np.float32):
-        if dtype in (kind, np.dtype(kind), np.dtype(kind).name):
-            return np.dtype(kind).itemsize
-    raise ModelError(f"dtype is {dtype!r}; rollouts are made of float64 or float32.")
+open_front_door(globals(), ("rollout", "Rollout"))

@@ -18,6 +18,7 @@ from linkwise.dynamics.kernels import check_mechanism, time_compiling
 from linkwise.dynamics.loops import Loops, check_loops, tree_of
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
+from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import WORKERS, Acting
@@ -311,3 +312,6 @@ def _not_modelled(springs: LimitSprings | None) -> list[str]:
         return []
     names = ", ".join(repr(x) for x in springs.left_out[:4])
     return [f"joint limits of {names}: springs are for hinges whose v is the rate of q"]
+
+
+open_front_door(globals(), ("simulate",))

@@ -3,9 +3,12 @@
 Everything is vectorised over leading axes: a function of a 3-vector takes `(..., 3)`.
 """
 
+from linkwise.front_door import open_front_door
 from linkwise.spatial import quaternion, rotation, vector
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
 __all__ = ["Array", "Pose", "SpatialInertia", "quaternion", "rotation", "vector"]
+
+open_front_door(globals(), __all__)

@@ -1,5 +1,6 @@
 """Task space: the dynamics of what a mechanism does, rather than of its joints."""
 
+from linkwise.front_door import open_front_door
 from linkwise.task.coordinates import (
     CoordinateDynamics,
     TaskCoordinates,
@@ -37,3 +38,5 @@ __all__ = [
     "task_torque",
     "task_velocity",
 ]
+
+open_front_door(globals(), __all__)

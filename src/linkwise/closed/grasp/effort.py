@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.closed.grasp.grasp import Grasp, check_grasp
 from linkwise.dynamics import inverse_dynamics, jacobian
 from linkwise.dynamics.closure import relative_poses
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
@@ -55,6 +55,8 @@ def grasp_effort(
         ModelError: The grasp has no mechanism.
     """
     mech, q, tau = _motion(grasp, q, v, vdot, "grasp_effort")
+    if tau.ndim > 1:
+        raise ShapeError(f"grasp_effort takes one state; found a batch of shape {tau.shape[:-1]}.")
     assert grasp.body is not None
     loops = {
         loop.name: (loop, X_ab)

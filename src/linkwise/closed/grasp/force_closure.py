@@ -25,12 +25,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import count, number
 from linkwise.closed.grasp.cone import edges, extreme
 from linkwise.closed.grasp.grasp import Grasp, check_grasp, grasp_map
 from linkwise.closed.grasp.internal_force import force_space, screw_in_words, typical_length
 from linkwise.closed.grasp.solver import scipy
-from linkwise.errors import ModelError
-from linkwise.spatial.array import Array, ArrayLike, constant
+from linkwise.spatial.array import Array, ArrayLike
 
 INSIDE = 1e-9
 """The smallest share c_k, of a mean of 1, and the smallest work [W] that count as positive."""
@@ -115,9 +115,8 @@ def force_closure(
     """
     check_grasp(grasp, ASKED)
     if length is not None:
-        length = float(constant(length, (), "length"))
-        if not length > 0.0:
-            raise ModelError(f"length is {length}; it must be positive [m].")
+        length = number(length, "length", least=1e-9, most=1e9)
+    sides = count(sides, "sides", least=3, most=1000)
     if not friction:
         grasp = _slick(grasp)
     length = typical_length(grasp) if length is None else float(length)

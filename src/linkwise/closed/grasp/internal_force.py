@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.closed.grasp.grasp import Grasp, check_grasp, grasp_map, object_force
 from linkwise.closed.grasp.virtual_linkage import virtual_linkage
 from linkwise.errors import ModelError, ShapeError
@@ -213,10 +214,7 @@ def _equal(grasp: Grasp, point: ArrayLike) -> Array:
 def _length(grasp: Grasp, length: float | None) -> float:
     if length is None:
         return typical_length(grasp)
-    found = floats(length, "length")
-    if found.shape or not 0.0 < float(found) < np.inf:
-        raise ModelError(f"length is {length}; it must be positive [m].")
-    return float(found)
+    return number(length, "length", least=1e-9, most=1e9)
 
 
 def _check_passed(grasp: Grasp, stacked: Array, S: Array) -> None:

@@ -95,7 +95,8 @@ def joint_forces(mech: Mechanism, given: JointForces) -> Array:
             tau[part] = force
         return mech.check_v(tau, "tau")
     _check_numbers(given, mech.nv)
-    return mech.check_v(np.full(mech.nv, given) if np.ndim(given) == 0 else given, "tau")
+    tau = floats(given, "tau")
+    return mech.check_v(np.full(mech.nv, tau) if tau.ndim == 0 else tau, "tau")
 
 
 def _check_numbers(given: object, nv: int) -> None:

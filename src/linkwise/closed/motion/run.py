@@ -261,4 +261,9 @@ def _count(duration: float, step: float, record_every: int) -> int:
         )
     if record_every < 1:
         raise ModelError(f"record_every={record_every!r}; it counts steps and is at least 1.")
+    if not duration / step < 1e9:
+        raise ModelError(
+            f"{duration:.6g} s in steps of {step:.3g} s are {duration / step:.3g} steps, more than "
+            "there is time for."
+        )
     return int(np.ceil(duration / step - 1e-9))

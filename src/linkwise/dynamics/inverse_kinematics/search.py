@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise import arguments
+from linkwise.arguments import generator
 from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.coupled import Couplings, couplings, tightened
 from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
@@ -94,19 +95,21 @@ def inverse_kinematics(
     count = len(begin)
     if asked.batch is None and count > 1:  # one target for many starts
         asked = replace(asked, **{x: np.repeat(getattr(asked, x), count, 0) for x in _ARRAYS})
-    most = _whole(iterations, "iterations", 1)
+    most = arguments.count(iterations, "iterations", least=1, most=MOST_ITERATIONS)
     problem = Problem(
         asked, movable, setting.couplings, setting.kernels, _tolerance(tolerance), most
     )
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
-    rng = seed if isinstance(seed, np.random.Generator) else None
-    rng = rng or np.random.default_rng([_whole(cast("int", seed), "seed", 0), 1987])
+    rng = generator(seed, stream=1987)
     _shaken(problem, best, rng)
-    _again(problem, begin, best, starts, _whole(restarts, "restarts", 0), rng)
+    _again(problem, begin, best, starts, arguments.count(restarts, "restarts"), rng)
     _settled(problem, best)
     return _solution(problem, best, starts, batch)
 
+
+MOST_ITERATIONS = 1_000_000
+"""The history of a search has an entry for each of its steps."""
 
 _ARRAYS = ("p", "rot", "heading")
 
@@ -274,13 +277,6 @@ def _tolerance(value: float | tuple[float, float]) -> tuple[float, float]:
             "one for orientations [rad]."
         )
     return (float(pair), float(pair)) if pair.ndim == 0 else (float(pair[1]), float(pair[0]))
-
-
-def _whole(value: int, what: str, least: int) -> int:
-    number = floats(value, what)
-    if number.ndim or not float(number).is_integer() or number < least:
-        raise ModelError(f"{what} is {value!r}; it must be a whole number, at least {least}.")
-    return int(value)
 
 
 def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch: bool) -> Solution:

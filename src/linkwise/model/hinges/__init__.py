@@ -1,5 +1,6 @@
 """The hinges, one file each. All answer the questions of `Hinge`."""
 
+from linkwise.front_door import open_front_door
 from linkwise.model.hinges.custom import CustomHinge
 from linkwise.model.hinges.cylindrical import Cylindrical
 from linkwise.model.hinges.free import Free
@@ -41,3 +42,5 @@ __all__ = [
     "Translation",
     "Universal",
 ]
+
+open_front_door(globals(), __all__)

@@ -49,7 +49,13 @@ class CustomHinge(Hinge):
             raise ModelError(
                 f"custom hinge {self.name!r}: unit {bad[0]!r} is not known; use 'rad' or 'm'."
             )
-        pose = self.pose(self.neutral())
+        try:
+            pose = self.pose(self.neutral())
+        except (TypeError, ValueError, IndexError) as problem:
+            raise ModelError(
+                f"custom hinge {self.name!r}: placement fails for q = 0: {problem}. It takes q "
+                "(..., n) and gives a rotation (..., 3, 3) and an offset (..., 3)."
+            ) from problem
         if pose.rot.shape != (3, 3) or pose.p.shape != (3,):
             raise ModelError(
                 f"custom hinge {self.name!r}: placement gave shapes {pose.rot.shape} and "

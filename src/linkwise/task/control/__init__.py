@@ -1,5 +1,6 @@
 """Control in task space: servos, priorities, postures, joint limits, singularities."""
 
+from linkwise.front_door import open_front_door
 from linkwise.task.control.controller import TaskController
 from linkwise.task.control.goal import Goal
 from linkwise.task.control.joint_limits import JointLimits
@@ -18,3 +19,5 @@ __all__ = [
     "SingularStrategy",
     "TaskController",
 ]
+
+open_front_door(globals(), __all__)

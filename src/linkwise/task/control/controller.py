@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import number
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.loops import Loops, require_open
 from linkwise.dynamics.mass_matrix import mass_matrix
@@ -360,8 +361,8 @@ def _check_options(controller: TaskController) -> None:
         owner = "lw.TaskController"
         raise unknown_name("compensate", controller.compensate, ("task", "joints"), owner=owner)
     d = controller.damping
-    if d is not None and not (np.isfinite(d) and d >= 0.0):
-        raise ModelError(f"damping is {d!r}; it must be a number, 0 or positive, or None.")
+    if d is not None:
+        number(d, "damping", least=0.0)
     if d and controller.singular is STANDARD:
         object.__setattr__(controller, "singular", None)
     elif d and controller.singular is not None:
@@ -370,9 +371,8 @@ def _check_options(controller: TaskController) -> None:
             "configurations; give one or the other."
         )
     for name in ("length", "tolerance"):
-        value = getattr(controller, name)
-        if value is not None and not (np.isfinite(value) and value > 0.0):
-            raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+        if getattr(controller, name) is not None:
+            number(getattr(controller, name), name, above=0.0)
     if controller.limits is not None:
         controller.limits.places(controller.mech)  # raises where there are none
     if controller.posture is not None:  # raises for gains, targets and names that do not fit

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import number, option
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
@@ -48,16 +49,10 @@ class JointLimits:
 
     def __post_init__(self) -> None:
         for name, value in (("margin", self.margin), ("gain", self.gain)):
-            if not (np.isfinite(value) and value > 0.0):
-                raise ModelError(
-                    f"{name} of the joint limits is {value!r}; it must be a number above zero."
-                )
-        if not (np.isfinite(self.kv) and self.kv >= 0.0):
-            raise ModelError(f"kv of the joint limits is {self.kv!r}; it must not be negative.")
-        if not 0.0 < self.floor < 1.0:
-            raise ModelError(f"floor is {self.floor!r}; it is a part of the margin, from 0 to 1.")
-        if self.priority not in ("posture", "top"):
-            raise ModelError(f"priority is {self.priority!r}; it must be 'posture' or 'top'.")
+            number(value, f"{name} of the joint limits", above=0.0)
+        number(self.kv, "kv of the joint limits", least=0.0)
+        number(self.floor, "floor of the joint limits", above=0.0, below=1.0)
+        option(self.priority, ("posture", "top"), "priority")
         if isinstance(self.hinges, str):
             object.__setattr__(self, "hinges", (self.hinges,))
         elif self.hinges is not None:

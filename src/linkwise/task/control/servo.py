@@ -8,6 +8,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.control.gain import checked_gain, gain_in_words, times
@@ -56,11 +57,7 @@ class Servo:
         object.__setattr__(self, "kp", checked_gain(self.kp, f"kp of the servo {name!r}", m))
         object.__setattr__(self, "kv", checked_gain(self.kv, f"kv of the servo {name!r}", m))
         if self.speed is not None:
-            if not (np.isfinite(self.speed) and self.speed > 0.0):
-                raise ModelError(
-                    f"speed of the servo {name!r} is {self.speed!r}; it must be a number above "
-                    "zero, or None for no limit."
-                )
+            number(self.speed, f"speed of the servo {name!r}", above=0.0)
             if self.task.kind == "pose":
                 raise ModelError(
                     f"speed of the servo {name!r}: a pose turns and moves, and has no one speed; "

@@ -1,5 +1,6 @@
 """Unified control of motion and force: selections, servos, compliant surfaces, impacts."""
 
+from linkwise.front_door import open_front_door
 from linkwise.task.force.force_servo import ForceLoop, ForceServo
 from linkwise.task.force.impact import Impact, impact_estimate
 from linkwise.task.force.motion_force import MotionForceCommand, MotionForceController
@@ -20,3 +21,5 @@ __all__ = [
     "Touch",
     "impact_estimate",
 ]
+
+open_front_door(globals(), __all__)

@@ -3,6 +3,7 @@
 `response.py` has the mathematics: rows of a Jacobian, whitened, and nothing squared.
 """
 
+from linkwise.front_door import open_front_door
 from linkwise.task.inertial.effective_mass import (
     directional_inertia,
     effective_mass,
@@ -30,3 +31,5 @@ __all__ = [
     "inertial_map",
     "inertial_properties",
 ]
+
+open_front_door(globals(), __all__)

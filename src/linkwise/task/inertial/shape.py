@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import count
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
@@ -198,6 +199,7 @@ def _shape(
     resolution: int,
     limit: float | None,
 ) -> InertialShape:
+    resolution = count(resolution, "resolution", least=4, most=5000)
     basis, principal, axes = _axes(of, what, plane)
     exists = np.isfinite(principal)
     if not exists.any():

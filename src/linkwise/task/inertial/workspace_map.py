@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import count
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ModelError, ShapeError
@@ -174,7 +175,7 @@ def inertial_map(
         assert positions is not None
         names, grid, points = _slice(positions)
         front = Front(mech, node, points, orientation, progress)
-        state, reached = front.spread(start, restarts, seed)
+        state, reached = front.spread(start, count(restarts, "restarts"), count(seed, "seed"))
     flat = state.reshape(-1, mech.nq)
     found = np.zeros(reached.shape)
     found[reached] = _values(mech, flat[reached.ravel()], node, along, what)

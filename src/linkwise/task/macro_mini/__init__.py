@@ -4,6 +4,7 @@
 `smallest_mini.py` the general form of it, `dextrous.py` the coordination.
 """
 
+from linkwise.front_door import open_front_door
 from linkwise.task.macro_mini.dextrous import DextrousCoordination
 from linkwise.task.macro_mini.parts import MacroMini, MacroMiniState, macro_mini
 from linkwise.task.macro_mini.principal import Felt, PrincipalInertia
@@ -22,3 +23,5 @@ __all__ = [
     "reduced_inertia",
     "smallest_mini",
 ]
+
+open_front_door(globals(), __all__)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import number
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
@@ -110,9 +111,8 @@ class DextrousCoordination:
         Raises:
             ModelError: The tasks leave no internal motion that moves the mini.
         """
-        for name, value in (("frequency", frequency), ("ratio", ratio)):
-            if not (np.isfinite(value) and value > 0.0):
-                raise ModelError(f"{name} is {value!r}; it must be a positive number.")
+        frequency = number(frequency, "frequency", above=0.0)
+        ratio = number(ratio, "ratio", above=0.0)
         plain = cls(mech, split, 1.0, None, hinges)
         lower, upper = plain._range()
         weight = 1.0 / (upper - lower) ** 2

@@ -1,5 +1,6 @@
 """Several arms that hold one object: loads, the augmented object, its control (003, 6 and 7)."""
 
+from linkwise.front_door import open_front_door
 from linkwise.task.multi_effector.augmented_object import (
     AugmentedArm,
     AugmentedObject,
@@ -25,3 +26,5 @@ __all__ = [
     "object_torque",
     "reflected_load",
 ]
+
+open_front_door(globals(), __all__)

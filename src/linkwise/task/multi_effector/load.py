@@ -96,7 +96,11 @@ def load_inertia(load: SpatialInertia, pose: PoseLike | None = None) -> Array:
             "lw.SpatialInertia.from_com, .point, .solid_box and others make."
         )
     at = Pose.identity() if pose is None else pose if isinstance(pose, Pose) else Pose.of(pose)
-    return np.array(load.moved(at).matrix)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.array(load.moved(at).matrix)
+    if not np.isfinite(found).all():
+        raise ModelError("the inertia of the load is not finite: it is too far away, or too heavy.")
+    return found
 
 
 def load_effect(

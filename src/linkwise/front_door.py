@@ -1,0 +1,374 @@
+"""What public functions do with arguments of the wrong kind: an error that names the argument.
+
+A call that is right pays next to nothing: the function runs, and only where it fails by an error
+that is not Linkwise's own are its arguments compared with the kinds that its signature declares.
+An argument that does not fit is named; where all fit, the error is passed on as it is. Switches,
+which would be taken in silence (`passive="no"` is true), are compared before the call where they
+are given by keyword.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import inspect
+import math
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sized
+from functools import cache, wraps
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+import numpy as np
+
+from linkwise import arguments
+from linkwise.errors import LinkwiseError, ModelError, ShapeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OF_CODE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError)
+"""Errors by which code fails on what it was not written for."""
+
+FUNCTION: Any = get_origin(Callable[[], None])
+
+Masked: Any = np.ma.MaskedArray
+
+KEPT = "__checked__"
+"""Mark of a function that has been through `checked`."""
+
+
+def open_front_door(
+    namespace: MutableMapping[str, Any],
+    names: Iterable[str],
+    *,
+    records: bool = False,
+    careful: Collection[str] = (),
+) -> None:
+    """Check the calls of all public functions and classes of a module, where they are defined.
+
+    Args:
+        namespace: The module's globals.
+        names: Its public names.
+        records: Compare what constructors are given before they run, where a record would keep
+            everything: one without a `__post_init__`.
+        careful: Functions to leave as they are: those of a microsecond, which check for themselves.
+    """
+    for name in names:
+        found = namespace.get(name)
+        if inspect.isclass(found):
+            check_class(found, record=records)
+        elif inspect.isfunction(found) and found.__module__.startswith("linkwise"):
+            namespace[name] = found if name in careful else checked(found)
+
+
+def check_class(found: Any, *, record: bool = False) -> None:
+    """Check the calls of a class: its constructor and its public methods."""
+    if KEPT in vars(found) or issubclass(found, BaseException):
+        return
+    if not found.__module__.startswith("linkwise") or getattr(found, "_is_protocol", False):
+        return
+    members = cast("dict[str, Any]", dict(cast(Any, vars(found))))
+    for name, member in members.items():
+        if name != "__init__" and name.startswith("_"):
+            continue
+        if isinstance(member, staticmethod):
+            setattr(found, name, staticmethod(checked(member.__func__)))
+        elif inspect.isfunction(member):
+            keeps = record and name == "__init__" and not hasattr(found, "__post_init__")
+            setattr(found, name, checked(member, before=keeps))
+    setattr(found, KEPT, True)
+
+
+def checked(function: F, *, before: bool = False) -> F:
+    """The same function, which names an argument that it cannot take.
+
+    Args:
+        function: Any function with annotations.
+        before: Compare all arguments before the call, not only where it fails.
+    """
+    if hasattr(function, KEPT):
+        return function
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        for value in args:
+            if isinstance(value, Masked):
+                arguments.floats(value, f"an argument of {function.__name__}")
+        if before:
+            _check_kinds(function, args, options)
+        elif options:
+            _check_options(function, options)
+        try:
+            return function(*args, **options)
+        except LinkwiseError:
+            raise
+        except OF_CODE as error:
+            _name_argument(function, args, options, error)
+            raise
+
+    setattr(call, KEPT, True)
+    # One function wherever it is looked up: in its own module, and in the packages around it.
+    places = function.__module__.split(".")
+    for depth in range(1, len(places) + 1):
+        module = sys.modules.get(".".join(places[:depth]))
+        if vars(module).get(function.__name__) is function:
+            setattr(module, function.__name__, call)
+    return cast(F, call)
+
+
+# -------------------------------------------------------------------------------- before a call
+
+
+def _check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if isinstance(value, Masked):
+            arguments.floats(value, name)
+    for name, hint in _choices(function).items():
+        if name in options and not fits(options[name], hint):
+            raise ModelError(_sentence(function, name, hint, options[name]))
+
+
+@cache
+def _choices(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters that are true or false, and nothing else but None."""
+    return {
+        name: hint
+        for name, hint in hints(function).items()
+        if bool in _parts(hint) and all(x in (bool, types.NoneType) for x in _parts(hint))
+    }
+
+
+# ------------------------------------------------------------------------------ after a failure
+
+
+def _name_argument(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    error: Exception,
+) -> None:
+    """Raise for the first argument that is not of the declared kind, or does not fit in shape."""
+    given, declared = _check_kinds(function, args, options, error), hints(function)
+    mech = given.get("mech", given.get("self"))
+    for name, value in given.items():
+        if value is None or declared.get(name) is None or not _is_array(declared[name]):
+            continue
+        if not _passes(arguments.floats, value):
+            continue  # symbols that are traced, or a word that is allowed instead
+        if name == "q" and hasattr(mech, "check_q"):
+            cast(Any, mech).check_q(value)
+        elif name in OVER_FREEDOMS and hasattr(mech, "check_v"):
+            cast(Any, mech).check_v(value, name)
+        array = arguments.floats(value, name)
+        if not np.isfinite(array).all():
+            raise ModelError(f"{name} of {function.__name__} is not finite.") from error
+        largest = float(np.abs(array).max(initial=0.0))
+        if largest > TOO_LARGE and isinstance(error, ArithmeticError | np.linalg.LinAlgError):
+            raise ModelError(
+                f"{name} of {function.__name__} has entries up to {largest:.3g}: what is computed "
+                "with them is not finite."
+            ) from error
+        if array.size == 0 and not isinstance(error, AssertionError):
+            raise ShapeError(
+                f"{name} of {function.__name__} has shape {array.shape}: it is empty."
+            ) from error
+
+
+def _check_kinds(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    error: Exception | None = None,
+) -> dict[str, Any]:
+    """The arguments by name; raises for the first that is not of the declared kind."""
+    try:
+        given = _signature(function).bind(*args, **options).arguments
+    except TypeError:
+        return {}  # Python's own words about a wrong signature
+    declared = hints(function)
+    for name, value in given.items():
+        hint = declared.get(name)
+        if hint is not None and not fits(value, hint):
+            raise ModelError(_sentence(function, name, hint, value)) from error
+    return given
+
+
+TOO_LARGE = 1e100
+"""Squares of numbers like this may still be finite; products of four are not."""
+
+OVER_FREEDOMS = ("v", "vdot", "tau", "nu", "eps", "v_d", "vdot_d", "tau0")
+"""Names of arguments that have an entry for each degree of freedom."""
+
+
+def _is_array(hint: Any) -> bool:
+    return any(get_origin(part) is np.ndarray for part in _parts(hint))
+
+
+def _sentence(function: Callable[..., Any], name: str, hint: Any, value: object) -> str:
+    owner = function.__qualname__.removesuffix(".__init__")
+    return f"{name} of {owner} must be {in_words(hint)}; found {arguments.shown(value)}."
+
+
+# --------------------------------------------------------------------------- what is declared
+
+
+_signature = cache(inspect.signature)
+
+
+@cache
+def hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The declared kind of each parameter; one that cannot be resolved is left out."""
+    found = dict[str, Any]()
+    for name, parameter in _signature(function).parameters.items():
+        text = parameter.annotation
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        try:
+            hint = eval(text, {}, _Names(function)) if isinstance(text, str) else text
+        except Exception:  # a name that only the type checker imports
+            continue
+        if hint is not inspect.Parameter.empty and hint is not Any:
+            found[name] = hint
+    return found
+
+
+class _Names(dict[str, Any]):
+    """Names of annotations: of the function's module, of typing, and public ones of Linkwise."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def __missing__(self, name: str) -> Any:
+        inner = getattr(self.function, "__wrapped__", self.function)
+        for place in (inner.__globals__, vars(typing), vars(collections.abc)):
+            if name in place:
+                return place[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        # What only the type checker imports is public, most of it.
+        found = getattr(sys.modules["linkwise"], name, None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    """The kinds of a union one by one."""
+    if hint is None:
+        return (types.NoneType,)
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(part for one in get_args(hint) for part in _parts(one))
+    return (hint,)
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a declared kind, as far as this can be seen."""
+    return any(_fits(value, part) for part in _parts(hint))
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is types.NoneType:
+        return value is None
+    if origin is Literal:
+        return isinstance(value, type(inner[0])) and value in inner
+    if hint is bool:
+        return value is True or value is False or type(value) is np.bool_
+    if hint is int:
+        return _passes(arguments.count, value, least=-arguments.LARGEST)
+    if hint is float:
+        giant = isinstance(value, int) and abs(value) > arguments.LARGEST
+        return not giant and (_passes(arguments.number, value, finite=False) or _is_nan(value))
+    if origin is np.ndarray:
+        return _passes(arguments.floats, value) or is_traced(value)
+    if hint is str:
+        return isinstance(value, str)
+    if origin in (collections.abc.Mapping, dict):
+        return isinstance(value, Mapping) and all(
+            fits(k, inner[0]) and fits(x, inner[1])
+            for k, x in cast("Mapping[Any, Any]", value).items()
+        )
+    if origin is tuple and len(inner) > 1 and inner[-1] is not Ellipsis:
+        items = list(cast("Iterable[Any]", value)) if _several(value) else []
+        return len(items) == len(inner) and all(map(fits, items, inner))
+    if inspect.isclass(origin) and issubclass(origin, collections.abc.Iterable):
+        if not _several(value):
+            return False
+        each = cast("Iterable[Any]", value) if isinstance(value, Sized) else ()
+        return all(fits(x, part) for part in inner[:1] for x in each)
+    if origin is FUNCTION:
+        return callable(value)
+    kind = origin or hint
+    if not inspect.isclass(kind) or getattr(kind, "_is_protocol", False):
+        return True
+    return isinstance(value, kind)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is an array of symbols, which formulas are traced with."""
+    return isinstance(value, np.ndarray) and cast(Any, value).dtype.kind == "O"
+
+
+def _several(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return cast(Any, value).ndim > 0
+    return isinstance(value, collections.abc.Iterable) and not isinstance(value, str | bytes)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isnan(cast(float, value))
+
+
+def _passes(check: Callable[..., object], value: object, **bounds: Any) -> bool:
+    try:
+        check(value, "", **bounds)
+    except LinkwiseError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------------- in words
+
+
+def in_words(hint: Any) -> str:
+    """A declared kind in words."""
+    words = list[str]()
+    for part in _parts(hint):
+        word = _word(part)
+        if word not in words:
+            words.append(word)
+    if ARRAY in words:  # rows and numbers are arrays as well
+        words = [w for w in words if w == ARRAY or not w.startswith(("a number", "several"))]
+    return " or ".join(words)
+
+
+ARRAY = "an array of real numbers"
+
+
+def _word(hint: Any) -> str:
+    origin, inner = get_origin(hint), get_args(hint)
+    plain = {
+        types.NoneType: "None",
+        bool: "True or False",
+        int: "a whole number",
+        float: "a number",
+        str: "a string",
+    }
+    if hint in plain:
+        return plain[hint]
+    if origin is Literal:
+        return "one of " + ", ".join(repr(x) for x in inner)
+    if origin is np.ndarray:
+        return ARRAY
+    if origin in (collections.abc.Mapping, dict):
+        return "a dictionary"
+    if origin is FUNCTION:
+        return "a function"
+    if inspect.isclass(origin) and issubclass(origin, collections.abc.Iterable):
+        return f"several, each {in_words(inner[0])}" if inner else "several"
+    name = getattr(origin or hint, "__name__", str(hint))
+    article = "an" if name[0] in "AEIOU" else "a"
+    advice = ", which lw.load, lw.Builder or lw.models makes" if name == "Mechanism" else ""
+    return f"{article} {name}{advice}"

@@ -1,0 +1,431 @@
+"""One call that is right for every public function and class: what the walk starts from.
+
+A public name without a sample is a failure of `test_front_door.py`: add a line here for a new one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import linkwise as lw
+from linkwise.algebra import BODY, JOINT, H, M, mass, phi
+from tests.closed.grasps import block
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def call(*args: Any, **options: Any) -> Call:
+    return args, options
+
+
+# ------------------------------------------------------------------------- what calls are made of
+
+
+@cache
+def arm() -> lw.Mechanism:
+    return lw.models.pendulum(2)
+
+
+@cache
+def linkage() -> lw.Mechanism:
+    return lw.models.four_bar()
+
+
+@cache
+def held() -> lw.Mechanism:
+    """Two arms of one slide and one pin each, in a plane, that hold a bar."""
+    b = lw.Builder("two arms")
+    part = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    for k in (1, 2):
+        at = (0.5 * k, 0.0, 0.0)
+        b.body(f"arm_{k}_cart", "world", lw.Planar((0, 1, 0)), inboard=at, inertia=part)
+        b.node(f"tip_{k}", f"arm_{k}_cart")
+    b.body("bar", "world", lw.Free(), inboard=(0.75, 0, 0), inertia=part)
+    for k in (1, 2):
+        b.node(f"rim_{k}", "bar", ((-0.25, 0.25)[k - 1], 0, 0))
+        b.loop(f"grasp_{k}", f"tip_{k}", f"rim_{k}", lw.Spherical())
+    return b.build()
+
+
+@cache
+def six() -> lw.Mechanism:
+    """Six freedoms, so that a hand has all directions: slides and a ball in pins."""
+    b = lw.Builder("gantry")
+    part = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
+    b.body("cart", "world", lw.Translation(), inertia=part)
+    b.body("hand", "cart", lw.Gimbal(), inertia=part)
+    return b.node("tip", "hand", (0.1, 0.2, 0.3)).build()
+
+
+@cache
+def grasp() -> lw.Grasp:
+    return block("soft_finger")
+
+
+@cache
+def moving_grasp() -> lw.Grasp:
+    return lw.Grasp.of(held(), lw.Contact("point"))
+
+
+@cache
+def recording() -> lw.Recording:
+    return lw.simulate(arm(), arm().random(1), duration=0.01)
+
+
+@cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="linkwise_front_door"))
+
+
+def robot_file() -> Path:
+    path = folder() / "arm.urdf"
+    if not path.exists():
+        lw.save(arm(), path)
+    return path
+
+
+def recording_file() -> Path:
+    path = folder() / "motion.npz"
+    if not path.exists():
+        recording().save(path)
+    return path
+
+
+def q(mech: lw.Mechanism | None = None, seed: int = 1) -> np.ndarray:
+    mech = mech or arm()
+    return mech.random(seed) if mech is not held() else mech.neutral()
+
+
+def v(mech: lw.Mechanism | None = None, seed: int = 2) -> np.ndarray:
+    return (mech or arm()).random_velocity(seed)
+
+
+@cache
+def crank() -> tuple[np.ndarray, np.ndarray]:
+    """A closed state of the linkage."""
+    at = lw.assemble(linkage()).q
+    return at, lw.project_velocity(linkage(), at, v(linkage()))
+
+
+def swing() -> np.ndarray:
+    """Accelerations that the linkage allows."""
+    return lw.constrained_forward_dynamics(linkage(), *crank(), v(linkage()))
+
+
+def spatial(mech: lw.Mechanism) -> np.ndarray:
+    return np.linspace(-1, 1, 6 * mech.n_bodies).reshape(mech.n_bodies, 6)
+
+
+FORCE = {"tip": np.arange(6.0)}
+PRESS = np.array([[0, 0, 0.01, 0.1, 0.2, 1], [0, 0, 0, 0, 0.1, 2.0]])
+
+# Samples by name. Each is a function, so that nothing is built before it is needed.
+SAMPLES: dict[str, Callable[[], Call]] = {}
+
+
+def _of(names: str, make: Callable[[], Call]) -> None:
+    for name in names.split():
+        SAMPLES[name] = make
+
+
+_of(
+    "mass_matrix mass_matrix_inverse gravity_force potential_energy composite_inertias "
+    "log_det_mass_matrix center_of_mass center_of_mass_jacobian centroidal_inertia whole_inertia "
+    "momentum_matrix innovations_factors articulated_inertias forward_kinematics",
+    lambda: call(arm(), q()),
+)
+_of(
+    "bias_force coriolis_force coriolis_matrix kinetic_energy energy body_velocities "
+    "hinge_velocities inboard_velocities diagonal_velocity center_of_mass_bias momentum "
+    "center_of_mass_velocity momentum_bias passive_force",
+    lambda: call(arm(), q(), v()),
+)
+_of("velocity_from_diagonal diagonal_coriolis", lambda: call(arm(), q(), nu=v()))
+_of("innovations", lambda: call(arm(), q(), tau=v()))
+_of("force_from_innovations", lambda: call(arm(), q(), eps=v()))
+_of("diagonal_dynamics", lambda: call(arm(), q(), nu=v(), tau=v(seed=3)))
+_of("forward_dynamics", lambda: call(arm(), q(), v(), tau=v(seed=3), forces=FORCE, frame="node"))
+_of("inverse_dynamics", lambda: call(arm(), q(), v(), vdot=v(seed=3), forces=FORCE, frame="node"))
+_of("coriolis_product", lambda: call(arm(), q(), v(), w=v(seed=3)))
+_of("mass_matrix_inverse_product", lambda: call(arm(), q(), x=v()))
+_of("mass_matrix_inverse_block", lambda: call(arm(), q(), rows="pin_1", columns=["pin_2"]))
+_of(
+    "jacobian jacobian_gram",
+    lambda: call(arm(), q(), node="tip", frame="world", about=None),
+)
+_of("jacobian_dot jacobian_dot_v", lambda: call(arm(), q(), v(), node="tip", frame="world"))
+_of("node_velocity", lambda: call(arm(), q(), v(), node="tip", frame="world"))
+_of("operational_inertia", lambda: call(six(), q(six()), node="tip", frame="node"))
+_of("operational_inertia_inverse", lambda: call(arm(), q(), node="tip", frame="node"))
+_of("operational_space", lambda: call(arm(), q(), node="tip", length=1.0, tolerance=1e-9))
+_of("relative_pose", lambda: call(arm(), q(), node="tip", seen_from="link_1"))
+_of("tip_force_correction", lambda: call(arm(), q(), forces=FORCE, frame="node"))
+_of("equivalent_force compensating_force", lambda: call(arm(), q(), forces=FORCE, frame="node"))
+_of(
+    "body_accelerations hinge_forces",
+    lambda: call(arm(), q(), v(), tau=v(seed=3), forces=FORCE, forces_frame="node"),
+)
+_of("node_acceleration", lambda: call(arm(), q(), v(), node="tip", tau=v(seed=3), kind="rate"))
+_of("scatter gather", lambda: call(arm(), q(), x=spatial(arm()), strict=False, through="rigid"))
+_of(
+    "hybrid_dynamics",
+    lambda: call(arm(), q(), v(), tau={"pin_1": 1.0}, vdot={"pin_2": 0.5}, forces=FORCE),
+)
+_of("computed_torque", lambda: call(arm(), q(), v(), q(), v(), v(), kp=1.0, kv=2.0))
+_of(
+    "wen_bayard",
+    lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), vdot_d=v(), kp=1.0, kv=2.0, at="actual"),
+)
+_of("tracking_energy", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0))
+_of("gravity_compensation", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0, kv=2.0))
+_of("with_hinge_frames", lambda: call(arm()))
+_of("renumbering", lambda: call(arm(), order="tips first"))
+_of(
+    "inverse_kinematics",
+    lambda: call(
+        arm(), {"tip": (0.3, 0.0, -1.5)}, q0=q(), hold=(), limits=True, tolerance=1e-6,
+        iterations=20, restarts=2, seed=0,
+    ),
+)  # fmt: skip
+
+# Closed chains.
+_of(
+    "constraint_error constraint_jacobian closure_inertia_inverse loop_errors loop_coordinates "
+    "closed.blocked_directions",
+    lambda: call(linkage(), crank()[0]),
+)
+_of("constraint_names closure_nodes closed.constraint_sizes", lambda: call(linkage()))
+_of("constraint_bias loop_velocities loop_drive_forces", lambda: call(linkage(), *crank()))
+_of(
+    "constrained_forward_dynamics constraint_forces",
+    lambda: call(linkage(), *crank(), tau=v(linkage()), frame="node"),
+)
+_of(
+    "constrained_inverse_dynamics",
+    lambda: call(linkage(), *crank(), vdot=swing(), actuated=["crank_pin"], tolerance=1e-9),
+)
+_of("holding_forces", lambda: call(linkage(), crank()[0], actuated=["crank_pin"], tolerance=1e-9))
+_of("loop_forces", lambda: call(linkage(), crank()[0], lam=np.ones(5)))
+_of("effective_inertia_inverse", lambda: call(linkage(), crank()[0], node="coupler_end"))
+_of("effective_inertia", lambda: call(held(), q(held()), node="bar"))
+_of(
+    "effective_space",
+    lambda: call(linkage(), crank()[0], node="coupler_end", length=1.0, tolerance=1e-9),
+)
+_of("closed_expression", lambda: call(linkage(), name="constrained_forward_dynamics", plain=True))
+_of("mobility", lambda: call(linkage(), crank()[0], nearby=2, seed=0, tolerance=1e-9))
+_of(
+    "position_projection project_position",
+    lambda: call(linkage(), crank()[0], weight=None, tolerance=1e-12, iterations=10),
+)
+_of("project_velocity", lambda: call(linkage(), *crank(), weight="mass", tolerance=1e-9))
+_of("independent_coordinates", lambda: call(linkage(), crank()[0], prefer=(), tolerance=1e-9))
+_of(
+    "assemble",
+    lambda: call(
+        linkage(), crank()[0], hold=(), limits=True, tolerance=1e-12, iterations=20, restarts=2,
+        seed=0,
+    ),
+)  # fmt: skip
+_of("embed", lambda: call(linkage(), at=crank()[0], independent=()))
+_of("full_velocity", lambda: call(lw.embed(linkage()), crank()[0], u=np.ones(1)))
+_of("full_acceleration", lambda: call(lw.embed(linkage()), crank()[0], np.ones(1), np.ones(1)))
+_of("independent_force", lambda: call(lw.embed(linkage()), crank()[0], tau=v(linkage())))
+_of("independent_velocity", lambda: call(lw.embed(linkage()), v=crank()[1]))
+_of("close_loop", lambda: call(arm(), q(), "new", "tip", "world", hinge=lw.Pin()))
+_of(
+    "constrained_motion",
+    lambda: call(linkage(), *crank(), duration=0.002, step=1e-3, keep="projection"),
+)
+_of("multi_arm_parts", lambda: call(held(), held="bar"))
+_of(
+    "multi_arm_dynamics",
+    lambda: call(held(), q(held()), v(held()) * 0, v(held()), method="RCCFD2", contact="rows"),
+)
+_of("augmented_object", lambda: call(held(), q(held()), v(held()) * 0, tolerance=1e-9))
+_of(
+    "object_torque",
+    lambda: call(held(), q(held()), v(held()) * 0, np.zeros(6), grasp=moving_grasp()),
+)
+_of("reflected_load", lambda: call(held(), q(held()), arm="arm_1_cart", tolerance=1e-9))
+
+# Grasps.
+_of("grasp_map virtual_linkage force_space", lambda: call(grasp(), point=(0.0, 0.0, 0.0)))
+_of("force_closure", lambda: call(grasp(), point=(0.0, 0.0, 0.0), sides=4, length=0.1))
+_of("object_force internal_forces", lambda: call(grasp(), forces=PRESS, point=np.zeros(3)))
+_of("grasp_margins", lambda: call(grasp(), forces=PRESS))
+_of("load_distribution", lambda: call(grasp(), np.zeros(6), reserve=0.0, most=100.0, length=0.1))
+_of("grasp_effort needed_wrench", lambda: call(moving_grasp(), q(held()), v(held()) * 0))
+_of("contact_forces", lambda: call(moving_grasp(), q(held()), v(held()) * 0, tau=v(held())))
+_of("contact_state", lambda: call(moving_grasp(), q(held()), v(held()) * 0))
+_of("grasp_watch", lambda: call(moving_grasp(), reserve=0.1))
+
+# Tasks.
+TASK = lw.Task.joints(["pin_1"])
+_of("task_jacobian", lambda: call(arm(), q(), tasks=TASK))
+_of("task_space", lambda: call(arm(), q(), TASK, tolerance=1e-9, length=1.0))
+_of("task_bias task_velocity", lambda: call(arm(), q(), v(), tasks=TASK))
+_of("task_dynamics", lambda: call(arm(), q(), v(), TASK, tolerance=1e-9, length=1.0))
+_of("task_position", lambda: call(arm(), q(), task=TASK))
+_of("task_error", lambda: call(arm(), q(), task=TASK, target=[0.1]))
+_of("task_torque", lambda: call(arm(), q(), v(), TASK, acceleration=[1.0], tolerance=1e-9))
+_of(
+    "task_coordinates coordinate_dynamics",
+    lambda: call(six(), q(six()), v(six()), lw.Task.pose("tip"), orientation="quaternion"),
+)
+_of("control_law", lambda: call(arm(), TASK, kp=1.0, kv=1.0, compensate="joints", also=()))
+_of("smallest_mini", lambda: call(six(), q(six()), lw.Task.position("tip"), tolerance=1e-9))
+_of("macro_mini", lambda: call(six(), split="hand", node="tip"))
+_of("reduced_inertia", lambda: call(six(), q(six()), lw.Task.orientation("tip"), split="hand"))
+_of(
+    "effective_mass effective_rotational_inertia",
+    lambda: call(six(), q(six()), "tip", direction=(0.0, 0.0, 1.0), tolerance=1e-9),
+)
+_of("inertial_properties", lambda: call(six(), q(six()), "tip", frame="world", tolerance=1e-9))
+_of("directional_inertia", lambda: call(np.eye(3), direction=(0.0, 0.0, 1.0), tolerance=1e-13))
+_of(
+    "belted_ellipsoid gyration_ellipsoid inertia_ellipsoid",
+    lambda: call(np.eye(3), what="mass", resolution=12),
+)
+_of(
+    "inertial_map",
+    lambda: call(six(), q(six()), "tip", joints={"hand[0]": [0.1, 0.2]}, restarts=1, seed=0),
+)
+SURFACE = lw.CompliantSurface((0, 0, 0), (0, 0, 1), 1e4)
+_of("impact_estimate", lambda: call(six(), q(six()), v(six()), node="tip", surface=SURFACE))
+LOAD = lw.SpatialInertia.solid_box(1.0, (1, 2, 3))
+_of("load_effect", lambda: call(six(), q(six()), LOAD, node="tip", frame="node", tolerance=1e-9))
+_of("load_inertia", lambda: call(LOAD, pose=(0.0, 0.0, 0.1)))
+
+# Algebra.
+_of("compile", lambda: call(mass, arm(), nodes=(), target="cpu", parameters=(), blocks=False))
+_of("derive", lambda: call(mass.inv))
+_of("plan", lambda: call(phi @ M))
+_of("prove", lambda: call(mass.inv, mass.inv))
+_of("algebra.memoryless", lambda: call("A", BODY, BODY, symmetric=True))
+_of("algebra.named", lambda: call("A", definition=H @ M))
+_of("algebra.shift", lambda: call("E"))
+_of("algebra.vector", lambda: call("x", space=JOINT))
+
+# Files, motion, viewer.
+_of("load", lambda: call(robot_file(), base="auto", strict=False, keep_fixed=False, roots=()))
+_of("save", lambda: call(arm(), folder() / "saved.urdf", format="urdf"))
+_of("load_recording", lambda: call(recording_file(), mech=arm()))
+_of(
+    "simulate",
+    lambda: call(arm(), q(), v(), duration=0.002, step=1e-3, integrator="rk4", tau=0.0),
+)
+_of(
+    "rollout",
+    lambda: call(arm(), q(), v(), steps=2, step=1e-3, tau=v(), integrator="rk4", record_every=1),
+)
+_of("export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
+_of("viewer.html_page", lambda: call(arm(), q(), fps=30.0, detail=100))
+_of("viewer.scene_of", lambda: call(arm(), roots=()))
+
+# Estimation.
+_of("estimation.RandomField", lambda: call(arm(), q(), noise="armature"))
+
+# Quantities.
+_of("dynamics.expression", lambda: call("mass_matrix", frame="node"))
+_of("dynamics.hybrid_expression", lambda: call(driven=["a"], prescribed=["b"]))
+_of("dynamics.hybrid_kernel", lambda: call(arm(), prescribed=["pin_1"], nodes=(), frame="node"))
+_of("dynamics.kernel", lambda: call(arm(), "mass_matrix", nodes=(), frame="node"))
+
+# Models.
+for _name in ("biped", "delta", "four_bar", "free_flyer", "handover", "humanoid", "peaucellier",
+              "planar_macro_mini", "planar_rpp", "quadruped", "stewart", "ur_arm"):  # fmt: skip
+    _of(f"models.{_name}", call)
+_of("models.macro_mini", lambda: call(wrist=True))
+_of("models.puma560", lambda: call(as_printed=False))
+_of("models.seven_dof_arm", lambda: call(posture=[0.0] * 7))
+_of("models.chain", lambda: call(3, length=0.1, mass=0.1, damping=0.0, armature=0.0))
+_of("models.pendulum", lambda: call(2, length=1.0, mass=1.0, point_masses=False))
+_of("models.dual_arm", lambda: call(arm="seven_dof", mass=4.0))
+_of("models.multi_arm", lambda: call(2, arm="seven_dof", mass=4.0, radius=0.25))
+_of("models.random_tree", lambda: call(3, 1, hinges=["pin"], branching=0.4, mass_ratio=10.0))
+
+# What mechanisms are made of.
+_of("Pin Prismatic Cylindrical", lambda: call(axis=(0.0, 0.0, 1.0)))
+_of("Planar SoftFinger", lambda: call(normal=(0.0, 0.0, 1.0)))
+_of("PointOnPlane", lambda: call(height=0.1, normal=(0.0, 0.0, 1.0)))
+_of("Helical", lambda: call(axis=(0.0, 0.0, 1.0), pitch=0.01))
+_of("RollingBall", lambda: call(radius=0.1))
+_of("Gimbal", lambda: call(axes=((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0))))
+_of("Universal", lambda: call(axis_1=(1.0, 0, 0), axis_2=(0, 1.0, 0)))
+_of("Screws", lambda: call(rows=((1.0, 0, 0, 0, 0, 0),)))
+_of("Free Spherical Translation", call)
+_of("Locked", lambda: call(of=lw.Pin(), q=(0.1,)))
+_of(
+    "CustomHinge",
+    lambda: call("slide", (("x", "m"),), lambda x: (np.eye(3), x * np.array([1.0, 0, 0]))),
+)
+_of("Pose", lambda: call(np.eye(3), np.zeros(3)))
+_of("SpatialInertia", lambda: call(1.0, np.zeros(3), np.eye(3)))
+_of("Drive", lambda: call(armature=0.1, damping=0.1, lower=-1.0, upper=1.0))
+_of("Body", lambda: call("link", "world", lw.Pin(), "pin"))
+_of("Node", lambda: call("tip", "link"))
+_of("Loop", lambda: call("loop", "a", "b", hinge=lw.Pin()))
+_of("Coupling", lambda: call("mimic", "a", (("b", (1.0,)),), offset=0.1))
+_of("Geometry", lambda: call("box", "box", (1.0, 1.0, 1.0), lw.Pose.identity()))
+_of("Mechanism", lambda: call("robot", arm().bodies, nodes=arm().nodes, gravity=(0.0, 0.0, -1.0)))
+_of("Builder", lambda: call("robot", gravity=(0.0, 0.0, -9.81)))
+
+# Parts of controllers and tasks.
+_of("Task", lambda: call("reach", "position", "tip"))
+_of("Target", lambda: call(position=(0.0, 0.0, 1.0), weight=1.0, orientation_weight=1.0))
+_of("Contact", lambda: call("point", friction=0.5))
+_of("Grasp", lambda: call(contacts={"a": lw.Contact("point"), "b": lw.Contact("point")}))
+_of("CompliantSurface", lambda: call((0, 0, 0), (0, 0, 1), stiffness=1e4, damping=1.0))
+_of("ContactTransition", lambda: call(approach_speed=0.1, impact_damping=1.0))
+_of("ForceServo", lambda: call(kf=1.0, kv=1.0, ki=0.0))
+_of("JointLimits", lambda: call(margin=0.1, gain=1.0))
+_of("LimitSpring", lambda: call(stiffness=10.0, damping=1.0))
+_of("Posture", lambda: call(target=[0.0], kp=1.0, kv=1.0))
+_of("Selection", lambda: call((True, True, False, True, True, True)))
+_of("Servo", lambda: call(TASK, kp=1.0, kv=1.0))
+_of("SingularStrategy", lambda: call(threshold=0.02, remaining="goal"))
+_of("Goal", lambda: call([0.1], velocity=[0.0]))
+_of("TaskController", lambda: call(arm(), lw.Servo(TASK, 1.0, 1.0), damping=0.1))
+_of(
+    "MotionForceController",
+    lambda: call(
+        six(), lw.Task.pose("tip"), lw.Selection.along_normal((0, 0, 1)), kp=1.0, kv=1.0,
+        servo=lw.ForceServo(1.0, 1.0),
+    ),
+)  # fmt: skip
+_of("AugmentedObjectController", lambda: call(held(), kp=1.0, kv=1.0, grasp=moving_grasp()))
+_of(
+    "DextrousCoordination",
+    lambda: call(six().with_drive("hand", lower=-1.0, upper=1.0), "hand", kd=1.0),
+)
+
+RECORDS = frozenset(
+    "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart Channel ConstrainedForces "
+    "ConstrainedMotion ContactPhase ContactState ControlLaw ControlReport CoordinateDynamics "
+    "Crossing Drift Embedded Energy Event Finding ForceClosure ForceLoop ForceSpace GraspEffort "
+    "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialMap InertialProperties "
+    "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
+    "LoadReport MacroMini Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
+    "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
+    "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch Viewer VirtualLinkage "
+    "WholeInertia algebra.Expr algebra.Space convert.Layout estimation.Covariance "
+    "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
+    "estimation.Draws estimation.MassMatrixSample estimation.Operator simulation.Report "
+    "viewer.Part viewer.Scene".split()
+)
+"""Classes that the library fills in, results for the most part: nobody else makes them."""
+
+ELSEWHERE = frozenset("view viewer.embedded convert.drake_layout convert.mujoco_layout "
+                      "convert.pinocchio_layout".split())  # fmt: skip
+"""Functions that need a server, a page or another library; their own tests feed them nonsense."""
+
+NAMESPACES = ("algebra", "closed", "convert", "dynamics", "estimation", "models", "simulation",
+              "task", "viewer")  # fmt: skip
+"""Namespaces that are walked. `ledger` and `plot` draw and print."""

@@ -1,0 +1,174 @@
+"""Every public name, called with nonsense: an error of Linkwise's own, or a result that is right.
+
+Not allowed: errors of the code itself (AttributeError, TypeError, IndexError, ...), results with
+NaN and no warning, masks that are ignored, calls that hang. The walk of the suite takes a part of
+the cases of each function, always the same; `pytest -m slow` takes all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import zlib
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.arguments import count, floats, generator, itemsize, name, number, option, path
+from linkwise.front_door import checked, fits
+from tests.front_door import samples, walk
+
+PUBLIC = walk.public()
+WALKED = sorted(set(PUBLIC) & set(samples.SAMPLES))
+PART = 40
+"""One in so many calls is made in the suite, and each right one."""
+
+
+def test_every_public_name_has_a_sample():
+    known = {*samples.SAMPLES, *samples.RECORDS, *samples.ELSEWHERE}
+    assert not set(PUBLIC) - known, "add a right call to tests/front_door/samples.py"
+    assert not known - set(PUBLIC), "these names are no longer public"
+
+
+def failures(name: str, part: int) -> list[str]:
+    found, chosen = [], zlib.crc32(name.encode()) % part
+    for i, outcome in enumerate(walk.walk(name, PUBLIC[name], part=part, chosen=chosen)):
+        if not outcome.fine or (i == 0 and outcome.kind != "result"):
+            found.append(str(outcome))
+    return found
+
+
+@pytest.mark.parametrize("group", range(8))
+@pytest.mark.filterwarnings("ignore")
+def test_nonsense_is_refused_by_name(group):
+    found = [x for name in WALKED[group::8] for x in failures(name, PART)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WALKED)
+@pytest.mark.filterwarnings("ignore")
+def test_all_nonsense_is_refused(name):
+    found = failures(name, 1)
+    assert not found, "\n".join(found)
+
+
+def test_the_walk_can_fail():
+    def broken(mech, q):
+        return mech.nothing + q
+
+    def silent(q):
+        return np.asarray(q, dtype=np.float64) * np.nan
+
+    kinds = {
+        walk.judged("x", "q", "a word", f, given, inspect.signature(f)).kind
+        for f, given in ((broken, {"mech": 3, "q": 1}), (silent, {"q": [1.0]}))
+    }
+    assert kinds == {"AttributeError", "silent NaN"}
+
+
+# --------------------------------------------------------------------------------- the front door
+
+
+def test_an_error_that_is_not_about_arguments_is_passed_on():
+    @checked
+    def function(number: float, names: list[str]) -> float:
+        return number / len(names)
+
+    with pytest.raises(ZeroDivisionError):
+        function(1.0, [])
+    with pytest.raises(lw.ModelError, match=r"names of .*function must be several, each a string"):
+        function(1.0, 5)
+    with pytest.raises(TypeError, match="missing 1 required"):
+        function(1.0)
+    assert function(1.0, ["a", "b"]) == 0.5
+
+
+def test_a_controller_fails_in_its_own_words():
+    def controller(t, q, v):
+        raise ValueError("mine")
+
+    with pytest.raises(Exception, match="mine"):
+        lw.simulate(lw.models.pendulum(1), duration=0.01, controller=controller)
+
+
+def test_switches_are_true_or_false():
+    with pytest.raises(lw.ModelError, match="limits of assemble must be True or False; found 'no'"):
+        lw.assemble(lw.models.four_bar(), limits="no")
+
+
+def test_functions_keep_their_names_and_can_be_pickled():
+    import pickle
+
+    for function in (lw.simulate, lw.assemble, lw.task_space, lw.forward_dynamics):
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert function.__doc__ and "mech" in inspect.signature(function).parameters
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "text"),
+    [
+        (lambda x: count(x, "n"), 2.5, "n is 2.5; it must be a whole number, at least 0"),
+        (lambda x: count(x, "n"), True, "whole number"),
+        (lambda x: count(x, "n"), 10**30, "whole number"),
+        (lambda x: count(x, "n", least=1), 0, "at least 1"),
+        (lambda x: number(x, "t"), "1", "it must be a number, a single one"),
+        (lambda x: number(x, "t"), np.nan, "t is nan; it must be a number"),
+        (lambda x: number(x, "t", above=0.0), 0.0, "positive number"),
+        (lambda x: number(x, "t", below=1.0), 1.0, "less than 1"),
+        (lambda x: number(x, "t"), [1.0, 2.0], "it must be a number, a single one"),
+        (generator, -1, "seed is -1"),
+        (generator, "a", "seed is 'a'"),
+        (lambda x: name(x, "node"), 3, "node must be a name"),
+        (lambda x: option(x, ("a", "b"), "frame"), 3, "frame must be one of 'a', 'b'"),
+        (lambda x: option(x, ("alpha", "beta"), "frame"), "alpa", "did you mean 'alpha'"),
+        (lambda x: path(x, "file"), 3, "file must be the path of a file"),
+        (lambda x: path(x, "file"), "a\0b", "file must be the path of a file"),
+        (itemsize, np.int32, "float64 or float32"),
+        (itemsize, np.zeros(3), "float64 or float32"),
+        (lambda x: floats(x, "q"), np.ma.array([1.0, 2.0], mask=[0, 1]), "1 entries masked"),
+        (lambda x: floats(x, "q"), [np.ma.masked, 1.0], "masked"),
+    ],
+)
+def test_checks_say_what_is_allowed(check, value, text):
+    with pytest.raises(lw.LinkwiseError, match=text):
+        check(value)
+
+
+def test_right_values_pass():
+    assert count(np.int64(3), "n") == 3
+    assert number(np.float32(0.5), "t") == 0.5
+    np.testing.assert_array_equal(floats(np.ma.array([1.0, 2.0]), "q"), [1.0, 2.0])
+    assert generator(3).integers(9) == np.random.default_rng(3).integers(9)
+    assert itemsize("float32") == itemsize(np.float32) == 4
+    assert fits([1, 2], list[float]) and not fits("ab", list[str])
+
+
+@pytest.mark.parametrize("call", ["q", "v", "tau"])
+def test_masked_arrays_are_refused_by_everyday_functions(call):
+    mech = lw.models.pendulum(2)
+    given = {"q": np.zeros(2), "v": np.zeros(2), "tau": np.zeros(2)}
+    right = lw.forward_dynamics(mech, **given)
+    open_ = {**given, call: np.ma.array(given[call])}
+    np.testing.assert_array_equal(lw.forward_dynamics(mech, **open_), right)
+    masked = {**given, call: np.ma.array(given[call], mask=[False, True])}
+    with pytest.raises(lw.ShapeError, match="masked"):
+        lw.forward_dynamics(mech, **masked)
+
+
+@pytest.mark.parametrize("name", ["diagonal_coriolis", "diagonal_dynamics"])
+def test_overflow_of_diagonal_quantities_is_told(name):
+    mech = lw.models.pendulum(2)
+    q, big = np.array([0.3, 0.5]), np.full(2, 1e300)
+    rest = (np.zeros(2),) if name == "diagonal_dynamics" else ()
+    function = getattr(lw, name)
+    with pytest.raises(lw.LinkwiseError, match="not finite"):
+        function(mech, q, big, *rest)
+    status = np.zeros(2, np.int32)
+    small = np.array([0.4, 0.7])
+    both = function(mech, q, np.stack([small, big]), *rest, status=status)
+    assert status[0] == 0 and status[1] != 0
+    np.testing.assert_array_equal(both[0], function(mech, q, small, *rest))
+    assert np.isnan(both[1]).all() and np.abs(both[0]).max() > 1e-3
+    with pytest.warns(lw.errors.TroubleWarning):
+        function(mech, q, np.stack([small, big]), *rest)
