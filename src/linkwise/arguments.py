@@ -51,7 +51,7 @@ def floats(value: Any, what: str) -> Array:
             "to compute with. Fill it (array.filled(x)), or leave the rows out."
         )
     try:
-        if not np.iscomplexobj(value):
+        if value is not None and not np.iscomplexobj(value):  # NumPy takes None for NaN
             return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         pass
@@ -123,7 +123,8 @@ def number(
         finite: False where infinities are meant as well.
     """
     if type(value) is not float:
-        array = None if isinstance(value, str | bytes | bool) else floats(value, what)
+        odd = value is None or isinstance(value, str | bytes | bool)
+        array = None if odd else floats(value, what)
         if array is None or array.shape not in ((), (1,)):
             raise ModelError(f"{what} is {shown(value)}; it must be a number, a single one.")
         value = float(array.reshape(()))

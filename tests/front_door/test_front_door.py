@@ -127,6 +127,8 @@ def test_functions_keep_their_names_and_can_be_pickled():
         (itemsize, np.int32, "float64 or float32"),
         (itemsize, np.zeros(3), "float64 or float32"),
         (lambda x: floats(x, "q"), np.ma.array([1.0, 2.0], mask=[0, 1]), "1 entries masked"),
+        (lambda x: floats(x, "q"), None, "found None"),
+        (lambda x: number(x, "t"), None, "t is None; it must be a number"),
         (lambda x: floats(x, "q"), [np.ma.masked, 1.0], "masked"),
     ],
 )
