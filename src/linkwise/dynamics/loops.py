@@ -33,7 +33,7 @@ def is_closed(mech: Mechanism | Embedded, loops: Loops = "closed") -> TypeGuard[
 
 def check_loops(loops: object) -> None:
     """Raise unless it is "closed" or "open"."""
-    if loops not in ("closed", "open"):
+    if not isinstance(loops, str) or loops not in ("closed", "open"):
         raise ModelError(
             f"loops is {loops!r}; it must be 'closed', so that loops and couplings are held, or "
             "'open', so that each hinge moves by itself."
