@@ -17,7 +17,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.inertia import SpatialInertia
 
-ROUNDING: Final = 1e-12
+ROUNDING: Final = 1e-11
 """Bound on mass, centre of mass and trace of the inertia tensor, relative."""
 AXES: Final = 1.5e-6
 """Bound on all of the inertia tensor, relative to its largest entry: √2e-12 and rounding."""
