@@ -456,3 +456,24 @@ def test_second_writing_is_the_first(tmp_path):
     save(read(text), first)
     save(load(first), second)
     assert first.read_text().splitlines()[3:] == second.read_text().splitlines()[3:]
+
+
+def test_the_root_link_is_written_as_the_root(tmp_path):
+    """No link is put above it, and none that moves, or is a frame only, takes its place."""
+    text = robot(
+        link("pedestal"), link("arm"), joint("j", "continuous", "pedestal", "arm"),
+        link("tool"), joint("weld", "fixed", "arm", "tool"),
+    )  # fmt: skip
+    mech = read(text)
+    assert {n.body for n in mech.nodes} == {"world", "arm"}
+    save(mech, tmp_path / "r.urdf")
+    root = parse_xml((tmp_path / "r.urdf").read_text(), "r.urdf")
+    links = {x.attrib["name"] for x in root.children if x.tag == "link"}
+    children = {
+        y.attrib["link"]
+        for x in root.children
+        if x.tag == "joint"
+        for y in x.children
+        if y.tag == "child"
+    }
+    assert links == {"pedestal", "arm", "tool"} and links - children == {"pedestal"}

@@ -125,7 +125,9 @@ class Nearest:
         around = self.modules[mutant.file].splitlines()[max(0, mutant.line - 6) : mutant.line + 5]
         for name in words("\n".join(around)):
             found[name] = max(found.get(name, 0.0), 2.0)
-        return {x: w / self.frequency[x] for x, w in found.items() if x in self.frequency}
+        weights = {x: w / self.frequency[x] for x, w in found.items() if x in self.frequency}
+        near = "\n".join(around[2:7])  # a text, such as the name of a rule, may be a parameter
+        return weights | dict.fromkeys(re.findall(r'"([^"\n]+)"', near), 6.0)
 
     def files(self, mutant: Mutant, count: int) -> list[str]:
         """The nearest files of tests."""

@@ -30,7 +30,8 @@ def spoken(item: pytest.Item) -> frozenset[str]:
     except (OSError, TypeError, AttributeError):
         text = ""
     params = getattr(getattr(item, "callspec", None), "params", {})
-    return words(f"{text} {item.nodeid} {str(params)[:2000]}")
+    texts = {value for value in params.values() if isinstance(value, str)}
+    return words(f"{text} {item.nodeid} {str(params)[:2000]}") | texts
 
 
 def pytest_sessionstart() -> None:
