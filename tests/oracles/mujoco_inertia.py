@@ -32,7 +32,9 @@ class InertiaGap:
         mass: Of the masses.
         com: Distance of the centres of mass, over the size of the body and where it is.
         trace: Of the traces of the inertia tensors about the centre of mass.
-        tensor: Largest difference of the tensors, over the largest entry.
+        tensor: Largest difference of the tensors, over the largest entry; zero where it is no more
+            than the rounding of the larger tensor about the body frame.
+        digits: The same, rounding included.
     """
 
     body: str
@@ -40,6 +42,7 @@ class InertiaGap:
     com: float
     trace: float
     tensor: float
+    digits: float
 
     @property
     def same(self) -> bool:
@@ -79,6 +82,7 @@ def inertia_gaps(mech: Mechanism, model: Any) -> list[InertiaGap]:
                 float(np.abs(ours.com - com).max()) / size,
                 relative(np.trace(ours.J_com), np.trace(J), rounding),
                 relative(ours.J_com, J, rounding),
+                relative(ours.J_com, J),
             )
         )
     return gaps
@@ -91,7 +95,7 @@ def relative(a: Any, b: Any, rounding: float = 0.0) -> float:
 
 
 def same_inertias(mech: Mechanism, model: Any) -> list[InertiaGap]:
-    """Give MuJoCo our inertias where its own differ by its principal axes; which, and by how much.
+    """Give MuJoCo our inertias where its own differ by axes or rounding; which, and by how much.
 
     Raises:
         AssertionError: Some inertia differs by more than `ROUNDING` or `AXES`: it was read wrongly.
@@ -101,7 +105,7 @@ def same_inertias(mech: Mechanism, model: Any) -> list[InertiaGap]:
     assert not wrong, f"inertias differ from MuJoCo's: {wrong[:5]}"
     changed = list[InertiaGap]()
     for k, gap in enumerate(gaps, start=1):
-        if gap.tensor <= 1e-14:
+        if gap.digits <= 1e-14:
             continue
         own = own_inertia(mech, gap.body)
         moments, axes = own.principal()
