@@ -9,4 +9,6 @@ EQUIVALENT: dict[str, str] = {
     "2296c85a1608": "any configuration of no special symmetry serves.",
     # models/planar_rpp.py, planar_rpp: 1.0 -> 2.0
     "d22c73a7f35b": "a prismatic hinge takes the direction of its axis alone.",
+    # algebra/sample.py, _pose: -1.5 -> 1.5
+    "a4a6adfab1bc": "mechanisms are drawn at random, and frames turned by other angles serve too.",
 }

@@ -67,6 +67,7 @@ KNOWN = {
     "estimation/mass_matrix_sample.py": ("tests/estimation/test_monte_carlo.py",),
     "task/control/": ("tests/task/test_control.py", "tests/task/test_control_posture.py"),
     "algebra/dense.py": ("tests/algebra/test_dense.py", "tests/sweeps/test_interpret.py"),
+    "algebra/search.py": ("tests/algebra/test_derive.py",),
     "algebra/symbols.py": ("tests/algebra/test_rules.py",),
     "algebra/armature.py": ("tests/algebra/test_dense.py", "tests/algebra/test_conditions.py"),
     "algebra/rules": ("tests/algebra/test_rules.py",),
