@@ -172,6 +172,8 @@ def _random_blocks(
     blocks = [rng.standard_normal((r.stop - r.start, d.stop - d.start)) for r, d in shapes]
     if key.is_definite:
         return [x @ x.T + np.eye(len(x)) for x in blocks]
+    if key.is_semidefinite:
+        return [x[:, :1] @ x[:, :1].T for x in blocks]
     if key.is_symmetric:
         return [x + x.T for x in blocks]
     return blocks

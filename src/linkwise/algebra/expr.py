@@ -105,6 +105,11 @@ class Expr:
         return False
 
     @property
+    def semidefinite(self) -> bool:
+        """Whether x* A x is never negative, as far as the form of A shows it."""
+        return self.definite
+
+    @property
     def is_vector(self) -> bool:
         """Whether this is a stacked vector (one column)."""
         return self.domain is ONE
@@ -191,6 +196,10 @@ class Symbol(Expr):
     @property
     def definite(self) -> bool:  # noqa: D102
         return self.role.definite
+
+    @property
+    def semidefinite(self) -> bool:  # noqa: D102
+        return self.role.semidefinite
 
     def __reduce__(self) -> tuple[Any, ...]:
         return symbol, (self.name, self.range, self.domain, self.role, self.ascii, self.tex)
@@ -284,8 +293,10 @@ class Sum(Expr):
         return _joined(e.causality for _, e in self.terms)
 
     @property
-    def definite(self) -> bool:  # noqa: D102
-        return all(c > 0.0 and e.definite for c, e in self.terms)
+    def definite(self) -> bool:
+        """One term that is definite, others that take nothing away: H φ M φ* H* + N."""
+        kept = all(c > 0.0 and e.semidefinite for c, e in self.terms)
+        return kept and any(e.definite for _, e in self.terms)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return total, (self.terms,)

@@ -32,6 +32,11 @@ class Role:
         return False
 
     @property
+    def semidefinite(self) -> bool:
+        """Whether x* A x is never negative."""
+        return self.definite
+
+    @property
     def invertible(self) -> bool:
         """Whether it is known to have an inverse."""
         return self.definite
@@ -57,6 +62,7 @@ class Memoryless(Role):
         is_definite: Each block is symmetric and positive definite.
         independent: The rows of each block are linearly independent.
         has_inverse: Each block has an inverse.
+        is_semidefinite: Each block is symmetric and positive semidefinite.
     """
 
     source: str
@@ -64,10 +70,15 @@ class Memoryless(Role):
     is_definite: bool = False
     independent: bool = False
     has_inverse: bool = False
+    is_semidefinite: bool = False
 
     @property
     def symmetric(self) -> bool:  # noqa: D102
-        return self.is_symmetric or self.is_definite
+        return self.is_symmetric or self.semidefinite
+
+    @property
+    def semidefinite(self) -> bool:  # noqa: D102
+        return self.is_semidefinite or self.is_definite
 
     @property
     def definite(self) -> bool:  # noqa: D102

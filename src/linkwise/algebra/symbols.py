@@ -72,6 +72,7 @@ def memoryless(
     *,
     symmetric: bool = False,
     definite: bool = False,
+    semidefinite: bool = False,
     independent: bool = False,
     invertible: bool = False,
     ascii: str = "",
@@ -88,6 +89,7 @@ def memoryless(
         ascii or name,
         is_symmetric=symmetric,
         is_definite=definite,
+        is_semidefinite=semidefinite,
         independent=independent,
         has_inverse=invertible,
     )
@@ -105,7 +107,7 @@ def named(name: str, definition: Expr, *, ascii: str = "", tex: str = "") -> Sym
     return symbol(name, definition.range, definition.domain, key, ascii or name, tex or name)
 
 
-N = memoryless("N", JOINT, JOINT, symmetric=True)
+N = memoryless("N", JOINT, JOINT, semidefinite=True)
 """Armature: inertia of the hinge itself, diagonal; the measurement noise of the estimation view."""
 
 phi = resolvent(E_phi)
