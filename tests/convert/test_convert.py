@@ -431,3 +431,32 @@ def test_joints_of_drake_that_turn_otherwise_are_not_converted():
     for kind, nq, fits in (("free", 7, True), ("free", 6, False), ("spherical", 3, True)):
         assert (drake_rule(kind, Foreign("base", kind, 0, nq, 0, 6)) is not None) == fits
     assert drake_rule("spherical", Foreign("ball", "ball", 0, 4, 0, 3)) is None
+
+
+def test_a_freedom_that_a_hinge_has_not_is_a_stranger():
+    """ "disc[1]" is the second freedom of a planar hinge; it has no fourth, "disc[3]"."""
+    mech = lw.Builder("one").body("disc", "world", lw.Planar(), hinge_name="disc").build()
+
+    def layout(last):
+        names = ("disc[0]", "disc[1]", last)
+        joints = [Foreign(x, "slide", i, 1, i, 1) for i, x in enumerate(names)]
+        orders = (LINEAR_FIRST, LINEAR_FIRST)
+        rule = lambda kind, joint: mujoco._rule("prismatic", joint)  # noqa: E731
+        return matched("MuJoCo", mech, joints, rule, aliases={}, size=(3, 3), orders=orders)
+
+    assert [part.v_here for part in layout("disc[2]").parts] == [slice(i, i + 1) for i in range(3)]
+    with pytest.raises(FrameError, match=r"only in MuJoCo: disc\[3\]"):
+        layout("disc[3]")
+
+
+def test_a_follower_may_be_wrong_by_rounding_alone():
+    """By 1e-9 of 1 + |what its coupling says|, and not by twice that."""
+    mech, hinges = coupled_tree(0, "Drake")
+    layout, q = layout_of("Drake", mech, hinges[1:2]), mech.couple(mech.random(1))
+    place = mech.q_slice(hinges[1])
+    allowed = 1e-9 * (1.0 + abs(q[place].item()))
+    q[place] += 0.9 * allowed
+    layout.q_to(q)
+    q[place] += 0.2 * allowed
+    with pytest.raises(FrameError, match="its coupling 'first' says"):
+        layout.q_to(q)

@@ -9,6 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics, reach
+from linkwise.dynamics.inverse_kinematics.coupled import couplings, tightened
 from linkwise.dynamics.inverse_kinematics.step import STEP, kernels, weight_numbers, weightless
 from linkwise.spatial import quaternion, rotation
 from tests.dense_kinematics import node_jacobian
@@ -625,3 +626,18 @@ def test_other_mechanisms_refuse_too():
     turned = quaternion.exp(np.array([0.0, 0.0, 1.0]))
     with pytest.raises(lw.LinkwiseError, match=r"'neck'.*turned by 1 rad, and 0.6 is allowed"):
         inverse_kinematics(neck.build(), {"head": Target(direction=(0, 0, 1))}, turned)
+
+
+def test_limits_of_a_follower_are_limits_of_what_it_follows():
+    """right = 0.3 − 2 left in [−0.1, 0.9] is left in [−0.3, 0.2]; its own limit, 0.1, is nearer."""
+    b = lw.Builder("hand").body("left", "world", lw.Prismatic(), hinge_name="left")
+    b.body("right", "world", lw.Prismatic(), hinge_name="right")
+    mech = b.couple("mimic", "right", {"left": -2.0}, offset=0.3).build()
+    mech = mech.with_drive("right", lower=-0.1, upper=0.9)
+    taken = couplings(mech, (0, 1), limits=True)
+    lower, upper = tightened(taken, mech.lower, mech.upper)
+    np.testing.assert_allclose((lower[0], upper[0]), (-0.3, 0.2), rtol=1e-15)
+    assert (lower[1], upper[1]) == (-np.inf, np.inf)
+    nearer = mech.with_drive("left", lower=-1.0, upper=0.1)
+    lower, upper = tightened(taken, nearer.lower, nearer.upper)
+    np.testing.assert_allclose((lower[0], upper[0]), (-0.3, 0.1), rtol=1e-15)

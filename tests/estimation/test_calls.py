@@ -119,3 +119,16 @@ def test_fields_are_copied_and_pickled(arm):
     for twin in (copy.deepcopy(arm), pickle.loads(pickle.dumps(arm))):
         close(twin.smooth(T).vdot, expected, 1e-15)
     assert "puma560" in repr(arm)
+
+
+def test_the_outermost_hinge_that_nothing_resists_is_named():
+    """What is inboard of it is built on it: of two links without mass, the last is to blame."""
+    b = lw.Builder("bare")
+    rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.1, -0.3), (0.05, 0.06, 0.02))
+    b.body("rod", "world", lw.Pin((0.0, 1.0, 0.0)), inertia=rod)
+    b.body("stick", "rod", lw.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
+    b.body("tip", "stick", lw.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
+    bare = RandomField(b.build(), [0.3, 0.4, 0.5])
+    for call in (lambda: bare.smooth(np.ones(3)).vdot, lambda: bare.covariance("X - f")):
+        with pytest.raises(lw.LinkwiseError, match="'tip'"):
+            call()

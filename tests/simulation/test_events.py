@@ -55,6 +55,17 @@ def test_a_bounce_on_an_elastic_floor(integrator):
     assert rec.v[np.searchsorted(rec.t, leave) + 1, 0] > 2.0
 
 
+def test_a_contact_tells_its_own_speed_while_a_margin_is_watched():
+    """Not what the joint forces, which margins see, would make of it."""
+    rec = lw.simulate(
+        mass_on_spring(M), duration=0.3, tau=3.0, contacts={"shoe": ("foot", floor())},
+        watch={"low": lambda t, q, v, tau: q[0] + 10.0},
+    )  # fmt: skip
+    speed = np.sqrt(2.0 * (G - 3.0 / M) * HEIGHT)
+    assert rec.events[0].value == pytest.approx(-speed, rel=1e-6)
+    assert f"at {speed:.3g} m/s" in str(rec.events[0])
+
+
 def test_records_show_the_force_of_a_contact():
     rec = lw.simulate(mass_on_spring(M), duration=0.35, contacts=("foot", floor()))
     depth, force = rec["contact.foot.penetration"], rec["contact.foot.force"]

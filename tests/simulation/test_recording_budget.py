@@ -1,11 +1,14 @@
 """The budget of energy of a recording, its momentum and loops, and what its report tells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise.closed.motion import rk4_step
 from linkwise.simulation import Event, Recording
+from linkwise.simulation.energy_balance import energy_lost
 from linkwise.simulation.work import integrated
 
 
@@ -248,3 +251,11 @@ def test_the_report_tells_what_was_not_modelled():
     assert "joint limits" not in text and "contacts but those given" in text
     assert "stopped       at 1 s: the tip slipped" in text
     assert "event         0.500000 s: contact 'tip', slips" in text
+
+
+def test_energy_that_is_not_known_is_no_energy_lost():
+    """A drift of NaN says that nobody knows; the same drift in numbers is told."""
+    mech = lw.models.pendulum(2)
+    report = lw.simulate(mech, [0.3, 0.2], duration=0.05).report
+    assert energy_lost(replace(report, drift=float("nan")), mech) == ""
+    assert "energy" in energy_lost(replace(report, drift=1e3), mech)

@@ -34,6 +34,7 @@ from linkwise.algebra import (
     vdot,
     vector,
 )
+from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.expr import Identity
 from linkwise.algebra.family import resolvent
@@ -43,6 +44,7 @@ from linkwise.pipeline import derive, plan
 from linkwise.sweeps.closing import generalised_solve
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
+from linkwise.sweeps.lower import lower
 from tests.algebra import trees
 from tests.algebra.expressions import LETTERS, UNARMED
 
@@ -299,3 +301,13 @@ def test_rows_that_depend_on_each_other_are_solved():
     np.testing.assert_allclose(found[1], found[3], rtol=1e-6)  # shared, which has the least norm
     exact = np.linalg.solve(rows[1:] @ rows[1:].T, b[1:3])
     np.testing.assert_allclose(generalised_solve(rows[1:] @ rows[1:].T, b[1:3], "A"), exact)
+
+
+@pytest.mark.parametrize("expr", [phi + phi @ M, phi + psi, H @ (phi + phi @ M) @ H.T], ids=str)
+def test_a_resolvent_may_stand_alone_in_a_sum(expr):
+    """φ + φ M is one recursion, φ (1 + M)."""
+    mech = lw.models.random_tree(4, 1)
+    q = mech.random(seed=1)
+    wanted = Dense(mech, q)(expr)
+    assert np.abs(wanted).max() > 1.0
+    np.testing.assert_allclose(run(lower(expr), mech, q), wanted, rtol=0.0, atol=1e-13)

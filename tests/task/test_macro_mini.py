@@ -368,6 +368,7 @@ Q = np.full(7, 0.4)
     ("asked", "error", "told"),
     [
         (lambda: lw.macro_mini(ARM, "nose", "hand"), UnknownNameError, "no hinge or body called"),
+        (lambda: lw.macro_mini(ARM, ["nose"], "hand"), UnknownNameError, "no hinge or body called"),
         (lambda: lw.macro_mini(ARM, "elbow_pitch", "nose"), UnknownNameError, "no node or body"),
         (
             lambda: lw.macro_mini(ARM, "elbow_pitch", "shoulder_yaw_link"),

@@ -346,3 +346,14 @@ def test_forces_of_contacts_of_a_simulation_are_where_they_push():
     assert np.allclose(start, (0.1, 0.0, rec.q[i, 0] - 0.5))
     assert np.allclose(end - start, scale * forces[i]) and np.isclose(end[2] - start[2], 0.25)
     assert len(contact_arrows(motion, 0.0, scale, 1.0)[0]) == 0  # in the air
+
+
+def test_the_picture_holds_a_motion_unless_it_goes_far_away():
+    """Its box may be three times as wide as that of the first configuration."""
+    mech = lw.models.free_flyer()
+    scene, q = scene_of(mech), np.tile(mech.neutral(), (2, 1))
+    wide = np.linalg.norm(np.ptp(np.array(scene.bounds(q[0])), axis=0))
+    for way, holds in ((wide, True), (4.0 * wide, False)):
+        q[1] = mech.integrate(q[0], way * np.eye(mech.nv)[3])  # along x
+        frame = camera.framed(scene, q[0], motion_of(mech, [0.0, 1.0], q))
+        assert (frame.high[0] >= scene.bounds(q[1])[1][0]) == holds
