@@ -213,7 +213,9 @@ def test_the_printed_expression_of_a_closed_chain_is_what_its_function_gives(nam
     printed = read_back(closed_expression(mech, name))
     function = closed_kernel(mech, name)
     q, v = mech.random(0), mech.random_velocity(0)
-    values = {"tau": np.linspace(1.0, 2.0, mech.nv)}
+    n, pushed = mech.nv, 6 * len(closure_nodes(mech))
+    values = {"tau": np.linspace(1.0, 2.0, n), "vdot": np.linspace(-1.0, 3.0, n)}
+    values["f"] = np.linspace(-2.0, 1.0, pushed)
     given = {"q": q, "v": v, **values}
     expected = function(*(given[n] for n in function.arguments))
     found = Dense(mech, q, v, nodes=closure_nodes(mech), values=values)(printed)
