@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -341,3 +342,11 @@ def normal_form_is_not_zero(expr: Expr) -> bool:
     dense = random_dense(mech, [expr], 1, [mech.bodies[-1].name, mech.bodies[1].name])
     size = trees.magnitude(dense, expr).max(initial=0.0)
     return float(np.abs(dense.matrix(expr)).max(initial=0.0)) > 1e-10 * size
+
+
+@pytest.mark.parametrize("expr", [J @ mass.inv @ J.T, mass.inv @ (tau - bias)], ids=str)
+def test_each_step_goes_on_where_the_last_one_ended(expr):
+    found = derive(expr)
+    steps = list(found)
+    assert len(steps) >= 3 and steps[0].before is expr and steps[-1].after is found.result
+    assert all(x.after is y.before for x, y in pairwise(steps))

@@ -411,6 +411,22 @@ def test_identifiers(text):
     assert comment([text]).count("*/") == 1
 
 
+def test_a_comment_keeps_every_word_and_empty_lines():
+    words = [f"word{i}" for i in range(30)]
+    found = comment(["first", "", "  " + " ".join(words)], width=60)
+    assert found.split("\n")[:3] == ["/*", " * first", " *"]
+    assert [x for x in found.split() if x.startswith("word")] == words
+    assert max(map(len, found.split("\n"))) <= 60
+
+
+def test_the_self_test_allows_rounding_alone():
+    """Of accelerations of about 10 rad/s², 1e-12 of them and what float32 tells of growth."""
+    source = lw.compile(mass.inv @ (tau - bias), lw.models.pendulum(2), target="c").texts[1]
+    found = re.search(r"selftest_allowed\[4\] = \{(.*?)\}", source)
+    assert found is not None
+    assert all(1e-14 < float(x) < 1e-9 for x in found[1].split(","))
+
+
 @pytest.mark.parametrize("name", ["", "a b", "2x", "double", "class", "sinf", "x1", "é", "a" * 99])
 def test_names_that_c_cannot_have(name):
     with pytest.raises(ModelError, match="use for instance"):

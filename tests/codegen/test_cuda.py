@@ -11,6 +11,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.codegen.cuda import plan as cuda_plan
 from linkwise.codegen.cuda.plan import Room, planned
 from linkwise.codegen.cuda.source import Shape, emit_cuda, shared_memory
+from linkwise.codegen.cuda.split import limbs
 from linkwise.codegen.scalar.trace import trace
 from linkwise.spatial import SpatialInertia
 from linkwise.sweeps.interpret import run
@@ -185,3 +186,8 @@ def test_what_the_card_has_decides():
     assert shape("humanoid", "forward dynamics", "float32", Room()).groups < 4
     assert shape("humanoid", "mass matrix", "float64", large).collect
     assert not shape("humanoid", "mass matrix", "float64", small).collect
+
+
+def test_limbs_are_chains_between_branchings():
+    """0 - 1, which carries 2 and 3 - 4, and 5 - 6 beside them on the ground."""
+    assert limbs([-1, 0, 1, 1, 3, -1, 5]) == [0, 0, 1, 2, 2, 3, 3]

@@ -46,6 +46,9 @@ def test_constants_fold(xy):
     assert x.graph.op[(x - x).node] == "const"
     assert x.graph.op[(x * 0.0).node] == "const"
     assert x.graph.value[(y * y.reciprocal()).node] == 1.0
+    two, three = (x.graph.constant(value) for value in (2.0, 3.0))
+    assert x.graph.add(two, three) == x.graph.constant(5.0)
+    assert x.graph.mul(two, three) == x.graph.constant(6.0)
 
 
 def test_equal_is_the_same_node(xy):

@@ -145,3 +145,10 @@ def test_what_cannot_be_compiled_is_told():
         lw.compile(mass, mech, rolled="yes")
     with pytest.raises(UnknownNameError, match="no target called 'gpu'"):
         lw.compile(mass, mech, target="gpu")
+
+
+@pytest.mark.parametrize("expr", [mass.inv, mass.inv @ (tau - bias), bias], ids=str)
+def test_sweeps_in_numpy_take_what_the_kernel_takes(expr):
+    mech = lw.models.pendulum(2)
+    found = lw.compile(expr, mech, target="numpy")
+    assert found.arguments == lw.compile(expr, mech).arguments

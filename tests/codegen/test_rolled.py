@@ -363,6 +363,9 @@ def test_large_mechanisms_are_rolled_by_themselves():
         program = plan(derive(expr).result)
         assert not worth_rolling(program, small)
         assert worth_rolling(program, large)
+    program = plan(derive(mass.inv).result)  # 170,000 operations, and 340,000
+    assert not worth_rolling(program, lw.models.chain(30))
+    assert worth_rolling(program, lw.models.chain(45))
     kernel = lw.compile(NAMED["inverse dynamics"], large)
     assert instructions(kernel) < 20_000
     rng = np.random.default_rng(0)

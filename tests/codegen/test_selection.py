@@ -146,6 +146,7 @@ def test_targets(tmp_path):
     assert source.shape == (1, 1) and f"the rows of {last}, the columns of {first}" in source.header
     blocks = lw.compile(P, mech, rows=(last, first), blocks=True, target="c")
     assert blocks.shape == (2, 6, 6) and "its diagonal blocks" in blocks.header
+    assert "a matrix, 12 x 6, row by row" in blocks.header and "_OUT_SIZE 72\n" in blocks.header
     card = lw.compile(mass.inv, mech, rows=last, columns=first, target="cuda")
     assert card.signature.shape == (1, 1)
     if C_COMPILER is not None:

@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics, reach
 from linkwise.dynamics.inverse_kinematics.coupled import couplings, tightened
+from linkwise.dynamics.inverse_kinematics.limits import joints
 from linkwise.dynamics.inverse_kinematics.step import STEP, kernels, weight_numbers, weightless
 from linkwise.spatial import quaternion, rotation
 from tests.dense_kinematics import node_jacobian
@@ -641,3 +642,11 @@ def test_limits_of_a_follower_are_limits_of_what_it_follows():
     nearer = mech.with_drive("left", lower=-1.0, upper=0.1)
     lower, upper = tightened(taken, nearer.lower, nearer.upper)
     np.testing.assert_allclose((lower[0], upper[0]), (-0.3, 0.1), rtol=1e-15)
+
+
+def test_shifts_are_measured_by_a_length():
+    """A shift by the length counts as much as a turn by a radian."""
+    b = lw.Builder("crane").body("boom", "world", lw.Pin(), hinge_name="boom")
+    mech = b.body("cart", "boom", lw.Prismatic(), hinge_name="cart").build()
+    found = joints(mech, (), limits=True, length=0.25)
+    np.testing.assert_array_equal(found.per_turn * (1.0, 0.25), (1.0, 1.0))

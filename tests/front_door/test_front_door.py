@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.arguments import count, floats, generator, itemsize, name, number, option, path
+from linkwise.arguments import count, floats, generator, itemsize, name, names, number, option, path
 from linkwise.front_door import checked, fits
 from tests.front_door import samples, walk
 
@@ -143,6 +143,7 @@ def test_right_values_pass():
     np.testing.assert_array_equal(floats(np.ma.array([1.0, 2.0]), "q"), [1.0, 2.0])
     assert generator(3).integers(9) == np.random.default_rng(3).integers(9)
     assert itemsize("float32") == itemsize(np.float32) == 4
+    assert names("hip", "hinges") == names(["hip"], "hinges") == ("hip",)
     assert fits([1, 2], list[float]) and not fits("ab", list[str])
 
 

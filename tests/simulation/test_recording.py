@@ -192,6 +192,10 @@ def test_more_channels_with_units(arm):
         arm.with_channel("[m]", height)
     with pytest.raises(ModelError, match="brackets"):
         Recording.of(arm.mech, arm.t, arm.q, arm.v, channels=[Channel("a[b]", "", "", height)])
+    for labels in (("x",), ("x", "y", "z")):
+        with pytest.raises(ShapeError, match=f"'place' has 2 columns, and {len(labels)} labels"):
+            Channel("place", "m", "", np.zeros((3, 2)), labels)
+    assert Channel("place", "m", "", np.zeros((3, 2)), ("x", "y")).labels == ("x", "y")
 
 
 @pytest.mark.parametrize(
