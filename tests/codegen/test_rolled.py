@@ -30,6 +30,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
 from linkwise.codegen.cpu.kernel import Kernel
 from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.rolled.body_class import classes
 from linkwise.codegen.rolled.roll import roll, worth_rolling
 from linkwise.codegen.scalar import status
 from linkwise.errors import ExpressionError, LoweringError, ModelError, SingularHingeError
@@ -447,3 +448,12 @@ def test_angles_of_any_size(scale):
         want = Dense(mech, q[i], np.ones(11))(NAMED["bias"])
         agree(kernel(q[i], np.ones(11)), want, 1e-12)
         agree(many[i], want, 1e-12)
+
+
+def test_a_body_that_is_to_be_alone_shares_no_code():
+    """Links 2 and 3 of a chain, each with a node, are of a class unless one is to be alone."""
+    mech = lw.models.chain(4).with_node("a", "link_2").with_node("b", "link_3")
+    nodes = [mech.node("a"), mech.node("b")]
+    for alone, wanted in (((), [[0], [1, 2], [3]]), ((1,), [[0], [1], [2], [3]])):
+        found = classes(mech, nodes, alone=alone, most=0)
+        assert sorted(list(map(int, kind.bodies)) for kind in found) == wanted

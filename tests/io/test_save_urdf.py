@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
+
 import numpy as np
 import pytest
 
@@ -421,8 +423,7 @@ def test_save_and_load_files(tmp_path):
 
 
 def test_prefixes_are_declared(tmp_path):
-    import xml.etree.ElementTree as ElementTree  # insists on declared prefixes
-
+    # ElementTree insists on declared prefixes.
     mech = chain(Pin(), drive=Drive(stiffness=1.0, armature=0.1), away=True)
     save(mech, tmp_path / "a.urdf")
     tags = {element.tag for element in ElementTree.parse(tmp_path / "a.urdf").iter()}
@@ -477,3 +478,17 @@ def test_the_root_link_is_written_as_the_root(tmp_path):
         if y.tag == "child"
     }
     assert links == {"pedestal", "arm", "tool"} and links - children == {"pedestal"}
+
+
+def test_the_root_link_of_a_file_stays_its_root(tmp_path):
+    """Neither a frame on the ground nor a link that is fixed to a body takes its place."""
+    text = """<robot name="r"><link name="base"/><link name="arm"/><link name="plate"/>
+        <joint name="turn" type="continuous"><parent link="base"/><child link="arm"/></joint>
+        <joint name="weld" type="fixed"><parent link="arm"/><child link="plate"/></joint></robot>"""
+    (tmp_path / "read.urdf").write_text(text)
+    mech = load(tmp_path / "read.urdf").with_node("mark", "world")
+    save(mech, tmp_path / "saved.urdf")
+    robot = ElementTree.parse(tmp_path / "saved.urdf").getroot()
+    children = {joint.find("child").get("link") for joint in robot.iter("joint")}
+    links = {link.get("name") for link in robot.iter("link")}
+    assert links == {"base", "arm", "plate", "mark"} and links - children == {"base"}
