@@ -21,6 +21,7 @@ from linkwise.algebra.derivation import leaves
 from linkwise.algebra.parse import parse
 from linkwise.cli import main
 from linkwise.cli.export_c import QUANTITIES, Quantity, default_name, export
+from linkwise.codegen.c.selftest import evaluate
 from linkwise.codegen.c.source import CSource
 from linkwise.codegen.c.text import check_identifier, comment, distinct, identifier, plain
 from linkwise.codegen.scalar import parameters, status
@@ -509,3 +510,15 @@ def test_a_robot_without_freedom_is_refused():
     held = mech.lock([mech.bodies[0].hinge_name])
     with pytest.raises(ModelError, match="nothing to compute"):
         export(QUANTITIES["mass_matrix"], held, "held")
+
+
+@pytest.mark.parametrize("expr", [-mass, mass.inv, bias], ids=str)
+def test_the_graph_in_numpy_is_the_expression(expr):
+    """What the self-test expects: -𝓜 has a node of its own for the sign."""
+    mech = lw.models.pendulum(2)
+    traced = lw.compile(expr, mech, target="c").traced
+    q, v = np.array([[0.3, -0.7]]), np.array([[0.4, 0.9]])
+    given = [q, v] if expr is bias else [q]
+    wanted = Dense(mech, q[0], v[0])(expr).ravel()
+    assert np.abs(wanted).min() > 1e-3
+    np.testing.assert_allclose(evaluate(traced, given)[0], wanted, rtol=1e-12)
