@@ -211,6 +211,6 @@ def test_contacts_against_the_dense_system(kind: str):
 def test_info_says_whether_loops_are_closed_at_neutral():
     text = "\n".join(as_text(read(two_arms(loop("c", "spherical")))))
     assert re.search(r"c +c\.a +c\.b +spherical +3 +open by 1\.21 m, 0 rad", text)
-    assert "3 rows; lw.constrained_forward_dynamics holds them" in text
+    assert '3 rows; held by default, loops="open" leaves them open' in text
     closed = as_json(lw.models.four_bar())["loops"][0]["open_at_neutral"]
     assert closed == [0.0, 0.0]
