@@ -115,7 +115,7 @@ def test_many_threads_at_once(kernel):
 
 def test_a_hinge_that_never_moves_anything_is_refused_at_once():
     thin = lw.Builder("thin").body("a", "world", lw.Pin()).build()  # no inertia at all
-    with pytest.raises(SingularHingeError, match="D is zero at body 'a' in every state"):
+    with pytest.raises(SingularHingeError, match="D₀ is zero at body 'a' in every state"):
         lw.compile(mass.inv @ tau, thin)
 
 
