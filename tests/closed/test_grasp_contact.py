@@ -273,3 +273,11 @@ def test_multipliers_that_do_not_fit():
         lw.contact_state(grasp, np.tile(q, (2, 1)), np.zeros((3, mech.nv)))
     with pytest.raises(ModelError, match="mech is a str"):
         lw.Grasp.of("a string", contact("point"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axes_are_right_handed(kind):
+    """First tangent × second is the normal, into the object."""
+    first, second, normal = contact(kind).axes
+    np.testing.assert_allclose(cross(first, second), normal, atol=1e-15)
+    assert np.linalg.norm(normal) == pytest.approx(1.0)

@@ -331,3 +331,13 @@ def test_bad_input_is_told() -> None:
     free = lw.models.free_flyer()
     with pytest.raises(ModelError, match="rates are not its velocities"):
         lw.control_law(free, lw.Task.joints(free.bodies[0].name), kp=1.0, kv=1.0)
+
+
+def test_more_rows_than_freedoms_have_what_they_can() -> None:
+    """Six rows on three joints: an acceleration that the joints can give is had."""
+    mech, rng = lw.models.planar_rpp(), np.random.default_rng(3)
+    task = lw.Task.pose(mech.bodies[-1].name)
+    q, v, vdot = mech.random(rng), rng.normal(size=3), rng.normal(size=3)
+    wanted = lw.task_jacobian(mech, q, task) @ vdot + lw.task_bias(mech, q, v, task)
+    tau = lw.task_torque(mech, q, v, task, wanted)
+    assert lw.forward_dynamics(mech, q, v, tau) == pytest.approx(vdot, abs=1e-9)
