@@ -7,6 +7,7 @@ functions look here only at what a kernel did not take.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -156,10 +157,10 @@ def count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> int:
 
 def itemsize(dtype: Any) -> int:
     """The bytes of one number, float64 or float32, given by NumPy's type or its name."""
-    for kind in (np.float64, np.float32):
-        known = (kind, np.dtype(kind), np.dtype(kind).name)
-        if any(dtype is one for one in known) or (isinstance(dtype, str) and dtype in known):
-            return np.dtype(kind).itemsize
+    with contextlib.suppress(TypeError, ValueError):
+        given = np.dtype(dtype)
+        if dtype is not None and given in (np.dtype(np.float64), np.dtype(np.float32)):
+            return given.itemsize
     raise ModelError(f"dtype is {shown(dtype)}; it must be float64 or float32.")
 
 
