@@ -19,7 +19,9 @@ typed.
 
 Mistakes are drawn by seed {seed} and spread over all packages, kinds of mistake and functions;
 {count} of the {every} that are drawn have been tried. Each runs in a copy of the repository on the
-tests nearest to its function, for some seconds, and without kernels that were made before.
+tests nearest to its function, for some seconds, and without kernels that were made before. Some
+seconds are few: survivors were run again on the tests that speak of them, chosen by hand, so that
+a first run of `make mutants` finds more of them than stand here.
 
 - *killed*: a test fails, or does not end.
 - *survived*: none of these tests notices.
