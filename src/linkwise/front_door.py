@@ -90,15 +90,17 @@ def checked(function: F, *, before: bool = False) -> F:
     if hasattr(function, KEPT):
         return function
 
+    computes = function.__name__ != "__init__"  # records of results may have entries masked
+
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        for value in args:
+        for value in args if computes else ():
             if isinstance(value, Masked):
                 arguments.floats(value, f"an argument of {function.__name__}")
         if before:
             _check_kinds(function, args, options)
         elif options:
-            _check_options(function, options)
+            _check_options(function, options, masks=not computes)
         try:
             return function(*args, **options)
         except LinkwiseError:
@@ -120,9 +122,11 @@ def checked(function: F, *, before: bool = False) -> F:
 # -------------------------------------------------------------------------------- before a call
 
 
-def _check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+def _check_options(
+    function: Callable[..., Any], options: Mapping[str, Any], *, masks: bool
+) -> None:
     for name, value in options.items():
-        if isinstance(value, Masked):
+        if isinstance(value, Masked) and not masks:
             arguments.floats(value, name)
     for name, hint in _choices(function).items():
         if name in options and not fits(options[name], hint):
