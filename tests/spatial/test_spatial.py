@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linkwise as lw
+from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial import Pose, SpatialInertia, quaternion, rotation, vector
 from linkwise.spatial import pose as rigid
@@ -392,3 +393,13 @@ def test_a_stack_of_inertias_is_asked_one_by_one(question: str):
     with pytest.raises(lw.LinkwiseError, match=r"a stack of inertias of shape \(6,\); index it"):
         getattr(stack, question)()
     getattr(stack[0], question)()
+
+
+def test_symbols_of_a_traced_formula_make_a_pose():
+    """A hinge of one's own builds its pose from them; other objects are refused."""
+    graph = Graph()
+    p = np.array([Scalar(graph, graph.input(f"p{i}")) for i in range(3)])
+    assert Pose(np.eye(3), p).p is p
+    for odd in (None, "x"):
+        with pytest.raises(ShapeError, match="origin of a pose must be"):
+            Pose(np.eye(3), np.array([1.0, odd, 2.0], dtype=object))

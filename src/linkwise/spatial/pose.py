@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Pose:
     p: Array
 
     def __post_init__(self) -> None:
+        if _is_traced(self.rot) or _is_traced(self.p):
+            return
         rot = frozen(np.array(rotation.checked(self.rot, "the rotation of a pose")))
         p = frozen(np.array(floats(self.p, "the origin of a pose")))
         if p.shape != (*rot.shape[:-2], 3):
@@ -164,6 +166,16 @@ class Pose:
         return (
             f"Pose(p=({x:.6g}, {y:.6g}, {z:.6g}) m, rpy=({roll:.6g}, {pitch:.6g}, {yaw:.6g}) rad)"
         )
+
+
+def _is_traced(array: Any) -> bool:
+    """Whether it is made of symbols of a hinge's formula that is being traced, without values.
+
+    NumPy asks entries of arrays of dtype object for their own `cos`.
+    """
+    if getattr(array, "dtype", None) != object:
+        return False
+    return any(hasattr(x, "cos") for x in array.ravel())
 
 
 def trusted_pose(rot: Array, p: Array) -> Pose:
