@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -173,9 +173,8 @@ def _is_traced(array: Any) -> bool:
 
     NumPy asks entries of arrays of dtype object for their own `cos`.
     """
-    if getattr(array, "dtype", None) != object:
-        return False
-    return any(hasattr(x, "cos") for x in array.ravel())
+    symbolic = isinstance(array, np.ndarray) and cast(Any, array).dtype.kind == "O"
+    return symbolic and any(hasattr(x, "cos") for x in array.ravel())
 
 
 def trusted_pose(rot: Array, p: Array) -> Pose:
