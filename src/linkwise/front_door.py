@@ -274,6 +274,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 def _fits(value: Any, hint: Any) -> bool:
     origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
     if hint is types.NoneType:
         return value is None
     if origin is Literal:

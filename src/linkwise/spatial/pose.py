@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.errors import ShapeError
 from linkwise.spatial import quaternion, rotation
@@ -173,8 +174,10 @@ def _is_traced(array: Any) -> bool:
 
     NumPy asks entries of arrays of dtype object for their own `cos`.
     """
-    symbolic = isinstance(array, np.ndarray) and cast(Any, array).dtype.kind == "O"
-    return symbolic and any(hasattr(x, "cos") for x in array.ravel())
+    if not isinstance(array, np.ndarray):
+        return False
+    given = cast("NDArray[Any]", array)
+    return given.dtype.kind == "O" and any(hasattr(x, "cos") for x in given.ravel())
 
 
 def trusted_pose(rot: Array, p: Array) -> Pose:
