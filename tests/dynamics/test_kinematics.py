@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import E_phi, phi, phi_tilde, psi, psi_tilde
+from linkwise.algebra import phi, phi_tilde, psi, psi_tilde
 from linkwise.algebra.dense import Dense
-from linkwise.algebra.family import riccati
-from linkwise.algebra.symbols import H, M, N
 from linkwise.errors import ModelError, ShapeError, TroubleWarning, UnknownNameError
 from linkwise.models.random_tree import HINGE_KINDS
 from linkwise.spatial import Array
@@ -160,9 +158,7 @@ def test_scatter_and_gather_are_the_operators(name, through):
     dense = Dense(mech, q)
     whole, strict = phi, phi_tilde
     if through == "articulated":
-        family = riccati(E_phi, M, H, N if mech.armature.any() else None)
-        whole, strict = family.psi, family.psi_tilde
-        assert mech.armature.any() or (whole is psi and strict is psi_tilde)
+        whole, strict = psi, psi_tilde  # of D = H P H* + N, whether there is armature or not
     for operator, options in ((whole, {}), (strict, {"strict": True})):
         A = dense(operator)
         found = lw.scatter(mech, q, x, through=through, **options)
