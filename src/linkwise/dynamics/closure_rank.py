@@ -84,11 +84,6 @@ def rank_nearby(mech: Mechanism, q: Array) -> int:
     return int(ranks(mech, around if len(around) else q[None]).max())
 
 
-def is_singular(mech: Mechanism, q: Array) -> bool:
-    """Whether fewer rows are independent at q (nq,) than around it."""
-    return int(ranks(mech, q[None])[0]) < rank_nearby(mech, q)
-
-
 def accelerated(
     mech: Mechanism,
     arrays: Mapping[str, Any],
@@ -194,4 +189,4 @@ def _warn(mech: Mechanism, where: str) -> None:
     )
 
 
-__all__ = ["accelerated", "is_singular", "nearby", "rank_nearby", "ranks"]
+__all__ = ["accelerated", "nearby", "rank_nearby", "ranks"]
