@@ -259,13 +259,12 @@ def test_other_formats_get_bytes_and_open_nothing_besides(tmp_path):
     ['cylinder radius="0" length="0"', 'sphere radius="0"', 'box size="0 0 0"',
      'capsule radius="0" length="0"'],
 )  # fmt: skip
-def test_shapes_of_no_size_are_no_error(tmp_path, shape):
+def test_shapes_of_no_size_are_refused_with_their_line(tmp_path, shape):
     write_stl(tmp_path / "a.stl", box((1.0, 1.0, 1.0)))
     path = urdf(tmp_path, "a.stl", "a.stl")
     text = path.read_text()
     old = '<mesh filename="a.stl"/>'
     assert text.count(old) == 1
     path.write_text(text.replace(old, f"<{shape}/>"))
-    scene = scene_of(lw.load(path))
-    low, high = scene.bounds(np.zeros(1))
-    assert np.isfinite(low).all() and np.isfinite(high).all()
+    with pytest.raises(lw.ParseError, match=r"robot\.urdf:\d+: .*sizes are positive numbers"):
+        lw.load(path)
