@@ -51,8 +51,8 @@ def urdf_case(path: str, *, free: bool) -> PinocchioCase:
 
 
 def mjcf_case(name: str, path: str) -> MujocoCase:
-    """An MJCF in both."""
-    mech = lw.load(path, roots=mjcf_roots(name, path))
+    """The tree of an MJCF in both: loops and couplings are open in both."""
+    mech = replaced(lw.load(path, roots=mjcf_roots(name, path)), loops=(), couplings=())
     if not mech.nv:
         raise NoCaseError("nothing moves")
     try:
