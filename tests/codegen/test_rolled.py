@@ -28,6 +28,8 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
+from linkwise.algebra.expr import identity
+from linkwise.algebra.space import ONE
 from linkwise.codegen.cpu.kernel import Kernel
 from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.rolled.body_class import classes
@@ -69,6 +71,7 @@ NAMED = {
     "compliance": J @ mass.inv @ J.T,
     "Omega": Omega,
     "momentum row": v.T @ mass,
+    "a number and one": 3.0 * identity(ONE) + 0.5 * v.T @ mass @ v,
 }
 """Vectors, matrices, numbers and rows; quantities at bodies, hinges and nodes."""
 

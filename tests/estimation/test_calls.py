@@ -105,6 +105,10 @@ def test_a_hinge_that_only_rounding_resists():
     bead = RandomField(b.build(), [0.2])
     with pytest.raises(lw.LinkwiseError, match="'bead'"):
         _ = bead.smooth([1.0]).vdot
+    b.body("outer bead", "bead", lw.Pin(axis), inboard=tuple(0.3 * axis), inertia=point)
+    beads = RandomField(b.build(), [0.2, 0.1])
+    with pytest.raises(lw.LinkwiseError, match="'outer bead'"):  # both: it is nearer to the tips
+        _ = beads.smooth([1.0, 1.0]).vdot
 
 
 def test_one_massless_body_between_hinges_is_fine():

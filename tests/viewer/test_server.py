@@ -365,6 +365,23 @@ def test_a_slider_of_a_loop_takes_the_others_along():
         assert not viewer._controls._told.visible
 
 
+def test_forces_of_loops_and_of_contacts_have_one_scale():
+    """A contact that pushes half as hard as a loop has an arrow of half its length."""
+    mech = lw.models.four_bar()
+    q = lw.assemble(mech, [0.7, 0.0, 0.0], hold=["crank_pin"]).required()
+    v = np.zeros((2, mech.nv))
+    loop = lw.constraint_forces(mech, q, v[0], v[0])
+    pull = float(np.linalg.norm(lw.loop_forces(mech, q, loop)[mech.loops[0].name][3:]))
+    rec = lw.Recording.of(mech, [0.0, 1.0], [q, q], v, tau=v)
+    rec = rec.with_channel("contact.coupler.force", [(0.0, 0.0, 0.5 * pull)] * 2)
+    with lw.view(rec, open_browser=False, quiet=True, show=("shapes", "forces")) as viewer:
+        viewer.pause()
+        (arrows,) = viewer._stage._handles["forces"]
+        at_b, at_a, contact = np.linalg.norm(arrows.points[:, 1] - arrows.points[:, 0], axis=1)
+    assert pull > 1.0 and np.isclose(at_a, at_b, rtol=1e-5)
+    assert np.isclose(contact, 0.5 * at_a, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["humanoid", "stewart", "random_tree", "four_bar"])
 def test_every_layer_of_several_mechanisms(name):
     make = getattr(lw.models, name)

@@ -102,8 +102,8 @@ class _Reader:
                     array = self.layout.arrays.index(quantity.key.role.source)
                     self.whole.arrays[out[r, c].node] = (array, r)
                 else:
-                    assert quantity.columns is not self.plan.looped
-                    out[r, c] = 1.0 if r == c else 0.0
+                    assert isinstance(quantity.key, Identity) and out.size == 1  # I of numbers
+                    out[r, c] = 1.0
         return out
 
 
