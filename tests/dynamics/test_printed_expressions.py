@@ -13,20 +13,15 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import H, M, N, bias, mass, phi, role, tau, v
 from linkwise.algebra.armature import without_armature
-from linkwise.algebra.dense import STATE_VECTORS, Dense
+from linkwise.algebra.dense import STATE_VECTORS
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse
-from linkwise.closed.multi_arm.multi_arm_quantity import MULTI_ARM
-from linkwise.dynamics.closure_kernels import closed_expression, closed_kernel
-from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.dynamics.kernels import kernel, roots
 from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
 from linkwise.dynamics.open_chain_quantity import AS_BLOCKS
 from linkwise.dynamics.quantity import QUANTITIES
-from linkwise.model.closure import closure_nodes
 from linkwise.spatial.array import Array
-from linkwise.task.quantity import TASK
 from tests.codegen.test_c import compiled
 from tests.dense_kinematics import body_jacobians, mass_matrix
 
@@ -188,58 +183,6 @@ def test_rotors_count_in_the_mass_of_an_embedded_mechanism():
     expected = X.T @ mass_matrix(e.mech, q) @ X
     found = lw.compile(mass, e)(q)
     np.testing.assert_allclose(np.reshape(found, (1, 1)), expected, rtol=1e-12)
-
-
-# ------------------------------------------------------------------------- closed chains, tasks
-
-
-@pytest.mark.parametrize("name", MULTI_ARM)
-def test_expressions_of_several_arms_are_read_back(name: str):
-    expr = MULTI_ARM[name]()
-    assert read_back(expr) is expr
-
-
-@pytest.mark.parametrize("table", [PLAIN, CLOSED, TASK], ids=["plain", "closed", "task"])
-def test_expressions_of_constraints_are_read_back(table):
-    for setting in (Setting(), Setting(couplings=True), Setting(pushed="world", closing=True)):
-        for make in table.values():
-            expr = make(setting)
-            assert read_back(expr) is expr
-
-
-@pytest.mark.parametrize("name", CLOSED)
-def test_the_printed_expression_of_a_closed_chain_is_what_its_function_gives(name: str):
-    mech = armed_four_bar()
-    printed = read_back(closed_expression(mech, name))
-    function = closed_kernel(mech, name)
-    q, v = mech.random(0), mech.random_velocity(0)
-    n, pushed = mech.nv, 6 * len(closure_nodes(mech))
-    values = {"tau": np.linspace(1.0, 2.0, n), "vdot": np.linspace(-1.0, 3.0, n)}
-    values["f"] = np.linspace(-2.0, 1.0, pushed)
-    given = {"q": q, "v": v, **values}
-    expected = function(*(given[n] for n in function.arguments))
-    found = Dense(mech, q, v, nodes=closure_nodes(mech), values=values)(printed)
-    assert np.abs(expected).max() > 1e-3
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
-    if name == "closure_inertia_inverse":
-        J_c = lw.constraint_jacobian(mech, q)
-        np.testing.assert_allclose(found, J_c @ np.linalg.solve(mass_matrix(mech, q), J_c.T))
-
-
-def armed_four_bar() -> lw.Mechanism:
-    """Two arms of three universal and pin hinges with armature, and a ball joint between them."""
-    b = lw.Builder("held")
-    inertia = lw.SpatialInertia.from_com(1.0, (0.2, 0.1, 0.0), 0.02 * np.eye(3))
-    for side in "xy":
-        last = "world"
-        for k, hinge in enumerate((lw.Universal(), lw.Pin(), lw.Universal())):
-            own = lw.Drive(armature=0.3 + 0.1 * k)
-            place = lw.Pose.rpy((0.3 * k, 0.2, 0.1), (0.4, 0.1 * k, 0.2))
-            b.body(f"{side}{k}", last, hinge, inboard=place, inertia=inertia, drive=own)
-            last = f"{side}{k}"
-        b.node(f"end_{side}", last, lw.Pose.rpy((0.1, 0.2, 0.3), (0.3, 0.0, 0.1)))
-    b.loop("held", "end_x", "end_y", lw.Spherical())
-    return b.build()
 
 
 def test_state_vectors_are_the_names_of_the_language():
