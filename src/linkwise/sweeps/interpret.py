@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -218,22 +219,8 @@ class Run:
             self.value[target.ident][k] = self._place(statement, k)
         elif statement.special:
             self.value[target.ident][k] = self._special(statement, k)
-        elif target.block and _part(target.key) in ("G", "P_plus"):
-            self.value[target.ident][k] = self._filtered(target.key, k)
         else:
             self.value[target.ident][k] = self._sum(statement, k)
-
-    def _filtered(self, symbol: Expr, k: int) -> Array:
-        """G = P H* D⁻¹ and P⁺ = P - P H* D⁻¹ H P, by the factors of D: see `factored.py`."""
-        assert isinstance(symbol, Symbol) and isinstance(symbol.role, role.Riccati)
-        family, part = Family(*symbol.role.family), symbol.role.part
-        P, H = (self._block(Block(x), k, k, k, None) for x in (family.P, family.H))
-        if not len(H):
-            return P if part == "P_plus" else H.T
-        D_inverse: Any = self._block(Block(family.D, inverse=True), k, k, k, None)
-        if part == "G":
-            return (P @ H.T) @ D_inverse
-        return P - D_inverse.congruence(H @ P)
 
     def _accumulate(self, statement: Statement, k: int) -> None:
         """A number: Σ_k x*(k) y(k), over nodes where x and y belong to nodes."""
@@ -275,7 +262,38 @@ class Run:
         if term.place == "p" or any(block.place == "p" for block in term.left):
             p = int(self.mech.parent[k])
             return None if p < 0 else self._product(term, p, k, node)
-        return self._product(term, k, k, node)
+        found = self._by_factors(term, k) if len(term.left) == 3 else None
+        return self._product(term, k, k, node) if found is None else term.number * found
+
+    def _by_factors(self, term: Term, k: int) -> Any:
+        """P H* D⁻¹, and G H P as (H P)* D⁻¹ H P, by the factors of D: see `factored.py`.
+
+        None for other products, and where the hinge has no freedoms.
+        """
+        family = family_of_part(term.left[0].symbol)
+        if family is None or term.operand is not None:
+            return None
+        again = term.left == (Block(family.G), Block(family.H), Block(family.P))
+        if term.left != _gained(family) and not (again and family.G in self.gains):
+            return None
+        P, H = (self._block(Block(x), k, k, k, None) for x in (family.P, family.H))
+        if not len(H):
+            return None
+        D_inverse: Any = self._block(Block(family.D, inverse=True), k, k, k, None)
+        if again:
+            return self.gains[family.G] * D_inverse.congruence(H @ P)
+        return (P @ H.T) @ D_inverse
+
+    @cached_property
+    def gains(self) -> dict[Symbol, float]:
+        """The number c of each gain that is G = c P H* D⁻¹."""
+        found = dict[Symbol, float]()
+        for statement in self.program.statements:
+            family = family_of_part(statement.target.key)
+            if family is not None and statement.target.key is family.G:
+                if [term.left for term in statement.terms] == [_gained(family)]:
+                    found[family.G] = statement.terms[0].number
+        return found
 
     def _product(self, term: Term, outer: int, inner: int, node: int | None) -> Array:
         """number · left · operand · right, for the edge (outer, inner) where there is one."""
@@ -515,6 +533,17 @@ def _part(key: Expr) -> str:
     """Which quantity of a Riccati recursion a symbol is, if it is one."""
     found = key.role if isinstance(key, Symbol) else None
     return found.part if isinstance(found, role.Riccati) else ""
+
+
+def family_of_part(key: Expr) -> Family | None:
+    """The Riccati recursion that a symbol is a quantity of."""
+    found = key.role if isinstance(key, Symbol) else None
+    return Family(*found.family) if isinstance(found, role.Riccati) else None
+
+
+def _gained(family: Family) -> tuple[Block, ...]:
+    """P H* D⁻¹."""
+    return Block(family.P), Block(family.H, adjoint=True), Block(family.D, inverse=True)
 
 
 def placed(above: Array | None, rot: Array, p: Array) -> Array:

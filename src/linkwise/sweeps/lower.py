@@ -119,7 +119,7 @@ def _shared(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _unscaled(term: Term) -> Term:
-    return Term(1.0, term.left, term.operand, term.place, term.right)
+    return Term(1.0, term.left, term.operand, term.place, term.right, term.rows)
 
 
 class _Lowering:
@@ -571,7 +571,8 @@ def _columns(expr: Expr) -> Space:
 
 
 def _scaled(term: Term, number: float) -> Term:
-    return Term(term.number * number, term.left, term.operand, term.place, term.right)
+    number = term.number * number
+    return Term(number, term.left, term.operand, term.place, term.right, term.rows)
 
 
 def _read(quantity: Quantity) -> Term:

@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algebra import role
-from linkwise.algebra.expr import Symbol
-from linkwise.algebra.family import Family
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.block import ShiftBlock
 from linkwise.codegen.scalar.graph import Scalar
@@ -23,8 +20,9 @@ from linkwise.codegen.scalar.trace import QUATERNION_SLACK, Check, Trace, first,
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.sweeps.aggregate import AggregateRun
-from linkwise.sweeps.aggregate_shift import FilteredInertia, mirrored
-from linkwise.sweeps.program import Block, Statement
+from linkwise.sweeps.aggregate_shift import FilteredInertia
+from linkwise.sweeps.interpret import family_of_part
+from linkwise.sweeps.program import Block, Statement, Term
 
 
 class AggregateTrace(AggregateRun, Trace):
@@ -64,25 +62,28 @@ class AggregateTrace(AggregateRun, Trace):
         return found
 
     def _execute(self, statement: Statement, k: int) -> None:
-        symbol = statement.target.key
-        if statement.target.block and isinstance(symbol, Symbol):
-            key = symbol.role
-            if isinstance(key, role.Riccati) and key.part == "P_plus":
-                self.graph.here = k
-                self.value[statement.target.ident][k] = self._filtered(symbol, k)
-                return
-        super()._execute(statement, k)
+        inertia = self._inertia_left(statement, k)
+        if inertia is None:
+            super()._execute(statement, k)
+        else:
+            self.value[statement.target.ident][k] = inertia
 
-    def _filtered(self, symbol: Any, k: int) -> Any:
-        """P⁺ of an aggregate is not multiplied out."""
-        family, part = Family(*symbol.role.family), symbol.role.part
-        if part == "P_plus" and self.sizes_of_bodies[k] > 6:
-            P, H = (self._block(Block(x), k, k, k, None) for x in (family.P, family.H))
-            if len(H) and _block_diagonal(P):
-                D_inverse: Any = self._block(Block(family.D, inverse=True), k, k, k, None)
-                return FilteredInertia(P, H @ P, D_inverse)
-        found = super()._filtered(symbol, k)
-        return mirrored(found) if part == "P_plus" else found
+    def _inertia_left(self, statement: Statement, k: int) -> Any:
+        """P⁺ = P - G H P of an aggregate, not multiplied out; None for other statements."""
+        family = family_of_part(statement.target.key)
+        if family is None or statement.target.key is not family.P_plus:
+            return None
+        less = (Block(family.G), Block(family.H), Block(family.P))
+        if statement.terms != (Term(1.0, (Block(family.P),)), Term(-1.0, less)):
+            return None
+        if self.sizes_of_bodies[k] <= 6 or self.gains.get(family.G) != 1.0:
+            return None
+        self.graph.here = k
+        P, H = (self._block(Block(x), k, k, k, None) for x in (family.P, family.H))
+        if not len(H) or not _block_diagonal(P):
+            return None
+        D_inverse: Any = self._block(Block(family.D, inverse=True), k, k, k, None)
+        return FilteredInertia(P, H @ P, D_inverse)
 
     def _dense(self, block: Any) -> Any:
         return block.dense if isinstance(block, FilteredInertia) else super()._dense(block)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -35,9 +36,8 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_force, cross_velocity
-from linkwise.sweeps.aggregate_shift import AggregateShift
 from linkwise.sweeps.factored import factored
-from linkwise.sweeps.interpret import Run, picked_columns
+from linkwise.sweeps.interpret import Run, family_of_part, picked_columns
 from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
 
 KNOWN = (*STATE_BLOCKS, "phi")
@@ -337,16 +337,35 @@ class Trace(Run):
     # ------------------------------------------------------------------------- structured blocks
 
     def _block(self, block: Block, here: int, inner: int, outer: int, node: int | None) -> Any:
-        key = block.symbol.role
-        if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
-            family = Family(*key.family)
-            shift = self.value[family.E, True][inner]
-            if isinstance(shift, ShiftBlock | AggregateShift):
-                G = self.value[family.G, True][inner]
-                H = self.value[family.H, True][inner] if key.part == "E_psi" else None
-                found = ArticulatedBlock(shift, G, H)
-                return found.T if block.adjoint else found
+        if block.symbol in self.unmultiplied:
+            family = self.unmultiplied[block.symbol]
+            shift: Any = self.value[family.E, True][inner]
+            G = self.value[family.G, True][inner]
+            H = self.value[family.H, True][inner] if block.symbol is family.E_psi else None
+            found = ArticulatedBlock(shift, G, H)
+            return found.T if block.adjoint else found
         return super()._block(block, here, inner, outer, node)
+
+    @cached_property
+    def unmultiplied(self) -> dict[Symbol, Family]:
+        """ψ = E (I - G H) and K = E G that are applied factor by factor: see `ArticulatedBlock`.
+
+        Those whose statements say just that, with the rigid shift, which keeps its structure.
+        """
+        terms = {s.target.key: s.terms for s in self.program.statements if s.target.block}
+        found = dict[Symbol, Family]()
+        for key in terms:
+            family = family_of_part(key)
+            if family is None or not _is_rigid(family.E):
+                continue
+            edge = Block(family.E, step=True, place="p")
+            if key is family.K and terms[key] == (Term(1.0, (edge, Block(family.G))),):
+                found[family.K] = family
+            left = (Term(1.0), Term(-1.0, (Block(family.G), Block(family.H))))
+            if key is family.E_psi and terms.get(family.Pi_bar) == left:
+                if terms[key] == (Term(1.0, (edge, Block(family.Pi_bar))),):
+                    found[family.E_psi] = family
+        return found
 
     def _bounds(self, k: int) -> Array:
         """Least pivots of D at body k."""
@@ -387,10 +406,8 @@ class Trace(Run):
     def _execute(self, statement: Statement, k: int) -> None:
         self.graph.here = k
         symbol = statement.target.key
-        if statement.target.block and isinstance(symbol, Symbol):
-            key = symbol.role
-            if isinstance(key, role.Riccati) and key.part in ("E_psi", "K"):
-                return  # applied factor by factor: see _block
+        if statement.target.block and symbol in self.unmultiplied:
+            return
         super()._execute(statement, k)
         if statement.target.block and isinstance(symbol, Symbol) and symbol.symmetric:
             mirror(self.value[statement.target.ident][k])
@@ -418,14 +435,12 @@ class Trace(Run):
         """The rigid shift under which a term arrives from the children."""
         if term.place != "c" or len(term.left) != 1 or term.right or term.operand is None:
             return None
+        if term.left[0].adjoint:
+            return None
         symbol = term.left[0].symbol
-        if isinstance(symbol.role, role.Shift):
-            return symbol if symbol.role.source == "phi" else None
-        if isinstance(symbol.role, role.Riccati):
-            shift = Family(*symbol.role.family).E
-            is_rigid = isinstance(shift.role, role.Shift) and shift.role.source == "phi"
-            return shift if is_rigid else None
-        return None
+        if symbol in self.unmultiplied:
+            return self.unmultiplied[symbol].E
+        return symbol if _is_rigid(symbol) else None
 
     def _gathered(self, terms: Sequence[Term], c: int) -> Any:
         straight: Any = 0.0
@@ -433,15 +448,12 @@ class Trace(Run):
         for term in terms:
             assert term.operand is not None
             x = term.number * self.blocks_of(term.operand)[c]
-            key = term.left[0].symbol.role
-            part = key.part if isinstance(key, role.Riccati) else "E"
-            if part != "K":
+            symbol = term.left[0].symbol
+            family = self.unmultiplied.get(symbol)
+            if family is None or symbol is not family.K:
                 straight = straight + x
-            if part != "E":
-                assert isinstance(key, role.Riccati)
-                family = Family(*key.family)
-                H = self.value[family.H, True][c]
-                gained = x if part == "K" else -(H @ x)
+            if family is not None:
+                gained = x if symbol is family.K else -(self.value[family.H, True][c] @ x)
                 gains[family.G] = gains.get(family.G, 0.0) + gained
         for gain, g in gains.items():
             straight = straight + self.value[gain, True][c] @ g
@@ -495,6 +507,11 @@ class Trace(Run):
         q_k = self.q[None, mech.q_start[k] : mech.q_start[k + 1]]
         pose = snapped(body.inboard) @ body.hinge.pose(q_k) @ snapped(body.outboard)
         return ShiftBlock(first(pose.rot, 2), first(pose.p, 1))
+
+
+def _is_rigid(symbol: Symbol) -> bool:
+    """Whether it is the rigid shift E_φ."""
+    return isinstance(symbol.role, role.Shift) and symbol.role.source == "phi"
 
 
 def _is_symmetric(symbol: Symbol) -> bool:
