@@ -90,6 +90,14 @@ def test_every_mutant_can_be_made_and_has_tests_near_to_it(found):
         assert all((ROOT / file).exists() for file in nearest.files(mutant, 3)), mutant.file
 
 
+def test_tests_to_begin_with_exist():
+    known = Nearest(ROOT).noticed_by
+    assert known
+    for test in known.values():
+        file, name = test.split("[")[0].split("::")
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), test
+
+
 def test_reasons_for_equivalence_are_of_mutants_that_exist(found):
     keys = {m.key for m in found}
     assert set(EQUIVALENT) <= keys, "no such mutant any more: remove its reason"

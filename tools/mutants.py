@@ -143,6 +143,7 @@ def attempt(copy: Copy, mutant: Mutant, nearest: Nearest, effort: float) -> dict
     told = {
         "told": str(entered),
         "shared": (shared := not mutant.file.startswith(MAKES_KERNELS)),
+        "first": nearest.noticed_by.get(mutant.key, ""),
         "names": nearest.names(mutant),
         "before": effort * BEFORE,
         "after": effort * AFTER,
@@ -191,11 +192,13 @@ def attempt_together(
                     "path": str(path),
                     "scope": mutant.scope,
                     "text": mutant.marked(path.read_text(encoding="utf-8")),
+                    "first": nearest.noticed_by.get(mutant.key, ""),
                     "names": nearest.names(mutant),
                     "before": effort * BEFORE,
                     "after": effort * AFTER,
                     "most": round(effort * MOST),
                     "kernels": str(cache),
+                    "plain": str(cache if shared else Path(caches) / "plain"),
                 }
             )
         told.write_text(json.dumps(listed), encoding="utf-8")
@@ -256,7 +259,7 @@ def main() -> None:
     wanted = [m for m in every if asked.packages is None or package(m.file) in asked.packages]
     if not asked.page:
         _try_all(wanted, results, asked, kept)
-    write_page(PAGE, every, results, asked.seed)
+    write_page(PAGE, every, results, asked.seed, Nearest(ROOT).noticed_by)
 
 
 def _try_all(
@@ -291,7 +294,7 @@ def _try_all(
                 found = attempt_together(copy, group, nearest, asked.effort)
             for mutant in group:
                 one = found.get(mutant.key, {"verdict": "alone"})
-                if one["verdict"] == "alone":
+                if one["verdict"] == "alone" or one.get("together"):
                     one = attempt(copy, mutant, nearest, asked.effort)
                     if one["verdict"] == "killed" and _fails_anyway(copy, one["by"]):
                         one = {"verdict": "unclear", "by": f"{one['by']} fails without it too"}

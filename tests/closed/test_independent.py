@@ -89,6 +89,19 @@ def test_a_velocity_that_cannot_be_is_never_chosen():
     assert lw.independent_coordinates(mech, q).names != ("rocker_pin",)
 
 
+@pytest.mark.parametrize(("ratio", "leads"), [(0.7e-6, False), (1.5e-6, True)])
+def test_a_velocity_that_hardly_moves_depends_on_others(ratio, leads):
+    """The free velocities are (1, r) / √(1 + r²): r is what is left of the slow hinge."""
+    ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    b = lw.Builder("gear")
+    for name in ("fast", "slow"):
+        b.body(name, "world", lw.Pin((0, 0, 1)), hinge_name=f"{name}_pin", inertia=ball)
+    b.couple("gear", "slow_pin", {"fast_pin": ratio})
+    found = lw.independent_coordinates(b.build(), np.zeros(2), prefer=["slow"])
+    assert found.names == (("slow_pin",) if leads else ("fast_pin",))
+    assert found.rejected == (() if leads else ("slow_pin",))
+
+
 def test_a_singular_configuration_has_more():
     mech, q = parallelogram()
     found = lw.independent_coordinates(mech, q)

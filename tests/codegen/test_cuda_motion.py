@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -250,6 +251,13 @@ def test_trouble_where_several_warps_share_motions(card):
         fine = right.status == 0
         assert np.abs(found.q - right.q)[fine].max() < 1e-9
     assert card[0][0] == ((2,), (160,))
+
+
+def test_what_is_not_known_to_be_in_memory_is_on_a_card():
+    for value in (None, 1, 1.0, [1.0], (1.0,), np.ones(2), np.float64(1.0)):
+        assert cuda_kernel.in_memory(value)
+    assert not cuda_kernel.in_memory(on_card(np.ones(2)))
+    assert not cuda_kernel.in_memory(SimpleNamespace(__cuda_array_interface__={}))  # of Numba
 
 
 def test_arrays_that_do_not_fit(card):

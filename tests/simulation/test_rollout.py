@@ -292,6 +292,22 @@ def test_steps_one_by_one_are_the_compiled_ones() -> None:
         assert np.abs(slow.records - records).max() < 1e-11, name
 
 
+def test_a_law_in_steps_one_by_one_is_the_compiled_one() -> None:
+    """With torques of the null space, which laws and rollouts call by two names."""
+    mech = lw.models.seven_dof_arm()
+    hand = lw.Task.position("hand")
+    law = lw.control_law(mech, hand, kp=100.0, kv=20.0, internal=True)
+    q, v = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1]), np.full(7, 0.2)
+    goal, inner = lw.task_position(mech, q, hand) + 0.1, np.arange(7.0)
+    held = {**law.inputs, "goal": goal, "tau0": inner}
+    del held["tau"]
+    quick = lw.rollout(mech, q, v, steps=6, law=law, goal=goal, inputs={"tau0": inner})
+    slow = stepwise(mech, "rk4", q[None], v[None], held, 1e-3, 6, 6, passive(mech), law)
+    assert np.abs(slow.records[0, -1] - [*quick.q[-1], *quick.v[-1]]).max() < 1e-11
+    without = lw.rollout(mech, q, v, steps=6, law=law, goal=goal)
+    assert np.abs(without.v[-1] - quick.v[-1]).max() > 1e-3
+
+
 def test_a_long_chain_rolls_out() -> None:
     mech = lw.models.chain(200)
     with pytest.raises(LoweringError, match="200 bodies"):

@@ -15,6 +15,7 @@ from linkwise.tour.stations.algebra import algebra, shown
 from linkwise.tour.stations.ellipsoids import ellipsoids
 from linkwise.tour.stations.others import hinges, mistakes
 from linkwise.tour.stations.robot import opening, robot
+from linkwise.tour.tree import tree_rows
 from linkwise.tour.visit import Visit
 
 BALL = lw.SpatialInertia.solid_sphere(1.0, 0.1)
@@ -92,6 +93,25 @@ def test_energy_that_drifts_fails(monkeypatch, capsys):
     visit = visited(mech, motion.let_go)
     assert visit.failed == 1
     assert "'adaptive'" in capsys.readouterr().out
+
+
+def test_steps_become_shorter_until_energy_is_kept():
+    """Steps of 0.2 s lose too much, a quarter of them does not."""
+    mech, start = lw.models.pendulum(), (np.array([2.5]), np.zeros(1))
+    lost = [lw.simulate(mech, *start, duration=2.0, step=h) for h in (0.2, 0.05)]
+    assert [rec.report.relative_drift < 1e-4 for rec in lost] == [False, True]
+    rec = motion._refined(mech, *start, 2.0, 0.2)
+    assert rec.step == 0.05 and rec.duration == 2.0
+
+
+def test_branches_of_a_tree_are_drawn_below_each_other():
+    b = lw.Builder("tree")
+    parents = {"base": "world", "left": "base", "a": "left", "b": "left", "right": "base"}
+    for name, parent in {**parents, "c": "right", "d": "right", "e": "d"}.items():
+        b.body(name, parent, lw.Pin((0, 0, 1)), inertia=BALL)
+    drawn = [row[1] for row in tree_rows(b.build())]
+    lines = "base,├ left,│ ├ a,│ └ b,└ right,  ├ c,  └ d,    e"
+    assert drawn == lines.split(",")
 
 
 def test_nothing_compared_is_nothing_checked(capsys):

@@ -1,11 +1,13 @@
 """Which tests are near to a mutant: those that speak of its function, or of what calls it.
 
 A name counts more the nearer it is (the mutant's function, its class, the lines around it, others
-of its module, those of modules that import it) and the fewer files of tests contain it.
+of its module, those of modules that import it) and the fewer files of tests contain it. Where names
+did not lead to a test that notices a mistake, one was looked for by hand: `noticed_by.json`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -74,6 +76,9 @@ KNOWN = {
 }
 """Files of tests that come first, where names do not tell: for files that begin so."""
 
+NOTICED_BY = Path(__file__).with_name("noticed_by.json")
+"""Of some mutants, by their keys, the test to begin with."""
+
 DEFINED = re.compile(r"^(?:def|class) ([A-Za-z]\w+)|^([A-Z][A-Z_0-9]+)\b.*=", re.MULTILINE)
 IMPORTED = re.compile(r"^from linkwise\.([\w.]+) import|^import linkwise\.([\w.]+)", re.MULTILINE)
 
@@ -112,6 +117,11 @@ class Nearest:
             for path in sorted(source.rglob("*.py"))
         }
 
+    @cached_property
+    def noticed_by(self) -> dict[str, str]:
+        """Of some mutants, by their keys, the test to begin with."""
+        return json.loads(NOTICED_BY.read_text(encoding="utf-8"))
+
     def names(self, mutant: Mutant) -> dict[str, float]:
         """What a test near to a mutant speaks of, with weights."""
         module = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
@@ -143,7 +153,10 @@ class Nearest:
 
         apart = tuple(f"tests/{x}/" for x in APART if x != folder)
         near = [file for file in self.tests if not file.startswith(apart)]
-        return sorted(near, key=lambda file: (-score(file), file))[:count]
+        ranked = sorted(near, key=lambda file: (-score(file), file))
+        if mutant.key in self.noticed_by:
+            ranked.insert(0, self.noticed_by[mutant.key].split("::")[0])
+        return list(dict.fromkeys(ranked))[:count]
 
     def _defined(self, file: str) -> list[str]:
         return [a or b for a, b in DEFINED.findall(self.modules[file])]

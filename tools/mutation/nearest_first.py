@@ -1,8 +1,8 @@
 """A plugin for pytest: runs the nearest tests first, until a mutant has been tried enough.
 
-$MUTANT is JSON: the `names` that near tests contain with their weights, for how many seconds of the
-processor tests are started, `before` the mutant's function has been entered and `after` that, and
-where to write whether it was, `told`.
+$MUTANT is JSON: the test to begin with, `first`, if one is known, the `names` that near tests
+contain with their weights, for how many seconds of the processor tests are started, `before` the
+mutant's function has been entered and `after` that, and where to write whether it was, `told`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.nodeid.split("[")[0]
         seen[name] = seen.get(name, -1) + 1
         scores[item.nodeid] = -score(item) * 0.7 ** (seen[name] // 4)
-    items.sort(key=lambda item: scores[item.nodeid])
+    items.sort(key=lambda item: (item.nodeid != _mutant["first"], scores[item.nodeid]))
 
 
 @pytest.hookimpl(hookwrapper=True)

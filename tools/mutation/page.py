@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ typed.
 
 Mistakes are drawn by seed {seed} and spread over all packages, kinds of mistake and functions;
 {count} of the {every} that are drawn have been tried. Each runs in a copy of the repository on the
-tests nearest to its function, for some seconds, and without kernels that were made before. Some
-seconds are few: survivors were run again on the tests that speak of them, chosen by hand, so that
-a first run of `make mutants` finds more of them than stand here.
+tests nearest to its function, for some seconds, and without kernels that were made before. Names
+decide which tests are near, and {first} mutants were killed by tests chosen in this way. They led
+to no test that notices the other {hand} in so little time. For those a person looked for such a
+test, or wrote it; `tools/mutation/noticed_by.json` lists the tests, and a run begins with them. All
+verdicts come from runs of the tool; only the reasons for equivalence were written by hand. A
+verdict holds for the text of the function it was given for: later changes elsewhere are not in it.
 
 - *killed*: a test fails, or does not end.
 - *survived*: none of these tests notices.
@@ -39,11 +43,20 @@ def verdict_of(mutant: Mutant, results: dict[str, dict[str, Any]]) -> str:
     return "equivalent" if found == "survived" and mutant.key in EQUIVALENT else found
 
 
-def write_page(path: Path, every: list[Mutant], results: dict[str, dict[str, Any]], seed: int):
-    """Writes docs/mutants.md."""
+def write_page(
+    path: Path,
+    every: list[Mutant],
+    results: dict[str, dict[str, Any]],
+    seed: int,
+    known: Collection[str],
+):
+    """Writes docs/mutants.md; of some mutants, `known`, the test to begin with was given."""
     tried = [m for m in every if verdict_of(m, results) != "not tried"]
+    killed = [m for m in tried if verdict_of(m, results) == "killed"]
+    hand = sum(m.key in known for m in killed)
     columns = ("killed", "survived", "equivalent", "broken")
-    lines = [HEAD.format(count=len(tried), every=len(every), seed=seed).rstrip(), ""]
+    counts = {"count": len(tried), "every": len(every), "first": len(killed) - hand, "hand": hand}
+    lines = [HEAD.format(**counts, seed=seed).rstrip(), ""]
     lines += _table("package", tried, results, lambda m: package(m.file) or "(top)", columns)
     lines += ["", "## By kind of mistake", ""]
     lines += _table("kind", tried, results, lambda m: m.kind, columns)

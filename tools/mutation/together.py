@@ -2,10 +2,11 @@
 
 For each mutant a child is forked, in which the code of the mutant's function is replaced; the
 nearest tests run first. $MUTANTS is a file of JSON with a list of mutants, each with its `module`,
-the `path` of its file, `scope`, `text` of the file with the mistake, the `names` that near tests
-contain with weights, for how many seconds of the processor tests are started, `before` its function
-was entered and `after` that, the most seconds, and the folder of its kernel cache. What came out is
-written beside it, one line of JSON for each.
+the `path` of its file, `scope`, `text` of the file with the mistake, the test to begin with,
+`first`, if one is known, the `names` that near tests contain with weights, for how many seconds of
+the processor tests are started, `before` its function was entered and `after` that, the most
+seconds, the folder of its kernel cache, and of one that is `plain`. What came out is written
+beside it, one line of JSON for each.
 
 Whatever was made while tests were collected was made without the mistake: a survivor is tried again
 by itself.
@@ -53,11 +54,17 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 
 def _unfit(session: pytest.Session, mutant: dict[str, Any], test: str) -> bool:
-    """Whether a test fails without any mistake too, here and now: it is left out from then on."""
+    """Whether a test fails without any mistake too, here and now: it is left out from then on.
+
+    Kernels made with the mistake are not used: on the disk nothing has changed, so neither have
+    their keys.
+    """
     alone = [item for item in session.items if item.nodeid == test]
     if not alone or test in _fit:
         return False
-    result = _forked(session, {**mutant, "text": None}, {test: frozenset()}, alone)
+    result = _forked(
+        session, {**mutant, "text": None, "kernels": mutant["plain"]}, {test: frozenset()}, alone
+    )
     if result["verdict"] == "survived":
         _fit.add(test)
         return False
@@ -103,7 +110,7 @@ def _tried(
     if mutant["text"] is not None and not _replaced(mutant):
         return {"verdict": "alone", "by": "its code cannot be replaced"}
     entered, ran = None, 0
-    ordered = _nearest_first(items, mutant["names"], found)
+    ordered = _nearest_first(items, mutant, found)
     for item, after in zip(ordered, [*ordered[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         ran += 1
@@ -119,16 +126,16 @@ def _tried(
 
 
 def _nearest_first(
-    items: list[pytest.Item], names: dict[str, float], found: dict[str, frozenset[str]]
+    items: list[pytest.Item], mutant: dict[str, Any], found: dict[str, frozenset[str]]
 ) -> list[pytest.Item]:
     """Of one function, further parameters count less."""
     seen, ranks = dict[str, int](), dict[str, float]()
     for item in items:
         name = item.nodeid.split("[")[0]
         seen[name] = seen.get(name, -1) + 1
-        score = sum(w for word, w in names.items() if word in found[item.nodeid])
+        score = sum(w for word, w in mutant["names"].items() if word in found[item.nodeid])
         ranks[item.nodeid] = -score * 0.7 ** (seen[name] // 4)
-    return sorted(items, key=lambda item: ranks[item.nodeid])
+    return sorted(items, key=lambda item: (item.nodeid != mutant["first"], ranks[item.nodeid]))
 
 
 def _replaced(mutant: dict[str, Any]) -> bool:

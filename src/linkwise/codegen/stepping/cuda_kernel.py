@@ -290,7 +290,7 @@ def _device(cp: Any, value: Any) -> int:
     """The card on which an array is, or the current one."""
     if isinstance(value, cp.ndarray):
         return int(value.device.id)
-    if _library(value) is not None and hasattr(value, "__dlpack_device__"):
+    if hasattr(value, "__dlpack_device__"):
         kind, number = value.__dlpack_device__()
         if int(kind) in device_arrays.ON_CARD:
             return int(number)
