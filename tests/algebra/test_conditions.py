@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 from linkwise.algebra import (
@@ -38,6 +39,7 @@ from linkwise.algebra.sample import Sample, samples
 from linkwise.algebra.words import expand
 from linkwise.errors import ExpressionError, ProofError
 from linkwise.pipeline import derive, prove
+from linkwise.spatial.array import Array
 from tests.algebra import trees
 
 OWN_SHIFT = shift("F")
@@ -82,10 +84,23 @@ def matrices(family: Family, name: str) -> list[Dense]:
     """The operators of a family on the mechanisms of a topology."""
     rules = [rule.about(family) for rule in ALL]
     sides = [side for rule in rules for side in (rule.left, rule.right)]
-    return [
+    found = [
         random_dense(sample.mech, sides, i, sample.nodes or None)
         for i, sample in enumerate(topology(name))
     ]
+    for dense in found:
+        if family.H is OWN_HINGE:
+            dense.values["C"] = [conditioned(block) for block in dense.values["C"]]
+    return found
+
+
+def conditioned(block: Array) -> Array:
+    """With singular values between ½ and 2: six random rows are nearly dependent, and D with them.
+
+    Rounding would then hide what is zero by an identity.
+    """
+    left, _, right = np.linalg.svd(block, full_matrices=False)
+    return (left * np.linspace(2.0, 0.5, len(block))) @ right
 
 
 def apart(rule: Rule, family: Family, name: str) -> float:
@@ -97,12 +112,9 @@ def apart(rule: Rule, family: Family, name: str) -> float:
 def test_a_rule_holds_exactly_where_its_conditions_say(rule: Rule, family: Family):
     about = rule.about(family)
     for name in TOPOLOGIES:
-        if family.E is OWN_SHIFT and name not in ("branched", "welded", "serial"):
-            continue  # random shifts grow along a path, and at a free hinge Π̄ is round-off only
         found, serial = apart(about, family, name), name.startswith("serial")
         if rule.holds_in(family) and (serial or rule.where == "any tree"):
-            bound = 1e-10 if family.E is E_phi else 1e-8
-            assert found < bound, f"{about}: {found:.1e} on {name}"
+            assert found < 1e-10, f"{about}: {found:.1e} on {name}"
         elif "samples" in name:
             assert found > 1e-6, f"{about} holds although its conditions exclude {name}"
 
