@@ -41,7 +41,7 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import random_dense
-from linkwise.algebra.expr import Symbol, symbol
+from linkwise.algebra.expr import Symbol, substituted, symbol
 from linkwise.algebra.family import (
     HINGE_MAP,
     RIGID_SHIFT,
@@ -51,7 +51,6 @@ from linkwise.algebra.family import (
     resolvent,
     riccati,
 )
-from linkwise.algebra.rule import substituted
 from linkwise.algebra.symbols import articulated
 from linkwise.pipeline import derive, plan, prove
 from tests.algebra import trees
@@ -71,11 +70,11 @@ class Language:
     change: dict[Symbol, Expr]
 
     def of(self, expr: Expr) -> Expr:
-        return substituted(expr, self.change)
+        return substituted(expr, self.change.get)
 
     def back(self, expr: Expr) -> Expr:
         there = {new: old for old, new in self.change.items() if isinstance(new, Symbol)}
-        return substituted(expr, there)
+        return substituted(expr, there.get)
 
 
 def language(
@@ -92,7 +91,7 @@ def language(
             symbol(name, old.range, ONE, old.role) if of_the_state else vector(name, old.range)
         )
     for i, old in enumerate((mass, bias, J, INNOVATIONS, Omega)):
-        change[old] = named(f"n{i}", substituted(old.role.definition, change))
+        change[old] = named(f"n{i}", substituted(old.role.definition, change.get))
     return Language(change)
 
 

@@ -11,20 +11,7 @@ from functools import lru_cache
 from typing import cast
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import (
-    Adjoint,
-    Expr,
-    Inverse,
-    Product,
-    Sum,
-    Symbol,
-    Zero,
-    inverse,
-    product,
-    symbol,
-    total,
-    zero,
-)
+from linkwise.algebra.expr import Expr, Symbol, Zero, substituted, symbol, zero
 from linkwise.algebra.family import (
     BARE,
     BARE_ASCII,
@@ -41,17 +28,7 @@ from linkwise.algebra.family import (
 @lru_cache(maxsize=1024)
 def without_armature(expr: Expr) -> Expr:
     """The expression with N = 0; the same object if N is not in it."""
-    if isinstance(expr, Symbol):
-        return _leaf(expr)
-    if isinstance(expr, Adjoint):
-        return without_armature(expr.of).T
-    if isinstance(expr, Inverse):
-        return inverse(without_armature(expr.of))
-    if isinstance(expr, Product):
-        return product(tuple(without_armature(f) for f in expr.factors))
-    if isinstance(expr, Sum):
-        return total(tuple((c, without_armature(e)) for c, e in expr.terms))
-    return expr
+    return substituted(expr, lambda part: _leaf(part) if isinstance(part, Symbol) else None)
 
 
 def _leaf(leaf: Symbol) -> Expr:

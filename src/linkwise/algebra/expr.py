@@ -17,7 +17,7 @@ are one file, longer than others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Real
 from threading import RLock
 from typing import Any, Final, Literal
@@ -618,3 +618,35 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     elif isinstance(expr, Sum):
         for _, inner in expr.terms:
             yield from nodes(inner)
+
+
+def substituted(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with parts replaced wherever they stand.
+
+    Args:
+        expr: The expression.
+        change: Gives what stands for a part, or None to look inside it.
+    """
+    memo = dict[Expr, Expr]()
+
+    def go(e: Expr) -> Expr:
+        found = memo.get(e)
+        if found is None:
+            found = memo[e] = _go(e)
+        return found
+
+    def _go(e: Expr) -> Expr:
+        new = change(e)
+        if new is not None:
+            return new
+        if isinstance(e, Adjoint):
+            return go(e.of).T
+        if isinstance(e, Inverse):
+            return inverse(go(e.of))
+        if isinstance(e, Product):
+            return product(tuple(go(factor) for factor in e.factors))
+        if isinstance(e, Sum):
+            return total(tuple((number, go(inner)) for number, inner in e.terms))
+        return e
+
+    return go(expr)

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import (
-    Adjoint,
-    Expr,
-    Inverse,
-    Product,
-    Sum,
-    Symbol,
-    inverse,
-    nodes,
-    product,
-    symbol,
-    total,
-    zero,
-)
+from linkwise.algebra.expr import Expr, Symbol, nodes, substituted, symbol, total, zero
 from linkwise.algebra.family import RIGID_SHIFT, Family, lyapunov, marked, resolvent, typed
 
 Where = Literal["any tree", "serial chains"]
@@ -35,7 +21,7 @@ class Rule:
 
     Attributes:
         name: How derivations call it.
-        left: One side; for use in simplification the side to be replaced.
+        left: One side; for use in simplification the side to be substituted.
         right: The other side.
         where: On which mechanisms it holds, given that every D is invertible.
         needs: "N = 0" if it holds only in families without noise, on mechanisms without armature.
@@ -76,7 +62,7 @@ class Rule:
         It is a true one only where the rule `holds_in` the family.
         """
         change = _dictionary(family)
-        left, right = substituted(self.left, change), substituted(self.right, change)
+        left, right = substituted(self.left, change.get), substituted(self.right, change.get)
         return replace(self, left=left, right=right)
 
 
@@ -96,33 +82,8 @@ def rule(
     return Rule(name, left, right, where, source, kind, needs)
 
 
-def substituted(expr: Expr, change: Mapping[Symbol, Expr]) -> Expr:
-    """The expression with leaves replaced, also inside the definitions of derived leaves."""
-    memo = dict[Expr, Expr]()
-
-    def go(e: Expr) -> Expr:
-        if e not in memo:
-            memo[e] = _go(e)
-        return memo[e]
-
-    def _go(e: Expr) -> Expr:
-        if isinstance(e, Symbol):
-            return change.get(e, e)
-        if isinstance(e, Adjoint):
-            return go(e.of).T
-        if isinstance(e, Inverse):
-            return inverse(go(e.of))
-        if isinstance(e, Product):
-            return product(tuple(go(f) for f in e.factors))
-        if isinstance(e, Sum):
-            return total(tuple((c, go(inner)) for c, inner in e.terms))
-        return e
-
-    return go(expr)
-
-
 @lru_cache(maxsize=64)
-def _dictionary(family: Family) -> dict[Symbol, Expr]:
+def _dictionary(family: Family) -> dict[Expr, Expr]:
     """Each operator of the standard family and its counterpart."""
     from linkwise.algebra import symbols as s
 
@@ -131,14 +92,14 @@ def _dictionary(family: Family) -> dict[Symbol, Expr]:
         *("P", "P_plus", "D", "G", "K", "Pi", "Pi_bar", "E_psi", "psi", "psi_tilde"),
         *("Upsilon", "Xi", "E", "M", "H", "phi"),
     )
-    change: dict[Symbol, Expr] = {getattr(standard, n): getattr(family, n) for n in parts}
+    change: dict[Expr, Expr] = {getattr(standard, n): getattr(family, n) for n in parts}
     change[s.phi_tilde] = resolvent(family.E, strict=True)
     change[s.R] = lyapunov(family.E, family.M)
     joint = family.H.range
     change[s.N] = zero(joint, joint) if family.noise is None else family.noise
     for old in (s.mass, s.Omega, s.Delta_psi, s.L, s.Psi):
         assert isinstance(old.role, role.Named)
-        definition = substituted(old.role.definition, change)
+        definition = substituted(old.role.definition, change.get)
         definition = family.factored if old is s.mass else definition
         name, text = old.name + family.mark, old.ascii + typed(family.mark)
         key, tex = role.Named(definition), marked(old.tex, family.mark)

@@ -15,16 +15,12 @@ from linkwise.algebra import role
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import (
-    Adjoint,
     Expr,
     Inverse,
-    Product,
-    Sum,
     Symbol,
     inverse,
     nodes,
-    product,
-    total,
+    substituted,
 )
 from linkwise.algebra.family import Family
 from linkwise.algebra.invert import families_of, opened_inverse
@@ -86,7 +82,7 @@ def opened_steps(expr: Expr) -> Derivation:
         if found is None:
             return Derivation(expr, tuple(steps))
         old, new, title, source = found
-        after = _swapped(here, old, new)
+        after = substituted(here, {old: new}.get)
         steps.append(Step(here, after, title, f"{old} = {new}", source))
         here = after
 
@@ -106,21 +102,6 @@ def _next_opening(expr: Expr) -> tuple[Expr, Expr, str, str] | None:
         if isinstance(node, Symbol) and isinstance(node.role, role.Named):
             return node, node.role.definition, f"definition of {node}", "definition"
     return None
-
-
-def _swapped(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """The expression with one node replaced wherever it stands."""
-    if expr is old:
-        return new
-    if isinstance(expr, Adjoint):
-        return _swapped(expr.of, old, new).T
-    if isinstance(expr, Inverse):
-        return inverse(_swapped(expr.of, old, new))
-    if isinstance(expr, Product):
-        return product(tuple(_swapped(f, old, new) for f in expr.factors))
-    if isinstance(expr, Sum):
-        return total(tuple((c, _swapped(e, old, new)) for c, e in expr.terms))
-    return expr
 
 
 # ------------------------------------------------------------------------------- replacing
@@ -254,7 +235,7 @@ def _inside_inverses(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
     for node in list(nodes(expr)):
         if isinstance(node, Inverse) and node.size > 2 and opened_inverse(node) is None:
             for s in cheapest(node.of, cost, budget).steps:
-                after = _swapped(here, inverse(s.before), inverse(s.after))
+                after = substituted(here, {inverse(s.before): inverse(s.after)}.get)
                 steps.append(replace(s, before=here, after=after))
                 here = after
     return Derivation(expr, tuple(steps))
