@@ -90,22 +90,16 @@ def constrained_forward_dynamics(
         q: Joint positions (nq,) or (batch, nq) [m or rad]; loops shall be closed there.
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; J_c v shall be zero.
         tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces: See `forward_dynamics`.
+        frame: See `forward_dynamics`.
         closing: What J_c v̇ + γ shall be instead of zero (m,) or (batch, m), in the order of
             `constraint_names`: −2 a J_c v − a² e is Baumgarte's.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
+        out: See `forward_dynamics`.
+        status: See `forward_dynamics`.
+        threads: See `forward_dynamics`.
 
     Returns:
-        Joint accelerations (nv,) or (batch, nv).
-
-    Raises:
-        ShapeError: An array does not fit; says which.
-        SingularHingeError: Nothing resists the hinge of some body, which is named.
-        UnknownNameError: A node that the mechanism does not have.
+        Joint accelerations (nv,) or (batch, nv). The errors are those of `forward_dynamics`.
     """
     try:
         quick = mech.kept.get("quick forward_dynamics")
@@ -148,9 +142,9 @@ def constraint_forces(
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: Forces from outside, as in `constrained_forward_dynamics`.
-        frame: Axes of `forces`.
-        closing: What J_c v̇ + γ shall be instead of zero (m,) or (batch, m).
+        forces: See `forward_dynamics`.
+        frame: See `forward_dynamics`.
+        closing: See `constrained_forward_dynamics`.
 
     Returns:
         (m,) or (batch, m) [N or N m], in the order of `constraint_names`.

@@ -51,9 +51,8 @@ def effective_space(
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
         node: Name of a node or body, or several.
-        frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
-        length: Where turning is compared with moving [m]. By default the reach of the mechanism at
-            the nodes.
+        frame: See `operational_space`.
+        length: See `operational_space`.
         tolerance: Motions below this fraction of the easiest one of the open mechanism are called
             lost.
 
@@ -136,9 +135,9 @@ def effective_inertia(
 
     Args:
         mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
-        node: Name of a node or body, or several.
-        frame: Axes: those of the "node" or of the "world".
+        q: See `effective_space`.
+        node: See `effective_space`.
+        frame: See `effective_space`.
 
     Returns:
         (6 k, 6 k) or (batch, 6 k, 6 k), angular rows first.
@@ -156,9 +155,9 @@ def effective_inertia_inverse(
 
     Args:
         mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
-        node: Name of a node or body, or several.
-        frame: Axes: those of the "node" or of the "world".
+        q: See `effective_space`.
+        node: See `effective_space`.
+        frame: See `effective_space`.
 
     Returns:
         (6 k, 6 k) or (batch, 6 k, 6 k): acceleration at rest per force, angular rows first.

@@ -141,13 +141,12 @@ def tip_force_correction(
     Args:
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad].
-        forces: Forces that act on the mechanism, by node: (moment, force), (6,) or (batch, 6)
-            [N m, N], about the node's origin.
-        frame: Axes of `forces`: those of the "node" or of the "world".
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
+        forces: See `forward_dynamics`; at least one.
+        frame: See `forward_dynamics`.
+        loops: See `forward_dynamics`.
+        out: See `forward_dynamics`.
+        status: See `forward_dynamics`.
+        threads: See `forward_dynamics`.
 
     Returns:
         Change of the joint accelerations (nv,) or (batch, nv).
