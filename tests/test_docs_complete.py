@@ -48,6 +48,8 @@ def public(module: ModuleType) -> list[str]:
 
 @pytest.fixture(scope="module")
 def reference():
+    for name in lw.__all__:  # made on first use, and checked at the front door from then on
+        getattr(lw, name)
     return documented()
 
 
