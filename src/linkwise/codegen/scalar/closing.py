@@ -31,7 +31,14 @@ INDEPENDENT = 1e-11
 accelerations have lost the digits, 4e-16 over it."""
 
 EMPTY = {8: 1e-9, 4: 1e-4}
-"""Least diagonal entry, relative to their mean, that δ is taken of: those of rows of zeros."""
+"""Diagonal entries this far below their mean are small: pivots are compared with no less."""
+
+ZEROS = {8: 1e-25, 4: 1e-11}
+"""Diagonal entries this far below their mean are rounding, of rows of zeros that nothing moves."""
+
+HELD = {8: 1e-17, 4: 1e-7}
+"""What is added to those, relative to the mean: rounding ε in such rows, of A and of b, costs ε²
+over it in all accelerations."""
 
 
 class TracedClosing(Closing):
@@ -73,9 +80,10 @@ class TracedClosing(Closing):
         """A x = b for a symmetric A that may be singular, where b is such that there is a solution.
 
         Rows of constraints may follow from others, and which ones, is not known beforehand. So A
-        is made definite by little more than rounding, A + δ diag: that is factored without
-        pivots, and stably. It costs as much as δ over the least eigenvalue that counts, and
-        solving for the residual squares that. In directions that A leaves undecided x stays small.
+        is made definite by little more than rounding, A + δ diag, and by more in rows of zeros:
+        that is factored without pivots, and stably. It costs as much as δ over the least eigenvalue
+        that counts, and solving for the residual squares that. In directions that A leaves
+        undecided x stays small.
         """
         n, delta = len(A), DAMPING[itemsize]
         mean: Any = sum(A[j, j] for j in range(n)) / n
@@ -83,18 +91,23 @@ class TracedClosing(Closing):
             return np.zeros(b.shape)
         # Moved as a whole, the mechanism has this: nothing counts that is far below.
         mass = self.run.mech.total_mass
-        mean = EMPTY[itemsize] * (mean + (1.0 / mass if mass > 0.0 else 0.0))
-        definite = A.copy()
+        mean = mean + (1.0 / mass if mass > 0.0 else 0.0)
+        definite, damping = A.copy(), list[Any]()
         for j in range(n):
-            definite[j, j] = A[j, j] + delta * (A[j, j] + mean)
+            part = A[j, j] / (ZEROS[itemsize] * mean)
+            damping.append(delta * A[j, j] + HELD[itemsize] * mean / (1.0 + part * part))
+            definite[j, j] = A[j, j] + damping[j]
         found = factored(definite)
         if self.rank is not None:
-            sizes = [A[j, j] + mean for j in range(n)]
-            self._count(found.pivots, sizes, delta)
+            parts = [
+                (pivot - damping[j]) / (A[j, j] + EMPTY[itemsize] * mean)
+                for j, pivot in enumerate(found.pivots)
+            ]
+            self._count(parts)
         x = found @ b
         return x + found @ (b - A @ x)
 
-    def _count(self, pivots: Any, sizes: Any, delta: float) -> None:
+    def _count(self, parts: list[Any]) -> None:
         """Check that the rows that are independent are as many as elsewhere.
 
         A pivot, as a part r of its diagonal entry, counts as r² / (r² + t²): one if it is above the
@@ -102,8 +115,7 @@ class TracedClosing(Closing):
         """
         assert self.rank is not None
         total: Any = 0.0
-        for pivot, size in zip(pivots, sizes, strict=True):
-            part = pivot / size - delta
+        for part in parts:
             total = total + part * part / (part * part + INDEPENDENT**2)
         if isinstance(total, Scalar):
             code = status.singular(self.run.mech)
