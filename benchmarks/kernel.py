@@ -105,7 +105,7 @@ def row(title: str, quantity: str, rate: float) -> str:
     out32 = low(*small, status=codes)
     batch32 = best(lambda: low(*small, out=out32, status=codes, threads=1)) / BATCH
     ops = kernel.ops["mul"] + kernel.ops["add"] + kernel.ops["sub"]
-    busy = limits.vector_instructions(kernel) / kernel.machine.lanes / (1e9 * batch * rate)
+    busy = limits.vector_instructions(kernel) / kernel.signature.lanes / (1e9 * batch * rate)
     us = [1e6 * t for t in (one, other, batch, other_batch, batch32)]
     return (
         f"| {title} | {quantity} | {ops} | {cold:.2f} | {1e3 * warm:.1f} | {us[0]:.2f} | "

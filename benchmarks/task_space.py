@@ -147,7 +147,7 @@ def row(
                 place[i] = part
 
     other_batch = chain.best(loop, 3) / BATCH
-    busy = limits.vector_instructions(bare) / bare.machine.lanes / (1e9 * batch * PEAK[0])
+    busy = limits.vector_instructions(bare) / bare.signature.lanes / (1e9 * batch * PEAK[0])
     us = [1e6 * t for t in (one, least, min(times), batch, other_batch)]
     return (
         f"{title} {ours.ops} | {us[0]:.2f} | {us[1]:.2f} | {us[2]:.1f} | {us[2] / us[0]:.1f} | "

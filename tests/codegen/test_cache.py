@@ -71,6 +71,24 @@ def test_a_kernel_is_compiled_once_and_found_again(folder, compiled):
     assert all((file.stat().st_mode & 0o777) == 0o600 for file in folder.iterdir())
 
 
+@pytest.mark.parametrize("rolled", [False, True])
+def test_code_for_batches_is_made_for_the_first_one(folder, compiled, rolled):
+    mech = lw.models.chain(5)
+    kernel = lw.compile(FORWARD, mech, rolled=rolled)
+    state = [np.linspace(0.1, 0.9, 5), np.linspace(-1, 1, 5), np.ones(5)]
+    one = kernel(*state)
+    few = kernel(*(np.tile(x, (kernel.signature.lanes - 1, 1)) for x in state))
+    assert len(compiled) == 1
+    batch = [np.tile(x, (2 * kernel.signature.lanes + 3, 1)) for x in state]
+    many = kernel(*batch)
+    assert len(compiled) == 2
+    for row in (*few, *many):
+        np.testing.assert_allclose(row, one, rtol=1e-13)
+    again = lw.compile(FORWARD, lw.models.chain(5), rolled=rolled)
+    np.testing.assert_array_equal(again(*batch), many)
+    assert len(compiled) == 2  # both came from disk
+
+
 def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
     mech = lw.models.pendulum(2)
     arm = lw.models.seven_dof_arm()

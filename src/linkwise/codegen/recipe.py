@@ -39,12 +39,14 @@ class Signature:
         shape: Shape of the result for one state.
         ops: Scalar operations for one state, by kind.
         parts: Of several results that stand one after another, the shape of each.
+        lanes: States of a batch that are done together.
     """
 
     inputs: tuple[tuple[str, int], ...]
     shape: tuple[int, ...]
     ops: Counter[str]
     parts: tuple[tuple[int, ...], ...] = ()
+    lanes: int = 1
 
 
 class Recipe:
@@ -149,36 +151,45 @@ class Recipe:
     @cached_property
     def signature(self) -> Signature:
         """What the kernel takes and gives."""
-        if self.is_rolled:
-            return Signature(self.rolled.inputs, self.rolled.shape, self.rolled.ops)
-        traced = self.traced
-        ops = traced.graph.count(traced.wanted)
-        return Signature(traced.inputs, traced.shape, ops, traced.parts)
-
-    @cached_property
-    def unit(self) -> Unit:
-        """Its LLVM text, for the widest vectors of this computer."""
-        from linkwise.codegen.cpu.llvm import emit_graph
-        from linkwise.codegen.cpu.llvm_rolled import emit_rolled
         from linkwise.codegen.cpu.machine import lanes
 
+        wide = lanes(self.itemsize)
         if self.is_rolled:
-            return emit_rolled(self.rolled, itemsize=self.itemsize, lanes=lanes(self.itemsize))
-        return emit_graph(self.traced, itemsize=self.itemsize, lanes=lanes(self.itemsize))
+            rolled = self.rolled
+            wide = wide if rolled.plan.looped is None else 1  # registers hold columns instead
+            return Signature(rolled.inputs, rolled.shape, rolled.ops, lanes=wide)
+        traced = self.traced
+        ops = traced.graph.count(traced.wanted)
+        return Signature(traced.inputs, traced.shape, ops, traced.parts, wide)
+
+    def unit(self, lanes: int) -> Unit:
+        """Its LLVM text for so many states at a time, with the widest vectors of this computer."""
+        from linkwise.codegen.cpu import machine
+        from linkwise.codegen.cpu.llvm import emit_graph
+        from linkwise.codegen.cpu.llvm_rolled import emit_rolled
+
+        wide = machine.lanes(self.itemsize)
+        if self.is_rolled:
+            return emit_rolled(self.rolled, itemsize=self.itemsize, lanes=lanes, packed=wide)
+        packed = wide if lanes == 1 else 1
+        return emit_graph(self.traced, itemsize=self.itemsize, lanes=lanes, packed=packed)
 
     @property
     def source(self) -> str:
-        """The LLVM text."""
-        return self.unit.text
+        """The LLVM text for one state."""
+        return self.unit(1).text
 
     # -------------------------------------------------------------------------------- disk
 
-    def machine(self, *, keep: bool = True) -> tuple[Signature, Machine]:
-        """Machine code, from disk if it is there; `keep` says whether to look and to file it."""
+    def machine(self, *, keep: bool = True, lanes: int = 1) -> tuple[Signature, Machine]:
+        """Machine code for so many states at a time, from disk if it is there.
+
+        `keep` says whether to look and to file it.
+        """
         from linkwise.codegen.cpu.machine import load, object_code
 
         self.kept = keep
-        key = self._key() if keep else None
+        key = self._key(lanes) if keep else None
         found = cache.read(key) if key else None
         if found is not None:
             with contextlib.suppress(*cache.UNREADABLE):
@@ -190,11 +201,12 @@ class Recipe:
                     tuple(facts["shape"]),
                     Counter(facts["ops"]),
                     tuple(tuple(shape) for shape in facts["parts"]),
+                    facts["lanes"],
                 )
                 machine = load(code, **facts["machine"], tables=tables)
                 self.__dict__["signature"] = signature
                 return signature, machine
-        unit, signature = self.unit, self.signature
+        unit, signature = self.unit(lanes), self.signature
         code = object_code(unit)
         machine = {"lanes": unit.lanes, "itemsize": unit.itemsize, "work": unit.work}
         if key:
@@ -203,6 +215,7 @@ class Recipe:
                 "shape": signature.shape,
                 "ops": signature.ops,
                 "parts": signature.parts,
+                "lanes": signature.lanes,
                 "machine": machine,
                 "tables": [(name, x.dtype.str, x.shape) for name, x in unit.tables],
             }
@@ -210,7 +223,7 @@ class Recipe:
             cache.write(key, b"".join([*parts, code]))
         return signature, load(code, **machine, tables=unit.tables)
 
-    def _key(self) -> str | None:
+    def _key(self, lanes: int) -> str | None:
         """What the machine code depends on; None where that cannot be told."""
         from linkwise.codegen.cpu.machine import versions
 
@@ -225,6 +238,7 @@ class Recipe:
                 self.chosen,
                 self.more,
                 self.rank,
+                lanes,
                 self._derive.__name__,
                 package(),
                 versions(),

@@ -33,7 +33,7 @@ POINTER = BYTE.as_pointer()
 def emit(
     module: ir.Module, sizes: list[int], shape: tuple[int, ...], itemsize: int, work: int
 ) -> None:
-    """Add `fast(self, args, count)` to a module that has `one`.
+    """Add `fast(self, args, count)` to a module whose `run` takes one state at a time.
 
     It returns None where the careful path has to be taken.
     """
@@ -81,7 +81,7 @@ def emit(
     result = build.bitcast(_field(build, out, DATA, POINTER), number.as_pointer())
     width = _int(math.prod(shape))
     build.call(
-        module.globals["one"], [arrays, steps, result, width, status, _int(0), _int(1), scratch]
+        module.globals["run"], [arrays, steps, result, width, status, _int(0), _int(1), scratch]
     )
     if memory is not None:
         free = ir.Function(module, ir.FunctionType(ir.VOID, [POINTER]), "free")

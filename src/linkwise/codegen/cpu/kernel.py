@@ -48,7 +48,7 @@ class Kernel(FromRecipe):
     Attributes:
         mech: The mechanism.
         signature: What it takes and gives.
-        machine: Its machine code.
+        machine: Its machine code for one state; that for batches is made when one comes.
         recipe: How it came about.
     """
 
@@ -58,10 +58,12 @@ class Kernel(FromRecipe):
     recipe: Recipe
     _fast: Callable[..., Array | None] | None = field(init=False, repr=False)
     _scratch: threading.local = field(init=False, repr=False)
+    _batch: list[Machine] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_fast", self.machine.fast)
         object.__setattr__(self, "_scratch", threading.local())
+        object.__setattr__(self, "_batch", [])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (self.recipe.order, self.recipe.kept)
@@ -165,7 +167,7 @@ class Kernel(FromRecipe):
         more = f"\n... {len(lines) - SHOWN} more lines: kernel.source" if len(lines) > SHOWN else ""
         return (
             f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
-            f"float{size}, {self.machine.lanes} states a vector register\n\n{head}{more}"
+            f"float{size}, {self.signature.lanes} states a vector register\n\n{head}{more}"
         )
 
     # ------------------------------------------------------------------------------- arrays
@@ -234,30 +236,48 @@ class Kernel(FromRecipe):
 
     def _run(self, rows: list[NDArray[Any]], out: Array, codes: Status, threads: Any) -> None:
         count = len(out)
+        machines = [self.machine]
+        if count >= self.signature.lanes > 1:
+            machines.insert(0, self.batch_machine)
         most = max(1, count // CHUNK)
         wanted = min(most, cores() if threads is None else _whole(threads))
         small = threads is None and count * self.ops.total() < 2_000_000  # half a millisecond
         if wanted == 1 or small:
-            self._part(rows, out, codes, 0, count)
+            self._part(machines, rows, out, codes, 0, count)
             return
-        wide = self.machine.lanes
+        wide = self.signature.lanes
         step = -(-count // (wanted * wide)) * wide
         parts = [(i, min(i + step, count)) for i in range(0, count, step)]
         pool = thread_pool(wanted, os.getpid())
         try:
-            begun = [pool.submit(self._part, rows, out, codes, *part) for part in parts]
+            begun = [pool.submit(self._part, machines, rows, out, codes, *part) for part in parts]
         except RuntimeError as error:
             if "shutdown" not in str(error):
                 raise
             # The interpreter ends and starts no more threads.
-            self._part(rows, out, codes, 0, count)
+            self._part(machines, rows, out, codes, 0, count)
             return
         for done in begun:
             done.result()
 
+    @property
+    def batch_machine(self) -> Machine:
+        """The machine code for batches."""
+        if not self._batch:
+            recipe = self.recipe
+            self._batch.append(recipe.machine(keep=recipe.kept, lanes=self.signature.lanes)[1])
+        return self._batch[0]
+
     def _part(
-        self, rows: list[NDArray[Any]], out: Array, codes: Status, begin: int, end: int
+        self,
+        machines: list[Machine],
+        rows: list[NDArray[Any]],
+        out: Array,
+        codes: Status,
+        begin: int,
+        end: int,
     ) -> None:
+        """States from `begin` up to `end`: by registers of them first, the rest one by one."""
         size = self.machine.itemsize
         steps = [row.strides[0] // size if row.ndim == 2 and len(row) > 1 else 0 for row in rows]
         n = len(rows)
@@ -266,23 +286,29 @@ class Kernel(FromRecipe):
         ]
         pointers = (ctypes.c_void_p * n)(*addresses)
         strides = (ctypes.c_int64 * n)(*steps)
-        self.machine.run(
-            ctypes.addressof(pointers),
-            ctypes.addressof(strides),
-            out.ctypes.data + begin * out.strides[0],
-            out.strides[0] // size,
-            codes.ctypes.data + 4 * begin,
-            end - begin,
-            self._work(),
-        )
+        output, status = out.ctypes.data + begin * out.strides[0], codes.ctypes.data + 4 * begin
+        start, stop = 0, end - begin
+        for machine in machines:
+            upto = stop - (stop - start) % machine.lanes
+            machine.run(
+                ctypes.addressof(pointers),
+                ctypes.addressof(strides),
+                output,
+                out.strides[0] // size,
+                status,
+                start,
+                upto,
+                self._work(machine),
+            )
+            start = upto
 
-    def _work(self) -> int:
+    def _work(self, machine: Machine) -> int:
         """Scratch memory of this thread."""
-        if not self.machine.work:
+        if not machine.work:
             return 0
         found = getattr(self._scratch, "array", None)
-        if found is None:
-            found = np.empty(self.machine.work, self.dtype)
+        if found is None or len(found) < machine.work:
+            found = np.empty(machine.work, self.dtype)
             self._scratch.array = found
         return found.ctypes.data
 

@@ -3,12 +3,13 @@
 The module exports, with T for double or float,
 
     run(T** inputs, int64* strides, T* output, int64 out_stride,
-        int32* status, int64 count, T* work)
+        int32* status, int64 begin, int64 end, T* work)
 
 `inputs` has a pointer for each input and `strides` the distance of its rows in numbers, 0 where all
-states share one row. `run` takes a vector register of states at a time (`many`), the rest one by
-one (`one`). Large graphs are cut into parts, each a function of its own, with what they hand on in
-`work`: compilers take time that grows faster than the length of a function.
+states share one row. The states from `begin` up to `end` are done one by one, or a vector register
+of them at a time: these are two modules, and the second is made for the first batch. Large graphs
+are cut into parts, each a function of its own, with what they hand on in `work`: compilers take
+time that grows faster than the length of a function.
 """
 
 from __future__ import annotations
@@ -31,35 +32,32 @@ PART = 2000
 """Nodes of one part of a longer one."""
 
 
-def emit_graph(traced: Traced, *, itemsize: int, lanes: int) -> Unit:
-    """The module of a graph."""
+def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) -> Unit:
+    """The module of a graph for `lanes` states at a time.
+
+    Where that is one, sines of `packed` of its angles are taken together.
+    """
     module = ir.Module()
-    slots = 0
-    for name, width in (("one", 1), ("many", lanes)):
-        packed = lanes if width == 1 else 1
-        body = GraphBody(Emitter(module, itemsize, width, packed), traced)
-        emit_loop(module, body.emit, name, len(traced.inputs), body.state)
-        slots = max(slots, width * body.slots)
-    return finished(module, traced, lanes, itemsize, slots)
+    body = GraphBody(Emitter(module, itemsize, lanes, packed), traced)
+    emit_loop(module, body.emit, len(traced.inputs), body.state)
+    return finished(module, traced, body.emit, lanes * body.slots)
 
 
 def finished(
     module: ir.Module,
     traced: Any,
-    lanes: int,
-    itemsize: int,
+    emit: Emitter,
     work: int,
     *,
-    work_one: int | None = None,
     tables: tuple[tuple[str, Any], ...] = (),
 ) -> Unit:
-    """The module with `run`, and with the entry from Python where there can be one."""
-    _emit_run(module, lanes, itemsize)
-    sizes = [size for _, size in traced.inputs]
-    if fastcall.available():
-        one = work if work_one is None else work_one  # `one` needs less than `many`
-        fastcall_emit.emit(module, sizes, traced.shape, itemsize, one)
-    return Unit(str(module), lanes, itemsize, work, tables)
+    """The module that has `run`, with the entry from Python for one state if there can be one."""
+    if emit.lanes == 1 and fastcall.available():
+        sizes = [size for _, size in traced.inputs]
+        fastcall_emit.emit(module, sizes, traced.shape, emit.itemsize, work)
+    else:  # the loader of object files wants a section for data, be it empty
+        ir.GlobalVariable(module, INT, "unused", ir.Constant(INT, 1))
+    return Unit(str(module), emit.lanes, emit.itemsize, work, tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +76,14 @@ class Place:
 def emit_loop(
     module: ir.Module,
     emit: Emitter,
-    name: str,
     n_inputs: int,
     body: Callable[[ir.IRBuilder, Place], ir.IRBuilder],
 ) -> ir.Function:
-    """A function `name(inputs, strides, output, out_stride, status, begin, end, work)`."""
-    function = ir.Function(module, _signature(emit.number, ranged=True), name, internal=True)
+    """The function `run`: a loop over states."""
+    pointer = emit.number.as_pointer()
+    arrays = [pointer.as_pointer(), INT.as_pointer(), pointer, INT, INT32.as_pointer()]
+    kind = ir.FunctionType(ir.VOID, [*arrays, INT, INT, pointer])
+    function = ir.Function(module, kind, "run")
     inputs, strides, output, out_stride, status, begin, end, work = function.args
     entry, loop, done = (function.append_basic_block(b) for b in ("entry", "loop", "done"))
     build = ir.IRBuilder(entry)
@@ -101,24 +101,6 @@ def emit_loop(
     build.cbranch(build.icmp_signed("<", after, end), loop, done)
     ir.IRBuilder(done).ret_void()
     return function
-
-
-def _signature(number: ir.Type, *, ranged: bool) -> ir.FunctionType:
-    pointer = number.as_pointer()
-    count = [INT, INT] if ranged else [INT]
-    parts = [pointer.as_pointer(), INT.as_pointer(), pointer, INT, INT32.as_pointer()]
-    return ir.FunctionType(ir.VOID, [*parts, *count, pointer])
-
-
-def _emit_run(module: ir.Module, lanes: int, itemsize: int) -> None:
-    number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
-    function = ir.Function(module, _signature(number, ranged=False), "run")
-    build = ir.IRBuilder(function.append_basic_block("entry"))
-    *common, count, work = function.args
-    whole = build.and_(count, ir.Constant(INT, -lanes))  # lanes is a power of 2
-    build.call(module.globals["many"], [*common, ir.Constant(INT, 0), whole, work])
-    build.call(module.globals["one"], [*common, whole, count, work])
-    build.ret_void()
 
 
 def store_status(emit: Emitter, build: ir.IRBuilder, code: Any, place: Place) -> None:

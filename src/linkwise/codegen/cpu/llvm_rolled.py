@@ -40,30 +40,28 @@ COLUMNS, PLACES, LAST = "columns", "places", "last"
 """Globals of the module: pointers to the tables."""
 
 
-def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int) -> Unit:
-    """The module of a rolled kernel."""
+def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int, packed: int) -> Unit:
+    """The module of a rolled kernel for `lanes` states at a time, by registers of `packed` numbers.
+
+    Registers hold columns where the kernel has a loop over them, and then it takes one state.
+    """
     module = ir.Module()
-    one = Emitter(module, itemsize, 1)
-    part = _part_tables(rolled, lanes)
-    tables = ((COLUMNS, one.number), *((name, INT32) for name in (PLACES, LAST, *dict(part))))
+    wide = Emitter(module, itemsize, packed)
+    emit = wide if lanes == packed else Emitter(module, itemsize, lanes)
+    part = _part_tables(rolled, packed)
+    tables = ((COLUMNS, emit.number), *((name, INT32) for name in (PLACES, LAST, *dict(part))))
     for name, kind in tables:
         ir.GlobalVariable(module, kind.as_pointer(), name, ir.Constant(kind.as_pointer(), None))
-    wide = Emitter(module, itemsize, lanes)
-    if rolled.plan.looped is None:
-        bodies = [_Body(one, rolled, wide), _Body(wide, rolled, wide)]
-    else:
-        bodies = [_Body(one, rolled, wide, each=wide)] * 2
-    for name, body in zip(("one", "many"), bodies, strict=True):
-        emit_loop(module, body.emit, name, len(rolled.inputs), body.state)
+    body = _Body(emit, rolled, wide, each=None if rolled.plan.looped is None else wide)
+    emit_loop(module, emit, len(rolled.inputs), body.state)
     dtype = np.float64 if itemsize == 8 else np.float32
     tables = (
         (COLUMNS, np.ascontiguousarray(rolled.table, dtype=dtype)),
         (PLACES, np.ascontiguousarray(rolled.places.rows)),
-        (LAST, last_bodies(rolled, lanes)),
+        (LAST, last_bodies(rolled, packed)),
         *part,
     )
-    work = [body.memory.total for body in bodies]
-    return finished(module, rolled, lanes, itemsize, max(work), work_one=work[0], tables=tables)
+    return finished(module, rolled, emit, body.memory.total, tables=tables)
 
 
 def _part_tables(rolled: Rolled, lanes: int) -> list[tuple[str, NDArray[np.int32]]]:

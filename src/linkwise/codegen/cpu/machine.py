@@ -18,7 +18,7 @@ from linkwise.codegen.cpu import fastcall
 from linkwise.codegen.cpu.unit import Unit
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int64
-SIGNATURE = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, INT, POINTER, INT, POINTER)
+SIGNATURE = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, INT, POINTER, INT, INT, POINTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Machine:
 
     Attributes:
         engine: LLVM's execution engine.
-        run: The function for any number of states (`llvm.py` has its arguments).
+        run: The function for a stretch of states (`llvm.py` has its arguments).
         fast: The Python callable for one state, if this interpreter can have one.
-        lanes: States in a vector register.
+        lanes: States done together.
         itemsize: Bytes of a number.
         work: Numbers of scratch memory that a thread needs.
         tables: Arrays that the functions read, kept alive with them.
@@ -99,7 +99,7 @@ def load(
     engine = linked(code)
     run = SIGNATURE(engine.get_function_address("run"))
     fast = None
-    if fastcall.available():
+    if lanes == 1 and fastcall.available():
         fastcall.fill_table(engine.get_global_value_address("table"))
         fast = fastcall.callable_at(engine.get_function_address("fast"), (engine, tables))
     for name, array in tables:

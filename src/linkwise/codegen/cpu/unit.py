@@ -12,7 +12,7 @@ class Unit:
 
     Attributes:
         text: The text.
-        lanes: States in a vector register.
+        lanes: States done together.
         itemsize: Bytes of a number.
         work: Numbers of scratch memory that a thread needs.
         tables: Arrays that the module reads, by the names of the pointers to them.
