@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.errors import ModelError, RowError, ShapeError, unknown_name
 
 Array: TypeAlias = NDArray[np.float64]
 """A float64 array. Functions of a hinge also run on arrays of dtype object (see `stack`)."""
@@ -97,6 +97,82 @@ def unit(value: ArrayLike, what: str) -> Array:
         axis = axis / length
     axis.setflags(write=False)
     return axis
+
+
+def rows(
+    value: Any,
+    size: int | tuple[int, ...],
+    what: str,
+    *,
+    finite: bool = True,
+    stacked: bool = True,
+    hint: str = "",
+) -> Array:
+    """An array (..., size) of numbers; symbols that formulas are traced with pass as they are.
+
+    Args:
+        value: What was given.
+        size: How many numbers a row has, or the shape of the last axes.
+        what: What it is called in messages.
+        finite: False where infinities are meant as well, as in limits.
+        stacked: False where there can be one row only.
+        hint: What the numbers of a row are, for the message.
+    """
+    plain = type(value) is np.ndarray and cast(Any, value).dtype.kind in "fO"
+    array = cast(Array, value) if plain else floats(value, what)
+    last = (size,) if isinstance(size, int) else size
+    if array.shape[-len(last) :] != last or (not stacked and array.shape != last):
+        several = f" or ({', '.join(['...', *map(str, last)])})" if stacked else ""
+        told = f"{what} has shape {array.shape}; it must have shape {last}{several}"
+        raise ShapeError(f"{told}: {hint}." if hint else f"{told}.")
+    if array.dtype.kind == "f":
+        # The sum of squares shows in one look that all are finite; large ones are looked at again.
+        square = float(np.vdot(array, array))
+        if not math.isfinite(square):
+            right = np.isfinite(array).all() if finite else not np.isnan(array).any()
+            if not right:
+                kind = "finite" if finite else "numbers"
+                raise ShapeError(f"{what} must be {kind}; found {shown(array.tolist())}.")
+    return array
+
+
+def row(i: Any, length: int | None, what: str) -> int:
+    """The number of one state of a batch.
+
+    Args:
+        i: What was given; negative ones count from the end.
+        length: How many states there are; None where it is one state and no batch.
+        what: What is indexed, in messages.
+    """
+    if length is None:
+        raise RowError(f"{what} holds a single state and cannot be indexed; found [{shown(i)}].")
+    try:
+        return range(length)[operator.index(i)]
+    except (TypeError, IndexError):
+        raise RowError(
+            f"{what} holds {length} states; an index is a whole number from {-length} to "
+            f"{length - 1}; found {shown(i)}."
+        ) from None
+
+
+def places(index: Any, shape: tuple[int, ...], what: str) -> Any:
+    """What picks some of a stack: whole numbers, slices and arrays of them, for the leading axes.
+
+    Args:
+        index: What was given.
+        shape: The shape of the stack; () for a single one.
+        what: What is indexed, in messages.
+    """
+    if not shape:
+        raise RowError(f"{what} is a single one, not a stack; found [{shown(index)}].")
+    inner = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
+    try:
+        if not any(x is Ellipsis for x in inner):  # it would reach the axes of one of them
+            np.broadcast_to(0.0, shape)[index]
+            return index
+    except (IndexError, TypeError, ValueError, MemoryError):
+        pass
+    raise RowError(f"{what} is a stack of shape {shape}; it has no place [{shown(index)}].")
 
 
 # ------------------------------------------------------------------------------------ numbers

@@ -30,6 +30,10 @@ class ShapeError(LinkwiseError, ValueError):
     """An array whose shape does not fit what it is meant to hold."""
 
 
+class RowError(ShapeError, IndexError):
+    """A state of a batch that is not there; also Python's IndexError, which ends loops."""
+
+
 class FrameError(LinkwiseError, ValueError):
     """Quantities of different frames, points or layouts that were mixed."""
 

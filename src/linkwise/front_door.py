@@ -38,71 +38,134 @@ KEPT = "__checked__"
 """Mark of a function that has been through `checked`."""
 
 
+Sizes = Mapping[str, int | str | None]
+"""For names of arguments, how many numbers a row of it has: as such, or by the object's attribute
+of this name; None for a single number."""
+
+
 def open_front_door(
     namespace: MutableMapping[str, Any],
     names: Iterable[str],
     *,
-    records: bool = False,
+    records: Collection[str] = (),
     careful: Collection[str] = (),
+    sizes: Sizes | None = None,
 ) -> None:
     """Check the calls of all public functions and classes of a module, where they are defined.
 
     Args:
         namespace: The module's globals.
         names: Its public names.
-        records: Compare what constructors are given before they run, where a record would keep
-            everything: one without a `__post_init__`.
+        records: Classes that users fill in: all that their constructors are given is compared, so
+            that nothing of another kind, no NaN and no mask is kept.
         careful: Functions to leave as they are: those of a microsecond, which check for themselves.
+        sizes: Arguments of methods that are rows of numbers; they are compared before the call.
     """
     for name in names:
         found = namespace.get(name)
         if inspect.isclass(found):
-            check_class(found, record=records)
+            check_class(found, record=name in records, sizes=sizes)
         elif inspect.isfunction(found) and found.__module__.startswith("linkwise"):
             namespace[name] = found if name in careful else checked(found)
 
 
-def check_class(found: Any, *, record: bool = False) -> None:
-    """Check the calls of a class: its constructor and its public methods."""
+def check_class(found: Any, *, record: bool = False, sizes: Sizes | None = None) -> None:
+    """Check the calls of a class: its constructor and its public methods, also inherited ones."""
     if KEPT in vars(found) or issubclass(found, BaseException):
         return
+    for base in found.__bases__:
+        check_class(base, sizes=sizes)
     if not found.__module__.startswith("linkwise") or getattr(found, "_is_protocol", False):
         return
     members = cast("dict[str, Any]", dict(cast(Any, vars(found))))
     for name, member in members.items():
         if name != "__init__" and name.startswith("_"):
             continue
-        if isinstance(member, staticmethod):
-            setattr(found, name, staticmethod(checked(member.__func__)))
+        if isinstance(member, staticmethod | classmethod):
+            one: Any = member
+            setattr(found, name, type(one)(checked(one.__func__)))
         elif inspect.isfunction(member):
-            keeps = record and name == "__init__" and not hasattr(found, "__post_init__")
-            setattr(found, name, checked(member, before=keeps))
+            first = name == "__init__"
+            around = sized(member, {} if first or sizes is None else sizes)
+            setattr(found, name, checked(around, keeps=record and first))
     setattr(found, KEPT, True)
 
 
-def checked(function: F, *, before: bool = False) -> F:
+def sized(method: F, sizes: Sizes) -> F:
+    """The same method, which looks at those of its arguments that are rows of numbers."""
+    named = [
+        (place, name, sizes[name])
+        for place, name in enumerate(_signature(method).parameters)
+        if name in sizes
+    ]
+    if not named:
+        return method
+
+    @wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        given = list(args)
+        for place, name, size in named:
+            if place < len(given):
+                given[place] = _row(given[0], given[place], name, size)
+            elif name in options:
+                options[name] = _row(given[0], options[name], name, size)
+        try:
+            return method(*given, **options)
+        except (ValueError, IndexError):
+            found: list[Any] = [given[i] if i < len(given) else options.get(x) for i, x, _ in named]
+            shapes = [np.shape(x) for x in found if np.ndim(x)]
+            if not _broadcast([shape[:-1] for shape in shapes]):
+                raise ShapeError(
+                    f"the stacks given to {method.__qualname__} do not go together: their shapes "
+                    f"are {', '.join(map(str, shapes))}."
+                ) from None
+            raise
+
+    return cast(F, call)
+
+
+def _row(owner: Any, value: Any, name: str, size: int | str | None) -> Any:
+    if size is None:
+        return arguments.number(value, name)
+    return arguments.rows(value, getattr(owner, size) if isinstance(size, str) else size, name)
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
+def checked(function: F, *, keeps: bool = False) -> F:
     """The same function, which names an argument that it cannot take.
 
     Args:
         function: Any function with annotations.
-        before: Compare all arguments before the call, not only where it fails.
+        keeps: Compare all arguments, not only where it fails, and refuse NaN.
     """
     if hasattr(function, KEPT):
         return function
 
-    computes = function.__name__ != "__init__"  # records of results may have entries masked
+    # Records of results may have entries masked; a generator fails where nobody looks any more.
+    computes = keeps or function.__name__ != "__init__"
+    yields = inspect.isgeneratorfunction(function)
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         for value in args if computes else ():
             if isinstance(value, Masked):
                 arguments.floats(value, f"an argument of {function.__name__}")
-        if before:
+        if yields:
             _check_kinds(function, args, options)
         elif options:
             _check_options(function, options, masks=not computes)
         try:
-            return function(*args, **options)
+            result = function(*args, **options)
+            if keeps:  # its own checks have said what they know better
+                _refuse_nan(function, _check_kinds(function, args, options))
+            return result
         except LinkwiseError:
             raise
         except OF_CODE as error:
@@ -143,6 +206,26 @@ def _choices(function: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
+NUMBERS: Any = (float, np.floating, np.ndarray, list, tuple)
+
+
+def _refuse_nan(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise for a number or an array that is NaN, or has masked entries."""
+    for name, value in given.items():
+        if isinstance(value, NUMBERS):
+            try:
+                array = np.asarray(arguments.floats(value, name))
+            except ShapeError:
+                if isinstance(value, Masked):
+                    raise
+                continue  # names, or parts: whoever takes them looks at them
+            if np.isnan(array).any():
+                owner = function.__qualname__.removesuffix(".__init__")
+                raise ModelError(
+                    f"{name} of {owner} must not be NaN; found {arguments.shown(value)}."
+                )
+
+
 # ------------------------------------------------------------------------------ after a failure
 
 
@@ -156,7 +239,8 @@ def _name_argument(
     given, declared = _check_kinds(function, args, options, error), hints(function)
     mech = given.get("mech", given.get("self"))
     for name, value in given.items():
-        if value is None or declared.get(name) is None or not _is_array(declared[name]):
+        hint = declared.get(name)
+        if value is None or hint is None or not (_is_array(hint) or float in _parts(hint)):
             continue
         if not _passes(arguments.floats, value):
             continue  # symbols that are traced, or a word that is allowed instead
@@ -167,10 +251,11 @@ def _name_argument(
         array = arguments.floats(value, name)
         if not np.isfinite(array).all():
             raise ModelError(f"{name} of {function.__name__} is not finite.") from error
-        largest = float(np.abs(array).max(initial=0.0))
-        if largest > TOO_LARGE and isinstance(error, ArithmeticError | np.linalg.LinAlgError):
+        sizes = np.abs(array[array != 0.0])
+        extreme = sizes[(sizes > TOO_LARGE) | (sizes < 1.0 / TOO_LARGE)]
+        if extreme.size and isinstance(error, ArithmeticError | np.linalg.LinAlgError):
             raise ModelError(
-                f"{name} of {function.__name__} has entries up to {largest:.3g}: what is computed "
+                f"{name} of {function.__name__} has entries of {extreme[0]:.3g}: what is computed "
                 "with them is not finite."
             ) from error
         if array.size == 0 and not isinstance(error, AssertionError):

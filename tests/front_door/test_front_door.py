@@ -1,14 +1,17 @@
 """Every public name, called with nonsense: an error of Linkwise's own, or a result that is right.
 
-Not allowed: errors of the code itself (AttributeError, TypeError, IndexError, ...), results with
-NaN and no warning, masks that are ignored, calls that hang. The walk of the suite takes a part of
-the cases of each function, always the same; `pytest -m slow` takes all of them.
+Walked are functions, constructors, and the methods of an object of every public class and of what
+`lw.compile`, `derive`, `plan` and `prove` return. Not allowed: errors of the code itself
+(AttributeError, TypeError, IndexError, ...), results and objects with NaN and no warning, masks
+that are ignored, calls that hang. The walk of the suite takes a part of the cases of each, always
+the same; `pytest -m slow` takes all of them.
 """
 
 from __future__ import annotations
 
 import inspect
 import zlib
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -16,41 +19,103 @@ import pytest
 import linkwise as lw
 from linkwise.arguments import count, floats, generator, itemsize, name, names, number, option, path
 from linkwise.front_door import checked, fits
-from tests.front_door import samples, walk
+from tests.front_door import objects, samples, walk
 
 PUBLIC = walk.public()
-WALKED = sorted(set(PUBLIC) & set(samples.SAMPLES))
 PART = 40
 """One in so many calls is made in the suite, and each right one."""
 
+GROUPS = 12
 
-def test_every_public_name_has_a_sample():
-    known = {*samples.SAMPLES, *samples.RECORDS, *samples.ELSEWHERE}
+
+@pytest.fixture(scope="module", autouse=True)
+def no_window():
+    """Pictures are drawn without a screen, and the page of the viewer is closed at the end."""
+    if walk.installed("matplotlib"):
+        import matplotlib
+
+        matplotlib.use("Agg")
+    yield
+    if objects.OBJECTS["Viewer"].cache_info().currsize:
+        objects.OBJECTS["Viewer"]().close()
+
+
+def test_every_public_name_is_walked_or_left_out():
+    known = {*samples.SAMPLES, *samples.RECORDS, *samples.LEFT_OUT}
     assert not set(PUBLIC) - known, "add a right call to tests/front_door/samples.py"
     assert not known - set(PUBLIC), "these names are no longer public"
+    assert all(samples.LEFT_OUT.values()), "say why it is left out"
+
+
+def test_every_public_class_has_an_object():
+    classes = {name for name, value in PUBLIC.items() if inspect.isclass(value)}
+    known = {*objects.OBJECTS, *objects.NO_OBJECT}
+    assert not classes - known, "make one in tests/front_door/objects.py"
+    assert not set(objects.NO_OBJECT) & set(objects.OBJECTS)
+    for one in objects.NO_OBJECT:  # nothing of it could be called
+        assert one == "Hinge" or not list(objects.methods_of(PUBLIC[one]))
+
+
+def test_every_method_is_walked_or_left_out():
+    every = {}
+    for owner in filter(walk.possible, objects.OBJECTS):
+        every |= dict(objects.methods(owner))
+    missing = [x for x, bound in every.items() if objects.sample(x, bound) is None]
+    assert not [x for x in missing if x not in objects.LEFT_OUT], "add a line to objects.METHODS"
+    assert not set(objects.LEFT_OUT) - set(every), "these methods are no longer there"
+    assert len(every) > 450
+
+
+def test_what_functions_return_is_walked():
+    """An object that a user gets from a public function belongs to the walk as well."""
+    made = [objects.OBJECTS[owner]() for owner in filter(walk.possible, objects.OBJECTS)]
+    kinds = {lw.algebra.Expr, *map(type, made)}
+    strange = set()
+    for one in set(walk.walked()) & set(samples.SAMPLES):
+        function, (args, options) = walk.called(one)
+        kind = type(walk.finished(function(*args, **options)))
+        if kind.__module__.startswith("linkwise") and not issubclass(kind, tuple(kinds)):
+            strange.add(f"{one} gives a {kind.__name__}")
+    assert not {x for x in strange if x.split()[-1] not in objects.PLAIN}, sorted(strange)
 
 
 def failures(name: str, part: int) -> list[str]:
     found, chosen = [], zlib.crc32(name.encode()) % part
-    for i, outcome in enumerate(walk.walk(name, PUBLIC[name], part=part, chosen=chosen)):
-        if not outcome.fine or (i == 0 and outcome.kind != "result"):
+    for i, outcome in enumerate(walk.walk(name, part=part, chosen=chosen)):
+        right = "error" if objects.is_single(name) else "result"
+        if not outcome.fine or (i == 0 and outcome.kind != right):
             found.append(str(outcome))
     return found
 
 
-@pytest.mark.parametrize("group", range(8))
+@pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.filterwarnings("ignore")
 def test_nonsense_is_refused_by_name(group):
-    found = [x for name in WALKED[group::8] for x in failures(name, PART)]
+    found = [x for name in walk.walked()[group::GROUPS] for x in failures(name, PART)]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WALKED)
+@pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.filterwarnings("ignore")
-def test_all_nonsense_is_refused(name):
-    found = failures(name, 1)
+def test_all_nonsense_is_refused(group):
+    found = [x for name in walk.walked()[group::GROUPS] for x in failures(name, 1)]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_server_is_left_open_by_bad_arguments(monkeypatch):
+    pytest.importorskip("viser")
+    from linkwise.viewer import guard
+
+    started, stopped = [], []
+    start, stop = guard.start, guard.stop
+    monkeypatch.setattr(guard, "start", lambda *x: started.append(start(*x)) or started[-1])
+    monkeypatch.setattr(guard, "stop", lambda x: stopped.append(x) or stop(x))
+    outcomes = list(walk.walk("view"))
+    assert {x.kind for x in outcomes} == {"result", "error"}
+    assert started and len(started) == len(stopped)
+    assert len(started) == sum(x.kind == "result" for x in outcomes)
 
 
 def test_the_walk_can_fail():
@@ -60,11 +125,21 @@ def test_the_walk_can_fail():
     def silent(q):
         return np.asarray(q, dtype=np.float64) * np.nan
 
-    kinds = {
-        walk.judged("x", "q", "a word", f, given, inspect.signature(f)).kind
-        for f, given in ((broken, {"mech": 3, "q": 1}), (silent, {"q": [1.0]}))
-    }
-    assert kinds == {"AttributeError", "silent NaN"}
+    @dataclass
+    class Keeps:
+        q: object
+
+    masked = np.ma.masked_array([1.0], mask=True)
+    tried = (
+        (broken, "a word", {"mech": 3, "q": 1}),
+        (silent, "a word", {"q": [1.0]}),
+        (Keeps, "NaN", {"q": np.nan}),
+        (Keeps, "masked", {"q": masked}),
+    )
+    kinds = [
+        walk.judged("x", "q", word, f, given, inspect.signature(f)).kind for f, word, given in tried
+    ]
+    assert kinds == ["AttributeError", "silent NaN", "silent NaN", "a mask is ignored"]
 
 
 # --------------------------------------------------------------------------------- the front door

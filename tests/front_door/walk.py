@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import inspect
 import io
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 import linkwise as lw
-from tests.front_door import samples
+from tests.front_door import objects, samples
 
 SECONDS = 20
 """After this time a call counts as hanging."""
@@ -36,13 +39,56 @@ def public() -> dict[str, Any]:
     for prefix, place in places:
         for name in place.__all__:
             value = getattr(place, name)
-            usable = inspect.isfunction(value) or (
-                inspect.isclass(value) and not issubclass(value, BaseException)
+            usable = (
+                inspect.isfunction(value)
+                or hasattr(value, "cache_info")
+                or (inspect.isclass(value) and not issubclass(value, BaseException))
             )
             if usable and id(value) not in seen:
                 seen.add(id(value))
                 found[prefix + name] = value
     return found
+
+
+@cache
+def walked() -> tuple[str, ...]:
+    """The names of all that is walked: functions, constructors, and methods of public objects."""
+    functions = {name for name in set(public()) & set(samples.SAMPLES) if possible(name)}
+    owners = filter(possible, objects.OBJECTS)
+    every = {name for owner in owners for name, _ in objects.methods(owner)}
+    return tuple(sorted(functions | (every - set(objects.LEFT_OUT))))
+
+
+@cache
+def installed(module: str) -> bool:
+    """Whether an extra, or another library, is there."""
+    return importlib.util.find_spec(module) is not None
+
+
+def possible(name: str) -> bool:
+    """Whether what a name needs is installed."""
+    return all(installed(module) for start, module in NEEDS.items() if name.startswith(start))
+
+
+NEEDS = {
+    "plot.": "matplotlib",
+    "view": "viser",
+    "Viewer": "viser",
+    "convert.mujoco": "mujoco",
+    "convert.Layout": "mujoco",
+    "convert.pinocchio": "pinocchio",
+    "convert.drake": "pydrake",
+}
+"""What has to be installed for names that begin so."""
+
+
+def called(name: str) -> tuple[Any, samples.Call]:
+    """A function or a bound method by its name, and its right arguments."""
+    if name in samples.SAMPLES:
+        return public()[name], samples.SAMPLES[name]()
+    owner = name.rpartition(".")[0]
+    bound = dict(objects.methods(owner))[name]
+    return bound, objects.sample(name, bound) or samples.call()
 
 
 class Anything:
@@ -119,9 +165,9 @@ def _ring(*_: Any) -> None:
     raise Hangs
 
 
-def walk(name: str, function: Any, *, part: int = 1, chosen: int = 0) -> Iterator[Outcome]:
+def walk(name: str, *, part: int = 1, chosen: int = 0) -> Iterator[Outcome]:
     """The right call, and calls with one argument that is wrong: one in `part` of them."""
-    args, options = samples.SAMPLES[name]()
+    function, (args, options) = called(name)
     signature = inspect.signature(function)
     right = dict(signature.bind(*args, **options).arguments)
     yield judged(name, "", "all right", function, right, signature)
@@ -158,9 +204,10 @@ def judged(
         with (
             warnings.catch_warnings(record=True) as warned,
             contextlib.redirect_stdout(io.StringIO()),
+            contextlib.chdir(samples.folder()),
         ):
             warnings.simplefilter("always")
-            result = function(*bound.args, **bound.kwargs)
+            result = finished(function(*bound.args, **bound.kwargs))
     except lw.LinkwiseError as error:
         text = str(error)
         return Outcome(*said, "error" if len(text) > 15 else "says too little", text)
@@ -171,17 +218,41 @@ def judged(
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, old)
-    if inspect.isclass(function):
-        return Outcome(*said, "result", "kept")  # what uses the object looks at its numbers
-    if not warned and parameter not in UNCHECKED and has_nan(result):
+    means = f"{name}({parameter})" in NAN_MEANS or parameter in UNCHECKED
+    if not warned and not means and has_nan(result):
         return Outcome(*said, "silent NaN", type(result).__name__)
     if given.endswith("masked") and parameter:
         return Outcome(*said, "a mask is ignored", type(result).__name__)
     return Outcome(*said, "result", "with a warning" if warned else "")
 
 
-CALLBACKS = ("tau", "forces", "potential", "progress", "controller", "watch", "events", "contacts")
+def finished(result: Any) -> Any:
+    """A result to the end: what iterators yield; servers and figures are closed."""
+    if inspect.isgenerator(result):
+        return list(islice(result, 20))
+    if isinstance(result, lw.Viewer):
+        result.close()
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+    return result
+
+
+CALLBACKS = ("tau", "forces", "potential", "progress", "controller", "watch", "events", "contacts",
+             "change", "check", "check_printed")  # fmt: skip
 """Arguments that may be functions of the user."""
+
+NAN_MEANS = {
+    "Channel(values)": "there is no value at that time",
+    "Channel.of(values)": "there is no value at that time",
+    "Recording.with_channel(values)": "there is no value at that time",
+    "Recording.of(step)": "the step is not known",
+    "Recording.of(wall)": "the time it took is not known",
+    "Recording.of(worst_loop)": "the worst loop is not known",
+    **{f"Renumbering.{x}": "states without a result stay so in another order" for x in (
+        "q(q)", "joint_vector(x)", "joint_matrix(A)", "body_vector(x)", "body_matrix(A)",
+        "columns(J)")},
+}  # fmt: skip
+"""Arguments in which NaN has a meaning, each with it."""
 
 UNCHECKED = ("status",)
 """With a status array, rows without a result are NaN and have a code."""

@@ -13,16 +13,13 @@ from linkwise.model.geometry import Geometry
 from linkwise.spatial.pose import Pose
 from tests.io.mjcf_text import body, world
 from tests.io.mjcf_text import read as read_mjcf
-from tests.io.urdf_text import link, robot
+from tests.io.urdf_text import INERTIAL, joint, link, robot
 from tests.io.urdf_text import read as read_urdf
 
 URDF = [
     '<box size="1 -1 1"/>',
-    '<box size="0 1 1"/>',
     '<sphere radius="-0.1"/>',
-    '<sphere radius="0"/>',
     '<cylinder radius="0.1" length="-1"/>',
-    '<cylinder radius="0.1" length="0"/>',
     '<capsule radius="-0.1" length="1"/>',
     '<ellipsoid a="1" b="1" c="-1"/>',
     '<sphere radius="nan"/>',
@@ -47,6 +44,25 @@ def test_urdf(shape: str, role: str):
     with pytest.raises(ParseError) as caught:
         read_urdf(text)
     assert (caught.value.file, caught.value.line) == ("r.urdf", 3)
+
+
+FLAT = ['<box size="0 1 1"/>', '<sphere radius="0"/>', '<cylinder radius="0.1" length="0"/>']
+
+
+@pytest.mark.parametrize(("role", "affects"), [("visual", "appearance"), ("collision", "contact")])
+@pytest.mark.parametrize("shape", FLAT)
+def test_urdf_shapes_of_size_zero_are_left_out_and_reported(shape: str, role: str, affects: str):
+    """urdfdom takes them, and files have them; there is nothing to draw or to touch."""
+    kept = "<visual><geometry><sphere radius='1'/></geometry></visual>"
+    inside = f"{INERTIAL}<{role}><geometry>{shape}</geometry></{role}>{kept}"
+    text = robot(link("a"), link("b", inside), joint("j", "continuous", "a", "b"))
+    mech = read_urdf(text)
+    assert [x.shape for x in mech.body("b").geometry] == ["sphere"]
+    assert mech.load_report is not None
+    (item,) = [x for x in mech.load_report.items if "no volume" in x.reason]
+    assert (item.effect, item.affects, item.line) == ("ignored", affects, 3)
+    with pytest.raises(ParseError, match=r"r\.urdf:3: .*no volume"):
+        read_urdf(text, strict=True)
 
 
 @pytest.mark.parametrize("geom", MJCF)

@@ -159,9 +159,9 @@ def test_what_is_refused() -> None:
     whole = lw.augmented_object(mech, q)
     with pytest.raises(lw.ModelError, match=r"'grasp_3'.*did you mean 'grasp_"):
         whole.arm("grasp_3")
-    with pytest.raises(lw.ShapeError, match="must end in 6"):
+    with pytest.raises(lw.ShapeError, match=r"must have shape \(6,\)"):
         whole.force(np.zeros(5))
-    with pytest.raises(lw.ShapeError, match=r"arm has 6 freedoms: give tau\[..., arm.rows\]"):
+    with pytest.raises(lw.ShapeError, match=r"must have shape \(6,\).*: give tau\[..., arm.rows\]"):
         whole.arm("grasp_1").force(np.zeros(mech.nv))
     with pytest.raises(lw.ShapeError, match="has no length"):
         len(whole)

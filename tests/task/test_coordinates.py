@@ -363,7 +363,7 @@ def test_wrong_sizes_and_names():
     mech, (q, v) = puma(), state(puma())
     at = lw.task_coordinates(mech, q, v, HAND, orientation="quaternion")
     for ask in (at.error, at.acceleration, at.basic_force, at.basic_velocity):
-        with pytest.raises(ShapeError, match=r"shape \(6,\); the coordinates are 7 numbers"):
+        with pytest.raises(ShapeError, match=r"shape \(6,\); it must have shape \(7,\)"):
             ask(np.zeros(6))
     with pytest.raises(UnknownNameError, match="euler_zyx"):
         lw.Task.pose("link_6", coordinates="euler_zxyx")

@@ -129,7 +129,7 @@ def test_options(options, told):
         (lambda m, q, v: lw.task_dynamics(m, q, v, HAND).force(v[:3]), r"rows pose of link_6\[0\]"),
         (lambda m, q, v: lw.task_dynamics(m, q, v, HAND).acceleration("a"), "real numbers"),
         (lambda m, q, v: lw.task_space(m, q, HAND).null_torque(v[:3]), "tau has shape"),
-        (lambda m, q, v: lw.task_space(m, q, HAND)[0], "one state"),
+        (lambda m, q, v: lw.task_space(m, q, HAND)[0], "a single state"),
         (lambda m, q, v: lw.task_space(m, [q, q], HAND).lost, r"space\[0\]"),
         (lambda m, q, v: lw.task_position(m, q, [HAND, HAND]), "one at a time"),
         (lambda m, q, v: lw.task_error(m, q, HAND, np.eye(4)), "lw.Pose"),

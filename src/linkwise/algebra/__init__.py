@@ -143,4 +143,4 @@ __all__ = [
     "weight",
 ]
 
-open_front_door(globals(), __all__)
+open_front_door(globals(), __all__, records=("Space",))

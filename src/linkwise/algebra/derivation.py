@@ -12,6 +12,8 @@ from linkwise.algebra.dense import STATE_BLOCKS, STATE_VECTORS, Dense
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
 from linkwise.algebra.rule import Needs, Rule, Where
 from linkwise.algebra.space import BODY, NODE
+from linkwise.arguments import names
+from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 
 
@@ -119,6 +121,7 @@ class Derivation:
             seed: For its configuration and for all vectors and operators that need values.
             nodes: Nodes of the space NODE; by default the frame of the last body.
         """
+        nodes = None if nodes is None else names(nodes, "nodes")
         dense = random_dense(mech, [self.start, *(s.after for s in self.steps)], seed, nodes)
         return max((residual(dense, self.start, step.after) for step in self.steps), default=0.0)
 
@@ -215,3 +218,6 @@ def _tex_text(text: str) -> str:
 
 
 __all__ = ["BODY", "NODE", "Derivation", "Step", "leaves", "random_dense", "residual"]
+
+
+open_front_door(globals(), ("Derivation",))

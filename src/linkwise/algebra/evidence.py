@@ -17,6 +17,7 @@ from linkwise.algebra.rule import Needs, Where
 from linkwise.algebra.sample import Sample, samples
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.errors import ProofError
+from linkwise.front_door import open_front_door
 
 SAME = 1e-8
 """Largest relative difference of sides that are called equal."""
@@ -127,3 +128,6 @@ def _rank(value: float) -> tuple[bool, float]:
 
 
 __all__ = ["SAME", "Evidence"]
+
+
+open_front_door(globals(), ("Evidence",))

@@ -50,7 +50,7 @@ class Expr:
         return product((self, _expr(other)))
 
     def __add__(self, other: Expr | float) -> Expr:
-        if not isinstance(other, Expr) and other == 0:
+        if isinstance(other, Real) and other == 0:  # so that sum() begins
             return self
         return total(((1.0, self), (1.0, _expr(other))))
 
@@ -75,7 +75,9 @@ class Expr:
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Expr:
-        return self * (1.0 / divisor)
+        if not isinstance(divisor, Real) or not divisor:
+            raise ExpressionError(f"({self}) / {divisor!r}: give a number that is not zero.")
+        return self * (1.0 / float(divisor))
 
     @property
     def T(self) -> Expr:

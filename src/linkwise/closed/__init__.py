@@ -173,4 +173,4 @@ __all__ = [
     "virtual_linkage",
 ]
 
-open_front_door(globals(), __all__, careful=("constrained_forward_dynamics",))
+open_front_door(globals(), __all__, careful=("constrained_forward_dynamics",), records=("Grasp",))

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import count, generator, number
+from linkwise.arguments import count, generator, number, row
 from linkwise.closed.assembly_search import Problem, Searches, problem, widened
 from linkwise.closed.projection import CLOSED, ROUNDED
 from linkwise.dynamics.inverse_kinematics.limits import SLACK
@@ -82,9 +82,7 @@ class Assembly:
 
     def __getitem__(self, i: int) -> Assembly:
         """One of a batch."""
-        if self.q.ndim == 1:
-            raise IndexError("this assembly is a single one, not a batch")
-        i = range(len(self))[i]
+        i = row(i, None if self.q.ndim == 1 else len(self), "this assembly")
         return Assembly(
             self.q[i],
             self.converged[i],

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import rows
 from linkwise.dynamics.closure import constraint_bias
 from linkwise.dynamics.velocity_space import VelocitySpace, one_state, velocity_space
-from linkwise.errors import ShapeError, unknown_name
+from linkwise.errors import unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike
 
 LEAST = 1e-6
 """A preferred velocity of which less is left beside those already taken depends on them."""
@@ -82,14 +83,8 @@ class IndependentCoordinates:
         return self._given(independent) @ self.map.T + self.bias(v)
 
     def _given(self, independent: ArrayLike) -> Array:
-        found = floats(independent, "the independent part")
-        if found.ndim == 0 or found.shape[-1] != len(self):
-            shown = ", ".join(self.names)
-            raise ShapeError(
-                f"the independent part has shape {found.shape}; it must be ({len(self)},) or "
-                f"(..., {len(self)}): {shown or 'no freedom is left'}."
-            )
-        return found
+        shown = ", ".join(self.names) or "no freedom is left"
+        return rows(independent, len(self), "the independent part", hint=shown)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.names) or "none"

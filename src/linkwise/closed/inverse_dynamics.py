@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import row
 from linkwise.closed.independent import IndependentCoordinates, velocity_indices
 from linkwise.dynamics.allowed_motion import OBEYED
 from linkwise.dynamics.closure import constraint_bias
@@ -74,8 +75,7 @@ class ConstrainedForces:
 
     def __getitem__(self, i: int) -> ConstrainedForces:
         """One state of a batch."""
-        if self.tau.ndim == 1:
-            raise IndexError("these forces are of one state, not of a batch")
+        i = row(i, None if self.tau.ndim == 1 else len(self), "this record of forces")
         parts = (self.tau, self.constraint_forces, self.missing, self.achievable)
         a, b, c, d = (part[i] for part in parts)
         return ConstrainedForces(a, b, c, d, self.rank[i], self.freedoms[i], self.actuated)

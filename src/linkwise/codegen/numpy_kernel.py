@@ -12,9 +12,10 @@ from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_VECTORS
 from linkwise.codegen.recipe import FromRecipe, Recipe
 from linkwise.errors import ExpressionError, ShapeError
+from linkwise.front_door import open_front_door
 from linkwise.model.aim import SERVO
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, floats
 from linkwise.sweeps.interpret import run
 
 
@@ -72,11 +73,13 @@ class NumpyKernel(FromRecipe):
         given = dict(zip(names, arrays, strict=False)) | named
         if len(arrays) > len(names) or set(given) != set(names):
             raise ShapeError(f"this kernel takes {', '.join(names)}; given: {', '.join(given)}.")
-        rows = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+        rows = {name: floats(value, name) for name, value in given.items()}
         sizes = {len(x) for x in rows.values() if x.ndim == 2}
         if not sizes:
             return self._one(rows)
         count = max(sizes)
+        if count == 0:
+            raise ShapeError("the batch has no states; this target evaluates them one by one.")
         for name, x in rows.items():
             if x.ndim == 2 and len(x) not in (1, count):
                 raise ShapeError(f"{name} has {len(x)} rows; the batch has {count}.")
@@ -92,3 +95,6 @@ class NumpyKernel(FromRecipe):
 
 def _row(rows: dict[str, Array], i: int) -> dict[str, Array]:
     return {n: x if x.ndim == 1 else x[i if len(x) > 1 else 0] for n, x in rows.items()}
+
+
+open_front_door(globals(), ("NumpyKernel",))

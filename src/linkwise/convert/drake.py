@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.convert.layout import ANGULAR_FIRST, Foreign, Layout, matched
+from linkwise.convert.layout import ANGULAR_FIRST, Foreign, Layout, check_model, matched
 from linkwise.convert.rule import BALL_RPY, FREE_WORLD, PLANAR_IN_PARENT, SAME, Rule
 from linkwise.model.mechanism import Mechanism
 
@@ -15,6 +15,7 @@ def drake_layout(mech: Mechanism, plant: Any) -> Layout:
     Joints are matched by name; the floating base that Drake adds takes the name of the body, and
     stands for our hinge of that body.
     """
+    check_model(plant, "plant", "a MultibodyPlant", ("GetJointIndices", "get_joint"))
     joints, aliases = list[Foreign](), dict[str, str]()
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)

@@ -10,13 +10,16 @@ Accelerations are the rates of velocities; the rule of a hinge says what its tur
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from linkwise import arguments
 from linkwise.convert.rule import Rule
-from linkwise.errors import FrameError, ShapeError
+from linkwise.errors import FrameError, ModelError, ShapeError
 from linkwise.model.body import Coupling
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import couple, split_coordinate
@@ -260,6 +263,12 @@ class Foreign:
     nq: int
     v_start: int
     nv: int
+
+
+def check_model(model: Any, what: str, kind: str, parts: Sequence[str]) -> None:
+    """Refuse what is not a model of another library, which is not imported to ask it."""
+    if inspect.isclass(model) or not all(hasattr(model, part) for part in parts):
+        raise ModelError(f"{what} must be {kind}; found {arguments.shown(model)}.")
 
 
 def matched(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.convert.layout import ANGULAR_FIRST, LINEAR_FIRST, Foreign, Layout, matched
+from linkwise.convert.layout import (
+    ANGULAR_FIRST,
+    LINEAR_FIRST,
+    Foreign,
+    Layout,
+    check_model,
+    matched,
+)
 from linkwise.convert.rule import FREE_MIXED, SAME, Rule
 from linkwise.model.mechanism import Mechanism
 
@@ -19,6 +26,7 @@ def mujoco_layout(mech: Mechanism, model: Any) -> Layout:
     velocities (cvel, mj_objectVelocity) are (angular, linear) as ours; applied forces
     (xfrc_applied) are (force, moment).
     """
+    check_model(model, "model", "a mujoco.MjModel", ("njnt", "jnt_type", "nq", "nv"))
     joints = list[Foreign]()
     for i in range(int(model.njnt)):
         kind, nq, nv = KINDS[int(model.jnt_type[i])]

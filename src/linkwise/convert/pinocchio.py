@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwise.convert.layout import LINEAR_FIRST, Foreign, Layout, matched
+from linkwise.convert.layout import LINEAR_FIRST, Foreign, Layout, check_model, matched
 from linkwise.convert.rule import BALL_XYZW, COS_SIN, FREE_LINEAR_FIRST, PLANAR_COS_SIN, SAME, Rule
 from linkwise.model.mechanism import Mechanism
 
@@ -15,6 +15,7 @@ def pinocchio_layout(mech: Mechanism, model: Any) -> Layout:
     Joints are matched by name; Pinocchio calls a floating base "root_joint", which stands for our
     first hinge on the world. A joint that mimics another has no coordinate of its own there.
     """
+    check_model(model, "model", "a pinocchio.Model", ("names", "joints", "nq", "nv"))
     joints = [
         Foreign(
             name,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import number
+from linkwise.arguments import number, row
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
@@ -90,8 +90,7 @@ class OperationalSpace:
 
     def __getitem__(self, i: int) -> OperationalSpace:
         """One state of a batch."""
-        if self.inertia.ndim == 2:
-            raise ShapeError("this is the operational space of one state; there is none to choose.")
+        i = row(i, None if self.inertia.ndim == 2 else len(self.inertia), "this operational space")
         parts = (self.inertia[i], self.inverse[i], int(np.asarray(self.rank)[i]), self.basis[i])
         rest = (self.singular_values[i], float(np.asarray(self.condition)[i]), self.length)
         return OperationalSpace(self.nodes, self.frame, *parts, *rest)

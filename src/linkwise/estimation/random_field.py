@@ -262,6 +262,8 @@ class RandomField:
             seed: For the random numbers.
             progress: Called at 1, 2, 4, 8 ... draws with what is known by then.
         """
+        if progress is not None:
+            arguments.function(progress, "progress")
         last = None
         for last in self.watch_mass_matrix(count, seed=seed):
             if progress is not None:

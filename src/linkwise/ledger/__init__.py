@@ -37,4 +37,4 @@ __all__ = [
     "same",
 ]
 
-open_front_door(globals(), __all__)
+open_front_door(globals(), __all__, records=("Entry",))

@@ -13,6 +13,8 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense, residual
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import Space
+from linkwise.arguments import is_a
+from linkwise.errors import ModelError
 from linkwise.model.builder import Builder
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -37,6 +39,8 @@ class Case:
     """
 
     def __init__(self, name: str, mech: Mechanism, seed: int = 0) -> None:
+        if not is_a(Mechanism, mech, "mech").bodies:
+            raise ModelError(f"case {name!r}: {mech.name!r} has no bodies to try statements on.")
         self.name, self.mech, self.seed = name, mech.without_armature(), seed
         rng = np.random.default_rng(seed)
         self.q, self.v = mech.random(rng), mech.random_velocity(rng)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from functools import cache
 
 from linkwise.errors import unknown_name
 from linkwise.ledger.entry import Entry
@@ -58,7 +57,6 @@ def document(key: str) -> Document:
     raise unknown_name("document", key, [d.key for d in DOCUMENTS], owner="the ledger")
 
 
-@cache
 def entries(key: str) -> tuple[Entry, ...]:
     """The entries of a document, in its own order."""
     found = document(key)

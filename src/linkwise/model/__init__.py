@@ -24,4 +24,8 @@ __all__ = [
     "Node",
 ]
 
-open_front_door(globals(), __all__, records=True)
+open_front_door(
+    globals(),
+    __all__,
+    records=("Body", "Coupling", "Geometry", "LoadItem", "Loop", "Node"),
+)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from linkwise.errors import ModelError
 from linkwise.model.drive import Drive
 from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import Hinge, Locked
@@ -126,6 +127,7 @@ class Coupling:
 
     def value(self, independent: dict[str, Array]) -> Array:
         """The dependent coordinate, from the independent ones by name."""
+        self._check(independent)
         total = np.full(np.shape(next(iter(independent.values()))), self.offset)
         for name, coefficients in self.terms:
             power = 1.0
@@ -136,6 +138,7 @@ class Coupling:
 
     def slopes(self, independent: dict[str, Array]) -> dict[str, Array]:
         """Derivative of the dependent coordinate by each independent one: Σ_i i c_i q^(i-1)."""
+        self._check(independent)
         found = dict[str, Array]()
         for name, coefficients in self.terms:
             slope, power = np.zeros(np.shape(independent[name])), 1.0
@@ -147,6 +150,7 @@ class Coupling:
 
     def curvatures(self, independent: dict[str, Array]) -> dict[str, Array]:
         """Second derivative by each independent one: Σ_i i (i - 1) c_i q^(i-2)."""
+        self._check(independent)
         found = dict[str, Array]()
         for name, coefficients in self.terms:
             curvature, power = np.zeros(np.shape(independent[name])), 1.0
@@ -155,3 +159,12 @@ class Coupling:
                 curvature = curvature + i * (i - 1) * c * power
             found[name] = curvature
         return found
+
+    def _check(self, independent: dict[str, Array]) -> None:
+        missing = [name for name, _ in self.terms if name not in independent]
+        if missing or not independent:
+            raise ModelError(
+                f"coupling {self.name!r} needs the coordinates of "
+                f"{', '.join(name for name, _ in self.terms) or 'a hinge'}; found those of "
+                f"{', '.join(independent) or 'none'}."
+            )

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from linkwise.arguments import option
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge
 from linkwise.spatial.array import Array, floats
@@ -70,6 +71,7 @@ class Drive:
 
     def array(self, field: str, hinge: Hinge) -> Array:
         """One field as an array: (nq,) for lower, upper and rest, (nv,) for the others."""
+        option(field, self.__dataclass_fields__, "field of a drive")
         size = hinge.nq if field in PER_COORDINATE else hinge.nv
         if size == 0:  # a locked hinge keeps the drive of the one it holds, for its release
             return np.zeros(0)

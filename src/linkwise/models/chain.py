@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from linkwise.arguments import count
 from linkwise.model import Builder, Drive, Mechanism
 from linkwise.model.hinges import Pin
 from linkwise.models.capsule import BLUE, STEEL, capsule, capsule_inertia
-from linkwise.models.size import check_size
+from linkwise.models.size import MOST_BODIES
 from linkwise.spatial import Pose
 
 
@@ -36,7 +37,7 @@ def chain(
     Raises:
         ModelError: n is not a whole number from 1, or more than a machine holds.
     """
-    check_size("chain", n, "links")
+    n = count(n, "the number of links of chain", least=1, most=MOST_BODIES)
     far_end, radius = (length, 0.0, 0.0), length / 8.0
     pins = (Pin((0.0, 1.0, 0.0)), Pin((0.0, 0.0, 1.0)))
     drive = Drive(damping=damping, armature=armature)

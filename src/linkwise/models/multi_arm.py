@@ -7,14 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from linkwise.arguments import number
+from linkwise.arguments import count, number
 from linkwise.errors import ModelError
 from linkwise.model import Builder, Geometry, Mechanism
 from linkwise.model.hinges import Free, Hinge, Locked
 from linkwise.models.capsule import ORANGE
 from linkwise.models.puma560 import add_puma560
 from linkwise.models.seven_dof_arm import add_seven_dof_arm, seven_dof_arm
-from linkwise.models.size import check_size
 from linkwise.spatial import Pose, SpatialInertia
 
 ArmKind = Literal["seven_dof", "puma560"]
@@ -81,7 +80,7 @@ def multi_arm(
     Raises:
         ModelError: n is not a whole number from 1 to 1000, or the arm is unknown.
     """
-    check_size("multi_arm", n, "arms", most=1000)
+    n = count(n, "the number of arms of multi_arm", least=1, most=1000)
     radius = number(radius, "radius", above=0.0, most=1e6)
     X_BH, add = _arm(arm)
     b = Builder("dual_arm" if n == 2 else f"multi_arm_{n}")

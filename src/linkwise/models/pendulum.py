@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from linkwise.arguments import count
 from linkwise.model import Builder, Geometry, Mechanism
 from linkwise.model.hinges import Pin
 from linkwise.models.capsule import BLUE, ORANGE, capsule
-from linkwise.models.size import check_size
+from linkwise.models.size import MOST_BODIES
 from linkwise.spatial import Pose, SpatialInertia
 
 
@@ -35,7 +36,7 @@ def pendulum(
     Raises:
         ModelError: n is not a whole number from 1, or more than a machine holds.
     """
-    check_size("pendulum", n, "links")
+    n = count(n, "the number of links of pendulum", least=1, most=MOST_BODIES)
     b = Builder(f"pendulum_{n}")
     far_end = (0.0, 0.0, -length)
     pin, below = Pin((0.0, 1.0, 0.0)), Pose.translation(far_end)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from linkwise.arguments import count
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model import Builder, Drive, Geometry, Mechanism
 from linkwise.model.hinges import (
@@ -25,7 +26,7 @@ from linkwise.model.hinges import (
     Universal,
 )
 from linkwise.models.capsule import BLUE, IVORY, ORANGE, STEEL, capsule
-from linkwise.models.size import check_size
+from linkwise.models.size import MOST_BODIES
 from linkwise.spatial import Pose, SpatialInertia, rotation
 from linkwise.spatial.array import Array
 
@@ -74,7 +75,7 @@ def random_tree(
     Raises:
         ModelError: an argument is out of its range, or a kind of hinge is unknown.
     """
-    check_size("random_tree", n, "bodies")
+    n = count(n, "the number of bodies of random_tree", least=1, most=MOST_BODIES)
     if mass_ratio < 1.0 or not 0.0 <= branching <= 1.0:
         raise ModelError(
             f"random_tree was given mass_ratio {mass_ratio} and branching {branching}; the ratio "

@@ -34,4 +34,4 @@ __all__ = [
     "skeleton",
 ]
 
-open_front_door(globals(), __all__)
+open_front_door(globals(), __all__, records=("Theme",))

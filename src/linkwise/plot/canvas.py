@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.arguments import count, is_a, number, shown
 from linkwise.errors import MissingExtraError, ModelError
 from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.spatial.array import Array
@@ -59,12 +60,13 @@ def panels(
         raise ModelError(f"dimension is {dimension!r}; it must be 2 or 3.")
     if dimension == 3:
         matplotlib("mpl_toolkits.mplot3d", "a figure")
+    rows, columns = count(rows, "rows", least=1), count(columns, "columns", least=1)
+    if size is not None:
+        size = number(size[0], "width [inch]", above=0.0), number(size[1], "height", above=0.0)
     figure = new_figure((SIZE * columns, SIZE * rows) if size is None else size, look)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     space = {"projection": "3d"} if dimension == 3 else {}
-    found = [
-        figure.add_subplot(rows, columns, i + 1, **space) for i in range(max(rows, 1) * columns)
-    ]
+    found = [figure.add_subplot(rows, columns, i + 1, **space) for i in range(rows * columns)]
     for ax in found:
         style(ax, look)
     return figure, found
@@ -109,6 +111,7 @@ def axes_for(ax: Axes | None, dimension: Dimension, theme: Theme) -> Axes:
     """The axes that are given, or new ones; raises if they are of another dimension."""
     if ax is None:
         return panels(dimension=dimension, theme=theme)[1][0]
+    check_axes(ax)
     if is_space(ax) != (dimension == 3):
         found = "in space" if is_space(ax) else "plane"
         raise ModelError(
@@ -127,9 +130,33 @@ def axes_given(given: object, count: int) -> list[Axes]:
             f"{len(boards)} Axes were given, and the picture has {count} panels; give as many, or "
             "none for a new figure."
         )
+    for board in boards:
+        check_axes(board)
     if any(is_space(board) for board in boards):
         raise ModelError("the Axes is in space, and the picture is plane.")
     return boards
+
+
+def check_axes(ax: object) -> None:
+    """Raise for what is not Axes of Matplotlib."""
+    kind = matplotlib("matplotlib.axes", "a figure").Axes
+    is_a(kind, ax, "ax", "Make them with lw.plot.panels or matplotlib.pyplot.subplots.")
+
+
+def tint(color: str | None, default: str) -> str:
+    """A colour that Matplotlib knows, or the default."""
+    if color is None:
+        return default
+    if not matplotlib("matplotlib.colors", "a figure").is_color_like(color):
+        raise ModelError(
+            f"color is {shown(color)}; give a colour of Matplotlib, like 'tab:blue' or '#c8553d'."
+        )
+    return color
+
+
+def opacity(alpha: float) -> float:
+    """How solid something is drawn, from 0 to 1."""
+    return number(alpha, "alpha", least=0.0, most=1.0)
 
 
 def is_space(ax: Axes) -> bool:

@@ -6,11 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.dynamics.operational_space import reach
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Axes, axes_for, hold, is_space, legend, matplotlib, metres, once
+from linkwise.plot.canvas import (
+    Axes,
+    axes_for,
+    hold,
+    is_space,
+    legend,
+    matplotlib,
+    metres,
+    once,
+    opacity,
+    tint,
+)
 from linkwise.plot.skeleton import bones, skeleton
 from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -67,7 +79,8 @@ def shape(
         ShapeError: A centre that does not fit.
     """
     look = themed(theme)
-    tint = look.color(0) if color is None else color
+    color, alpha = tint(color, look.color(0)), opacity(alpha)
+    scale = number(scale, "scale", above=0.0)
     flat = _flat(of)
     middle = floats(centre, "centre")
     if flat and middle.shape == (3,):
@@ -80,14 +93,14 @@ def shape(
     board = axes_for(ax, 2 if flat else 3, look)
     if flat:
         around = np.concatenate([points, points[:1]])
-        board.fill(*around.T, color=tint, alpha=alpha, lw=0.0, zorder=2)
+        board.fill(*around.T, color=color, alpha=alpha, lw=0.0, zorder=2)
         line = np.where(np.append(of.cut, of.cut[0])[:, None], np.nan, around)
-        board.plot(*line.T, color=tint, lw=1.4, zorder=2.5, label=label)
+        board.plot(*line.T, color=color, lw=1.4, zorder=2.5, label=label)
         return board
     art = matplotlib("mpl_toolkits.mplot3d.art3d", "a belted ellipsoid")
     colors = matplotlib("matplotlib.colors", "a belted ellipsoid")
     surface = art.Poly3DCollection(points[of.faces], linewidths=0.0, label=label)
-    surface.set_facecolor(_shaded(colors.to_rgb(tint), of, alpha))
+    surface.set_facecolor(_shaded(colors.to_rgb(color), of, alpha))
     board.add_collection3d(surface)
     hold(board, points)
     return board
@@ -179,15 +192,16 @@ def belted_ellipsoid(
         found.append(belted(properties, what=what, plane=plane, resolution=points, limit=limit))
     board = axes_for(ax, 3 if plane is None else 2, look)
     largest = max(float(one.radii.max()) for one in found)
+    scale = scale if scale is None else number(scale, "scale", above=0.0)
     unit = LARGE * _size(mech, states, node) / largest if scale is None else scale
     for i, (state, one) in enumerate(zip(states, found, strict=True)):
-        tint = look.color(i) if color is None else color
+        shade = tint(color, look.color(i))
         at = forward_kinematics(mech, state, node).p
         name = label if i == 0 else None
         if robot:
-            ink = look.ink if len(states) == 1 else tint
+            ink = look.ink if len(states) == 1 else shade
             skeleton(mech, state, plane=plane, nodes=(node,), ax=board, theme=look, color=ink)
-        shape(one, at, scale=unit, ax=board, theme=look, color=tint, alpha=alpha, label=name)
+        shape(one, at, scale=unit, ax=board, theme=look, color=shade, alpha=alpha, label=name)
         if ellipsoid and plane is not None:
             properties = inertial_properties(mech, state, node, loops=loops)
             line = gyration_ellipsoid(properties, what=what, plane=plane, resolution=points)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.errors import ShapeError
 from linkwise.model.hinges import Free, Locked, Prismatic
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Axes, axes_for, hold, metres
+from linkwise.plot.canvas import Axes, axes_for, hold, metres, opacity, tint
 from linkwise.plot.theme import ThemeLike, themed
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.inertial.shape import Plane, plane_basis
@@ -119,7 +120,8 @@ def skeleton(
     basis = np.eye(3) if plane is None else plane_basis(plane)
     found = bones(mech, q, nodes)
     board = axes_for(ax, 3 if plane is None else 2, look)
-    ink = look.ink if color is None else color
+    ink, alpha = tint(color, look.ink), opacity(alpha)
+    width = number(width, "width", least=0.0)
     line = {"color": ink, "alpha": alpha, "solid_capstyle": "round", "zorder": 3}
     for a, b in found.links @ basis:
         board.plot(*np.stack([a, b], axis=-1), lw=width, **line)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from linkwise.arguments import is_a
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 
@@ -32,6 +33,8 @@ class Channel:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for word in ("name", "about"):
+            is_a(str, getattr(self, word), f"{word} of a channel")
         values = floats(self.values, f"channel {self.name!r}")
         if values.ndim not in (1, 2):
             raise ShapeError(

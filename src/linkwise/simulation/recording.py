@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from linkwise.arguments import function, is_a
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError, unknown_name
@@ -137,6 +138,11 @@ class Recording:
             ModelError: Times that do not increase, two channels of one name.
         """
         check_mechanism(mech)
+        is_a(str, integrator, "integrator")
+        if stopped is not None:
+            is_a(str, stopped, "stopped")
+        if dense is not None:
+            function(dense, "dense")
         times = checked_times(t)
         q, v = mech.check_q(q), mech.check_v(v)
         force = np.zeros((len(times), mech.nv)) if tau is None else mech.check_v(tau, "tau")
@@ -226,7 +232,7 @@ class Recording:
         return self.channel(asked).values
 
     def __contains__(self, name: object) -> bool:
-        return name in self.channels
+        return isinstance(name, str) and name in self.channels
 
     __iter__ = None  # neither over records nor over channels: say which
 

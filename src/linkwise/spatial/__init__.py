@@ -11,4 +11,7 @@ from linkwise.spatial.pose import Pose
 
 __all__ = ["Array", "Pose", "SpatialInertia", "quaternion", "rotation", "vector"]
 
-open_front_door(globals(), __all__)
+SIX = {"V": 6, "V_A": 6, "f_B": 6, "points": 3}
+"""Arguments of poses and inertias: spatial vectors, and points."""
+
+open_front_door(globals(), __all__, sizes=SIX)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from linkwise.arguments import number
+from linkwise.arguments import number, places
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 from linkwise.spatial.pose import Pose
@@ -147,6 +148,8 @@ class SpatialInertia:
 
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         """Two bodies welded together, both about the same frame."""
+        if not isinstance(cast(object, other), SpatialInertia):
+            return NotImplemented
         if other is _ZERO:
             return self
         if self is _ZERO:
@@ -268,13 +271,14 @@ class SpatialInertia:
 
     def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> SpatialInertia:
         """One inertia, or some, of a stack."""
-        if not np.ndim(self.mass):
-            raise IndexError("this SpatialInertia is a single one, not a stack")
-        return trusted_inertia(self.mass[index], self.h[index], self.J[index])
+        shape = np.shape(self.h)[:-1]
+        chosen = places(index, shape, "this SpatialInertia")
+        mass = np.broadcast_to(self.mass, shape)  # one mass for all, where poses made the stack
+        return trusted_inertia(mass[chosen], self.h[chosen], self.J[chosen])
 
     def __repr__(self) -> str:
-        if np.ndim(self.mass):
-            return f"SpatialInertia(stack of shape {np.shape(self.mass)})"
+        if np.ndim(self.h) > 1:
+            return f"SpatialInertia(stack of shape {np.shape(self.h)[:-1]})"
         x, y, z = self.com
         moments = ", ".join(f"{x:.6g}" for x in self.principal()[0])
         return (

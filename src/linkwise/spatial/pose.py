@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import places
 from linkwise.errors import ShapeError
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
@@ -102,6 +103,8 @@ class Pose:
 
     def __matmul__(self, other: Pose) -> Pose:
         """X_AC = X_AB X_BC."""
+        if not isinstance(cast(object, other), Pose):
+            return NotImplemented
         if other is _IDENTITY:
             return self
         if self is _IDENTITY:
@@ -155,9 +158,8 @@ class Pose:
 
     def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Pose:
         """One pose, or some, of a stack; `index` is for the leading axes."""
-        if self.p.ndim == 1:
-            raise IndexError("this Pose is a single one, not a stack")
-        return trusted_pose(self.rot[index], self.p[index])
+        chosen = places(index, self.p.shape[:-1], "this Pose")
+        return trusted_pose(self.rot[chosen], self.p[chosen])
 
     def __repr__(self) -> str:
         if self.p.ndim > 1:

@@ -23,6 +23,7 @@ from typing import Literal
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import BODY, CONSTRAINT, Space
+from linkwise.front_door import open_front_door
 from linkwise.sweeps.chosen import WHOLE, Chosen
 
 Place = Literal["k", "c", "p", "all"]
@@ -194,3 +195,6 @@ class Program:
         from linkwise.sweeps.show import program_latex
 
         return program_latex(self)
+
+
+open_front_door(globals(), ("Program",))

@@ -39,4 +39,4 @@ __all__ = [
     "task_velocity",
 ]
 
-open_front_door(globals(), __all__)
+open_front_door(globals(), __all__, records=("Task",))

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import rows
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.coordinate_part import Part, named, parts_of
 from linkwise.task.dynamics import TaskDynamics, task_dynamics
 from linkwise.task.representation import ORIENTATIONS, POSITIONS, Representation
@@ -88,13 +88,7 @@ class TaskCoordinates:
 
     def sized(self, value: ArrayLike, what: str) -> Array:
         """An array with one entry for each coordinate, or the error that names them."""
-        found = floats(value, what)
-        if found.ndim == 0 or found.shape[-1] != len(self.labels):
-            raise ShapeError(
-                f"{what} has shape {found.shape}; the coordinates are {len(self.labels)} numbers: "
-                f"{', '.join(self.labels)}."
-            )
-        return found
+        return rows(value, len(self.labels), what, hint=", ".join(self.labels))
 
     def __str__(self) -> str:
         names = " and ".join(repr(task.name) for task in self.tasks)

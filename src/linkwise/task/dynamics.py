@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.arguments import row, rows
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.loops import Loops, is_closed
@@ -50,6 +51,7 @@ class TaskDynamics:
 
     def __getitem__(self, i: int) -> TaskDynamics:
         """One state of a batch."""
+        i = row(i, None if self.coriolis.ndim == 1 else len(self.coriolis), "this task space")
         parts = (self.coriolis[i], self.gravity[i], self.bias[i], self.falling[i])
         return TaskDynamics(self.space[i], *parts)
 
@@ -75,8 +77,8 @@ class TaskDynamics:
 
     def _sized(self, given: ArrayLike, what: str) -> Array:
         """A number for each row, or the error that names the rows."""
-        array, names = floats(given, what), self.space.names
-        lead = self.coriolis.shape[:-1]
+        names, lead = self.space.names, self.coriolis.shape[:-1]
+        array = rows(given, len(names), what, hint=f"the rows {', '.join(names)}")
         if array.shape not in ((len(names),), (*lead, len(names))):
             told = f"({len(names)},)" + (f" or {(*lead, len(names))}" if lead else "")
             raise ShapeError(

@@ -18,6 +18,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import row, rows
 from linkwise.dynamics.hinge_root import hinge_root
 from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.lost_motion import lost_in_words
@@ -27,7 +28,7 @@ from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.held_motion import held_motion
 from linkwise.task.kernels import task_kernels
 from linkwise.task.task import Task, Tasks
@@ -98,10 +99,7 @@ class TaskSpace:
         Args:
             tau: Joint forces (nv,) or (batch, nv) [N or N m].
         """
-        tau = floats(tau, "tau")
-        n = self.jacobian.shape[-1]
-        if tau.shape[-1:] != (n,):
-            raise ShapeError(f"tau has shape {tau.shape}; it must be ({n},) or (batch, {n}).")
+        tau = rows(tau, self.jacobian.shape[-1], "tau")
         force = np.swapaxes(self.consistent_inverse, -1, -2) @ tau[..., None]
         return tau - (np.swapaxes(self.jacobian, -1, -2) @ force)[..., 0]
 
@@ -112,8 +110,7 @@ class TaskSpace:
 
     def __getitem__(self, i: int) -> TaskSpace:
         """One state of a batch."""
-        if self.inertia.ndim == 2:
-            raise ShapeError("this is the task space of one state; there is none to choose.")
+        i = row(i, None if self.inertia.ndim == 2 else len(self.inertia), "this task space")
         return replace(
             self,
             jacobian=self.jacobian[i],

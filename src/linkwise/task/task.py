@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
+from linkwise import arguments
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import WORLD
 from linkwise.spatial.array import Array, ArrayLike, floats
@@ -157,6 +158,8 @@ class Task:
             hinges = tuple(hinges[0])
         if not hinges or not all(isinstance(cast(object, x), str) for x in hinges):
             raise ModelError(f"joints are {hinges!r}; name at least one hinge or body.")
+        if name is not None:
+            arguments.name(name, "name of a task")
         if len(set(hinges)) < len(hinges):
             raise ModelError(f"joints are {hinges!r}; each hinge can be named once.")
         return Task(name or f"joints {', '.join(hinges)}", "joints", hinges=hinges)

@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
+from linkwise.arguments import count
 from linkwise.spatial.array import ArrayLike
 from linkwise.viewer.export import html_page
 
@@ -53,4 +54,5 @@ def embedded(
         height: Of the frame [pixel].
         options: As of `lw.export_html`.
     """
+    height = count(height, "height [pixel]", least=1)
     return Embedded3D(html_page(subject, q, **options), height)

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from linkwise import arguments
 from linkwise.io.mesh_path import Roots
 from linkwise.model.body import WORLD
 from linkwise.model.geometry import Geometry
@@ -66,7 +67,8 @@ class Scene:
 
     def bounds(self, q: Array) -> tuple[Array, Array]:
         """Least and largest coordinates of all parts in the world at q (nq,), (3,) each [m]."""
-        poses = self.mech.poses(q)
+        q = self.mech.check_q(q)
+        poses = self.mech.poses(arguments.rows(q, self.mech.nq, "q", stacked=False))
         seen = [part for part in self.parts if part.layer == "shapes"] or self.parts
         points = [
             part.mesh.corners if part.body < 0 else poses[part.body].apply(part.mesh.corners)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import names, rows
 from linkwise.errors import LinkwiseError, ShapeError, ViewerError
 from linkwise.io.mesh_path import Roots
 from linkwise.model.hinges import Hinge
@@ -73,6 +74,8 @@ class Viewer:
         self._options: dict[str, Any] = {"nodes": nodes, "theme": look, "roots": roots}
         start, end = (0.0, 0.0) if motion is None else (motion.start, motion.end)
         self.playback = Playback(start, end, self._at, loop=loop, speed=speed)
+        for node in names(nodes, "nodes"):
+            mech.node(node)
         self._host = guard.address(host)
         self._server = guard.start(self._host, port, mech.name)
         try:
@@ -204,7 +207,8 @@ class Viewer:
         with self._lock:
             if self.closed:
                 return
-            asked = change(self._q)
+            asked = change(np.array(self._q))
+            rows(asked, self.mech.nq, "what change gives", stacked=False)
             found, why = closed_near(self.mech, asked, hinge)
             if found is None:
                 self._set(self._q, told=f"{hinge} cannot go there: {why}")

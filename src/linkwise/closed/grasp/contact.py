@@ -32,9 +32,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from linkwise.arguments import rows
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge, Locked, Pin, PointOnPlane, SoftFinger, Spherical
-from linkwise.spatial.array import Array, floats, frozen, unit
+from linkwise.spatial.array import Array, constant, floats, frozen, unit
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import aligning
 from linkwise.spatial.vector import cross
@@ -217,7 +218,7 @@ class Contact:
         Returns:
             (..., 4), positive where the contact holds and inf for limits that it does not have.
         """
-        forces = np.asarray(forces, dtype=np.float64)
+        forces = rows(forces, 6, "the force of a contact")
         out = np.full((*forces.shape[:-1], 4), np.inf)
         if self.two_sided:
             return out
@@ -251,12 +252,13 @@ class Contact:
 
         Margins are concave: margins(g) ≤ margins(f) + slopes(f) (g - f) for every g.
         """
+        force = constant(force, (6,), "the force of a contact")
         out = np.zeros((4, 6))
         if self.two_sided:
             return out
-        rows = self.axes
-        moment, push = rows @ force[:3], rows @ force[3:]
-        normal = np.append(np.zeros(3), rows[2])
+        axes = self.axes
+        moment, push = axes @ force[:3], axes @ force[3:]
+        normal = np.append(np.zeros(3), axes[2])
         out[0] = normal
         if self.kind == "frictionless":
             return out
@@ -265,16 +267,16 @@ class Contact:
         length = float(np.linalg.norm(parts))
         parts = parts / length if length > 0.0 else np.zeros(3)
         out[1] = self.friction * normal
-        out[1, 3:] -= parts[0] * rows[0] + parts[1] * rows[1]
-        out[1, :3] -= weight * parts[2] * rows[2]
+        out[1, 3:] -= parts[0] * axes[0] + parts[1] * axes[1]
+        out[1, :3] -= weight * parts[2] * axes[2]
         if not self._elliptic and 0.0 < self.twist_arm < np.inf:
             out[2] = normal
-            out[2, :3] -= np.sign(moment[2]) / self.twist_arm * rows[2]
+            out[2, :3] -= np.sign(moment[2]) / self.twist_arm * axes[2]
         if np.isfinite(self.tip_arm):
             size = float(np.hypot(moment[0], moment[1]))
             out[3] = normal
             if size > 0.0:
-                out[3, :3] -= (moment[0] * rows[0] + moment[1] * rows[1]) / (size * self.tip_arm)
+                out[3, :3] -= (moment[0] * axes[0] + moment[1] * axes[1]) / (size * self.tip_arm)
         return out
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import rows
 from linkwise.closed.grasp.grasp import Grasp, check_grasp
 from linkwise.dynamics import inverse_dynamics, jacobian
 from linkwise.dynamics.closure import relative_poses
@@ -34,7 +35,8 @@ class GraspEffort:
 
     def of(self, forces: Array) -> Array:
         """τ (..., n) of contact forces (..., ℓ, 6)."""
-        return self.offset + forces.reshape(*forces.shape[:-2], -1) @ self.map.T
+        f = rows(forces, (self.map.shape[-1] // 6, 6), "the contact force")
+        return self.offset + f.reshape(*f.shape[:-2], -1) @ self.map.T
 
 
 def grasp_effort(

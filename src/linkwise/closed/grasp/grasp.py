@@ -19,13 +19,14 @@ from typing import cast
 
 import numpy as np
 
+from linkwise import arguments
 from linkwise.closed.grasp.contact import Contact
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.errors import ModelError, unknown_name
 from linkwise.model.body import Loop
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, constant, floats
+from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.spatial.pose import Pose, trusted_pose
 
 
@@ -161,15 +162,8 @@ class Grasp:
 
     def check_forces(self, forces: ArrayLike) -> Array:
         """Contact forces (..., ℓ, 6) as an array; raises for another shape or what is no number."""
-        found = floats(forces, "contact forces")
-        if found.ndim < 2 or found.shape[-2:] != (len(self), 6):
-            raise ShapeError(
-                f"contact forces have shape {found.shape}; they must have shape ({len(self)}, 6) "
-                f"or (batch, {len(self)}, 6): (moment, force) for each of {', '.join(self.names)}."
-            )
-        if not np.isfinite(found).all():
-            raise ShapeError("contact forces must be finite.")
-        return found
+        each = f"(moment, force) for each of {', '.join(self.names)}"
+        return arguments.rows(forces, (len(self), 6), "the contact force", hint=each)
 
 
 def check_grasp(grasp: object, asked: str) -> None:

@@ -33,9 +33,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import rows
 from linkwise.closed.grasp.grasp import Grasp, check_grasp
-from linkwise.errors import ModelError, ShapeError
-from linkwise.spatial.array import Array, ArrayLike, constant, floats
+from linkwise.errors import ModelError
+from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.spatial.rotation import skew
 
 TOLERANCE = 1e-9
@@ -75,18 +76,14 @@ class VirtualLinkage:
 
     def split(self, forces: ArrayLike) -> tuple[Array, Array]:
         """Resultant (..., 6) and internal forces (..., 6 ℓ - 6) of contact forces (..., ℓ, 6)."""
-        f = floats(forces, "contact forces")
+        f = rows(forces, (len(self.inverse) // 6, 6), "the contact force")
         both = f.reshape(*f.shape[:-2], -1) @ self.description.T
         return both[..., :6], both[..., 6:]
 
     def contact_forces(self, resultant: ArrayLike, internal: ArrayLike) -> Array:
         """Contact forces (..., ℓ, 6) with a resultant (..., 6) and internal forces."""
-        F, inside = floats(resultant, "resultant"), floats(internal, "internal forces")
-        if F.shape[-1:] != (6,) or inside.shape[-1:] != (self.dimension,):
-            raise ShapeError(
-                f"resultant and internal forces have shapes {F.shape} and {inside.shape}; they "
-                f"must end in 6 and {self.dimension}."
-            )
+        F = rows(resultant, 6, "the resultant")
+        inside = rows(internal, self.dimension, "the internal force")
         lead = np.broadcast_shapes(F.shape[:-1], inside.shape[:-1])
         parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (F, inside)]
         both = np.concatenate(parts, axis=-1)

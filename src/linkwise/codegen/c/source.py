@@ -18,6 +18,7 @@ from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identi
 from linkwise.codegen.recipe import Recipe
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LinkwiseError, WriteError
+from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import Program
 
@@ -176,3 +177,6 @@ def _is_ours(path: Path) -> bool:
     start = f"/*\n * {MARK} "
     with path.open("rb") as file:
         return file.read(len(start)) == start.encode("ascii")
+
+
+open_front_door(globals(), ("CSource",))

@@ -22,6 +22,7 @@ from linkwise.codegen.cpu.machine import Machine
 from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
 from linkwise.codegen.scalar import parameters, status
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning, caller
+from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import quaternion_advice
 from linkwise.spatial.array import Array
@@ -334,6 +335,9 @@ class Kernel(FromRecipe):
 
     def warn(self, codes: Status) -> None:
         """Warn of the states of a batch that have a code (batch,), if there are any."""
+        if np.ndim(codes) != 1 or np.asarray(codes).dtype.kind not in "iu":
+            raise ShapeError(f"codes must be whole numbers (batch,); found {codes!r}.")
+        codes = np.asarray(codes)
         bad, batch = np.flatnonzero(codes), len(codes)
         if len(bad) == 0:
             return
@@ -419,3 +423,6 @@ def cores() -> int:
 def thread_pool(threads: int, process: int) -> ThreadPoolExecutor:
     """Threads of this process: a forked one has none of its parent's."""
     return ThreadPoolExecutor(threads, thread_name_prefix="linkwise")
+
+
+open_front_door(globals(), ("Kernel",))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import row
 from linkwise.spatial.array import Array
 
 
@@ -66,9 +67,7 @@ class Solution:
 
     def __getitem__(self, i: int) -> Solution:
         """One of a batch."""
-        if self.q.ndim == 1:
-            raise IndexError("this solution is a single one, not a batch")
-        i = range(len(self))[i]
+        i = row(i, None if self.q.ndim == 1 else len(self), "this solution")
         return Solution(
             self.q[i],
             self.reached[i],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -237,7 +238,12 @@ def _shape(
         return []
     report_unknown(shape, known, set(), reporter, affects=about)
     if reason := bad_size(kind, size):
-        raise shape.error(reason)
+        if not all(math.isfinite(x) and x >= 0.0 for x in size):
+            raise shape.error(reason)
+        # urdfdom takes a size of 0: there is nothing to draw and nothing to touch.
+        told = f"a {kind} with a size of 0 has no volume, and is left out"
+        reporter.note(shape, "ignored", told, about)
+        return []
     rgba = _material(element, materials, reporter) if role == "visual" else None
     name = element.attrib.get("name", "")
     pose = read_origin(element, reporter)

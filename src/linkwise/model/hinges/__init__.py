@@ -43,4 +43,7 @@ __all__ = [
     "Universal",
 ]
 
-open_front_door(globals(), __all__)
+ROWS = {"q": "nq", "q0": "nq", "q1": "nq", "v": "nv", "dt": None}
+"""Arguments of hinges: coordinates, velocities, and how long they last."""
+
+open_front_door(globals(), __all__, records=("CustomHinge",), sizes=ROWS)

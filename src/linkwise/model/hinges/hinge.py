@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import is_a, rows
 from linkwise.model.cache import without_caches
 from linkwise.model.hinges.jet import Jet
 from linkwise.spatial import quaternion
@@ -80,8 +81,8 @@ class Hinge(ABC):
         Taken from `hinge_map` by running it on Taylor series of the motion, unless a hinge has a
         formula of its own.
         """
-        q, v = np.asarray(q), np.asarray(v)
-        rate = np.broadcast_to(self.qdot(q, v), np.shape(q))
+        rate = self.qdot(q, v)
+        q = np.broadcast_to(q, rate.shape)  # one q, and a batch of velocities
         path = self.hinge_map(Jet.line(q[None], rate[None]))
         return Jet.derivatives(path)[1][0]
 
@@ -98,7 +99,7 @@ class Hinge(ABC):
         """The velocity (..., nv) that, held for one second, leads from q0 to q1."""
         return np.asarray(q1) - np.asarray(q0)
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of coordinates."""
         return len(self.coordinates)
@@ -150,6 +151,9 @@ class Hinge(ABC):
             lower: Lower limits (nq,), -inf where there is none.
             upper: Upper limits (nq,), inf where there is none.
         """
+        is_a(np.random.Generator, rng, "rng")
+        lower = rows(lower, self.nq, "lower", finite=False, stacked=False)
+        upper = rows(upper, self.nq, "upper", finite=False, stacked=False)
         span = np.array([np.pi if c.unit == "rad" else 1.0 for c in self.coordinates])
         low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - span, -span))
         high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + span, span))

@@ -20,4 +20,4 @@ __all__ = [
     "TaskController",
 ]
 
-open_front_door(globals(), __all__)
+open_front_door(globals(), __all__, records=("Goal",))

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise import arguments
 from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
 from linkwise.task.space import tasks_in_words
@@ -73,6 +74,7 @@ class LevelReport:
 
     def __getitem__(self, i: int) -> LevelReport:
         """One state of a batch."""
+        i = arguments.row(i, None if self.wanted.ndim == 1 else len(self.wanted), "this report")
         found = _row(self, i, ("tasks", "names", "damped"))
         return replace(found, rank=int(np.asarray(self.rank)[i]))
 
@@ -158,8 +160,7 @@ class ControlReport:
 
     def __getitem__(self, i: int) -> ControlReport:
         """One state of a batch."""
-        if self.tau.ndim == 1:
-            raise ShapeError("this is the report of one state; there is none to choose.")
+        i = arguments.row(i, None if self.tau.ndim == 1 else len(self.tau), "this report")
         levels = tuple(level[i] for level in self.levels)
         return ControlReport(
             self.tau[i],

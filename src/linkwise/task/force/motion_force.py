@@ -37,6 +37,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from linkwise.arguments import number
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
 from linkwise.dynamics.loops import Loops, require_open
 from linkwise.dynamics.velocity_space import states
@@ -104,7 +105,7 @@ class MotionForceCommand:
 
     def integral_after(self, step: float) -> Array:
         """The integral to give to the next call, one step [s] later."""
-        return self.integral + step * self.force_error
+        return self.integral + number(step, "step [s]") * self.force_error
 
     def __str__(self) -> str:
         if self.tau.ndim > 1:

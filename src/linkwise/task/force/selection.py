@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.arguments import rows
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import ModelError
@@ -66,10 +67,10 @@ class Selection:
 
     def __post_init__(self) -> None:
         put: Any = object.__setattr__
-        chosen = tuple(bool(x) for x in self.motion)
-        if len(chosen) != 6:
-            raise ModelError(f"motion has {len(chosen)} entries; there are six axes, {AXES}.")
-        put(self, "motion", chosen)
+        chosen = rows(self.motion, 6, "motion", stacked=False, hint=f"the axes are {AXES}")
+        if not ((chosen == 0.0) | (chosen == 1.0)).all():
+            raise ModelError(f"motion is {self.motion!r}; each axis is True or False.")
+        put(self, "motion", tuple(bool(x) for x in chosen))
         for name in ("frame", "turn_frame"):
             put(self, name, _checked_frame(getattr(self, name), name))
 

@@ -24,12 +24,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import rows
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, constant, floats, unit
+from linkwise.spatial.array import Array, ArrayLike, constant, unit
 from linkwise.spatial.vector import six
 from linkwise.task.force.positive import not_negative, positive
 
@@ -162,7 +163,7 @@ class CompliantSurface:
 
     def clearance(self, points: ArrayLike) -> Array:
         """Distance of points (..., 3) from the surface (...), negative inside [m]."""
-        return self._nearest(points)[0]
+        return self._nearest(rows(points, 3, "points"))[0]
 
     def normal_at(self, points: ArrayLike) -> Array:
         """The outward normal nearest to points (..., 3), of unit length (..., 3).
@@ -170,7 +171,7 @@ class CompliantSurface:
         Raises:
             ModelError: A point is at the centre or on the axis, where there is none.
         """
-        return self._nearest(points)[1]
+        return self._nearest(rows(points, 3, "points"))[1]
 
     def following(self, points: ArrayLike, velocities: ArrayLike) -> Array:
         """Acceleration along the normal of points that stay at their distance (...) [m/s²].
@@ -178,19 +179,16 @@ class CompliantSurface:
         n · ẍ = - ẋ · ∇n ẋ: zero for a plane, and - |v_t|²/ρ at a distance ρ from the centre of a
         sphere, where v_t is the velocity across the normal; for a cylinder also across its axis.
         """
-        _, normal, distance = self._nearest(points)
-        v = floats(velocities, "velocities")
+        _, normal, distance = self._nearest(rows(points, 3, "points"))
+        v = rows(velocities, 3, "velocities")
         if self.radius is None:
             return np.zeros(np.broadcast_shapes(normal.shape, v.shape)[:-1])
         across = _across(_across(v, normal), None if self.axis is None else np.array(self.axis))
         return -(across**2).sum(axis=-1) / distance
 
-    def _nearest(self, points: ArrayLike) -> tuple[Array, Array, Array]:
+    def _nearest(self, points: Array) -> tuple[Array, Array, Array]:
         """Clearance, normal, and distance from the centre or axis."""
-        p = floats(points, "points")
-        if p.shape[-1:] != (3,):
-            raise ModelError(f"points have shape {p.shape}; they are (3,) or (..., 3) [m].")
-        off = p - np.array(self.point)
+        off = points - np.array(self.point)
         if self.radius is None:
             n = np.array(self.normal)
             clearance: Array = off @ n
@@ -218,7 +216,7 @@ class CompliantSurface:
         """
         check_node(mech, node)
         point = forward_kinematics(mech, q, node).p
-        return self.touch_at(point, node_velocity(mech, q, v, node, frame="world")[..., 3:])
+        return self._touch(point, node_velocity(mech, q, v, node, frame="world")[..., 3:])
 
     def touch_at(self, point: Array, velocity: Array) -> Touch:
         """How a point touches, and the force on it.
@@ -227,6 +225,9 @@ class CompliantSurface:
             point: Where it is (..., 3), in the world [m].
             velocity: How it moves (..., 3), in world axes [m/s].
         """
+        return self._touch(rows(point, 3, "point"), rows(velocity, 3, "velocity"))
+
+    def _touch(self, point: Array, velocity: Array) -> Touch:
         clearance, normal, _ = self._nearest(point)
         depth, rate = -clearance, -(normal * velocity).sum(axis=-1)
         push = self._push(depth, rate)

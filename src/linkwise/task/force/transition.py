@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from linkwise.arguments import number
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -50,6 +51,10 @@ class ContactPhase:
 
     def __post_init__(self) -> None:
         check_phase(self.name)
+        for name in ("since", "calm_since", "away_since"):
+            value = getattr(self, name)
+            if value is not None or name == "since":
+                object.__setattr__(self, name, number(value, f"{name} of a contact [s]"))
 
     def __str__(self) -> str:
         return f"{self.name} since {self.since:.6g} s"
@@ -100,6 +105,8 @@ class ContactTransition:
             pressure: Force along the normal [N], positive where it presses.
             speed: Along the normal [m/s], of either sign.
         """
+        t, pressure = number(t, "t [s]"), number(pressure, "pressure [N]")
+        speed = number(speed, "speed [m/s]")
         presses = pressure > self.touch_force
         away = None if presses else (t if phase.away_since is None else phase.away_since)
         calm = None

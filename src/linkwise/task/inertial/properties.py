@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.arguments import row
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
@@ -82,9 +83,9 @@ class InertialProperties:
 
     def __getitem__(self, i: int) -> InertialProperties:
         """One state of a batch."""
-        if self.coupling.ndim == 2:
-            raise ShapeError("these are the inertial properties of one state; there is no other.")
-        i = range(len(self))[i]
+        i = row(
+            i, None if self.coupling.ndim == 2 else len(self), "this record of inertial properties"
+        )
         return InertialProperties(
             self.node,
             self.frame,

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import count
+from linkwise.arguments import count, number
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
@@ -91,7 +91,7 @@ class InertialShape:
                 f"the centre has shape {np.shape(pose.p)} and the shape is of "
                 f"{self.plane.shape[0]} rows; both must be of three to be placed in space."
             )
-        return pose.p + scale * self.points @ self.plane.T @ pose.rot.T
+        return pose.p + number(scale, "scale") * self.points @ self.plane.T @ pose.rot.T
 
     def __str__(self) -> str:
         form = "curve" if self.points.shape[1] == 2 else f"surface of {len(self.faces)} triangles"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import rows
 from linkwise.dynamics.kernels import check_mechanism, kernel
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model import derived
@@ -64,7 +65,8 @@ class MacroMini:
         Args:
             q: Joint positions of the whole (nq,) [m or rad].
         """
-        base = self.macro.pose(self.mech.check_q(q)[self.macro_q], self.carrier)
+        q = rows(self.mech.check_q(q), self.mech.nq, "q", stacked=False)
+        base = self.macro.pose(q[self.macro_q], self.carrier)
         first = dataclasses.replace(self.mini.bodies[0], inboard=base @ self.mini.bodies[0].inboard)
         return derived.replaced(self.mini, bodies=(first, *self.mini.bodies[1:]))
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise.arguments import row
 from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.loops import Loops, require_open, tree_of
 from linkwise.dynamics.velocity_space import states
@@ -127,8 +128,11 @@ class ReducedInertia:
 
     def __getitem__(self, i: int) -> ReducedInertia:
         """One state of a batch."""
-        if self.whole_inverse.ndim == 2:
-            raise ShapeError("this is the reduced inertia in one state; there is none to choose.")
+        i = row(
+            i,
+            None if self.whole_inverse.ndim == 2 else len(self.whole_inverse),
+            "this reduced inertia",
+        )
         space = self.space[i]
         r = int(space.rank)
         return replace(

@@ -26,11 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import row, rows
 from linkwise.closed.multi_arm.held_object import MultiArm
 from linkwise.dynamics.diagonal import velocity_from_diagonal
 from linkwise.errors import ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.multi_effector.held_parts import (
     TOLERANCE,
     Point,
@@ -95,7 +96,7 @@ class AugmentedArm:
 
     def torque(self, force: ArrayLike) -> Array:
         """Γ_i = J_i* F_i (..., n), joint forces of the arm for a force (..., 6) at the point."""
-        F = np.asarray(force, dtype=np.float64)
+        F = rows(force, 6, "force")
         return (np.swapaxes(self.jacobian, -1, -2) @ F[..., None])[..., 0]
 
     def null_torque(self, tau0: ArrayLike) -> Array:
@@ -104,13 +105,8 @@ class AugmentedArm:
         return own - self.torque(self.force(own))
 
     def _own(self, tau: ArrayLike) -> Array:
-        own = np.asarray(tau, dtype=np.float64)
-        if own.shape[-1:] != (len(self.rows),):
-            raise ShapeError(
-                f"joint forces of the arm {self.name!r} have shape {own.shape}; the arm has "
-                f"{len(self.rows)} freedoms: give tau[..., arm.rows]."
-            )
-        return own
+        what = f"the joint force of the arm {self.name!r}"
+        return rows(tau, len(self.rows), what, hint="give tau[..., arm.rows]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,13 +156,19 @@ class AugmentedObject:
 
     def acceleration(self, force: ArrayLike) -> Array:
         """ẍ (6,) of one state under a total force F_⊕ (6,)."""
-        exist, F = self.directions, _six(force, "force")
+        exist = self.directions
+        F = rows(force, 6, "force", stacked=False, hint="(angular, linear)")
         inner = exist.T @ (F - self.coriolis - self.gravity)
         return exist @ np.linalg.solve(exist.T @ self.inertia @ exist, inner) + self.enforced
 
     def total_force(self, tau: ArrayLike) -> Array:
         """F_⊕ = Σ J̄_i* Γ_i (..., 6) of joint forces τ (..., nv) of the mechanism."""
-        whole = np.asarray(tau, dtype=np.float64)
+        needed = 1 + max(int(arm.rows.max()) for arm in self.arms.values())
+        whole = floats(tau, "tau")
+        if whole.ndim == 0 or whole.shape[-1] < needed:
+            raise ShapeError(
+                f"tau has shape {whole.shape}; it must be (..., nv), of the mechanism."
+            )
         return np.sum([arm.force(whole[..., arm.rows]) for arm in self.arms.values()], axis=0)
 
     def arm(self, name: str) -> AugmentedArm:
@@ -188,8 +190,7 @@ class AugmentedObject:
 
     def __getitem__(self, i: int) -> AugmentedObject:
         """One state of a batch."""
-        if self.inertia.ndim == 2:
-            raise ShapeError("this is the augmented object of one state; there is none to choose.")
+        i = row(i, None if self.inertia.ndim == 2 else len(self.inertia), "this augmented object")
         part = self.object
         return AugmentedObject(
             AugmentedPart(part.name, part.inertia[i], part.coriolis[i], part.gravity[i]),
@@ -360,7 +361,4 @@ def _chosen(arm: AugmentedArm, i: int) -> AugmentedArm:
 
 
 def _six(value: ArrayLike, what: str) -> Array:
-    found = np.asarray(value, dtype=np.float64)
-    if found.shape[-1:] != (6,):
-        raise ShapeError(f"{what} has shape {found.shape}; it must end in 6, (angular, linear).")
-    return found
+    return rows(value, 6, what, hint="(angular, linear)")

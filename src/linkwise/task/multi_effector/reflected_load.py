@@ -37,6 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise import arguments
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ShapeError
@@ -91,12 +92,10 @@ class ReflectedLoad:
 
     def null_torque(self, tau0: ArrayLike, rows: ArrayLike | None = None) -> Array:
         """(1 - J* J̄*) Γ_0 (n,): what moves the arm and does nothing along the rows (76)."""
-        own = floats(tau0, "tau0")
-        if own.shape != (len(self.arm.rows),):
-            raise ShapeError(
-                f"tau0 of the arm {self.arm.name!r} has shape {own.shape}; the arm has "
-                f"{len(self.arm.rows)} freedoms: give tau[arm.rows]."
-            )
+        what = f"tau0 of the arm {self.arm.name!r}"
+        own = arguments.rows(
+            tau0, len(self.arm.rows), what, stacked=False, hint="give tau[arm.rows]"
+        )
         J, _ = self._task(rows)
         return own - J.T @ (self.consistent_inverse(rows).T @ own)
 

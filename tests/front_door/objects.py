@@ -1,0 +1,592 @@
+"""One object of every public class, and one right call of each of its methods.
+
+A method that needs no argument is called without one. A public method that needs some and has no
+line here is a failure of `test_front_door.py`: add a line for a new one.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from typing import Any
+
+import numpy as np
+
+import linkwise as lw
+from linkwise.algebra import M, mass, phi
+from tests.front_door import samples
+from tests.front_door.samples import Call, arm, call, held, q, recording, six, v
+
+X6 = np.arange(6.0)
+POINT = (0.0, 0.0, 0.1)
+PART = lw.SpatialInertia.solid_box(1.0, (1, 1, 1))
+
+
+# ------------------------------------------------------------------------------------ objects
+
+OBJECTS: dict[str, Callable[[], Any]] = {}
+"""How one object of each class is made."""
+
+
+def _made(names: str, make: Callable[[], Any]) -> None:
+    for name in names.split():
+        OBJECTS[name] = cache(make)
+
+
+def right(name: str) -> Any:
+    """What the right call of a public function returns."""
+    args, options = samples.SAMPLES[name]()
+    value: Any = lw
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value(*args, **options)
+
+
+for _name, _function in {
+    "Assembly": "assemble",
+    "AugmentedObject": "augmented_object",
+    "ConstrainedForces": "constrained_inverse_dynamics",
+    "ConstrainedMotion": "constrained_motion",
+    "ControlLaw": "control_law",
+    "CoordinateDynamics": "coordinate_dynamics",
+    "Embedded": "embed",
+    "Energy": "energy",
+    "ForceClosure": "force_closure",
+    "ForceSpace": "force_space",
+    "GraspEffort": "grasp_effort",
+    "GraspMargins": "grasp_margins",
+    "HybridMotion": "hybrid_dynamics",
+    "Impact": "impact_estimate",
+    "IndependentCoordinates": "independent_coordinates",
+    "InertialMap": "inertial_map",
+    "InertialProperties": "inertial_properties",
+    "InertialShape": "belted_ellipsoid",
+    "InnovationsFactors": "innovations_factors",
+    "InternalForces": "internal_forces",
+    "LoadDistribution": "load_distribution",
+    "LoadEffect": "load_effect",
+    "LoadReport": "save",
+    "MacroMini": "macro_mini",
+    "Mobility": "mobility",
+    "MultiArm": "multi_arm_parts",
+    "MultiArmMotion": "multi_arm_dynamics",
+    "ObjectTorque": "object_torque",
+    "OperationalSpace": "operational_space",
+    "Projection": "position_projection",
+    "Recording": "simulate",
+    "ReducedInertia": "reduced_inertia",
+    "ReflectedLoad": "reflected_load",
+    "Renumbering": "renumbering",
+    "Rollout": "rollout",
+    "SmallestMini": "smallest_mini",
+    "Solution": "inverse_kinematics",
+    "TaskCoordinates": "task_coordinates",
+    "TaskDynamics": "task_dynamics",
+    "TaskSpace": "task_space",
+    "VirtualLinkage": "virtual_linkage",
+    "WholeInertia": "whole_inertia",
+    "ContactState": "contact_state",
+    "viewer.Scene": "viewer.scene_of",
+    "Kernel": "compile",
+    "Derivation": "derive",
+    "Program": "plan",
+    "Proof": "prove",
+}.items():
+    _made(_name, lambda name=_function: right(name))
+
+for _name in samples.SAMPLES:
+    if _name.rpartition(".")[2][0].isupper():
+        _made(_name, lambda name=_name: right(name))
+
+_made("Mechanism", lambda: lw.close_loop(arm(), q(), "new", "tip", "link_1", lw.Pin()))
+_made("Builder", lambda: (lw.Builder("robot")
+                          .body("p", "world", lw.Pin(), inertia=PART).node("n", "p")
+                          .body("s", "p", lw.Pin(), inertia=PART).node("m", "s")))  # fmt: skip
+_made("Selection", lambda: lw.Selection.along_normal((0, 0, 1)))
+_made("AugmentedArm", lambda: next(iter(OBJECTS["AugmentedObject"]().arms.values())))
+_made("AugmentedPart", lambda: OBJECTS["AugmentedObject"]().object)
+_made("ControlReport", lambda: OBJECTS["TaskController"]().explain(q(), v(), [0.1]))
+_made("LevelReport", lambda: OBJECTS["ControlReport"]().levels[0])
+_made("Drift", lambda: OBJECTS["ConstrainedMotion"]().worst)
+_made("Channel", lambda: recording().channel("q"))
+_made("ForceLoop", lambda: OBJECTS["ForceServo"]().loop(1e4))
+_made("Touch", lambda: samples.SURFACE.touch(six(), q(six()), v(six()), "tip"))
+_made("MotionForceCommand", lambda: OBJECTS["MotionForceController"]().command(
+    q(six()), v(six()), target=lw.Pose.translation(POINT)))  # fmt: skip
+_made("simulation.Report", lambda: recording().report)
+_made("algebra.Expr", lambda: mass)
+_made("algebra.Space", lambda: lw.algebra.BODY)
+_made("viewer.Part", lambda: OBJECTS["viewer.Scene"]().parts[0])
+_made("MacroMiniState", lambda: OBJECTS["MacroMini"]().at(q(six())))
+_made("plot.Theme", lambda: lw.plot.LIGHT)
+_made("ledger.Document", lambda: lw.ledger.document("001"))
+_made("ledger.Entry", lambda: lw.ledger.entries("001")[0])
+_made("ledger.Verdict", lambda: next(lw.ledger.run(lw.ledger.entries("001")[:1])))
+_made("ledger.Case", lambda: lw.ledger.cases()[0])
+_made("Viewer", lambda: lw.view(arm(), quiet=True, open_browser=False))
+_made("estimation.Draws", lambda: OBJECTS["estimation.RandomField"]().draw(3, seed=0))
+_made("estimation.KalmanFilter", lambda: OBJECTS["estimation.RandomField"]().filter(v()))
+_made("estimation.Smoother", lambda: OBJECTS["estimation.RandomField"]().smooth(v()))
+_made("estimation.BatchEstimate", lambda: OBJECTS["estimation.RandomField"]().batch(v()))
+_made("estimation.MassMatrixSample",
+      lambda: OBJECTS["estimation.RandomField"]().sample_mass_matrix(5, seed=0))  # fmt: skip
+_made("estimation.Covariance", lambda: next(iter(lw.estimation.COVARIANCES.values())))
+_made("estimation.Operator", lambda: next(iter(lw.estimation.OPERATORS.values())))
+_made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()))
+_made("CSource", lambda: lw.compile(mass, arm(), target="c"))
+_made("NumpyKernel", lambda: lw.compile(mass, arm(), target="numpy"))
+_made("Several", lambda: lw.compile({"a": mass, "b": phi @ M}, arm()))
+
+
+@cache
+def boxes() -> lw.Mechanism:
+    """Two boxes on pins, which every library takes."""
+    b = lw.Builder("boxes").body("one", "world", lw.Pin(), hinge_name="pin_1", inertia=PART)
+    return b.body("two", "one", lw.Pin(), hinge_name="pin_2", inboard=POINT, inertia=PART).build()
+
+
+@cache
+def boxes_file() -> str:
+    path = samples.folder() / "boxes.urdf"
+    lw.save(boxes(), path)
+    return str(path)
+
+
+@cache
+def mujoco_model() -> Any:
+    import mujoco
+
+    return mujoco.MjModel.from_xml_path(boxes_file())
+
+
+@cache
+def pinocchio_model() -> Any:
+    import pinocchio
+
+    return pinocchio.buildModelFromUrdf(boxes_file())
+
+
+@cache
+def drake_plant() -> Any:
+    from pydrake.multibody.parsing import Parser
+    from pydrake.multibody.plant import MultibodyPlant
+
+    plant = MultibodyPlant(0.0)
+    Parser(plant).AddModels(boxes_file())
+    plant.Finalize()
+    return plant
+
+
+def twice(name: str) -> Any:
+    """What a public function returns for two states: something that can be indexed."""
+    args, options = samples.SAMPLES[name]()
+    both = [np.stack([x, x]) if isinstance(x, np.ndarray) else x for x in args]
+    return getattr(lw, name)(*both, **options)
+
+
+for _name, _function in {
+    "Assembly": "assemble",
+    "AugmentedObject": "augmented_object",
+    "ConstrainedForces": "constrained_inverse_dynamics",
+    "InertialProperties": "inertial_properties",
+    "OperationalSpace": "operational_space",
+    "ReducedInertia": "reduced_inertia",
+    "TaskDynamics": "task_dynamics",
+    "TaskSpace": "task_space",
+}.items():
+    _made(f"{_name}(batch)", lambda name=_function: twice(name))
+_made("ControlReport(batch)", lambda: OBJECTS["TaskController"]().explain(
+    np.stack([q(), q()]), np.stack([v(), v()]), goals=[0.1]))  # fmt: skip
+_made("LevelReport(batch)", lambda: OBJECTS["ControlReport(batch)"]().levels[0])
+BOTH = {"tip": lw.Target(position=[[0.3, 0, -1.5], [0.2, 0, -1.4]])}
+_made("Solution(batch)", lambda: lw.inverse_kinematics(arm(), BOTH, q0=q(), seed=0))
+_made("Pose(batch)", lambda: arm().poses(q()))
+_made("SpatialInertia(batch)", lambda: arm().bodies[0].inertia.moved(arm().poses(q())))
+
+
+samples.SAMPLES["convert.mujoco_layout"] = lambda: call(boxes(), mujoco_model())
+samples.SAMPLES["convert.pinocchio_layout"] = lambda: call(boxes(), pinocchio_model())
+samples.SAMPLES["convert.drake_layout"] = lambda: call(boxes(), drake_plant())
+
+
+# ------------------------------------------------------------------------------------ methods
+
+METHODS: dict[str, Callable[[Any], Call]] = {}
+"""Arguments of a right call of each method, for the object that has it."""
+
+
+def _of(names: str, make: Callable[[Any], Call]) -> None:
+    for name in names.split():
+        METHODS[name] = make
+
+
+OPERATORS = ("__matmul__", "__add__", "__sub__", "__mul__", "__rmul__", "__truediv__")
+SPECIAL = ("__call__", "__getitem__", "__contains__", *OPERATORS)
+"""Methods that Python calls, and that take arguments of the user."""
+
+
+FRESH = ("Builder",)
+"""Objects that a call changes: each call has its own."""
+
+
+def methods(name: str) -> Iterator[tuple[str, Any]]:
+    """The public methods of a class, bound to its object or to the class itself."""
+    it = OBJECTS[name]()
+    for key in methods_of(type(it)):
+        if key == "__getitem__" or not name.endswith("(batch)"):
+            bound = fresh(name, key) if name in FRESH else getattr(it, key)
+            yield f"{name}.{key}", kernel_call(bound) if (name, key) in KERNELS else bound
+
+
+def methods_of(kind: type) -> Iterator[str]:
+    """Names of the public methods of a class, and of those that Python calls."""
+    for key in sorted(set(dir(kind))):
+        member = inspect.getattr_static(kind, key)
+        inner = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        public = not key.startswith("_") or key in SPECIAL
+        if public and inspect.isfunction(inner) and inner.__module__.startswith("linkwise"):
+            yield key
+
+
+def is_single(name: str) -> bool:
+    """Whether it is an index into what holds one state: always an error."""
+    owner, _, method = name.rpartition(".")
+    return method == "__getitem__" and f"{owner}(batch)" in OBJECTS
+
+
+def kernel_call(bound: Any) -> Any:
+    """The call of a kernel with its arguments named: it takes any number of arrays."""
+
+    def function(q: Any, *, out: Any = None, status: Any = None, threads: Any = None) -> Any:
+        given = {"out": out, "status": status, "threads": threads}
+        return bound(q, **{name: x for name, x in given.items() if x is not None})
+
+    return function
+
+
+KERNELS = tuple((name, "__call__") for name in ("Kernel", "NumpyKernel", "Several"))
+
+
+def fresh(name: str, key: str) -> Any:
+    """A method of a new object each time."""
+
+    @wraps(getattr(OBJECTS[name](), key))
+    def function(*args: Any, **options: Any) -> Any:
+        return getattr(copy.deepcopy(OBJECTS[name]()), key)(*args, **options)
+
+    return function
+
+
+def sample(name: str, bound: Any) -> Call | None:
+    """The right arguments of a method; None where they are not known."""
+    owner, _, method = name.rpartition(".")
+    it = OBJECTS[owner]()
+    kind = "Hinge" if isinstance(it, lw.Hinge) else owner
+    make = METHODS.get(name) or METHODS.get(f"{kind}.{method}") or METHODS.get(f"*.{method}")
+    if make is not None:
+        return make(it)
+    needed = [
+        p
+        for p in inspect.signature(bound).parameters.values()
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    return None if needed else call()
+
+
+_of("*.__getitem__", lambda it: call(0))
+
+# Hinges, poses, inertias, parts of mechanisms.
+_of("Hinge.pose Hinge.hinge_map Hinge.normalise", lambda it: call(it.neutral()))
+_of(
+    "Hinge.bias Hinge.hinge_map_rate Hinge.qdot", lambda it: call(it.neutral(), np.full(it.nv, 0.1))
+)
+_of("Hinge.integrate", lambda it: call(it.neutral(), np.full(it.nv, 0.1), dt=0.5))
+_of("Hinge.difference", lambda it: call(it.neutral(), it.neutral()))
+_of(
+    "Hinge.random",
+    lambda it: call(np.random.default_rng(1), np.full(it.nq, -1.0), np.full(it.nq, 1.0)),
+)
+_of("Body.pose", lambda it: call(np.zeros(1)))
+_of("Pose.translation", lambda it: call(POINT))
+_of("Pose.rotation Pose.nearest", lambda it: call(np.eye(3), POINT))
+_of("Pose.rpy", lambda it: call((0.1, 0.2, 0.3), POINT))
+_of("Pose.from_matrix", lambda it: call(np.eye(4)))
+_of("Pose.of", lambda it: call(POINT))
+_of("Pose.__matmul__", lambda it: call(lw.Pose.translation(POINT)))
+_of("Pose.apply", lambda it: call(np.array(POINT)))
+_of("Pose.shift_velocity Pose.shift_force", lambda it: call(X6))
+_of("SpatialInertia.from_com", lambda it: call(1.0, POINT, np.eye(3), np.eye(3)))
+_of("SpatialInertia.point", lambda it: call(1.0, POINT))
+_of("SpatialInertia.solid_box SpatialInertia.solid_ellipsoid", lambda it: call(1.0, (1, 2, 3)))
+_of("SpatialInertia.solid_sphere", lambda it: call(1.0, 0.1))
+_of("SpatialInertia.solid_cylinder SpatialInertia.solid_capsule", lambda it: call(1.0, 0.1, 1.0))
+_of("SpatialInertia.__add__", lambda it: call(it))
+_of("SpatialInertia.moved", lambda it: call(lw.Pose.translation(POINT)))
+_of("SpatialInertia.scaled", lambda it: call(2.0))
+_of("SpatialInertia.apply SpatialInertia.coriolis_factor", lambda it: call(X6))
+_of("Coupling.value Coupling.slopes Coupling.curvatures", lambda it: call({"b": np.zeros(1)}))
+_of("Drive.array", lambda it: call("armature", lw.Pin()))
+_of("Drive.check", lambda it: call(lw.Pin()))
+_of("Builder.body", lambda it: call("a", "p", lw.Pin(), inertia=PART, inboard=POINT))
+_of("Builder.joint", lambda it: call("j", "p", "s", lw.Pin(), at_a=POINT))
+_of("Builder.node", lambda it: call("k", "s", POINT, inertia=PART))
+_of("Builder.loop", lambda it: call("l", "n", "m", lw.Pin()))
+_of("Builder.couple", lambda it: call("c", "p", {"s": 1.0}, offset=0.1))
+
+# Mechanisms.
+_of("Mechanism.body Mechanism.inertia", lambda it: call("link_1"))
+_of("Mechanism.hinge Mechanism.q_slice Mechanism.v_slice", lambda it: call("pin_1"))
+_of("Mechanism.coordinate", lambda it: call("pin_1"))
+_of("Mechanism.node", lambda it: call("tip"))
+_of("Mechanism.loop", lambda it: call("new"))
+_of("Mechanism.random Mechanism.random_velocity", lambda it: call(1))
+_of("Mechanism.integrate", lambda it: call(q(), v(), 0.5))
+_of("Mechanism.difference", lambda it: call(q(), q(seed=3)))
+_of("Mechanism.qdot", lambda it: call(q(), v()))
+_of(
+    "Mechanism.normalise Mechanism.couple Mechanism.check_q Mechanism.poses "
+    "Mechanism.center_of_mass",
+    lambda it: call(q()),
+)
+_of("Mechanism.check_v", lambda it: call(v()))
+_of("Mechanism.pose", lambda it: call(q(), "tip"))
+_of("Mechanism.lock", lambda it: call({"pin_1": 0.1}))
+_of("Mechanism.release", lambda it: call(()))
+_of("Mechanism.with_payload", lambda it: call("tip", PART, name="load", pose=POINT))
+_of("Mechanism.with_node", lambda it: call("there", "link_1", POINT))
+_of("Mechanism.with_drive", lambda it: call("pin_1", lw.Drive(armature=0.1)))
+_of("Mechanism.with_gravity", lambda it: call((0.0, 0.0, -1.0)))
+_of("Mechanism.mount", lambda it: call(it, at="tip", prefix="second_"))
+_of("Mechanism.extract", lambda it: call("link_1"))
+_of("Mechanism.renumber", lambda it: call([b.name for b in it.bodies]))
+_of("LoadReport.affecting", lambda it: call("motion"))
+_of("Embedded.node", lambda it: call("coupler_end"))
+_of("Embedded.check_q", lambda it: call(samples.crank()[0]))
+_of("Embedded.check_v", lambda it: call(np.ones(1)))
+_of("Renumbering.q Renumbering.joint_vector", lambda it: call(q()))
+_of("Renumbering.joint_matrix", lambda it: call(np.eye(2)))
+_of("Renumbering.body_vector", lambda it: call(samples.spatial(arm())))
+_of("Renumbering.body_matrix", lambda it: call(np.eye(12)))
+_of("Renumbering.columns", lambda it: call(np.ones((6, 2))))
+
+# Closed chains and grasps.
+_of("Grasp.of", lambda it: call(held(), lw.Contact("point"), q(held())))
+_of("Grasp.check_forces GraspEffort.of", lambda it: call(samples.PRESS))
+_of("GraspMargins.of", lambda it: call(it.names[0], it.limits[0]))
+_of("Contact.margins Contact.slopes", lambda it: call(X6))
+_of("IndependentCoordinates.velocity", lambda it: call(np.ones(1)))
+_of("IndependentCoordinates.bias", lambda it: call(samples.crank()[1]))
+_of("IndependentCoordinates.acceleration", lambda it: call(samples.crank()[1], np.ones(1)))
+_of("VirtualLinkage.split", lambda it: call(samples.PRESS))
+_of("VirtualLinkage.contact_forces", lambda it: call(X6, np.zeros(6)))
+_of("AugmentedArm.force AugmentedArm.null_torque", lambda it: call(np.ones(3)))
+_of("AugmentedArm.torque", lambda it: call(X6))
+_of("AugmentedObject.force AugmentedObject.acceleration", lambda it: call(X6))
+_of("AugmentedObject.total_force", lambda it: call(v(held())))
+_of("AugmentedObject.arm", lambda it: call(next(iter(it.arms))))
+_of("ReflectedLoad.null_torque", lambda it: call(np.ones(3)))
+GOAL = lw.Goal(lw.Pose.translation((0.75, 0, 0)))
+_of(
+    "AugmentedObjectController.__call__ AugmentedObjectController.explain",
+    lambda it: call(q(held()), v(held()) * 0, GOAL, applied=np.zeros(6)),
+)
+_of("AugmentedObjectController.pose", lambda it: call(q(held())))
+_of("AugmentedObjectController.error", lambda it: call(q(held()), lw.Pose.identity()))
+
+# Motion.
+_of("Channel.columns_of", lambda it: call(np.zeros((3, 2))))
+_of("Channel.of", lambda it: call("height [m]", np.zeros(3), about="of the tip"))
+_of("Channel.taken", lambda it: call(slice(0, 2)))
+_of("Channel.column", lambda it: call(it.labels[0]))
+_of(
+    "Recording.of",
+    lambda it: call(arm(), [0.0, 0.1], np.stack([q(), q()]), np.stack([v(), v()]), step=0.1),
+)
+_of("Recording.channel Recording.__getitem__ Recording.__contains__", lambda it: call("q"))
+_of("Recording.at", lambda it: call(0.001))
+_of("Recording.save", lambda it: call(samples.folder() / "saved.npz"))
+_of("Recording.with_channel", lambda it: call("height [m]", np.zeros(len(it.t))))
+
+# Tasks.
+_of("Task.pose Task.orientation", lambda it: call("tip", coordinates=None, name="a"))
+_of("Task.position", lambda it: call("tip", "xy", relative_to="world", name="a"))
+_of("Task.direction", lambda it: call("tip", (0, 0, 1), name="a"))
+_of("Task.joints", lambda it: call("pin_1", name="a"))
+_of("Target.of", lambda it: call(POINT, "tip"))
+_of("TaskController.__call__ TaskController.explain", lambda it: call(q(), v(), goals=[0.1]))
+_of("ControlLaw.__call__", lambda it: call(q(), v(), goal=[0.1], acceleration=[0.0]))
+_of("ControlLaw.goal", lambda it: call([0.1]))
+_of("ControlLaw.export_c", lambda it: call("law"))
+_of(
+    "TaskCoordinates.error TaskCoordinates.acceleration TaskCoordinates.basic_force",
+    lambda it: call(it.x),
+)
+_of("TaskCoordinates.basic_velocity", lambda it: call(it.velocity))
+_of("TaskCoordinates.sized", lambda it: call(it.x, "x"))
+_of("CoordinateDynamics.force", lambda it: call(np.ones(7)))
+_of("TaskSpace.null_torque", lambda it: call(v()))
+_of("TaskDynamics.force TaskDynamics.acceleration", lambda it: call(np.ones(it.inertia.shape[-1])))
+_of(
+    "CompliantSurface.clearance CompliantSurface.normal_at",
+    lambda it: call(np.array(POINT)),
+)
+_of("CompliantSurface.sphere", lambda it: call((0, 0, 0), 0.1, 1e4, 1.0, friction=0.1))
+_of("CompliantSurface.cylinder", lambda it: call((0, 0, 0), (0, 0, 1), 0.1, 1e4, 1.0))
+_of(
+    "CompliantSurface.following CompliantSurface.touch_at",
+    lambda it: call(np.array(POINT), np.ones(3)),
+)
+_of(
+    "CompliantSurface.touch CompliantSurface.force",
+    lambda it: call(six(), q(six()), v(six()), "tip"),
+)
+_of("CompliantSurface.energy", lambda it: call(six(), q(six()), "tip"))
+_of(
+    "CompliantSurface.forces CompliantSurface.touching CompliantSurface.leaving",
+    lambda it: call(six(), "tip"),
+)
+_of("ContactTransition.after", lambda it: call(lw.ContactPhase(), 0.1, 1.0, 0.1))
+_of("ContactTransition.watch", lambda it: call("approach", six(), "tip", samples.SURFACE))
+_of("ForceServo.for_surface", lambda it: call(1e4, 10.0, damping_ratio=1.0))
+_of("ForceServo.loop", lambda it: call(1e4, mass=1.0, step=1e-3))
+_of("MotionForceCommand.integral_after", lambda it: call(1e-3))
+_of(
+    "MotionForceController.command MotionForceController.torque",
+    lambda it: call(q(six()), v(six()), target=lw.Pose.translation(POINT), force=1.0, velocity=X6),
+)
+_of("MotionForceController.sense", lambda it: call(q(six()), v(six()), samples.SURFACE))
+_of("JointLimits.places", lambda it: call(limited()))
+_of("JointLimits.push", lambda it: call(limited(), q(six()), v(six())))
+_of("JointLimits.closeness", lambda it: call(np.array([0.1, 0.2])))
+_of("JointLimits.nearness", lambda it: call(limited(), q(six())))
+_of("Posture.damping", lambda it: call(1.0, hinges=["pin_1"]))
+_of("Posture.mid_range", lambda it: call(limited(), 1.0, 1.0, hinges=["hand"]))
+_of("Posture.freedoms", lambda it: call(lw.models.pendulum(1)))
+_of("Posture.pull Posture.torque", lambda it: call(lw.models.pendulum(1), [0.1], [0.2]))
+_of("Selection.along_normal", lambda it: call((0, 0, 1)))
+_of("Selection.from_axes", lambda it: call(None, motion="x y"))
+_of("Selection.from_matrices", lambda it: call(np.diag([1.0, 1, 0])))
+_of("Selection.matrices", lambda it: call(six(), q(six()), lw.Task.pose("tip")))
+_of("Selection.normal", lambda it: call(six(), q(six()), lw.Task.pose("tip")))
+_of("Selection.constant", lambda it: call(lw.Task.pose("tip")))
+_of("Selection.axis", lambda it: call(six(), q(six()), lw.Task.pose("tip"), 2))
+_of("Servo.pull", lambda it: call(np.ones(1), np.ones(1)))
+_of("Servo.acceleration", lambda it: call(*[np.ones(1)] * 4))
+_of("SingularStrategy.share", lambda it: call(np.array([0.1, 0.2])))
+_of("SingularStrategy.fastest", lambda it: call(np.array([0.1]), np.ones((1, 2)), np.ones(2)))
+_of("SingularStrategy.slowest", lambda it: call(np.ones(2)))
+_of("SingularStrategy.step", lambda it: call(*[np.ones(1)] * 4))
+_of("SingularStrategy.slope", lambda it: call(*[np.ones(1)] * 2))
+_of("InertialShape.placed", lambda it: call(POINT, 2.0))
+_of("ReducedInertia.along", lambda it: call((0, 0, 1)))
+_of("MacroMini.mini_at MacroMini.at", lambda it: call(q(six())))
+_of(
+    "DextrousCoordination.tuned",
+    lambda it: call(limited(), q(six()), lw.Task.position("tip"), split="hand", frequency=1.0),
+)
+_of("DextrousCoordination.potential DextrousCoordination.share", lambda it: call(q(six())))
+_of("DextrousCoordination.torque", lambda it: call(q(six()), v(six())))
+_of(
+    "DextrousCoordination.null_torque",
+    lambda it: call(q(six()), v(six()), lw.Task.position("tip")),
+)
+_of("DextrousCoordination.frequencies", lambda it: call(q(six()), lw.Task.position("tip")))
+
+# The algebra and its kernels.
+_of("algebra.Expr.__matmul__ algebra.Expr.__add__ algebra.Expr.__sub__", lambda it: call(it))
+_of("algebra.Expr.__mul__ algebra.Expr.__rmul__ algebra.Expr.__truediv__", lambda it: call(2.0))
+_of("Kernel.__call__ NumpyKernel.__call__ Several.__call__", lambda it: call(q()))
+_of("Several.parted", lambda it: call(it.kernel(q())))
+_of("Derivation.then", lambda it: call(it.reversed()))
+_of("Derivation.check", lambda it: call(arm(), seed=0))
+_of("CSource.write", lambda it: call(samples.folder()))
+_of("CSource.named", lambda it: call("law"))
+_of("Kernel.nominal", lambda it: call("gravity"))
+_of("Kernel.describe", lambda it: call(0))
+_of("Kernel.warn", lambda it: call(np.zeros(2, np.int32)))
+
+# Layouts of other libraries.
+_of("convert.Layout.q_to convert.Layout.q_from", lambda it: call(q()))
+_of("convert.Layout.v_to convert.Layout.v_from", lambda it: call(q(), v()))
+_of("convert.Layout.force_to convert.Layout.force_from", lambda it: call(q(), v()))
+_of("convert.Layout.vdot_to convert.Layout.vdot_from", lambda it: call(q(), v(), v()))
+_of(
+    "convert.Layout.spatial_velocity_to convert.Layout.spatial_velocity_from "
+    "convert.Layout.spatial_force_to convert.Layout.spatial_force_from",
+    lambda it: call(X6),
+)
+
+# The random field.
+_of(
+    "estimation.RandomField.draw estimation.RandomField.draw_measurements "
+    "estimation.RandomField.sample_mass_matrix estimation.RandomField.watch_mass_matrix",
+    lambda it: call(3, seed=0),
+)
+_of(
+    "estimation.RandomField.filter estimation.RandomField.smooth estimation.RandomField.batch "
+    "estimation.RandomField.log_likelihood estimation.RandomField.measurement",
+    lambda it: call(v()),
+)
+_of(
+    "estimation.RandomField.expression estimation.RandomField.blocks",
+    lambda it: call(next(iter(lw.estimation.OPERATORS))),
+)
+_of("estimation.RandomField.apply", lambda it: call("z", v()))
+_of(
+    "estimation.RandomField.covariance estimation.RandomField.covariance_blocks "
+    "estimation.RandomField.deviation",
+    lambda it: call(next(iter(lw.estimation.COVARIANCES))),
+)
+_of("estimation.MassMatrixSample.band", lambda it: call(0.9))
+
+# Pictures and the ledger.
+_of("viewer.Scene.bounds", lambda it: call(q()))
+_of("Viewer.set", lambda it: call(q()))
+_of("Viewer.dial", lambda it: call("pin_1", lambda x: x))
+_of("Viewer.random", lambda it: call(1))
+_of("Viewer.play", lambda it: call(recording()))
+_of("Viewer.seek", lambda it: call(0.0))
+_of("Viewer.has Viewer.shows Viewer.show", lambda it: call("shapes"))
+_of("Viewer.export", lambda it: call(samples.folder() / "viewer.html"))
+_of("plot.Theme.color", lambda it: call(1))
+_of("ledger.Case.matrix", lambda it: call(mass))
+_of("ledger.Case.block", lambda it: call(phi, 1, 0))
+_of("ledger.Case.residual", lambda it: call(mass, mass))
+_of("ledger.Case.parent ledger.Case.children", lambda it: call(1))
+
+
+@cache
+def limited() -> lw.Mechanism:
+    return six().with_drive(["cart", "hand"], lower=-1.0, upper=1.0)
+
+
+NO_OBJECT = {
+    "Aggregate": "a part of an Embedded, without methods",
+    "Crossing": "what a watch found, without methods",
+    "Event": "what happened in a motion, without methods",
+    "Finding": "what validate says, without methods",
+    "Hinge": "abstract: the methods of each hinge are walked",
+}
+"""Classes of which no object is made, each with the reason."""
+
+PLAIN = ("Embedded3D",)
+"""Kinds of results that nothing can be asked."""
+
+LEFT_OUT = {
+    "Viewer.block": "waits until the page is closed",
+    "Viewer.open": "opens a browser",
+    "Viewer.close": "is called by the walk at its end",
+    "Several.parted": "takes apart what its own kernel returned",
+    "Channel.columns_of": "counts columns of what a channel has checked",
+    **dict.fromkeys(
+        (
+            "JointLimits.closeness JointLimits.nearness Servo.acceleration Servo.pull "
+            "SingularStrategy.fastest SingularStrategy.share SingularStrategy.slope "
+            "SingularStrategy.slowest SingularStrategy.step"
+        ).split(),
+        "a formula of TaskController, which checks its arguments once for all of them",
+    ),
+}
+"""Methods that are not walked, each with the reason."""
