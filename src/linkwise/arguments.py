@@ -165,7 +165,8 @@ def places(index: Any, shape: tuple[int, ...], what: str) -> Any:
     """
     if not shape:
         raise RowError(f"{what} is a single one, not a stack; found [{shown(index)}].")
-    inner = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
+    single = not isinstance(index, tuple)
+    inner: tuple[Any, ...] = (index,) if single else cast(Any, index)
     try:
         if not any(x is Ellipsis for x in inner):  # it would reach the axes of one of them
             np.broadcast_to(0.0, shape)[index]

@@ -82,7 +82,7 @@ def check_class(found: Any, *, record: bool = False, sizes: Sizes | None = None)
         if name != "__init__" and name.startswith("_"):
             continue
         if isinstance(member, staticmethod | classmethod):
-            one: Any = member
+            one = cast(Any, member)
             setattr(found, name, type(one)(checked(one.__func__)))
         elif inspect.isfunction(member):
             first = name == "__init__"

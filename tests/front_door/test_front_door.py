@@ -222,6 +222,46 @@ def test_right_values_pass():
     assert fits([1, 2], list[float]) and not fits("ab", list[str])
 
 
+def test_operators_refuse_arrays():
+    """Left to NumPy, `pose @ points` would fail in its words."""
+    pose, part = lw.Pose.identity(), lw.SpatialInertia.solid_sphere(1.0, 0.1)
+    with pytest.raises(lw.ModelError, match=r"pose\.apply\(points\)"):
+        pose @ np.zeros(3)
+    with pytest.raises(lw.ModelError, match="must be a SpatialInertia"):
+        part + np.zeros(3)
+
+
+def test_an_index_is_a_state_that_is_there():
+    mech = lw.models.pendulum(2)
+    both = lw.operational_space(mech, np.zeros((2, 2)), "tip")
+    assert both[-1].rank == both[1].rank and len(list(both)) == 2
+    for index in (2, -3, 0.5, "a", None):
+        with pytest.raises(lw.errors.RowError, match="holds 2 states"):
+            both[index]
+    with pytest.raises(IndexError, match="single state"):
+        both[0][0]
+    poses = mech.poses(np.zeros(2))
+    with pytest.raises(lw.errors.RowError, match="no place"):
+        poses[..., 0]
+    assert poses[1].p.shape == (3,) and poses[:1].p.shape == (1, 3)
+
+
+@pytest.mark.parametrize("given", [np.zeros(3), np.array([np.nan]), "a", [np.inf]])
+def test_hinges_look_at_their_coordinates(given):
+    """The formulas of a pin would take the first of three, or give NaN."""
+    with pytest.raises(lw.ShapeError, match=r"^q "):
+        lw.Pin().pose(given)
+
+
+def test_one_q_and_a_batch_of_velocities():
+    hinge, v = lw.RollingBall(0.1), np.eye(3)
+    q = hinge.integrate(hinge.neutral(), np.array([0.3, 0.2, 0.1]))
+    rates = lw.Hinge.hinge_map_rate(hinge, q, v)
+    assert rates.shape == (3, 3, 6) and np.abs(rates).max() > 0.01
+    for i in range(3):
+        np.testing.assert_allclose(rates[i], hinge.hinge_map_rate(q, v[i]), atol=1e-15)
+
+
 @pytest.mark.parametrize("call", ["q", "v", "tau"])
 def test_masked_arrays_are_refused_by_everyday_functions(call):
     mech = lw.models.pendulum(2)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
-from linkwise.arguments import number, places
+from linkwise.arguments import is_a, number, places
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
 from linkwise.spatial.pose import Pose
@@ -148,8 +147,7 @@ class SpatialInertia:
 
     def __add__(self, other: SpatialInertia) -> SpatialInertia:
         """Two bodies welded together, both about the same frame."""
-        if not isinstance(cast(object, other), SpatialInertia):
-            return NotImplemented
+        is_a(SpatialInertia, other, "the other side of +")
         if other is _ZERO:
             return self
         if self is _ZERO:

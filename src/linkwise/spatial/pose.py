@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.arguments import places
+from linkwise.arguments import is_a, places
 from linkwise.errors import ShapeError
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
@@ -104,7 +104,7 @@ class Pose:
     def __matmul__(self, other: Pose) -> Pose:
         """X_AC = X_AB X_BC."""
         if not isinstance(cast(object, other), Pose):
-            return NotImplemented
+            is_a(Pose, other, "the other side of @", "Points are moved by pose.apply(points).")
         if other is _IDENTITY:
             return self
         if self is _IDENTITY:
