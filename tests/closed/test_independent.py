@@ -126,5 +126,5 @@ def test_bad_arguments():
     mech, q = linkage("four_bar")
     with pytest.raises(UnknownNameError, match="did you mean 'crank"):
         lw.independent_coordinates(mech, q, prefer=["crnk"])
-    with pytest.raises(ShapeError, match=r"it must be \(1,\)"):
+    with pytest.raises(ShapeError, match=r"it must have shape \(1,\)"):
         lw.independent_coordinates(mech, q).velocity([1.0, 2.0])
