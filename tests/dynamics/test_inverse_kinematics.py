@@ -510,7 +510,7 @@ BAD = {
     "no targets": (lambda: ({}, {}), "targets must say what is asked of which node"),
     "shape": (lambda: ({"hand": np.zeros(5)}, {}), r"shape \(5,\); it can be a Pose"),
     "3 x 3": (lambda: ({"hand": np.eye(3)}, {}), "say which: lw.Target"),
-    "NaN": (lambda: ({"hand": (0, np.nan, 1)}, {}), "position of the target of 'hand' is not fin"),
+    "NaN": (lambda: ({"hand": (0, np.nan, 1)}, {}), "position of Target must not be NaN"),
     "zero quaternion": (
         lambda: ({"hand": Target(orientation=np.zeros(4))}, {}),
         "quaternion of length 0; it must be 1",
