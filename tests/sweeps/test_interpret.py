@@ -19,6 +19,7 @@ from linkwise.algebra import (
     I,
     J,
     M,
+    R,
     Space,
     a,
     b,
@@ -27,6 +28,7 @@ from linkwise.algebra import (
     mass,
     memoryless,
     phi,
+    phi_tilde,
     psi,
     shift,
     tau,
@@ -279,6 +281,17 @@ def test_every_quantity_is_given_before_it_is_read(expr):
             done.add(statement.target.ident)
         known = done
     assert program.result.ident in known
+
+
+def test_the_lower_half_is_the_mirror_of_the_upper_one():
+    """Only of X + Y + Y* with nothing of Y on the diagonal: M of φ M + M φ* stands there twice."""
+    mirrored, whole = R + phi_tilde @ R + R @ phi_tilde.T, phi @ M + M @ phi.T
+    assert plan(mirrored).mirrored and not plan(whole).mirrored
+    for expr in (mirrored, whole):
+        dense = random_dense(trees.floating(3), [expr], 3)
+        found, expected = run(plan(expr), dense.mech, dense.q), dense(expr)
+        assert np.abs(expected[:6, 6:]).max() > 0.1
+        np.testing.assert_allclose(found, expected, atol=1e-11 * np.abs(expected).max())
 
 
 def test_cost_counts_freedoms():

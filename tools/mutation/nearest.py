@@ -141,7 +141,9 @@ class Nearest:
         return weights | dict.fromkeys(re.findall(r'"([^"\n]+)"', near), 6.0)
 
     def files(self, mutant: Mutant, count: int) -> list[str]:
-        """The nearest files of tests."""
+        """The nearest files of tests; where the test to begin with is known, its file alone."""
+        if mutant.key in self.noticed_by:
+            return [self.noticed_by[mutant.key].split("::")[0]]
         names, folder = self.names(mutant), mutant.file.split("/")[0]
         starts = [start for start in KNOWN if mutant.file.startswith(start)]
         known = KNOWN[max(starts, key=len)] if starts else ()
@@ -153,10 +155,7 @@ class Nearest:
 
         apart = tuple(f"tests/{x}/" for x in APART if x != folder)
         near = [file for file in self.tests if not file.startswith(apart)]
-        ranked = sorted(near, key=lambda file: (-score(file), file))
-        if mutant.key in self.noticed_by:
-            ranked.insert(0, self.noticed_by[mutant.key].split("::")[0])
-        return list(dict.fromkeys(ranked))[:count]
+        return sorted(near, key=lambda file: (-score(file), file))[:count]
 
     def _defined(self, file: str) -> list[str]:
         return [a or b for a, b in DEFINED.findall(self.modules[file])]
