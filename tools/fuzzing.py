@@ -1,6 +1,6 @@
 """Runs all fuzzers and writes the table of docs/fuzzing.md.
 
-python tools/fuzzing.py                        100,000 cases; takes about an hour of one core
+python tools/fuzzing.py                        100,000 cases; a quarter of an hour of one core
 python tools/fuzzing.py --cases 0 --results f  the table of a run that was done before
 """
 

@@ -21,11 +21,11 @@ typed.
 Mistakes are drawn by seed {seed} and spread over all packages, kinds of mistake and functions;
 {count} of the {every} that are drawn have been tried. Each runs in a copy of the repository on the
 tests nearest to its function, for some seconds, and without kernels that were made before. Names
-decide which tests are near, and {first} mutants were killed by tests chosen in this way. They led
-to no test that notices the other {hand} in so little time. For those a person looked for such a
-test, or wrote it; `tools/mutation/noticed_by.json` lists the tests, and a run begins with them. All
-verdicts come from runs of the tool; only the reasons for equivalence were written by hand. A
-verdict holds for the text of the function it was given for: later changes elsewhere are not in it.
+decide which tests are near, and {first} mutants were killed by tests chosen in this way. For the
+other {hand} they mostly led to no test that notices the mistake in so little time, and a person
+looked for one or wrote it; `tools/mutation/noticed_by.json` lists these tests, and a run begins
+with them. All verdicts come from runs of the tool; only the reasons for equivalence were written by
+hand. A verdict is kept until the text of the function changes, also while code around it changes.
 
 - *killed*: a test fails, or does not end.
 - *survived*: none of these tests notices.
