@@ -2,6 +2,7 @@
 
     python tools/agreement.py [--workers 2]     writes docs/agreement.md
     python tools/agreement.py --check           only prints it; fails where something disagrees
+    python tools/agreement.py --menagerie FOLDER    with the robots of MuJoCo Menagerie there
 
 The tables of quantities are in tests/oracles: `pinocchio_quantity.py`, `mujoco_quantity.py` and
 `dense_quantity.py`. Models are those of tools/corpus.py and random trees. All but a few are run by
@@ -26,7 +27,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tools.corpus import find_mjcf, find_urdf, version  # noqa: E402
+from tools.corpus import find_mjcf, find_urdf, menagerie, version  # noqa: E402
 
 PAGE = ROOT / "docs" / "agreement.md"
 TREES = {"Pinocchio": 40, "MuJoCo": 40, "dense algebra": 20}
@@ -50,6 +51,7 @@ class Job:
         model: Its name on the page.
         path: Its file; "" for a random tree.
         seed: Of a random tree.
+        root: Folder that its other files may be in; "" for that of its package.
         free: Whether its base is put on a free hinge.
         compiled: Whether kernels run as machine code.
     """
@@ -57,6 +59,7 @@ class Job:
     reference: str
     model: str
     path: str = ""
+    root: str = ""
     seed: int = 0
     free: bool = False
     compiled: bool = False
@@ -81,8 +84,8 @@ class Judged:
     before: float = 0.0
 
 
-def jobs() -> list[Job]:
-    """Every file of the corpus and every tree."""
+def jobs(folder: str | None = None) -> list[Job]:
+    """Every file of the corpus and of the Menagerie in a folder, and every tree."""
     urdf, mjcf = find_urdf(), find_mjcf()
     found = [
         Job("Pinocchio", name + (", free base" if free else ""), path, free=free)
@@ -90,6 +93,9 @@ def jobs() -> list[Job]:
         for free in (False, True)
     ]
     found += [Job("MuJoCo", name, path) for name, path in mjcf.items()]
+    if folder is not None:
+        robots = menagerie(folder).files()
+        found += [Job("MuJoCo", name, path, folder) for name, path in robots.items()]
     for reference, count in TREES.items():
         found += [Job(reference, f"{TREE} {seed}", seed=seed) for seed in range(count)]
     for name, free in COMPILED.items():
@@ -119,7 +125,7 @@ def judge(job: Job) -> Judged:
             elif job.reference == "MuJoCo":
                 table = mujoco_quantity.TABLE
                 it = (
-                    agreement_case.mjcf_case(job.model, job.path)
+                    agreement_case.mjcf_case(job.model, job.path, job.root)
                     if job.path
                     else agreement_case.mujoco_tree(job.seed)
                 )
@@ -244,9 +250,11 @@ the same file; without that their mass matrices differ by up to {before:.0e}. Th
     return "\n".join(parts), ours
 
 
+MUJOCO = ", ".join(map(version, ("mujoco", "gymnasium", "dm_control")))
+
 TITLES = {
     "Pinocchio": lambda: f"Pinocchio ({version('pin')}, {version('example-robot-data')})",
-    "MuJoCo": lambda: f"MuJoCo ({', '.join(map(version, ('mujoco', 'gymnasium', 'dm_control')))})",
+    "MuJoCo": lambda: f"MuJoCo ({MUJOCO})",
     "dense algebra": lambda: "Dense algebra",
 }
 
@@ -259,12 +267,13 @@ its `crba` and `computeMinverse` take the freedoms of a subtree for neighbours, 
 matrix, without a word, where they are not.
 """,
     "MuJoCo": """
-Every MJCF of gymnasium and dm_control. Only the tree is compared: on its side contacts, equality
-constraints, limits, actuators, springs, damping and fluids are switched off. Bodies that do not
-move are taken out of its energies and centres of mass. Random trees are written as MJCF and read
-by both; hinges that MuJoCo has not become rows of joints. They have armature, but not on a free
-base: it resists changes of the velocities that a library chose, and for a free body those are in
-world axes there, in body axes here.
+Every MJCF of gymnasium and dm_control, and with `--menagerie` the robots of MuJoCo Menagerie. Only
+the tree is compared: on its side contacts, equality constraints, limits, actuators, springs,
+damping and fluids are switched off. Bodies that do not move are taken out of its energies and
+centres of mass. Random trees are written as MJCF and read by both; hinges that MuJoCo has not
+become rows of joints. They have armature, but not on a free base: it resists changes of the
+velocities that a library chose, and for a free body those are in world axes there, in body axes
+here.
 """,
     "dense algebra": """
 For what neither has, and for all thirteen kinds of hinge: every named expression, derived and run
@@ -292,8 +301,10 @@ says how far each is from that.
 """
 
 
-def page(judged: Sequence[Judged]) -> tuple[str, int]:
+def page(judged: Sequence[Judged], folder: str | None) -> tuple[str, int]:
     """The page, and how many disagreements are not explained."""
+    if folder is not None:
+        TITLES["MuJoCo"] = lambda: f"MuJoCo ({MUJOCO}, Menagerie {menagerie(folder).versions()})"
     sections = [section(reference, judged) for reference in TREES]
     bad = sum(count for _, count in sections)
     values = [one.apart for j in judged for one in j.found if not np.isnan(one.apart)]
@@ -312,12 +323,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="print only; fail on a disagreement")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--menagerie", metavar="FOLDER", help="a copy of MuJoCo Menagerie")
     arguments = parser.parse_args()
-    todo = jobs()
+    folder: str | None = arguments.menagerie
+    todo = jobs(folder)
     elsewhere = (tempfile.gettempdir(),)  # MuJoCo writes a log file into the current folder
     with ProcessPoolExecutor(arguments.workers, initializer=os.chdir, initargs=elsewhere) as pool:
         judged = list(pool.map(judge, todo))
-    text, bad = page(judged)
+    text, bad = page(judged, folder)
     if arguments.check:
         print(text)
     else:

@@ -44,6 +44,7 @@ def test_constants_fold(xy):
     assert (x + 0.0).node == (1.0 * x).node == (-opposite).node == x.node
     assert ((x * y.reciprocal()) * y).node == x.node
     assert x.graph.op[(x - x).node] == "const"
+    assert x.graph.value[((x - y) + -(x - y)).node] == 0.0
     assert x.graph.op[(x * 0.0).node] == "const"
     assert x.graph.value[(y * y.reciprocal()).node] == 1.0
     two, three = (x.graph.constant(value) for value in (2.0, 3.0))

@@ -19,7 +19,7 @@ from tests.dynamics.mechanisms import state
 from tests.dynamics.oracle_state import tree_in_pinocchio
 from tests.oracles.dense_quantity import DenseCase
 from tests.oracles.mujoco_case import MujocoCase
-from tests.oracles.mujoco_oracle import parse_model
+from tests.oracles.mujoco_oracle import parse_model, read_what_is_there
 from tests.oracles.mujoco_oracle import read_model as read_mjcf
 from tests.oracles.pinocchio_case import PinocchioCase
 from tests.oracles.pinocchio_oracle import read_model as read_urdf
@@ -50,13 +50,20 @@ def urdf_case(path: str, *, free: bool) -> PinocchioCase:
     return PinocchioCase(mech, model, *state(mech), nodes=list(dict.fromkeys(nodes)))
 
 
-def mjcf_case(name: str, path: str) -> MujocoCase:
-    """The tree of an MJCF in both: loops and couplings are open in both."""
-    mech = replaced(lw.load(path, roots=mjcf_roots(name, path)), loops=(), couplings=())
+def mjcf_case(name: str, path: str, root: str = "") -> MujocoCase:
+    """The tree of an MJCF in both: loops and couplings are open in both.
+
+    Args:
+        name: Of the file in its package.
+        path: Of the file.
+        root: A folder that its other files may be in; some of them may be missing there.
+    """
+    roots = [root] if root else mjcf_roots(name, path)
+    mech = replaced(lw.load(path, roots=roots), loops=(), couplings=())
     if not mech.nv:
         raise NoCaseError("nothing moves")
     try:
-        model = read_mjcf(path)
+        model = read_what_is_there(path)[0] if root else read_mjcf(path)
     except ValueError as error:
         reason = " ".join(str(error).split())
         raise NoCaseError(f"MuJoCo refuses it: {reason}") from None

@@ -82,6 +82,8 @@ class Graph:
             return self.sub(a, self.a[b])
         if self.op[a] == "neg":
             return self.sub(b, self.a[a])
+        if self.op[a] == self.op[b] == "sub" and (self.a[a], self.b[a]) == (self.b[b], self.a[b]):
+            return self.constant(0.0)  # (x - y) + (y - x)
         return self._node("add", min(a, b), max(a, b))
 
     def sub(self, a: int, b: int) -> int:
