@@ -16,6 +16,7 @@ from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
+from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
 from tests.codegen.test_c import compiled
@@ -98,13 +99,22 @@ def test_what_runs_is_what_one_would_write(name: str, setting: Setting):
     assert proof.found, proof.verdict
 
 
-def test_three_passes_are_found_from_the_plain_line():
-    setting = Setting()
+@pytest.mark.parametrize(
+    "setting",
+    [Setting(), Setting(True, True), Setting(False, True), Setting(True, True, "world", True)],
+    ids=str,
+)
+def test_what_is_derived_from_the_plain_line_costs_no_more(setting: Setting):
+    """X = (I - H ψ K) J_c* is found, shared by the inverse and by what stands around it."""
     patient = Budget(seconds=60.0)  # by the number of forms, however busy the machine is
-    derived = lw.derive(PLAIN["constrained_forward_dynamics"](setting), budget=patient)
-    assert len(lower(derived.result).passes) == 3
-    assert len(lower(CLOSED["constrained_forward_dynamics"](setting)).passes) == 3
-    text = str(lower(CLOSED["constrained_forward_dynamics"](setting)))
+    for name in ("closure_inertia_inverse", "constrained_forward_dynamics"):
+        derived = lw.derive(PLAIN[name](setting), budget=patient)
+        assert cost(lower(derived.result)) <= cost(lower(CLOSED[name](setting)))
+
+
+def test_three_passes_are_printed():
+    text = str(lower(CLOSED["constrained_forward_dynamics"](Setting())))
+    assert len(lower(CLOSED["constrained_forward_dynamics"](Setting())).passes) == 3
     assert "for k = tips … base" in text
     assert "\nκ = rate of Q" in text, "what belongs to no body stands between the loops"
 

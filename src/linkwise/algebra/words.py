@@ -14,6 +14,7 @@ from typing import TypeAlias
 from linkwise.algebra.expr import (
     Expr,
     Identity,
+    Inverse,
     Product,
     Sum,
     Zero,
@@ -22,7 +23,7 @@ from linkwise.algebra.expr import (
     product,
     total,
 )
-from linkwise.algebra.space import Space
+from linkwise.algebra.space import ONE, Space
 
 Word: TypeAlias = tuple[Expr, ...]
 Words: TypeAlias = dict[Word, float]
@@ -134,6 +135,7 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
 
     if not words:
         return zero(range_, domain)
+    words = _with_halves(words)
     plain = flat(words, range_, domain)
     candidates = [_grouped(words, range_, 0), _grouped(words, range_, -1)]
     head, tail = _common_ends(list(words))
@@ -144,6 +146,47 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
     grouped = min(candidates, key=lambda e: e.size)
     # Taking out a factor has to be worth it: R + φ~ R + R φ~* is how one wants to read it.
     return grouped if grouped.size + 1 < plain.size else plain
+
+
+def _with_halves(words: Words) -> Words:
+    """Words that use what is inside their inverses: with (X* D⁻¹ X)⁻¹ also X and X* are letters.
+
+    Those are computed for the inverse anyhow, so that words are collected around them.
+    """
+    letters = {letter: None for word in words for letter in word}
+    kept = {letter for letter in letters if isinstance(letter, Sum)}
+    for letter in letters:
+        if isinstance(letter, Inverse) and isinstance(letter.of, Product):
+            half = _half(letter.of)
+            for part in (half, half.T) if half is not None else ():
+                inside = expand(part, kept | {x.T for x in kept})
+                words = words if (part,) in inside else _divided(words, part, inside)
+    return words
+
+
+def _half(square: Product) -> Expr | None:
+    """X of X* D X, if it has this form."""
+    factors = square.factors
+    n = len(factors) // 2
+    mirrored = all(factors[i].T is factors[-1 - i] for i in range(n))
+    return product(factors[-n:]) if mirrored and n else None
+
+
+def _divided(words: Words, part: Expr, inside: Words) -> Words:
+    """Words with `part` as a letter, wherever all of the words inside it stand for it."""
+    (first, number), *_ = inside.items()
+    size = len(first)
+    for word in list(words):
+        for i in range(len(word) - size + 1):
+            if word[i : i + size] != first or word not in words:
+                continue
+            head, tail, scale = word[:i], word[i + size :], words[word] / number
+            whole = {(*head, *w, *tail): scale * n for w, n in inside.items()}
+            if all(math.isclose(words.get(w, 0.0), n, rel_tol=1e-12) for w, n in whole.items()):
+                rest = {w: n for w, n in words.items() if w not in whole}
+                again = collected([*rest.items(), ((*head, part, *tail), scale)])
+                return _divided(again, part, inside)
+    return words
 
 
 def is_symmetric(expr: Expr) -> bool:
@@ -188,7 +231,8 @@ def _grouped(words: Words, space: Space, side: int, level: int = 0) -> Expr:
     if len(words) == 1 or level > DEEPEST_GROUP:
         return flat(words, space, space)
     groups = dict[Expr | None, Words]()
-    for word, number in words.items():
+    vectors = side == 0 and all(word and word[-1].domain is ONE for word in words)
+    for word, number in (_unfolded(words) if vectors else words).items():
         letter = word[side] if word else None
         rest = word[1:] if side == 0 else word[:-1]
         groups.setdefault(letter, {})[rest] = number
@@ -201,7 +245,57 @@ def _grouped(words: Words, space: Space, side: int, level: int = 0) -> Expr:
         sign, inner = _signed(_grouped(rest, inner_space, side, level + 1))
         parts = (letter, inner) if side == 0 else (inner, letter)
         terms.append((sign, product(parts)))
-    return total(terms)
+    return _joined(terms, side)
+
+
+def _unfolded(words: Words) -> Words:
+    """A sum such as I - H ψ K multiplied out where its recursion goes with that of other vectors.
+
+    Then (I - H ψ K) x - H ψ y is x - H ψ (K x + y), which is one recursion instead of two.
+    """
+    firsts = {word[0]: None for word in words if word}
+    for letter in firsts:
+        if not isinstance(letter, Sum):
+            continue
+        inside = expand(letter)
+        if len(inside) == 2 and () in inside and any(w[0] in firsts for w in inside if w):
+            parts = [
+                ((*w, *word[1:]), number * n)
+                for word, number in words.items()
+                for w, n in (inside.items() if word[0] is letter else [(word[:1], 1.0)])
+            ]
+            return collected(parts)
+    return words
+
+
+def _joined(terms: list[tuple[float, Expr]], side: int) -> Expr:
+    """The sum of terms, those that end with the same sum under one: A S + B S = (A + B) S."""
+    groups = dict[Expr, list[tuple[float, Word]]]()
+    for number, term in terms:
+        factors: list[Expr] = list(term.factors) if isinstance(term, Product) else [term]
+        factors = factors if side == 0 else factors[::-1]
+        ends = len(factors) > 1 and isinstance(factors[-1], Sum)
+        groups.setdefault(factors[-1] if ends else term, []).append((number, tuple(factors)))
+    if len(groups) == len(terms):
+        return total(terms)
+    found = list[tuple[float, Expr]]()
+    for group in groups.values():
+        shared = _shared_end([word for _, word in group]) if len(group) > 1 else 0
+        heads = [(number, word[: len(word) - shared]) for number, word in group]
+        sign, inner = _signed(total((n, _turned(word, side)) for n, word in heads))
+        first = group[0][1]
+        found.append((sign, _turned((inner, *first[len(first) - shared :]), side)))
+    return total(found)
+
+
+def _turned(word: Word, side: int) -> Expr:
+    return product(word if side == 0 else word[::-1])
+
+
+def _shared_end(words: list[Word]) -> int:
+    """How many letters all words end with, one of each being left."""
+    most = min(len(word) for word in words) - 1
+    return next((i for i in range(most) if len({word[-1 - i] for word in words}) > 1), most)
 
 
 def _signed(expr: Expr) -> tuple[float, Expr]:
