@@ -57,7 +57,7 @@ def test_reads_channels_by_name_label_hinge_and_number(arm):
     assert (found.name, found.unit) == ("v[joint_3]", "rad/s")
     assert "energy.total" in arm and "energy.totl" not in arm
     mech = lw.models.quadruped()
-    rec = Recording.of(mech, [0.0], mech.neutral()[None], np.zeros((1, mech.nv)))
+    rec = Recording.of(mech, [0.0], mech.random(seed=1)[None], mech.random_velocity(seed=2)[None])
     base, name = mech.bodies[0].hinge_name, mech.bodies[0].name
     assert np.array_equal(rec[f"q[{base}]"], rec.q[:, :7])
     assert np.array_equal(rec[f"v[{name}]"], rec.v[:, :6])  # by the body, too
