@@ -221,9 +221,9 @@ def _refuse_nan(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
                 continue  # names, or parts: whoever takes them looks at them
             if np.isnan(array).any():
                 owner = function.__qualname__.removesuffix(".__init__")
-                raise ModelError(
-                    f"{name} of {owner} must not be NaN; found {arguments.shown(value)}."
-                )
+                entry = np.argwhere(np.isnan(array))[0].tolist()
+                where = f"entry {entry} of {array.shape} is" if entry else "it is"
+                raise ModelError(f"{name} of {owner} must not be NaN; {where}.")
 
 
 # ------------------------------------------------------------------------------ after a failure

@@ -602,7 +602,7 @@ def _spoilt(value: np.ndarray, rows: list[int], bad: object) -> np.ndarray:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"'hand' in row 7 of 50 is not finite"),
+        ({"position": _spoilt(np.ones(3), [7], np.nan)}, r"position of Target .*entry \[7, 0\]"),
         ({"position": _spoilt(np.ones(3), [3, 9], 1e12)}, r"in row 3 of 50 \(and in 1 more\) is"),
         ({"orientation": _spoilt(np.eye(3), [4], 0.5)}, r"in row 4 of 50 is not a rotation"),
         ({"orientation": _spoilt(np.eye(3), [5], np.inf)}, r"in row 5 of 50 is not finite"),

@@ -256,10 +256,10 @@ def test_other_formats_get_bytes_and_open_nothing_besides(tmp_path):
 
 @pytest.mark.parametrize(
     "shape",
-    ['cylinder radius="0" length="0"', 'sphere radius="0"', 'box size="0 0 0"',
-     'capsule radius="0" length="0"'],
+    ['cylinder radius="-1" length="1"', 'sphere radius="-1"', 'box size="1 1 -1"',
+     'capsule radius="1" length="-1"'],
 )  # fmt: skip
-def test_shapes_of_no_size_are_refused_with_their_line(tmp_path, shape):
+def test_shapes_of_negative_size_are_refused_with_their_line(tmp_path, shape):
     write_stl(tmp_path / "a.stl", box((1.0, 1.0, 1.0)))
     path = urdf(tmp_path, "a.stl", "a.stl")
     text = path.read_text()

@@ -376,6 +376,7 @@ def test_forces_of_loops_and_of_contacts_have_one_scale():
     rec = rec.with_channel("contact.coupler.force", [(0.0, 0.0, 0.5 * pull)] * 2)
     with lw.view(rec, open_browser=False, quiet=True, show=("shapes", "forces")) as viewer:
         viewer.pause()
+        viewer.seek(0.0)
         (arrows,) = viewer._stage._handles["forces"]
         at_b, at_a, contact = np.linalg.norm(arrows.points[:, 1] - arrows.points[:, 0], axis=1)
     assert pull > 1.0 and np.isclose(at_a, at_b, rtol=1e-5)
