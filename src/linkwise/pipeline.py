@@ -5,6 +5,8 @@ What a step needs is imported where it is taken: a kernel that is on disk needs 
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,7 +63,7 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
             f"{expr} maps {expr.domain} to {expr.range}, but {to} maps {to.domain} to {to.range}: "
             "they cannot be equal."
         )
-    found, numbers = connect(expr, to, budget or Budget(400, 1.5)), Evidence(expr, to)
+    found, numbers = connect(expr, to, budget or Budget(400)), Evidence(expr, to)
     if found is None:
         proof = Proof(expr, to, None, numbers)
         raise ExpressionError(f"no derivation was found from  {expr}  to  {to}. {proof.verdict}")
@@ -71,12 +73,24 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
 
 @lru_cache(maxsize=256)
 def _cheapest(expr: Expr, budget: Budget) -> Derivation:
-    """Found once: an expression is the same for every mechanism."""
+    """Found once: an expression is the same for every mechanism, and for the next process."""
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.cpu import cache
+    from linkwise.codegen.cpu.digest import file_key
+
+    key = file_key("derivation", expr, budget)
+    with contextlib.suppress(Exception):  # whatever is wrong with a file: it is found again
+        filed = pickle.loads(cache.read(key) or b"") if key else None
+        if isinstance(filed, Derivation) and filed.start is expr:
+            return filed
     from linkwise.algebra.search import cheapest
     from linkwise.sweeps.cost import cost
     from linkwise.sweeps.lower import lower
 
-    return cheapest(expr, lambda form: cost(lower(form)), budget)
+    found = cheapest(expr, lambda form: cost(lower(form)), budget)
+    if key:
+        cache.write(key, pickle.dumps(found))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +182,11 @@ def prove(left: Expr, right: Expr) -> Proof:
     numbers, found = Evidence(left, right), None
     match numbers.domain:
         case ("any tree", ""):
-            found = connect(left, right, Budget(400, 1.5))
+            found = connect(left, right, Budget(400))
         case ("serial chains", ""):
             found = by_normal_form(left, right, chain=True)
         case ("any tree", "N = 0"):
-            found = connect(*_bare(left, right), Budget(400, 1.5))
+            found = connect(*_bare(left, right), Budget(400))
         case ("serial chains", "N = 0"):
             found = by_normal_form(*_bare(left, right), chain=True)
         case _:

@@ -207,7 +207,7 @@ def test_derived_forms_of_random_expressions(seed):
 
 
 def test_a_search_without_budget_still_ends_with_a_form():
-    derivation = derive(FORWARD, budget=Budget(0, 0.0))
+    derivation = derive(FORWARD, budget=Budget(0, 0))
     assert derivation.replay()
     sound(derivation, seeds=(1,))
 

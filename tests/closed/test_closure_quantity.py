@@ -11,7 +11,6 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.dense import Dense
-from linkwise.algebra.search import Budget
 from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
@@ -106,9 +105,8 @@ def test_what_runs_is_what_one_would_write(name: str, setting: Setting):
 )
 def test_what_is_derived_from_the_plain_line_costs_no_more(setting: Setting):
     """X = (I - H ψ K) J_c* is found, shared by the inverse and by what stands around it."""
-    patient = Budget(seconds=60.0)  # by the number of forms, however busy the machine is
     for name in ("closure_inertia_inverse", "constrained_forward_dynamics"):
-        derived = lw.derive(PLAIN[name](setting), budget=patient)
+        derived = lw.derive(PLAIN[name](setting))
         assert cost(lower(derived.result)) <= cost(lower(CLOSED[name](setting)))
 
 

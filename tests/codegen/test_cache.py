@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -38,6 +39,12 @@ def files(folder):
     return found
 
 
+def kernels(folder):
+    """Those that hold no derivation."""
+    start = len(cache.HEADER) + 32
+    return [file for file in files(folder) if file.read_bytes()[start : start + 1] == b"{"]
+
+
 @pytest.fixture
 def compiled(monkeypatch):
     """Counts how often LLVM is really run."""
@@ -69,6 +76,44 @@ def test_a_kernel_is_compiled_once_and_found_again(folder, compiled):
     assert "for k = tips" in again.explain()
     assert (folder.stat().st_mode & 0o777) == 0o700
     assert all((file.stat().st_mode & 0o777) == 0o600 for file in folder.iterdir())
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """Counts how often a cheaper form is really looked for."""
+    from linkwise.algebra import search
+    from linkwise.pipeline import _cheapest
+
+    calls, plain = list[int](), search.cheapest
+
+    def counted(*arguments):
+        calls.append(1)
+        return plain(*arguments)
+
+    monkeypatch.setattr(search, "cheapest", counted)
+    _cheapest.cache_clear()
+    yield calls
+    _cheapest.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [None, lambda old: old[:-40], lambda old: pickle.dumps("no derivation"), lambda old: b"{}"],
+    ids=["whole", "cut", "something else", "no pickle"],
+)
+def test_a_derivation_is_found_once(folder, searches, damage):
+    from linkwise.pipeline import _cheapest
+
+    first = lw.derive(FORWARD)
+    made = len(searches)
+    assert made and first.steps
+    _cheapest.cache_clear()  # as in another process
+    (file,) = files(folder)
+    if damage is not None:
+        assert cache.write(file.name, damage(cache.read(file.name)))
+    again = lw.derive(FORWARD)
+    assert again == first and again.replay()
+    assert (len(searches) == made) is (damage is None)
 
 
 @pytest.mark.parametrize("rolled", [False, True])
@@ -116,7 +161,7 @@ def test_whatever_makes_a_difference_makes_another_kernel(folder, compiled):
     ]
     for ask in asked:
         ask()
-    assert len(compiled) == len(asked) == len(files(folder))
+    assert len(compiled) == len(asked) == len(kernels(folder))
     for ask in asked:
         ask()
     assert len(compiled) == len(asked)
@@ -259,7 +304,7 @@ def test_threads_and_processes_at_once(folder):
     texts = {worker.communicate(timeout=PATIENCE)[0] for worker in workers}
     assert [worker.returncode for worker in workers] == [0] * 4
     assert len(texts) == 1
-    assert len(files(folder)) == 3  # and nothing left over
+    assert len(kernels(folder)) == 3 == len(files(folder)) - 1  # and one derivation
     failures = list[BaseException]()
 
     def ask():

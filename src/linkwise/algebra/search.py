@@ -7,7 +7,6 @@ the program each form lowers to. Which identities apply is told by roles and fam
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -65,10 +64,13 @@ State = frozenset[tuple[tuple[Expr, ...], float]]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: forms looked at, and seconds of the processor."""
+    """When to stop: forms looked at, and letters in all of their words.
+
+    Neither depends on how fast or how busy the computer is: a search always finds the same form.
+    """
 
     forms: int = 60
-    seconds: float = 1.5
+    letters: int = 40_000
 
 
 # --------------------------------------------------------------------------- opening a form
@@ -201,7 +203,6 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         cost: What to minimise; forms it raises a ValueError for are passed over.
         budget: When to stop.
     """
-    began = time.thread_time()
     inside = _inside_inverses(expr, cost, budget)
     if inside.steps:
         return inside.then(cheapest(inside.result, cost, budget))
@@ -209,11 +210,12 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         return opened_steps(expr)  # too long to be multiplied out: names and inverses only
     opening, first = _start(expr)
     best, best_cost = first, _cost_of(cost, first.expr)
-    seen, queue = {frozenset(first.words.items())}, [first]
-    while queue and len(seen) < budget.forms and time.thread_time() - began < budget.seconds:
+    seen, queue, letters = {frozenset(first.words.items())}, [first], 0
+    while queue and len(seen) < budget.forms and letters < budget.letters:
         form = queue.pop(0)
         for near in _neighbours(form, SIMPLIFYING, both=False):
             key = frozenset(near.words.items())
+            letters += _letters(near.words)
             if key in seen:
                 continue
             seen.add(key)
@@ -221,7 +223,7 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
             near_cost = _cost_of(cost, near.expr)
             if near_cost is not None and (best_cost is None or near_cost < best_cost):  # type: ignore[operator]
                 best, best_cost = near, near_cost
-            if len(seen) >= budget.forms:
+            if len(seen) >= budget.forms or letters >= budget.letters:
                 break
     own_cost = _cost_of(cost, expr)
     if own_cost is not None and (best_cost is None or own_cost < best_cost):  # type: ignore[operator]
@@ -239,6 +241,10 @@ def _inside_inverses(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
                 steps.append(replace(s, before=here, after=after))
                 here = after
     return Derivation(expr, tuple(steps))
+
+
+def _letters(words: Words) -> int:
+    return sum(map(len, words))
 
 
 def _cost_of(cost: Cost, expr: Expr) -> object | None:
@@ -263,19 +269,19 @@ def connect(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
 
 
 def _short_path(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
-    began = time.thread_time()
     opening, first = _start(expr)
     closing, last = _start(to)
     target = expand(last.expr)
-    seen, queue = {frozenset(first.words.items())}, [first]
+    seen, queue, letters = {frozenset(first.words.items())}, [first], 0
     while queue:
         form = queue.pop(0)
         if same(expand(form.expr), target):
             way = Derivation(expr, (*opening.steps, *form.path()))
             return _joined(way, closing.reversed())
-        if len(seen) >= budget.forms or time.thread_time() - began > budget.seconds:
+        if len(seen) >= budget.forms or letters >= budget.letters:
             return None
         for near in _neighbours(form, SIMPLIFYING, both=False):
+            letters += _letters(near.words)
             key = frozenset(near.words.items())
             if key not in seen:
                 seen.add(key)

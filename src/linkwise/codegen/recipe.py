@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.cpu import cache
-from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
+from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.scalar import parameters
 from linkwise.errors import ExpressionError
 from linkwise.model.embedded import Embedded
@@ -227,24 +227,9 @@ class Recipe:
         """What the machine code depends on; None where that cannot be told."""
         from linkwise.codegen.cpu.machine import versions
 
-        try:
-            return digest(
-                self.expr,
-                self.mech,
-                self.nodes,
-                self.parameters,
-                self.itemsize,
-                self.wish,
-                self.chosen,
-                self.more,
-                self.rank,
-                lanes,
-                self._derive.__name__,
-                package(),
-                versions(),
-            )
-        except UnknownContentError:
-            return None
+        asked = (self.expr, self.mech, self.nodes, self.parameters, self.itemsize, self.wish)
+        part = (self.chosen, self.more, self.rank, lanes, self._derive.__name__)
+        return file_key(*asked, *part, versions())
 
 
 class FromRecipe:

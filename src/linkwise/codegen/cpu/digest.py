@@ -42,6 +42,14 @@ def digest(*things: Any) -> str:
     return hashlib.sha256(b"".join(_of(thing, memo) for thing in things)).hexdigest()
 
 
+def file_key(*things: Any) -> str | None:
+    """The name of a file with what this code makes of some things; None where that is not known."""
+    try:
+        return digest(*things, package())
+    except UnknownContentError:
+        return None
+
+
 def _of(thing: Any, memo: dict[int, tuple[Any, bytes]]) -> bytes:
     if thing is None or isinstance(thing, bool | int | float | str | bytes):
         return f"{type(thing).__name__}:{thing!r};".encode()

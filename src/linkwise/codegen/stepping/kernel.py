@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.cpu import cache
-from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
+from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.rates import turn_code
 from linkwise.codegen.stepping.stepping import Stepping
@@ -120,11 +120,7 @@ class RolloutKernel:
         from linkwise.codegen.cpu.machine import lanes, object_code, versions
         from linkwise.codegen.stepping.llvm import emit_stepping
 
-        try:
-            parts = ("rollout", self.mech, self.integrator, self.itemsize, *content)
-            key = digest(*parts, package(), versions())
-        except UnknownContentError:
-            key = None
+        key = file_key("rollout", self.mech, self.integrator, self.itemsize, *content, versions())
         found = cache.read(key) if key else None
         if found is not None:
             with contextlib.suppress(*cache.UNREADABLE):
