@@ -20,7 +20,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.closed.multi_arm.evaluation import multi_arm_kernel
 from linkwise.closed.multi_arm.multi_arm_quantity import AS_BLOCKS, EQUAL, MULTI_ARM
 from linkwise.dynamics.closure_kernels import closed_expression, closed_kernel
-from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
+from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.model.closure import closure_nodes
 from linkwise.spatial.array import Array
 from linkwise.task.kernels import setting, task_kernel
@@ -53,7 +53,7 @@ def check_armature(expr: Expr, mech: lw.Mechanism, given: dict, expected: Array,
     return True
 
 
-@pytest.mark.parametrize("table", [PLAIN, CLOSED, TASK], ids=["plain", "closed", "task"])
+@pytest.mark.parametrize("table", [CLOSED, TASK], ids=["closed", "task"])
 def test_expressions_of_constraints_are_read_back(table):
     for case in (Setting(), Setting(couplings=True), Setting(pushed="world", closing=True)):
         for make in table.values():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algebra.derivation import Derivation, leaves
+from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
 from linkwise.cli.derive import NOTATION, read
 from linkwise.cli.robot import add_roots, open_robot
@@ -184,11 +184,11 @@ def export(
         )
     chosen = [mech.node(node).name for node in nodes] if needs else []
     itemsize = 8 if dtype == "float64" else 4
-    expr, search = quantity.expr, derive
+    expr = quantity.expr
     if quantity is QUANTITIES["forward_dynamics"] and is_closed(mech):
         if not all(map(is_traceable, mech.loops)):
             refuse(mech, "export-c of loops with hinges of one's own")
-        expr = closed_expression(mech, "constrained_forward_dynamics", plain=False)
-        chosen, search = list(closure_nodes(mech)), Derivation
-    recipe = Recipe(expr, mech, chosen, parameters, itemsize, search)
+        expr = closed_expression(mech, "constrained_forward_dynamics")
+        chosen = list(closure_nodes(mech))
+    recipe = Recipe(expr, mech, chosen, parameters, itemsize, derive)
     return CSource(recipe, name, quantity.title, quantity.unit)

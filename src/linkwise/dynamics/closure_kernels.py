@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.dynamics.closure_quantity import CLOSED, PLAIN, Setting
+from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.dynamics.kernels import (
     acting,
     called,
@@ -22,7 +22,7 @@ from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
-from linkwise.pipeline import compile
+from linkwise.pipeline import compile, derive
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose, trusted_pose
 
@@ -39,15 +39,15 @@ def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr
         plain: As one would write it, or False for the equal form that runs.
     """
     check_mechanism(mech)
-    table = PLAIN if plain else CLOSED
-    if name not in table:
-        raise unknown_name("quantity", name, table, owner="linkwise.closed")
+    if name not in CLOSED:
+        raise unknown_name("quantity", name, CLOSED, owner="linkwise.closed")
     if not mech.loops and not mech.couplings:
         if name == "constrained_forward_dynamics":
             return expression("forward_dynamics")
         raise ModelError(f"{mech.name!r} has no loops and no couplings: it has no {name}.")
     pushed = "node" if name == "tip_force_correction" else ""
-    return table[name](_setting(mech, pushed))
+    expr = CLOSED[name](_setting(mech, pushed))
+    return expr if plain else derive(expr).result
 
 
 def _setting(mech: Mechanism, pushed: str = "", closing: bool = False) -> Setting:
@@ -93,12 +93,11 @@ def closed_kernel(
 
 def _compiled(expr: Expr, mech: Mechanism, nodes: tuple[str, ...], rank: int | None) -> Kernel:
     if rank is None:
-        return compile(expr, mech, nodes=nodes, derive=False)
-    from linkwise.algebra.derivation import Derivation
+        return compile(expr, mech, nodes=nodes)
     from linkwise.codegen.cpu.kernel import Kernel
     from linkwise.codegen.recipe import Recipe
 
-    recipe = Recipe(expr, mech, nodes, (), 8, Derivation, rank=rank)
+    recipe = Recipe(expr, mech, nodes, (), 8, derive, rank=rank)
     return Kernel(mech, *recipe.machine(), recipe)
 
 

@@ -31,7 +31,7 @@ def task_kernel(found: Twin, name: str) -> Kernel:
     if name not in TASK:
         raise unknown_name("quantity", name, TASK, owner="linkwise.task")
     expr, mech, nodes = TASK[name](setting(found)), found.mech, closure_nodes(found.mech)
-    return made_once(mech, ("task", name), lambda: compile(expr, mech, nodes=nodes, derive=False))
+    return made_once(mech, ("task", name), lambda: compile(expr, mech, nodes=nodes))
 
 
 def torque_kernel(found: Twin, law: Law) -> Kernel | None:
@@ -45,7 +45,7 @@ def torque_kernel(found: Twin, law: Law) -> Kernel | None:
 
         def made() -> Kernel | None:
             try:
-                return compile(expr, mech, nodes=nodes, derive=False)
+                return compile(expr, mech, nodes=nodes)
             except ExpressionError:  # singular in every state
                 return None
 
@@ -61,6 +61,4 @@ def task_kernels(found: Twin, *names: str) -> Several:
         return known
     s, mech, nodes = setting(found), found.mech, closure_nodes(found.mech)
     wanted = {name: TASK[name](s) for name in names}
-    return made_once(
-        mech, ("task", names), lambda: compile(wanted, mech, nodes=nodes, derive=False)
-    )
+    return made_once(mech, ("task", names), lambda: compile(wanted, mech, nodes=nodes))

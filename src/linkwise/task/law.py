@@ -258,9 +258,7 @@ class ControlLaw:
         """
         nodes = closure_nodes(self._twin.mech)
         wanted = self.expression if len(self.expression) > 1 else self.expression["torque"]
-        code: Any = compile(
-            wanted, self._twin.mech, nodes=nodes, target="c", dtype=dtype, derive=False
-        )
+        code: Any = compile(wanted, self._twin.mech, nodes=nodes, target="c", dtype=dtype)
         return code.named(name) if name else code
 
 
@@ -351,7 +349,7 @@ def control_law(
     nodes = closure_nodes(found.mech)
     make = cast(Any, compile)
     try:
-        made = make(expr, found.mech, nodes=nodes, target=target, dtype=dtype, derive=False)
+        made = make(expr, found.mech, nodes=nodes, target=target, dtype=dtype)
     except ExpressionError as error:
         if "singular" not in str(error):
             raise

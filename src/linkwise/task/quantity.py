@@ -1,16 +1,14 @@
-"""The expressions of task space.
+"""The expressions of task space, as one would write them.
 
-With J_t = Q J + Y the Jacobian of the tasks, A = 𝓜, and C_v and g the parts of the bias
-force C = C_v + g, as one would write them:
+With J_t = Q J + Y the Jacobian of the tasks, and C_v and g the parts of the bias force C = C_v + g:
 
-    Λ = (J_t A⁻¹ J_t*)⁻¹      J̄ = A⁻¹ J_t* Λ
-    μ = Λ (J_t A⁻¹ C_v - γ)   p = Λ J_t A⁻¹ g          γ = J̇_t v
-    F = Λ (ẍ - γ - J_t A⁻¹ (τ₀ - C)) + F_applied       τ = τ₀ + J_t* F
+    Λ = (J_t 𝓜⁻¹ J_t*)⁻¹      J̄ = 𝓜⁻¹ J_t* Λ
+    μ = Λ (J_t 𝓜⁻¹ C_v - γ)   p = Λ J_t 𝓜⁻¹ g          γ = J̇_t v
+    F = Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied       τ = τ₀ + J_t* F
 
-As they run, with the columns X = (I - H ψ K) J_t* of closed chains (`closure_quantity.py`), all
-from one sweep from the tips: J_t A⁻¹ J_t* = X* D⁻¹ X, J_t A⁻¹ C_v = X* D⁻¹ H ψ (M φ* A_V v + b),
-J_t A⁻¹ g = X* D⁻¹ H ψ M φ* a_g. The force of a task is that of a constraint whose rows shall have
-the acceleration ẍ.
+The force of a task is that of a constraint whose rows shall have the acceleration ẍ. What runs is
+what `lw.derive` makes of them, with the columns X = (I - H ψ K) J_t* of closed chains
+(`closure_quantity.py`), all from one sweep from the tips.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from linkwise.algebra import A_V, H, I, M, a, a_g, b, bias, phi, servo, tau, v
+from linkwise.algebra import A_V, H, I, M, a_g, b, bias, mass, phi, servo, tau, v
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.symbols import articulated, vector
@@ -51,15 +49,13 @@ def inertia(s: Setting) -> Expr:
 
 
 def response(s: Setting) -> Expr:
-    """A⁻¹ J_t* = (I - H ψ K)* D⁻¹ X."""
-    F = articulated
-    return (I - H @ F.psi @ F.K).T @ F.D.inv @ s.columns
+    """𝓜⁻¹ J_t*."""
+    return mass.inv @ s.jacobian.T
 
 
 def _seen(s: Setting, force: Expr) -> Expr:
-    """J_t A⁻¹ H φ z = X* D⁻¹ H ψ z."""
-    F = articulated
-    return s.columns.T @ F.D.inv @ H @ F.psi @ force
+    """J_t 𝓜⁻¹ H φ z."""
+    return s.jacobian @ mass.inv @ H @ phi @ force
 
 
 def coriolis(s: Setting) -> Expr:
@@ -73,16 +69,13 @@ def gravity(s: Setting) -> Expr:
 
 
 def force(s: Setting, law: Law) -> Expr:
-    """Λ (ẍ - γ - J_t A⁻¹ (τ₀ - C)), or with C taken out of all freedoms Λ (ẍ - γ - J_t A⁻¹ τ₀)."""
-    F = articulated
-    missing = (servo if law.servo else closing) - (s.bias if law.whole else s.lifted_bias)
-    acting = tau - H @ F.psi @ F.K @ tau if law.internal else None
+    """Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)), or with C taken out of all freedoms Λ (ẍ - γ - J_t 𝓜⁻¹ τ₀)."""
+    found = (servo if law.servo else closing) - (s.bias if law.whole else s.lifted_bias)
+    if law.internal:
+        found = found - s.jacobian @ mass.inv @ tau
     if not law.whole:
-        fall = -1.0 * (H @ F.psi @ (M @ phi.T @ a + b))
-        acting = fall if acting is None else acting + fall
-    if acting is not None:
-        missing = missing - s.columns.T @ F.D.inv @ acting
-    return inertia(s) @ missing
+        found = found + s.jacobian @ mass.inv @ bias
+    return inertia(s) @ found
 
 
 def torque(s: Setting, law: Law) -> Expr:
@@ -99,13 +92,13 @@ TASK: dict[str, Callable[[Setting], Expr]] = {
     "task_bias": CLOSED["constraint_bias"],
     "task_inertia_inverse": CLOSED["closure_inertia_inverse"],
     "task_inertia": inertia,
-    "task_columns": lambda s: s.columns,
+    "task_columns": lambda s: (I - H @ articulated.psi @ articulated.K) @ s.jacobian.T,
     "task_response": response,
     "consistent_inverse": lambda s: response(s) @ inertia(s),
     "task_coriolis": coriolis,
     "task_gravity": gravity,
     "task_velocity": lambda s: s.jacobian @ v,
-    "task_drop": lambda s: _seen(s, M @ phi.T @ a + b),
+    "task_drop": lambda s: s.jacobian @ mass.inv @ bias,
     "task_joint_force": lambda s: s.jacobian.T @ closing,
 }
-"""Each as it runs, in the setting of a mechanism with tasks for loops."""
+"""Each in the setting of a mechanism with tasks for loops."""
