@@ -350,3 +350,13 @@ def test_each_step_goes_on_where_the_last_one_ended(expr):
     steps = list(found)
     assert len(steps) >= 3 and steps[0].before is expr and steps[-1].after is found.result
     assert all(x.after is y.before for x, y in pairwise(steps))
+
+
+def test_an_inverse_of_very_many_words_stays_as_it_is():
+    """Multiplied out it would be millions; it is answered soon all the same."""
+    whole = I - P @ phi
+    for _ in range(5):
+        whole = whole @ whole.T @ whole
+    with at_most(2e6):
+        derivation = derive((I + whole).inv @ P)
+    assert derivation.result.size > 10

@@ -19,7 +19,7 @@ from linkwise.algebra.family import Family, resolvent
 from linkwise.algebra.invert import families_of, opened_inverse, opened_name
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.words import Word, Words, collected, expand, flat
+from linkwise.algebra.words import Word, Words, collected, count, expand, flat
 
 CORE = (
     *("φ E_φ", "E_φ φ", "ψ E_φ", "E_φ ψ", "D = H P H* + N", "gain", "shifted gain", "H G"),
@@ -41,6 +41,9 @@ COSTATE = ("costate covariance", "G* Υ")
 
 LIMIT = 4000
 """Replacements before giving up."""
+
+MOST_INSIDE = 500
+"""An inverse of more words, multiplied out, stays as it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,13 @@ def normal_form(
     """
     words = expand(expr, opened=opened)
     allowed = tuple(replacements(families or families_of(words), tuple(modules)))
-    count = 0
-    while count < LIMIT:
+    done = 0
+    while done < LIMIT:
         found = next(_applicable(words, allowed), None)
         if found is None:
             return words
         words = replaced(words, found)
-        count += 1
+        done += 1
         if trace is not None:
             trace.append(Reduction(found.rule, words))
     return words
@@ -114,6 +117,8 @@ def _opened_inverse(leaf: Inverse) -> Expr | None:
     if found is not None or isinstance(leaf.of, Symbol | Adjoint):
         return found
     # What stays an inverse gets a normal form inside, so that equal ones are one letter.
+    if count(leaf.of, opened) > MOST_INSIDE:
+        return None
     inside = flat(normal_form(leaf.of), leaf.range, leaf.domain)
     if inside is leaf.of:
         return None
