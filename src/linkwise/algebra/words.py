@@ -299,9 +299,12 @@ def _shared_end(words: list[Word]) -> int:
 
 
 def _signed(expr: Expr) -> tuple[float, Expr]:
-    """±1 and the expression, so that X and -X come out as the same one: mostly positive terms."""
+    """±1 and the expression, so that X and -X come out as the same one: its shortest term is +.
+
+    Of several that are as short most are, and of as many the first.
+    """
     if not isinstance(expr, Sum):
         return 1.0, expr
-    signs = [1 if number > 0.0 else -1 for number, _ in expr.terms]
-    balance = sum(signs) or signs[0]
-    return (1.0, expr) if balance > 0 else (-1.0, -expr)
+    least = min(term.size for _, term in expr.terms)
+    signs = [1 if number > 0.0 else -1 for number, term in expr.terms if term.size == least]
+    return (1.0, expr) if (sum(signs) or signs[0]) > 0 else (-1.0, -expr)
