@@ -7,15 +7,11 @@ from linkwise.algebra.expr import (
     Adjoint,
     Expr,
     Inverse,
-    Product,
-    Sum,
     Symbol,
-    inverse,
     product,
-    total,
 )
 from linkwise.algebra.invert import opened_inverse, opened_name
-from linkwise.algebra.space import BODY, CONSTRAINT, INBOARD, JOINT
+from linkwise.algebra.space import BODY, INBOARD, JOINT
 from linkwise.algebra.words import count, expand, is_symmetric, left_factored, rebuilt
 
 TREE_SPACES = (JOINT, BODY, INBOARD)
@@ -65,40 +61,7 @@ def arrangements(expr: Expr) -> list[Expr]:
     if count(stands) > MOST_WORDS:
         return [stands]
     collected = left_factored(expand(stands), expr.range, expr.domain)
-    found = [stands] if collected is stands else [stands, collected]
-    return found + [x for form in found if (x := _parted(form)) is not form]
-
-
-def _parted(expr: Expr) -> Expr:
-    """What comes of constraints apart from the rest: H ψ (s + B Q* λ) = H ψ s + H ψ B Q* λ.
-
-    And Q B* (x + y) = Q B* x + Q B* y. The columns of H ψ B Q* are known then, and spare a sweep.
-    """
-    if isinstance(expr, Sum):
-        return total([(number, _parted(inner)) for number, inner in expr.terms])
-    if isinstance(expr, Inverse) and expr.range is CONSTRAINT:
-        return inverse(_parted(expr.of))
-    if not isinstance(expr, Product):
-        return expr
-    factors = [_parted(factor) for factor in expr.factors]
-    for i, factor in enumerate(factors):
-        if not isinstance(factor, Sum) or factor.range is not BODY:
-            continue
-        if expr.range is CONSTRAINT:
-            groups = [[term] for term in factor.terms]
-        else:
-            own = [term for term in factor.terms if _of_constraints(term[1])]
-            groups = [[term for term in factor.terms if term not in own], own]
-        if all(groups) and len(groups) > 1:
-            ways = [product((*factors[:i], total(part), *factors[i + 1 :])) for part in groups]
-            return total([(1.0, _parted(way)) for way in ways])
-    return product(factors)
-
-
-def _of_constraints(expr: Expr) -> bool:
-    """Whether it is a product with a factor that leads to the constraints."""
-    factors = expr.factors if isinstance(expr, Product) else (expr,)
-    return any(CONSTRAINT in (factor.range, factor.domain) for factor in factors)
+    return [stands] if collected is stands else [stands, collected]
 
 
 def opened(leaf: Expr) -> Expr | None:

@@ -7,6 +7,7 @@ mechanism, and with one on the nominal tree that rewriting compares forms on.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,9 +44,9 @@ def cost(program: Program, mech: Mechanism | None = None) -> Cost:
     supports = _supports(program)
     tree = _Tree.nominal() if mech is None else _Tree.of(mech)
     counted = sum(
-        _statement(statement, nv, tree, supports)
+        bodies * _statement(statement, nv, tree, supports)
+        for nv, bodies in Counter(tree.freedoms).items()
         for statement in program.statements
-        for nv in tree.freedoms
     )
     return Cost(len(program.passes), counted)
 

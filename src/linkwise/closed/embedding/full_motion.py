@@ -81,7 +81,7 @@ def _kernel(embedded: Embedded, name: str) -> Kernel:
     _check(embedded)
     found = embedded.kept.get(name)
     if found is None:
-        found = embedded.kept[name] = compile(MOTIONS[name], embedded, derive=False)
+        found = embedded.kept[name] = compile(MOTIONS[name], embedded)
     return found
 
 
