@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwise.algebra.expr import ANY, Expr
 from linkwise.arguments import is_a, itemsize
+from linkwise.codegen.formula import Formula
 from linkwise.errors import ExpressionError, unknown_name
 from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
@@ -252,6 +253,18 @@ def compile(
 
 @overload
 def compile(
+    expr: Formula,
+    mech: Mechanism,
+    *,
+    nodes: Sequence[str] = (),
+    target: str = "cpu",
+    dtype: Any = np.float64,
+    cache: bool = True,
+) -> Any: ...
+
+
+@overload
+def compile(
     expr: Mapping[str, Expr],
     mech: Mechanism | Embedded,
     *,
@@ -279,7 +292,7 @@ def compile(
 
 
 def compile(
-    expr: Expr | Mapping[str, Expr],
+    expr: Expr | Formula | Mapping[str, Expr],
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
@@ -297,7 +310,8 @@ def compile(
 
     Args:
         expr: The expression. A dictionary of several makes one kernel that gives them all, by
-            name: what they share is computed once.
+            name: what they share is computed once. A `Formula` is array code on top of
+            expressions.
         mech: The mechanism, or one whose loops and couplings are built in (`lw.embed`); its
             numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
@@ -330,10 +344,14 @@ def compile(
     part = choice(rows, columns, blocks)
     options = (itemsize(dtype), found, rolled, part)
     names = tuple(expr) if isinstance(expr, Mapping) else ()
-    wanted = [_expression(x) for x in (expr.values() if isinstance(expr, Mapping) else [expr])]
+    wanted: list[Any] = list(expr.values()) if isinstance(expr, Mapping) else [expr]
+    if isinstance(expr, Formula):
+        names = expr.names
+    else:
+        wanted = [_expression(x) for x in wanted]
     if not wanted:
         raise ExpressionError("lw.compile was given no expression; name at least one.")
-    if isinstance(mech, Embedded):
+    if isinstance(mech, Embedded) and not isinstance(expr, Formula):
         from linkwise.sweeps.embedded_expression import with_rotors
 
         wanted = [with_rotors(x, mech) for x in wanted]

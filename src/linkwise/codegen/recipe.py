@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import file_key
+from linkwise.codegen.formula import Formula, TooLongError
 from linkwise.codegen.scalar import parameters
 from linkwise.errors import ExpressionError
 from linkwise.model.embedded import Embedded
@@ -53,7 +55,7 @@ class Recipe:
     """How a kernel is made.
 
     Attributes:
-        expr: What was asked for.
+        expr: What was asked for: an expression, or a formula.
         mech: The mechanism.
         nodes: Names of the nodes of the space NODE.
         parameters: Numbers of the mechanism that stay inputs.
@@ -67,7 +69,7 @@ class Recipe:
 
     def __init__(
         self,
-        expr: Expr,
+        expr: Expr | Formula,
         mech: Mechanism,
         nodes: Sequence[str],
         named: Sequence[str],
@@ -81,7 +83,8 @@ class Recipe:
         self.expr, self.mech, self.itemsize, self.wish = expr, mech, itemsize, wish
         self.nodes = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         self.parameters = parameters.checked(mech, named, self.nodes)
-        self.chosen = chosen.checked(expr, mech, self.nodes)
+        written = isinstance(expr, Formula)
+        self.chosen = chosen if written else chosen.checked(expr, mech, self.nodes)
         if isinstance(mech, Embedded) and wish:
             raise ExpressionError(
                 f"rolled=True was given for {mech.name!r} with its loops and couplings built in: "
@@ -105,7 +108,17 @@ class Recipe:
     @cached_property
     def derivation(self) -> Derivation:
         """How the form that runs was found."""
-        return self._derived(self.expr)
+        return self._derived(self.expression)
+
+    @property
+    def expression(self) -> Expr:
+        """The expression that was asked for; raises for a formula."""
+        if isinstance(self.expr, Formula):
+            raise ExpressionError(
+                f"{self.expr.write.__name__} is written in array code on top of expressions: it "
+                "has no derivation of its own."
+            )
+        return self.expr
 
     def _derived(self, expr: Expr) -> Derivation:
         """The form that runs; on a mechanism without armature it is one with N = 0."""
@@ -129,6 +142,8 @@ class Recipe:
         """Its scalar graph."""
         from linkwise.codegen.scalar.trace import trace
 
+        if isinstance(self.expr, Formula):
+            return self.expr.traced(self.mech, self.nodes, self.itemsize, self._derived)
         options: dict[str, Any] = {"itemsize": self.itemsize, "rank": self.rank}
         return trace(self.program, self.mech, self.nodes, self.parameters, **options)
 
@@ -137,7 +152,7 @@ class Recipe:
         """Whether it has loops over bodies instead of straight code."""
         from linkwise.codegen.rolled.roll import worth_rolling
 
-        if isinstance(self.mech, Embedded) or self.more:
+        if isinstance(self.mech, Embedded) or self.more or isinstance(self.expr, Formula):
             return False  # aggregates differ in size: straight code only
         return worth_rolling(self.program, self.mech) if self.wish is None else self.wish
 
@@ -206,7 +221,10 @@ class Recipe:
                 machine = load(code, **facts["machine"], tables=tables)
                 self.__dict__["signature"] = signature
                 return signature, machine
-        unit, signature = self.unit(lanes), self.signature
+        try:
+            unit, signature = self.unit(lanes), self.signature
+        except TooLongError:
+            return self._evaluated()
         code = object_code(unit)
         machine = {"lanes": unit.lanes, "itemsize": unit.itemsize, "work": unit.work}
         if key:
@@ -222,6 +240,19 @@ class Recipe:
             parts = [json.dumps(facts).encode(), b"\n", *(x.tobytes() for _, x in unit.tables)]
             cache.write(key, b"".join([*parts, code]))
         return signature, load(code, **machine, tables=unit.tables)
+
+    def _evaluated(self) -> tuple[Signature, Machine]:
+        """A formula of a large mechanism, which has no code of its own."""
+        from linkwise.codegen.cpu.machine import Machine
+        from linkwise.codegen.evaluated import Evaluated
+
+        assert isinstance(self.expr, Formula)
+        found = Evaluated(self.expr, self.mech, self.nodes, self.itemsize, self._derived)
+        several = bool(self.expr.names)
+        shape = (sum(map(math.prod, found.parts)),) if several else found.parts[0]
+        signature = Signature(found.inputs, shape, found.ops, found.parts if several else ())
+        self.__dict__["signature"] = signature
+        return signature, Machine(None, None, None, 1, self.itemsize, 0, (), found)
 
     def _key(self, lanes: int) -> str | None:
         """What the machine code depends on; None where that cannot be told."""

@@ -357,6 +357,9 @@ class _Body:
             return f"{named[a]} {'+' if op == 'add' else '-'} {named[b]}"
         if op == "mul":
             return f"{named[a]} * {named[b]}"
+        if op == "gate":
+            zero = number(0.0, face.dtype)
+            return f"{named[a]} > {zero} ? {named[b]} : {zero}"
         if op == "neg":
             return f"-{named[a]}"
         if op == "inv":

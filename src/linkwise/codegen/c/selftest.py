@@ -283,6 +283,8 @@ def evaluate(
             value[node] = value[a] - value[b]
         elif op == "mul":
             value[node] = value[a] * value[b]
+        elif op == "gate":
+            value[node] = np.where(value[a] > 0.0, value[b], np.zeros((), dtype))
         elif op == "neg":
             value[node] = -value[a]
         else:

@@ -75,7 +75,7 @@ class CSource:
 
     @property
     def _wanted(self) -> tuple[Expr, ...]:
-        return (self.recipe.expr, *self.recipe.more)
+        return (self.recipe.expression, *self.recipe.more)
 
     @cached_property
     def texts(self) -> tuple[str, str]:

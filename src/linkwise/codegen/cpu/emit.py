@@ -73,6 +73,9 @@ class Emitter:
         x = value[a]
         if op in BINARY:
             return build.binary(BINARY[op], x, value[b])
+        if op == "gate":
+            zero = self.constant(0.0)
+            return build.select(build.fcmp_ordered(">", x, zero), value[b], zero)
         if op == "neg":
             return build.fneg(x)
         if op == "inv":

@@ -236,6 +236,9 @@ class Kernel(FromRecipe):
     # ------------------------------------------------------------------------------ running
 
     def _run(self, rows: list[NDArray[Any]], out: Array, codes: Status, threads: Any) -> None:
+        if self.machine.evaluated is not None:
+            self.machine.evaluated.run(rows, out, codes, threads)
+            return
         count = len(out)
         machines = [self.machine]
         if count >= self.signature.lanes > 1:

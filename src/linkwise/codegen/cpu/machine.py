@@ -33,6 +33,7 @@ class Machine:
         itemsize: Bytes of a number.
         work: Numbers of scratch memory that a thread needs.
         tables: Arrays that the functions read, kept alive with them.
+        evaluated: Instead of functions, a formula that is evaluated in NumPy.
     """
 
     engine: Any
@@ -42,6 +43,7 @@ class Machine:
     itemsize: int
     work: int
     tables: tuple[tuple[str, Any], ...] = ()
+    evaluated: Any = None
 
 
 @cache

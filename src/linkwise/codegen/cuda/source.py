@@ -460,6 +460,8 @@ class _Worker:
         if op in ("add", "sub", "mul"):
             sign = {"add": "+", "sub": "-", "mul": "*"}[op]
             return f"{names[0]} {sign} {names[1]}"
+        if op == "gate":
+            return f"{names[0]} > T(0) ? {names[1]} : T(0)"
         if op == "neg":
             return f"-{names[0]}"
         if op == "inv":
@@ -576,7 +578,7 @@ def _bare(traced: Traced, codes: Sequence[WorkerCode]) -> set[tuple[int, int]]:
 
 
 def _unseen(traced: Traced) -> list[tuple[int, int]]:
-    """Inputs whose trouble may not reach the result: all ways lead through 1/x, which makes 0 of ∞.
+    """Inputs whose trouble may not reach the result: 1/x makes 0 of ∞, and a gate may be shut.
 
     Sums, products, roots, sines and cosines of what is not finite are not finite.
     """
@@ -586,7 +588,7 @@ def _unseen(traced: Traced) -> list[tuple[int, int]]:
         node = stack.pop()
         if node not in seen:
             seen.add(node)
-            if graph.op[node] not in ("const", "input", "inv"):
+            if graph.op[node] not in ("const", "input", "inv", "gate"):
                 stack.extend(x for x in (graph.a[node], graph.b[node]) if x >= 0)
     reached = {graph.a[n] for n in seen if graph.op[n] == "input"}
     places = [(i, j) for i, (_, size) in enumerate(traced.inputs) for j in range(size)]

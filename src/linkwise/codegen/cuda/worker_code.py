@@ -283,10 +283,15 @@ def _reciprocal(x: float) -> float:
     return 1.0 / x
 
 
+def _gated(a: float, b: float) -> float:
+    return b if a > 0.0 else 0.0
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
+    "gate": _gated,
     "neg": operator.neg,
     "inv": _reciprocal,
     "sqrt": math.sqrt,

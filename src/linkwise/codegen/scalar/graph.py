@@ -17,9 +17,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-Op = Literal["const", "input", "add", "sub", "mul", "neg", "inv", "sqrt", "sin", "cos"]
+Op = Literal["const", "input", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos"]
 
-COUNTED: Final = ("add", "sub", "mul", "neg", "inv", "sqrt", "sin", "cos")
+COUNTED: Final = ("add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos")
 
 
 @dataclass(slots=True)
@@ -134,6 +134,12 @@ class Graph:
             return cancelled
         return self._node("mul", min(a, b), max(a, b))
 
+    def gate(self, a: int, b: int) -> int:
+        """b where a > 0, else 0: all choices are made of it."""
+        if self.op[a] == "const":
+            return b if self.value[a] > 0.0 else self.constant(0.0)
+        return b if self._is(b, 0.0) else self._node("gate", a, b)
+
     def _cancelled(self, a: int, b: int) -> int | None:
         """x (1/x) = 1 and (y (1/x)) x = y."""
         for x, y in ((a, b), (b, a)):
@@ -239,3 +245,7 @@ class Scalar:
     def cos(self) -> Scalar:
         """The cosine."""
         return Scalar(self.graph, self.graph.unary("cos", self.node))
+
+    def gate(self, other: Any) -> Scalar:
+        """The other one where this is positive, else 0."""
+        return self._with(self.graph.gate, other)

@@ -319,6 +319,8 @@ def operation(op: str, names: list[str], dtype: str) -> str:
     """
     if op in ("add", "sub", "mul"):
         return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
+    if op == "gate":
+        return f"{names[0]} > T(0) ? {names[1]} : T(0)"
     if op == "neg":
         return f"-{names[0]}"
     if op == "inv":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,12 @@ from linkwise.codegen.stepping.stepping import STEP, Stepping
 from linkwise.spatial.array import Array
 
 _UNARY = {"inv": np.reciprocal, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "neg": np.negative}
-_BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "gate": lambda a, b: np.where(a > 0.0, b, 0.0),
+}
 
 Registers = dict[str, Array]
 """Each register as (length, batch)."""

@@ -1,0 +1,214 @@
+"""Formulas of large mechanisms: the function runs on numbers, expressions are kernels with loops.
+
+Straight code of a thousand bodies would take minutes to compile. Here each entry of an array is the
+row of its values in all states of a batch, and the same function runs on these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar import status
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.sweeps.chosen import Names, choice
+
+if TYPE_CHECKING:
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.cpu.kernel import Kernel
+
+
+class Evaluated:
+    """A formula on a mechanism, evaluated for a batch of states.
+
+    Attributes:
+        inputs: For each input array its name and length, in order.
+        parts: Shape of each result for one state.
+        ops: Scalar operations of its expressions for one state, by kind.
+    """
+
+    def __init__(
+        self, formula: Formula, mech: Mechanism, nodes: tuple[str, ...], itemsize: int, derive: Any
+    ) -> None:
+        self.formula, self.mech, self.nodes, self.itemsize = formula, mech, nodes, itemsize
+        self.derive: Callable[[Expr], Derivation] = derive
+        self.kernels: list[Kernel] = []
+        dtype = np.dtype(f"f{itemsize}")
+        trial = _Evaluating(self, {}, 1, dtype)  # to see what it reads, and what it makes
+        trial.given["q"] = mech.neutral()[None].astype(dtype)
+        results = self._results(trial)
+        self.inputs = tuple((name, x.shape[-1]) for name, x in trial.given.items())
+        self.parts = tuple(x.shape for x in results)
+        self.ops = sum((k.ops for k in self.kernels), Counter[str]())
+
+    def run(self, rows: Sequence[Any], out: Array, codes: Any, threads: int | None) -> None:
+        """Results and codes of all states."""
+        given = {n: np.atleast_2d(x) for (n, _), x in zip(self.inputs, rows, strict=True)}
+        at = _Evaluating(self, given, len(out), out.dtype, threads)
+        for x in given.values():
+            at.codes[~np.isfinite(x).all(axis=1)] = status.INPUT
+        start = 0
+        for array in self._results(at):
+            for x in array.ravel():
+                out[:, start] = x.row if isinstance(x, Lane) else x
+                start += 1
+        bad = ~np.isfinite(out).all(axis=1) & (at.codes == 0)
+        at.codes[bad] = status.RESULT
+        codes[...] = at.codes
+
+    def _results(self, at: _Evaluating) -> list[Any]:
+        formula, at.calls = self.formula, 0
+        with np.errstate(all="ignore"):  # trouble has its codes
+            found = formula.write(at, *formula.options)
+        return [np.asarray(x, dtype=object) for x in (found if formula.names else [found])]
+
+
+class _Evaluating:
+    """What a formula is written with (`writing.py`), on numbers."""
+
+    def __init__(
+        self,
+        of: Evaluated,
+        given: dict[str, Any],
+        count: int,
+        dtype: Any,
+        threads: int | None = None,
+    ) -> None:
+        self.of, self.given, self.count, self.dtype, self.threads = of, given, count, dtype, threads
+        self.mech, self.nodes, self.itemsize = of.mech, of.nodes, of.itemsize
+        self.codes, self.calls = np.zeros(count, np.int32), 0
+
+    @property
+    def q(self) -> Any:
+        """Joint positions (nq,)."""
+        return self.read("q", self.mech.nq)
+
+    @property
+    def v(self) -> Any:
+        """Joint velocities (nv,)."""
+        return self.read("v", self.mech.nv)
+
+    def read(self, name: str, size: int) -> Any:
+        """The numbers of an input (size,)."""
+        return _objects_of(self._array(name, size))
+
+    def _array(self, name: str, size: int) -> Any:
+        return self.given.setdefault(name, np.zeros((1, size), self.dtype))
+
+    def check(self, code: int, value: Any, low: float, high: float) -> None:
+        """Trouble with a code unless low < value < high."""
+        x = value.row if isinstance(value, Lane) else value
+        bad = ~((low < x) & (x < high)) & (self.codes == 0)
+        self.codes[bad] = np.where(np.isnan(x), status.RESULT, code)[bad]
+
+    def value(
+        self,
+        *exprs: Expr,
+        nodes: Sequence[str] | None = None,
+        rows: Names | None = None,
+        columns: Names | None = None,
+        blocks: bool = False,
+        **given: Any,
+    ) -> Any:
+        """The value of an expression, or of several."""
+        part = choice(rows, columns, blocks)
+        chosen = self.nodes if nodes is None else tuple(nodes)
+        found = [self._one(expr, chosen, part, given) for expr in exprs]
+        return found[0] if len(found) == 1 else found
+
+    def _one(self, expr: Expr, nodes: tuple[str, ...], part: Any, given: dict[str, Any]) -> Any:
+        from linkwise.codegen.cpu.kernel import Kernel
+        from linkwise.codegen.recipe import Recipe
+
+        if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
+            of = self.of
+            recipe = Recipe(expr, self.mech, nodes, (), of.itemsize, of.derive, None, part)
+            of.kernels.append(Kernel(self.mech, *recipe.machine(), recipe))
+        kernel = self.of.kernels[self.calls]
+        self.calls += 1
+        arrays, codes = list[Any](), np.zeros(self.count, np.int32)
+        for name, size in kernel.signature.inputs:
+            if name not in given:
+                arrays.append(self._array(name, size))
+            else:
+                wide = np.empty((self.count, size), self.dtype)
+                for i, x in enumerate(given[name]):
+                    wide[:, i] = x.row if isinstance(x, Lane) else x
+                arrays.append(wide)
+        lead = np.broadcast_to(arrays[0], (self.count, arrays[0].shape[-1]))
+        found = kernel(lead, *arrays[1:], status=codes, threads=self.threads)
+        np.copyto(self.codes, codes, where=self.codes == 0)
+        return _objects_of(found)
+
+
+def _objects_of(array: Array) -> Any:
+    """(batch, ...) as an array of lanes, one for each entry."""
+    out = np.empty(array.shape[1:], dtype=object)
+    for i in np.ndindex(out.shape):
+        out[i] = Lane(array[(slice(None), *i)])
+    return out
+
+
+class Lane:
+    """One number in all states of a batch, with the arithmetic of `Scalar`."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, row: Any) -> None:
+        self.row = row
+
+    def _with(self, op: Callable[[Any, Any], Any], other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy does it entry by entry
+        return Lane(op(self.row, other.row if isinstance(other, Lane) else other))
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(np.add, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(np.subtract, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(lambda a, b: b - a, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(np.multiply, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._with(np.divide, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with(lambda a, b: b / a, other)
+
+    def __neg__(self) -> Lane:
+        return Lane(-self.row)
+
+    def gate(self, other: Any) -> Any:
+        """The other one where this is positive, else 0."""
+        return self._with(lambda a, b: np.where(a > 0.0, b, np.zeros((), self.row.dtype)), other)
+
+    def reciprocal(self) -> Lane:
+        """1 / x."""
+        return Lane(1.0 / self.row)
+
+    def sqrt(self) -> Lane:
+        """√x."""
+        return Lane(np.sqrt(self.row))
+
+    def sin(self) -> Lane:
+        """The sine."""
+        return Lane(np.sin(self.row))
+
+    def cos(self) -> Lane:
+        """The cosine."""
+        return Lane(np.cos(self.row))

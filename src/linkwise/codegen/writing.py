@@ -1,0 +1,85 @@
+"""What formulas are written with: inputs of the kernel, and values of expressions at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.formula import TooLongError
+from linkwise.codegen.rolled.roll import worth_rolling
+from linkwise.codegen.scalar.sketch import Sketch
+from linkwise.codegen.scalar.trace import trace
+from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.chosen import Names, choice
+from linkwise.sweeps.lower import lower
+
+if TYPE_CHECKING:
+    from linkwise.algebra.derivation import Derivation
+
+
+class Writing(Sketch):
+    """A formula that is being written.
+
+    Attributes:
+        mech: The mechanism.
+        nodes: Nodes of the space NODE.
+        itemsize: Bytes of a number.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        nodes: tuple[str, ...],
+        itemsize: int,
+        derive: Callable[[Expr], Derivation],
+    ) -> None:
+        super().__init__()
+        self.mech, self.nodes, self.itemsize, self._derive = mech, nodes, itemsize, derive
+
+    @property
+    def q(self) -> Any:
+        """Joint positions (nq,)."""
+        return self.read("q", self.mech.nq)
+
+    @property
+    def v(self) -> Any:
+        """Joint velocities (nv,)."""
+        return self.read("v", self.mech.nv)
+
+    def value(
+        self,
+        *exprs: Expr,
+        nodes: Sequence[str] | None = None,
+        rows: Names | None = None,
+        columns: Names | None = None,
+        blocks: bool = False,
+        **given: Any,
+    ) -> Any:
+        """The value of an expression, or of several that share what they have in common.
+
+        Args:
+            exprs: The expressions.
+            nodes: Nodes of the space NODE; by default those of the formula.
+            rows: As in `lw.compile`.
+            columns: As in `lw.compile`.
+            blocks: As in `lw.compile`.
+            given: Values for its inputs; others are inputs of the kernel of the same name.
+        """
+        nodes = self.nodes if nodes is None else tuple(nodes)
+        first, *rest = (self._derive(expr).result for expr in exprs)
+        part = choice(rows, columns, blocks).checked(exprs[0], self.mech, nodes)
+        program = lower(first, part, rest)
+        if worth_rolling(program, self.mech):
+            raise TooLongError
+        traced = trace(program, self.mech, nodes, itemsize=self.itemsize)
+        arrays = {n: given[n] if n in given else self.read(n, k) for n, k in traced.inputs}
+        flat = np.empty(len(traced.outputs), dtype=object)
+        flat[:] = self.replay(traced, arrays)
+        if not rest:
+            return flat.reshape(traced.shape)
+        ends = np.cumsum([int(np.prod(shape)) for shape in traced.parts])
+        pieces = np.split(flat, ends[:-1])
+        return [x.reshape(shape) for x, shape in zip(pieces, traced.parts, strict=True)]

@@ -1,0 +1,120 @@
+"""Formulas: array code on top of expressions, one kernel on every path."""
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import J, R, mass, to_W, v
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar import choice
+
+
+def _center(at: Any) -> Any:
+    """The centre of mass, from composite inertias in the world."""
+    roots = [body.name for k, body in enumerate(at.mech.bodies) if at.mech.parent[k] < 0]
+    whole = at.value(to_W.inv.T @ R @ to_W.inv, rows=roots, blocks=True).sum(axis=0)
+    return np.array([whole[2, 4], whole[0, 5], whole[1, 3]]) / at.mech.total_mass
+
+
+def _choices(at: Any, bound: float) -> Any:
+    """One of everything that `choice` has, of two inputs."""
+    (x,), (y,) = at.read("x", 1), at.read("y", 1)
+    return np.array(
+        [
+            choice.where(x, y, 2.0 * y),
+            choice.maximum(x, y),
+            choice.minimum(x, y),
+            choice.clip(x, -bound, bound),
+            choice.absolute(x),
+            choice.angle(y, x),
+            choice.norm([x, y]),
+        ]
+    )
+
+
+def _speed(at: Any) -> Any:
+    V, inertia = at.value(J @ v, mass)
+    return choice.norm(V[3:]), inertia[0]
+
+
+def _expected(x: Any, y: Any, bound: float) -> Any:
+    parts: list[Any] = [
+        np.where(x > 0.0, y, 2.0 * y),
+        np.maximum(x, y),
+        np.minimum(x, y),
+        np.clip(x, -bound, bound),
+        np.abs(x),
+        np.arctan2(y, x),
+        np.hypot(x, y),
+    ]
+    return np.stack(parts, axis=-1)
+
+
+POINTS = [(1.0, 2.0), (-1.0, 1e-9), (-3.0, -4.0), (0.5, -1e5), (1e-9, 1e-9), (-1.0, 0.0)]
+
+
+def test_choices_are_what_numpy_makes_of_them() -> None:
+    mech = lw.models.pendulum(1)
+    kernel = lw.compile(Formula(_choices, (0.7,)), mech)
+    x, y = np.array(POINTS).T
+    batch = kernel(x=x[:, None], y=y[:, None])
+    assert np.array_equal(batch, [kernel(x=[a], y=[b]) for a, b in POINTS])
+    assert batch == pytest.approx(_expected(x, y, 0.7), rel=4e-15, abs=1e-300)
+    half = lw.compile(Formula(_choices, (0.7,)), mech, dtype=np.float32)
+    assert half(x=x[:, None], y=y[:, None]) == pytest.approx(_expected(x, y, 0.7), rel=2e-6)
+
+
+def test_an_angle_is_good_to_rounding_everywhere() -> None:
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(2, 500)) * 10.0 ** rng.uniform(-9, 9, (2, 500))
+    found = [choice.angle(float(b), float(a)) for a, b in zip(x, y, strict=True)]
+    assert found == pytest.approx(np.arctan2(y, x), rel=1e-15)
+    assert choice.angle(0.0, 0.0) == 0.0
+    assert choice.angle(0.0, -1.0) == math.pi
+
+
+@pytest.mark.parametrize("name", ["seven_dof_arm", "humanoid", "dual_arm"])
+def test_a_formula_is_one_kernel(name: str) -> None:
+    mech = getattr(lw.models, name)()
+    kernel = lw.compile(Formula(_center), mech)
+    states = np.stack([mech.random(seed=i) for i in range(9)])
+    masses = mech.inertias.mass
+    places = [lw.forward_kinematics(mech, states, body.name) for body in mech.bodies]
+    centers = [X.apply(c) for X, c in zip(places, mech.inertias.com, strict=True)]
+    expected = np.tensordot(masses, np.array(centers), (0, 0)) / masses.sum()
+    assert np.abs(expected).max() > 0.01
+    assert kernel(states) == pytest.approx(expected, abs=1e-14)
+    assert kernel(states[4]) == pytest.approx(expected[4], abs=1e-14)
+    again = pickle.loads(pickle.dumps(kernel))
+    assert np.array_equal(again(states), kernel(states))
+
+
+def test_large_mechanisms_are_evaluated_by_the_same_function() -> None:
+    mech = lw.models.chain(200)
+    formula = Formula(_speed, (), ("speed", "row"))
+    last = mech.bodies[-1].name
+    together = lw.compile(formula, mech, nodes=[last])
+    assert together.kernel.machine.evaluated is not None
+    q = np.stack([mech.random(seed=i) for i in range(3)])
+    u = np.random.default_rng(0).normal(size=(3, mech.nv))
+    found = together(q, u)
+    V = lw.node_velocity(mech, q, u, last)
+    assert found["speed"] == pytest.approx(np.linalg.norm(V[:, 3:], axis=1), rel=1e-12)
+    assert found["row"] == pytest.approx(lw.mass_matrix(mech, q)[:, 0], rel=1e-12)
+    q[1, 7] = np.nan
+    status = np.zeros(3, np.int32)
+    assert np.isnan(together(q, u, status=status)["speed"]).tolist() == [False, True, False]
+    assert status.tolist() == [0, 1, 0]
+
+
+def test_trouble_of_an_expression_is_that_of_the_formula() -> None:
+    mech = lw.models.humanoid()
+    kernel = lw.compile(Formula(_center), mech)
+    q = mech.random(seed=2)
+    q[:4] *= 1.5
+    with pytest.raises(lw.ModelError, match="quaternion"):
+        kernel(q)
