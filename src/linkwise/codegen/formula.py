@@ -28,9 +28,9 @@ class TooLongError(Exception):
     """Straight code of an expression would be too long: see `evaluated.py`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Formula:
-    """A function that writes a kernel.
+    """A function that writes a kernel. Make each once: kernels are found again by it.
 
     Attributes:
         write: Given a `Writing` and the options, returns an array, or a tuple of several. A

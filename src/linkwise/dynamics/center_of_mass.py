@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from linkwise.dynamics.kernels import Status, check_mechanism
-from linkwise.dynamics.momentum import momentum, momentum_bias, momentum_matrix
-from linkwise.dynamics.whole_inertia import whole_inertia
-from linkwise.errors import ModelError
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Status, written
+from linkwise.dynamics.momentum import at_roots
+from linkwise.dynamics.whole_inertia import center, check_mass
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def center_of_mass(
@@ -20,7 +23,7 @@ def center_of_mass(
     It stands in the composite inertia of the bodies on the ground: see `whole_inertia`, whose
     arguments these are.
     """
-    return whole_inertia(mech, q, status=status, threads=threads).com
+    return _called(mech, CENTER, (q,), status, threads)
 
 
 def center_of_mass_velocity(
@@ -32,16 +35,14 @@ def center_of_mass_velocity(
     threads: int | None = None,
 ) -> Array:
     """Velocity of the centre of mass (3,) or (batch, 3) [m/s]: linear momentum over mass."""
-    return _linear(mech, momentum, (q, v), status, threads)
+    return _called(mech, LINEAR["momentum"], (q, v), status, threads)
 
 
 def center_of_mass_jacobian(
     mech: Mechanism, q: ArrayLike, *, status: Status | None = None, threads: int | None = None
 ) -> Array:
     """Velocity of the centre of mass per joint velocity, (3, nv) or (batch, 3, nv)."""
-    mass = _mass(mech)
-    rows = momentum_matrix(mech, q, about="world", status=status, threads=threads)
-    return rows[..., 3:, :] / mass
+    return _called(mech, LINEAR["momentum_matrix"], (q,), status, threads)
 
 
 def center_of_mass_bias(
@@ -56,25 +57,28 @@ def center_of_mass_bias(
 
     With `center_of_mass_jacobian` J: the acceleration is J v̇ plus this.
     """
-    return _linear(mech, momentum_bias, (q, v), status, threads)
+    return _called(mech, LINEAR["momentum_bias"], (q, v), status, threads)
 
 
-def _linear(
+def _called(
     mech: Mechanism,
-    of: Any,
+    formula: Formula,
     arrays: tuple[ArrayLike, ...],
     status: Status | None,
     threads: int | None,
 ) -> Array:
-    """The linear part, over the mass."""
-    mass = _mass(mech)
-    whole: Array = of(mech, *arrays, about="world", status=status, threads=threads)
-    return whole[..., 3:] / mass
+    kernel = written(mech, formula)
+    if status is threads is None:
+        return kernel(*arrays)
+    return kernel(*arrays, status=status, threads=threads)
 
 
-def _mass(mech: Mechanism) -> float:
-    check_mechanism(mech)
-    mass = float(mech.total_mass)
-    if not mass > 0.0:
-        raise ModelError(f"{mech.name} has no mass: it has no centre of mass.")
-    return mass
+def linear(at: Writing, name: str) -> Any:
+    """The linear part of a momentum over the mass, as a formula."""
+    return at_roots(at, name, "world")[3:] / check_mass(at.mech)
+
+
+CENTER = Formula(center)
+LINEAR = {
+    name: Formula(linear, (name,)) for name in ("momentum", "momentum_matrix", "momentum_bias")
+}

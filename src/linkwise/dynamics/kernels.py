@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import NODE_PLACE
+from linkwise.codegen.formula import Formula
 from linkwise.dynamics.loops import require_open
 from linkwise.dynamics.momentum_quantity import AT_ROOTS, ROOT_BLOCKS
 from linkwise.dynamics.open_chain_quantity import AS_BLOCKS, AS_WRITTEN, OF_TREES
@@ -98,6 +99,29 @@ def _made(
     if not names:
         mech.kept[name] = found
         mech.kept[f"quick {name}"] = found.quick
+    return found
+
+
+def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:
+    """The kernel of a formula on a mechanism: made once, then kept with it.
+
+    Args:
+        mech: The mechanism.
+        formula: Array code on top of expressions.
+        nodes: Node or nodes it is about.
+    """
+    key = (formula, nodes)
+    try:
+        found = mech.kept.get(key)
+    except (AttributeError, TypeError):  # no mechanism, or a list of nodes
+        check_mechanism(mech)
+        key = (formula, nodes := node_names(nodes))
+        found = mech.kept.get(key)
+    if found is None:
+        names = node_names(nodes)
+        for node in names:
+            mech.node(node)  # raises for one that is not there
+        found = made_once(mech, key, lambda: compile(formula, mech, nodes=names))
     return found
 
 

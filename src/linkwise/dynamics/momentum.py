@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, check_mechanism, kernel, put
-from linkwise.dynamics.whole_inertia import whole_inertia
-from linkwise.errors import ModelError, ShapeError
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Status, roots, written
+from linkwise.dynamics.quantity import expression
+from linkwise.dynamics.whole_inertia import center
+from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.spatial.vector import cross
+from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 About: TypeAlias = Literal["com", "world"] | ArrayLike
 """The centre of mass, the origin of the world, or a point in it (3,) or (batch, 3) [m]."""
@@ -129,43 +133,34 @@ def _gathered(
     mech: Mechanism, name: str, arrays: tuple[ArrayLike, ...], about: About, options: Any
 ) -> Array:
     """A quantity at the roots, summed over them and referred to a point."""
-    check_mechanism(mech)
+    point = ()
+    if not isinstance(about, str):
+        about, point = "point", (about,)
+    elif about not in ("com", "world"):
+        raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
+    kernel = written(mech, FORMULAS[name, about])
     out, status, threads = options
-    if not mech.n_bodies:
-        raise ModelError(f"{mech.name} has no bodies: it has no momentum.")
-    rows = kernel(mech, name)(*arrays, status=status, threads=threads)
-    columns = rows.shape[-1:] if name == "momentum_matrix" else ()
-    lead = rows.shape[: rows.ndim - 1 - len(columns)]
-    roots = rows.shape[len(lead)] // 6
-    whole = rows.reshape(*lead, roots, 6, *columns).sum(axis=len(lead))
-    if not (isinstance(about, str) and about == "world"):
-        point = _point(mech, arrays[0], about, threads, lead)
-        if columns:  # of each column
-            turned = np.swapaxes(whole, -1, -2)
-            point = point[..., None, :]
-        else:
-            turned = whole
-        angular = turned[..., :3] - cross(point, turned[..., 3:])
-        moved = np.concatenate([angular, np.broadcast_to(turned[..., 3:], angular.shape)], axis=-1)
-        whole = np.swapaxes(moved, -1, -2) if columns else moved
-    return put(np.ascontiguousarray(whole), out)
+    if out is status is threads is None:
+        return kernel(*arrays, *point)
+    return kernel(*arrays, *point, out=out, status=status, threads=threads)
 
 
-def _point(
-    mech: Mechanism, q: ArrayLike, about: About, threads: int | None, lead: tuple[int, ...]
-) -> Array:
-    """Where the point is in the world (3,) or (batch, 3)."""
-    if isinstance(about, str):
-        if about != "com":
-            raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
-        # A state in trouble is NaN already, and told by the other kernel.
-        quiet = np.zeros(np.shape(q)[:-1], dtype=np.int32)
-        return whole_inertia(mech, q, status=quiet, threads=threads).com
-    point = floats(cast("ArrayLike", about), "about")
-    if point.ndim not in (1, 2) or point.shape[-1] != 3:
-        raise ShapeError(f"about has shape {point.shape}; a point is (3,) or (batch, 3).")
-    if point.ndim == 2 and lead and 1 != len(point) != lead[0] != 1:
-        raise ShapeError(f"about has {len(point)} rows; there are {lead[0]} states.")
-    if not np.isfinite(point).all():
-        raise ModelError("about is not finite.")
-    return point
+def at_roots(at: Writing, name: str, about: str) -> Any:
+    """A quantity of `momentum_quantity.py` about a point, summed over the bodies on the ground."""
+    if not at.mech.n_bodies:
+        raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
+    rows = at.value(expression(name), rows=roots(at.mech))
+    whole = rows.reshape(-1, 6, *rows.shape[1:]).sum(axis=0)
+    if about == "world":
+        return whole
+    from linkwise.codegen.scalar.block import columns_crossed
+
+    c = center(at) if about == "com" else at.read("about", 3)
+    return np.concatenate([whole[:3] - columns_crossed(c, whole[3:]), whole[3:]])
+
+
+FORMULAS = {
+    (name, about): Formula(at_roots, (name, about))
+    for name in ("momentum", "momentum_matrix", "momentum_bias")
+    for about in ("com", "world", "point")
+}

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, check_mechanism, kernel
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Status, check_mechanism, roots, written
+from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,14 +65,35 @@ def whole_inertia(
     Raises:
         ModelError: There is no mass, hence no centre of it.
     """
+    parts = written(mech, WHOLE)(q, status=status, threads=threads)
+    return WholeInertia(check_mass(mech), **parts)
+
+
+def check_mass(mech: Mechanism) -> float:
+    """The mass of all bodies [kg]; raises where there is none."""
     check_mechanism(mech)
     mass = float(mech.total_mass)
     if not mass > 0.0:
         raise ModelError(f"{mech.name} has no mass: it has no centre of mass.")
-    blocks = kernel(mech, "inertia_in_world")(q, status=status, threads=threads)
-    whole = blocks.sum(axis=-3)
-    moment = np.stack([whole[..., 2, 4], whole[..., 0, 5], whole[..., 1, 3]], axis=-1)  # of m c~
-    return WholeInertia(mass, moment / mass, whole)
+    return mass
+
+
+def about_world(at: Writing) -> Any:
+    """The spatial inertia of all bodies about the origin of the world (6, 6), as a formula."""
+    return at.value(expression("inertia_in_world"), rows=roots(at.mech), blocks=True).sum(axis=0)
+
+
+def center(at: Writing) -> Any:
+    """The centre of mass (3,), as a formula: the inertia about the world has m c~ in it."""
+    whole = about_world(at)
+    return np.array([whole[2, 4], whole[0, 5], whole[1, 3]]) / check_mass(at.mech)
+
+
+def _whole(at: Writing) -> Any:
+    return center(at), about_world(at)
+
+
+WHOLE = Formula(_whole, (), ("com", "about_world"))
 
 
 def centroidal_inertia(
