@@ -68,7 +68,7 @@ def led(
     stops: bool = False,
     strength: bool = False,
     step: float = STEP,
-) -> tuple[lw.ConstrainedMotion, np.ndarray]:
+) -> tuple[lw.Recording, np.ndarray]:
     """The motion under a controller, and the distance of the tip from its goal [m].
 
     With `stops` the ends of the mini's ranges push back, which the controller does not know; with
@@ -86,8 +86,15 @@ def led(
         return found
 
     start = arm.neutral()
-    motion = lw.constrained_motion(
-        arm, start, np.zeros(arm.nv), tau=tau, duration=duration, step=step, hold=True
+    motion = lw.simulate(
+        arm,
+        start,
+        np.zeros(arm.nv),
+        controller=tau,
+        control_step=step,
+        duration=duration,
+        step=step,
+        passive=False,
     )
     there = lw.forward_kinematics(arm, motion.q, "tip").p
     goals = np.array([path(t).target for t in motion.t])

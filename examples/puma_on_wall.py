@@ -156,7 +156,7 @@ def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
 
         # The force that is wanted changes in a step; no step of time goes across it.
         until = STEP_AT if t < STEP_AT - 1e-9 < duration else duration
-        run = lw.constrained_motion(
+        run = lw.simulate(
             ARM,
             q,
             v,
@@ -170,7 +170,7 @@ def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
         parts.append(run)
         q, v, t = run.q[-1], run.v[-1], float(run.t[-1])
         if run.stopped:
-            phase = run.crossings[-1].name
+            phase = run.events[-1].name
             phases.append((phase, t))
     t, q, v, tau = (np.concatenate([getattr(run, x) for run in parts]) for x in "t q v tau".split())
     return Slide(t, q, v, tau, tuple(phases))
@@ -202,7 +202,7 @@ def slide_in_steps(duration: float = 2.2, *, step: float = 1e-3, ki: float = 0.0
         )
         integral = command.integral_after(step) if phase.name == "contact" else np.zeros(6)
         records.append((t, q, v, command.tau))
-        run = lw.constrained_motion(
+        run = lw.simulate(
             real, q, v, tau=command.tau, forces=acting, duration=step, step=step / 2.0
         )
         q, v = run.q[-1], run.v[-1]

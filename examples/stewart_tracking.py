@@ -9,7 +9,7 @@ milliseconds the controller says
     2. what all 24 accelerations then are,     `lw.independent_coordinates`, and
     3. which forces of the sliders cause them, `lw.constrained_inverse_dynamics`,
 
-and holds these forces. The motion comes from `lw.constrained_motion`, which keeps the loops
+and holds these forces. The motion comes from `lw.simulate`, which keeps the loops
 closed. A second run has a load on the platform that the controller does not know of.
 """
 
@@ -77,7 +77,7 @@ class Controller:
 class Tracking:
     """A run, and how far it was from the path (k,) [m], [rad]."""
 
-    run: lw.ConstrainedMotion
+    run: lw.Recording
     distance: np.ndarray
     angle: np.ndarray
 
@@ -92,14 +92,15 @@ def track(duration: float, *, step: float = 5e-3, loaded: bool = False) -> Track
     """Follow the path from rest, as the model is or with a load that it does not have."""
     model = lw.models.stewart()
     real = model.with_payload("centre", LOAD) if loaded else model
-    run = lw.constrained_motion(
+    run = lw.simulate(
         real,
         real.neutral(),
         np.zeros(real.nv),
-        tau=Controller(model),
+        controller=Controller(model),
+        control_step=step,
+        passive=False,
         duration=duration,
         step=step,
-        hold=True,
     )
     place = lw.Free().pose(run.q[:, real.q_slice("platform")])
     errors = [log(place[i].inverse() @ wanted(float(t))) for i, t in enumerate(run.t)]
@@ -114,7 +115,7 @@ def main(duration: float = 6.0, figure: str | None = None) -> None:
         print(f"{name}: error at most {found.distance.max():.1e} m, {found.angle.max():.1e} rad;")
         print(f"  forces from {found.forces.min():.0f} to {found.forces.max():.0f} N")
         print(f"  {str(found.run).splitlines()[1].strip()}")
-        assert found.run.worst.distance < 1e-9
+        assert found.run.report.loop[0] < 1e-9
         assert np.abs(found.forces).max() < 2000.0  # the limit of the sliders
     # What is left is the delay of forces that are held; the load makes the platform sag.
     assert exact.distance.max() < 1e-3 and exact.angle.max() < 3e-3

@@ -137,7 +137,7 @@ class Progress:
             print(f"... the motion is at {t:.2f} s", file=sys.stderr, flush=True)
 
 
-def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.ConstrainedMotion:
+def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.Recording:
     """The motion, until a finger slips."""
     tell = Progress()
 
@@ -145,7 +145,7 @@ def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.Constr
         tell(t)
         return joint_forces(cell, t, q, v)
 
-    return lw.constrained_motion(
+    return lw.simulate(
         cell.mech,
         cell.mech.neutral(),
         np.zeros(cell.mech.nv),
@@ -168,8 +168,8 @@ def main() -> None:
 
     forces = lw.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
     margins = lw.grasp_margins(cell.grasp, forces)
-    crossing = motion.crossings[0]
-    print(f"\n{crossing.name!r} at {crossing.t:.6f} s; contact forces there:")
+    slip = motion.events[0]
+    print(f"\n{slip.name!r} at {slip.t:.6f} s; contact forces there:")
     print(lw.grasp_margins(cell.grasp, forces[-1]))
 
     # It held until then, and the fingers neither slid nor twisted.
@@ -178,7 +178,7 @@ def main() -> None:
     assert abs(margins.smallest[-1]) < 1e-5
     state = lw.contact_state(cell.grasp, motion.q, motion.v)
     assert max(np.abs(x).max() for x in state.sliding.values()) < 1e-9
-    assert motion.worst.size < 1e-9
+    assert max(motion.report.loop) < 1e-9
 
     # The forces that come out of the dynamics are those that the arms were told to give.
     t, q, v = motion.t[-1], motion.q[-1], motion.v[-1]
@@ -192,7 +192,7 @@ def main() -> None:
         plot(cell, motion, figure)
 
 
-def plot(cell: Cell, motion: lw.ConstrainedMotion, file: str) -> None:
+def plot(cell: Cell, motion: lw.Recording, file: str) -> None:
     """Margins over time, and the way of each contact force in its cone."""
     import matplotlib.pyplot as plt
 
@@ -201,9 +201,7 @@ def plot(cell: Cell, motion: lw.ConstrainedMotion, file: str) -> None:
     plt.savefig(file)
 
 
-def draw(
-    cell: Cell, motion: lw.ConstrainedMotion, panels: object, colors: tuple[str, ...] = ()
-) -> None:
+def draw(cell: Cell, motion: lw.Recording, panels: object, colors: tuple[str, ...] = ()) -> None:
     """The two pictures, on two axes of Matplotlib."""
     forces = lw.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
     margins = lw.grasp_margins(cell.grasp, forces)

@@ -97,26 +97,26 @@ class Cell:
 
     def move(
         self, *, forget: bool = False, duration: float = DURATION, step: float = STEP
-    ) -> lw.ConstrainedMotion:
+    ) -> lw.Recording:
         """The motion of the closed chain under one of the two."""
         law, start = self.forgetful if forget else self.torque, self.carry.pose(self.mech.neutral())
-        return lw.constrained_motion(
+        return lw.simulate(
             self.mech,
             self.mech.neutral(),
             np.zeros(self.mech.nv),
-            tau=lambda t, q, v: law(t, q, v, start),
+            controller=lambda t, q, v: law(t, q, v, start),
+            control_step=step,
             duration=duration,
             step=step,
-            hold=True,
         )
 
-    def errors(self, motion: lw.ConstrainedMotion) -> np.ndarray:
+    def errors(self, motion: lw.Recording) -> np.ndarray:
         """What is missing to the path (n, 6) [rad, m]."""
         start = self.carry.pose(self.mech.neutral())
         each = zip(motion.t, motion.q, strict=True)
         return np.stack([self.carry.error(q, wanted(start, t).target) for t, q in each])
 
-    def tensions(self, motion: lw.ConstrainedMotion) -> np.ndarray:
+    def tensions(self, motion: lw.Recording) -> np.ndarray:
         """Tensions of the bars (n, bars) from the contact forces of the closed chain [N]."""
         forces = lw.contact_forces(self.grasp, motion.q, motion.v, motion.tau)
         inside = lw.virtual_linkage(self.grasp).split(forces)[1]
@@ -154,7 +154,7 @@ def main() -> None:
         plot(cell, motion, other, figure)
 
 
-def plot(cell: Cell, motion: lw.ConstrainedMotion, other: lw.ConstrainedMotion, file: str) -> None:
+def plot(cell: Cell, motion: lw.Recording, other: lw.Recording, file: str) -> None:
     """The way seen from above, errors and tensions over time."""
     import matplotlib.pyplot as plt
 
@@ -165,8 +165,8 @@ def plot(cell: Cell, motion: lw.ConstrainedMotion, other: lw.ConstrainedMotion, 
 
 def draw(
     cell: Cell,
-    motion: lw.ConstrainedMotion,
-    other: lw.ConstrainedMotion,
+    motion: lw.Recording,
+    other: lw.Recording,
     panels: object,
     colors: tuple[str, ...] = ("C0", "C1", "C2", "C3"),
     ink: str = "0.1",

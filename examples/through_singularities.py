@@ -112,8 +112,8 @@ def driven(arm: lw.Mechanism, law: str, path: Path) -> Run:
         return tau
 
     try:
-        lw.constrained_motion(
-            arm, path.start, np.zeros(6), tau=torque, duration=path.duration, step=STEP, hold=True
+        lw.simulate(
+            arm, path.start, controller=torque, control_step=STEP, duration=path.duration, step=STEP
         )
         end = rows[-1][2]
     except lw.LinkwiseError:

@@ -113,8 +113,8 @@ def begin(case: Case) -> tuple[np.ndarray, np.ndarray, float]:
     return q, lw.project_velocity(mech, q, case.push), missed
 
 
-def springs(case: Case) -> tuple[Callable[..., np.ndarray], Callable[[np.ndarray], float]]:
-    """τ = f − K q of the springs and the energy they hold; f carries the weight at neutral."""
+def springs(case: Case) -> Callable[..., np.ndarray]:
+    """τ = f − K q of the springs; f carries the weight at neutral."""
     mech = case.mech
     in_v = [i for name in case.springs for i in range(*_range(mech.v_slice(name)))]
     in_q = [i for name in case.springs for i in range(*_range(mech.q_slice(name)))]
@@ -125,10 +125,7 @@ def springs(case: Case) -> tuple[Callable[..., np.ndarray], Callable[[np.ndarray
     def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return E @ (f - case.stiffness * q[in_q])
 
-    def potential(q: np.ndarray) -> float:
-        return float(0.5 * case.stiffness * q[in_q] @ q[in_q] - f @ q[in_q])
-
-    return tau, potential
+    return tau
 
 
 def _range(part: slice) -> tuple[int, int]:
@@ -139,11 +136,11 @@ def measured(name: str, keep: str, duration: float) -> Row:
     """One run."""
     case = CASES[name]()
     q, v, missed = begin(case)
-    tau, potential = springs(case) if case.springs else (0.0, None)
+    tau = springs(case) if case.springs else 0.0
     every = max(1, round(0.02 / case.step))
-    run = lw.constrained_motion(
-        case.mech, q, v, tau=tau, potential=potential, duration=duration, step=case.step,
-        keep=keep, record_every=every,
+    run = lw.simulate(
+        case.mech, q, v, tau=tau, duration=duration, step=case.step, keep=keep, passive=False,
+        record_every=every,
     )  # fmt: skip
     space = lw.constraint_jacobian(case.mech, run.q[0])
     return {
@@ -154,13 +151,13 @@ def measured(name: str, keep: str, duration: float) -> Row:
         "words": case.words,
         "step": case.step,
         "duration": float(run.t[-1]),
-        "distance": run.worst.distance,
-        "angle": run.worst.angle,
-        "added": run.worst_before.distance,
-        "velocity": float(run.velocity_error.max()),
-        "kinetic": float(run.kinetic.max()),
-        "drift": run.energy_drift,
-        "relative": run.relative_energy_drift,
+        "distance": run.report.loop[0],
+        "angle": run.report.loop[1],
+        "added": run.report.notes.added_loop[0],
+        "velocity": float(run["loop.rate"].max()),
+        "kinetic": run.report.kinetic,
+        "drift": run.report.drift,
+        "relative": run.report.relative_drift,
     }
 
 
@@ -209,13 +206,13 @@ def handed_over(*, step: float) -> Row:
             v = lw.project_velocity(mech, q, v)
         elif stage == "right":
             mech = mech.without("left_grasp")
-        run = lw.constrained_motion(
+        run = lw.simulate(
             mech, q, v, tau=drive(t, start, end), duration=duration, step=step, start=t,
-            record_every=5,
+            record_every=5, passive=False,
         )  # fmt: skip
         change = np.abs(lw.momentum(mech, run.q, run.v, about="world") - before)
         worst = np.maximum(worst, [change[:, :3].max(), change[:, 3:].max()])
-        error = max(error, run.worst.distance)
+        error = max(error, run.report.loop[0])
         q, v, t = run.q[-1], run.v[-1], float(run.t[-1])
     return {
         "step": step, "duration": t, "gap": gap, "distance": error,
@@ -276,7 +273,7 @@ _HEAD = """# Long runs of closed chains
 
 Do loops stay closed, and what becomes of energy and momentum? Each mechanism below is put together
 by `lw.assemble` from a guess in which every freedom is off by up to 0.1 rad or 0.1 m, pushed, and
-simulated for {duration:g} s with `lw.constrained_motion`. Gravity is on; there is no damping and no
+simulated for {duration:g} s with `lw.simulate`. Gravity is on; there is no damping and no
 drive, but springs where a mechanism would fall without end, or, the delta robot, into a singular
 configuration. The largest loop error after any step of any run is {worst:.1e} m and {angle:.1e}
 rad. The page is written by `tools/closed_chain_runs.py`.
@@ -285,9 +282,9 @@ rad. The page is written by `tools/closed_chain_runs.py`.
 _RUNS = """\
 Over {duration:g} s, with projection after every step. The loop error is the largest distance at any
 loop after any step; what one step adds is the same before the projection; J_c v is what is left of
-velocities that pull loops apart [m/s or rad/s]. The energy, with that of the springs, is compared
-with its value at the beginning, in joules and as a part of the largest kinetic energy; what it
-drifts by is the error of the steps, which are of fourth order.
+velocities that pull loops apart [m/s or rad/s]. The energy, less the work of the springs, is
+compared with its value at the beginning, in joules and as a part of the largest kinetic energy;
+what it drifts by is the error of the steps, which are of fourth order.
 """
 
 _WAYS = """\

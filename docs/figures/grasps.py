@@ -56,7 +56,7 @@ def main() -> None:
     save(figure, "grasps.png")
 
 
-def _arms(scene: Any, cell: Any, motion: lw.ConstrainedMotion) -> None:
+def _arms(scene: Any, cell: Any, motion: lw.Recording) -> None:
     """Arms, pale, and the object, with an arrow for every contact force in front of them."""
     q, v, tau = motion.q[-1], motion.v[-1], motion.tau[-1]
     disc = cell.mech.body("object").geometry

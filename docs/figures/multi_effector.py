@@ -51,7 +51,7 @@ def main() -> None:
     save(figure, "multi_effector.png")
 
 
-def _arms(scene: Any, cell: Any, motion: lw.ConstrainedMotion) -> None:
+def _arms(scene: Any, cell: Any, motion: lw.Recording) -> None:
     """The cell at the end."""
     shapes = list(solids(cell.mech, motion.q[-1]))
     paper, shadow = np.array(to_rgb(PAPER)), np.array(to_rgb(SHADOW))

@@ -8,6 +8,7 @@ functions look here only at what a kernel did not take.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -339,6 +340,27 @@ def function(value: Any, what: str) -> Callable[..., Any]:
     if callable(value):
         return value
     raise ModelError(f"{what} must be a function; found {shown(value)}.")
+
+
+def check_arguments(function: Callable[..., Any], what: str, names: str) -> None:
+    """Refuse a function that cannot be called with these arguments.
+
+    Args:
+        function: What was given.
+        what: What it is called in messages.
+        names: Its arguments, in order, as "t, q, v".
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return
+    try:
+        signature.bind(*names.split(", "))
+    except TypeError:
+        raise ModelError(
+            f"{what} is a function of {signature}; it is called with ({names}), so write it as "
+            f"lambda {names}: ..."
+        ) from None
 
 
 def flag(value: Any, what: str) -> bool:

@@ -112,7 +112,7 @@ def test_slip_instant_as_the_acceleration_grows(name):
     one = contact(name, friction=MU)
     mech = gripper(one.hinge)
     grasp = held(mech, one)
-    motion = lw.constrained_motion(
+    motion = lw.simulate(
         mech,
         mech.neutral(),
         np.zeros(mech.nv),
@@ -123,7 +123,7 @@ def test_slip_instant_as_the_acceleration_grows(name):
     )
     want = (2 * MU * push / MASS - G) / rate
     assert motion.stopped
-    crossing = motion.crossings[0]
+    crossing = motion.events[0]
     assert crossing.name in ("left slips", "right slips")
     assert abs(crossing.t - want) < 2e-9  # enclosed to 1e-9 s
 
@@ -132,7 +132,7 @@ def test_slip_instant_as_the_squeeze_fades():
     push, rate = 12.0, 5.0
     one = contact("soft_finger", friction=MU, torsion=GAMMA)
     mech = gripper(one.hinge)
-    motion = lw.constrained_motion(
+    motion = lw.simulate(
         mech,
         mech.neutral(),
         np.zeros(mech.nv),
@@ -143,7 +143,7 @@ def test_slip_instant_as_the_squeeze_fades():
     )
     # μ (F - c t) - m g / 2 = 0.5 N is left.
     want = (push - (MASS * G / 2 + 0.5) / MU) / rate
-    assert abs(motion.crossings[0].t - want) < 2e-9
+    assert abs(motion.events[0].t - want) < 2e-9
 
 
 def test_twist_and_break_instants():
@@ -159,7 +159,7 @@ def test_twist_and_break_instants():
     margins = lw.grasp_margins(grasp, lw.contact_forces(grasp, q, v, tau))
     assert margins.of("left", "twist") == pytest.approx(-1e-9 / 2 / GAMMA, abs=1e-9)
     assert margins.of("right", "twist") == pytest.approx(margins.of("left", "twist"), abs=1e-9)
-    motion = lw.constrained_motion(
+    motion = lw.simulate(
         mech,
         q,
         v,
@@ -169,7 +169,7 @@ def test_twist_and_break_instants():
         watch=lw.grasp_watch(grasp),
     )
     # In free fall nothing hangs on friction: the grasp ends when the push does.
-    assert motion.crossings[0].t == pytest.approx(0.3, abs=1e-7)
+    assert motion.events[0].t == pytest.approx(0.3, abs=1e-7)
 
 
 def test_watch_names_every_limit():
@@ -229,7 +229,7 @@ def test_power_balance_of_soft_fingers():
 def test_contact_parameters_follow_their_rates():
     """Θ̇ = F(Θ) W (a.4): W from velocities, Θ from poses, along a motion; every attitude is used."""
     mech, grasp, q, v, tau = soft_arms(3)
-    motion = lw.constrained_motion(mech, q, v, tau=tau, duration=0.02, step=1e-3)
+    motion = lw.simulate(mech, q, v, tau=tau, duration=0.02, step=1e-3)
     k, h = 10, 1e-3
     states = [lw.contact_state(grasp, motion.q[i], motion.v[i]) for i in (k - 1, k, k + 1)]
     for name in grasp.names:

@@ -294,7 +294,6 @@ ALWAYS = {
     # loops are what these are about
     "constrained_forward_dynamics",
     "constrained_inverse_dynamics",
-    "constrained_motion",
     "constraint_forces",
     "contact_forces",
     "effective_inertia_inverse",

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.closed.motion.gap import Gap
-from linkwise.closed.motion.keep import drift
-from linkwise.closed.motion.settle import settled
+from linkwise.simulation.loop_error import Gap
+from linkwise.simulation.settle import settled
 from linkwise.spatial import quaternion
 
 
@@ -56,8 +55,8 @@ def test_errors_of_loops_the_short_way(hinge, size):
         np.testing.assert_allclose(gap.rows, lw.constraint_error(mech, q), atol=1e-12)
         np.testing.assert_allclose(gap.loops, lw.loop_errors(mech, q), atol=1e-12)
         assert gap.size > 0.01 * size
-        off = drift(mech, gap, 0.5)
-        assert off.where == loop.name and off.t == 0.5
+        off = gap.drift
+        assert off.where == loop.name
         assert off.distance == pytest.approx(np.linalg.norm(gap.loops[0, 3:]))
         assert off.angle == pytest.approx(np.linalg.norm(gap.loops[0, :3]))
 

@@ -48,7 +48,6 @@ for _name, _function in {
     "Assembly": "assemble",
     "AugmentedObject": "augmented_object",
     "ConstrainedForces": "constrained_inverse_dynamics",
-    "ConstrainedMotion": "constrained_motion",
     "ControlLaw": "control_law",
     "CoordinateDynamics": "coordinate_dynamics",
     "Embedded": "embed",
@@ -109,7 +108,6 @@ _made("AugmentedArm", lambda: next(iter(OBJECTS["AugmentedObject"]().arms.values
 _made("AugmentedPart", lambda: OBJECTS["AugmentedObject"]().object)
 _made("ControlReport", lambda: OBJECTS["TaskController"]().explain(q(), v(), [0.1]))
 _made("LevelReport", lambda: OBJECTS["ControlReport"]().levels[0])
-_made("Drift", lambda: OBJECTS["ConstrainedMotion"]().worst)
 _made("Channel", lambda: recording().channel("q"))
 _made("ForceLoop", lambda: OBJECTS["ForceServo"]().loop(1e4))
 _made("Touch", lambda: samples.SURFACE.touch(six(), q(six()), v(six()), "tip"))
@@ -564,7 +562,6 @@ def limited() -> lw.Mechanism:
 
 NO_OBJECT = {
     "Aggregate": "a part of an Embedded, without methods",
-    "Crossing": "what a watch found, without methods",
     "Event": "what happened in a motion, without methods",
     "Finding": "what validate says, without methods",
     "Hinge": "abstract: the methods of each hinge are walked",

@@ -239,10 +239,6 @@ _of("full_acceleration", lambda: call(lw.embed(linkage()), crank()[0], np.ones(1
 _of("independent_force", lambda: call(lw.embed(linkage()), crank()[0], tau=v(linkage())))
 _of("independent_velocity", lambda: call(lw.embed(linkage()), v=crank()[1]))
 _of("close_loop", lambda: call(arm(), q(), "new", "tip", "world", hinge=lw.Pin()))
-_of(
-    "constrained_motion",
-    lambda: call(linkage(), *crank(), duration=0.002, step=1e-3, keep="projection"),
-)
 _of("multi_arm_parts", lambda: call(held(), held="bar"))
 _of(
     "multi_arm_dynamics",
@@ -446,8 +442,8 @@ _of("algebra.Space", lambda: call("mine"))
 
 RECORDS = frozenset(
     "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart ConstrainedForces "
-    "ConstrainedMotion ContactState ControlLaw ControlReport CoordinateDynamics "
-    "Crossing Drift Embedded Energy Event Finding ForceClosure ForceLoop ForceSpace GraspEffort "
+    "ContactState ControlLaw ControlReport CoordinateDynamics "
+    "Embedded Energy Event Finding ForceClosure ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialMap InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "LoadReport MacroMini Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "

@@ -6,6 +6,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import linkwise as lw
+from linkwise.simulation.integrators import INTEGRATORS
+from linkwise.simulation.rates import in_rates, rates, velocities
 
 
 def tumbling() -> lw.Mechanism:
@@ -82,3 +84,10 @@ def distance(mech: lw.Mechanism, a, b) -> float:
 def poses(mech: lw.Mechanism, q: np.ndarray):
     """Poses of all bodies."""
     return [mech.pose(q, body.name) for body in mech.bodies]
+
+
+def rk4_step(mech, f, t, q, v, h):
+    """q and v after a step of Runge and Kutta along accelerations f(t, q, v)."""
+    step = INTEGRATORS["rk4"].step
+    q, u = step(mech, in_rates(mech, f), t, q, rates(mech, q, v), h)
+    return q, velocities(mech, q, u)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.closed.motion import rk4_step
 from linkwise.errors import ModelError, ShapeError, UnknownNameError
 from linkwise.simulation import Channel, Event, Recording
+from tests.simulation.moving import rk4_step
 
 
 def moved(mech, *, duration=0.5, h=1e-3, every=5, tau=None, seed=3, speed=0.5):

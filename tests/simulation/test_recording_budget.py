@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.closed.motion import rk4_step
 from linkwise.simulation import Event, Recording
 from linkwise.simulation.energy_balance import energy_lost
 from linkwise.simulation.work import integrated
+from tests.simulation.moving import rk4_step
 
 
 def run(mech, force, *, duration, h, every=1, forces=None, hold=1, seed=2):

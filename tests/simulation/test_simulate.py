@@ -261,21 +261,6 @@ def test_the_beginning_is_neutral_and_at_rest():
 # ------------------------------------------------------------------------------ loops and grasps
 
 
-def test_loops_are_those_of_constrained_motion():
-    """The same method, loops and projections: for pins the same numbers to rounding."""
-    mech = lw.models.four_bar()
-    q = mech.neutral()
-    v = lw.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
-    options = {"duration": 0.06, "step": 2e-3}
-    for keep in ("projection", "baumgarte", "nothing"):
-        motion = lw.constrained_motion(mech, q, v, keep=keep, **options)
-        rec = lw.simulate(mech, q, v, keep=keep, passive=False, **options)
-        assert rec.q == pytest.approx(motion.q, abs=1e-11)
-        assert rec["loop.distance"].max(axis=1) == pytest.approx(motion.loop_error, abs=1e-11)
-        assert rec.report.loop[0] == pytest.approx(motion.worst.distance, abs=1e-11)
-    assert rec.report.notes.keep == "nothing"
-
-
 def test_dampers_and_springs_in_loops_act():
     """`passive` includes the hinge that is cut, in the axes of nodes and of the world."""
     mech = lw.models.four_bar()
@@ -287,7 +272,7 @@ def test_dampers_and_springs_in_loops_act():
     options = {"duration": 0.06, "step": 2e-3}
     forces = lambda t, q, v: lw.loop_drive_forces(mech, q, v)  # noqa: E731
     tau = lambda t, q, v: -mech.damping * v  # noqa: E731
-    motion = lw.constrained_motion(mech, q, v, tau=tau, forces=forces, **options)
+    motion = lw.simulate(mech, q, v, tau=tau, forces=forces, passive=False, **options)
     for frame in ("node", "world"):
         rec = lw.simulate(mech, q, v, frame=frame, **options)
         assert rec.q == pytest.approx(motion.q, abs=1e-11)

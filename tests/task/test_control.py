@@ -34,8 +34,8 @@ def test_hand_moves_as_a_unit_mass_in_closed_loop():
     goal = lw.Pose.rotation(rotation.exp(turn) @ start.rot, start.p + way)
     posture = lw.Posture(ARM.neutral(), 20.0, 5.0)
     run = lw.TaskController(ARM, lw.Servo(POSE, kp, kv), posture)
-    motion = lw.constrained_motion(
-        ARM, BENT, np.zeros(7), tau=lambda t, q, v: run(q, v, goal), duration=0.4, step=5e-3
+    motion = lw.simulate(
+        ARM, BENT, np.zeros(7), controller=(run, goal), duration=0.4, step=5e-3, passive=False
     )
     errors = np.stack([lw.task_error(ARM, q, POSE, goal) for q in motion.q])
     expected = oscillator(motion.t, np.concatenate([turn, way]), kp, kv)
@@ -79,8 +79,8 @@ def test_posture_moves_the_arm_and_not_the_hand():
     vdot = lw.forward_dynamics(ARM, BENT, v, tau)
     assert np.abs(J @ vdot).max() < 1e-10  # at the beginning it is at rest: no acceleration at all
     assert np.abs(vdot).max() > 1.0
-    motion = lw.constrained_motion(
-        ARM, BENT, v, tau=lambda t, q, v: run(q, v, start), duration=0.6, step=0.01
+    motion = lw.simulate(
+        ARM, BENT, v, controller=(run, start), duration=0.6, step=0.01, passive=False
     )
     errors = np.stack([lw.task_error(ARM, q, POSE, start) for q in motion.q])
     assert np.abs(errors).max() < 1e-7  # (h ω)⁵ / 120 with the servo's ω = 10, h = 0.01
@@ -137,8 +137,8 @@ def test_speed_is_limited_and_the_way_is_straight():
     start = lw.task_position(ARM, BENT, task)
     goal = start + np.array([0.15, 0.1, -0.2])
     run = lw.TaskController(ARM, lw.Servo(task, 100.0, 20.0, speed=0.1))
-    motion = lw.constrained_motion(
-        ARM, BENT, np.zeros(7), tau=lambda t, q, v: run(q, v, goal), duration=0.6, step=0.02
+    motion = lw.simulate(
+        ARM, BENT, np.zeros(7), controller=(run, goal), duration=0.6, step=0.02, passive=False
     )
     speeds = [np.linalg.norm(lw.task_velocity(ARM, q, v, task))
               for q, v in zip(motion.q, motion.v, strict=True)]  # fmt: skip
@@ -207,9 +207,9 @@ def test_a_joint_is_kept_inside_its_range_by_force():
         run = lw.TaskController(
             arm, lw.Servo(task, 50.0, 14.0), lw.Posture.damping(4.0), limits=limits
         )
-        motion = lw.constrained_motion(
-            arm, BENT, np.zeros(7), tau=lambda t, q, v, run=run: run(q, v, goal),
-            duration=0.8, step=0.01, hold=True,
+        motion = lw.simulate(
+            arm, BENT, np.zeros(7), controller=(run, goal), passive=False,
+            duration=0.8, step=0.01, control_step=0.01,
         )  # fmt: skip
         deepest[name] = motion.q[:, 3].max()
     assert deepest["none"] > 1.42 and deepest["top"] < 1.4, deepest

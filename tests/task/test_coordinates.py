@@ -315,7 +315,7 @@ def test_a_motion_in_cylindrical_coordinates():
         wanted = 100.0 * at.error(start.x + rate * t) + 20.0 * (rate - at.velocity)
         return lw.task_torque(mech, q, v, task, at.acceleration(wanted), tau0=-2.0 * v)
 
-    run = lw.constrained_motion(mech, q, v, tau=tau, duration=0.2, step=0.005)
+    run = lw.simulate(mech, q, v, tau=tau, duration=0.2, step=0.005, passive=False)
     end = lw.task_coordinates(mech, run.q[-1], run.v[-1], task, position="cylindrical")
     close(end.x, start.x + 0.2 * rate, 1e-9)
     close(end.velocity, rate, 1e-8)

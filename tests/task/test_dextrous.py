@@ -132,20 +132,20 @@ def test_plain_control_runs_into_the_stops_and_coordination_does_not(arm, tuned,
     runs = {}
     for name, posture in (("plain", None), ("coordinated", tuned.posture)):
         controller = lw.TaskController(arm, example.SERVO, posture=posture)
-        runs[name] = lw.constrained_motion(
+        runs[name] = lw.simulate(
             arm,
             arm.neutral(),
             np.zeros(4),
-            tau=lambda t, q, v, c=controller: c(q, v, path(t)),
+            controller=(controller, path),
+            control_step=4e-3,
             duration=1.0,
             step=4e-3,
-            hold=True,
             watch=tuned.watch(),
         )
-    lost = runs["plain"].crossings
+    lost = runs["plain"].events
     assert runs["plain"].stopped and lost[0].name == "range of mini_shoulder"
     assert 0.4 < lost[0].t < 0.8
-    assert np.isclose(tuned.share(lost[0].q).max(), 1.0, atol=1e-6)
+    assert np.isclose(tuned.share(runs["plain"].q[-1]).max(), 1.0, atol=1e-6)
     followed = runs["coordinated"]
     assert not followed.stopped and followed.t[-1] == pytest.approx(1.0)
     assert tuned.share(followed.q).max() < 0.35
@@ -189,14 +189,14 @@ def test_in_space_with_ten_joints():
             part = 10 * u**3 - 15 * u**4 + 6 * u**5
             return controller(q, v, lw.Pose.rotation(start.rot, start.p + way * part))
 
-        run = lw.constrained_motion(
+        run = lw.simulate(
             mech,
             mech.neutral(),
             np.zeros(10),
-            tau=tau,
+            controller=tau,
+            control_step=4e-3,
             duration=2.0,
             step=4e-3,
-            hold=True,
             watch=pull.watch(),
         )
         used[name] = run.stopped, pull.share(run.q).max()

@@ -285,7 +285,7 @@ def sliding(surface, task, *, duration, servo, force=12.0, depth=1e-3):
         )  # fmt: skip
 
     J = lw.jacobian(puma, POSTURE, "flange", frame="world")
-    run = lw.constrained_motion(
+    run = lw.simulate(
         puma, POSTURE, np.linalg.solve(J, V), tau=tau, forces=surface.forces(puma, "flange"),
         duration=duration, step=2e-3, record_every=5,
     )  # fmt: skip

@@ -92,7 +92,7 @@ def test_a_loop_in_steps_is_the_one_that_was_computed(step, ki):
         command = controller.command(q, v, **asked)
         integral = command.integral_after(step)
         found.append(-q[0] - final)
-        run = lw.constrained_motion(
+        run = lw.simulate(
             mech, q, v, tau=command.tau, forces=FLOOR.forces(mech, "foot"), duration=step,
             step=step / 8,
         )  # fmt: skip
@@ -122,7 +122,7 @@ def test_a_wrong_model_leaves_an_error_that_the_integral_takes_away():
                 contact=controller.sense(q, v, FLOOR),
             )  # fmt: skip
             integral = command.integral_after(0.01)
-            run = lw.constrained_motion(
+            run = lw.simulate(
                 real, q, v, tau=command.tau, forces=FLOOR.forces(real, "foot"),
                 duration=0.01, step=0.01,
             )  # fmt: skip
@@ -152,7 +152,7 @@ def test_an_impact_ends_where_the_damping_says():
                 q, v, target=np.zeros(3), force=30.0, contact=touch, phase=phase
             )
 
-        run = lw.constrained_motion(
+        run = lw.simulate(
             mech, q, v, tau=tau, forces=acting, duration=0.2, step=2e-3,
             watch=transition.watch(phase, mech, "foot", FLOOR),
         )  # fmt: skip
@@ -166,7 +166,7 @@ def test_an_impact_ends_where_the_damping_says():
         if phase == "impact":
             # v_a - ẋ = k_d x all the way. RK4 with k_d h = 0.12: (0.12)⁴/120.
             assert -q[0] == pytest.approx((0.2 - 2e-3) / 60.0, rel=2e-6)
-        phase = run.crossings[-1].name if run.stopped else phase
+        phase = run.events[-1].name if run.stopped else phase
     assert order == ["approach", "impact", "contact"]
     assert all((x > 0.0).all() for x in pressures)  # it never left
     # The servo goes on from there, critically damped at 20 rad/s.
@@ -184,7 +184,7 @@ def test_without_the_phase_of_impact_it_leaves_the_floor():
     controller = controller_of(mech, servo, transition)
 
     def run(phase, q, v):
-        return lw.constrained_motion(
+        return lw.simulate(
             mech, q, v, duration=0.3, step=2e-3, forces=FLOOR.forces(mech, "foot"),
             watch=transition.watch(phase, mech, "foot", FLOOR),
             tau=lambda t, q, v: controller.torque(
@@ -194,9 +194,9 @@ def test_without_the_phase_of_impact_it_leaves_the_floor():
         )  # fmt: skip
 
     alone = run("contact", [0.0], [-0.2])
-    assert alone.stopped and alone.crossings[0].name == "approach"
+    assert alone.stopped and alone.events[0].name == "approach"
     impact = run("impact", [0.0], [-0.2])
-    assert impact.crossings[0].name == "contact"
+    assert impact.events[0].name == "contact"
     after = run("contact", impact.q[-1], impact.v[-1])
     assert not after.stopped
     assert abs(FLOOR.touch(mech, after.q[-1], after.v[-1], "foot").pressure - 2.0) < 0.1

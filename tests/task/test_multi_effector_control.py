@@ -156,7 +156,7 @@ def test_closed_loop() -> None:
     e = np.array([0.0, 0.0, 0.02, 0.01, -0.02, 0.015])  # one axis: angles add
     here = carry.pose(q)
     target = lw.Pose(lw.spatial.rotation.exp(e[:3]) @ here.rot, here.p + e[3:])
-    motion = lw.constrained_motion(
+    motion = lw.simulate(
         mech, q, np.zeros(mech.nv), tau=lambda t, q, v: carry(q, v, target), duration=0.1, step=0.01
     )
     left = carry.error(motion.q, target)

@@ -223,9 +223,9 @@ def through(mech, start, end, duration):
 
 def driven(mech, run, q, goal, duration):
     """A motion under a controller that works in steps of 4 ms, and the errors of the hand."""
-    motion = lw.constrained_motion(
-        mech, q, np.zeros(6), tau=lambda t, q, v: run(q, v, goal(t)), duration=duration,
-        step=4e-3, hold=True, record_every=2,
+    motion = lw.simulate(
+        mech, q, np.zeros(6), controller=(run, goal), control_step=4e-3,
+        duration=duration, step=4e-3, record_every=2, passive=False,
     )  # fmt: skip
     errors = [
         lw.task_error(mech, q, POSE, goal(t).target)
@@ -265,8 +265,8 @@ def test_a_path_through_a_singularity_is_followed_with_the_torques_the_arm_has(w
         return tau
 
     try:
-        lw.constrained_motion(
-            mech, off, np.zeros(6), tau=torque, duration=1.0, step=4e-3, hold=True
+        lw.simulate(
+            mech, off, np.zeros(6), controller=torque, control_step=4e-3, duration=1.0, step=4e-3
         )
     except lw.LinkwiseError:
         worst[0] = np.inf  # the motion grew without bounds
@@ -347,8 +347,16 @@ def sent_out(name, kp, kv, far, **options):
             slowed[0] |= bool(run.explain(q, v, goal).levels[0].slowed.any())
         return tau[-1]
 
-    motion = lw.constrained_motion(
-        mech, q, np.zeros(mech.nv), tau=torque, duration=1.2, step=2e-3, hold=True, record_every=2
+    motion = lw.simulate(
+        mech,
+        q,
+        np.zeros(mech.nv),
+        controller=torque,
+        control_step=2e-3,
+        duration=1.2,
+        step=2e-3,
+        record_every=2,
+        passive=False,
     )
     return mech, np.abs(tau), np.abs(motion.v), slowed[0]
 

@@ -4,6 +4,7 @@ from linkwise.closed.assembly import (
     Assembly,
     assemble,
 )
+from linkwise.closed.close_loop import close_loop
 from linkwise.closed.embedding import (
     Aggregate,
     Embedded,
@@ -55,13 +56,6 @@ from linkwise.closed.mobility import (
     Mobility,
     mobility,
 )
-from linkwise.closed.motion import (
-    ConstrainedMotion,
-    Crossing,
-    Drift,
-    close_loop,
-    constrained_motion,
-)
 from linkwise.closed.multi_arm import (
     MultiArm,
     MultiArmMotion,
@@ -103,11 +97,8 @@ __all__ = [
     "Aggregate",
     "Assembly",
     "ConstrainedForces",
-    "ConstrainedMotion",
     "Contact",
     "ContactState",
-    "Crossing",
-    "Drift",
     "Embedded",
     "ForceClosure",
     "ForceSpace",
@@ -130,7 +121,6 @@ __all__ = [
     "closure_nodes",
     "constrained_forward_dynamics",
     "constrained_inverse_dynamics",
-    "constrained_motion",
     "constraint_bias",
     "constraint_error",
     "constraint_forces",

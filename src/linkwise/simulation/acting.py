@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.arguments import check_arguments
 from linkwise.closed.loop_drive import loop_drive_forces
-from linkwise.closed.motion.acting import OutsideForce, OutsideForces, check_arguments
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.quantity import Frame, check_frame
@@ -19,7 +19,13 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands
 from linkwise.simulation.limits import LimitSprings
-from linkwise.spatial.array import Array, floats, read_only
+from linkwise.spatial.array import Array, ArrayLike, floats, read_only
+
+OutsideForces: TypeAlias = Mapping[str, ArrayLike]
+"""(moment, force) (6,) by node, as `forward_dynamics` takes them."""
+
+OutsideForce: TypeAlias = Callable[[float, Array, Array], OutsideForces | None]
+"""Forces from outside from the time [s], q (nq,) and v (nv,)."""
 
 WORKERS = ("joints", "passive", "forces", "contacts", "limits")
 """Who does work, in the order of the powers."""

@@ -77,7 +77,7 @@ class _Flow:
         work, loops = self.parts(y)[2], self.march.loops
         if loops is None:
             return Moment(t, q, v, work)
-        q, v = loops.kept(q, v, t)
+        q, v = loops.kept(q, v)
         return Moment(t, q, v, work, loops.last)
 
     def __call__(self, t: float, y: Array) -> Array:

@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from linkwise.closed.motion.watch import State
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.dynamics.quantity import Frame
@@ -25,7 +24,7 @@ from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
-from linkwise.simulation.gauge import Gauge
+from linkwise.simulation.gauge import Gauge, State
 from linkwise.spatial.array import Array
 from linkwise.task.force.surface import CompliantSurface, check_node
 

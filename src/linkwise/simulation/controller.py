@@ -8,10 +8,16 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from linkwise.closed.motion.acting import check_arguments, joint_forces
+from linkwise.arguments import check_arguments
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, read_only
+
+JointForces: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
+"""A number for all, (nv,), or numbers by the names of hinges; others are zero then."""
+
+Force: TypeAlias = Callable[[float, Array, Array], JointForces]
+"""Joint forces from the time [s], q (nq,) and v (nv,)."""
 
 Controller: TypeAlias = Callable[[float, Array, Array], Any]
 """Joint forces from the time [s], q (nq,) and v (nv,): (nv,), a number, or numbers by hinge."""
@@ -93,8 +99,25 @@ class Commands:
 
 
 def _one(mech: Mechanism, given: object) -> Array:
-    """Joint forces of one instant (nv,), a copy of what was given."""
-    tau = joint_forces(mech, cast(Any, given))
+    """Joint forces of one instant (nv,): a copy of a number, an array, or numbers by hinge."""
+    if isinstance(given, Mapping):
+        tau = np.zeros(mech.nv)
+        for name, value in cast("Mapping[str, ArrayLike]", given).items():
+            part, force = mech.v_slice(name), floats(value, f"tau[{name!r}]")
+            size = part.stop - part.start
+            if force.shape not in ((), (size,)):
+                raise ShapeError(
+                    f"tau[{name!r}] has shape {force.shape}; the hinge has {size} velocities."
+                )
+            tau[part] = force
+        return mech.check_v(tau, "tau")
+    if given is None or isinstance(given, str | bytes | set):
+        raise ShapeError(
+            f"tau is {given!r}; it is a number, an array ({mech.nv},), a dictionary by the names "
+            "of hinges, or a function of (t, q, v) that gives one of these."
+        )
+    tau = floats(cast(Any, given), "tau")
+    tau = mech.check_v(np.full(mech.nv, tau) if tau.ndim == 0 else tau, "tau")
     if tau.shape != (mech.nv,):
         raise ShapeError(
             f"tau has the shape {tau.shape}; at one instant it is ({mech.nv},), a number for all, "

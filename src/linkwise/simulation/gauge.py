@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
 
 import numpy as np
 
-from linkwise.closed.motion.watch import Crossing, Margin, State, crossings_within, margins
+from linkwise.arguments import check_arguments
+from linkwise.errors import ModelError
 from linkwise.simulation.event import Event
 from linkwise.spatial.array import Array, read_only
+
+Margin: TypeAlias = Callable[[float, Array, Array, Array], float]
+"""A margin from the time [s], q (nq,), v (nv,) and the joint forces tau (nv,): trouble below 0."""
+
+State: TypeAlias = tuple[float, Array, Array, Array]
+"""t [s], q (nq,), v (nv,) and tau (nv,) of one instant."""
+
+RESOLUTION = 1e-9
+"""Between which two times [s] an instant is enclosed."""
 
 
 class Gauge(ABC):
@@ -41,32 +52,63 @@ class Gauge(ABC):
 
 
 class Watch(Gauge):
-    """Margins that the user watches."""
+    """Margins that the user watches.
+
+    Raises:
+        ModelError: They are not functions of (t, q, v, tau) by name.
+    """
 
     kind = "watch"
 
-    def __init__(self, watch: Mapping[str, Margin], stop: bool) -> None:
-        self.watch, self.names, self.ends = watch, tuple(watch), stop
-        self._functions = tuple(watch.values())
+    def __init__(self, watch: Mapping[str, Margin] | None, stop: bool) -> None:
+        self._functions = tuple(_checked(watch).items())
+        self.names, self.ends = tuple(name for name, _ in self._functions), stop
 
     def margins(self, state: State) -> Array:
         """What the functions give."""
-        return np.array(list(margins(self.watch, _shown(state)).values()))
+        return np.array([self.margin(i, state) for i in range(len(self.names))])
 
     def margin(self, i: int, state: State) -> float:
-        """What one function gives."""
-        name = self.names[i]
-        return margins({name: self._functions[i]}, _shown(state))[name]
+        """What one function gives; it cannot write into the state.
+
+        Raises:
+            ModelError: It is no number; says which, and when.
+        """
+        name, function = self._functions[i]
+        t, q, v, tau = state
+        given: object = function(t, read_only(q), read_only(v), read_only(tau))
+        try:
+            value = float(given)  # pyright: ignore[reportArgumentType]  # refused below
+        except (TypeError, ValueError):
+            value = np.nan
+        if np.isnan(value):
+            raise ModelError(
+                f"watch {name!r} gave {given!r} at t = {t:.9g} s; a margin is one number, "
+                "negative for trouble. Let it return inf where it does not apply."
+            )
+        return value
 
     def happened(self, i: int, state: State, margin: float) -> Event:
         """A margin was lost."""
         return Event(state[0], "watch", self.names[i], "is lost", margin)
 
 
-def _shown(state: State) -> State:
-    """The state for functions of the user, who cannot write into it."""
-    t, q, v, tau = state
-    return t, read_only(q), read_only(v), read_only(tau)
+def _checked(watch: object) -> dict[str, Margin]:
+    if watch is None:
+        return {}
+    if not isinstance(watch, Mapping):
+        raise ModelError(
+            f"watch is a {type(watch).__name__}; it is a dictionary of functions of (t, q, v, tau) "
+            "by name. For the contacts of a grasp lw.grasp_watch(grasp) makes one."
+        )
+    for name, margin in cast("Mapping[object, object]", watch).items():
+        if not callable(margin):
+            raise ModelError(
+                f"watch {name!r} is {margin!r}; it must be a function of (t, q, v, tau) that gives "
+                "a number, negative for trouble."
+            )
+        check_arguments(margin, f"watch {name!r}", "t, q, v, tau")
+    return dict(cast("Mapping[str, Margin]", watch))
 
 
 Lost = tuple[float, Gauge, int, float]
@@ -92,22 +134,36 @@ def lost_within(
     found = list[Lost]()
     for gauge, was, now in zip(gauges, before, after, strict=True):
         for i in np.flatnonzero((was >= 0.0) & (now < 0.0)).tolist():
-            for s, crossing in _crossing(gauge, i, float(was[i]), float(now[i]), state_at, length):
-                found.append((s, gauge, i, crossing.margin))
+
+            def value(s: float, gauge: Gauge = gauge, i: int = i) -> float:
+                return gauge.margin(i, state_at(s))
+
+            s = _enclosed(value, float(was[i]), float(now[i]), length)
+            found.append((s, gauge, i, value(s)))
     return sorted(found, key=lambda lost: lost[0])
 
 
-def _crossing(
-    gauge: Gauge,
-    i: int,
-    was: float,
-    now: float,
-    state_at: Callable[[float], State],
-    length: float,
-) -> list[tuple[float, Crossing]]:
-    name = gauge.names[i]
+def _enclosed(g: Callable[[float], float], low: float, high: float, end: float) -> float:
+    """The upper end of an interval of `RESOLUTION` within (0, end] over which g becomes negative.
 
-    def margin(t: float, q: Array, v: Array, tau: Array) -> float:
-        return gauge.margin(i, (t, q, v, tau))
-
-    return crossings_within({name: margin}, {name: was}, {name: now}, state_at, length)
+    Regula falsi with the Illinois rule: the secant through both ends, with the value of an end
+    halved when it stays for the second time; the middle where that was slow twice.
+    """
+    a, b, fa, fb = 0.0, end, low, high
+    slow = side = 0
+    while b - a > RESOLUTION:
+        width = b - a
+        c = 0.5 * (a + b)
+        if slow < 2 and np.isfinite(fa) and np.isfinite(fb):
+            # At least half the resolution inwards: so the other end is moved there, too.
+            secant = b - fb * (b - a) / (fb - fa)
+            c = min(max(secant, a + 0.5 * RESOLUTION), b - 0.5 * RESOLUTION)
+        fc = g(c)
+        if fc < 0.0:
+            b, fb = c, fc
+            fa, side = (0.5 * fa if side < 0 else fa), -1
+        else:
+            a, fa = c, fc
+            fb, side = (0.5 * fb if side > 0 else fb), 1
+        slow = 0 if b - a < 0.5 * width else slow + 1
+    return b

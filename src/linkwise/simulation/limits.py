@@ -7,13 +7,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.closed.motion.watch import State
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.errors import ModelError
 from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
-from linkwise.simulation.gauge import Gauge
+from linkwise.simulation.gauge import Gauge, State
 from linkwise.simulation.work import plain_velocities
 from linkwise.spatial.array import Array
 from linkwise.task.force.positive import not_negative, positive

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from linkwise.closed.motion.acting import check_arguments
+from linkwise.arguments import check_arguments
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import WORKERS, Acting

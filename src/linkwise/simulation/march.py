@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed.motion.recording import Drift
-from linkwise.closed.motion.stepper import Stepper
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.errors import ClosureError, LoweringError, SingularHingeError
@@ -15,6 +13,8 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import Acting
 from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
 from linkwise.simulation.integrators import Integrator
+from linkwise.simulation.loop_error import Drift
+from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.simulation.rates import in_rates, rates, velocities
 from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel
 from linkwise.spatial.array import Array
@@ -56,7 +56,7 @@ class March:
     length: float | None
 
     def __init__(
-        self, mech: Mechanism, scheme: Integrator, acting: Acting, loops: Stepper | None
+        self, mech: Mechanism, scheme: Integrator, acting: Acting, loops: LoopKeeper | None
     ) -> None:
         self.mech, self.scheme, self.acting, self.loops = mech, scheme, acting, loops
         self.held, self.held_for, self.count_work = None, 0.0, True
@@ -169,7 +169,7 @@ class March:
         work = now.work + h * (self._weights * self.powers[-len(self._weights) :]).sum(axis=0)
         if self.loops is None:
             return Moment(after, q, v, work)
-        q, v = self.loops.kept(q, v, after)
+        q, v = self.loops.kept(q, v)
         return Moment(after, q, v, work, self.loops.last)
 
     def accelerate(self, t: float, q: Array, v: Array) -> Array:

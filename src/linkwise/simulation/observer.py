@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.closed.motion.watch import State
 from linkwise.simulation.divergence import EnergyGuard
 from linkwise.simulation.event import Event
-from linkwise.simulation.gauge import Gauge, lost_within
+from linkwise.simulation.gauge import Gauge, State, lost_within
 from linkwise.simulation.log import Log
 from linkwise.simulation.march import March, Moment
 from linkwise.simulation.recording import Recording
@@ -126,6 +125,7 @@ class Observer:
             if gauge.ends or gauge.cuts:
                 self._cut(moment, was, told)
                 return moment
+            self.log.add(moment, self.march.held)
         self._made(after)
         return None
 
@@ -187,6 +187,7 @@ class Observer:
         loops = self.march.loops
         if loops is not None:
             told["worst_loop"] = (loops.worst.distance, loops.worst.angle)
+            told["added_loop"] = (loops.worst_before.distance, loops.worst_before.angle)
         if self.chattered:
             names = ", ".join(repr(x) for x in sorted(self.chattered))
             line = f"more than {MOST} events within one step of {names}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
-from linkwise.closed.motion.acting import check_arguments
+from linkwise.arguments import check_arguments
 from linkwise.errors import ModelError
 
 PATIENCE = 1.0

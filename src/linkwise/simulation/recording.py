@@ -98,6 +98,7 @@ class Recording:
         not_modelled: Sequence[str] = (),
         keep: str = "",
         worst_loop: tuple[float, float] = (float("nan"), float("nan")),
+        added_loop: tuple[float, float] = (float("nan"), float("nan")),
         dense: Dense | None = None,
         wall: float = float("nan"),
     ) -> Recording:
@@ -130,6 +131,7 @@ class Recording:
             not_modelled: More lines about what did not act.
             keep: How loops were kept closed.
             worst_loop: Largest distance [m] and angle [rad] at loops after any step, if known.
+            added_loop: The same before they were projected.
             dense: Dense output: a function of the time [s] that gives q and v.
             wall: How long it took to compute [s].
 
@@ -160,7 +162,7 @@ class Recording:
             forces=acting, frame=frame, held=held, passive=passive,
         )  # fmt: skip
         found += spent.channels
-        found += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q)
+        found += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q, v)
         axes = "of the node" if frame == "node" else "of the world"
         found += [
             Channel(f"force.{node}", ("N m",) * 3 + ("N",) * 3, f"from outside, in axes {axes}", f,
@@ -177,6 +179,7 @@ class Recording:
             work_error=spent.error,
             weight=weight,
             worst_loop=worst_loop,
+            added_loop=added_loop,
             keep=keep if mech.loops or mech.couplings else "",
             wall=wall,
         )
@@ -264,7 +267,10 @@ class Recording:
             steps = round(float(t[-1] - t[0]) / self.step)
         within = (x for x in self.events if t[0] <= x.t <= t[-1])
         stopped = self.stopped if rows[-1] == len(self) - 1 else None
-        notes = replace(self.report.notes, worst_loop=(np.nan, np.nan), wall=np.nan, compiling=0.0)
+        unknown = (np.nan, np.nan)
+        notes = replace(
+            self.report.notes, worst_loop=unknown, added_loop=unknown, wall=np.nan, compiling=0.0
+        )
         return made(
             self.mech, self.name, t, channels, notes, integrator=self.integrator,
             step=self.step, steps=steps, events=tuple(within), stopped=stopped, dense=self.dense,

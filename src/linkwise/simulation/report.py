@@ -30,6 +30,7 @@ class Notes:
         weight: m g of the whole (3,) [N] where nothing but it acts from outside, so that momentum
             can be kept; else empty.
         worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if not told.
+        added_loop: The same before projection: what one step adds.
         keep: How loops were kept closed; "" where there are none.
         wall: How long it took to compute [s], without compiling; NaN if not told.
         compiling: How long it took to compile kernels for it [s].
@@ -40,6 +41,7 @@ class Notes:
     work_error: float = 0.0
     weight: tuple[float, ...] = ()
     worst_loop: tuple[float, float] = (float("nan"), float("nan"))
+    added_loop: tuple[float, float] = (float("nan"), float("nan"))
     keep: str = ""
     wall: float = float("nan")
     compiling: float = 0.0
@@ -165,6 +167,9 @@ class Report:
         distance, angle = self.loop
         kept = f", kept by {self.notes.keep}" if self.notes.keep else ""
         where = f"{distance:.1e} m, {angle:.1e} rad at most, at {self.loop_place!r}{kept}"
+        added = self.notes.added_loop
+        if self.notes.keep == "projection" and not np.isnan(added[0]):
+            where += f"; one step adds {added[0]:.1e} m, {added[1]:.1e} rad"
         return [_line("loop drift", where)]
 
 

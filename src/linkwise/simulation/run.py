@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.closed.motion.acting import Force, JointForces, OutsideForce, OutsideForces
-from linkwise.closed.motion.keep import Keep
-from linkwise.closed.motion.stepper import Stepper
-from linkwise.closed.motion.watch import Margin, check_watch
 from linkwise.dynamics.kernels import check_mechanism, time_compiling
 from linkwise.dynamics.loops import Loops, check_loops, tree_of
 from linkwise.dynamics.quantity import Frame
@@ -21,12 +17,12 @@ from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
 from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.acting import WORKERS, Acting
+from linkwise.simulation.acting import WORKERS, Acting, OutsideForce, OutsideForces
 from linkwise.simulation.contact import Contacts
-from linkwise.simulation.controller import Commands, GivenController
+from linkwise.simulation.controller import Commands, Force, GivenController, JointForces
 from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
 from linkwise.simulation.energy_balance import energy_lost
-from linkwise.simulation.gauge import Gauge, Watch
+from linkwise.simulation.gauge import Gauge, Margin, Watch
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
     Limits,
@@ -36,6 +32,7 @@ from linkwise.simulation.limits import (
     check_limits,
 )
 from linkwise.simulation.log import Log, Probe
+from linkwise.simulation.loop_keeper import DRIFT_LIMIT, Keep, LoopKeeper
 from linkwise.simulation.march import March, Moment
 from linkwise.simulation.observer import Observer
 from linkwise.simulation.progress import Progress
@@ -71,7 +68,7 @@ def simulate(
     loops: Loops = "closed",
     keep: Keep = "projection",
     baumgarte: tuple[float, float] = (20.0, 20.0),
-    drift_limit: float = 0.05,
+    drift_limit: float = DRIFT_LIMIT,
     record_every: int | None = None,
     probes: Mapping[str, Probe] | None = None,
     rtol: float = 1e-8,
@@ -172,8 +169,8 @@ def simulate(
             f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
             "once are lw.rollout."
         )
-    keeper = Stepper(mech, 0.0, False, keep, baumgarte, None, frame, drift_limit)
-    q, v = keeper.beginning(q, v, start)
+    keeper = LoopKeeper(mech, keep, baumgarte, frame, drift_limit)
+    q, v = keeper.beginning(q, v)
     springs = _springs(mech, q, limits)
     points = Contacts(mech, contacts)
     commands = Commands(mech, tau, "tau", None, duration)
@@ -190,7 +187,7 @@ def simulate(
             warnings.warn(stiff, stacklevel=2)
     if springs is not None:
         springs.begin(q, v)
-    gauges: list[Gauge] = [Watch(check_watch(watch), bool(stop)), points]
+    gauges: list[Gauge] = [Watch(watch, bool(stop)), points]
     gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
     march = March(mech, scheme, acting, None if keeper.open else keeper)
     if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:

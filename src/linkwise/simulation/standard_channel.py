@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.dynamics.center_of_mass import center_of_mass
-from linkwise.dynamics.closure import loop_errors
+from linkwise.dynamics.closure import constraint_jacobian, loop_errors
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.momentum import momentum
 from linkwise.model.closure import coupling_error
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.channel import Channel
+from linkwise.simulation.loop_error import coupled_slides
 from linkwise.spatial.array import Array
 
 _AXES = ("x", "y", "z")
@@ -63,14 +64,13 @@ def momentum_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     return found
 
 
-def loop_channels(mech: Mechanism, q: Array) -> list[Channel]:
-    """How far loops and couplings are from closed: distances and angles, each of its own."""
+def loop_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
+    """How far loops and couplings are from closed, and the largest rate at which they open."""
     if not (mech.loops or mech.couplings):
         return []
     e = loop_errors(mech, q)
-    units = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
     off = {x.name: np.abs(coupling_error(mech, x, q)) for x in mech.couplings}
-    slides = {x.name: units[mech.coordinate(x.dependent)] == "m" for x in mech.couplings}
+    slides = dict(zip(off, coupled_slides(mech), strict=True))
     found = list[Channel]()
     for name, unit, part, slide in (
         ("loop.distance", "m", slice(3, 6), True),
@@ -83,6 +83,8 @@ def loop_channels(mech: Mechanism, q: Array) -> list[Channel]:
         if labels:
             about = "error of loops and couplings"
             found.append(Channel(name, unit, about, np.stack(sizes, axis=-1), tuple(labels)))
+    opening = np.abs((constraint_jacobian(mech, q) @ v[..., None])[..., 0]).max(axis=-1)
+    found.append(Channel("loop.rate", "rad/s or m/s", "largest entry of |J_c v|", opening))
     return found
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from linkwise.closed.motion.stepper import Stepper
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.kernel import Motions
@@ -21,11 +20,9 @@ from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
 from linkwise.simulation.integrators import INTEGRATORS
+from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.spatial.array import Array
 from linkwise.task.law import ControlLaw
-
-DRIFT_LIMIT = 0.05
-"""Errors of loops larger than this [m or rad] after one step end a motion, as in `simulate`."""
 
 
 def stepwise(
@@ -88,15 +85,10 @@ def beginnings(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
     found = list[tuple[Array, Array]]()
     for i in range(len(q)):
         try:
-            found.append(keeper(mech).beginning(q[i], v[i], 0.0))
+            found.append(LoopKeeper(mech).beginning(q[i], v[i]))
         except ClosureError as error:
             raise ClosureError(f"motion {i}: {error}" if len(q) > 1 else str(error)) from None
     return np.array([x for x, _ in found]), np.array([y for _, y in found])
-
-
-def keeper(mech: Mechanism) -> Stepper:
-    """What keeps loops closed."""
-    return Stepper(mech, 0.0, False, "projection", (20.0, 20.0), None, "node", DRIFT_LIMIT)
 
 
 def _of_motion(array: Array, i: int) -> Array:
@@ -117,7 +109,7 @@ def _stepper(
     mech: Mechanism, integrator: str, step: float, forces: Passive | None
 ) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
     """(q, v) after a step from (q, v) and joint forces."""
-    scheme, loops = INTEGRATORS[integrator], keeper(mech) if is_closed(mech) else None
+    scheme, loops = INTEGRATORS[integrator], LoopKeeper(mech) if is_closed(mech) else None
     assert scheme.step is not None
     move = scheme.step
 
@@ -133,6 +125,6 @@ def _stepper(
             q, u = move(mech, f, 0.0, q, rates.rates(mech, q, v), step)
         v = rates.velocities(mech, q, u)
         finite = np.isfinite(q).all() and np.isfinite(v).all()
-        return (q, v) if loops is None or not finite else loops.kept(q, v, 0.0)
+        return (q, v) if loops is None or not finite else loops.kept(q, v)
 
     return advance

@@ -23,10 +23,10 @@ def grasp_watch(
     forces: Mapping[str, ArrayLike] | None = None,
     frame: Frame = "node",
 ) -> dict[str, Callable[[float, Array, Array, Array], float]]:
-    """Margins for `constrained_motion(..., watch=...)`, one for each limit of each contact.
+    """Margins for `simulate(..., watch=...)`, one for each limit of each contact.
 
-        motion = lw.constrained_motion(mech, q, v, duration=2.0, watch=lw.grasp_watch(grasp))
-        motion.crossings[0].name            "left slips"
+        motion = lw.simulate(mech, q, v, duration=2.0, watch=lw.grasp_watch(grasp))
+        motion.events[0].name            "left slips"
 
     The contact forces are those that hold the loops at that instant. They are computed once for
     all margins of an instant.
@@ -34,7 +34,7 @@ def grasp_watch(
     Args:
         grasp: The grasp, of a mechanism.
         reserve: What has to be left of each margin [N].
-        forces: Forces from outside, those given to `constrained_motion`.
+        forces: Forces from outside, those given to `simulate`.
         frame: Axes of those.
 
     Returns:

@@ -297,13 +297,14 @@ def channels_of(content: Content) -> list[Channel]:
 def notes_of(header: Mapping[str, Any]) -> Notes:
     """The notes of the report."""
     found = header["notes"]
-    worst = [float(x) for x in found["worst_loop"]]
+    worst, added = ([float(x) for x in found[name]] for name in ("worst_loop", "added_loop"))
     return Notes(
         not_modelled=tuple(str(x) for x in found["not_modelled"]),
         uncounted=tuple(str(x) for x in found["uncounted"]),
         work_error=float(found["work_error"]),
         weight=tuple(float(x) for x in found["weight"]),
         worst_loop=(worst[0], worst[1]),
+        added_loop=(added[0], added[1]),
         keep=str(found["keep"]),
         wall=float(found["wall"]),
         compiling=float(found.get("compiling", 0.0)),

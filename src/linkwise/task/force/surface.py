@@ -12,7 +12,7 @@ The force acts on the node, the opposite one on the surface, which does not move
 With damping the force begins with a jump d δ̇, and ends before the surface is back where it was. A
 step of time that the jump falls into is of first order only. A run that is to be exact goes without
 the force until the node touches, stops there, and goes on with it: `touching` and `leaving` are
-margins for `constrained_motion(..., watch=...)`.
+margins for `simulate(..., watch=...)`.
 """
 
 from __future__ import annotations
@@ -267,12 +267,12 @@ class CompliantSurface:
     def forces(
         self, mech: Mechanism, node: str, *, frame: Frame = "node"
     ) -> Callable[[float, Array, Array], dict[str, Array]]:
-        """The force on a node as a function of (t, q, v), as `constrained_motion` wants `forces`.
+        """The force on a node as a function of (t, q, v), as `simulate` wants `forces`.
 
         Args:
             mech: The mechanism.
             node: Name of the node or body whose origin touches.
-            frame: As given to `constrained_motion`.
+            frame: As given to `simulate`.
         """
         check_frame(frame)
         check_node(mech, node)

@@ -126,7 +126,7 @@ class ContactTransition:
     def watch(
         self, phase: PhaseName, mech: Mechanism, node: str, surface: CompliantSurface
     ) -> dict[str, Callable[[float, Array, Array, Array], float]]:
-        """Margins whose loss ends a phase, for `constrained_motion(..., watch=...)`.
+        """Margins whose loss ends a phase, for `simulate(..., watch=...)`.
 
         By these the instants are found to 1e-9 s and not to a step; they know no settle time, no
         patience and no longest impact. The name of a margin is the name of the phase that follows.

@@ -198,7 +198,7 @@ class DextrousCoordination:
         return np.abs(q - 0.5 * (lower + upper)) / (0.5 * (upper - lower))
 
     def watch(self) -> dict[str, Callable[[float, Array, Array, Array], float]]:
-        """Margins for `lw.constrained_motion(watch=...)`: lost where a joint reaches its limit."""
+        """Margins for `lw.simulate(watch=...)`: lost where a joint reaches its limit."""
 
         def margin(i: int) -> Callable[[float, Array, Array, Array], float]:
             return lambda t, q, v, tau: 1.0 - float(self.share(q)[i])

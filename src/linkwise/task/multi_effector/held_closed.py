@@ -14,7 +14,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 OPEN = 1e-3
-"""How far [m, rad] a loop may be from closed. `constrained_motion` begins within 1e-6; between its
+"""How far [m, rad] a loop may be from closed. `simulate` begins within 1e-6; between its
 steps, where it asks for joint forces too, loops drift by 1e-5 or so, by 1e-4 in long steps."""
 
 APART = 2e-2

@@ -6,13 +6,13 @@ import numpy as np
 
 from linkwise import models
 from linkwise.closed import project_velocity
-from linkwise.closed.motion.keep import Keep
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Axes, Figure, panels
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.theme import Theme
+from linkwise.simulation.loop_keeper import Keep
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.rollout import rollout
 from linkwise.simulation.run import simulate

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.motion.gap import Gap
-from linkwise.closed.motion.step import velocities_held
 from linkwise.closed.projection import CLOSED, project_position, project_velocity
 from linkwise.dynamics import mass_matrix_inverse
 from linkwise.dynamics.closure import constraint_jacobian
 from linkwise.dynamics.velocity_space import scale
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.loop_error import Gap
+from linkwise.simulation.rates import rates, retraction
 from linkwise.spatial.array import Array
 
 TOLERANCE = 1e-10
@@ -56,11 +56,11 @@ def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Ar
     J = D[:, None] * constraint_jacobian(mech, q)
     back = mass_matrix_inverse(mech, q) @ J.T
     G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True) * D
-    move = velocities_held(mech)
+    move = retraction(mech)
     for _ in range(4):
         if gap.size <= CLOSED:
             break
-        q = move(q, G @ gap.rows, -1.0)
+        q = move(q, rates(mech, q, G @ gap.rows), -1.0)
         gap = Gap(mech, q)
     else:
         return None
