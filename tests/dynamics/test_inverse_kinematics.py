@@ -50,7 +50,7 @@ def test_the_recursive_step_is_the_dense_one(name):
             W[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = theta
             W[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = mass * np.eye(3)
             payloads.append(weight_numbers(mass, theta))
-        found = kernels(mech, nodes).step(q, W @ e, *payloads, noise, held.astype(float))
+        found = kernels(mech, nodes, False).step(q, W @ e, *payloads, noise, held.astype(float))
         J = np.concatenate([node_jacobian(mech, q, node) for node in nodes])
         A = (J.T @ W @ J + np.diag(noise))[np.ix_(~held, ~held)]
         expected = np.zeros(mech.nv)
@@ -67,7 +67,7 @@ def test_hardly_damped_steps_keep_their_digits():
     J = node_jacobian(PUMA, q, "flange")
     assert np.linalg.matrix_rank(J) == 5
     e = J @ np.array([0.1, -0.2, 0.3, 0.1, 0.2, -0.1])  # what can be undone
-    found = kernels(PUMA, ("flange",)).step(q, e, payload, noise, np.zeros(6))
+    found = kernels(PUMA, ("flange",), False).step(q, e, payload, noise, np.zeros(6))
     expected = np.linalg.lstsq(
         np.concatenate([J, np.diag(np.sqrt(noise))]), np.concatenate([e, np.zeros(6)]), rcond=None
     )[0]
@@ -76,7 +76,7 @@ def test_hardly_damped_steps_keep_their_digits():
 
 
 def test_a_hinge_that_nothing_holds_gives_no_step_and_no_alarm():
-    parts, payload = kernels(PUMA, ("flange",)), weight_numbers(0.0, np.zeros((3, 3)))
+    parts, payload = kernels(PUMA, ("flange",), False), weight_numbers(0.0, np.zeros((3, 3)))
     q, none = np.zeros((2, 6)), np.zeros((2, 6))
     noise = np.array([[1.0] * 6, [0.0] * 6])
     with warnings.catch_warnings():
@@ -112,7 +112,7 @@ def test_the_pull_is_the_slope_of_the_error():
         return np.concatenate([turn, here.rot.T @ (there.p - here.p)])
 
     weight = np.repeat([2.0, 0.7], 3)
-    pull = kernels(mech, ("tool",)).pull(q, weight * error(q))
+    pull = kernels(mech, ("tool",), False).pull(q, weight * error(q))
     h = 1e-6
     for i in range(mech.nv):
         ends = [mech.integrate(q, s * h * np.eye(mech.nv)[i]) for s in (1.0, -1.0)]
@@ -494,7 +494,7 @@ def test_a_coupled_step_is_the_dense_one():
     mech = coupled()
     q, e = mech.couple(np.array([0.3, 0.4, 0.0])), np.array([0.0, 0, 0, 0.01, 0.02, -0.01])
     noise, payload = np.array([0.02, 0.01, 0.03]), weight_numbers(1.0, np.zeros((3, 3)))
-    parts, rules = kernels(mech, ("tip",), coupled=True), couplings(mech, range(3), limits=True)
+    parts, rules = kernels(mech, ("tip",), True), couplings(mech, range(3), limits=True)
     free = parts.step(q, e, payload, noise, np.zeros(3))
     found = rules.obeyed(parts, q[None], free[None], [payload], noise[None], np.zeros((1, 3)))[0]
     J, lift = node_jacobian(mech, q, "tip")[3:], np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import linkwise as lw
-from linkwise.dynamics import kernels
-from linkwise.dynamics.kernels import made_once, time_compiling
+from linkwise.model import memo
+from linkwise.model.memo import once_per_mechanism, time_compiling
 from linkwise.simulation import run
 
 
@@ -27,7 +27,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(run, "time", found)
-    monkeypatch.setattr(kernels, "time", found)
+    monkeypatch.setattr(memo, "time", found)
     return found
 
 
@@ -58,11 +58,16 @@ def test_compiling_is_told_where_it_took_a_while(tmp_path):
 def test_the_clock_counts_what_is_made_once(clock: Clock):
     mech, before = lw.models.pendulum(1), time_compiling()
 
-    def make() -> int:
+    @once_per_mechanism
+    def made(mech: lw.Mechanism, value: int) -> int:
         clock.now += 20.0
-        return 7
+        return value
+
+    @once_per_mechanism
+    def twice(mech: lw.Mechanism) -> int:
+        return made(mech, 7) + made(mech, 7)
 
     for _ in range(2):
-        made_once(mech, "slept", make)
-    assert time_compiling() - before == 21.0
-    assert made_once(mech, "slept", lambda: 8) == 7
+        assert twice(mech) == 14
+    # What was made for another thing counts once: 20 s, and three looks at the clock.
+    assert time_compiling() - before == 23.0

@@ -31,6 +31,7 @@ from linkwise.dynamics.velocity_space import scale
 from linkwise.model.body import Body, Loop
 from linkwise.model.hinges import Locked
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
@@ -48,16 +49,14 @@ WORD = " (closing)"
 """What the bodies that stand for loops' hinges are called, after the loops' names."""
 
 
+@once_per_mechanism
 def opened(mech: Mechanism) -> Mechanism:
     """The mechanism with the hinges of its loops in the tree, and welds in their place.
 
     Nothing is computed with it: it knows the limits of all that is searched, and how it moves.
     q of the mechanism comes first, the coordinates of the loops' hinges follow. A nonholonomic
-    hinge is replaced by its hull: any of its poses will do. Kept with the mechanism.
+    hinge is replaced by its hull: any of its poses will do.
     """
-    known = mech.kept.get("opened")
-    if known is not None:
-        return known
     bodies, loops = list(mech.bodies), list[Loop]()
     for loop in mech.loops:
         if isinstance(loop.hinge, Locked):
@@ -67,9 +66,7 @@ def opened(mech: Mechanism) -> Mechanism:
         drive = loop.drive
         bodies.append(Body(name, node.body, hull, name, inboard=node.pose, drive=drive))
         loops.append(Loop(loop.name, name, loop.node_b, Locked()))
-    found = replace(mech, bodies=tuple(bodies), loops=tuple(loops))
-    mech.kept["opened"] = found
-    return found
+    return replace(mech, bodies=tuple(bodies), loops=tuple(loops))
 
 
 @dataclass(slots=True, eq=False)

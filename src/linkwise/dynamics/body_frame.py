@@ -17,6 +17,7 @@ import numpy as np
 from linkwise.dynamics.kernels import named
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.vector import cross
 
@@ -42,11 +43,12 @@ def turned(rot: Array, six: Array) -> None:
 
 def velocities_at_hinges(mech: Mechanism, V: Array) -> None:
     """V(O(k)) = φ*(B(k), O(k)) V(k) of all bodies (..., n, 6), in place."""
-    found = mech.kept.get("to hinges")
-    if found is None:
-        shifts = [body.outboard.inverse().shift.T for body in mech.bodies]
-        found = mech.kept["to hinges"] = np.reshape(shifts, (-1, 6, 6))
-    V[...] = (found @ V[..., None])[..., 0]
+    V[...] = (_shifts_to_hinges(mech) @ V[..., None])[..., 0]
+
+
+@once_per_mechanism
+def _shifts_to_hinges(mech: Mechanism) -> Array:
+    return np.reshape([body.outboard.inverse().shift.T for body in mech.bodies], (-1, 6, 6))
 
 
 def forces_seen(mech: Mechanism, q: ArrayLike, F: Array, frame: BodyFrame) -> Array:

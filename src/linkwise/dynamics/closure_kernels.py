@@ -14,7 +14,6 @@ from linkwise.dynamics.kernels import (
     called,
     check_mechanism,
     kernel,
-    made_once,
     node_names,
 )
 from linkwise.dynamics.quantity import Frame, check_frame, expression
@@ -22,6 +21,7 @@ from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import closure
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile, derive
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose, trusted_pose
@@ -74,24 +74,22 @@ def closed_kernel(
         closing: Whether the constraints shall accelerate, by an input of that name.
         rank: How many rows have to be independent; states with others get a code.
     """
-    key = ("closed", name, forced, frame if forced else "node", closing, rank)
-    found: Kernel | None = mech.kept.get(key)
-    if found is not None:
-        return found
+    return _kernel(mech, name, forced, frame if forced else "", closing, rank)
+
+
+@once_per_mechanism
+def _kernel(
+    mech: Mechanism,
+    name: str,
+    forced: tuple[str, ...],
+    frame: str,
+    closing: bool,
+    rank: int | None,
+) -> Kernel:
     for node in forced:
         mech.node(node)  # raises for one that is not there
-    expr = CLOSED[name](_setting(mech, frame if forced else "", closing))
+    expr = CLOSED[name](_setting(mech, frame, closing))
     nodes = (*closure_nodes(mech), *forced)
-    found = made_once(mech, key, lambda: _compiled(expr, mech, nodes, rank))
-    whole = (
-        rank is not None and name == "constrained_forward_dynamics" and not forced and not closing
-    )
-    if whole and all(map(closure.is_traceable, mech.loops)):
-        mech.kept["quick forward_dynamics"] = found.quick
-    return found
-
-
-def _compiled(expr: Expr, mech: Mechanism, nodes: tuple[str, ...], rank: int | None) -> Kernel:
     if rank is None:
         return compile(expr, mech, nodes=nodes)
     from linkwise.codegen.cpu.kernel import Kernel

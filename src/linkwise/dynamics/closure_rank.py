@@ -22,9 +22,11 @@ from linkwise.codegen.scalar import status as trouble
 from linkwise.codegen.scalar.closing import EMPTY, INDEPENDENT
 from linkwise.dynamics.closure import constraint_error
 from linkwise.dynamics.closure_kernels import closed_kernel, run
+from linkwise.dynamics.kernels import acting, one_state
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import velocity_spaces
 from linkwise.errors import LinkwiseError, RankWarning, caller
+from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -119,6 +121,9 @@ def accelerated(
     status = asked.get("status")
     codes = np.zeros(lead, np.int32) if status is None else status
     result = found(arrays, rank, status=codes)
+    if not acting(forces) and closing is None and all(map(closure.is_traceable, mech.loops)):
+        kernel = closed_kernel(mech, "constrained_forward_dynamics", rank=rank)
+        one_state(mech).forward_dynamics = kernel.quick
     if not codes.any():
         return result
     singular = codes == trouble.singular(mech)
@@ -148,23 +153,23 @@ def _is_singular_here(mech: Mechanism, q: Array) -> bool:
     """Whether the rank at q is less than around it; what is around it is what others have to be."""
     here, around = int(ranks(mech, q[None])[0]), rank_nearby(mech, q)
     if here >= around:
-        mech.kept["closure rank"] = here
-        mech.kept.pop("quick forward_dynamics", None)
+        known = one_state(mech)
+        known.rank, known.forward_dynamics = here, None
     return here < around
 
 
 def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
     """The rank that states have to have: that around the first one; None where q is no state."""
-    found: int | None = mech.kept.get("closure rank")
-    if found is None:
+    known = one_state(mech)
+    if known.rank is None:
         try:
             rows = np.atleast_2d(mech.check_q(q))
         except LinkwiseError:
             return None
         if not len(rows):
             return None
-        found = mech.kept["closure rank"] = rank_nearby(mech, rows[0])
-    return found
+        known.rank = rank_nearby(mech, rows[0])
+    return known.rank
 
 
 def _lead(arrays: Mapping[str, Any], *others: Any) -> tuple[int, ...] | None:

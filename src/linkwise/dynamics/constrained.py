@@ -11,7 +11,7 @@ from linkwise.dynamics.closure import constraint_jacobian, lead
 from linkwise.dynamics.closure_kernels import run
 from linkwise.dynamics.closure_rank import accelerated
 from linkwise.dynamics.forward_dynamics import forward_dynamics
-from linkwise.dynamics.kernels import Status, check_mechanism
+from linkwise.dynamics.kernels import Status, check_mechanism, one_state
 from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ModelError, ShapeError
@@ -101,10 +101,7 @@ def constrained_forward_dynamics(
     Returns:
         Joint accelerations (nv,) or (batch, nv). The errors are those of `forward_dynamics`.
     """
-    try:
-        quick = mech.kept.get("quick forward_dynamics")
-    except AttributeError:
-        quick = None  # no mechanism: told below
+    quick = one_state(mech).forward_dynamics
     plain = type(frame) is str and frame == "node"
     if quick is not None and plain and forces is closing is out is status is None:
         result = quick(q, v, tau)

@@ -7,10 +7,18 @@ from typing import Any, Literal, TypeAlias
 
 from linkwise.dynamics import closure_kernels
 from linkwise.dynamics.closure_rank import accelerated
-from linkwise.dynamics.kernels import Status, acting, check_mechanism, named, pushed, side_by_side
-from linkwise.dynamics.loops import Loops, is_closed, refuse, tree_of
+from linkwise.dynamics.kernels import (
+    Status,
+    acting,
+    check_mechanism,
+    named,
+    one_state,
+    pushed,
+    side_by_side,
+)
+from linkwise.dynamics.loops import HELD, Loops, is_closed, refuse, tree_of
 from linkwise.dynamics.open_chain_quantity import METHODS
-from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.dynamics.quantity import OWN_AXES, Frame, check_frame
 from linkwise.errors import unknown_name
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -78,17 +86,9 @@ def forward_dynamics(
             row is NaN instead, and a warning or `status` tells.
         UnknownNameError: A node that the mechanism does not have, or a method that there is not.
     """
-    try:
-        quick = mech.kept.get("quick forward_dynamics")
-    except AttributeError:
-        quick = None  # no mechanism: told below
-    if (
-        quick is not None
-        and type(frame) is type(loops) is str
-        and loops == "closed"
-        and frame == "node"
-        and forces is out is status is method is None
-    ):  # most calls: one state
+    quick = one_state(mech).forward_dynamics
+    plain = frame is OWN_AXES and loops is HELD and forces is out is status is method is None
+    if plain and quick is not None:  # most calls: one state
         result = quick(q, v, tau)
         if result is not None:
             return result
@@ -107,6 +107,8 @@ def forward_dynamics(
     if acting(forces):
         return pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
     found = named(mech, name)
+    if method is None:
+        one_state(mech).forward_dynamics = found.quick
     if out is status is threads is None:
         return found(q, v, tau)
     return found(q, v, tau, **asked)

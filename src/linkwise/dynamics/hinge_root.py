@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import kernel
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
 
 Places: TypeAlias = tuple[NDArray[np.int64], ...]
@@ -57,16 +58,15 @@ class HingeBlocks:
         return out
 
 
+@once_per_mechanism
 def places(mech: Mechanism) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
     """Bodies (hinges,) and freedoms (hinges, m) of the hinges that have m freedoms, for each m."""
-    if "hinge places" not in mech.kept:
-        sizes = [body.hinge.nv for body in mech.bodies]
-        found = list[tuple[NDArray[np.int64], NDArray[np.int64]]]()
-        for m in sorted(set(sizes) - {0}):
-            of = np.array([k for k, size in enumerate(sizes) if size == m], dtype=np.int64)
-            found.append((of, mech.v_start[of][:, None] + np.arange(m)))
-        mech.kept["hinge places"] = tuple(found)
-    return mech.kept["hinge places"]
+    sizes = [body.hinge.nv for body in mech.bodies]
+    found = list[tuple[NDArray[np.int64], NDArray[np.int64]]]()
+    for m in sorted(set(sizes) - {0}):
+        of = np.array([k for k, size in enumerate(sizes) if size == m], dtype=np.int64)
+        found.append((of, mech.v_start[of][:, None] + np.arange(m)))
+    return tuple(found)
 
 
 def hinge_blocks(mech: Mechanism, name: str, codes: Codes, *arrays: Array) -> HingeBlocks:

@@ -21,7 +21,6 @@ from linkwise.dynamics.kernels import (
     acting,
     called,
     check_mechanism,
-    made_once,
     node_names,
     side_by_side,
 )
@@ -31,6 +30,7 @@ from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Body
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -161,21 +161,21 @@ def hybrid_kernel(
     """
     check_mechanism(mech)
     check_frame(frame)
-    chosen, nodes = (
-        frozenset(_hinge(mech, name).hinge_name for name in prescribed),
-        node_names(nodes),
-    )
-    key = ("hybrid_dynamics", chosen, nodes, frame)
-    found = mech.kept.get(key)
-    if found is None:
-        _moving(mech, chosen)
-        for node in nodes:
-            mech.node(node)  # raises for one that is not there
-        driven = [body.hinge_name for body in mech.bodies if body.hinge_name not in chosen]
-        push = pushing(J if frame == "node" else rot_W @ J) if nodes else None
-        expr = hybrid_expression(driven, chosen, push=push)
-        found = made_once(mech, key, lambda: compile(expr, mech, nodes=nodes, derive=False))
-    return found
+    chosen = frozenset(_hinge(mech, name).hinge_name for name in prescribed)
+    return _kernel(mech, chosen, node_names(nodes), frame)
+
+
+@once_per_mechanism
+def _kernel(
+    mech: Mechanism, prescribed: frozenset[str], nodes: tuple[str, ...], frame: Frame
+) -> Kernel:
+    _moving(mech, prescribed)
+    for node in nodes:
+        mech.node(node)  # raises for one that is not there
+    driven = [body.hinge_name for body in mech.bodies if body.hinge_name not in prescribed]
+    push = pushing(J if frame == "node" else rot_W @ J) if nodes else None
+    expr = hybrid_expression(driven, prescribed, push=push)
+    return compile(expr, mech, nodes=nodes, derive=False)
 
 
 def hybrid_expression(
@@ -240,10 +240,18 @@ def _choice(
     names = None if prescribed is None else tuple(prescribed)
     by_name = isinstance(tau, Mapping), isinstance(vdot, Mapping)
     written = tuple(tau) if by_name[0] else (), tuple(vdot) if by_name[1] else ()
-    key = ("hybrid choice", by_name, written, names, nodes, frame)
-    found = mech.kept.get(key)
-    if found is not None:
-        return found
+    return _of_names(mech, by_name, written, names, nodes, frame)
+
+
+@once_per_mechanism
+def _of_names(
+    mech: Mechanism,
+    by_name: tuple[bool, bool],
+    written: tuple[tuple[str, ...], tuple[str, ...]],
+    names: tuple[str, ...] | None,
+    nodes: tuple[str, ...],
+    frame: Frame,
+) -> _Choice:
     if by_name[0] != by_name[1]:
         raise ModelError(
             "tau and vdot are given in two ways; give both by names of hinges, {'elbow': 1.0}, or "
@@ -264,9 +272,7 @@ def _choice(
     for name in chosen:
         held[mech.v_slice(name)] = True
     places = [{name: mech.v_slice(_hinge(mech, name).hinge_name) for name in g} for g in written]
-    made = _Choice(hybrid_kernel(mech, chosen, nodes, frame=frame), held, ~held, *places)
-    mech.kept[key] = made
-    return made
+    return _Choice(hybrid_kernel(mech, chosen, nodes, frame=frame), held, ~held, *places)
 
 
 def _by_hinge(mech: Mechanism, names: tuple[str, ...]) -> dict[str, str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from linkwise.dynamics.kernels import Status, check_mechanism, made_once
+from typing import TYPE_CHECKING
+
+from linkwise.dynamics.kernels import Status, check_mechanism
 from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.sweeps.chosen import Names, choice
+from linkwise.sweeps.chosen import Chosen, Names, choice
+
+if TYPE_CHECKING:
+    from linkwise.codegen.cpu.kernel import Kernel
 
 
 def mass_matrix_inverse_block(
@@ -49,13 +55,13 @@ def mass_matrix_inverse_block(
     """
     check_mechanism(mech)
     part = choice(rows, rows if columns is None else columns, False)
-    key = ("mass_matrix_inverse", part)
-    found = mech.kept.get(key)
-    if found is None:
-        expr = expression("mass_matrix_inverse")
-        found = made_once(
-            mech, key, lambda: compile(expr, mech, rows=part.rows, columns=part.columns)
-        )
+    found = _kernel(mech, part)
     if out is status is threads is None:
         return found(q)
     return found(q, out=out, status=status, threads=threads)
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism, part: Chosen) -> Kernel:
+    expr = expression("mass_matrix_inverse")
+    return compile(expr, mech, rows=part.rows, columns=part.columns)

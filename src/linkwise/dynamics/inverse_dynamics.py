@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from linkwise.dynamics.allowed_motion import obeyed
-from linkwise.dynamics.kernels import Status, acting, check_mechanism, named, pushed
-from linkwise.dynamics.loops import Loops, is_closed, tree_of
-from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.dynamics.kernels import Status, acting, check_mechanism, named, one_state, pushed
+from linkwise.dynamics.loops import HELD, Loops, is_closed, tree_of
+from linkwise.dynamics.quantity import OWN_AXES, Frame, check_frame
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -64,17 +64,9 @@ def inverse_dynamics(
         ClosureError: v̇ breaks a loop or coupling, which is named. In a batch its row is NaN
             instead, and a warning or `status` tells.
     """
-    try:
-        quick = mech.kept.get("quick inverse_dynamics")
-    except AttributeError:
-        quick = None  # no mechanism: told below
-    if (
-        quick is not None
-        and type(frame) is type(loops) is str
-        and loops == "closed"
-        and frame == "node"
-        and forces is out is status is None
-    ):  # most calls: one state
+    quick = one_state(mech).inverse_dynamics
+    plain = frame is OWN_AXES and loops is HELD and forces is out is status is None
+    if plain and quick is not None:  # most calls: one state
         result = quick(q, v, vdot)
         if result is not None:
             return result
@@ -86,7 +78,9 @@ def inverse_dynamics(
             arrays = {"q": q, "v": v, "vdot": vdot}
             return pushed(tree, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
         asked = {key: value for key, value in asked.items() if value is not None}
-        return named(tree, "inverse_dynamics")(q, v, vdot, **asked)
+        found = named(tree, "inverse_dynamics")
+        one_state(tree).inverse_dynamics = found.quick
+        return found(q, v, vdot, **asked)
 
     tree = tree_of(mech)
     if is_closed(mech, loops):

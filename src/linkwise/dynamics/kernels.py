@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.sweeps.embedded_expression import is_about_bodies
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 
 Status: TypeAlias = NDArray[np.int32]
 Nodes: TypeAlias = str | Sequence[str]
-Made = TypeVar("Made")
-
-_MAKING = threading.Lock()
-"""Held while a kernel is made: threads that want the same one wait for it."""
-
-_CLOCK = threading.local()
-"""How long each thread has been making kernels."""
 
 
 def kernel(
@@ -50,26 +43,16 @@ def kernel(
         nodes: Node or nodes it is about, for those that are about nodes.
         frame: Axes of what belongs to nodes.
     """
-    if not isinstance(nodes, str):
-        nodes = node_names(nodes)
-    found: Kernel | None = None
-    try:
-        found = mech.kept.get((name, nodes, frame))
-    except (AttributeError, TypeError):  # no mechanism, or a frame that is no word: told below
-        pass
-    return found or _made(mech, name, nodes, frame)
+    return _made(mech, name, nodes if isinstance(nodes, str) else node_names(nodes), frame)
 
 
+@once_per_mechanism
 def named(mech: Mechanism | Embedded, name: str) -> Kernel:
     """The kernel behind a quantity that is about no nodes: `kernel`, by the shorter key."""
-    found: Kernel | None = None
-    try:
-        found = mech.kept.get(name)
-    except AttributeError:  # no mechanism: told below
-        pass
-    return found or kernel(mech, name)
+    return _made(mech, name, (), "node")
 
 
+@once_per_mechanism
 def _made(
     mech: Mechanism | Embedded, name: str, nodes: str | tuple[str, ...], frame: Frame
 ) -> Kernel:
@@ -91,15 +74,7 @@ def _made(
         mech.node(node)  # raises for one that is not there
     stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
     rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
-    found = made_once(
-        mech,
-        (name, nodes, frame),
-        lambda: compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands),
-    )
-    if not names:
-        mech.kept[name] = found
-        mech.kept[f"quick {name}"] = found.quick
-    return found
+    return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands)
 
 
 def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:
@@ -110,37 +85,38 @@ def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:
         formula: Array code on top of expressions.
         nodes: Node or nodes it is about.
     """
-    key = (formula, nodes)
-    try:
-        found = mech.kept.get(key)
-    except (AttributeError, TypeError):  # no mechanism, or a list of nodes
-        check_mechanism(mech)
-        key = (formula, nodes := node_names(nodes))
-        found = mech.kept.get(key)
-    if found is None:
-        names = node_names(nodes)
-        for node in names:
-            mech.node(node)  # raises for one that is not there
-        found = made_once(mech, key, lambda: compile(formula, mech, nodes=names))
-    return found
+    return _written(mech, formula, nodes if isinstance(nodes, str) else node_names(nodes))
 
 
-def made_once(mech: Mechanism | Embedded, key: object, make: Callable[[], Made]) -> Made:
-    """The kernel kept with a mechanism under a key, made if there is none, by one thread only."""
-    found: Made | None = mech.kept.get(key)
-    if found is None:
-        with _MAKING:
-            found = mech.kept.get(key)
-            if found is None:
-                began = time.monotonic()
-                found = mech.kept[key] = make()
-                _CLOCK.seconds = time_compiling() + time.monotonic() - began
-    return found
+@once_per_mechanism
+def _written(mech: Mechanism, formula: Formula, nodes: str | tuple[str, ...]) -> Any:
+    check_mechanism(mech)
+    names = node_names(nodes)
+    for node in names:
+        mech.node(node)  # raises for one that is not there
+    return compile(formula, mech, nodes=names)
 
 
-def time_compiling() -> float:
-    """How long [s] this thread has been making kernels so far; a difference is that of a task."""
-    return float(getattr(_CLOCK, "seconds", 0.0))
+@dataclass(slots=True, eq=False)
+class OneState:
+    """What most calls of a mechanism need: kernels of one state; None before they are made.
+
+    Attributes:
+        forward_dynamics: v̇ of q, v and τ, with loops and couplings held; None of other arrays.
+        inverse_dynamics: τ of q, v and v̇.
+        rank: How many rows of J_c have to be independent in states of forward dynamics.
+    """
+
+    forward_dynamics: Callable[..., Array | None] | None = None
+    inverse_dynamics: Callable[..., Array | None] | None = None
+    rank: int | None = None
+
+
+@once_per_mechanism
+def one_state(mech: Mechanism | Embedded) -> OneState:
+    """Calls of a mechanism for one state, as far as they are known."""
+    check_mechanism(mech)
+    return OneState()
 
 
 def _about_nodes(name: str, expr: Expr) -> bool:

@@ -14,9 +14,13 @@ from linkwise.errors import ModelError
 from linkwise.model import derived
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 
 Loops: TypeAlias = Literal["closed", "open"]
 """Whether loops and couplings are held."""
+
+HELD: Loops = "closed"
+"""The default: as the same string it is recognised without a comparison."""
 
 
 def is_closed(mech: Mechanism | Embedded, loops: Loops = "closed") -> TypeGuard[Mechanism]:
@@ -48,10 +52,12 @@ def tree_of(mech: Mechanism | Embedded) -> Mechanism | Embedded:
     """The mechanism without its loops and couplings; itself where it has none. Kept with it."""
     if isinstance(mech, Embedded) or not (mech.loops or mech.couplings):
         return mech
-    found: Mechanism | None = mech.kept.get("tree")
-    if found is None:
-        found = mech.kept["tree"] = derived.replaced(mech, loops=(), couplings=())
-    return found
+    return _tree(mech)
+
+
+@once_per_mechanism
+def _tree(mech: Mechanism) -> Mechanism:
+    return derived.replaced(mech, loops=(), couplings=())
 
 
 def require_open(

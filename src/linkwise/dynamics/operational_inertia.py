@@ -17,6 +17,7 @@ from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ExpressionError, ModelError, RankWarning
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
@@ -78,11 +79,14 @@ def operational_inertia(
         elif lost.any():
             _tell(space, lost)
         return put(space.inertia, out)
-    mech = tree_of(mech)
-    found = _regular(mech, node, frame)
+    check_frame(frame)
+    mech, names = tree_of(mech), node_names(node)
+    if not names:
+        raise ModelError("the operational inertia of no node was asked for; name at least one.")
+    found = _regular(mech, node if isinstance(node, str) else names, frame)
     if found is not None and found.quick is not None and out is status is threads is None:
         result = found.quick(q)  # most calls: one state that is far from a singular one
-        if result is not None and result.max() < _heavy(mech, node):
+        if result is not None and result.max() < _heavy(mech, names):
             return result
     inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
     lead = floats(q, "q").shape[:-1]
@@ -90,7 +94,7 @@ def operational_inertia(
     result = (found or inside)(q, out=out, status=codes, threads=threads)
     if found is None:
         codes[codes == FINE] = MATRIX
-    heavy = result.max(axis=(-1, -2), initial=0.0) > _heavy(mech, node)
+    heavy = result.max(axis=(-1, -2), initial=0.0) > _heavy(mech, names)
     singular = (codes == MATRIX) | ((codes == FINE) & heavy)
     if singular.any():
         rows = np.asarray(q, dtype=np.float64)
@@ -104,36 +108,28 @@ def operational_inertia(
     return result
 
 
-def _heavy(mech: Mechanism | Embedded, node: Nodes) -> float:
+@once_per_mechanism
+def _heavy(mech: Mechanism | Embedded, nodes: tuple[str, ...]) -> float:
     """An inertia [kg, kg m²] that only directions have which are about to be lost.
 
     The small dense inverse loses a digit with each one that Λ gains; from here on the inertia comes
     from `operational_space`, which loses half as many.
     """
-    key = ("heavy", node if isinstance(node, str) else tuple(node))
-    found = mech.kept.get(key)
-    if found is None:
-        length = reach(mech, (node,) if isinstance(node, str) else tuple(node))
-        whole = mech.total_mass + float(mech.armature.sum()) / length**2
-        found = HEAVY * whole * min(1.0, length**2) or np.inf
-        mech.kept[key] = found
-    return found
+    length = reach(mech, nodes)
+    whole = mech.total_mass + float(mech.armature.sum()) / length**2
+    return HEAVY * whole * min(1.0, length**2) or np.inf
 
 
-def _regular(mech: Mechanism | Embedded, node: Nodes, frame: Frame) -> Kernel | None:
+@once_per_mechanism
+def _regular(
+    mech: Mechanism | Embedded, node: str | tuple[str, ...], frame: Frame
+) -> Kernel | None:
     """The kernel for full rank; None where no configuration has it."""
-    check_mechanism(mech)
-    check_frame(frame)
-    names = node if isinstance(node, str) else node_names(node)
-    if not names:
-        raise ModelError("the operational inertia of no node was asked for; name at least one.")
-    missing = ("no operational_inertia", names, frame)
-    if missing in mech.kept or mech.nv < 6 * (1 if isinstance(names, str) else len(names)):
+    if mech.nv < 6 * len(node_names(node)):
         return None
     try:
         return kernel(mech, "operational_inertia", node, frame=frame)
     except ExpressionError:
-        mech.kept[missing] = True
         return None
 
 

@@ -31,6 +31,7 @@ from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 TOLERANCE = 1e-10
@@ -194,11 +195,11 @@ def reach(mech: Mechanism | Embedded, nodes: Sequence[str]) -> float:
 
     It does not depend on q; hinges that slide add nothing.
     """
-    if isinstance(mech, Embedded):
-        return reach(mech.mech, nodes)
-    known = mech.kept.get(("reach", *nodes))
-    if known is not None:
-        return known
+    return _reach(mech.mech if isinstance(mech, Embedded) else mech, tuple(nodes))
+
+
+@once_per_mechanism
+def _reach(mech: Mechanism, nodes: tuple[str, ...]) -> float:
     found = 0.0
     for name in nodes:
         node = mech.node(name)
@@ -209,7 +210,6 @@ def reach(mech: Mechanism | Embedded, nodes: Sequence[str]) -> float:
             way += float(np.linalg.norm(body.inboard.p)) if p >= 0 else 0.0
             k = p
         found = max(found, way)
-    mech.kept["reach", *nodes] = found or 1.0
     return found or 1.0
 
 

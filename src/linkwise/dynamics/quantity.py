@@ -35,6 +35,9 @@ from linkwise.errors import ModelError, unknown_name
 Frame: TypeAlias = Literal["node", "world"]
 """Axes of velocities and forces of nodes; the point is the node's origin in both."""
 
+OWN_AXES: Frame = "node"
+"""The default: as the same string it is recognised without a comparison."""
+
 FRAMES = ("node", "world")
 
 QUANTITIES: dict[str, Callable[[Expr], Expr]] = {

@@ -32,6 +32,7 @@ from linkwise.model import closure
 from linkwise.model.body import Body
 from linkwise.model.drive import Drive
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose, trusted_pose
 
@@ -57,25 +58,23 @@ class Scale:
     columns: Array
 
 
+@once_per_mechanism
 def scale(mech: Mechanism) -> Scale:
-    """How a mechanism's constraints are measured; kept with it."""
-    found: Scale | None = mech.kept.get("closed scale")
-    if found is None:
-        nodes = closure_nodes(mech) or tuple(body.name for body in mech.bodies)
-        length = reach(mech, nodes)
-        rows = list[float]()
-        for loop in mech.loops:
-            X_ab = loop.hinge.pose(loop.hinge.neutral())
-            S = closure.blocked(loop.hinge, _single(X_ab), np.zeros(6)).S
-            rows.extend(1.0 / np.linalg.norm(S / np.repeat([length, 1.0], 3), axis=1))
-        for coupling in mech.couplings:
-            index = mech.coordinate(coupling.dependent)
-            units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
-            rows.append(1.0 if units[index] == "m" else length)
-        turns = [_turning(body.hinge.hinge_map(body.hinge.neutral())) for body in mech.bodies]
-        columns = np.where(np.concatenate([np.zeros(0, dtype=bool), *turns]), 1.0, length)
-        found = mech.kept["closed scale"] = Scale(length, np.array(rows), columns)
-    return found
+    """How a mechanism's constraints are measured."""
+    nodes = closure_nodes(mech) or tuple(body.name for body in mech.bodies)
+    length = reach(mech, nodes)
+    rows = list[float]()
+    for loop in mech.loops:
+        X_ab = loop.hinge.pose(loop.hinge.neutral())
+        S = closure.blocked(loop.hinge, _single(X_ab), np.zeros(6)).S
+        rows.extend(1.0 / np.linalg.norm(S / np.repeat([length, 1.0], 3), axis=1))
+    for coupling in mech.couplings:
+        index = mech.coordinate(coupling.dependent)
+        units = [c.unit for body in mech.bodies for c in body.hinge.coordinates]
+        rows.append(1.0 if units[index] == "m" else length)
+    turns = [_turning(body.hinge.hinge_map(body.hinge.neutral())) for body in mech.bodies]
+    columns = np.where(np.concatenate([np.zeros(0, dtype=bool), *turns]), 1.0, length)
+    return Scale(length, np.array(rows), columns)
 
 
 def _single(pose: Pose) -> Pose:
@@ -207,8 +206,9 @@ def inertia_products(mech: Mechanism, q: Array, rows: list[Array]) -> list[Array
     return np.split(found, np.cumsum(counts)[:-1])
 
 
+@once_per_mechanism
 def holonomic(mech: Mechanism) -> Mechanism:
-    """The mechanism with hinges that reach the same positions and are holonomic; kept with it.
+    """The mechanism with hinges that reach the same positions and are holonomic.
 
     A ball that rolls asks of velocities that it does not slip, and of positions that it stays on
     the plane: less. Where no hinge is of that kind, it is the mechanism itself. q is the same.
@@ -216,14 +216,9 @@ def holonomic(mech: Mechanism) -> Mechanism:
     hinges = [loop.hinge for loop in mech.loops] + [body.hinge for body in mech.bodies]
     if all(hinge.hull is hinge for hinge in hinges):
         return mech
-    found: Mechanism | None = mech.kept.get("holonomic")
-    if found is None:
-        loops = tuple(replace(loop, hinge=loop.hinge.hull) for loop in mech.loops)
-        bodies = tuple(
-            body if body.hinge.hull is body.hinge else _slips(body) for body in mech.bodies
-        )
-        found = mech.kept["holonomic"] = replace(mech, bodies=bodies, loops=loops)
-    return found
+    loops = tuple(replace(loop, hinge=loop.hinge.hull) for loop in mech.loops)
+    bodies = tuple(body if body.hinge.hull is body.hinge else _slips(body) for body in mech.bodies)
+    return replace(mech, bodies=bodies, loops=loops)
 
 
 def _slips(body: Body) -> Body:

@@ -22,6 +22,7 @@ from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.pivots import thresholds
 from linkwise.estimation.operator import Form
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile, plan
 from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import Run, run
@@ -182,12 +183,8 @@ def _program(expr: Expr) -> tuple[Program, bool]:
     return program, any(isinstance(x, Symbol) and isinstance(x.role, role.Riccati) for x in targets)
 
 
+@once_per_mechanism
 def _kernel(mech: Mechanism, operator: Expr, with_noise: bool) -> Kernel:
     """The kernel that applies an operator; with noise it takes that as `armature`."""
-    key = ("estimation", operator, with_noise)
-    found = mech.kept.get(key)
-    if found is None:
-        parameters = ("armature",) if with_noise else ()
-        found = compile(operator @ _argument(operator), mech, parameters=parameters)
-        mech.kept[key] = found
-    return found
+    parameters = ("armature",) if with_noise else ()
+    return compile(operator @ _argument(operator), mech, parameters=parameters)

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import Coupling, Loop, Node
-from linkwise.model.cache import without_caches
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import without_caches
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 
@@ -149,11 +149,6 @@ class Embedded:
     def node(self, name: str) -> Node:
         """The node of that name; a body's name gives its body frame as a node."""
         return self.mech.node(name)
-
-    @cached_property
-    def kept(self) -> dict[Any, Any]:
-        """Kernels that were compiled for it."""
-        return {}
 
     # ---------------------------------------------------------------------------- coordinates
 

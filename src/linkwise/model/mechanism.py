@@ -15,8 +15,8 @@ from linkwise.arguments import generator
 from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model import derived, placement, state, validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
-from linkwise.model.cache import without_caches
 from linkwise.model.drive import Drive, PerFreedom
+from linkwise.model.memo import without_caches
 from linkwise.model.report import LoadReport
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
 from linkwise.spatial.inertia import SpatialInertia
@@ -147,11 +147,6 @@ class Mechanism:
             if loop.name == name:
                 return loop
         raise unknown_name("loop", name, (x.name for x in self.loops), owner=self._title)
-
-    @cached_property
-    def kept(self) -> dict[Any, Any]:
-        """What later layers keep for this mechanism and want to go with it: compiled kernels."""
-        return {}
 
     @property
     def _title(self) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 
 from linkwise.model.hinges import Free, Hinge, Spherical
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 Acceleration: TypeAlias = Callable[[float, Array, Array], Array]
@@ -32,11 +33,9 @@ Retraction: TypeAlias = Callable[[Array, Array, float], Array]
 """q ⊕ h u (nq,) of q (nq,), u (nv,) and h [s]."""
 
 
+@once_per_mechanism
 def retraction(mech: Mechanism) -> Retraction:
-    """q ⊕ h u as a function of q (nq,), u (nv,) and h [s]; it is kept with the mechanism."""
-    found: Retraction | None = mech.kept.get("retraction")
-    if found is not None:
-        return found
+    """q ⊕ h u as a function of q (nq,), u (nv,) and h [s]."""
     plain_q, plain_v = list[int](), list[int]()
     others = list[tuple[Callable[[Array, Array, float], ArrayLike], slice, slice]]()
     for k, body in enumerate(mech.bodies):
@@ -58,7 +57,6 @@ def retraction(mech: Mechanism) -> Retraction:
             out[in_q] = move(q[in_q], u[in_v], h)
         return out
 
-    mech.kept["retraction"] = moved
     return moved
 
 
@@ -165,23 +163,18 @@ def _dexp_inverse(theta: list[float], omega: list[float]) -> list[float]:
     ]
 
 
+@once_per_mechanism
 def _balls(mech: Mechanism) -> list[int]:
     """Where the angular velocities of free and spherical hinges begin in v."""
-    found: list[int] | None = mech.kept.get("ball hinges")
-    if found is None:
-        which = [k for k, body in enumerate(mech.bodies) if type(body.hinge) in (Free, Spherical)]
-        found = mech.kept["ball hinges"] = [int(mech.v_start[k]) for k in which]
-    return found
+    which = [k for k, body in enumerate(mech.bodies) if type(body.hinge) in (Free, Spherical)]
+    return [int(mech.v_start[k]) for k in which]
 
 
+@once_per_mechanism
 def _free(mech: Mechanism) -> list[tuple[int, int]]:
-    """Where the free hinges begin in q and in v; kept with the mechanism."""
-    found: list[tuple[int, int]] | None = mech.kept.get("free hinges")
-    if found is None:
-        which = [k for k, body in enumerate(mech.bodies) if type(body.hinge) is Free]
-        found = [(int(mech.q_start[k]), int(mech.v_start[k])) for k in which]
-        mech.kept["free hinges"] = found
-    return found
+    """Where the free hinges begin in q and in v."""
+    which = [k for k, body in enumerate(mech.bodies) if type(body.hinge) is Free]
+    return [(int(mech.q_start[k]), int(mech.v_start[k])) for k in which]
 
 
 def _turned_and_moved(q: Array, u: Array, h: float) -> list[float]:

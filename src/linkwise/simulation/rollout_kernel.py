@@ -16,11 +16,12 @@ from linkwise.codegen.stepping.explicit import EXPLICIT
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive
 from linkwise.codegen.stepping.stepping import Stepping
-from linkwise.dynamics.kernels import check_mechanism, made_once
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.loops import require_open, tree_of
 from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import derive
 from linkwise.simulation.variational.compiled import variational_stepping
 from linkwise.task.law import ControlLaw
@@ -56,13 +57,21 @@ def rollout_kernel(
             code; says which.
     """
     check_rollout(mech, integrator, law)
-    key = ("rollout", integrator, with_passive, tuple(nodes), frame, itemsize, law)
+    return _rollout(mech, integrator, with_passive, tuple(nodes), frame, itemsize, law)
 
-    def make() -> RolloutKernel:
-        segments, content = stepping_of(mech, integrator, with_passive, nodes, frame, itemsize, law)
-        return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
-    return made_once(mech, key, make)
+@once_per_mechanism
+def _rollout(
+    mech: Mechanism,
+    integrator: str,
+    with_passive: bool,
+    nodes: tuple[str, ...],
+    frame: Frame,
+    itemsize: int,
+    law: ControlLaw | None,
+) -> RolloutKernel:
+    segments, content = stepping_of(mech, integrator, with_passive, nodes, frame, itemsize, law)
+    return RolloutKernel(mech, integrator, segments, content, itemsize=itemsize)
 
 
 def card_kernel(
@@ -88,13 +97,15 @@ def card_kernel(
             code; says which.
     """
     check_rollout(mech, integrator, law)
-    key = ("rollout on a card", integrator, with_passive, itemsize, law)
+    return _on_card(mech, integrator, with_passive, itemsize, law)
 
-    def make() -> CudaMotion:
-        segments, _ = stepping_of(mech, integrator, with_passive, (), "node", itemsize, law)
-        return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
-    return made_once(mech, key, make)
+@once_per_mechanism
+def _on_card(
+    mech: Mechanism, integrator: str, with_passive: bool, itemsize: int, law: ControlLaw | None
+) -> CudaMotion:
+    segments, _ = stepping_of(mech, integrator, with_passive, (), "node", itemsize, law)
+    return CudaMotion(mech, segments(), np.dtype(f"float{8 * itemsize}"))
 
 
 def stepping_of(

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import check_mechanism, time_compiling
+from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.loops import Loops, check_loops, tree_of
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
 from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import time_compiling
 from linkwise.simulation.acting import WORKERS, Acting, OutsideForce, OutsideForces
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands, Force, GivenController, JointForces

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from linkwise.dynamics.closure_quantity import Setting
-from linkwise.dynamics.kernels import made_once
 from linkwise.errors import ExpressionError, unknown_name
 from linkwise.model.closure import closure_nodes
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.task.quantity import TASK, Law, torque
 from linkwise.task.twin import Twin
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
 
 def setting(found: Twin) -> Setting:
     """What there is of a mechanism with tasks."""
-    mech = found.mech
+    return _setting(found.mech)
+
+
+def _setting(mech: Mechanism) -> Setting:
     return Setting(bool(mech.loops), bool(mech.couplings))
 
 
 def task_kernel(found: Twin, name: str) -> Kernel:
     """The kernel behind a quantity of tasks: a key of `quantity.TASK`."""
-    known: Kernel | None = found.mech.kept.get(("task", name))
-    if known is not None:
-        return known
+    return _task_kernel(found.mech, name)
+
+
+@once_per_mechanism
+def _task_kernel(mech: Mechanism, name: str) -> Kernel:
     if name not in TASK:
         raise unknown_name("quantity", name, TASK, owner="linkwise.task")
-    expr, mech, nodes = TASK[name](setting(found)), found.mech, closure_nodes(found.mech)
-    return made_once(mech, ("task", name), lambda: compile(expr, mech, nodes=nodes))
+    return compile(TASK[name](_setting(mech)), mech, nodes=closure_nodes(mech))
 
 
 def torque_kernel(found: Twin, law: Law) -> Kernel | None:
@@ -39,26 +44,23 @@ def torque_kernel(found: Twin, law: Law) -> Kernel | None:
 
     None for tasks that never have it.
     """
-    kept = found.mech.kept
-    if ("task", law) not in kept:
-        expr, mech, nodes = torque(setting(found), law), found.mech, closure_nodes(found.mech)
+    return _torque_kernel(found.mech, law)
 
-        def made() -> Kernel | None:
-            try:
-                return compile(expr, mech, nodes=nodes)
-            except ExpressionError:  # singular in every state
-                return None
 
-        made_once(mech, ("task", law), made)
-        kept.setdefault(("task", law), None)
-    return kept["task", law]
+@once_per_mechanism
+def _torque_kernel(mech: Mechanism, law: Law) -> Kernel | None:
+    try:
+        return compile(torque(_setting(mech), law), mech, nodes=closure_nodes(mech))
+    except ExpressionError:  # singular in every state
+        return None
 
 
 def task_kernels(found: Twin, *names: str) -> Several:
     """One kernel that gives several quantities of tasks."""
-    known: Several | None = found.mech.kept.get(("task", names))
-    if known is not None:
-        return known
-    s, mech, nodes = setting(found), found.mech, closure_nodes(found.mech)
-    wanted = {name: TASK[name](s) for name in names}
-    return made_once(mech, ("task", names), lambda: compile(wanted, mech, nodes=nodes))
+    return _task_kernels(found.mech, names)
+
+
+@once_per_mechanism
+def _task_kernels(mech: Mechanism, names: tuple[str, ...]) -> Several:
+    wanted = {name: TASK[name](_setting(mech)) for name in names}
+    return compile(wanted, mech, nodes=closure_nodes(mech))

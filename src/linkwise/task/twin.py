@@ -20,6 +20,7 @@ from linkwise.model import derived
 from linkwise.model.body import Coupling, Loop
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.model.rows import JointRow, Rows
 from linkwise.spatial.array import Array
 from linkwise.task.task import Task, Tasks, as_tuple
@@ -87,7 +88,7 @@ class Twin:
 
 
 def twin(mech: Mechanism, tasks: Tasks) -> Twin:
-    """Tasks of a mechanism, made once and kept with it.
+    """Tasks of a mechanism, made once.
 
     Raises:
         UnknownNameError: A node or hinge that the mechanism does not have; lists those it has.
@@ -98,19 +99,10 @@ def twin(mech: Mechanism, tasks: Tasks) -> Twin:
             f"a task of {mech.name!r} with its loops and couplings built in was asked for; tasks "
             "are about open mechanisms: take embedded.mech."
         )
-    each = (tasks,) if isinstance(tasks, Task) else tasks
-    try:
-        found: Twin | None = mech.kept.get(("task", each))
-    except TypeError:  # a list of tasks, or none at all
-        found = None
-    if found is None:
-        each = as_tuple(tasks)
-        found = mech.kept.get(("task", each))
-        if found is None:
-            found = mech.kept["task", each] = _made(mech, each)
-    return found
+    return _made(mech, (tasks,) if isinstance(tasks, Task) else as_tuple(tasks))
 
 
+@once_per_mechanism
 def _made(mech: Mechanism, tasks: tuple[Task, ...]) -> Twin:
     loops, couplings = list[Loop](), list[Coupling]()
     names, sizes, turns = list[str](), list[int](), list[bool]()

@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.embedded import Embedded
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.embedded_expression import MOTIONS
@@ -77,12 +78,10 @@ def _check(embedded: object) -> None:
         )
 
 
+@once_per_mechanism
 def _kernel(embedded: Embedded, name: str) -> Kernel:
     _check(embedded)
-    found = embedded.kept.get(name)
-    if found is None:
-        found = embedded.kept[name] = compile(MOTIONS[name], embedded)
-    return found
+    return compile(MOTIONS[name], embedded)
 
 
 def _in_place(embedded: Embedded, found: Array) -> Array:

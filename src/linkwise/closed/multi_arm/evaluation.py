@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from linkwise.closed.multi_arm.held_object import MultiArm
 from linkwise.closed.multi_arm.multi_arm_quantity import AS_BLOCKS, AS_WRITTEN, multi_arm_expression
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
 
@@ -28,15 +29,22 @@ def multi_arm_kernel(
     target: Target = "cpu",
 ) -> Any:
     """The kernel of one equation: made once, then kept with the mechanism."""
-    chosen = tuple(None if x is None else tuple(x) for x in (nodes, rows, columns))
-    key = ("multi_arm", name, *chosen, target)
-    if key not in mech.kept:
-        expr = multi_arm_expression(name)
-        options: dict[str, Any] = {"rows": chosen[1], "columns": chosen[2], "target": target}
-        options |= {"nodes": chosen[0], "derive": name not in AS_WRITTEN}
-        options["blocks"] = name in AS_BLOCKS
-        mech.kept[key] = compile(expr, mech, **options)
-    return mech.kept[key]
+    some, others = (None if x is None else tuple(x) for x in (rows, columns))
+    return _kernel(mech, name, tuple(nodes), some, others, target)
+
+
+@once_per_mechanism
+def _kernel(
+    mech: Mechanism,
+    name: str,
+    nodes: tuple[str, ...],
+    rows: tuple[str, ...] | None,
+    columns: tuple[str, ...] | None,
+    target: Target,
+) -> Any:
+    options: dict[str, Any] = {"derive": name not in AS_WRITTEN, "blocks": name in AS_BLOCKS}
+    options |= {"nodes": nodes, "rows": rows, "columns": columns, "target": target}
+    return cast("Any", compile(multi_arm_expression(name), mech, **options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from linkwise.model.body import WORLD, Loop
 from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 
 _INSTEAD = "lw.constrained_forward_dynamics takes any mechanism with loops and couplings."
 
@@ -71,12 +72,12 @@ def multi_arm_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
         )
     if not isinstance(cast(object, held), str | None):
         raise unknown_name("body", held, mech.body_index, owner=f"mechanism {mech.name!r}")
-    known = mech.kept.get(("multi_arm_parts", held))
-    if known is not None:
-        return known
-    found = _parts(mech, _object(mech, held))
-    mech.kept["multi_arm_parts", held] = found
-    return found
+    return _found(mech, held)
+
+
+@once_per_mechanism
+def _found(mech: Mechanism, held: str | None) -> MultiArm:
+    return _parts(mech, _object(mech, held))
 
 
 def _roots(mech: Mechanism) -> list[int]:

@@ -21,6 +21,7 @@ from linkwise.dynamics.inverse_kinematics.verdict import verdicts
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 RADIAN = 0.25
@@ -89,7 +90,7 @@ def inverse_kinematics(
     held = (hold,) if isinstance(hold, str) else tuple(hold)
     length = _length(mech, nodes)
     asked = goals(targets, length)
-    setting = _setting(mech, nodes, held, length, limits=bool(limits))
+    setting = _setting(mech, nodes, held, bool(limits))
     movable = setting.joints
     begin, batch = _begin(setting, q0, asked.batch)
     count = len(begin)
@@ -186,51 +187,44 @@ def _again(
                 best.take(at, found, i)
 
 
+@once_per_mechanism
 def _length(mech: Mechanism, nodes: tuple[str, ...]) -> float:
     """What positions are measured by [m]; raises for nodes that cannot move."""
-    key = ("inverse_kinematics length", nodes)
-    found = mech.kept.get(key)
-    if found is None:
-        for node in nodes:
-            if reach.from_ground(mech, node, limits=False) is None:
-                raise ModelError(f"no hinge moves {node!r}: it is fixed to the ground.")
-        found = mech.kept[key] = RADIAN * reach.size(mech, nodes)
-    return found
+    for node in nodes:
+        if reach.from_ground(mech, node, limits=False) is None:
+            raise ModelError(f"no hinge moves {node!r}: it is fixed to the ground.")
+    return RADIAN * reach.size(mech, nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Setting:
-    """What does not depend on where the targets are; kept with the mechanism."""
+    """What does not depend on where the targets are."""
 
     joints: Joints
     couplings: Couplings
     kernels: Kernels
 
 
+@once_per_mechanism
 def _setting(
-    mech: Mechanism, nodes: tuple[str, ...], hold: tuple[str, ...], length: float, *, limits: bool
+    mech: Mechanism, nodes: tuple[str, ...], hold: tuple[str, ...], limits: bool
 ) -> _Setting:
-    key = ("inverse_kinematics", nodes, hold, limits)
-    found = mech.kept.get(key)
-    if found is None:
-        movable = joints(mech, hold, limits=limits, length=length)
-        moved = {k for node in nodes for k in reach.path(mech, mech.node(node).body)}
-        coupled = couplings(mech, moved, limits=limits)
-        if coupled.rows and limits:
-            lower, upper = tightened(coupled, movable.lower, movable.upper)
-            movable = replace(movable, lower=lower, upper=upper)
-        movable = replace(movable, fixed=coupled.held_with(movable.fixed))
-        touched = {j for k in moved for j in range(*mech.v_start[k : k + 2].tolist())}
-        idle = np.ones(mech.nv, dtype=bool)
-        idle[[*touched, *coupled.freedom.values()]] = False
-        for node in nodes:
-            way = reach.path(mech, mech.node(node).body)
-            if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
-                raise ModelError(f"hold leaves no hinge that moves {node!r}: let one of them go.")
-        movable = replace(movable, fixed=movable.fixed | idle)
-        found = _Setting(movable, coupled, kernels(mech, nodes, coupled=bool(coupled.rows)))
-        mech.kept[key] = found
-    return found
+    movable = joints(mech, hold, limits=limits, length=_length(mech, nodes))
+    moved = {k for node in nodes for k in reach.path(mech, mech.node(node).body)}
+    coupled = couplings(mech, moved, limits=limits)
+    if coupled.rows and limits:
+        lower, upper = tightened(coupled, movable.lower, movable.upper)
+        movable = replace(movable, lower=lower, upper=upper)
+    movable = replace(movable, fixed=coupled.held_with(movable.fixed))
+    touched = {j for k in moved for j in range(*mech.v_start[k : k + 2].tolist())}
+    idle = np.ones(mech.nv, dtype=bool)
+    idle[[*touched, *coupled.freedom.values()]] = False
+    for node in nodes:
+        way = reach.path(mech, mech.node(node).body)
+        if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
+            raise ModelError(f"hold leaves no hinge that moves {node!r}: let one of them go.")
+    movable = replace(movable, fixed=movable.fixed | idle)
+    return _Setting(movable, coupled, kernels(mech, nodes, bool(coupled.rows)))
 
 
 def _nodes(targets: Mapping[str, TargetLike]) -> tuple[str, ...]:

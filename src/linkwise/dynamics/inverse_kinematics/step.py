@@ -23,6 +23,7 @@ from linkwise.algebra import X_B, J, f, mass, tau
 from linkwise.errors import SingularHingeError
 from linkwise.model.derived import replaced
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
@@ -66,21 +67,17 @@ class Kernels:
             return np.full((1, *kernel.signature.shape), np.nan)
 
 
-def kernels(mech: Mechanism, nodes: tuple[str, ...], *, coupled: bool = False) -> Kernels:
-    """The kernels for targets at some nodes: made once, then kept with the mechanism."""
-    key = ("inverse_kinematics", nodes, coupled)
-    found = mech.kept.get(key)
-    if found is None:
-        bare = weightless(mech)
-        inputs = [*(f"payload:{node}" for node in nodes), "armature", "locked"]
-        found = Kernels(
-            compile(X_B, bare, nodes=nodes),
-            compile(PULL, bare, nodes=nodes),
-            compile(STEP, bare, nodes=nodes, parameters=inputs),
-            compile(ANSWER, bare, nodes=nodes, parameters=inputs) if coupled else None,
-        )
-        mech.kept[key] = found
-    return found
+@once_per_mechanism
+def kernels(mech: Mechanism, nodes: tuple[str, ...], coupled: bool) -> Kernels:
+    """The kernels for targets at some nodes, with coupled hinges or without."""
+    bare = weightless(mech)
+    inputs = [*(f"payload:{node}" for node in nodes), "armature", "locked"]
+    return Kernels(
+        compile(X_B, bare, nodes=nodes),
+        compile(PULL, bare, nodes=nodes),
+        compile(STEP, bare, nodes=nodes, parameters=inputs),
+        compile(ANSWER, bare, nodes=nodes, parameters=inputs) if coupled else None,
+    )
 
 
 def weightless(mech: Mechanism) -> Mechanism:

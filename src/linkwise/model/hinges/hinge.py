@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.arguments import is_a, rows
-from linkwise.model.cache import without_caches
 from linkwise.model.hinges.jet import Jet
+from linkwise.model.memo import without_caches
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose

@@ -23,6 +23,7 @@ from linkwise.model.hinges import Free, Hinge, Planar, PointOnPlane, Spherical
 from linkwise.model.hinges.plain import is_plain
 from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross
@@ -140,20 +141,14 @@ class Coordinates:
         return out
 
 
+@once_per_mechanism
 def coordinates(mech: Mechanism) -> Coordinates:
-    """Those of a mechanism; they are kept with it.
+    """Those of a mechanism.
 
     Raises:
         ModelError: It has loops or couplings, or a hinge that has no discrete Lagrangian; tells
             which, and what to use instead.
     """
-    found: Coordinates | None = mech.kept.get("variational coordinates")
-    if found is None:
-        found = mech.kept["variational coordinates"] = _coordinates(mech)
-    return found
-
-
-def _coordinates(mech: Mechanism) -> Coordinates:
     if mech.loops or mech.couplings:
         what = "loops" if mech.loops else "couplings"
         raise ModelError(

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.kernels import made_once, named
+from linkwise.dynamics.kernels import named
 from linkwise.errors import SimulationError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.variational.coordinates import Coordinates, Turn, coordinates
 from linkwise.simulation.variational.expression import LAGRANGIAN_FORCE, MOMENTUM
@@ -156,13 +157,13 @@ def _at_the_middle(
 
 
 def _momentum_and_force(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
-    found: Several = made_once(
-        mech,
-        "variational",
-        lambda: compile({"momentum": MOMENTUM, "force": LAGRANGIAN_FORCE}, mech),
-    )
-    both = found(q, v)
+    both = _kernel(mech)(q, v)
     return both["momentum"], both["force"]
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism) -> Several:
+    return compile({"momentum": MOMENTUM, "force": LAGRANGIAN_FORCE}, mech)
 
 
 def _residual(

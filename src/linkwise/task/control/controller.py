@@ -17,6 +17,7 @@ from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.control.asked import Asked, asked
 from linkwise.task.control.check import check_tasks
@@ -38,6 +39,7 @@ from linkwise.task.control.singular import AHEAD, BRAKE, STANDARD, SingularStrat
 from linkwise.task.dynamics import Compensate
 from linkwise.task.law import ControlLaw, control_law
 from linkwise.task.measure import task_bias
+from linkwise.task.task import Task
 from linkwise.task.twin import HOLDS, Twin, twin
 
 CLEAR = 1e-3
@@ -162,12 +164,7 @@ class TaskController:
             return None
         if not self._unbounded(level):
             return None
-        key = ("task controller", level.twin.tasks, self.compensate)
-        law: ControlLaw | None = self.mech.kept.get(key)
-        if law is None:
-            options: Any = {"internal": True, "compensate": self.compensate}
-            options["loops"] = self.loops
-            law = self.mech.kept[key] = control_law(self.mech, level.twin.tasks, **options)
+        law = _law(self.mech, level.twin.tasks, self.compensate, self.loops)
         pull = self._posture(q, v)
         if len(q) == 1:  # one state goes through the kernel quicker than a batch of one
             return law(q[0], v[0], acceleration=level.wanted[0], tau0=pull[0])[None]
@@ -334,6 +331,13 @@ class TaskController:
             found.slowed,
             bool(self.damping),
         )
+
+
+@once_per_mechanism
+def _law(
+    mech: Mechanism, tasks: tuple[Task, ...], compensate: Compensate, loops: Loops
+) -> ControlLaw:
+    return control_law(mech, tasks, internal=True, compensate=compensate, loops=loops)
 
 
 def _gains(level: tuple[Servo, ...], t: Twin) -> tuple[Array, Array]:

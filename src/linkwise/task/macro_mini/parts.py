@@ -24,6 +24,7 @@ from linkwise.errors import ModelError, unknown_name
 from linkwise.model import derived
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
 
@@ -177,10 +178,8 @@ def macro_mini(mech: Mechanism, split: str, node: str) -> MacroMini:
     return _parted(mech, k, name, node)
 
 
+@once_per_mechanism
 def _parted(mech: Mechanism, k: int, name: str, node: str) -> MacroMini:
-    found = mech.kept.get(("macro mini", name, node))
-    if found is not None:
-        return found
     mini = derived.extract(mech, mech.bodies[k].name, None)
     outer = {body.name for body in mini.bodies}
     inner = [body for body in mech.bodies if body.name not in outer]
@@ -197,9 +196,7 @@ def _parted(mech: Mechanism, k: int, name: str, node: str) -> MacroMini:
         for size, at in ((mech.nv, mech.v_slice), (mech.nq, mech.q_slice))
         for part in (macro.bodies, mini.bodies)
     ]
-    found = MacroMini(mech, name, node, mech.bodies[k].parent, macro, mini, *places)
-    mech.kept["macro mini", name, node] = found
-    return found
+    return MacroMini(mech, name, node, mech.bodies[k].parent, macro, mini, *places)
 
 
 def path_to(mech: Mechanism, node: str) -> list[int]:

@@ -1,0 +1,70 @@
+"""What is computed once for a mechanism and goes with it: kernels, derived mechanisms, tables."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, TypeVar, TypeVarTuple, cast
+
+Owner = TypeVar("Owner")
+Rest = TypeVarTuple("Rest")
+Made = TypeVar("Made")
+
+_SLOT = "_memo"
+"""Where a mechanism has it; only this file looks there."""
+
+_MAKING = threading.RLock()
+"""Held while something is made: threads that want the same thing wait for it."""
+
+_CLOCK = threading.local()
+"""How long each thread has been making things."""
+
+
+def once_per_mechanism(
+    function: Callable[[Owner, *Rest], Made],
+) -> Callable[[Owner, *Rest], Made]:
+    """A function of a mechanism and hashable arguments, called once for each of them.
+
+    Its results go with the mechanism, not with copies of it. One thread computes, others wait.
+    Arguments are positional, and equal ones have to be written alike: give no defaults.
+    """
+    call = cast("Callable[..., Any]", function)
+
+    def make(mech: Any, arguments: tuple[Any, ...]) -> Any:
+        try:
+            memo: dict[object, dict[object, Any]] = mech.__dict__.setdefault(_SLOT, {})
+            hash(arguments)
+        except (AttributeError, TypeError):  # no mechanism, no name: the function says so
+            return call(mech, *arguments)
+        with _MAKING:
+            values = memo.setdefault(function, {})
+            if arguments not in values:
+                before, began = time_compiling(), time.monotonic()
+                values[arguments] = call(mech, *arguments)
+                _CLOCK.seconds = before + time.monotonic() - began  # with what was made for it
+            return values[arguments]
+
+    @wraps(function)
+    def known(mech: Any, *arguments: Any) -> Any:
+        try:
+            return mech._memo[function][arguments]
+        except (AttributeError, KeyError, TypeError):
+            return make(mech, arguments)
+
+    return cast("Any", known)
+
+
+def time_compiling() -> float:
+    """How long [s] this thread has been making kernels so far; a difference is that of a task."""
+    return float(getattr(_CLOCK, "seconds", 0.0))
+
+
+def without_caches(thing: object) -> dict[str, Any]:
+    """The state to pickle or copy: cached properties are found again, and read-only again."""
+    return {
+        key: value
+        for key, value in vars(thing).items()
+        if key != _SLOT and not isinstance(getattr(type(thing), key, None), cached_property)
+    }
