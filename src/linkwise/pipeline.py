@@ -76,9 +76,13 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
 def _cheapest(expr: Expr, budget: Budget) -> Derivation:
     """Found once: an expression is the same for every mechanism, and for the next process."""
     from linkwise.algebra.derivation import Derivation
+    from linkwise.algebra.selection import unnamed, with_selections
     from linkwise.codegen.cpu import cache
     from linkwise.codegen.cpu.digest import file_key
 
+    for_any, chosen = unnamed(expr)
+    if for_any is not expr:
+        return with_selections(_cheapest(for_any, budget), chosen.get)
     key = file_key("derivation", expr, budget)
     with contextlib.suppress(Exception):  # whatever is wrong with a file: it is found again
         filed = pickle.loads(cache.read(key) or b"") if key else None

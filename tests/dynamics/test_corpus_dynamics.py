@@ -48,7 +48,7 @@ def mixed(mech, q, v, x, y):
     """Hybrid dynamics, every other hinge prescribed: all accelerations and all forces."""
     names = [body.hinge_name for body in mech.bodies if body.hinge.nv]
     expr = hybrid_expression(names[::2], names[1::2])
-    found = run(lw.plan(expr), mech, q, v, values={"tau": x, "vdot": y})
+    found = run(lw.plan(lw.derive(expr).result), mech, q, v, values={"tau": x, "vdot": y})
     held = np.zeros(mech.nv, dtype=bool)
     for name in names[1::2]:
         held[mech.v_slice(name)] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,14 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
-from linkwise.algebra import H, M, a, b, bias, mass, phi, tau, vdot
+from linkwise.algebra import B, E_phi, H, M, N, a, b, bias, f, mass, phi, rot_W, tau, vdot
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.derivation import residual as apart
-from linkwise.algebra.selection import selection
+from linkwise.algebra.family import composite, riccati
+from linkwise.algebra.replay import justified
+from linkwise.algebra.selection import selection, with_selections
 from linkwise.dynamics import hybrid_expression, hybrid_kernel
 from linkwise.errors import ModelError, ShapeError, SingularHingeError, UnknownNameError
+from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
+from linkwise.sweeps.lower import lower
 from tests.dense_kinematics import mass_matrix, node_jacobian
 from tests.dynamics.mechanisms import TREES, close, state, states, tree
 from tests.dynamics.oracle_state import MUJOCO, PINOCCHIO, in_mujoco, in_pinocchio
@@ -47,7 +52,7 @@ def evaluated(mech, prescribed, q, v, x, y):
     """All accelerations and forces, by the interpreter."""
     driven = [name for name in moving(mech) if name not in prescribed]
     expr = hybrid_expression(driven, prescribed)
-    found = run(lw.plan(expr), mech, q, v, values={"tau": x, "vdot": y})
+    found = run(lw.plan(lw.derive(expr).result), mech, q, v, values={"tau": x, "vdot": y})
     held = mask(mech, prescribed)
     return np.where(held, y, found), np.where(held, found, x)
 
@@ -107,6 +112,45 @@ def test_the_expression_is_the_definition():
         expr = hybrid_expression(names[::2], names[1::2])
         dense = random_dense(mech, [definition, expr])
         assert apart(dense, definition, expr) < 1e-11
+
+
+def by_hand(driven, prescribed, push=None):
+    """z = ψ (K U τ + M φ* (a + H* Ū v̇) + b − B f), ν = D⁻¹ (U τ − U H z), λ = ψ* H* U ν, then
+    ν − K* λ and Ū (H (z + P λ) + N v̇): what is derived may cost no more."""
+    free, bound = selection("U", driven), selection("Ū", prescribed)
+    H_U, noise = composite(free @ H), composite(bound + free @ N @ free)
+    F, outside = riccati(E_phi, M, H_U, noise), b if push is None else b - push
+    z = F.psi @ (F.K @ free @ tau + M @ phi.T @ (a + H.T @ bound @ vdot) + outside)
+    nu = F.D.inv @ (free @ tau - H_U @ z)
+    costate = F.psi.T @ H_U.T @ nu
+    return nu - F.K.T @ costate + bound @ (H @ (z + F.P @ costate) + N @ vdot)
+
+
+@pytest.mark.parametrize("push", [None, B @ f, B @ rot_W.T @ f], ids=str)
+def test_what_is_derived_costs_no_more_than_by_hand(push):
+    """The force at prescribed hinges is found as z + P ψ* H* ν, and every step follows."""
+    mech = lw.models.random_tree(5, 4)
+    names = moving(mech)
+    chosen = names[::2], names[1::2]
+    derived, known = lw.derive(hybrid_expression(*chosen, push=push)), by_hand(*chosen, push)
+    assert cost(lower(derived.result)) <= cost(lower(known))
+    assert all(justified(step) for step in derived)
+    dense = random_dense(mech, [derived.result, known])
+    assert apart(dense, derived.result, known) < 1e-11
+    assert "H_U ψ_U (b + K_U U τ" in str(derived.result), "families have names one can read"
+
+
+def test_what_is_derived_for_one_choice_holds_for_all(monkeypatch):
+    """Names of hinges mean nothing to the algebra: it does not search again."""
+    one, two = hybrid_expression(["a"], ["b", "c"]), hybrid_expression(["b"], ["a", "d"])
+    first = lw.derive(one)
+    monkeypatch.setattr("linkwise.algebra.search.cheapest", None)
+    second = lw.derive(two)
+    assert second.start is two and second.result is not first.result
+    assert str(second) == str(first)
+    back = {("b",): ("a",), ("a", "d"): ("b", "c")}
+    swapped = with_selections(second, lambda key: replace(key, hinges=back[key.hinges]))
+    assert swapped == first
 
 
 def test_limits_are_forward_and_inverse_dynamics():

@@ -148,8 +148,7 @@ def riccati(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None = None) -> Fam
         armature = isinstance(noise.role, role.Memoryless) and noise.role.source == "N"
         return Family(E, M, H, noise, "" if armature else f"[{_bare(noise)}]")
     other = H if not same[2] else (M if not same[1] else E)
-    names = _bare(other) if noise is None else f"{_bare(other)}, {_bare(noise)}"
-    return Family(E, M, H, noise, f"[{names}]")
+    return Family(E, M, H, noise, _mark(other, noise))
 
 
 def _check_parts(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None) -> None:
@@ -177,6 +176,14 @@ def _check_parts(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None) -> None:
                 f"riccati was given {part} for {name}, from {part.domain} to {part.range}; it must "
                 f"map {space} to {space}."
             )
+
+
+def _mark(other: Symbol, noise: Symbol | None) -> str:
+    """What tells a family apart: _U of H_U and N_U, else names in brackets."""
+    if noise is None:
+        return f"[{_bare(other)}]"
+    (_, _, end), (_, _, noise_end) = other.name.partition("_"), noise.name.partition("_")
+    return f"_{end}" if end and end == noise_end else f"[{_bare(other)}, {_bare(noise)}]"
 
 
 def _bare(leaf: Symbol) -> str:
@@ -217,7 +224,7 @@ def resolvent(E: Symbol, *, strict: bool = False) -> Symbol:
 
 def marked(tex: str, mark: str) -> str:
     """The LaTeX of a name with a mark behind it, raised so that no subscript is doubled."""
-    plain = mark.replace("_", r"\_")
+    plain = mark.removeprefix("_").replace("_", r"\_")
     raised = "(0)" if mark == BARE else rf"\text{{{plain}}}"
     base = f"{{{tex}}}" if "^" in tex else tex
     return f"{base}^{{{raised}}}" if mark else tex

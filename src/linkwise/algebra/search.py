@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from typing import Any
 
 from linkwise.algebra import role
 from linkwise.algebra.armature import without_armature
@@ -52,6 +54,8 @@ SIMPLIFYING = (
     "smoothed bias",
     "innovations factorisation",
     "costate covariance",
+    "state from filtered state and costate",
+    "ψ K H φ",
 )
 """Identities that a search for a cheaper form reads from left to right."""
 
@@ -131,7 +135,7 @@ def moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Repla
 
 def directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacement]:
     """A rule as replacements: of its left side, and with `both` of its right side."""
-    left, right = expand(rule.left, kept), expand(rule.right, kept)
+    left, right = (expand(side, kept, opened=_without_inverse) for side in (rule.left, rule.right))
     if len(left) == 1:
         ((word, number),) = left.items()
         if word:
@@ -140,6 +144,12 @@ def directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replaceme
         ((word, number),) = right.items()
         if word:
             yield Replacement(rule, word, {w: c / number for w, c in left.items()})
+
+
+def _without_inverse(letter: Expr) -> Expr | None:
+    """𝓜⁻¹ as expressions have it once they are opened."""
+    found = opened_inverse(letter) if isinstance(letter, Inverse) else None
+    return opened_inverse(found) if isinstance(found, Inverse) else found
 
 
 def everywhere(words: Words, move: Replacement) -> Words:
@@ -210,17 +220,18 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         return opened_steps(expr)  # too long to be multiplied out: names and inverses only
     opening, first = _start(expr)
     best, best_cost = first, _cost_of(cost, first.expr)
-    seen, queue, letters = {frozenset(first.words.items())}, [first], 0
+    seen, letters = {frozenset(first.words.items())}, 0
+    queue: list[tuple[bool, Any, int, _Form]] = [(best_cost is None, best_cost, 0, first)]
     while queue and len(seen) < budget.forms and letters < budget.letters:
-        form = queue.pop(0)
+        form = heappop(queue)[-1]  # the cheapest first: most roads lead down
         for near in _neighbours(form, SIMPLIFYING, both=False):
             key = frozenset(near.words.items())
             letters += _letters(near.words)
             if key in seen:
                 continue
             seen.add(key)
-            queue.append(near)
             near_cost = _cost_of(cost, near.expr)
+            heappush(queue, (near_cost is None, near_cost, len(seen), near))
             if near_cost is not None and (best_cost is None or near_cost < best_cost):  # type: ignore[operator]
                 best, best_cost = near, near_cost
             if len(seen) >= budget.forms or letters >= budget.letters:

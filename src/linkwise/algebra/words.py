@@ -137,7 +137,8 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
         return zero(range_, domain)
     words = _with_halves(words)
     plain = flat(words, range_, domain)
-    candidates = [_grouped(words, range_, 0), _grouped(words, range_, -1)]
+    sides = (0,) if domain is ONE else (0, -1)  # vectors are made from the right
+    candidates = [_grouped(words, range_, side) for side in sides]
     head, tail = _common_ends(list(words))
     if head and tail and len(words) > 1:
         inside = {w[len(head) : len(w) - len(tail)]: number for w, number in words.items()}

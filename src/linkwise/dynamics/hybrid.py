@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.algebra import E_phi, H, J, M, N, a, b, phi, rot_W, tau, vdot
+from linkwise.algebra import H, J, M, N, a, b, phi, rot_W, tau, vdot
 from linkwise.algebra.expr import Expr, symbol
-from linkwise.algebra.family import Family
 from linkwise.algebra.role import Composite
 from linkwise.algebra.selection import selection
 from linkwise.algebra.space import BODY, JOINT
@@ -71,12 +70,10 @@ def hybrid_dynamics(
         v̇_U = (U 𝓜 U + Ū)⁻¹ U (τ − C − 𝓜 Ū v̇ + J* f)
         τ_Ū = Ū (𝓜 (v̇_U + Ū v̇) + C − J* f)
 
-    Form that runs, three passes, O(n), both parts in one vector (`hybrid_expression`):
-        z = ψ (K U τ + M φ* (a + H* Ū v̇) + b − B f),  ν = D⁻¹ (U τ − U H z),  λ = ψ* H* U ν
-        v̇_U = ν − K* λ,   τ_Ū = Ū (H (z + P λ) + N v̇)
-    where P, D, K, ψ belong to U H instead of H: D = U H P H* U + Ū (+ U N U). A hinge that moves as
-    prescribed passes the whole inertia it carries on to its parent.
-    Source: 000 Lemma 4.3 for the inverse; `hinge_forces` for the force.
+    What is derived takes three passes, O(n), and gives both parts in one vector. The articulated
+    quantities in it belong to U H instead of H, with D = U H P H* U + Ū (+ U N U): a hinge that
+    moves as prescribed passes the whole inertia it carries on to its parent.
+    Source: 000 Lemma 4.3 for the inverse; 004 section 4, f = z + P α, for the force.
 
     Each choice of hinges has a kernel of its own, in which the choice is folded: with nothing
     prescribed it is that of forward dynamics, with everything that of inverse dynamics.
@@ -175,7 +172,7 @@ def _kernel(
     driven = [body.hinge_name for body in mech.bodies if body.hinge_name not in prescribed]
     push = pushing(J if frame == "node" else rot_W @ J) if nodes else None
     expr = hybrid_expression(driven, prescribed, push=push)
-    return compile(expr, mech, nodes=nodes, derive=False)
+    return compile(expr, mech, nodes=nodes)
 
 
 def hybrid_expression(
@@ -195,13 +192,13 @@ def hybrid_expression(
     bound = selection("Ū", prescribed, ascii="U_bar", tex=r"\overline{U}")
     H_U = symbol("H_U", JOINT, BODY, Composite(free @ H), "H_U", "H_U")
     noise = symbol("N_U", JOINT, JOINT, Composite(bound + free @ N @ free), "N_U", "N_U")
-    F = Family(E_phi, M, H_U, noise, "ᵤ")
+    given = a + H.T @ bound @ vdot
     outside = b if push is None else b - push
-    z = F.psi @ (F.K @ free @ tau + M @ phi.T @ (a + H.T @ bound @ vdot) + outside)
-    nu = F.D.inv @ (free @ tau - H_U @ z)
-    costate = F.psi.T @ H_U.T @ nu
-    through_hinges = H @ (z + F.P @ costate) + N @ vdot
-    return nu - F.K.T @ costate + bound @ through_hinges
+    moved = (H_U @ phi @ M @ phi.T @ H_U.T + noise).inv @ (
+        free @ tau - H_U @ phi @ (M @ phi.T @ given + outside)
+    )
+    through_hinges = phi @ (M @ phi.T @ (H_U.T @ moved + given) + outside)
+    return moved + bound @ (H @ through_hinges + N @ vdot)
 
 
 # ---------------------------------------------------------------------------------- what is given

@@ -146,6 +146,8 @@ def _apply(block: Block, columns: float, nv: int) -> float:
     width = {JOINT: nv, ONE: 1}.get(block.symbol.domain, 6)
     if isinstance(key, role.Memoryless) and key.source == "H":
         return 2.0 * nv * columns  # a hinge map has a few ones and zeros
+    if isinstance(key, role.Memoryless) and key.source == "M":
+        return 14.0 * columns  # of a link along an axis: m, h of one entry and a diagonal tensor
     if block.inverse:
         return rows * rows * columns + rows**3
     return rows * (2.0 * width - 1.0) * columns
