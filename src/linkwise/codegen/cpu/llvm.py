@@ -31,6 +31,9 @@ LONGEST = 4000
 PART = 2000
 """Nodes of one part of a longer one."""
 
+PART_OF_MATRIX = 1000
+"""The same where the result is a matrix, of whose columns little is shared."""
+
 
 def emit_graph(traced: Traced, *, itemsize: int, lanes: int, packed: int = 1) -> Unit:
     """The module of a graph for `lanes` states at a time.
@@ -200,7 +203,8 @@ class _Parts:
         self.body, self.emit, self.graph = body, body.emit, body.graph
         free = ("const", "input")
         order = [n for n in body.needed if self.graph.op[n] not in free]
-        self.parts = [order[i : i + PART] for i in range(0, len(order), PART)]
+        size = PART_OF_MATRIX if len(body.traced.shape) == 2 else PART
+        self.parts = [order[i : i + size] for i in range(0, len(order), size)]
         part_of = {n: i for i, part in enumerate(self.parts) for n in part}
         part_of |= {n: -1 for n in body.needed if self.graph.op[n] == "input"}
         angles = {

@@ -65,14 +65,14 @@ def lanes(itemsize: int) -> int:
     return width // itemsize
 
 
-@cache
-def _target() -> Any:
+def _target(level: int) -> Any:
+    """A target machine of this computer that takes so much trouble over its code, 0 to 3."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     triple, cpu, features = host()
     target = binding.Target.from_triple(triple)
     return target.create_target_machine(
-        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
+        cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small"
     )
 
 
@@ -80,9 +80,10 @@ def object_code(unit: Unit) -> bytes:
     """The object file of a module, for this computer.
 
     The code comes from graphs without repetitions, in a good order: LLVM's passes over it would
-    take longer than all the rest, and find next to nothing.
+    take longer than all the rest, and find next to nothing. For one state the lowest level that
+    allocates registers well gives the same code as the highest one.
     """
-    machine = _target()
+    machine = _target(1 if unit.lanes == 1 else 3)
     module = binding.parse_assembly(unit.text)
     module.triple = host()[0]
     module.verify()
@@ -112,14 +113,8 @@ def load(
 
 def linked(code: bytes) -> Any:
     """An execution engine with the functions of an object file."""
-    _target()
+    machine = _target(3)  # the engine takes it over
     empty = binding.parse_assembly("")
-    triple, cpu, features = host()
-    target = binding.Target.from_triple(triple)
-    # The engine takes the target machine over, so it gets one of its own.
-    machine = target.create_target_machine(
-        cpu=cpu, features=features, opt=3, reloc="pic", codemodel="small"
-    )
     # The small code model reaches constants by short offsets: this memory manager keeps the
     # sections of an object file together.
     engine = binding.create_mcjit_compiler(empty, machine, use_lmm=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -20,6 +19,9 @@ import numpy as np
 Op = Literal["const", "input", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos"]
 
 COUNTED: Final = ("add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos")
+
+_INVERSES: Final = ("mul", "inv")
+"""Operations in whose products something may cancel."""
 
 
 @dataclass(slots=True)
@@ -43,24 +45,27 @@ class Graph:
     inputs: list[str] = field(default_factory=lambda: [])
     body: list[int] = field(default_factory=lambda: [])
     here: int = -1
-    _table: dict[tuple[Op, int, int, float], int] = field(default_factory=lambda: {})
+    _table: dict[tuple[Op, int, int] | float, int] = field(default_factory=lambda: {})
 
-    def _node(self, op: Op, a: int = -1, b: int = -1, value: float = 0.0) -> int:
-        key = (op, a, b, value)
+    def _node(self, op: Op, a: int, b: int = -1) -> int:
+        key = (op, a, b)
         found = self._table.get(key)
-        if found is None:
-            found = len(self.op)
-            self._table[key] = found
-            self.op.append(op)
-            self.a.append(a)
-            self.b.append(b)
-            self.value.append(value)
-            self.body.append(self.here)
+        return self._new(key, op, a, b, 0.0) if found is None else found
+
+    def _new(self, key: tuple[Op, int, int] | float, op: Op, a: int, b: int, value: float) -> int:
+        self._table[key] = found = len(self.op)
+        self.op.append(op)
+        self.a.append(a)
+        self.b.append(b)
+        self.value.append(value)
+        self.body.append(self.here)
         return found
 
     def constant(self, value: float) -> int:
         """A constant; the two zeros are one."""
-        return self._node("const", value=float(value) + 0.0)
+        value = float(value) + 0.0
+        found = self._table.get(value)
+        return self._new(value, "const", -1, -1, value) if found is None else found
 
     def input(self, name: str) -> int:
         """A new input."""
@@ -72,19 +77,21 @@ class Graph:
 
     def add(self, a: int, b: int) -> int:
         """a + b."""
-        if self._is(a, 0.0):
-            return b
-        if self._is(b, 0.0):
-            return a
-        if self.op[a] == self.op[b] == "const":
-            return self.constant(self.value[a] + self.value[b])
-        if self.op[b] == "neg":
+        x, y = self.op[a], self.op[b]
+        if x == "const" or y == "const":
+            if x == y:
+                return self.constant(self.value[a] + self.value[b])
+            if self._is(a, 0.0):
+                return b
+            if self._is(b, 0.0):
+                return a
+        if y == "neg":
             return self.sub(a, self.a[b])
-        if self.op[a] == "neg":
+        if x == "neg":
             return self.sub(b, self.a[a])
-        if self.op[a] == self.op[b] == "sub" and (self.a[a], self.b[a]) == (self.b[b], self.a[b]):
+        if x == y == "sub" and (self.a[a], self.b[a]) == (self.b[b], self.a[b]):
             return self.constant(0.0)  # (x - y) + (y - x)
-        return self._node("add", min(a, b), max(a, b))
+        return self._node("add", a, b) if a < b else self._node("add", b, a)
 
     def sub(self, a: int, b: int) -> int:
         """a - b."""
@@ -114,25 +121,27 @@ class Graph:
 
     def mul(self, a: int, b: int) -> int:
         """a b."""
-        if self.op[a] == "const" and self.op[b] == "const":
-            return self.constant(self.value[a] * self.value[b])
         if self.op[b] == "const":
             a, b = b, a
-        if self.op[a] == "const":
+        x, y = self.op[a], self.op[b]
+        if x == "const":
+            if y == "const":
+                return self.constant(self.value[a] * self.value[b])
             if self.value[a] == 0.0:
                 return a
             if self.value[a] == 1.0:
                 return b
             if self.value[a] == -1.0:
                 return self.neg(b)
-        if self.op[a] == "neg":
+        if x == "neg":
             return self.neg(self.mul(self.a[a], b))
-        if self.op[b] == "neg":
+        if y == "neg":
             return self.neg(self.mul(a, self.a[b]))
-        cancelled = self._cancelled(a, b)
-        if cancelled is not None:
-            return cancelled
-        return self._node("mul", min(a, b), max(a, b))
+        if x in _INVERSES or y in _INVERSES:
+            cancelled = self._cancelled(a, b)
+            if cancelled is not None:
+                return cancelled
+        return self._node("mul", a, b) if a < b else self._node("mul", b, a)
 
     def gate(self, a: int, b: int) -> int:
         """b where a > 0, else 0: all choices are made of it."""
@@ -170,17 +179,15 @@ class Graph:
 
     def used(self, outputs: list[int]) -> list[int]:
         """The nodes that the outputs need, in the order they were made."""
-        needed, stack = set[int](), list(outputs)
-        while stack:
-            node = stack.pop()
-            if node in needed:
-                continue
-            needed.add(node)
-            if self.op[node] not in ("const", "input"):
-                stack.append(self.a[node])
+        needed = bytearray(max(outputs, default=-1) + 1)
+        for node in outputs:
+            needed[node] = 1
+        for node in range(len(needed) - 1, -1, -1):  # what a node needs was made before it
+            if needed[node] and self.op[node] not in ("const", "input"):
+                needed[self.a[node]] = 1
                 if self.b[node] >= 0:
-                    stack.append(self.b[node])
-        return sorted(needed)
+                    needed[self.b[node]] = 1
+        return [node for node, is_needed in enumerate(needed) if is_needed]
 
     def count(self, outputs: list[int]) -> Counter[str]:
         """How many of each operation the outputs take."""
@@ -196,28 +203,31 @@ class Scalar:
         self.graph = graph
         self.node = node
 
-    def _with(self, op: Callable[[int, int], int], other: Any, *, swapped: bool = False) -> Any:
-        if isinstance(other, Scalar):
-            node = other.node
-        elif isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy does it entry by entry
-        else:
-            node = self.graph.constant(float(other))
-        return Scalar(self.graph, op(node, self.node) if swapped else op(self.node, node))
+    def _other(self, other: Any) -> int:
+        """The node of the other operand."""
+        return other.node if type(other) is Scalar else self.graph.constant(float(other))
 
     def __add__(self, other: Any) -> Any:
-        return self._with(self.graph.add, other)
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy does it entry by entry
+        return Scalar(self.graph, self.graph.add(self.node, self._other(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(self.graph.sub, other)
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return Scalar(self.graph, self.graph.sub(self.node, self._other(other)))
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(self.graph.sub, other, swapped=True)
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return Scalar(self.graph, self.graph.sub(self._other(other), self.node))
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(self.graph.mul, other)
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return Scalar(self.graph, self.graph.mul(self.node, self._other(other)))
 
     __rmul__ = __mul__
 
@@ -248,4 +258,4 @@ class Scalar:
 
     def gate(self, other: Any) -> Scalar:
         """The other one where this is positive, else 0."""
-        return self._with(self.graph.gate, other)
+        return Scalar(self.graph, self.graph.gate(self.node, self._other(other)))
