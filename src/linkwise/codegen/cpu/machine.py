@@ -80,10 +80,11 @@ def object_code(unit: Unit) -> bytes:
     """The object file of a module, for this computer.
 
     The code comes from graphs without repetitions, in a good order: LLVM's passes over it would
-    take longer than all the rest, and find next to nothing. For one state the lowest level that
-    allocates registers well gives the same code as the highest one.
+    take longer than all the rest, and find next to nothing. For straight code of one state the
+    lowest level that allocates registers well gives the same as the highest one; loops, which read
+    tables, gain by it.
     """
-    machine = _target(1 if unit.lanes == 1 else 3)
+    machine = _target(1 if unit.lanes == 1 and not unit.tables else 3)
     module = binding.parse_assembly(unit.text)
     module.triple = host()[0]
     module.verify()
