@@ -10,7 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import J, R, mass, to_W, v
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar import choice
+from linkwise.codegen.scalar import choice, orthogonal
 
 
 def _center(at: Any) -> Any:
@@ -118,3 +118,59 @@ def test_trouble_of_an_expression_is_that_of_the_formula() -> None:
     q[:4] *= 1.5
     with pytest.raises(lw.ModelError, match="quaternion"):
         kernel(q)
+
+
+def _newton(at: Any, most: int) -> Any:
+    """√x by Newton's method, and what is left of the last step."""
+    (x,) = at.read("x", 1)
+
+    def once(at: Any, y: Any, given: Any) -> Any:
+        after = 0.5 * (y[0] + given[0] / y[0])
+        return [after], choice.absolute(after - y[0]) - 1e-12 * after
+
+    (y,), again = at.loop(once, [x], [x], most=most)
+    return np.array([y, again])
+
+
+def test_a_loop_ends_for_each_state_by_itself() -> None:
+    kernel = lw.compile(Formula(_newton, (60,)), lw.models.pendulum(1))
+    x = 10.0 ** np.linspace(-6.0, 6.0, 21)
+    batch = kernel(x[:, None])
+    assert batch[:, 0] == pytest.approx(np.sqrt(x), rel=1e-15)
+    assert (batch[:, 1] <= 0.0).all()
+    # Neighbours that take more rounds change nothing.
+    assert np.array_equal(batch, [kernel([e]) for e in x])
+
+
+def test_a_loop_ends_after_the_most_rounds() -> None:
+    kernel = lw.compile(Formula(_newton, (2,)), lw.models.pendulum(1))
+    assert kernel([100.0]) == pytest.approx([0.5 * (50.5 + 100.0 / 50.5), 24.25990099], rel=1e-9)
+
+
+def _decomposed(at: Any, m: int, n: int) -> Any:
+    return orthogonal.singular(at, at.read("w", m * n).reshape(m, n))
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 3), (3, 3), (6, 7), (6, 4), (5, 19)])
+def test_singular_values_of_every_rank(m: int, n: int) -> None:
+    kernel = lw.compile(Formula(_decomposed, (m, n), ("U", "values")), lw.models.pendulum(1))
+    rng = np.random.default_rng(m)
+    for rank in range(min(m, n) + 1):
+        W = 10.0 ** rng.uniform(-3, 3) * rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))
+        W[:, 0] = 0.0 if rank % 2 else W[:, 0]  # zeros on the way
+        found = kernel(W.ravel())
+        expected = np.zeros(m)
+        expected[: min(m, n)] = np.linalg.svd(W, compute_uv=False)
+        scale = expected[0] or 1.0
+        assert found["values"] == pytest.approx(expected, abs=3e-15 * scale)
+        assert found["U"].T @ found["U"] == pytest.approx(np.eye(m), abs=5e-15)
+        rows = found["U"].T @ W  # orthogonal, the longest first
+        assert rows @ rows.T == pytest.approx(np.diag(expected**2), abs=1e-14 * scale**2)
+
+
+def test_small_singular_values_keep_their_digits() -> None:
+    kernel = lw.compile(Formula(_decomposed, (4, 4), ("U", "values")), lw.models.pendulum(1))
+    rng = np.random.default_rng(8)
+    sizes = np.array([1.0, 1e-5, 1e-10, 1e-15])
+    W = sizes[:, None] * np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    assert kernel(W.ravel())["values"] == pytest.approx(sizes, rel=1e-14)

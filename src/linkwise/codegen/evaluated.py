@@ -52,11 +52,11 @@ class Evaluated:
         given = {n: np.atleast_2d(x) for (n, _), x in zip(self.inputs, rows, strict=True)}
         at = _Evaluating(self, given, len(out), out.dtype, threads)
         for x in given.values():
-            at.codes[~np.isfinite(x).all(axis=1)] = status.INPUT
+            at.codes[np.broadcast_to(~np.isfinite(x).all(axis=1), at.codes.shape)] = status.INPUT
         start = 0
         for array in self._results(at):
             for x in array.ravel():
-                out[:, start] = x.row if isinstance(x, Lane) else x
+                out[:, start] = _row(x)
                 start += 1
         bad = ~np.isfinite(out).all(axis=1) & (at.codes == 0)
         at.codes[bad] = status.RESULT
@@ -103,9 +103,34 @@ class _Evaluating:
 
     def check(self, code: int, value: Any, low: float, high: float) -> None:
         """Trouble with a code unless low < value < high."""
-        x = value.row if isinstance(value, Lane) else value
+        x = _row(value)
         bad = ~((low < x) & (x < high)) & (self.codes == 0)
         self.codes[bad] = np.where(np.isnan(x), status.RESULT, code)[bad]
+
+    def loop(
+        self,
+        step: Callable[[Any, Any, Any], tuple[Any, Any]],
+        x: Any,
+        given: Any = (),
+        *,
+        most: int,
+    ) -> tuple[Any, Any]:
+        """x, again = step(at, x, given), as long as again > 0; returns the last of both."""
+        active, calls, codes = np.ones(self.count, np.bool_), self.calls, self.codes.copy()
+        rows = [np.array(np.broadcast_to(_row(e), self.count), self.dtype) for e in x]
+        again, end = np.ones(self.count, self.dtype), calls
+        for _ in range(most):
+            self.calls = calls
+            after, more = step(self, _lanes(rows), _lanes([_row(e) for e in given]))
+            end = self.calls
+            for row, e in zip(rows, after, strict=True):
+                np.copyto(row, _row(e), where=active)
+            np.copyto(again, _row(more), where=active)
+            active = again > 0.0
+            if not active.any():
+                break
+        self.calls, self.codes = end, codes
+        return _lanes(rows), Lane(again)
 
     def value(
         self,
@@ -139,7 +164,7 @@ class _Evaluating:
             else:
                 wide = np.empty((self.count, size), self.dtype)
                 for i, x in enumerate(given[name]):
-                    wide[:, i] = x.row if isinstance(x, Lane) else x
+                    wide[:, i] = _row(x)
                 arrays.append(wide)
         lead = np.broadcast_to(arrays[0], (self.count, arrays[0].shape[-1]))
         found = kernel(lead, *arrays[1:], status=codes, threads=self.threads)
@@ -152,6 +177,16 @@ def _objects_of(array: Array) -> Any:
     out = np.empty(array.shape[1:], dtype=object)
     for i in np.ndindex(out.shape):
         out[i] = Lane(array[(slice(None), *i)])
+    return out
+
+
+def _row(x: Any) -> Any:
+    return x.row if isinstance(x, Lane) else x
+
+
+def _lanes(rows: Sequence[Any]) -> Any:
+    out = np.empty(len(rows), dtype=object)
+    out[:] = [Lane(np.asarray(row)) for row in rows]
     return out
 
 

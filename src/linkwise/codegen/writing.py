@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import TooLongError
 from linkwise.codegen.rolled.roll import worth_rolling
+from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.scalar.sketch import Sketch
 from linkwise.codegen.scalar.trace import trace
 from linkwise.model.mechanism import Mechanism
@@ -48,6 +49,39 @@ class Writing(Sketch):
     def v(self) -> Any:
         """Joint velocities (nv,)."""
         return self.read("v", self.mech.nv)
+
+    def loop(
+        self,
+        step: Callable[[Writing, Any, Any], tuple[Any, Any]],
+        x: Any,
+        given: Any = (),
+        *,
+        most: int,
+    ) -> tuple[Any, Any]:
+        """x, again = step(at, x, given), as long as again > 0; returns the last of both.
+
+        A state whose rounds are over stays as it is. What is checked in a round is left out: look
+        at what comes of it.
+
+        Args:
+            step: One round; whatever it needs is x (n,) or given (m,).
+            x: What it begins with (n,).
+            given: What stays the same (m,).
+            most: How many rounds there are at most.
+        """
+        inner = Writing(self.mech, self.nodes, self.itemsize, self._derive)
+        first = inner.read("x", len(x)), inner.read("given", len(given))
+        after, again = step(inner, *first)
+        inner.write("x", after)
+        inner.write("again", [again])
+        if list(inner.reads) != ["x", "given"]:
+            raise AssertionError(f"a round reads {list(inner.reads)}; it has x and given.")
+        inner.checks.clear()
+        nodes = tuple(self.scalar(e).node for e in (*x, *given))
+        results = self.graph.loop(Loop(inner.traced(), nodes, len(x), most))
+        out = np.empty(len(results), dtype=object)
+        out[:] = [Scalar(self.graph, node) for node in results]
+        return out[:-1], out[-1]
 
     def value(
         self,

@@ -8,16 +8,21 @@ hence the one such factor of 𝓜 that has a positive diagonal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra.symbols import articulated
+from linkwise.codegen.scalar.choice import root
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import kernel
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 Places: TypeAlias = tuple[NDArray[np.int64], ...]
 
@@ -93,6 +98,21 @@ def hinge_root(mech: Mechanism, q: Array, codes: Codes | None = None) -> HingeBl
     """
     D = hinge_blocks(mech, "hinge_inertia", codes or Codes(None, q), q)
     return HingeBlocks(D.places, tuple(upper_root(value) for value in D.values))
+
+
+def whitened(at: Writing, X: Any) -> Any:
+    """s⁻¹ X (nv, m) for X (nv, m), D = s s*, as a formula; s is a lower triangle here."""
+    D, rows = at.value(articulated.D, blocks=True), list[Any]()
+    for k, body in enumerate(at.mech.bodies):
+        start, n = int(at.mech.v_start[k]), body.hinge.nv
+        s = np.full((n, n), 0.0, dtype=object)
+        for i in range(n):
+            for j in range(i + 1):
+                left = D[k, i, j] - sum(s[i, :j] * s[j, :j])
+                s[i, j] = root(left) if i == j else left / s[j, j]
+            below = X[start + i] - sum(s[i, j] * rows[start + j] for j in range(i))
+            rows.append(below / s[i, i])
+    return np.array(rows)
 
 
 def upper_root(A: Array) -> Array:

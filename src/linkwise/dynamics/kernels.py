@@ -72,10 +72,9 @@ def _made(
         raise ModelError(f"the {name} of no node was asked for; name at least one.")
     for node in names:
         mech.node(node)  # raises for one that is not there
-    blocks = name in AS_BLOCKS | ROOT_BLOCKS
+    stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
     rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
-    derive = name not in AS_WRITTEN
-    return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=derive)
+    return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands)
 
 
 def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:

@@ -133,12 +133,11 @@ def _gathered(
     mech: Mechanism, name: str, arrays: tuple[ArrayLike, ...], about: About, options: Any
 ) -> Array:
     """A quantity at the roots, summed over them and referred to a point."""
-    point = ()
-    if not isinstance(about, str):
-        about, point = "point", (about,)
-    elif about not in ("com", "world"):
+    named = isinstance(about, str)
+    if named and about not in ("com", "world"):
         raise ModelError(f"about is {about!r}; it must be 'com', 'world' or a point (3,).")
-    kernel = written(mech, FORMULAS[name, about])
+    kernel = written(mech, FORMULAS[name, about if named else "point"])
+    point = () if named else (about,)
     out, status, threads = options
     if out is status is threads is None:
         return kernel(*arrays, *point)

@@ -11,11 +11,28 @@ singularity than (A A*)⁻¹ would have.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen.scalar.choice import gate, maximum, where
+from linkwise.codegen.scalar.orthogonal import orthonormal, singular, solved_below, triangular
 from linkwise.spatial.array import Array
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+
+class Motions(NamedTuple):
+    """`MotionSpace` of one state, in a formula; which motions exist are zeros and ones (m,)."""
+
+    inertia: Any
+    rank: Any
+    basis: Any
+    singular_values: Any
+    condition: Any
+    exists: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,38 @@ def motion_space(
         wide = np.linalg.svd(R @ turned, compute_uv=False)
         condition[rows] = (wide[:, 0] / wide[:, -1]) ** 2
     return MotionSpace(inertia, rank, basis, values, condition)
+
+
+def motions(at: Writing, J: Any, A: Any, scale: Any, tolerance: Any, floor: Any) -> Motions:
+    """The same in array code, for one state: see `motion_space`.
+
+    Directions that are lost are carried along as zeros, so that all ranks are one code: the basis
+    is D⁻¹ times left singular vectors that exist, D times those that are lost, D the scale.
+    """
+    span, values = singular(at, scale[:, None] * J)
+    least = maximum(tolerance * values[0], floor)
+    exists = np.array([gate(value - least, 1.0) for value in values])
+    one, other = span / scale[:, None], span * scale[:, None]
+    basis = orthonormal(
+        np.array(
+            [
+                where(e, 1.0, 0.0) * x + where(e, 0.0, 1.0) * y
+                for e, x, y in zip(exists, one.T, other.T, strict=True)
+            ]
+        ).T
+    )
+    R = triangular(A.T @ basis, exists)  # A* U = Q R
+    root = solved_below(R, exists[:, None] * basis.T)  # R⁻* U*
+    # D⁻¹ span = U T⁻*: the singular values of R T, scaled inertias, are those of its inverse
+    _, wide = singular(at, exists[:, None] * (root @ (one * exists)).T, vectors=False)
+    rank = sum(exists[1:], exists[0])
+    last = sum(
+        (gate(e - after, w) for e, after, w in zip(exists, [*exists[1:], 0.0], wide, strict=True)),
+        0.0,
+    )
+    ratio = wide[0] / where(rank, last, 1.0)
+    condition = where(rank, ratio * ratio, 1.0)
+    return Motions(root.T @ root, rank, basis, values, condition, exists)
 
 
 def left_singular(J: Array) -> tuple[Array, Array]:

@@ -17,22 +17,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra import J, mass, rot_W
+from linkwise.algebra.symbols import articulated
 from linkwise.arguments import number, row
-from linkwise.dynamics.hinge_root import hinge_root
-from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.hinge_root import whitened
+from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names, written
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.lost_motion import lost_in_words
-from linkwise.dynamics.motion_space import MotionSpace, motion_space
-from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.motion_space import motion_space, motions
+from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 TOLERANCE = 1e-10
 """Motions below this fraction of the easiest one are called lost: rounding of J is about 1e-15."""
@@ -177,14 +184,67 @@ def operational_space(
             status[...] = 0
         return found
     mech = tree_of(mech)
-    inside = kernel(mech, "operational_inertia_inverse", node, frame=frame)
+    if isinstance(mech, Embedded):
+        return _of_aggregates(mech, q, nodes, frame, length, tolerance, status, threads)
+    check_frame(frame)
+    given = (q, np.array([length]), np.array([tolerance]))
+    kernel = written(mech, SPACE[frame], nodes)
+    if status is threads is None:
+        parts = kernel(*given)
+    else:
+        parts = kernel(*given, status=status, threads=threads)
+    return OperationalSpace(nodes, frame, **ranked(parts), length=length)
+
+
+def ranked(parts: dict[str, Any]) -> dict[str, Any]:
+    """Results of a kernel with the rank as a whole number, 0 for a state in trouble."""
+    rank, condition = parts["rank"], parts["condition"]
+    if not rank.ndim:
+        return parts | {"rank": int(rank) if rank == rank else 0, "condition": float(condition)}
+    return parts | {"rank": np.nan_to_num(rank).astype(np.int64)}
+
+
+def space(at: Writing, frame: Frame) -> Any:
+    """The formula: Λ, J 𝓜⁻¹ J*, rank, basis, singular values and condition."""
+    of_nodes = rot_W @ J if frame == "world" else J
+    columns, jacobian, inverse = at.value(
+        articulated.whitening @ of_nodes.T, of_nodes, of_nodes @ mass.inv @ of_nodes.T
+    )
+    (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
+    scale = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
+    found = motions(at, jacobian, whitened(at, columns).T, scale, tolerance, 0.0)
+    rest = (found.rank, found.basis, found.singular_values, found.condition)
+    return found.inertia, inverse, *rest
+
+
+RESULTS = ("inertia", "inverse", "rank", "basis", "singular_values", "condition")
+SPACE: dict[Frame, Formula] = {
+    "node": Formula(space, ("node",), RESULTS),
+    "world": Formula(space, ("world",), RESULTS),
+}
+
+
+def _of_aggregates(
+    mech: Embedded,
+    q: ArrayLike,
+    nodes: tuple[str, ...],
+    frame: Frame,
+    length: float,
+    tolerance: float,
+    status: Status | None,
+    threads: int | None,
+) -> OperationalSpace:
+    """The same where loops are built in: the blocks of D differ in size, so by the root of 𝓜."""
+    inside = kernel(mech, "operational_inertia_inverse", nodes, frame=frame)
     inverse = inside(q, status=status, threads=threads)
-    rows = np.asarray(q, dtype=np.float64)
-    single = inverse.ndim == 2
-    if single:
-        rows, inverse = rows[None], inverse[None]
+    rows, single = np.atleast_2d(np.asarray(q, dtype=np.float64)), inverse.ndim == 2
+    inverse = inverse[None] if single else inverse
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    found = _motions(mech, rows, node, frame, fine, length, tolerance)
+    jacobian = kernel(mech, "jacobian", nodes, frame=frame)(rows[fine])
+    root = np.linalg.cholesky(kernel(mech, "mass_matrix")(rows[fine]))
+    A = np.asarray(np.linalg.solve(root, np.swapaxes(jacobian, 1, 2)), dtype=np.float64)
+    scale = np.tile([length] * 3 + [1.0] * 3, len(nodes))
+    found = motion_space(jacobian, np.swapaxes(A, 1, 2), scale, tolerance).spread(fine)
     rest = (found.rank, found.basis, found.singular_values, found.condition, length)
     whole = OperationalSpace(nodes, frame, found.inertia, inverse, *rest)
     return whole[0] if single else whole
@@ -211,32 +271,6 @@ def _reach(mech: Mechanism, nodes: tuple[str, ...]) -> float:
             k = p
         found = max(found, way)
     return found or 1.0
-
-
-def _motions(
-    mech: Mechanism | Embedded,
-    q: Array,
-    node: Nodes,
-    frame: Frame,
-    fine: NDArray[np.bool_],
-    length: float,
-    tolerance: float,
-) -> MotionSpace:
-    """The motions of the states in q that are fine, among all."""
-    J = kernel(mech, "jacobian", node, frame=frame)(q[fine])
-    A_star = _whitened(mech, q[fine], node, frame, J)
-    scale = np.tile([length] * 3 + [1.0] * 3, J.shape[1] // 6)
-    return motion_space(J, A_star, scale, tolerance).spread(fine)
-
-
-def _whitened(mech: Mechanism | Embedded, q: Array, node: Nodes, frame: Frame, J: Array) -> Array:
-    """A* = (D^(-½) H ψ B)*, a row for each entry of the nodes: A* A = J 𝓜⁻¹ J*."""
-    if isinstance(mech, Embedded):  # D of aggregates differ in size: by the roots of 𝓜 as a whole
-        root = np.linalg.cholesky(kernel(mech, "mass_matrix")(q))
-        found = np.asarray(np.linalg.solve(root, np.swapaxes(J, 1, 2)), dtype=np.float64)
-        return np.swapaxes(found, 1, 2)
-    whitened = kernel(mech, "whitened_jacobian", node, frame=frame)(q)
-    return hinge_root(mech, q).inverse().for_rows().times(np.swapaxes(whitened, 1, 2))
 
 
 def _listed(nodes: Sequence[str]) -> str:

@@ -13,26 +13,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row, rows
-from linkwise.dynamics.hinge_root import hinge_root
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.closure_quantity import Setting
+from linkwise.dynamics.hinge_root import hinge_root, whitened
+from linkwise.dynamics.kernels import written
 from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.lost_motion import lost_in_words
-from linkwise.dynamics.motion_space import motion_space
-from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.dynamics.motion_space import Motions, motion_space, motions
+from linkwise.dynamics.operational_space import TOLERANCE, ranked
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.body import WORLD
+from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.held_motion import held_motion
 from linkwise.task.kernels import task_kernels
+from linkwise.task.quantity import TASK
 from linkwise.task.task import Task, Tasks
 from linkwise.task.twin import Twin, twin
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 NEEDED = ("task_inertia_inverse", "task_jacobian", "task_response", "task_columns")
 """From one kernel: J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and X, whose D^(-½) X is the whitened J_t*."""
@@ -233,8 +243,14 @@ def task_space(
             row is NaN and its rank 0, and a warning tells.
     """
     found = twin(mech, tasks)
-    single, rows, _ = states(mech, q)
     length, damping = checked_options(found, tolerance, length, damping)
+    if not damping and not is_closed(mech, loops):
+        least = np.array([tolerance, ROUNDING * found.length()])
+        parts = ranked(space_kernel(found)(q, found.scale(length), least))
+        weakened = 0.0 if parts["jacobian"].ndim == 2 else np.zeros(len(parts["jacobian"]))
+        rest: dict[str, Any] = {"length": length, "damping": 0.0, "weakened": weakened}
+        return TaskSpace(found.tasks, found.names, **parts, **rest)
+    single, rows, _ = states(mech, q)
     values = task_kernels(found, *NEEDED)(rows[0] if single else rows)
     inverse, J, response, columns = (x[None] if single else x for x in values.values())
     inverse, J = found.sorted(inverse, -1, -2), found.sorted(J, -2)
@@ -268,6 +284,43 @@ def task_space(
         weakened,
     )
     return whole[0] if single else whole
+
+
+def space_kernel(found: Twin) -> Any:
+    """The kernel of what tasks can do in a state, kept with them."""
+    formula = _formula(found.order if found.order is None else tuple(found.order.tolist()))
+    return written(found.mech, formula, closure_nodes(found.mech))
+
+
+@cache
+def _formula(order: tuple[int, ...] | None) -> Formula:
+    return Formula(space, (order,), RESULTS)
+
+
+def space(at: Writing, order: tuple[int, ...] | None) -> Any:
+    """The formula of `TaskSpace`, rows in the order of the tasks."""
+    inverse, jacobian, response, motion = motions_of_tasks(at, order)
+    rest = (motion.rank, motion.basis, motion.singular_values, motion.condition)
+    return jacobian, inverse, motion.inertia, response @ motion.inertia, *rest
+
+
+RESULTS = (
+    *("jacobian", "inverse", "inertia", "consistent_inverse"),
+    *("rank", "basis", "singular_values", "condition"),
+)
+
+
+def motions_of_tasks(at: Writing, order: tuple[int, ...] | None) -> tuple[Any, Any, Any, Motions]:
+    """J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and the motions that exist; inputs scale and least."""
+    s = Setting(bool(at.mech.loops), bool(at.mech.couplings))
+    inverse, jacobian, response, columns = at.value(*(TASK[name](s) for name in NEEDED))
+    if order is not None:
+        which = list(order)
+        inverse, jacobian = inverse[np.ix_(which, which)], jacobian[which]
+        response, columns = response[:, which], columns[:, which]
+    scale, (tolerance, floor) = at.read("scale", len(jacobian)), at.read("least", 2)
+    found = motions(at, jacobian, whitened(at, columns).T, scale, tolerance, floor)
+    return inverse, jacobian, response, found
 
 
 def checked_options(

@@ -23,6 +23,7 @@ from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.cpu.unit import Unit
+from linkwise.codegen.scalar.graph import Loop
 from linkwise.codegen.scalar.trace import Traced
 
 LONGEST = 4000
@@ -124,12 +125,27 @@ class GraphBody:
             self.needed = traced.by_columns()
         self.checks = {check.node: check for check in traced.checks}
         self.slots = 0
+        self.loops = dict[int, _Loop]()
 
     def state(self, build: ir.IRBuilder, place: Place) -> ir.IRBuilder:
         """Instructions for the states at a place."""
-        if len(self.needed) <= LONGEST:
-            return self._whole(build, place)
-        return _Parts(self).state(build, place)
+        parts = _Parts(self) if len(self.needed) > LONGEST else None
+        for number, loop in enumerate(self.graph.loops):
+            self.loops[number] = _Loop(self.emit, loop, self.slots)
+            self.slots += self.loops[number].size
+        return self._whole(build, place) if parts is None else parts.state(build, place)
+
+    def node(
+        self, build: ir.IRBuilder, node: int, value: dict[int, Any], work: Any
+    ) -> ir.IRBuilder:
+        """Instructions for one node, whose arguments are known; returns where to go on."""
+        if self.graph.op[node] != "part":
+            self.emit.nodes(build, self.graph, (node,), value)
+        elif node not in value:
+            loop = self.loops[self.graph.a[node]]
+            build = loop.run(build, value, work)
+            value[node] = loop.result(build, work, self.graph.b[node])
+        return build
 
     def begin(self, build: ir.IRBuilder, place: Place) -> tuple[ir.IRBuilder, dict[int, Any], Any]:
         """Inputs and sines: values by node, and the sum that tells finite input."""
@@ -168,7 +184,7 @@ class GraphBody:
         build, value, given = self.begin(build, place)
         status, result = self.first_status(build, place), Finite(emit)
         for node in self.needed:
-            emit.nodes(build, self.graph, (node,), value)
+            build = self.node(build, node, value, place.work)
             if node in self.checks:
                 status = emit.checked(build, self.checks[node], value[node], status)
         for start, group in self.groups():
@@ -190,6 +206,130 @@ class GraphBody:
             result.add(build, x)
         emit = self.emit
         store_rows(emit, build, values, place.output, place.out_stride, place.state, start)
+
+
+class _Loop:
+    """The rounds of a loop, with its numbers in work memory, each a vector.
+
+    In front stand which states go on in this round, and which want another one; x and what is given
+    follow. States that have finished stay as they are, whatever others still do.
+    """
+
+    ACTIVE, AGAIN, FIRST = 0, 1, 2
+
+    def __init__(self, emit: Emitter, loop: Loop, at: int) -> None:
+        self.emit, self.loop, self.at = emit, loop, at
+        self.registers = self.FIRST + len(loop.inputs)
+        pointer = emit.number.as_pointer()
+        kind = ir.FunctionType(ir.VOID, [pointer, pointer])
+        name = emit.module.unique_name(f"round_{emit.lanes}")
+        self.function = ir.Function(emit.module, kind, name, internal=True, noinline=True)
+        registers, frame = self.function.args
+        for argument in self.function.args:
+            argument.add_attribute("noalias")
+        build = ir.IRBuilder(self.function.append_basic_block("entry"))
+        body, zero = _Round(emit, loop.body, loop.size), ir.Constant(INT, 0)
+        body.state(build, Place([], [], registers, zero, None, frame, zero)).ret_void()
+        self.size = self.registers + body.slots
+        self.begun = False
+
+    def run(self, build: ir.IRBuilder, value: dict[int, Any], work: Any) -> ir.IRBuilder:
+        """All rounds, where they have not been run yet; returns where to go on."""
+        if self.begun:
+            return build
+        self.begun = True
+        emit, at = self.emit, self.at
+        for i, node in enumerate(self.loop.inputs):
+            put(emit, build, work, at + self.FIRST + i, value[node])
+        put(emit, build, work, at + self.AGAIN, emit.constant(1.0))
+        parts = [ir.Constant(INT, x * emit.lanes) for x in (at, at + self.registers)]
+        registers, frame = (build.gep(work, [x]) for x in parts)
+
+        def once(build: ir.IRBuilder, i: Any) -> ir.IRBuilder:
+            del i
+            put(emit, build, work, at + self.ACTIVE, get(emit, build, work, at + self.AGAIN))
+            build.call(self.function, [registers, frame])
+            return build
+
+        def wanted(build: ir.IRBuilder) -> Any:
+            again = get(emit, build, work, at + self.AGAIN)
+            return emit.any_lane(build, build.fcmp_ordered(">", again, emit.constant(0.0)))
+
+        return counted(build, ir.Constant(INT, self.loop.most), once, alive=wanted)
+
+    def result(self, build: ir.IRBuilder, work: Any, which: int) -> Any:
+        """A number of x, or behind them whether there should be another round."""
+        slot = self.AGAIN if which == self.loop.size else self.FIRST + which
+        return get(self.emit, build, work, self.at + slot)
+
+
+class _Round(GraphBody):
+    """The straight code of one round: inputs and outputs are in `place.output`."""
+
+    def __init__(self, emit: Emitter, traced: Traced, size: int) -> None:
+        super().__init__(emit, traced)
+        self.size = size
+
+    def loaded(self, build: ir.IRBuilder, place: Place) -> list[Any]:
+        """All entries of x and of what is given."""
+        count = sum(size for _, size in self.traced.inputs)
+        return [get(self.emit, build, place.output, _Loop.FIRST + i) for i in range(count)]
+
+    def conclude(
+        self, build: ir.IRBuilder, place: Place, status: Any, given: Any, result: Any
+    ) -> None:
+        """Nothing: what comes of all rounds is looked at in the end."""
+
+    def stored(
+        self, build: ir.IRBuilder, values: list[Any], place: Place, start: int, result: Finite
+    ) -> None:
+        """Put x and again, for states that go on."""
+        emit = self.emit
+        active = get(emit, build, place.output, _Loop.ACTIVE)
+        going = build.fcmp_ordered(">", active, emit.constant(0.0))
+        for i, x in enumerate(values, start):
+            slot = _Loop.AGAIN if i == self.size else _Loop.FIRST + i
+            before = get(emit, build, place.output, slot)
+            put(emit, build, place.output, slot, build.select(going, x, before))
+
+
+def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
+    """Entry `at` of memory in which each entry is a vector."""
+    return build.load(_entry(emit, build, memory, at), align=emit.itemsize)
+
+
+def put(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, value: Any) -> None:
+    """Store entry `at`."""
+    build.store(value, _entry(emit, build, memory, at), align=emit.itemsize)
+
+
+def _entry(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
+    found = build.gep(memory, [ir.Constant(INT, at * emit.lanes)])
+    return build.bitcast(found, emit.type.as_pointer())
+
+
+def counted(
+    build: ir.IRBuilder,
+    count: Any,
+    body: Callable[[ir.IRBuilder, Any], ir.IRBuilder],
+    *,
+    alive: Callable[[ir.IRBuilder], Any] | None = None,
+) -> ir.IRBuilder:
+    """A loop over 0, ..., count − 1, as long as `alive`; returns where to go on."""
+    function, before = build.function, build.block
+    head, inside, done = (function.append_basic_block(n) for n in ("head", "inside", "done"))
+    build.branch(head)
+    top = ir.IRBuilder(head)
+    i = top.phi(INT)
+    i.add_incoming(ir.Constant(INT, 0), before)
+    go = top.icmp_signed("<", i, count)
+    if alive is not None:
+        go = top.and_(go, alive(top))
+    top.cbranch(go, inside, done)
+    end = body(ir.IRBuilder(inside), i)
+    i.add_incoming(end.add(i, ir.Constant(INT, 1)), end.block)
+    end.branch(head)
+    return ir.IRBuilder(done)
 
 
 class _Parts:
@@ -227,8 +367,8 @@ class _Parts:
             for node in part:
                 if self._made(node) != i:
                     continue
-                for x in (self.graph.a[node], self.graph.b[node]):
-                    if x >= 0 and -2 < self._made(x) < i:
+                for x in self.graph.arguments(node):
+                    if -2 < self._made(x) < i:
                         last[x] = i
         self.groups = list[tuple[int, int, list[int]]]()  # part, start, nodes
         for start, group in self.body.groups():
@@ -302,8 +442,8 @@ class _Parts:
         status, result = self._get(build, frame, 2), Finite(emit, self._get(build, frame, 1))
         made = [n for n in self.parts[i] if self._made(n) == i]
         for node in made:
-            self._fetch(build, frame, value, (self.graph.a[node], self.graph.b[node]), i)
-            emit.nodes(build, self.graph, (node,), value)
+            self._fetch(build, frame, value, self.graph.arguments(node), i)
+            build = self.body.node(build, node, value, frame)
             if node in self.body.checks:
                 status = emit.checked(build, self.body.checks[node], value[node], status)
             if node in self.slot:

@@ -16,12 +16,31 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-Op = Literal["const", "input", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos"]
+Op = Literal[
+    "const", "input", "part", "add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos"
+]
 
 COUNTED: Final = ("add", "sub", "mul", "gate", "neg", "inv", "sqrt", "sin", "cos")
 
 _INVERSES: Final = ("mul", "inv")
 """Operations in whose products something may cancel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """Numbers that are changed again and again: x, again = body(x, given) while again > 0.
+
+    Attributes:
+        body: The graph of one round (a `Traced`), of x and given; its outputs are x and again.
+        inputs: The nodes that x begins with, and those that are given.
+        size: How many numbers x has.
+        most: How many rounds there are at most.
+    """
+
+    body: Any
+    inputs: tuple[int, ...]
+    size: int
+    most: int
 
 
 @dataclass(slots=True)
@@ -30,12 +49,13 @@ class Graph:
 
     Attributes:
         op: Operation of each node.
-        a: First argument (an index), or the input's number.
-        b: Second argument.
+        a: First argument (an index), or the number of an input, or that of a loop.
+        b: Second argument, or which number of the loop.
         value: Value of constants.
         inputs: Names of the inputs, by number.
         body: Body whose statement first made each node, -1 for none.
         here: Body whose statement is being traced; marks the nodes made now.
+        loops: Loops, whose results are nodes "part": x behind one another, then again.
     """
 
     op: list[Op] = field(default_factory=lambda: [])
@@ -45,6 +65,7 @@ class Graph:
     inputs: list[str] = field(default_factory=lambda: [])
     body: list[int] = field(default_factory=lambda: [])
     here: int = -1
+    loops: list[Loop] = field(default_factory=lambda: [])
     _table: dict[tuple[Op, int, int] | float, int] = field(default_factory=lambda: {})
 
     def _node(self, op: Op, a: int, b: int = -1) -> int:
@@ -177,21 +198,45 @@ class Graph:
             return self.unary("cos", self.a[a])
         return self._node(op, a)
 
+    def loop(self, loop: Loop) -> list[int]:
+        """The results of a loop: x, and again."""
+        self.loops.append(loop)
+        return [self._node("part", len(self.loops) - 1, i) for i in range(loop.size + 1)]
+
+    def arguments(self, node: int) -> tuple[int, ...]:
+        """The nodes that a node is made of."""
+        op = self.op[node]
+        if op == "const" or op == "input":
+            return ()
+        if op == "part":
+            return self.loops[self.a[node]].inputs
+        return (self.a[node],) if self.b[node] < 0 else (self.a[node], self.b[node])
+
     def used(self, outputs: list[int]) -> list[int]:
         """The nodes that the outputs need, in the order they were made."""
         needed = bytearray(max(outputs, default=-1) + 1)
         for node in outputs:
             needed[node] = 1
         for node in range(len(needed) - 1, -1, -1):  # what a node needs was made before it
-            if needed[node] and self.op[node] not in ("const", "input"):
-                needed[self.a[node]] = 1
-                if self.b[node] >= 0:
-                    needed[self.b[node]] = 1
+            if needed[node]:
+                op = self.op[node]
+                if op == "part":
+                    for x in self.loops[self.a[node]].inputs:
+                        needed[x] = 1
+                elif op not in ("const", "input"):
+                    needed[self.a[node]] = 1
+                    if self.b[node] >= 0:
+                        needed[self.b[node]] = 1
         return [node for node, is_needed in enumerate(needed) if is_needed]
 
     def count(self, outputs: list[int]) -> Counter[str]:
-        """How many of each operation the outputs take."""
-        return Counter(self.op[n] for n in self.used(outputs) if self.op[n] in COUNTED)
+        """How many of each operation the outputs take; of a loop, one round."""
+        used = self.used(outputs)
+        total = Counter[str](self.op[n] for n in used if self.op[n] in COUNTED)
+        for number in {self.a[n] for n in used if self.op[n] == "part"}:
+            body = self.loops[number].body
+            total += body.graph.count(body.wanted)
+        return total
 
 
 class Scalar:

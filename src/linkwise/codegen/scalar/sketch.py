@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.codegen.scalar.check import Check
-from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.codegen.scalar.graph import Graph, Loop, Scalar
 from linkwise.codegen.scalar.trace import Traced
 
 
@@ -51,7 +51,7 @@ class Sketch:
         """
         graph, here = traced.graph, self.graph
         flat = [self.scalar(x).node for name, _ in traced.inputs for x in given[name]]
-        node_of = dict[int, int]()
+        node_of, loops = dict[int, int](), dict[int, list[int]]()
         binary = {"add": here.add, "sub": here.sub, "mul": here.mul, "gate": here.gate}
         for node in graph.used(traced.wanted):
             op, a, b = graph.op[node], graph.a[node], graph.b[node]
@@ -62,6 +62,12 @@ class Sketch:
                 node_of[node] = flat[a]
             elif op in binary:
                 node_of[node] = binary[op](node_of[a], node_of[b])
+            elif op == "part":
+                if a not in loops:
+                    loop = graph.loops[a]
+                    inputs = tuple(node_of[x] for x in loop.inputs)
+                    loops[a] = here.loop(Loop(loop.body, inputs, loop.size, loop.most))
+                node_of[node] = loops[a][b]
             elif op == "neg":
                 node_of[node] = here.neg(node_of[a])
             else:

@@ -86,10 +86,9 @@ class Traced:
         for i, node in enumerate(self.outputs):
             column.setdefault(node, i % width)  # of a symmetric matrix, the upper half
         for node in reversed(needed):
-            for x in (self.graph.a[node], self.graph.b[node]):
-                if x >= 0 and self.graph.op[node] not in ("const", "input"):
-                    own = column[node]
-                    column[x] = own if column.get(x, own) == own else shared
+            own = column[node]
+            for x in self.graph.arguments(node):
+                column[x] = own if column.get(x, own) == own else shared
         return sorted(needed, key=lambda node: (column[node] // ABREAST, node))
 
 

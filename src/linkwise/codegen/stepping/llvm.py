@@ -15,13 +15,12 @@ Before every step `stop` is looked at: once it is not zero, nothing more is done
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
 from linkwise.codegen.cpu.ir import INT, INT32
-from linkwise.codegen.cpu.llvm import GraphBody, Place
+from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
 from linkwise.codegen.cpu.rows import load_rows, store_rows
 from linkwise.codegen.cpu.unit import Unit
 from linkwise.codegen.scalar import status as code_of
@@ -263,21 +262,6 @@ class _Motion:
             build.store(value, at, align=kind.width // 8)
 
 
-def get(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
-    """Entry `at` of memory in which each entry is a vector."""
-    return build.load(_entry(emit, build, memory, at), align=emit.itemsize)
-
-
-def put(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, value: Any) -> None:
-    """Store entry `at`."""
-    build.store(value, _entry(emit, build, memory, at), align=emit.itemsize)
-
-
-def _entry(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
-    found = build.gep(memory, [ir.Constant(INT, at * emit.lanes)])
-    return build.bitcast(found, emit.type.as_pointer())
-
-
 def spread(emit: Emitter, build: ir.IRBuilder, number: Any) -> Any:
     """A number in all lanes."""
     if emit.lanes == 1:
@@ -285,27 +269,3 @@ def spread(emit: Emitter, build: ir.IRBuilder, number: Any) -> Any:
     first = build.insert_element(ir.undefined(emit.type), number, ir.Constant(INT32, 0))
     mask = ir.Constant(ir.vector(INT32, emit.lanes), [0] * emit.lanes)
     return build.shuffle_vector(first, first, mask)
-
-
-def counted(
-    build: ir.IRBuilder,
-    count: Any,
-    body: Callable[[ir.IRBuilder, Any], ir.IRBuilder],
-    *,
-    alive: Callable[[ir.IRBuilder], Any] | None = None,
-) -> ir.IRBuilder:
-    """A loop over 0, ..., count − 1, as long as `alive`; returns where to go on."""
-    function, before = build.function, build.block
-    head, inside, done = (function.append_basic_block(n) for n in ("head", "inside", "done"))
-    build.branch(head)
-    top = ir.IRBuilder(head)
-    i = top.phi(INT)
-    i.add_incoming(ir.Constant(INT, 0), before)
-    go = top.icmp_signed("<", i, count)
-    if alive is not None:
-        go = top.and_(go, alive(top))
-    top.cbranch(go, inside, done)
-    end = body(ir.IRBuilder(inside), i)
-    i.add_incoming(end.add(i, ir.Constant(INT, 1)), end.block)
-    end.branch(head)
-    return ir.IRBuilder(done)

@@ -1,0 +1,140 @@
+"""Orthogonal decompositions in formulas: triangles and singular values, without branches.
+
+Rows of small matrices, entries of which are graph nodes or numbers. Rank is decided by the caller,
+by gates on what comes out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.codegen.scalar.choice import absolute, gate, maximum, root, where
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+ROUNDS = 30
+"""Of Jacobi's method, at most; six or seven are usual."""
+
+ROUNDING = {8: 2e-15, 4: 1e-6}
+"""Cosine between rows that are orthogonal, by bytes of a number."""
+
+SORTED = 50.0
+"""Squares of lengths of rows that differ by less than so many roundings are in order."""
+
+
+def dot(x: Any, y: Any) -> Any:
+    """x* y of two vectors."""
+    return sum((a * b for a, b in zip(x[1:], y[1:], strict=True)), x[0] * y[0])
+
+
+def singular(at: Writing, W: Any, *, vectors: bool = True) -> tuple[Any, Any]:
+    """Left singular vectors U (m, m) and values (m,) of W (m, n), the largest first.
+
+    Jacobi's method on one side: rows are turned against each other in pairs until all are
+    orthogonal, the longer one first. Small values come out with as many digits as large ones.
+    """
+    m = len(W)
+    short = _triangle(W) if W.shape[1] > m + 1 else W
+    n = short.shape[1]
+    eps = ROUNDING[at.itemsize]
+
+    def sweep(at: Any, x: Any, given: Any) -> tuple[Any, Any]:
+        (total,) = given  # sum of all squares
+        rows = list(x[: m * n].reshape(m, n))
+        turned = list(x[m * n :].reshape(m, -1)) if vectors else []
+        worst: Any = -1.0
+        for i in range(m - 1):
+            for j in range(i + 1, m):
+                one, two, both = dot(rows[i], rows[i]), dot(rows[j], rows[j]), dot(rows[i], rows[j])
+                bound = eps * eps * one * (two + eps * eps * total)
+                swap = two - one * (1.0 + SORTED * eps)
+                worst = maximum(worst, maximum(swap, both * both - bound))
+                c, s = _turn(one, two, both, swap)
+                for all_rows in (rows, turned) if vectors else (rows,):
+                    a, b = all_rows[i], all_rows[j]
+                    all_rows[i], all_rows[j] = c * a + s * b, c * b - s * a
+        return np.concatenate([*rows, *turned]), worst
+
+    first = [short.ravel()] + ([np.eye(m).ravel()] if vectors else [])
+    x = np.concatenate([np.asarray(part, dtype=object) for part in first])
+    total = dot(short.ravel(), short.ravel())
+    x, _ = at.loop(sweep, x, [total], most=ROUNDS)
+    rows = x[: m * n].reshape(m, n)
+    values = np.array([root(dot(row, row)) for row in rows])
+    return (x[m * n :].reshape(m, m).T if vectors else None), values
+
+
+def _turn(one: Any, two: Any, both: Any, swap: Any) -> tuple[Any, Any]:
+    """Cosine and sine of the turn that makes rows with these products orthogonal.
+
+    tan 2θ = 2 both / (one - two), |θ| ≤ π/4; a quarter of a turn more where they are swapped.
+    """
+    half = 0.5 * (one - two)
+    square = half * half + both * both
+    over = 1.0 / root(where(square, square, 1.0))
+    cosine = where(square, absolute(half) * over, 1.0)  # of 2θ
+    sine = where(half, both, -both) * over
+    c = root(0.5 * (1.0 + cosine))
+    s = 0.5 * sine / c
+    return where(swap, -s, c), where(swap, c, s)
+
+
+def _triangle(W: Any) -> Any:
+    """L (m, m) with L L* = W W*, by Householder's reflections of W's columns."""
+    m, rest = len(W), np.array(W, dtype=object)
+    for k in range(m):
+        x = rest[k, k:]
+        length = root(dot(x, x))
+        v = x.copy()
+        v[0] = x[0] + where(x[0], length, -length)
+        square = dot(v, v)
+        scale = gate(square, 2.0) / where(square, square, 1.0)
+        for i in range(k, m):
+            rest[i, k:] = rest[i, k:] - (scale * dot(v, rest[i, k:])) * v
+    return rest[:, :m]
+
+
+def orthonormal(X: Any) -> Any:
+    """Orthonormal columns that span, one by one, what the columns of X (m, k) span.
+
+    Gram and Schmidt, twice: what the first pass leaves of rounding is gone after the second.
+    """
+    found = list[Any]()
+    for x in X.T:
+        for _ in range(2):
+            for u in found:
+                x = x - dot(u, x) * u
+        found.append(x / root(dot(x, x)))
+    return np.array(found).T
+
+
+def triangular(Y: Any, exists: Any) -> Any:
+    """R of Y = Q R (k, k); columns that do not exist (0 of 0 or 1) are taken for unit vectors."""
+    k = Y.shape[1]
+    R = np.full((k, k), 0.0, dtype=object)
+    found = list[Any]()
+    for j in range(k):
+        y = exists[j] * Y[:, j]
+        for _ in range(2):
+            for i, q in enumerate(found):
+                part = dot(q, y)
+                R[i, j] = R[i, j] + part
+                y = y - part * q
+        length = root(dot(y, y))
+        R[j, j] = where(exists[j], length, 1.0)
+        found.append(y / R[j, j])
+    return R
+
+
+def solved_below(R: Any, B: Any) -> Any:
+    """R⁻* B for an upper triangle R (k, k) and B (k, m)."""
+    rows = list[Any]()
+    for i in range(len(R)):
+        left = B[i]
+        for j in range(i):
+            left = left - R[j, i] * rows[j]
+        rows.append(left / R[i, i])
+    return np.array(rows)
