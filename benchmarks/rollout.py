@@ -71,6 +71,16 @@ a loop of nothing else starts in the same time. *Bytes* are forces read and stat
 float32 | ratio | difference |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
+SIMULATED = """
+## `lw.simulate` beside `lw.rollout`
+
+{steps} steps of 1 ms by "rk4" with dampers, joint forces held all the time, 1000 records.
+`lw.simulate` also counts work, looks at the energy, and computes energy, momentum and all other
+channels of its recording. The goal is a ratio of at most 2.
+
+| robot | rollout | simulate | ratio |
+| --- | ---: | ---: | ---: |
+"""
 
 
 @dataclass
@@ -199,6 +209,21 @@ def many_row(robot: str, integrator: str, starts_per_ns: float) -> str:
     )
 
 
+def simulated_row(robot: str) -> str:
+    """`lw.simulate` beside `lw.rollout`."""
+    mech, steps = ROBOTS[robot](), 10 * STEPS
+    q, every = mech.neutral(), 10 * STEPS // 1000 or 1
+    options = {"step": STEP, "record_every": every, "tau": 0.01 * (mech.damping > 0.0)}
+    end = lw.rollout(mech, q, steps=steps, **options).q[-1]
+    rec = lw.simulate(mech, q, duration=steps * STEP, **options)
+    if not np.abs(mech.difference(rec.q[-1], end)).max() < ALLOWED:
+        raise SystemExit("states differ: nothing was measured")
+    plain = best(lambda: lw.rollout(mech, q, steps=steps, **options), ROUNDS)
+    whole = best(lambda: lw.simulate(mech, q, duration=steps * STEP, **options), ROUNDS)
+    ns = 1e9 / steps
+    return f"| {robot} | {ns * plain:.0f} | {ns * whole:.0f} | {whole / plain:.2f} |"
+
+
 def ours(c: Case, q: Array, v: Array, tau: Array, every: int, dtype: str = "float64") -> lw.Rollout:
     """All steps in one call."""
     steps = tau.shape[-2] if tau.ndim > 1 else STEPS
@@ -268,6 +293,7 @@ def main() -> None:
     starts = limits.instructions_per_ns()
     head = MANY.format(batch=BATCH, steps=BATCH_STEPS, cores=cores())
     text += table(head, lambda robot, name: many_row(robot, name, starts))
+    text += SIMULATED.format(steps=10 * STEPS) + "".join(told(simulated_row(x)) for x in ROBOTS)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text)
 

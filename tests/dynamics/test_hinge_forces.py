@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algebra import H, J, M, N, a, b, mass, phi, tau
+from linkwise.algebra import B, D, H, K, M, N, P, a, b, f, phi, psi, rot_W, tau
 from linkwise.algebra.dense import Dense
-from linkwise.dynamics.open_chain_quantity import hinge_forces, pushing
+from linkwise.dynamics.open_chain_quantity import hinge_forces
 from linkwise.errors import ModelError, SingularHingeError
 from linkwise.spatial.vector import cross_force
+from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from tests.dense_kinematics import body_jacobians, mass_matrix
 from tests.dynamics.mechanisms import TREES, close, state, states, tree
@@ -89,16 +90,15 @@ def test_every_body_is_in_balance(name, frame):
     close(of_motion, found, 1e-11)
 
 
-def test_one_expression_is_the_newton_euler_force_by_proof():
-    newton_euler = phi @ (
-        M @ phi.T @ (a + H.T @ mass.inv @ (tau - H @ phi @ (M @ phi.T @ a + b - pushing(J))))
-        + b
-        - pushing(J)
-    )
-    proof = lw.prove(newton_euler, hinge_forces(pushing(J)))
-    assert proof.found and proof.on_trees < 1e-10
-    assert len(lw.plan(hinge_forces(pushing(J))).passes) == 3
-    assert len(lw.plan(newton_euler).passes) > 3
+@pytest.mark.parametrize("push", [None, B @ f, B @ rot_W.T @ f], ids=str)
+def test_what_is_derived_costs_no_more_than_by_hand(push):
+    """z + P λ with z = ψ (K τ + M φ* a + b − B f) and λ = ψ* H* D⁻¹ (τ − H z), and it is proved."""
+    z = psi @ (K @ tau + M @ phi.T @ a + (b if push is None else b - push))
+    by_hand = z + P @ psi.T @ H.T @ D.inv @ (tau - H @ z)
+    derived = lw.derive(hinge_forces(push))
+    assert cost(lw.plan(derived.result)) <= cost(lw.plan(by_hand))
+    assert derived.replay()
+    assert lw.prove(by_hand, derived.result).found
 
 
 def test_compiled_in_batches_with_forces():

@@ -293,7 +293,6 @@ def of_dense_arms() -> dict[str, Array]:
         "compliance": J @ inverse @ J.T,
         "own_compliance": bodies @ inverse @ bodies.transpose(0, 2, 1),
         "correction": inverse @ J.T @ f,
-        "tip_correction": J @ vdot,
         "filtered_force": J @ inverse @ T,
         "acceleration": inverse @ (T + J.T @ f),
         "innovation": np.linalg.solve(lower, T),
@@ -307,8 +306,7 @@ def of_dense_arms() -> dict[str, Array]:
 
 
 NOT_OF_BARE_ARMS = {
-    *("bias_free_force", "bias_acceleration", "tip_acceleration", "tip_correction"),
-    *("jacobian", "node_velocity"),
+    *("bias_free_force", "bias_acceleration", "tip_acceleration", "jacobian", "node_velocity"),
 }
 """Equations of several arms that have no armature in them."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.simulation import run
 from tests.simulation.moving import distance, mass_on_spring, pendulum, reference, tumbling
 
@@ -71,6 +72,32 @@ def test_compiled_steps_between_the_ticks_of_a_controller(monkeypatch):
     # The work of what is held is τ Δq in the one, a sum of powers at stages in the other.
     assert compiled["work.joints"] == pytest.approx(plain["work.joints"], abs=1e-9)
     assert compiled.report.drift < 1e-6 and abs(compiled["work.joints"][-1]) > 0.1
+
+
+@pytest.mark.parametrize("limits", ["ignore", "stop"])
+@pytest.mark.parametrize("every", [1, 7])
+def test_steps_that_need_no_python_are_made_at_once(limits, every, monkeypatch):
+    """One call of the kernel for all of them, a few where a limit is reached: the same report."""
+    mech = lw.models.pendulum(2).with_drive("pin_1", damping=0.1, stiffness=3.0, upper=1.25)
+    table = np.random.default_rng(1).standard_normal((30, 2))
+    options = {"duration": 0.2995, "controller": table, "control_step": 0.01, "limits": limits}
+    calls, make = [], RolloutKernel.run
+    monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
+    runs = []
+    for worth in (1, 10**9):
+        monkeypatch.setattr(run, "WORTH_COMPILING", worth)
+        rec = lw.simulate(mech, [1.0, 0.2], [3.0, 0.0], record_every=every, **options)
+        runs.append(rec)
+    compiled, plain = runs
+    assert sum(calls) >= compiled.steps and len(calls) <= (2 if limits == "ignore" else 60)
+    assert compiled.t == pytest.approx(plain.t, abs=1e-9) and len(plain) == len(compiled)
+    assert compiled.q == pytest.approx(plain.q, abs=1e-8)
+    assert (compiled.tau == plain.tau).all() and len(np.unique(plain.tau)) > 10
+    assert [str(x) for x in compiled.events] == [str(x) for x in plain.events]
+    assert (compiled.stopped, len(plain.events)) == (plain.stopped, int(limits == "stop"))
+    for name in ("work.joints", "work.passive"):
+        assert abs(plain[name][-1]) > 1e-4
+        assert compiled[name] == pytest.approx(plain[name], abs=1e-6)
 
 
 def test_any_tree_moves_as_a_plain_equation_says():

@@ -72,9 +72,10 @@ def _made(
         raise ModelError(f"the {name} of no node was asked for; name at least one.")
     for node in names:
         mech.node(node)  # raises for one that is not there
-    stands, blocks = name in AS_WRITTEN, name in AS_BLOCKS | ROOT_BLOCKS
+    blocks = name in AS_BLOCKS | ROOT_BLOCKS
     rows = roots(cast(Mechanism, mech)) if name in AT_ROOTS else None
-    return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=not stands)
+    derive = name not in AS_WRITTEN
+    return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=derive)
 
 
 def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:

@@ -3,11 +3,6 @@
 FD1 to FD4 are the algorithms of JPL 88-11, Part I, and run as they are written here: nothing is
 derived. In its notation Φ L = φ K and Ψ L = ψ K; its f(0) pushes outwards, here f acts on the
 mechanism. D = H P H* + N in all of them, with the armature N of the mechanism.
-
-The force through the hinges comes out of the same filter as the accelerations:
-
-    z = ψ (K τ + M ζ + b − B f)     ν = D⁻¹ (τ − H z)     λ = ψ* H* ν     ζ = φ* a
-    v̇ = ν − K* λ                    α = λ + ζ             f_hinge = z + P λ
 """
 
 from __future__ import annotations
@@ -80,30 +75,30 @@ def _less(force: Expr, push: Expr | None) -> Expr:
     return force if push is None else force - push
 
 
-def hinge_forces(push: Expr | None = None) -> Expr:
-    """z + P λ: the force on each body through its hinge, from what the filter leaves behind."""
-    F = articulated
-    z = _filtered(F, push)
-    return z + F.P @ F.psi.T @ H.T @ F.D.inv @ (tau - H @ z)
+def _acceleration(push: Expr | None = None) -> Expr:
+    """v̇ = 𝓜⁻¹ (τ − C + H φ B f)."""
+    return mass.inv @ (tau - bias if push is None else tau - bias + H @ phi @ push)
+
+
+def hinge_forces(push: Expr | None = None, motion: Expr | None = None) -> Expr:
+    """φ (M α + b − B f): the force on each body through its hinge, α = φ* (H* v̇ + a)."""
+    motion = _acceleration(push) if motion is None else motion
+    return phi @ (M @ phi.T @ (H.T @ motion + a) + _less(b, push))
 
 
 def _link_accelerations(push: Expr | None = None) -> Expr:
-    joint_force = tau - bias if push is None else tau - bias + H @ phi @ push
-    return phi.T @ (H.T @ mass.inv @ joint_force + a - a_g)
+    return phi.T @ (H.T @ _acceleration(push) + a - a_g)
 
 
 METHODS: dict[str, Callable[..., Expr]] = {"FD1": fd1, "FD2": fd2, "FD3": fd3, "FD4": fd4}
 """Forward dynamics by name, as functions of what pushes the bodies."""
 
 OPEN_CHAIN: dict[str, Callable[[Expr], Expr]] = {
-    "FD1": lambda J: fd1(),
-    "FD2": lambda J: fd2(),
-    "FD3": lambda J: fd3(),
-    "FD4": lambda J: fd4(),
-    "FD1_with_forces": lambda J: fd1(pushing(J)),
-    "FD2_with_forces": lambda J: fd2(pushing(J)),
-    "FD3_with_forces": lambda J: fd3(pushing(J)),
-    "FD4_with_forces": lambda J: fd4(pushing(J)),
+    **{name: lambda J, method=method: method() for name, method in METHODS.items()},
+    **{
+        f"{name}_with_forces": lambda J, method=method: method(pushing(J))
+        for name, method in METHODS.items()
+    },
     "mass_matrix_inverse_product": lambda J: mass.inv @ x,
     "tip_force_correction": lambda J: mass.inv @ J.T @ f,
     "body_accelerations": lambda J: phi.T @ (H.T @ vdot + a - a_g),
@@ -116,10 +111,8 @@ OPEN_CHAIN: dict[str, Callable[[Expr], Expr]] = {
     ),
     "hinge_forces": lambda J: hinge_forces(),
     "hinge_forces_with_forces": lambda J: hinge_forces(pushing(J)),
-    "hinge_forces_of_motion": lambda J: phi @ (M @ phi.T @ (H.T @ vdot + a) + b),
-    "hinge_forces_of_motion_with_forces": lambda J: (
-        phi @ (M @ phi.T @ (H.T @ vdot + a) + b - pushing(J))
-    ),
+    "hinge_forces_of_motion": lambda J: hinge_forces(motion=vdot),
+    "hinge_forces_of_motion_with_forces": lambda J: hinge_forces(pushing(J), vdot),
     "composite_inertias": lambda J: R,
     "articulated_inertias": lambda J: articulated.P,
     "articulated_inertias_inboard": lambda J: articulated.P_plus,
@@ -132,10 +125,8 @@ OPEN_CHAIN: dict[str, Callable[[Expr], Expr]] = {
 }
 """Each as a function of the Jacobian, J or rot_W J."""
 
-AS_WRITTEN = frozenset(
-    f"{name}{forces}" for name in (*METHODS, "hinge_forces") for forces in ("", "_with_forces")
-)
-"""Those that run as they stand, without a search for a cheaper form."""
+AS_WRITTEN = frozenset(f"{name}{forces}" for name in METHODS for forces in ("", "_with_forces"))
+"""Algorithms that carry the name of a paper: they run as they stand."""
 
 AS_BLOCKS = frozenset(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class Acting:
             step: then whole steps can be made by a kernel.
         pushed: Whether something has pushed from outside so far: a surface, a force of the user at
             a node, or a joint force between the ground and a free body.
+        at_nodes: Whether forces may act at nodes.
         driven: Whether something may do work whose bounds are not known: forces of the user, and
             springs inside loops.
     """
@@ -73,9 +74,9 @@ class Acting:
             for x in mech.loops
             for kind in ("damping", "stiffness")
         )
-        self._at_nodes = forces is not None or bool(contacts.names) or self._in_loops
+        self.at_nodes = forces is not None or bool(contacts.names) or self._in_loops
         held = controller is None or hold or controller.constant is not None
-        self.steady = tau.constant is not None and held and springs is None and not self._at_nodes
+        self.steady = tau.constant is not None and held and springs is None and not self.at_nodes
         quiet = tau.constant is not None and not tau.constant.any()
         self.driven = not quiet or controller is not None or forces is not None or self._in_loops
 
@@ -94,12 +95,26 @@ class Acting:
             self.pushed = bool(tau[self._free].any())
         return tau
 
+    @property
+    def foreseen(self) -> bool:
+        """Whether joint forces of the user do not depend on the state: see `known`."""
+        seen = self.controller is not None and self.controller.sees_state
+        return self.tau.constant is not None and not seen
+
+    def known(self, ticks: NDArray[np.intp]) -> Array:
+        """Joint forces of the user (k, nv) at ticks of these numbers."""
+        assert self.tau.constant is not None
+        found = np.tile(self.tau.constant, (len(ticks), 1))
+        if self.controller is not None:
+            found += self.controller.at_ticks(ticks)
+        self.pushed = self.pushed or bool(found[:, self._free].any())
+        return found
+
     def resisting(self, q: Array, v: Array) -> Array:
         """Joint forces of dampers and springs of the drives (nv,): −d v − k (q − rest)."""
         if not self._resists:
             return np.zeros(self.mech.nv)
-        out = self._drives.force(q, v)
-        return out
+        return self._drives.force(q, v)
 
     def joints(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
         """All joint forces (nv,); the powers of each kind are noted."""
@@ -115,7 +130,7 @@ class Acting:
 
     def outside(self, t: float, q: Array, v: Array) -> OutsideForces | None:
         """Forces at nodes, in the axes of `frame`; their powers are noted, too."""
-        if not self._at_nodes:
+        if not self.at_nodes:
             return None
         found = self.given(t, q, v)
         self.pushed = self.pushed or any(f.any() for f in found.values())
@@ -146,11 +161,11 @@ class Acting:
             total = total + floats(wrench, node) @ jacobian(self.mech, q, node, frame=self.frame)
         return total
 
-    def stored(self, q: Array) -> float:
-        """Energy in springs of drives, at limits and in surfaces [J]."""
-        total = 0.0
+    def stored(self, q: Array) -> Any:
+        """Energy in springs of drives, at limits and in surfaces [J]; of q (k, nq) in drives."""
+        total: Any = 0.0
         if self._resists:
-            total += float(self._drives.energy(q))
+            total = self._drives.energy(q)
         if self.springs is not None:
             total += self.springs.stored(q)
         return total + self.contacts.stored(q)

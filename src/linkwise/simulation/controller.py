@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.arguments import check_arguments
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
@@ -78,6 +79,13 @@ class Commands:
         if self._table is None:
             return self(t, q, v)
         return self._table[min(tick, len(self._table) - 1)]
+
+    def at_ticks(self, ticks: NDArray[np.intp]) -> Array:
+        """τ (nv,) or (k, nv) from the ticks of these numbers on, if it is no function."""
+        if self.constant is not None:
+            return self.constant
+        assert self._table is not None
+        return self._table[np.minimum(ticks, len(self._table) - 1)]
 
     def _checked(self, given: object, t: float) -> Array:
         mech, when = self.mech, f"{self.what} at t = {t:.9g} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from linkwise.simulation.acting import Acting
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
+    from linkwise.simulation.log import States
     from linkwise.simulation.march import March, Moment
 
 FASTEST = 1e9
@@ -48,7 +49,7 @@ def blown_up(mech: Mechanism, t: float, q: Array, v: Array, why: str = "") -> Di
     return DivergenceError(" ".join(x for x in (told, fastest(mech, q, v), why) if x))
 
 
-def advice(march: March, states: Sequence[Moment]) -> str:
+def advice(march: March, at: Moment, states: States) -> str:
     """What to do about a motion that diverged: a shorter step where that can help.
 
     Where the speeds have begun to grow, one step of the run is compared with ten shorter ones, for
@@ -57,18 +58,21 @@ def advice(march: March, states: Sequence[Moment]) -> str:
 
     Args:
         march: What made the steps.
-        states: What was recorded.
+        at: Where they ended.
+        states: t (k,), q (k, nq), v (k, nv) ... of what was recorded.
     """
     if march.held_for and march.length is None:
         return (
             f"The controller is held for {march.held_for:.3g} s; try a shorter control_step or "
             "smaller gains."
         )
-    if march.scheme.step is None or march.length is None or not states:
+    if march.scheme.step is None or march.length is None:
         return "Look at gains, stiffnesses and the signs of forces: something feeds it."
-    speeds = np.array([float(np.abs(x.v).max(initial=0.0)) for x in states])
+    t, q, v, _, work = states
+    speeds = np.abs(v).max(axis=1, initial=0.0)
     usual = float(speeds[: max(1, len(speeds) // 2)].max())
-    begun = states[int(np.flatnonzero(speeds <= GROWN * usual)[-1])]
+    last = int(np.flatnonzero(speeds <= GROWN * usual)[-1])
+    begun = dataclasses.replace(at, t=float(t[last]), q=q[last], v=v[last], work=work[last])
     off, step, held = _resolution(march, begun), march.length, march.held_for
     if off <= RESOLVED:
         return (
@@ -160,11 +164,30 @@ class EnergyGuard:
         self.mech, self.acting = mech, acting
         self.on = not acting.driven and mech.nv > 0
         if self.on:
-            self._lowest = self._potential(q)
-            self._first = self._lowest + float(kinetic_energy(mech, q, v))
+            self._lowest = np.inf
+            potential, total = self._energies(q, v)
+            self._lowest, self._first = float(potential[0]), float(total[0])
 
-    def _potential(self, q: Array) -> float:
-        return float(potential_energy(self.mech, q)) + self.acting.stored(q)
+    def _energies(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Potential and all energy (k,) of one state or several."""
+        potential = np.atleast_1d(potential_energy(self.mech, q) + self.acting.stored(q))
+        return potential, potential + np.atleast_1d(kinetic_energy(self.mech, q, v))
+
+    def sound(self, q: Array, v: Array) -> int:
+        """How many states (k, ...), from the first one on, have an energy that there can be."""
+        if not self.on:
+            return len(q)
+        potential, total = self._energies(q, v)
+        lowest, grown, allowed = self._bounds(potential, total)
+        count = len(q) if (grown <= allowed).all() else int(np.argmin(grown <= allowed))
+        self._lowest = float(lowest[count - 1]) if count else self._lowest
+        return count
+
+    def _bounds(self, potential: Array, total: Array) -> tuple[Array, Array, Array]:
+        """The smallest potential energy so far, by how much it grew and by how much it may."""
+        lowest = np.minimum(np.minimum.accumulate(potential), self._lowest)
+        slack = 1e-9 * (abs(self._first) + np.abs(lowest)) + 1e-12
+        return lowest, total - self._first, GROWTH * (self._first - lowest) + slack
 
     def check(self, t: float, q: Array, v: Array, step: float | None) -> None:
         """Look at one state; `step` [s] is None for a method that chooses it.
@@ -174,12 +197,8 @@ class EnergyGuard:
         """
         if not self.on:
             return
-        potential = self._potential(q)
-        total = potential + float(kinetic_energy(self.mech, q, v))
-        self._lowest = min(self._lowest, potential)
-        room = self._first - self._lowest
-        slack = 1e-9 * (abs(self._first) + abs(self._lowest)) + 1e-12
-        grown, allowed = total - self._first, GROWTH * room + slack
+        (lowest,), (grown,), (allowed,) = self._bounds(*self._energies(q, v))
+        self._lowest = float(lowest)
         if grown <= allowed:
             return
         raise SimulationError(

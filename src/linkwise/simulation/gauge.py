@@ -31,16 +31,22 @@ class Gauge(ABC):
         names: Of the margins.
         ends: Whether the run ends where one is lost.
         cuts: Whether a step ends where one is lost, since what acts changes there.
+        of_positions: Whether they depend on q alone, and have `along`.
     """
 
     kind: str
     names: tuple[str, ...]
     ends: bool = False
     cuts: bool = False
+    of_positions: bool = False
 
     @abstractmethod
     def margins(self, state: State) -> Array:
         """All margins (n,) at one instant."""
+
+    def along(self, q: Array) -> Array:
+        """All margins (k, n) at positions q (k, nq)."""
+        raise NotImplementedError
 
     def margin(self, i: int, state: State) -> float:
         """One of them."""

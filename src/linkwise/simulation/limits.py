@@ -71,7 +71,7 @@ class LimitStops(Gauge):
     """
 
     kind = "limit"
-    ends = cuts = True
+    ends = cuts = of_positions = True
 
     def __init__(self, mech: Mechanism, q: Array) -> None:
         self.mech = mech
@@ -100,13 +100,17 @@ class LimitStops(Gauge):
 
     def _room(self, q: Array) -> Array:
         """How far [rad or m] each is from its limit."""
-        low = q[self.lower] - self.mech.lower[self.lower]
-        high = self.mech.upper[self.upper] - q[self.upper]
-        turned = [
-            most - 2.0 * float(np.arctan2(np.linalg.norm(q[i + 1 : i + 4]), abs(q[i])))
-            for i, most in zip(self.balls, self.angles, strict=True)
-        ]
-        return np.concatenate([low, high, turned])
+        low = q[..., self.lower] - self.mech.lower[self.lower]
+        high = self.mech.upper[self.upper] - q[..., self.upper]
+        parts = [low, high]
+        for i, most in zip(self.balls, self.angles, strict=True):
+            across = np.linalg.norm(q[..., i + 1 : i + 4], axis=-1)
+            parts.append((most - 2.0 * np.arctan2(across, np.abs(q[..., i])))[..., None])
+        return np.concatenate(parts, axis=-1)
+
+    def along(self, q: Array) -> Array:
+        """How far each is from its limit, all positions at a time."""
+        return self._room(q)
 
     def margins(self, state: State) -> Array:
         """How far each is from its limit."""

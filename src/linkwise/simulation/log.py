@@ -19,10 +19,11 @@ from linkwise.spatial.array import Array, read_only
 Probe: TypeAlias = Callable[[float, Array, Array, Array], Any]
 """A number or (n,) from the time [s], q (nq,), v (nv,) and the joint forces (nv,) of the user."""
 
-Record: TypeAlias = tuple[
-    float, Array, Array, Array, Array, dict[str, Array], Array, Array, list[Array]
-]
-"""t, q, v, tau, work, forces by node, contacts, forces of limits, probes."""
+States: TypeAlias = tuple[Array, Array, Array, Array, Array]
+"""t (k,), q (k, nq), v (k, nv), tau (k, nv) and work (k, n) of some records."""
+
+More: TypeAlias = tuple[dict[str, Array], Array, Array, list[Array]]
+"""Forces by node, contacts, forces of limits and probes of one record."""
 
 
 class Log:
@@ -30,30 +31,46 @@ class Log:
 
     def __init__(self, mech: Mechanism, acting: Acting, probes: object) -> None:
         self.mech, self.acting, self.probes = mech, acting, check_probes(probes)
-        self.records = list[Record]()
+        self._states = list[States]()
+        self._more = list[More]()
+
+    def __len__(self) -> int:
+        return len(self._more)
 
     @property
     def last(self) -> float:
         """When the last record was made [s]."""
-        return self.records[-1][0] if self.records else -np.inf
+        return float(self._states[-1][0][-1]) if self._states else -np.inf
 
     @property
-    def states(self) -> list[Moment]:
-        """The states of the records."""
-        return [Moment(x[0], x[1], x[2], x[4]) for x in self.records]
+    def states(self) -> States:
+        """All records, one behind the other."""
+        found = zip(*self._states, strict=True)
+        t, q, v, tau, work = (np.concatenate(x) for x in found)
+        return t, q, v, tau, work
 
     def add(self, now: Moment, held: Array | None) -> None:
         """One record; none if there is one of that time."""
         t, q, v = now.t, now.q, now.v
         if t <= self.last:
             return
+        tau = self.acting.commanded(t, q, v, held)
+        self.extend((np.array([t]), q[None], v[None], tau[None], now.work[None]))
+
+    def extend(self, states: States) -> None:
+        """Some records, later than all others."""
         acting = self.acting
-        tau = acting.commanded(t, q, v, held)
-        touch = acting.contacts.recorded(q, v) if acting.contacts.names else np.zeros((0, 4))
-        pushed = np.zeros(0) if acting.springs is None else acting.springs.force(q, v)
-        shown = read_only(q), read_only(v), read_only(tau)
-        probes = [_probed(name, f, t, *shown) for name, f in self.probes.items()]
-        self.records.append((t, q, v, tau, now.work, acting.given(t, q, v), touch, pushed, probes))
+        self._states.append(states)
+        if not (self.probes or acting.at_nodes or acting.springs):
+            self._more += [({}, np.zeros((0, 4)), np.zeros(0), [])] * len(states[0])
+            return
+        for at, q, v, tau, _ in zip(*states, strict=True):
+            t = float(at)
+            touch = acting.contacts.recorded(q, v) if acting.contacts.names else np.zeros((0, 4))
+            pushed = np.zeros(0) if acting.springs is None else acting.springs.force(q, v)
+            shown = read_only(q), read_only(v), read_only(tau)
+            probes = [_probed(name, f, t, *shown) for name, f in self.probes.items()]
+            self._more.append((acting.given(t, q, v), touch, pushed, probes))
 
     def recording(self, *, counted: bool, **told: Any) -> Recording:
         """All of it.
@@ -62,13 +79,8 @@ class Log:
             counted: Whether the works of the records are right.
             told: What else there is to tell (`Recording.of`).
         """
-        mech, acting, records = self.mech, self.acting, self.records
-        t, q, v, tau, work = (np.array([x[i] for x in records]) for i in range(5))
-        size = len(records)
-        tables = [
-            (q, mech.nq), (v, mech.nv), (tau, mech.nv), (work, len(WORKERS))
-        ]  # fmt: skip
-        q, v, tau, work = (np.reshape(x, (size, n)) for x, n in tables)
+        mech, acting = self.mech, self.acting
+        t, q, v, tau, work = self.states
         works = dict[str, Array | None]()  # what is left out is found from the records
         if counted:
             known = ("joints", "passive", "forces")
@@ -77,7 +89,7 @@ class Log:
         return Recording.of(
             mech, t, q, v, tau,
             works=works,
-            forces=_together([x[5] for x in records]),
+            forces=_together([x[0] for x in self._more]),
             frame=acting.frame,
             held=not counted,
             passive=acting.passive,
@@ -89,9 +101,9 @@ class Log:
 
     def _channels(self) -> list[Channel]:
         """Contacts, limits and probes."""
-        records, found = self.records, list[Channel]()
+        records, found = self._more, list[Channel]()
         for i, name in enumerate(self.acting.contacts.names):
-            both = np.array([x[6][i] for x in records])
+            both = np.array([x[1][i] for x in records])
             about = f"of the surface on {self.acting.contacts.nodes[i]!r}, in world axes"
             axes = ("x", "y", "z")
             found += [
@@ -101,11 +113,11 @@ class Log:
         if self.acting.springs is not None:
             units = [x.unit for body in self.mech.bodies for x in body.hinge.velocities]
             forces = tuple("N" if unit == "m" else "N m" for unit in units)
-            pushed = np.reshape([x[7] for x in records], (len(records), self.mech.nv))
+            pushed = np.reshape([x[2] for x in records], (len(records), self.mech.nv))
             about = "of the springs at the ends of joint ranges"
             found.append(Channel("limit.force", forces, about, pushed, self.mech.velocity_names))
         for i, text in enumerate(self.probes):
-            values = [x[8][i] for x in records]
+            values = [x[3][i] for x in records]
             if len({x.shape for x in values}) > 1:
                 shapes = sorted({str(x.shape) for x in values})
                 raise ShapeError(

@@ -177,6 +177,43 @@ class Observer:
         """Record the moment."""
         self.log.add(self.now, self.march.held)
 
+    def leapt(self, most: int) -> bool:
+        """Make at most so many steps at once, if they need nothing from Python; whether some were.
+
+        What is looked at is looked at for all of them together. The step in which a margin is lost,
+        or which diverges, is left to be made by itself.
+        """
+        march, plan, made = self.march, self.plan, self.made
+        foreseen = march.acting.foreseen and all(x.of_positions for x in self.gauges)
+        if march.leaper is None or most < 1 or not foreseen:
+            return False
+        ends = plan.breaks(made, most)
+        tau = march.acting.known(plan.ticks(made + ends, made))
+        done = march.leaper.leap(self.now, plan.step, ends, tau)
+        for gauge in self.gauges:
+            lost = (gauge.along(done.path[:, : march.mech.nq]) < 0.0).any(axis=1)
+            if lost.any():
+                return self.leapt(int(np.argmax(lost)))
+        at = made + done.made
+        rows = np.flatnonzero((at % plan.record_every == 0) | (at == plan.steps))
+        sound = self.guard.sound(done.q[rows], done.v[rows])
+        stop = len(at) if sound == len(rows) else int(rows[sound]) + 1
+        if not stop:
+            return False
+        kept = rows[: sound + 1]
+        if len(kept):
+            acts = march.acting.known(plan.ticks(at[kept]))
+            columns = done.q[kept], done.v[kept], acts, done.work[kept]
+            self.log.extend((plan.times(at[kept]), *columns))
+        self.made, last = int(at[stop - 1]), stop - 1
+        self.now = Moment(plan.time(self.made), done.q[last], done.v[last], done.work[last])
+        if plan.per_tick:  # what acts now
+            self.tick(int(plan.ticks(at[last : last + 1])[0]))
+        self._look(self.now)
+        if sound < len(rows):
+            self.check()
+        return True
+
     def check(self) -> None:
         """Look whether the energy can be right."""
         now = self.now
@@ -184,7 +221,7 @@ class Observer:
 
     def recording(self, **told: Any) -> Recording:
         """All that was recorded."""
-        loops = self.march.loops
+        loops, leaper = self.march.loops, self.march.leaper
         if loops is not None:
             told["worst_loop"] = (loops.worst.distance, loops.worst.angle)
             told["added_loop"] = (loops.worst_before.distance, loops.worst_before.angle)
@@ -194,7 +231,7 @@ class Observer:
             told["not_modelled"] = [*told.get("not_modelled", ()), line]
         fixed = self.march.scheme.step is not None
         return self.log.recording(
-            counted=not self.march.by_kernel or self.march.count_work,
+            counted=leaper is None or leaper.count_work,
             step=self.plan.step if fixed else float("nan"),
             steps=self.made,
             events=tuple(self.events),

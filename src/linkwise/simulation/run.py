@@ -43,7 +43,7 @@ from linkwise.spatial.array import ArrayLike, constant
 from linkwise.task.force.positive import not_negative, positive
 from linkwise.task.force.surface import CompliantSurface
 
-WORTH_COMPILING = 1000
+WORTH_COMPILING = 100
 """Runs of fewer steps a body are made in NumPy, before a kernel would be compiled."""
 
 
@@ -90,7 +90,8 @@ def simulate(
     manifold; docs/simulation.md compares them.
 
     Where nothing has to be asked from Python within a step (a tree, joint forces that are constant
-    or held, no forces at nodes), long runs are made by one compiled kernel, many steps at a time.
+    or held, no forces at nodes), long runs are made by one compiled kernel, thousands of steps at a
+    time; with a controller that is a function, as many as it is held for.
 
     A run that cannot go on raises `SimulationError`; its `recording` has what was computed. Ctrl-C
     ends a run, which then returns what was computed. Energy that does not add up, because steps are
@@ -192,8 +193,7 @@ def simulate(
     gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
     march = March(mech, scheme, acting, None if keeper.open else keeper)
     if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
-        march.compile()
-    march.count_work = plan.record_every > 1
+        march.compile(count_work=plan.record_every > 1)
     march.length = plan.step if scheme.step is not None else None
     if asked is not None and tick is not None and asked.sees_state:
         march.held_for = tick
@@ -224,7 +224,7 @@ def _run(
     """The run itself, and the recording of it however it ends."""
 
     def recording() -> Recording | None:
-        if not observer.log.records:
+        if not len(observer.log):
             return None
         found = observer.recording(**told)  # channels may need kernels of their own
         compiling = time_compiling() - began[1]
@@ -241,11 +241,11 @@ def _run(
         else:
             fixed_steps(observer, bar)
     except KeyboardInterrupt:
-        if not observer.log.records:
+        if not len(observer.log):
             raise
         observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
     except DivergenceError as error:
-        observer.stopped = f"{error} {advice(observer.march, observer.log.states)}"
+        observer.stopped = f"{error} {advice(observer.march, observer.now, observer.log.states)}"
         raise SimulationError(observer.stopped, recording=recording()) from error.__cause__
     except SimulationError as error:
         observer.stopped = str(error)
@@ -266,8 +266,11 @@ def _run(
 def fixed_steps(observer: Observer, bar: Progress) -> None:
     """All steps of a timetable."""
     march, plan = observer.march, observer.plan
-    made = 0
-    while made < plan.steps and observer.stopped is None:
+    while observer.made < plan.steps and observer.stopped is None:
+        if observer.leapt(plan.equal(observer.made)):
+            bar(observer.now.t)
+            continue
+        made = observer.made
         ahead = plan.ahead(made, one=bool(observer.gauges))
         length, end = plan.length(made), plan.time(made + ahead)
         now = observer.now

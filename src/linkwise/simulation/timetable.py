@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.errors import ModelError
+from linkwise.spatial.array import Array
 from linkwise.task.force.positive import positive
+
+Counts = NDArray[np.intp]
+"""Numbers of steps."""
 
 RECORDS = 1000
 """About how many records are made unless it is said how often."""
@@ -76,6 +81,31 @@ class Timetable:
         near = range(max(0, int(first) - 1), int(last) + 3)
         times = dict.fromkeys(self.time(i * every) for i in near if i * every <= self.steps)
         return [t for t in times if begin < t <= end]
+
+    def times(self, made: Counts) -> Array:
+        """When each of these numbers of steps is made (k,) [s]."""
+        return np.where(made >= self.steps, self.end, self.start + made * self.step)
+
+    def ticks(self, made: Counts, begin: int | None = None) -> Counts:
+        """Numbers of the ticks (k,) that act after so many steps; up to there, from `begin` on."""
+        if begin is not None:
+            made = np.concatenate([[begin], made[:-1]])
+        if not self.per_tick:
+            return np.zeros(len(made), dtype=np.intp)
+        return np.minimum(made, self.steps - 1) // self.per_tick
+
+    def equal(self, made: int) -> int:
+        """How many steps of one length come after so many; at most `AHEAD` of them."""
+        short = self.length(self.steps - 1) != self.step
+        return min(AHEAD, self.steps - int(short) - made)
+
+    def breaks(self, made: int, steps: int) -> Counts:
+        """Where something is recorded or asked in these steps after so many, and their end."""
+        marks = [np.array([steps])]
+        for every in (self.record_every, self.per_tick):
+            if every:
+                marks.append(np.arange(every - made % every, steps + 1, every))
+        return np.unique(np.concatenate(marks))
 
     def ahead(self, made: int, *, one: bool) -> int:
         """How many steps can be made at once: up to the next record, question, or the last one."""

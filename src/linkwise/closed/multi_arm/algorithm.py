@@ -92,7 +92,8 @@ def rccfd2(of: Evaluation, at: Contacts, c: Array, inverse: Inverse) -> Found:
     solved = inverse(omega(of, at, "compliance"))
     filtered = at.from_tips(of.at_tips("filtered_force", T_prime=T_prime))
     force = solved.force(filtered - _a_prime(of, at, c, T_prime))
-    return Found(T_prime, accelerated(of, at, T_prime, force), force, solved)
+    vdot = of.arm_acceleration("acceleration", T_prime=T_prime, f=-at.to_tips(force))
+    return Found(T_prime, vdot, force, solved)
 
 
 def rccfd3(of: Evaluation, at: Contacts, c: Array, inverse: Inverse) -> Found:
@@ -120,11 +121,6 @@ ALGORITHMS: dict[str, Callable[[Evaluation, Contacts, Array, Inverse], Found]] =
     "RCCFD3": rccfd3,
 }
 """By name."""
-
-
-def accelerated(of: Evaluation, at: Contacts, T_prime: Array, force: Array) -> Array:
-    """v̇ of the arms under T′ and the contact forces (6.18e)."""
-    return of.arm_acceleration("acceleration", T_prime=T_prime, f=-at.to_tips(force))
 
 
 def _object_motion(of: Evaluation, at: Contacts, c: Array, T_prime: Array) -> Array:

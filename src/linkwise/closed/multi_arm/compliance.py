@@ -56,7 +56,7 @@ def of_arms(of: Evaluation, at: Contacts) -> dict[str, Array]:
     blocks = own_blocks(of, at)
     if blocks is not None:
         return {name: blocks[:, own[0]] for name, own in of.parts.arms}
-    whole = between(at.E_arm, of.at_tips("compliance"))
+    whole = between(at.E_arm, of.at_tips("general_compliance"))
     found = dict[str, Array]()
     for name, own in of.parts.arms:
         columns = columns_of(own)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from linkwise.closed.multi_arm.held_object import MultiArm
-from linkwise.closed.multi_arm.multi_arm_quantity import AS_BLOCKS, AS_WRITTEN, multi_arm_expression
+from linkwise.closed.multi_arm.multi_arm_quantity import AS_BLOCKS, RCCFD, multi_arm_expression
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
@@ -42,7 +42,7 @@ def _kernel(
     columns: tuple[str, ...] | None,
     target: Target,
 ) -> Any:
-    options: dict[str, Any] = {"derive": name not in AS_WRITTEN, "blocks": name in AS_BLOCKS}
+    options: dict[str, Any] = {"derive": name not in RCCFD, "blocks": name in AS_BLOCKS}
     options |= {"nodes": nodes, "rows": rows, "columns": columns, "target": target}
     return cast("Any", compile(multi_arm_expression(name), mech, **options))
 

@@ -63,7 +63,8 @@ class LinearFound:
 def linear(of: Evaluation, at: Contacts, c: Array, length: float) -> LinearFound:
     """Contact forces by one system of the size of the object."""
     T_prime = of.run("bias_free_force")
-    tips = of.at_tips("bias_acceleration") + of.at_tips("filtered_force", T_prime=T_prime)
+    falling = of.at_tips("general_filtered_force", T_prime=T_prime)
+    tips = of.at_tips("bias_acceleration") + falling
     wanted = at.from_tips(tips) - c - at.from_object(of.at_grasps("bias_acceleration"))
     own = of.parts.object_bodies
     J_o = of.run("jacobian", of.parts.grasps, columns=own)

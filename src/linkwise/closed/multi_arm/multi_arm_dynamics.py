@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.closed.multi_arm.algorithm import ALGORITHMS, Found, accelerated
+from linkwise.closed.multi_arm.algorithm import ALGORITHMS, Found
 from linkwise.closed.multi_arm.contact import Contacts, contacts, free_directions
 from linkwise.closed.multi_arm.contact_force import ContactSolver, by_projection, by_rows
 from linkwise.closed.multi_arm.evaluation import Evaluation, Target
@@ -208,7 +208,7 @@ def _by_linear(of: Evaluation, at: Contacts, length: float) -> tuple[Found, tupl
         other = _by_name(of, at, length, "RCCFD2", "rows")
         force = np.where(bad[:, None], other.force, force)
         rank = np.where(bad, other.solved.rank, rank)
-    vdot = accelerated(of, at, found.T_prime, force)
+    vdot = of.arm_acceleration("general_acceleration", T_prime=found.T_prime, f=-at.to_tips(force))
     return Found(found.T_prime, vdot, force, ContactSolver(lambda r: r, rank, size)), singular
 
 
