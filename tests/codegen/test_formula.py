@@ -10,7 +10,8 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import J, R, mass, to_W, v
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar import choice, orthogonal
+from linkwise.codegen.scalar import orthogonal
+from linkwise.spatial import choice
 
 
 def _center(at: Any) -> Any:

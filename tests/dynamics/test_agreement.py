@@ -83,6 +83,8 @@ ELSEWHERE = {
     # no functions of a state
     *("expression", "kernel", "hybrid_expression", "hybrid_kernel", "renumbering"),
     "with_hinge_frames",
+    # of the manifold, not of the motion
+    *("integrate", "difference"),
     # made of others, and compared with them in their own tests
     *("energy", "whole_inertia", "innovations_factors", "operational_space", "passive_force"),
     *("gravity_compensation", "computed_torque", "wen_bayard", "tracking_energy"),

@@ -184,6 +184,8 @@ _of(
 )
 _of("tracking_energy", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0))
 _of("gravity_compensation", lambda: call(arm(), q(), v(), q_d=q(), v_d=v(), kp=1.0, kv=2.0))
+_of("integrate", lambda: call(arm(), q(), v(), dt=0.1))
+_of("difference", lambda: call(arm(), q(), q(seed=5)))
 _of("with_hinge_frames", lambda: call(arm()))
 _of("renumbering", lambda: call(arm(), order="tips first"))
 _of(

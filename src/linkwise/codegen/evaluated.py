@@ -41,7 +41,6 @@ class Evaluated:
         self.kernels: list[Kernel] = []
         dtype = np.dtype(f"f{itemsize}")
         trial = _Evaluating(self, {}, 1, dtype)  # to see what it reads, and what it makes
-        trial.given["q"] = mech.neutral()[None].astype(dtype)
         results = self._results(trial)
         self.inputs = tuple((name, x.shape[-1]) for name, x in trial.given.items())
         self.parts = tuple(x.shape for x in results)
@@ -99,7 +98,11 @@ class _Evaluating:
         return _objects_of(self._array(name, size))
 
     def _array(self, name: str, size: int) -> Any:
-        return self.given.setdefault(name, np.zeros((1, size), self.dtype))
+        if name not in self.given:  # in the trial: any state
+            of_q = name.startswith("q") and size == self.mech.nq
+            sample = self.mech.neutral() if of_q else np.zeros(size)
+            self.given[name] = sample[None].astype(self.dtype)
+        return self.given[name]
 
     def check(self, code: int, value: Any, low: float, high: float) -> None:
         """Trouble with a code unless low < value < high."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algebra.expr import Expr
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Formula:
 
     def traced(
         self,
-        mech: Mechanism,
+        mech: Mechanism | Embedded,
         nodes: Sequence[str],
         itemsize: int,
         derive: Callable[[Expr], Derivation],
@@ -55,9 +56,12 @@ class Formula:
         Raises:
             TooLongError: The mechanism is large.
         """
+        from linkwise.codegen.rolled.roll import MOST_BODIES
         from linkwise.codegen.scalar.trace import Traced
         from linkwise.codegen.writing import Writing
 
+        if isinstance(mech, Mechanism) and mech.n_bodies > MOST_BODIES:
+            raise TooLongError
         at = Writing(mech, tuple(nodes), itemsize, derive)
         results = self.write(at, *self.options)
         arrays = [np.asarray(x, dtype=object) for x in (results if self.names else [results])]

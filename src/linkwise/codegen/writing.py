@@ -13,8 +13,10 @@ from linkwise.codegen.rolled.roll import worth_rolling
 from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.scalar.sketch import Sketch
 from linkwise.codegen.scalar.trace import trace
+from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.chosen import Names, choice
+from linkwise.sweeps.embedded_expression import with_rotors
 from linkwise.sweeps.lower import lower
 
 if TYPE_CHECKING:
@@ -32,13 +34,14 @@ class Writing(Sketch):
 
     def __init__(
         self,
-        mech: Mechanism,
+        mech: Mechanism | Embedded,
         nodes: tuple[str, ...],
         itemsize: int,
         derive: Callable[[Expr], Derivation],
     ) -> None:
         super().__init__()
-        self.mech, self.nodes, self.itemsize, self._derive = mech, nodes, itemsize, derive
+        self.mech: Any = mech
+        self.nodes, self.itemsize, self._derive = nodes, itemsize, derive
 
     @property
     def q(self) -> Any:
@@ -103,10 +106,13 @@ class Writing(Sketch):
             given: Values for its inputs; others are inputs of the kernel of the same name.
         """
         nodes = self.nodes if nodes is None else tuple(nodes)
+        tree: object = self.mech
+        if isinstance(tree, Embedded):
+            exprs = tuple(with_rotors(expr, tree) for expr in exprs)
         first, *rest = (self._derive(expr).result for expr in exprs)
         part = choice(rows, columns, blocks).checked(exprs[0], self.mech, nodes)
         program = lower(first, part, rest)
-        if worth_rolling(program, self.mech):
+        if isinstance(tree, Mechanism) and worth_rolling(program, tree):
             raise TooLongError
         traced = trace(program, self.mech, nodes, itemsize=self.itemsize)
         arrays = {n: given[n] if n in given else self.read(n, k) for n, k in traced.inputs}

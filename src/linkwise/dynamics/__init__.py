@@ -15,6 +15,7 @@ from linkwise.dynamics.center_of_mass import (
     center_of_mass_jacobian,
     center_of_mass_velocity,
 )
+from linkwise.dynamics.configuration import difference, integrate
 from linkwise.dynamics.control import (
     computed_torque,
     gravity_compensation,
@@ -100,6 +101,7 @@ __all__ = [
     "diagonal_coriolis",
     "diagonal_dynamics",
     "diagonal_velocity",
+    "difference",
     "energy",
     "equivalent_force",
     "expression",
@@ -117,6 +119,7 @@ __all__ = [
     "inboard_velocities",
     "innovations",
     "innovations_factors",
+    "integrate",
     "inverse_dynamics",
     "inverse_kinematics",
     "jacobian",

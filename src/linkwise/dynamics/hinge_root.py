@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra.symbols import articulated
-from linkwise.codegen.scalar.choice import root
 from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import kernel
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
+from linkwise.spatial.choice import root
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing

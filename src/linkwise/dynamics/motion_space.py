@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.codegen.scalar.choice import gate, maximum, where
 from linkwise.codegen.scalar.orthogonal import orthonormal, singular, solved_below, triangular
 from linkwise.spatial.array import Array
+from linkwise.spatial.choice import gate, maximum, where
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing

@@ -12,6 +12,7 @@ from linkwise.arguments import is_a, places
 from linkwise.errors import ShapeError
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen
+from linkwise.spatial.choice import cosine, root, sine, where
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross, six
 
@@ -198,30 +199,34 @@ def exp(twist: Array) -> Pose:
 
     p = (1 + (1 - cos θ)/θ² w~ + (θ - sin θ)/θ³ w~²) v with θ = |w|.
     """
-    twist = np.asarray(twist, dtype=np.float64)
+    twist = np.asarray(twist)
     w, v = twist[..., :3], twist[..., 3:]
-    angle = np.linalg.norm(w, axis=-1, keepdims=True)
-    half = quaternion.sinc(0.5 * angle)
+    square = (w * w).sum(axis=-1, keepdims=True)
+    half = quaternion.sinc(0.5 * root(square))
     b = 0.5 * half * half  # (1 - cos θ)/θ²
-    small = angle < 1e-2
-    safe = np.where(small, 1.0, angle)
-    series = 1.0 / 6.0 - angle**2 / 120.0 + angle**4 / 5040.0 - angle**6 / 362880.0
-    c = np.where(small, series, (safe - np.sin(safe)) / safe**3)
+    small = 1e-4 - square
+    safe = root(where(small, 1.0, square))
+    series = 1.0 / 6.0 - square * (1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0))
+    c = where(small, series, (safe - sine(safe)) / (safe * safe * safe))
     wv = cross(w, v)
     return trusted_pose(rotation.exp(w), v + b * wv + c * cross(w, wv))
 
 
 def log(pose: Pose) -> Array:
     """The spatial velocity (..., 6) that reaches `pose` in unit time: the inverse of `exp`."""
-    w = rotation.log(pose.rot)
-    angle = np.linalg.norm(w, axis=-1, keepdims=True)
-    small = angle < 1e-2
-    safe = np.where(small, 1.0, angle)
+    return twist_to(rotation.log(pose.rot), pose.p)
+
+
+def twist_to(w: Array, p: Array) -> Array:
+    """The spatial velocity (..., 6) that turns by w [rad] and moves to p [m] in unit time."""
+    square = (w * w).sum(axis=-1, keepdims=True)
+    small = 1e-4 - square
+    safe = root(where(small, 1.0, square))
     # d = 1/θ² - cot(θ/2)/(2θ), finite up to and at a half turn.
-    exact = (1.0 - 0.5 * safe * np.cos(0.5 * safe) / np.sin(0.5 * safe)) / safe**2
-    d = np.where(small, 1.0 / 12.0 + angle**2 / 720.0 + angle**4 / 30240.0, exact)
-    wp = cross(w, pose.p)
-    return six(w, pose.p - 0.5 * wp + d * cross(w, wp))
+    exact = (1.0 - 0.5 * safe * cosine(0.5 * safe) / sine(0.5 * safe)) / (safe * safe)
+    series = 1.0 / 12.0 + square * (1.0 / 720.0 + square / 30240.0)
+    wp = cross(w, p)
+    return six(w, p - 0.5 * wp + where(small, series, exact) * cross(w, wp))
 
 
 def _rotate(rot: Array, a: Array) -> Array:

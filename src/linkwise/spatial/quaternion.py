@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array, stack
+from linkwise.spatial.choice import absolute, angle, cosine, maximum, root, sine, where
 
 TOLERANCE = 1e-6
 """How far from unit length a quaternion may be before it is refused."""
@@ -41,7 +42,9 @@ def conjugate(q: Array) -> Array:
 
 def normalise(q: Array) -> Array:
     """q / |q|. A zero quaternion has no direction and is refused."""
-    q = np.asarray(q, dtype=np.float64)
+    q = np.asarray(q)
+    if q.dtype == object:
+        return q / _length(q)
     # Scaled by the largest entry first, so that no length over- or underflows.
     largest = np.abs(q).max(axis=-1, keepdims=True)
     if not largest.all():
@@ -132,20 +135,18 @@ def rate(q: Array, omega: Array) -> Array:
 
 def exp(w: Array) -> Array:
     """Quaternion of the rotation vector w (..., 3): (cos |w|/2, sin(|w|/2) w/|w|)."""
-    w = np.asarray(w, dtype=np.float64)
-    half = 0.5 * np.linalg.norm(w, axis=-1, keepdims=True)
-    return np.concatenate([np.cos(half), 0.5 * sinc(half) * w], axis=-1)
+    w = np.asarray(w)
+    half = 0.5 * _length(w)
+    return np.concatenate([cosine(half), 0.5 * sinc(half) * w], axis=-1)
 
 
 def log(q: Array) -> Array:
     """Rotation vector (..., 3) of a unit quaternion, with length at most π."""
-    q = _with_positive_w(np.asarray(q, dtype=np.float64))
-    length = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(length, q[..., :1])
-    # angle / length tends to 2 / w; the division is not trusted for tiny lengths.
-    tiny = length < 1e-150
-    scale = np.where(tiny, 2.0 / q[..., :1].clip(min=0.5), angle / np.where(tiny, 1.0, length))
-    return scale * q[..., 1:]
+    q = _with_positive_w(np.asarray(q))
+    w, length = q[..., :1], _length(q[..., 1:])
+    tiny = 1e-20 - length  # there the turn is 2 / w to rounding, and the division is not trusted
+    turn = 2.0 * angle(length, w) / where(tiny, 1.0, length)
+    return where(tiny, 2.0 / maximum(w, 0.5), turn) * q[..., 1:]
 
 
 def integrate(q: Array, w: Array) -> Array:
@@ -160,11 +161,16 @@ def random(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Array:
 
 def sinc(x: Array) -> Array:
     """sin(x) / x, exact through x = 0."""
-    x = np.asarray(x, dtype=np.float64)
-    small = np.abs(x) < SMALL_ANGLE
-    return np.where(small, 1.0 - x * x / 6.0, np.sin(x) / np.where(small, 1.0, x))
+    x = np.asarray(x)
+    small = SMALL_ANGLE - absolute(x)
+    return where(small, 1.0 - x * x / 6.0, sine(x) / where(small, 1.0, x))
+
+
+def _length(x: Array) -> Array:
+    """|x| (..., 1)."""
+    return root((x * x).sum(axis=-1, keepdims=True))
 
 
 def _with_positive_w(q: Array) -> Array:
     """Of q and -q, which are one rotation, the one with w ≥ 0."""
-    return np.where(q[..., :1] < 0.0, -q, q)
+    return where(-q[..., :1], -q, q)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.codegen.scalar.choice import absolute, gate, maximum, root, where
+from linkwise.spatial.choice import absolute, gate, maximum, root, where
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing

@@ -50,10 +50,12 @@ class Free(Hinge):
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
         """Exact: the screw motion exp(v dt) in body axes."""
-        q, step = np.asarray(q, dtype=np.float64), dt * np.asarray(v, dtype=np.float64)
+        q, step = np.asarray(q), dt * np.asarray(v)
         turn = quaternion.integrate(q[..., :4], step[..., :3])
         return np.concatenate([turn, self.pose(q).apply(rigid.exp(step).p)], axis=-1)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The logarithm of the relative pose, turning at most half a turn."""
-        return rigid.log(self.pose(q0).inverse() @ self.pose(q1))
+        q0, q1 = np.asarray(q0), np.asarray(q1)
+        turn = quaternion.log(quaternion.multiply(quaternion.conjugate(q0[..., :4]), q1[..., :4]))
+        return rigid.twist_to(turn, self.pose(q0).inverse().apply(q1[..., 4:]))

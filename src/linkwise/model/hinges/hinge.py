@@ -7,9 +7,9 @@ seen from O+, and everything in O's axes:
     relative velocity   V = H*(q) v
     its rate            dV/dt = H* v̇ + Ḣ* v,   the bias being Ḣ* v
 
-`pose`, `hinge_map`, `bias` and `qdot` are formulas in + - × ÷ √ sin cos on NumPy arrays, written
-so that they run on arrays of dtype object too: a compiler can trace them on symbols. Such arrays
-need a leading axis, (1, nq): NumPy turns an object array without axes into its bare element.
+All are formulas in + - × ÷ √ sin cos and the choices of `spatial/choice.py` on NumPy arrays,
+written so that they run on arrays of dtype object too: a compiler can trace them on symbols. Such
+arrays need a leading axis, (1, nq): NumPy turns an object array without axes into its bare element.
 """
 
 from __future__ import annotations

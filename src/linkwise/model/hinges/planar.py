@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.model.hinges.hinge import Coordinate, Hinge, axis_text
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, frozen, unit
+from linkwise.spatial.choice import angle, cosine, sine
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import aligning, axis_angle
 
@@ -72,7 +73,7 @@ class Planar(Hinge):
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
         """Exact: the arc of a circle, a half-angle chord of the straight way."""
-        q, step = np.asarray(q, dtype=np.float64), dt * np.asarray(v, dtype=np.float64)
+        q, step = np.asarray(q), dt * np.asarray(v)
         half = 0.5 * step[..., 2]
         middle = q[..., 2] + half
         shrink = quaternion.sinc(half)
@@ -80,9 +81,9 @@ class Planar(Hinge):
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The turn is taken the short way: angles count modulo a full turn here."""
-        q0, q1 = np.asarray(q0, dtype=np.float64), np.asarray(q1, dtype=np.float64)
+        q0, q1 = np.asarray(q0), np.asarray(q1)
         step = q1 - q0
-        turn = np.arctan2(np.sin(step[..., 2]), np.cos(step[..., 2]))
+        turn = angle(sine(step[..., 2]), cosine(step[..., 2]))
         step = np.concatenate([step[..., :2], turn[..., None]], axis=-1)
         middle = q0[..., 2] + 0.5 * turn
         grow = 1.0 / quaternion.sinc(0.5 * turn)

@@ -105,7 +105,7 @@ class PointOnPlane(Hinge):
         return np.concatenate([turn, slide], axis=-1)
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
-        q, step = np.asarray(q, dtype=np.float64), dt * np.asarray(v, dtype=np.float64)
+        q, step = np.asarray(q), dt * np.asarray(v)
         turn = quaternion.integrate(q[..., :4], step[..., :3])
         return np.concatenate([turn, q[..., 4:] + step[..., 3:]], axis=-1)
 

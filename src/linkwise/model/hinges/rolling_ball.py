@@ -103,7 +103,7 @@ class RollingBall(Hinge):
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
         """Exact: rot ω is constant while ω is, so the contact point runs along a straight line."""
-        q, step = np.asarray(q, dtype=np.float64), dt * np.asarray(v, dtype=np.float64)
+        q, step = np.asarray(q), dt * np.asarray(v)
         turn = quaternion.integrate(q[..., :4], step)
         return np.concatenate([turn, q[..., 4:] + self._path(q, step)], axis=-1)
 

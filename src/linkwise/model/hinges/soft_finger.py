@@ -87,7 +87,7 @@ class SoftFinger(Hinge):
         return quaternion.rate(q, self._turn(v))
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
-        return quaternion.integrate(q, dt * self._turn(np.asarray(v, dtype=np.float64)))
+        return quaternion.integrate(q, dt * self._turn(np.asarray(v)))
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The turn from q0 to q1, the short way, without its part about the normal."""

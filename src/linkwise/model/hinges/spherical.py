@@ -44,7 +44,7 @@ class Spherical(Hinge):
         return quaternion.rate(q, v)
 
     def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
-        return quaternion.integrate(q, dt * np.asarray(v, dtype=np.float64))
+        return quaternion.integrate(q, dt * np.asarray(v))
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The short way, at most half a turn."""

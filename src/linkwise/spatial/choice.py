@@ -1,7 +1,8 @@
-"""Choices, roots and angles in formulas: on graph nodes and on numbers alike.
+"""Choices, roots and angles that run on graph nodes and on numbers, one by one or in arrays.
 
 Everything that branches is made of one operation, the gate: x where c > 0, else 0. Both sides are
-computed, so that all states of a batch do the same.
+computed, so that all states of a batch do the same; of the other side only finite numbers are left
+behind without a trace.
 """
 
 from __future__ import annotations
@@ -9,16 +10,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 
 def gate(condition: Any, x: Any) -> Any:
     """x where the condition is positive, else 0."""
-    if hasattr(condition, "gate"):
-        return condition.gate(x)
-    return x if condition > 0.0 else 0.0
+    if _is_of_numbers(condition):
+        return _WHERE(condition > 0.0, x, 0.0)
+    if _is_array(condition) or _is_array(x):
+        return _GATE(condition, x)
+    if isinstance(condition, float | int):
+        return x if condition > 0.0 else 0.0
+    return condition.gate(x)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where the condition is positive, else y."""
+    if _is_of_numbers(condition):
+        return _WHERE(condition > 0.0, x, y)
     return gate(condition, x) + (y - gate(condition, y))
 
 
@@ -44,16 +53,22 @@ def absolute(x: Any) -> Any:
 
 def root(x: Any) -> Any:
     """√x."""
+    if _is_array(x):
+        return np.sqrt(x) if _is_of_numbers(x) else _ROOT(x)
     return x.sqrt() if hasattr(x, "sqrt") else math.sqrt(x)
 
 
 def sine(x: Any) -> Any:
     """The sine of x [rad]."""
+    if _is_array(x):
+        return np.sin(x) if _is_of_numbers(x) else _SINE(x)
     return x.sin() if hasattr(x, "sin") else math.sin(x)
 
 
 def cosine(x: Any) -> Any:
     """The cosine of x [rad]."""
+    if _is_array(x):
+        return np.cos(x) if _is_of_numbers(x) else _COSINE(x)
     return x.cos() if hasattr(x, "cos") else math.cos(x)
 
 
@@ -68,6 +83,10 @@ def angle(y: Any, x: Any) -> Any:
     The smaller of |x|, |y| over the larger is the tangent t ≤ 1 of an angle up to π/4. That of
     half the angle is t / (1 + √(1 + t²)); halved twice, the series of the arc tangent ends soon.
     """
+    if _is_of_numbers(y) and _is_of_numbers(x):
+        return np.arctan2(y, x)
+    if _is_array(y) or _is_array(x):
+        return _ANGLE(y, x)
     across, along = absolute(y), absolute(x)
     steep = across - along
     small, large = where(steep, along, across), where(steep, across, along)
@@ -85,3 +104,20 @@ def angle(y: Any, x: Any) -> Any:
 
 TERMS = 13
 """Of the arc tangent below tan π/16 = 0.199: the first one left out is below 1e-21."""
+
+
+def _is_of_numbers(x: Any) -> bool:
+    """Whether it is an array of numbers, or one of its entries."""
+    return getattr(x, "dtype", object) != np.dtype(object)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
+_WHERE: Any = np.where
+_GATE: Any = np.frompyfunc(gate, 2, 1)
+_ROOT: Any = np.frompyfunc(root, 1, 1)
+_SINE: Any = np.frompyfunc(sine, 1, 1)
+_COSINE: Any = np.frompyfunc(cosine, 1, 1)
+_ANGLE: Any = np.frompyfunc(angle, 2, 1)

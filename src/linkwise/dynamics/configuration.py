@@ -1,0 +1,132 @@
+"""Moving on the manifold of configurations: from q with a velocity, and the velocity between two.
+
+Each hinge has its own exact rule (`model/hinges`); here they are one kernel of the mechanism.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.trace import QUATERNION_SLACK
+from linkwise.dynamics.kernels import written
+from linkwise.errors import ShapeError
+from linkwise.model.hinges import Hinge
+from linkwise.model.hinges.plain import is_plain
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+
+def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Array:
+    """Coordinates after velocities were held for a time: exact for each hinge.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (..., nq) [m or rad].
+        v: Joint velocities (..., nv) [m/s or rad/s].
+        dt: How long [s].
+
+    Returns:
+        q ⊕ v dt (..., nq), with quaternions of unit length.
+    """
+    return _called(mech, INTEGRATED, q, v, np.array([dt], dtype=np.float64))
+
+
+def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
+    """The velocities that, held for one second, lead from one configuration to another.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q0: Joint positions to start from (..., nq) [m or rad].
+        q1: Joint positions to reach (..., nq) [m or rad].
+
+    Returns:
+        q1 ⊖ q0 (..., nv) [m/s or rad/s]; turns of quaternions go the short way.
+    """
+    return _called(mech, DIFFERENCE, q0, q1)
+
+
+def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
+    """One state, or states with any leading axes; where one is not a state, it raises."""
+    kernel = written(mech, formula)
+    quick = kernel.quick and kernel.quick(*arrays)
+    if quick is not None:
+        return quick
+    names, sizes = kernel.arguments, [size for _, size in kernel.signature.inputs]
+    given = [
+        mech.check_q(x) if n[0] == "q" else mech.check_v(x) if n == "v" else x
+        for n, x in zip(names, arrays, strict=True)
+    ]
+    try:
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+    except ValueError:
+        shapes = " and ".join(f"{n} {x.shape}" for n, x in zip(names, given, strict=True))
+        raise ShapeError(f"{shapes} do not go together: their leading axes differ.") from None
+    rows = [
+        x if x.ndim == 1 else np.broadcast_to(x, (*lead, size)).reshape(-1, size)
+        for x, size in zip(given, sizes, strict=True)
+    ]
+    return kernel(*rows).reshape(*lead, *kernel.signature.shape)
+
+
+def integrated(at: Writing) -> Any:
+    """q ⊕ v dt, as a formula."""
+    q, v = coordinates(at), at.v
+    step, out = at.read("dt", 1) * v, q.copy()
+    plain, others = _places(at.mech)
+    out[plain[0]] = q[plain[0]] + step[plain[1]]
+    for hinge, i, j in others:
+        out[i] = hinge.integrate(q[None, i], step[None, j])[0]
+    return out
+
+
+def between(at: Writing, q0: str = "q0", q1: str = "q1") -> Any:
+    """q1 ⊖ q0, as a formula.
+
+    Args:
+        at: The formula.
+        q0: Name of the input to start from.
+        q1: Name of the input to reach.
+    """
+    a, b = coordinates(at, q0), coordinates(at, q1)
+    out = np.empty(at.mech.nv, dtype=object)
+    plain, others = _places(at.mech)
+    out[plain[1]] = b[plain[0]] - a[plain[0]]
+    for hinge, i, j in others:
+        out[j] = hinge.difference(a[None, i], b[None, i])[0]
+    return out
+
+
+def coordinates(at: Writing, name: str = "q") -> Any:
+    """Coordinates (nq,) that are an input, in a formula: quaternions have to be of unit length."""
+    q, slack = at.read(name, at.mech.nq), QUATERNION_SLACK[at.itemsize]
+    for k, body in enumerate(at.mech.bodies):
+        if body.hinge.quaternion is not None:
+            four = q[int(at.mech.q_start[k]) :][body.hinge.quaternion]
+            at.check(status.quaternion(k), (four * four).sum(), 1.0 - slack, 1.0 + slack)
+    return q
+
+
+def _places(
+    mech: Mechanism,
+) -> tuple[tuple[list[int], list[int]], list[tuple[Hinge, slice, slice]]]:
+    """Entries of q and of v that are numbers to add; the other hinges, with their places."""
+    plain, others = (list[int](), list[int]()), list[tuple[Hinge, slice, slice]]()
+    q, v = mech.q_start.tolist(), mech.v_start.tolist()
+    for k, body in enumerate(mech.bodies):
+        if is_plain(body.hinge):
+            plain[0].extend(range(q[k], q[k + 1]))
+            plain[1].extend(range(v[k], v[k + 1]))
+        else:
+            others.append((body.hinge, slice(q[k], q[k + 1]), slice(v[k], v[k + 1])))
+    return plain, others
+
+
+INTEGRATED = Formula(integrated)
+DIFFERENCE = Formula(between)
