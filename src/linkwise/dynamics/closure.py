@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from linkwise.dynamics.closure_kernels import relative_poses, run
@@ -12,6 +14,7 @@ from linkwise.model.closure import closure_nodes, constraint_names, constraint_s
 from linkwise.model.loop_error import loop_error
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.pose import Pose
 
 __all__ = [
     "blocked_directions",
@@ -72,8 +75,12 @@ def loop_errors(mech: Mechanism, q: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     q = mech.check_q(q)
+    return _loop_errors(mech, q, relative_poses(mech, q))
+
+
+def _loop_errors(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
     lead, out = q.shape[:-1], np.zeros((*q.shape[:-1], len(mech.loops), 6))
-    for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, poses, strict=True)):
         each = [loop_error(loop.hinge, closure.one_of(X_ab, state)) for state in np.ndindex(*lead)]
         out[..., i, :] = np.reshape(each, (*lead, 6))
     return out
@@ -95,9 +102,14 @@ def constraint_error(mech: Mechanism, q: ArrayLike) -> Array:
     """
     check_mechanism(mech)
     q = mech.check_q(q)
-    e, still = loop_errors(mech, q), np.zeros((*q.shape[:-1], 6))
+    return error_at(mech, q, relative_poses(mech, q))
+
+
+def error_at(mech: Mechanism, q: Array, poses: Sequence[Pose]) -> Array:
+    """`constraint_error` with X_ab of each loop."""
+    e, still = _loop_errors(mech, q, poses), np.zeros((*q.shape[:-1], 6))
     parts = [np.zeros((*q.shape[:-1], 0))]
-    for i, (loop, X_ab) in enumerate(zip(mech.loops, relative_poses(mech, q), strict=True)):
+    for i, (loop, X_ab) in enumerate(zip(mech.loops, poses, strict=True)):
         S = closure.blocked(loop.hinge, X_ab, still).S
         parts.append((S @ e[..., i, :, None])[..., 0])
     parts += [closure.coupling_error(mech, x, q)[..., None] for x in mech.couplings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +23,14 @@ from linkwise.model import closure
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.model.placement import body_poses
 from linkwise.pipeline import compile, derive
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose, trusted_pose
 
 if TYPE_CHECKING:
     from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.sweeps.program import Program
 
 
 def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr:
@@ -99,6 +102,21 @@ def _kernel(
     return Kernel(mech, *recipe.machine(), recipe)
 
 
+def program_of(mech: Mechanism, name: str) -> Program:
+    """The sweeps of a quantity for the interpreter: of J_c as it is written, else derived."""
+    expr = CLOSED[name](_setting(mech))
+    return _program(expr, name != "constraint_jacobian", bool(mech.armature.any()))
+
+
+@lru_cache(maxsize=64)
+def _program(expr: Expr, derived: bool, geared: bool) -> Program:
+    from linkwise.algebra.search import no_armature
+    from linkwise.sweeps.lower import lower
+
+    expr = expr if geared else no_armature(expr).result
+    return lower(derive(expr).result if derived else expr)
+
+
 def run(
     mech: Mechanism,
     name: str,
@@ -149,10 +167,15 @@ def _forces(mech: Mechanism, forces: Mapping[str, ArrayLike], names: tuple[str, 
     return np.concatenate([none, *(np.broadcast_to(x, (*lead, 6)) for x in parts)], axis=-1)
 
 
-def relative_poses(mech: Mechanism, q: Array) -> list[Pose]:
-    """X_ab of each loop: rot (..., 3, 3), p (..., 3)."""
+def relative_poses(mech: Mechanism, q: Array, *, compiled: bool = True) -> list[Pose]:
+    """X_ab of each loop: rot (..., 3, 3), p (..., 3); by a kernel, or body by body."""
     if not mech.loops:
         return []
+    if not compiled:
+        world = body_poses(mech, q)
+        nodes = [mech.node(name) for name in closure_nodes(mech)]
+        each = [_placed(world, mech.body_index[x.body]) @ x.pose for x in nodes]
+        return [a.inverse() @ b for a, b in zip(each[::2], each[1::2], strict=True)]
     found = kernel(mech, "node_poses", closure_nodes(mech))(q)
     place = np.reshape(found, (*np.shape(q)[:-1], len(mech.loops), 2, 3, 4))
     a, b = (trusted_pose(place[..., i, :, :3], place[..., i, :, 3]) for i in (0, 1))
@@ -160,6 +183,14 @@ def relative_poses(mech: Mechanism, q: Array) -> list[Pose]:
     return [
         trusted_pose(whole.rot[..., i, :, :], whole.p[..., i, :]) for i in range(len(mech.loops))
     ]
+
+
+def _placed(world: Pose, k: int) -> Pose:
+    """The pose of body k, or of the ground."""
+    if k >= 0:
+        return trusted_pose(world.rot[..., k, :, :], world.p[..., k, :])
+    lead = world.p.shape[:-2]
+    return trusted_pose(np.broadcast_to(np.eye(3), (*lead, 3, 3)), np.zeros((*lead, 3)))
 
 
 def _blocked(mech: Mechanism, q: Array, v: Array | None) -> dict[str, Array]:

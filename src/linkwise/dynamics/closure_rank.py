@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 
 from linkwise.codegen.scalar import status as trouble
 from linkwise.codegen.scalar.closing import EMPTY, INDEPENDENT
-from linkwise.dynamics.closure import constraint_error
-from linkwise.dynamics.closure_kernels import closed_kernel, run
+from linkwise.dynamics.closure import closure_nodes, constraint_sizes, error_at
+from linkwise.dynamics.closure_kernels import closed_kernel, program_of, relative_poses, run
 from linkwise.dynamics.kernels import acting, one_state
 from linkwise.dynamics.quantity import Frame
-from linkwise.dynamics.velocity_space import velocity_spaces
+from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.errors import LinkwiseError, RankWarning, caller
 from linkwise.model import closure
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.sweeps.interpret import Run
 
 NEARBY = 0.05
 """How far configurations are that ranks are compared with [rad, or of the mechanism's length]."""
@@ -39,13 +40,19 @@ COUNT = 6
 CLOSED = 1e-10
 """Loops that are open by less [rad or m] are closed."""
 
+EXACT = 1e-14
+"""Loops that are open by less [rad or m] cannot be closed any better."""
+
 ROUNDS = 12
-"""Steps of Newton's method by which loops are closed again."""
+"""Most steps of Newton's method by which loops are closed again."""
 
 
-def ranks(mech: Mechanism, q: Array) -> NDArray[np.int64]:
+def ranks(mech: Mechanism, q: Array, *, compiled: bool = True) -> NDArray[np.int64]:
     """How many rows are independent in states q (batch, nq), as the dynamics sees it (batch,)."""
-    A = run(mech, "closure_inertia_inverse", {"q": q})
+    if compiled:
+        A = run(mech, "closure_inertia_inverse", {"q": q})
+    else:
+        A = np.array([_resistance(mech, state) for state in q])
     size = np.diagonal(A, axis1=-2, axis2=-1)
     mass = mech.total_mass
     least = EMPTY[8] * (size.mean(axis=-1, keepdims=True) + (1.0 / mass if mass > 0.0 else 0.0))
@@ -62,9 +69,30 @@ def ranks(mech: Mechanism, q: Array) -> NDArray[np.int64]:
     return found
 
 
-def nearby(mech: Mechanism, q: Array) -> Array:
+def _resistance(mech: Mechanism, q: Array) -> Array:
+    """A = J_c 𝓜⁻¹ J_c* (m, m), out of the program of forward dynamics."""
+    program = program_of(mech, "constrained_forward_dynamics")
+    still = np.zeros(mech.nv)
+    found = Run(program, mech, q, still, closure_nodes(mech), {"tau": still})
+    found.result()
+    (matrix,) = [s.reads[0][0] for s in program.statements if s.special == "dense_solve"]
+    return np.concatenate(found.blocks_of(matrix))
+
+
+def nearby(mech: Mechanism, q: Array, *, compiled: bool = True) -> Array:
     """Configurations (n, nq) with closed loops around q (nq,), along velocities that are left."""
-    (space,) = velocity_spaces(mech, q[None])
+
+    def spaces(states: Array) -> list[VelocitySpace]:
+        if compiled:
+            return velocity_spaces(mech, states)
+        program, nodes = program_of(mech, "constraint_jacobian"), closure_nodes(mech)
+        J_c = np.array([Run(program, mech, x, None, nodes, {}).result() for x in states])
+        return velocity_spaces(mech, states, jacobians=J_c)
+
+    def missing(states: Array) -> Array:
+        return error_at(mech, states, relative_poses(mech, states, compiled=compiled))
+
+    (space,) = spaces(q[None])
     free = space.free
     if not free.shape[1]:
         return np.zeros((0, mech.nq))
@@ -73,17 +101,40 @@ def nearby(mech: Mechanism, q: Array) -> Array:
     way *= NEARBY / np.abs(way).max(axis=1, keepdims=True)
     states = mech.integrate(np.broadcast_to(q, (COUNT, mech.nq)), way @ free.T)
     for _ in range(ROUNDS):
-        error = constraint_error(mech, states)
-        back = [x.answer(e) for x, e in zip(velocity_spaces(mech, states), error, strict=True)]
+        error = missing(states)
+        if np.abs(error).max(initial=0.0) < EXACT:
+            return states
+        back = [x.answer(e) for x, e in zip(spaces(states), error, strict=True)]
         states = mech.integrate(states, -np.array(back))
-    off = np.abs(constraint_error(mech, states)).max(axis=-1)
+    off = np.abs(missing(states)).max(axis=-1)
     return states[off < CLOSED]
 
 
-def rank_nearby(mech: Mechanism, q: Array) -> int:
+def rank_nearby(mech: Mechanism, q: Array, *, compiled: bool = True) -> int:
     """The largest rank in configurations with closed loops around q (nq,)."""
-    around = nearby(mech, q)
-    return int(ranks(mech, around if len(around) else q[None]).max())
+    here = int(ranks(mech, q[None], compiled=compiled)[0])
+    if here == sum(constraint_sizes(mech)):
+        return here  # there are no more rows
+    around = nearby(mech, q, compiled=compiled)
+    return int(ranks(mech, around, compiled=compiled).max()) if len(around) else here
+
+
+def first_rank(mech: Mechanism, q: Array) -> int:
+    """`rank_nearby` for the first state of a mechanism.
+
+    Body by body, since kernels that are needed once would take longer to make; and kept on disk.
+    """
+    from linkwise.codegen.cpu import cache
+    from linkwise.codegen.cpu.digest import file_key
+
+    key = file_key("closure rank", mech, q)
+    filed = cache.read(key) if key else None
+    if filed is not None and filed.isdigit():
+        return int(filed)
+    found = rank_nearby(mech, q, compiled=False)
+    if key:
+        cache.write(key, str(found).encode())
+    return found
 
 
 def accelerated(
@@ -168,7 +219,7 @@ def _known_rank(mech: Mechanism, q: ArrayLike) -> int | None:
             return None
         if not len(rows):
             return None
-        known.rank = rank_nearby(mech, rows[0])
+        known.rank = first_rank(mech, rows[0])
     return known.rank
 
 
@@ -194,4 +245,4 @@ def _warn(mech: Mechanism, where: str) -> None:
     )
 
 
-__all__ = ["accelerated", "nearby", "rank_nearby", "ranks"]
+__all__ = ["accelerated", "first_rank", "nearby", "rank_nearby", "ranks"]

@@ -133,14 +133,14 @@ class VelocitySpace:
 
 
 def velocity_spaces(
-    mech: Mechanism, q: Array, tolerance: float | None = None
+    mech: Mechanism, q: Array, tolerance: float | None = None, jacobians: Array | None = None
 ) -> list[VelocitySpace]:
-    """Blocked and free velocities of each of several states (batch, nq)."""
+    """Blocked and free velocities of each of several states (batch, nq), J_c known or not."""
     least = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
     measure = scale(mech)
     if not len(q):
         return []
-    J_c = constraint_jacobian(mech, q)
+    J_c = constraint_jacobian(mech, q) if jacobians is None else jacobians
     scaled = measure.rows[:, None] * J_c * measure.columns
     found = list[VelocitySpace]()
     for J, A in zip(J_c, scaled, strict=True):
