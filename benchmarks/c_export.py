@@ -109,11 +109,11 @@ def row(compiler: str, title: str, quantity: str) -> str:
 def one_lane(expr: Expr, mech: lw.Mechanism) -> Kernel:
     """The kernel with scalar registers for batches as well."""
     usual = lw.compile(expr, mech, rolled=False)
-    traced = usual.recipe.traced
+    traced = usual.traced
     unit = emit_graph(traced, itemsize=8, lanes=1)
     code = load(object_code(unit), lanes=1, itemsize=8, work=unit.work)
     ops = traced.graph.count(traced.wanted)
-    return Kernel(mech, Signature(traced.inputs, traced.shape, ops), code, usual.recipe)
+    return Kernel(usual.request, Signature(traced.inputs, traced.shape, ops), code)
 
 
 def build(

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         task,
         viewer,
     )
+    from linkwise.algebra.prove import prove
     from linkwise.closed import (
         Aggregate,
         Assembly,
@@ -210,7 +211,7 @@ if TYPE_CHECKING:
         whole_inertia,
         with_hinge_frames,
     )
-    from linkwise.pipeline import compile, derive, plan, prove
+    from linkwise.pipeline import compile, derive, plan
     from linkwise.simulation import Channel, Event, Recording, load_recording
     from linkwise.simulation.integrators import INTEGRATORS
     from linkwise.simulation.limits import LimitSpring
@@ -634,7 +635,8 @@ _LAZY_FUNCTIONS = {
         ),
     ),
     "linkwise.viewer": ("Viewer", "export_html", "view"),
-    "linkwise.pipeline": ("compile", "derive", "plan", "prove"),
+    "linkwise.algebra.prove": ("prove",),
+    "linkwise.pipeline": ("compile", "derive", "plan"),
     "linkwise.simulation": ("Channel", "Event", "Recording", "load_recording"),
     "linkwise.task.macro_mini": (
         "DextrousCoordination",

@@ -44,10 +44,11 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.derivation import random_dense, residual
 from linkwise.algebra.normal_form import opened
+from linkwise.algebra.prove import prove
 from linkwise.algebra.search import MOST_WORDS, Budget
 from linkwise.algebra.words import count
 from linkwise.errors import ExpressionError
-from linkwise.pipeline import derive, plan, prove
+from linkwise.pipeline import derive, plan
 from linkwise.sweeps.cost import cost
 from tests.algebra import trees
 from tests.algebra.expressions import random_expression

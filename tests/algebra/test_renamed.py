@@ -51,8 +51,9 @@ from linkwise.algebra.family import (
     resolvent,
     riccati,
 )
+from linkwise.algebra.prove import prove
 from linkwise.algebra.symbols import articulated
-from linkwise.pipeline import derive, plan, prove
+from linkwise.pipeline import derive, plan
 from linkwise.sweeps.cost import cost
 from tests.algebra import trees
 from tests.algebra.test_derive import ACCELERATION, CHEAPEST, FORWARD, GIVEN, INNOVATIONS

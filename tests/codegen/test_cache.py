@@ -82,7 +82,7 @@ def test_a_kernel_is_compiled_once_and_found_again(folder, compiled):
 def searches(monkeypatch):
     """Counts how often a cheaper form is really looked for."""
     from linkwise.algebra import search
-    from linkwise.pipeline import _cheapest
+    from linkwise.codegen.cheapest import cheapest
 
     calls, plain = list[int](), search.cheapest
 
@@ -91,9 +91,9 @@ def searches(monkeypatch):
         return plain(*arguments)
 
     monkeypatch.setattr(search, "cheapest", counted)
-    _cheapest.cache_clear()
+    cheapest.cache_clear()
     yield calls
-    _cheapest.cache_clear()
+    cheapest.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def searches(monkeypatch):
     ids=["whole", "cut", "something else", "no pickle"],
 )
 def test_a_derivation_is_found_once(folder, searches, damage):
-    from linkwise.pipeline import _cheapest
+    from linkwise.codegen.cheapest import cheapest
 
     first = lw.derive(FORWARD)
     made = len(searches)
     assert made and first.steps
-    _cheapest.cache_clear()  # as in another process
+    cheapest.cache_clear()  # as in another process
     (file,) = files(folder)
     if damage is not None:
         assert cache.write(file.name, damage(cache.read(file.name)))

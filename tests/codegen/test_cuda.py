@@ -12,6 +12,7 @@ from linkwise.codegen.cuda import plan as cuda_plan
 from linkwise.codegen.cuda.plan import Room, planned
 from linkwise.codegen.cuda.source import Shape, emit_cuda, shared_memory
 from linkwise.codegen.cuda.split import limbs
+from linkwise.codegen.request import Request
 from linkwise.codegen.scalar.trace import trace
 from linkwise.spatial import SpatialInertia
 from linkwise.sweeps.interpret import run
@@ -175,8 +176,8 @@ def test_long_rows(robot, dtype, tmp_path):
 def test_what_the_card_has_decides():
     def shape(robot, quantity, dtype, room):
         case = Case(robot, quantity, dtype, 1)
-        itemsize = np.dtype(dtype).itemsize
-        plan = planned(case.program, case.mech, itemsize=itemsize, room=room)
+        expr, size = QUANTITIES[quantity], np.dtype(dtype).itemsize
+        plan = planned(Request((expr,), case.mech, itemsize=size), room)
         size, _ = shared_memory(*plan, dtype=dtype)
         assert size <= room.block
         return plan[2]

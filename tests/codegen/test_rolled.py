@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 import numpy as np
 import pytest
@@ -30,8 +29,11 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.expr import identity
 from linkwise.algebra.space import ONE
-from linkwise.codegen.cpu.kernel import Kernel
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen import stages
+from linkwise.codegen.cpu.build import loaded, signature_of, unit
+from linkwise.codegen.cpu.kernel import Kernel, kernel
+from linkwise.codegen.cpu.machine import object_code
+from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.body_class import classes
 from linkwise.codegen.rolled.roll import roll, worth_rolling
 from linkwise.codegen.scalar import status
@@ -76,19 +78,18 @@ NAMED = {
 """Vectors, matrices, numbers and rows; quantities at bodies, hinges and nodes."""
 
 
-class Coarse(Recipe):
-    """Every number of a body a column of the table, as far as its kind of hinge allows."""
-
-    @cached_property
-    def rolled(self):
-        return roll(self.program, self.mech, self.nodes, (), itemsize=self.itemsize, most_classes=0)
-
-
 def compiled(expr, mech, nodes=(), *, coarse=False, dtype=np.float64):
-    """A rolled kernel."""
-    kind = Coarse if coarse else Recipe
-    recipe = kind(expr, mech, nodes, (), np.dtype(dtype).itemsize, derive, True)
-    return Kernel(mech, *recipe.machine(keep=False), recipe)
+    """A rolled kernel; if coarse, with every number of a body a column of the table.
+
+    That is as far as its kind of hinge allows.
+    """
+    size, nodes = np.dtype(dtype).itemsize, tuple(nodes)
+    request = Request((expr,), mech, nodes, itemsize=size, rolled=True, cache=False)
+    if not coarse:
+        return kernel(request)
+    loops = roll(stages.program(request), mech, nodes, (), itemsize=size, most_classes=0)
+    text = unit(loops, size)
+    return Kernel(request, signature_of(loops, size), loaded(text, object_code(text)))
 
 
 def inputs(kernel, dense):

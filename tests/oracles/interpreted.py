@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import linkwise as lw
-from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.numpy_kernel import NumpyKernel
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.request import Request
 from linkwise.dynamics import hybrid, inverse_blocks, kernels
 from linkwise.spatial.array import Array
 from linkwise.sweeps.chosen import choice
@@ -47,11 +45,6 @@ class Interpreted:
         return out
 
 
-@cache
-def _derived(expr: Expr) -> Derivation:
-    return lw.derive(expr)
-
-
 def _compile(
     expr: Expr,
     mech: lw.Mechanism,
@@ -62,9 +55,9 @@ def _compile(
     blocks: bool = False,
     derive: bool = True,
 ) -> Any:
-    way = _derived if derive else Derivation
-    recipe = Recipe(expr, mech, nodes, (), 8, way, None, choice(rows, columns, blocks))
-    return Interpreted(NumpyKernel(recipe))
+    part = choice(rows, columns, blocks)
+    request = Request((expr,), mech, tuple(nodes), chosen=part, derive=derive)
+    return Interpreted(NumpyKernel(request))
 
 
 @contextmanager

@@ -38,10 +38,13 @@ from linkwise.algebra import (
     v,
     vdot,
 )
-from linkwise.algebra.derivation import Derivation, random_dense
+from linkwise.algebra.derivation import random_dense
 from linkwise.codegen.c.selftest import evaluate
+from linkwise.codegen.cpu.build import loaded, signature_of, unit
 from linkwise.codegen.cpu.kernel import Kernel
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.cpu.machine import object_code
+from linkwise.codegen.request import Request
+from linkwise.codegen.rolled.roll import roll
 from linkwise.codegen.scalar.trace import trace
 from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.model.closure import closure_nodes
@@ -115,9 +118,10 @@ def traced(program: Program, mech, given: dict[str, Array], nodes) -> Array:
 
 def rolled(program: Program, mech: lw.Mechanism, given: dict[str, Array], nodes) -> Array:
     """By machine code with loops over the bodies."""
-    recipe = Recipe(program.expr, mech, nodes, (), 8, Derivation, True)
-    recipe.__dict__["program"] = program
-    kernel = Kernel(mech, *recipe.machine(keep=False), recipe)
+    request = Request((program.expr,), mech, tuple(nodes), rolled=True, derive=False)
+    loops = roll(program, mech, nodes)
+    text = unit(loops, 8)
+    kernel = Kernel(request, signature_of(loops, 8), loaded(text, object_code(text)))
     return kernel(*(given[name] for name in kernel.arguments))
 
 

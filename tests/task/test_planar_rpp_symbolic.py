@@ -43,7 +43,7 @@ def exactly(expr, *, nodes=(), parameters=("inertia",), derive=True):
     """What the kernel of an expression computes for `planar_rpp`, as a matrix of symbols."""
     mech = models.planar_rpp()
     kernel = lw.compile(expr, mech, nodes=nodes, parameters=parameters, derive=derive)
-    traced = kernel.recipe.traced
+    traced = kernel.traced
     graph, value = traced.graph, {}
     inputs = [symbol for name, _ in traced.inputs for symbol in GIVEN[name]]
     for node in graph.used(traced.outputs):

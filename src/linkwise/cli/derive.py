@@ -9,10 +9,11 @@ from typing import Any, TextIO
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse_kindly
+from linkwise.algebra.prove import prove
 from linkwise.cli.robot import add_roots, open_robot
 from linkwise.errors import ExpressionError, ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.pipeline import derive, plan, prove
+from linkwise.pipeline import derive, plan
 
 MOST_BODIES = 200
 """Largest mechanism that steps are checked on: every operator becomes an explicit matrix."""

@@ -15,14 +15,13 @@ from linkwise.cli.robot import add_roots, open_robot
 from linkwise.codegen.c.emit import DType
 from linkwise.codegen.c.source import CSource, default_name
 from linkwise.codegen.c.text import check_identifier
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.request import Request
 from linkwise.dynamics.closure_kernels import closed_expression
 from linkwise.dynamics.loops import is_closed, refuse, tree_of
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError
 from linkwise.model.closure import closure_nodes, is_traceable
 from linkwise.model.mechanism import Mechanism
-from linkwise.pipeline import derive
 
 EXAMPLES = f"""examples:
   linkwise export-c puma560 --quantity forward_dynamics -o generated/
@@ -190,5 +189,5 @@ def export(
             refuse(mech, "export-c of loops with hinges of one's own")
         expr = closed_expression(mech, "constrained_forward_dynamics")
         chosen = list(closure_nodes(mech))
-    recipe = Recipe(expr, mech, chosen, parameters, itemsize, derive)
-    return CSource(recipe, name, quantity.title, quantity.unit)
+    request = Request((expr,), mech, tuple(chosen), tuple(parameters), itemsize)
+    return CSource(request, name, quantity.title, quantity.unit)

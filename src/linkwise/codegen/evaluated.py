@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
-from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.sweeps.chosen import Names, choice
 
 if TYPE_CHECKING:
-    from linkwise.algebra.derivation import Derivation
     from linkwise.codegen.cpu.kernel import Kernel
 
 
@@ -33,13 +33,10 @@ class Evaluated:
         ops: Scalar operations of its expressions for one state, by kind.
     """
 
-    def __init__(
-        self, formula: Formula, mech: Mechanism, nodes: tuple[str, ...], itemsize: int, derive: Any
-    ) -> None:
-        self.formula, self.mech, self.nodes, self.itemsize = formula, mech, nodes, itemsize
-        self.derive: Callable[[Expr], Derivation] = derive
+    def __init__(self, formula: Formula, request: Request) -> None:
+        self.formula, self.request = formula, request
         self.kernels: list[Kernel] = []
-        dtype = np.dtype(f"f{itemsize}")
+        dtype = np.dtype(f"f{request.itemsize}")
         trial = _Evaluating(self, {}, 1, dtype)  # to see what it reads, and what it makes
         results = self._results(trial)
         self.inputs = tuple((name, x.shape[-1]) for name, x in trial.given.items())
@@ -80,7 +77,8 @@ class _Evaluating:
         threads: int | None = None,
     ) -> None:
         self.of, self.given, self.count, self.dtype, self.threads = of, given, count, dtype, threads
-        self.mech, self.nodes, self.itemsize = of.mech, of.nodes, of.itemsize
+        request = of.request
+        self.mech, self.nodes, self.itemsize = request.mech, request.nodes, request.itemsize
         self.codes, self.calls = np.zeros(count, np.int32), 0
 
     @property
@@ -151,13 +149,12 @@ class _Evaluating:
         return found[0] if len(found) == 1 else found
 
     def _one(self, expr: Expr, nodes: tuple[str, ...], part: Any, given: dict[str, Any]) -> Any:
+        from linkwise.codegen.cpu.build import built
         from linkwise.codegen.cpu.kernel import Kernel
-        from linkwise.codegen.recipe import Recipe
 
         if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
-            of = self.of
-            recipe = Recipe(expr, self.mech, nodes, (), of.itemsize, of.derive, None, part)
-            of.kernels.append(Kernel(self.mech, *recipe.machine(), recipe))
+            asked = replace(self.of.request, asked=(expr,), nodes=nodes, chosen=part)
+            self.of.kernels.append(Kernel(asked, *built(asked)))
         kernel = self.of.kernels[self.calls]
         self.calls += 1
         arrays, codes = list[Any](), np.zeros(self.count, np.int32)

@@ -10,18 +10,16 @@ kernel, for every target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
-from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.request import Request
     from linkwise.codegen.scalar.trace import Traced
 
 
@@ -44,13 +42,10 @@ class Formula:
     options: tuple[Any, ...] = ()
     names: tuple[str, ...] = ()
 
-    def traced(
-        self,
-        mech: Mechanism | Embedded,
-        nodes: Sequence[str],
-        itemsize: int,
-        derive: Callable[[Expr], Derivation],
-    ) -> Traced:
+    def __str__(self) -> str:
+        return self.write.__name__
+
+    def traced(self, request: Request) -> Traced:
         """Its graph on a mechanism.
 
         Raises:
@@ -60,9 +55,10 @@ class Formula:
         from linkwise.codegen.scalar.trace import Traced
         from linkwise.codegen.writing import Writing
 
+        mech = cast(object, request.mech)  # or an embedded one
         if isinstance(mech, Mechanism) and mech.n_bodies > MOST_BODIES:
             raise TooLongError
-        at = Writing(mech, tuple(nodes), itemsize, derive)
+        at = Writing(request)
         results = self.write(at, *self.options)
         arrays = [np.asarray(x, dtype=object) for x in (results if self.names else [results])]
         for i, array in enumerate(arrays):

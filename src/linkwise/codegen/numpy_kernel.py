@@ -10,38 +10,34 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_VECTORS
-from linkwise.codegen.recipe import FromRecipe, Recipe
+from linkwise.codegen import stages
+from linkwise.codegen.request import Request
+from linkwise.codegen.stages import Signature, Stages
 from linkwise.errors import ExpressionError, ShapeError
 from linkwise.front_door import open_front_door
 from linkwise.model.aim import SERVO
-from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, floats
 from linkwise.sweeps.interpret import run
 
 
 @dataclass(frozen=True, slots=True)
-class NumpyKernel(FromRecipe):
+class NumpyKernel(Stages):
     """An expression of one mechanism, run statement by statement in NumPy.
 
     Called like a compiled kernel, one state or a batch; trouble raises in both.
 
     Attributes:
-        recipe: How it came about.
+        request: What was asked for.
     """
 
-    recipe: Recipe
+    request: Request
 
     def __post_init__(self) -> None:
-        if self.recipe.parameters or self.recipe.itemsize != 8:
+        if self.request.parameters or self.request.itemsize != 8:
             raise ExpressionError(
                 "the target 'numpy' has float64 and no run-time parameters; change the mechanism "
                 "instead, or use the target 'cpu'."
             )
-
-    @property
-    def mech(self) -> Mechanism:
-        """The mechanism."""
-        return self.recipe.mech
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -56,7 +52,12 @@ class NumpyKernel(FromRecipe):
     @property
     def ops(self) -> Counter[str]:
         """Scalar operations of the compiled form, by kind."""
-        return self.recipe.signature.ops
+        return self.signature.ops
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and gives when compiled."""
+        return stages.signature(stages.graph(self.request))
 
     @property
     def source(self) -> str:
@@ -87,10 +88,8 @@ class NumpyKernel(FromRecipe):
 
     def _one(self, rows: dict[str, Array]) -> Array:
         rest = {name: x for name, x in rows.items() if name not in ("q", "v")}
-        recipe = self.recipe
-        return run(
-            self.program, self.mech, rows["q"], rows.get("v"), nodes=recipe.nodes, values=rest
-        )
+        nodes = self.request.nodes
+        return run(self.program, self.mech, rows["q"], rows.get("v"), nodes=nodes, values=rest)
 
 
 def _row(rows: dict[str, Array], i: int) -> dict[str, Array]:

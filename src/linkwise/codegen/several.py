@@ -45,7 +45,7 @@ class Several:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each result for one state."""
-        return dict(zip(self.names, self.kernel.recipe.signature.parts, strict=True))
+        return dict(zip(self.names, self.kernel.signature.parts, strict=True))
 
     @property
     def ops(self) -> Counter[str]:

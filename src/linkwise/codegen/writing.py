@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import TooLongError
+from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.roll import worth_rolling
 from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.scalar.sketch import Sketch
 from linkwise.codegen.scalar.trace import trace
-from linkwise.model.embedded import Embedded
+from linkwise.codegen.stages import derived
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.chosen import Names, choice
-from linkwise.sweeps.embedded_expression import with_rotors
 from linkwise.sweeps.lower import lower
-
-if TYPE_CHECKING:
-    from linkwise.algebra.derivation import Derivation
 
 
 class Writing(Sketch):
@@ -32,16 +29,10 @@ class Writing(Sketch):
         itemsize: Bytes of a number.
     """
 
-    def __init__(
-        self,
-        mech: Mechanism | Embedded,
-        nodes: tuple[str, ...],
-        itemsize: int,
-        derive: Callable[[Expr], Derivation],
-    ) -> None:
+    def __init__(self, request: Request) -> None:
         super().__init__()
-        self.mech: Any = mech
-        self.nodes, self.itemsize, self._derive = nodes, itemsize, derive
+        self.mech: Any = request.mech
+        self.nodes, self.itemsize, self._request = request.nodes, request.itemsize, request
 
     @property
     def q(self) -> Any:
@@ -72,7 +63,7 @@ class Writing(Sketch):
             given: What stays the same (m,).
             most: How many rounds there are at most.
         """
-        inner = Writing(self.mech, self.nodes, self.itemsize, self._derive)
+        inner = Writing(self._request)
         first = inner.read("x", len(x)), inner.read("given", len(given))
         after, again = step(inner, *first)
         inner.write("x", after)
@@ -107,9 +98,7 @@ class Writing(Sketch):
         """
         nodes = self.nodes if nodes is None else tuple(nodes)
         tree: object = self.mech
-        if isinstance(tree, Embedded):
-            exprs = tuple(with_rotors(expr, tree) for expr in exprs)
-        first, *rest = (self._derive(expr).result for expr in exprs)
+        first, *rest = (derived(self._request, expr).result for expr in exprs)
         part = choice(rows, columns, blocks).checked(exprs[0], self.mech, nodes)
         program = lower(first, part, rest)
         if isinstance(tree, Mechanism) and worth_rolling(program, tree):

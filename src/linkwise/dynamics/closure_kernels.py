@@ -95,11 +95,10 @@ def _kernel(
     nodes = (*closure_nodes(mech), *forced)
     if rank is None:
         return compile(expr, mech, nodes=nodes)
-    from linkwise.codegen.cpu.kernel import Kernel
-    from linkwise.codegen.recipe import Recipe
+    from linkwise.codegen.cpu.kernel import kernel as kernel_of
+    from linkwise.codegen.request import Request
 
-    recipe = Recipe(expr, mech, nodes, (), 8, derive, rank=rank)
-    return Kernel(mech, *recipe.machine(), recipe)
+    return kernel_of(Request((expr,), mech, nodes, rank=rank))
 
 
 def program_of(mech: Mechanism, name: str) -> Program:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.request import Request
 from linkwise.codegen.several import Several
+from linkwise.codegen.stages import is_rolled, traced
 from linkwise.codegen.stepping import rates
 from linkwise.codegen.stepping.commanded import commanded
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion
@@ -22,7 +22,6 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.pipeline import derive
 from linkwise.simulation.variational.compiled import variational_stepping
 from linkwise.task.law import ControlLaw
 
@@ -126,9 +125,9 @@ def stepping_of(
     require_open(mech, "closed", "the kernel of a rollout", "lw.simulate holds them.")
     forces = passive(mech) if with_passive else None
     forces = forces if forces is not None and forces.any else None
-    recipe = forward(mech, nodes, frame, itemsize)
+    request = forward(mech, nodes, frame, itemsize)
     rates.check_supported(mech)
-    if recipe.is_rolled:
+    if is_rolled(request):
         raise LoweringError(
             f"a step of {mech.name!r} would be code of {mech.n_bodies} bodies without loops, "
             "too long to be compiled. lw.rollout and lw.simulate move it step by step."
@@ -136,15 +135,14 @@ def stepping_of(
 
     def segments() -> Stepping:
         if integrator in EXPLICIT:
-            plain = EXPLICIT[integrator](mech, recipe.traced, forces)
+            plain = EXPLICIT[integrator](mech, traced(request), forces)
         else:
             plain = variational_stepping(mech, nodes, frame, itemsize, forces)
         return plain if law is None else commanded(plain, mech, law.kernel.traced)
 
-    content = (recipe.expr, recipe.nodes, forces)
+    content = (request, forces)
     if law is not None:
-        of = law.kernel.recipe
-        content = (*content, of.expr, of.mech, of.nodes)
+        content = (*content, law.kernel.request)
     return segments, content
 
 
@@ -176,8 +174,7 @@ def _check_law(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None
         raise ModelError("the control law gives more than joint forces; make it without `also`.")
 
 
-def forward(mech: Mechanism, nodes: Sequence[str], frame: Frame, itemsize: int) -> Recipe:
+def forward(mech: Mechanism, nodes: Sequence[str], frame: Frame, itemsize: int) -> Request:
     """How forward dynamics, with forces at these nodes, becomes a graph."""
     name = "forward_dynamics_with_forces" if nodes else "forward_dynamics"
-    expr: Expr = expression(name, frame=frame)
-    return Recipe(expr, mech, nodes, (), itemsize, derive)
+    return Request((expression(name, frame=frame),), mech, tuple(nodes), itemsize=itemsize)

@@ -10,38 +10,33 @@ from functools import cached_property
 from pathlib import Path
 
 from linkwise import atomic_file
-from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.emit import DType, emit_c
 from linkwise.codegen.c.header import MARK
 from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identifier
-from linkwise.codegen.recipe import Recipe
-from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.request import Request
+from linkwise.codegen.stages import Stages
 from linkwise.errors import LinkwiseError, WriteError
 from linkwise.front_door import open_front_door
-from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.program import Program
 
 
 @dataclass(frozen=True)
-class CSource:
+class CSource(Stages):
     """A C function: one header and one source that need nothing but math.h.
 
     The code is straight, without loops over bodies, for float64 or float32.
 
     Attributes:
-        recipe: How it came about.
+        request: What was asked for.
         name: Of the function and the files; by default the robot's, with "_kernel" behind it.
         title: What it computes, in words.
         unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
-        results: Names of several results, which stand one after another in `out`.
     """
 
-    recipe: Recipe
+    request: Request
     name: str = ""
     title: str = ""
     unit: str = ""
-    results: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         name = self.name or default_name(self.mech.name, "kernel")
@@ -49,33 +44,15 @@ class CSource:
         self.texts  # noqa: B018  whatever cannot be written in C is told now
 
     @property
-    def mech(self) -> Mechanism:
-        """The mechanism."""
-        return self.recipe.mech
-
-    @property
     def dtype(self) -> DType:
         """Kind of its numbers."""
-        return "float64" if self.recipe.itemsize == 8 else "float32"
+        return "float64" if self.request.itemsize == 8 else "float32"
 
     @property
-    def derivation(self) -> Derivation:
-        """How the form that runs was found."""
-        return self.recipe.derivation
-
-    @property
-    def program(self) -> Program:
-        """The sweeps."""
-        return self.recipe.program
-
-    @property
-    def traced(self) -> Traced:
-        """The scalar graph."""
-        return self.recipe.traced
-
-    @property
-    def _wanted(self) -> tuple[Expr, ...]:
-        return (self.recipe.expression, *self.recipe.more)
+    def _results(self) -> list[tuple[str, Expr]]:
+        """Several results, which stand one after another in `out`."""
+        names = self.request.names
+        return list(zip(names, self.request.expressions, strict=True)) if names else []
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -86,11 +63,11 @@ class CSource:
             mech=self.mech,
             derivation=self.derivation,
             program=self.program,
-            nodes=self.recipe.nodes,
+            nodes=self.request.nodes,
             title=self.title,
             unit=self.unit,
             dtype=self.dtype,
-            results=list(zip(self.results, self._wanted, strict=True)) if self.results else (),
+            results=self._results,
         )
 
     @property

@@ -13,22 +13,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.codegen import stages
+from linkwise.codegen.cpu.build import built, unit
 from linkwise.codegen.cpu.machine import Machine
-from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
+from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters, status
+from linkwise.codegen.stages import Signature, Stages
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, TroubleWarning, caller
 from linkwise.front_door import open_front_door
-from linkwise.model.mechanism import Mechanism
 from linkwise.model.state import quaternion_advice
 from linkwise.spatial.array import Array
-
-if TYPE_CHECKING:
-    pass
 
 Status = NDArray[np.int32]
 
@@ -40,23 +39,21 @@ CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel(FromRecipe):
+class Kernel(Stages):
     """A compiled expression of one mechanism.
 
     Called with the arrays it needs, in the order of `arguments` or by name; each is (n,) for one
     state or (batch, n) for many, and arrays without the batch axis are used for all states.
 
     Attributes:
-        mech: The mechanism.
+        request: What was asked for.
         signature: What it takes and gives.
         machine: Its machine code for one state; that for batches is made when one comes.
-        recipe: How it came about.
     """
 
-    mech: Mechanism
+    request: Request
     signature: Signature
     machine: Machine
-    recipe: Recipe
     _fast: Callable[..., Array | None] | None = field(init=False, repr=False)
     _scratch: threading.local = field(init=False, repr=False)
     _batch: list[Machine] = field(init=False, repr=False)
@@ -67,7 +64,7 @@ class Kernel(FromRecipe):
         object.__setattr__(self, "_batch", [])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (self.recipe.order, self.recipe.kept)
+        return kernel, (self.request,)  # machine code belongs to its process
 
     def __copy__(self) -> Kernel:
         return self  # it never changes
@@ -98,7 +95,7 @@ class Kernel(FromRecipe):
     @property
     def source(self) -> str:
         """The LLVM text, before optimisation."""
-        return self.recipe.source
+        return unit(stages.graph(self.request), self.request.itemsize).text
 
     def nominal(self, parameter: str) -> Array:
         """The value of a run-time parameter for the mechanism as it is."""
@@ -268,8 +265,7 @@ class Kernel(FromRecipe):
     def batch_machine(self) -> Machine:
         """The machine code for batches."""
         if not self._batch:
-            recipe = self.recipe
-            self._batch.append(recipe.machine(keep=recipe.kept, lanes=self.signature.lanes)[1])
+            self._batch.append(built(self.request, self.signature.lanes)[1])
         return self._batch[0]
 
     def _part(
@@ -372,10 +368,9 @@ class Kernel(FromRecipe):
         return status.error(code, self.mech)
 
 
-def _made_again(order: tuple[Any, ...], keep: bool) -> Kernel:
-    """The kernel of a pickle: machine code belongs to its process, and is compiled or loaded."""
-    recipe = Recipe(*order)
-    return Kernel(recipe.mech, *recipe.machine(keep=keep), recipe)
+def kernel(request: Request) -> Kernel:
+    """The kernel of a request, compiled or loaded."""
+    return Kernel(request, *built(request))
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:

@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.codegen import stages
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.cuda import device_arrays
 from linkwise.codegen.cuda.device_arrays import CUPY, JAX
 from linkwise.codegen.cuda.plan import KEPT, Room, planned
 from linkwise.codegen.cuda.source import CudaSource, Shape, emit_cuda
 from linkwise.codegen.cuda.worker_code import WorkerCode
-from linkwise.codegen.recipe import FromRecipe, Recipe, Signature
+from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import parameters, status
 from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.stages import Signature, Stages
 from linkwise.errors import DeviceError, ModelError, ShapeError, TroubleWarning, caller
-from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 LARGEST = 100_000
@@ -37,7 +38,7 @@ Plan = tuple[Traced, list[WorkerCode], Shape]
 
 
 @dataclass(frozen=True)
-class CudaKernel(FromRecipe):
+class CudaKernel(Stages):
     """An expression of one mechanism for a CUDA card.
 
     Called with arrays of CuPy, Torch or JAX on the card, in the order of `arguments` or by name;
@@ -46,27 +47,21 @@ class CudaKernel(FromRecipe):
     numbers do not stand one behind the other. The source can be had without a card.
 
     Attributes:
-        recipe: How it came about.
+        request: What was asked for.
         plan: Graph, workers and shape, if not those that suit the size.
     """
 
-    recipe: Recipe
+    request: Request
     plan: Plan | None = None
     _loaded: dict[int, Any] = field(default_factory=lambda: {}, init=False, repr=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
     # ---------------------------------------------------------------------------- what it is
 
-    @property
-    def mech(self) -> Mechanism:
-        """The mechanism."""
-        return self.recipe.mech
-
     @cached_property
     def signature(self) -> Signature:
         """What it takes and gives."""
-        traced = self.traced
-        return Signature(traced.inputs, traced.shape, traced.graph.count(traced.wanted))
+        return stages.signature(self.traced)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -81,7 +76,7 @@ class CudaKernel(FromRecipe):
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Kind of its numbers."""
-        return np.dtype(np.float64 if self.recipe.itemsize == 8 else np.float32)
+        return np.dtype(np.float64 if self.request.itemsize == 8 else np.float32)
 
     @property
     def emitted(self) -> CudaSource:
@@ -95,23 +90,16 @@ class CudaKernel(FromRecipe):
 
     def _written(self, room: Room) -> CudaSource:
         """The source for a card with so much shared memory."""
-        recipe = self.recipe
+        request = self.request
         if self.ops.total() > LARGEST:
             raise DeviceError(
                 f"{self.mech.name} takes {self.ops.total()} operations a state, written out one by "
                 f"one on the card; the most is {LARGEST}. target='cpu' has loops over bodies."
             )
-        traced, codes, shape = self.plan or planned(
-            recipe.program,
-            self.mech,
-            recipe.nodes,
-            recipe.parameters,
-            itemsize=recipe.itemsize,
-            room=room,
-        )
+        traced, codes, shape = self.plan or planned(request, room)
         names = ", ".join(f"{name} ({size})" for name, size in traced.inputs)
         title = [
-            f"{recipe.expr}  for {plain_name(self.mech.name)}, written by Linkwise",
+            f"{request.what}  for {plain_name(self.mech.name)}, written by Linkwise",
             f"inputs: {names}; result: {self.signature.shape}",
         ]
         return emit_cuda(traced, codes, shape, dtype=str(self.dtype), title=title)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from linkwise.codegen import stages
 from linkwise.codegen.cuda import twins
 from linkwise.codegen.cuda.source import REGISTERS, Shape, shared_memory
 from linkwise.codegen.cuda.split import Split, by_limbs, whole
 from linkwise.codegen.cuda.worker_code import Number, UnlikeError, WorkerCode, worker_code
-from linkwise.codegen.scalar.trace import Traced, trace
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.request import Request
+from linkwise.codegen.scalar.trace import Traced
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import Program
 
@@ -107,21 +110,16 @@ def _offsets(traced: Traced, mech: Mechanism, body: int) -> list[int]:
     return [known[name] if name in known else sized.get(n, 0) for name, n in traced.inputs]
 
 
-def planned(
-    program: Program,
-    mech: Mechanism,
-    nodes: Sequence[str] = (),
-    parameters: Sequence[str] = (),
-    *,
-    itemsize: int = 8,
-    room: Room | None = None,
-) -> tuple[Traced, list[WorkerCode], Shape]:
+def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[WorkerCode], Shape]:
     """What is taken unless something else is asked for; without a card, what suits most."""
-    room = room or Room()
-    traced = trace(program, mech, nodes, parameters, itemsize=itemsize)
+    room, mech, itemsize = room or Room(), request.mech, request.itemsize
+    traced = stages.traced(request)
     work = sum(traced.graph.count(traced.wanted).values())
     if work >= LARGE:
-        found = twinned(program, mech, nodes, parameters, itemsize=itemsize, plain=traced)
+        found = None
+        if not isinstance(request.asked, Formula):
+            sweeps, inputs = stages.program(request), request.parameters
+            found = twinned(sweeps, mech, request.nodes, inputs, itemsize=itemsize, plain=traced)
         several, codes = (traced, limbs(traced, mech)) if found is None else found
         workers = sum(len(code.workers) for code in codes)
         if workers > 1:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwise.codegen.recipe import Recipe
+from linkwise.codegen.request import Request
+from linkwise.codegen.stages import traced
 from linkwise.codegen.stepping.passive import Passive
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.codegen.stepping.variational import variational
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
-from linkwise.pipeline import derive
 from linkwise.simulation.variational.expression import MOMENTUM, SOLUTION, lagrangian_force
 
 
@@ -27,7 +27,7 @@ def variational_stepping(
         passive: Dampers and springs.
     """
     force = lagrangian_force(nodes=bool(nodes), frame=frame)
-    both = Recipe(MOMENTUM, mech, nodes, (), itemsize, derive, more=(force,))
+    both = Request((MOMENTUM, force), mech, tuple(nodes), itemsize=itemsize)
     inputs = () if passive is None else ("armature",)
-    solve = Recipe(SOLUTION, mech, (), inputs, itemsize, derive)
-    return variational(mech, both.traced, solve.traced, passive, itemsize)
+    solve = Request((SOLUTION,), mech, (), inputs, itemsize)
+    return variational(mech, traced(both), traced(solve), passive, itemsize)

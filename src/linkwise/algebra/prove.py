@@ -1,0 +1,144 @@
+"""Whether two expressions are equal: a proof, and what numbers say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwise.algebra.armature import without_armature
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.evidence import Evidence
+from linkwise.algebra.expr import ANY, Expr
+from linkwise.algebra.search import Budget, by_normal_form, connect, without_armature_steps
+from linkwise.errors import ExpressionError
+from linkwise.front_door import open_front_door
+
+ENOUGH = Budget(400)
+"""Of a search from both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether two expressions were proved equal, and how.
+
+    Attributes:
+        left: One side.
+        right: The other side.
+        derivation: The proof, or None.
+        numbers: What matrices of sample mechanisms say.
+    """
+
+    left: Expr
+    right: Expr
+    derivation: Derivation | None
+    numbers: Evidence
+
+    @property
+    def on_trees(self) -> float:
+        """Largest relative difference on branched trees with armature, as matrices."""
+        return self.numbers.on_trees
+
+    @property
+    def on_chains(self) -> float:
+        """The same on serial chains."""
+        return self.numbers.on_chains
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a proof."""
+        return self.derivation is not None
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        numbers = f"(difference {self.on_trees:.1e} on trees, {self.on_chains:.1e} on chains)"
+        domain = self.numbers.domain
+        if domain is None:
+            return f"The two are not equal {numbers}."
+        where, needs = domain
+        if needs:
+            bare = self.numbers.on_bare_trees, self.numbers.on_bare_chains
+            numbers = f"{numbers[:-1]}; without armature {bare[0]:.1e} and {bare[1]:.1e})"
+        if self.derivation is not None:
+            count = len(self.derivation)
+            steps = f"{count} step" + ("" if count == 1 else "s")
+            where, needs = self.derivation.where, self.derivation.needs
+            apart = "; with armature the two are not equal" if needs else ""
+            return f"Proved in {steps}, on {where}{_without(needs)}{apart} {numbers}."
+        if where == "any tree":
+            return f"The two agree numerically{_without(needs)} {numbers}; the proof is missing."
+        return (
+            f"The two agree on serial chains{_without(needs)} but not on branched trees {numbers}."
+        )
+
+    def __str__(self) -> str:
+        head = f"{self.left} = {self.right}\n{self.verdict}"
+        return head if self.derivation is None else f"{head}\n{self.derivation}"
+
+
+def _bare(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    return without_armature(left), without_armature(right)
+
+
+def _without(needs: str) -> str:
+    return " without armature" if needs else ""
+
+
+def prove(left: Expr, right: Expr) -> Proof:
+    """A proof that two expressions are equal, or what is known instead.
+
+    Args:
+        left: One side.
+        right: The other side; a bare I takes the space of the left.
+
+    Raises:
+        ExpressionError: The two map between different spaces.
+        ProofError: A proof was found that the numbers contradict: a bug in Linkwise.
+    """
+    left, right = left + 0.0 * right, right + 0.0 * left
+    if (left.range, left.domain) != (right.range, right.domain):
+        raise ExpressionError(f"{left} and {right} map between different spaces.")
+    numbers, found = Evidence(left, right), None
+    match numbers.domain:
+        case ("any tree", ""):
+            found = connect(left, right, ENOUGH)
+        case ("serial chains", ""):
+            found = by_normal_form(left, right, chain=True)
+        case ("any tree", "N = 0"):
+            found = connect(*_bare(left, right), ENOUGH)
+        case ("serial chains", "N = 0"):
+            found = by_normal_form(*_bare(left, right), chain=True)
+        case _:
+            pass
+    if found is not None and found.start is not left:
+        found = without_armature_steps(left, right, found)
+    if found is not None:
+        numbers.check(found.where, found.needs)
+    return Proof(left, right, found, numbers)
+
+
+def path(expr: Expr, to: Expr, budget: Budget = ENOUGH) -> Derivation:
+    """A derivation from one expression to another; raises where none was found.
+
+    Args:
+        expr: Where it begins.
+        to: Where it ends; a bare I takes the space of the other.
+        budget: When the search ends.
+    """
+    if to.range is ANY:
+        to = to + 0.0 * expr
+    if (expr.range, expr.domain) != (to.range, to.domain):
+        raise ExpressionError(
+            f"{expr} maps {expr.domain} to {expr.range}, but {to} maps {to.domain} to {to.range}: "
+            "they cannot be equal."
+        )
+    found, numbers = connect(expr, to, budget), Evidence(expr, to)
+    if found is None:
+        verdict = Proof(expr, to, None, numbers).verdict
+        raise ExpressionError(f"no derivation was found from  {expr}  to  {to}. {verdict}")
+    numbers.check(found.where, found.needs)
+    return found
+
+
+__all__ = ["Proof", "prove"]
+
+open_front_door(globals(), ("prove",))

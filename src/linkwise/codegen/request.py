@@ -1,0 +1,110 @@
+"""The request: what a kernel is asked for. All stages are functions of it (`stages.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar import parameters
+from linkwise.errors import ExpressionError
+from linkwise.model.embedded import Embedded
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism, without_caches
+from linkwise.sweeps.chosen import WHOLE, Chosen
+
+once_per_request = once_per_mechanism
+"""What follows from a request is kept with it, as other things are with a mechanism."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a kernel is asked for, checked: all that another process needs to make the same one.
+
+    Attributes:
+        asked: The expressions, whose values stand one after another, or a formula.
+        mech: The mechanism.
+        nodes: Names of the nodes of the space NODE.
+        parameters: Numbers of the mechanism that stay inputs.
+        itemsize: Bytes of a number.
+        rolled: Whether it shall have loops over bodies; None leaves it to its size.
+        chosen: The part of the result that is wanted.
+        derive: Whether the cheapest equal form runs, or the expression as it is written.
+        rank: How many rows of loops and couplings have to be independent; None leaves it out.
+        names: Of the results, where there are several.
+        cache: Whether its machine code may be on disk.
+    """
+
+    asked: tuple[Expr, ...] | Formula
+    mech: Mechanism
+    nodes: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    itemsize: int = 8
+    rolled: bool | None = None
+    chosen: Chosen = WHOLE
+    derive: bool = True
+    rank: int | None = None
+    names: tuple[str, ...] = ()
+    cache: bool = True
+
+    def __post_init__(self) -> None:
+        given = cast("str | tuple[str, ...]", self.nodes)
+        nodes = (given,) if isinstance(given, str) else tuple(given)
+        object.__setattr__(self, "nodes", nodes)
+        named = parameters.checked(self.mech, self.parameters, nodes)
+        object.__setattr__(self, "parameters", named)
+        if isinstance(self.asked, Formula):
+            object.__setattr__(self, "names", self.asked.names)
+            return
+        if not self.asked:
+            raise ExpressionError("lw.compile was given no expression; name at least one.")
+        for expr in self.asked:
+            checked_expression(expr)
+        self.chosen.checked(self.asked[0], self.mech, nodes)
+        if self.rolled and isinstance(self.mech, Embedded):
+            raise ExpressionError(
+                f"rolled=True was given for {self.mech.name!r} with its loops and couplings built "
+                "in: aggregate bodies differ in size, and there is straight code only."
+            )
+        if len(self.asked) > 1 and (self.rolled or not self.chosen.whole):
+            raise ExpressionError(
+                "rolled=True, rows, columns or blocks were given for several expressions; together "
+                "they are had whole and as straight code."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_caches(self)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The expressions that were asked for; raises for a formula."""
+        if isinstance(self.asked, Formula):
+            raise ExpressionError(
+                f"{self.asked} is written in array code on top of expressions: it has no "
+                "derivation of its own."
+            )
+        return self.asked
+
+    @property
+    def what(self) -> str:
+        """What was asked for, as one would write it."""
+        return (
+            str(self.asked) if isinstance(self.asked, Formula) else ", ".join(map(str, self.asked))
+        )
+
+    def __str__(self) -> str:
+        part = "" if self.chosen.whole else f", {self.chosen}"
+        nodes = f" at {', '.join(self.nodes)}" if self.nodes else ""
+        inputs = f" with inputs for {', '.join(self.parameters)}" if self.parameters else ""
+        return f"{self.what}{part}  of {self.mech.name}{nodes}{inputs}, float{8 * self.itemsize}"
+
+
+def checked_expression(value: object) -> Expr:
+    """An expression; raises for anything else."""
+    if isinstance(value, Expr):
+        return value
+    raise ExpressionError(
+        f"{value!r} is not an expression: write one with the symbols of linkwise.algebra, or read "
+        "it from text with linkwise.algebra.parse.parse."
+    )

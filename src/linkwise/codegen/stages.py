@@ -1,0 +1,153 @@
+"""The stages between a request and code, each a function of the request, kept with it.
+
+    request ──▶ derivation ──▶ program of sweeps ──▶ graph, straight or rolled
+
+A kernel that is on disk needs none of them: they run again when someone looks at them. What a stage
+needs is imported where it runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.request import Request, once_per_request
+from linkwise.model.embedded import Embedded
+from linkwise.model.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.rolled.roll import Rolled
+    from linkwise.codegen.scalar.trace import Traced
+    from linkwise.sweeps.program import Program
+
+
+def derived(request: Request, expr: Expr) -> Derivation:
+    """The form of an expression that runs; on a mechanism without armature it is one with N = 0."""
+    from linkwise.algebra.derivation import Derivation
+    from linkwise.algebra.search import Budget, no_armature
+    from linkwise.codegen.cheapest import cheapest
+
+    mech = cast(object, request.mech)
+    if isinstance(mech, Embedded):
+        from linkwise.sweeps.embedded_expression import with_rotors
+
+        expr = with_rotors(expr, mech)
+    bare = Derivation(expr)
+    if not request.mech.armature.any() and "armature" not in request.parameters:
+        bare = no_armature(expr)
+    return bare.then(cheapest(bare.result, Budget())) if request.derive else bare
+
+
+@once_per_request
+def derivations(request: Request) -> tuple[Derivation, ...]:
+    """How the form of each expression that runs was found."""
+    return tuple(derived(request, expr) for expr in request.expressions)
+
+
+@once_per_request
+def program(request: Request) -> Program:
+    """The sweeps of all expressions, in the fewest passes."""
+    from linkwise.sweeps.lower import lower
+
+    first, *rest = (found.result for found in derivations(request))
+    return lower(first, request.chosen, rest)
+
+
+@once_per_request
+def traced(request: Request) -> Traced:
+    """The graph of straight code: of the sweeps over all bodies, or of a formula."""
+    if isinstance(request.asked, Formula):
+        return request.asked.traced(request)
+    from linkwise.codegen.scalar.trace import trace
+
+    inputs, size = request.parameters, request.itemsize
+    sweeps = program(request)
+    return trace(sweeps, request.mech, request.nodes, inputs, itemsize=size, rank=request.rank)
+
+
+@once_per_request
+def rolled(request: Request) -> Rolled:
+    """The graphs of code with loops over bodies."""
+    from linkwise.codegen.rolled.roll import roll
+
+    inputs, size = request.parameters, request.itemsize
+    return roll(program(request), request.mech, request.nodes, inputs, itemsize=size)
+
+
+@once_per_request
+def is_rolled(request: Request) -> bool:
+    """Whether there are loops over bodies instead of straight code, on a processor."""
+    if isinstance(request.asked, Formula) or len(request.asked) > 1:
+        return False
+    if isinstance(cast(object, request.mech), Embedded):
+        return False  # aggregates differ in size
+    from linkwise.codegen.rolled.roll import worth_rolling
+
+    chosen = request.rolled
+    return worth_rolling(program(request), request.mech) if chosen is None else chosen
+
+
+def graph(request: Request) -> Traced | Rolled:
+    """The graph of the code for a processor."""
+    return rolled(request) if is_rolled(request) else traced(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a kernel takes and gives.
+
+    Attributes:
+        inputs: For each input array its name and length, in order.
+        shape: Shape of the result for one state.
+        ops: Scalar operations for one state, by kind.
+        parts: Of several results that stand one after another, the shape of each.
+        lanes: States of a batch that are done together.
+    """
+
+    inputs: tuple[tuple[str, int], ...]
+    shape: tuple[int, ...]
+    ops: Counter[str]
+    parts: tuple[tuple[int, ...], ...] = ()
+    lanes: int = 1
+
+
+def signature(graph: Traced | Rolled, lanes: int = 1) -> Signature:
+    """What a kernel of a graph takes and gives."""
+    from linkwise.codegen.scalar.trace import Traced
+
+    if isinstance(graph, Traced):
+        ops = graph.graph.count(graph.wanted)
+        return Signature(graph.inputs, graph.shape, ops, graph.parts, lanes)
+    return Signature(graph.inputs, graph.shape, graph.ops, lanes=lanes)
+
+
+class Stages:
+    """What every kernel tells of how it came about."""
+
+    __slots__ = ()
+
+    request: Request
+
+    @property
+    def mech(self) -> Mechanism:
+        """The mechanism."""
+        return self.request.mech
+
+    @property
+    def derivation(self) -> Derivation:
+        """How the form that runs was found; of several expressions, the first one's."""
+        return derivations(self.request)[0]
+
+    @property
+    def program(self) -> Program:
+        """The sweeps."""
+        return program(self.request)
+
+    @property
+    def traced(self) -> Traced:
+        """The graph of straight code."""
+        return traced(self.request)
