@@ -4,8 +4,30 @@ from __future__ import annotations
 
 import pytest
 
+from linkwise.algebra import (
+    D,
+    E_phi,
+    E_psi,
+    G,
+    H,
+    I,
+    J,
+    K,
+    M,
+    N,
+    P,
+    P_plus,
+    Upsilon,
+    Xi,
+    mass,
+    phi,
+    psi,
+    tau,
+)
 from linkwise.algebra.proof import proof_of
 from linkwise.algebra.rules import ALL, BY_NAME
+from linkwise.algebra.symbols import bare_tree
+from linkwise.pipeline import prove
 from tests.algebra import trees
 
 THEOREMS = [rule for rule in ALL if rule.kind == "theorem"]
@@ -63,3 +85,36 @@ def test_definitions_and_axioms_are_their_own_proof(rule):
     (step,) = (step for step in proof if not step.needs)
     assert step.identity == rule.name and step.source == rule.source
     assert (proof.start, proof.result, proof.needs) == (rule.left, rule.right, rule.needs)
+
+
+BARE, BODIES = bare_tree, H @ phi @ M @ phi.T @ H.T
+TWICE = mass + N
+WITH_ARMATURE = {
+    "inverse of a sum": (mass.inv, BODIES.inv - mass.inv @ N @ BODIES.inv),
+    "from the other side": (mass.inv, BODIES.inv - BODIES.inv @ N @ mass.inv),
+    "twice": (
+        mass.inv,
+        BODIES.inv - BODIES.inv @ N @ BODIES.inv + BODIES.inv @ N @ mass.inv @ N @ BODIES.inv,
+    ),
+    "inside another": ((I + BODIES.inv @ N).inv @ BODIES.inv, mass.inv),
+    "seen at nodes": (J @ (BODIES.inv - mass.inv) @ J.T, J @ mass.inv @ N @ BODIES.inv @ J.T),
+    "more armature": (TWICE.inv, mass.inv - mass.inv @ N @ TWICE.inv),
+    "more armature, multiplied": (TWICE.inv @ mass, I - TWICE.inv @ N),
+    "half the armature": ((mass + BODIES).inv @ (2.0 * mass - N), I),
+    "accelerations": (mass.inv @ tau, BODIES.inv @ (tau - N @ mass.inv @ tau)),
+    "articulated inertias": (P - BARE.P, E_phi @ (P_plus - BARE.P_plus) @ E_phi.T),
+    "hinge inertias": (D - BARE.D, H @ E_phi @ (P_plus - BARE.P_plus) @ E_phi.T @ H.T + N),
+    "articulated shifts": (psi - BARE.psi, psi @ (BARE.K - K) @ H @ BARE.psi),
+    "Υ by its recursion": (Upsilon, E_psi.T @ Upsilon @ E_psi - Xi + H.T @ D.inv @ H),
+    "H P Υ": (H @ P @ Upsilon, H - N @ (D.inv @ H - K.T @ Upsilon @ E_psi) - D @ G.T @ Xi),
+}
+
+
+@pytest.mark.parametrize("name", WITH_ARMATURE)
+def test_identities_with_armature_are_proved(name: str):
+    """What armature changes, on any tree."""
+    left, right = WITH_ARMATURE[name]
+    proof = prove(left, right)
+    assert proof.found and not proof.derivation.needs, proof.verdict
+    assert (proof.derivation.where, proof.derivation.result) == ("any tree", right + 0.0 * left)
+    assert proof.derivation.replay()

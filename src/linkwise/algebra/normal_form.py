@@ -14,11 +14,12 @@ from functools import lru_cache
 from itertools import pairwise
 
 from linkwise.algebra import role
-from linkwise.algebra.expr import Adjoint, Expr, Inverse, Symbol, identity, inverse
+from linkwise.algebra.expr import Adjoint, Expr, Inverse, Symbol, identity, inverse, product
 from linkwise.algebra.family import Family, resolvent
 from linkwise.algebra.invert import families_of, opened_inverse, opened_name
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
+from linkwise.algebra.space import JOINT
 from linkwise.algebra.words import Word, Words, collected, count, expand, flat
 
 CORE = (
@@ -36,8 +37,11 @@ COMPOSITE = ("covariance of the filtered state",)
 CHAIN = ("no siblings",)
 """Used where only serial chains are asked for."""
 
-COSTATE = ("costate covariance", "G* Υ")
+COSTATE = ("costate covariance", "G* Υ", "G* Υ with armature")
 """Used where Υ appears."""
+
+LAST = ("costate equation",)
+"""Used where nothing else applies: H* D⁻¹ H is shorter than what it is by Υ."""
 
 LIMIT = 4000
 """Replacements before giving up."""
@@ -130,6 +134,8 @@ def _definition(symbol: Symbol) -> Expr | None:
     key = symbol.role
     if isinstance(key, role.Resolvent) and key.strict:
         return resolvent(key.of) - identity(symbol.range)
+    if isinstance(key, role.Composite) and key.symmetric and symbol.range is JOINT:
+        return key.definition  # noise such as 2 N
     if isinstance(key, role.Riccati):
         family = Family(*key.family)
         parts: dict[str, Callable[[], Expr]] = {
@@ -146,10 +152,24 @@ def _definition(symbol: Symbol) -> Expr | None:
 def replacements(families: Iterable[Family], modules: tuple[str, ...]) -> Iterable[Replacement]:
     """The axioms as they may be used for some families."""
     yield from _gather()
+    cores = set[tuple[Symbol, Symbol]]()
+    first = [name for name in modules if name not in LAST]
     for family in families:
-        for rule in (BY_NAME[name] for name in (*modules, *CORE)):
-            if rule.holds_in(family):
+        for rule in (BY_NAME[name] for name in (*first, *CORE)):
+            if rule.name == "Riccati equation" and (family.E, family.M) in cores:
+                yield _solved(rule.about(family), family)
+            elif rule.holds_in(family):
                 yield from _both(rule, family)
+        cores.add((family.E, family.M))
+    for family in families:
+        for rule in (BY_NAME[name] for name in modules if name in LAST):
+            yield from _both(rule, family)
+
+
+def _solved(rule: Rule, family: Family) -> Replacement:
+    """E P E* = P - M + K D K*: two families of one core meet where M is that of the first."""
+    word = (family.E, family.P, family.E.T)
+    return Replacement(rule, word, expand(product(word) + rule.right - rule.left, opened=opened))
 
 
 @lru_cache(maxsize=1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from linkwise.algebra import role
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import Derivation, Step, leaves
 from linkwise.algebra.evidence import Evidence
-from linkwise.algebra.expr import Expr, Symbol, product
+from linkwise.algebra.expr import Expr, Product, Symbol, product
 from linkwise.algebra.family import Family, riccati
 from linkwise.algebra.invert import families_of
 from linkwise.algebra.normal_form import (
@@ -20,7 +21,7 @@ from linkwise.algebra.normal_form import (
 )
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.search import directions, everywhere, kept_sums
+from linkwise.algebra.search import behind, directions, everywhere, kept_sums
 from linkwise.algebra.symbols import H, M, articulated, bare_tree
 from linkwise.algebra.words import Words, collected, expand, flat, same
 
@@ -48,11 +49,31 @@ def justified(step: Step) -> bool:
     """
     if step.needs:
         return without_armature(step.before) is without_armature(step.after)
-    if _follows(step):
+    turned = replace(step, before=step.before.T, after=step.after.T)
+    if _follows(step) or _follows(turned):
+        return True
+    if step.rule is None and (
+        _taken_out(step.before, step.after) or _taken_out(step.after, step.before)
+    ):
         return True
     families = shared_families(step.before, step.after)
     sides = (normal_form(side, families=families) for side in (step.before, step.after))
     return same(*sides)
+
+
+def _taken_out(plain: Expr, factored: Expr, depth: int = 3) -> bool:
+    """Whether x = A (A⁻¹ x) or x = (x A⁻¹) A was done, a few times."""
+    if same(_canonical(expand(plain), set()), _canonical(expand(factored), set())):
+        return True
+    for x, y in ((plain, factored), (plain.T, factored.T)) if depth else ():
+        if isinstance(y, Product):
+            rest = product(y.factors[1:])
+            inside = behind(expand(x), y.factors[0])
+            if inside is not None and _taken_out(
+                flat(inside, rest.range, rest.domain), rest, depth - 1
+            ):
+                return True
+    return False
 
 
 def _follows(step: Step) -> bool:

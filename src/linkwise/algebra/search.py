@@ -16,8 +16,10 @@ from linkwise.algebra import role
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import (
+    Adjoint,
     Expr,
     Inverse,
+    Product,
     Symbol,
     inverse,
     nodes,
@@ -29,6 +31,7 @@ from linkwise.algebra.normal_form import (
     CHAIN,
     COMPOSITE,
     COSTATE,
+    LAST,
     LYAPUNOV,
     Reduction,
     Replacement,
@@ -40,7 +43,7 @@ from linkwise.algebra.normal_form import (
 )
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.words import Words, count, expand, factored, flat, same
+from linkwise.algebra.words import Words, collected, count, expand, factored, flat, same
 
 SIMPLIFYING = (
     "whitened propagation",
@@ -308,7 +311,7 @@ def _joined(way: Derivation, back: Derivation) -> Derivation:
     return way.then(back)
 
 
-MODULES = ((), LYAPUNOV, COMPOSITE, COSTATE, (*COMPOSITE, *COSTATE))
+MODULES = ((), LYAPUNOV, COMPOSITE, COSTATE, (*COMPOSITE, *COSTATE), (*COSTATE[1:], *LAST))
 
 
 def by_normal_form(
@@ -322,6 +325,65 @@ def by_normal_form(
         chain: Also use what holds on serial chains only.
         without: Name of a rule not to use: the one that is to be proved.
     """
+    found = _common_form(expr, to, chain=chain, without=without)
+    return found if found is not None else _cleared(expr, to, chain=chain, without=without)
+
+
+def _cleared(
+    expr: Expr, to: Expr, *, chain: bool, without: str, depth: int = 2
+) -> Derivation | None:
+    """X = A⁻¹ (A X) = A⁻¹ (A Y) = Y, or the same from the right, where A X and A Y are simpler."""
+    for star in (False, True):
+        left, right = (expr.T, to.T) if star else (expr, to)
+        for head, one, other in _without_head(left, right):
+            way = _common_form(one, other, chain=chain, without=without)
+            if way is None and depth > 1:
+                way = _cleared(one, other, chain=chain, without=without, depth=depth - 1)
+            if way is not None:
+                found = _behind(head, left, way, right)
+                return _adjoint(found) if star else found
+    return None
+
+
+def _without_head(left: Expr, right: Expr) -> Iterator[tuple[Expr, Expr, Expr]]:
+    """What terms begin with, and the sides without it."""
+    sides = expand(left), expand(right)
+    for head in dict.fromkeys(word[0] for words in sides for word in words if word):
+        ends = [behind(words, head) for words in sides]
+        if ends[0] is not None and ends[1] is not None:
+            one, other = (flat(words or {}, head.domain, left.domain) for words in ends)
+            yield head, one, other
+
+
+def behind(words: Words, head: Expr) -> Words | None:
+    """A⁻¹ x for words x, or None: all of them begin with A, or A is known to have an inverse."""
+    leaf = head.of if isinstance(head, Adjoint) else head
+    key = leaf.role if isinstance(leaf, Symbol) else None
+    invertible = isinstance(head, Inverse) or (isinstance(key, role.Resolvent) and key.invertible)
+    if not invertible and any(word[:1] != (head,) for word in words):
+        return None
+    back = inverse(head) if invertible else head
+    letters = back.factors if isinstance(back, Product) else (back,)
+    return collected(
+        (word[1:] if word[:1] == (head,) else (*letters, *word), number)
+        for word, number in words.items()
+    )
+
+
+def _behind(head: Expr, expr: Expr, way: Derivation, to: Expr) -> Derivation:
+    """A derivation between X and Y as one between A X and A Y."""
+    steps = [Step(expr, head @ way.start, "taken out", f"{head} in front", "arithmetic")]
+    steps += [replace(s, before=head @ s.before, after=head @ s.after) for s in way.steps]
+    steps.append(Step(head @ way.result, to, "multiplied out", f"{head} in front", "arithmetic"))
+    return Derivation(expr, tuple(step for step in steps if step.before is not step.after))
+
+
+def _adjoint(way: Derivation) -> Derivation:
+    steps = (replace(s, before=s.before.T, after=s.after.T) for s in way.steps)
+    return Derivation(way.start.T, tuple(steps))
+
+
+def _common_form(expr: Expr, to: Expr, *, chain: bool, without: str) -> Derivation | None:
     families = shared_families(expr, to)
     for modules in MODULES:
         if without in modules:

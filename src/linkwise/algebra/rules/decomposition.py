@@ -67,7 +67,6 @@ DECOMPOSITION = (
         psi.T @ H.T @ D.inv @ H @ psi,
         Upsilon + psi_tilde.T @ Upsilon + Upsilon @ psi_tilde + psi.T @ Xi @ psi,
         "004 Lemma 9, with the cross-branch term ψ* Ξ ψ",
-        kind="axiom",
     ),
     rule(
         "costate covariance of a chain",

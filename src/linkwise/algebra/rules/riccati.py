@@ -17,6 +17,7 @@ from linkwise.algebra.symbols import (
     Pi_bar,
     R,
     Upsilon,
+    Xi,
     phi,
     psi,
 )
@@ -51,6 +52,20 @@ RICCATI = (
     rule("φ G", phi @ G, G + phi @ K, "001 a.13", kind="axiom"),
     rule("ψ G", psi @ G, G + psi @ K @ N @ D.inv, "001 a.25, with N", kind="axiom"),
     rule("ψ G = G", psi @ G, G, "001 a.25", needs="N = 0"),
+    rule(
+        "costate equation",
+        H.T @ D.inv @ H,
+        Upsilon - E_psi.T @ Upsilon @ E_psi + Xi,
+        "004 Lemma 9, with what is left between siblings",
+        kind="axiom",
+    ),
     rule("G* Υ", G.T @ Upsilon, D.inv @ H, "004 Lemma 9", kind="axiom", needs="N = 0"),
+    rule(
+        "G* Υ with armature",
+        G.T @ Upsilon,
+        D.inv @ H - D.inv @ N @ (D.inv @ H - K.T @ Upsilon @ E_psi) - G.T @ Xi,
+        "004 Lemma 9, with N",
+        kind="axiom",
+    ),
     rule("H P Υ = H", H @ P @ Upsilon, H, "004 Lemma 9", needs="N = 0"),
 )
