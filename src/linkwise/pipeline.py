@@ -117,7 +117,7 @@ def compile(
 @overload
 def compile(
     expr: Formula,
-    mech: Mechanism,
+    mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
     target: str = "cpu",

@@ -88,10 +88,12 @@ def test_determinant_of_nothing():
 
 def test_points_that_do_not_fit():
     q = np.stack([MECH.random(seed=i) for i in range(3)])
-    with pytest.raises(lw.ShapeError, match="about has 2 rows; there are 3 states"):
+    with pytest.raises(lw.ShapeError, match="about has 2 rows; the batch has 3"):
         lw.momentum_matrix(MECH, q, about=np.zeros((2, 3)))
     with pytest.raises(ModelError, match="about is not finite"):
-        lw.momentum_matrix(MECH, q, about=[0.0, np.nan, 0.0])
+        lw.momentum_matrix(MECH, q[0], about=[0.0, np.nan, 0.0])
+    with pytest.warns(lw.errors.TroubleWarning, match="3 of 3 states .* an input is not finite"):
+        assert np.isnan(lw.momentum_matrix(MECH, q, about=[0.0, np.nan, 0.0])).all()
     assert lw.momentum_matrix(MECH, q[0], about=np.zeros((2, 3))).shape == (2, 6, 4)
 
 

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import linkwise as lw
 from linkwise.algebra.expr import Expr
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.numpy_kernel import NumpyKernel
 from linkwise.codegen.request import Request
 from linkwise.dynamics import hybrid, inverse_blocks, kernels
@@ -46,7 +47,7 @@ class Interpreted:
 
 
 def _compile(
-    expr: Expr,
+    expr: Expr | Formula,
     mech: lw.Mechanism,
     *,
     nodes: Any = (),
@@ -55,6 +56,8 @@ def _compile(
     blocks: bool = False,
     derive: bool = True,
 ) -> Any:
+    if isinstance(expr, Formula):  # array code has no sweeps: it is compiled
+        return lw.compile(expr, mech, nodes=nodes)
     part = choice(rows, columns, blocks)
     request = Request((expr,), mech, tuple(nodes), chosen=part, derive=derive)
     return Interpreted(NumpyKernel(request))

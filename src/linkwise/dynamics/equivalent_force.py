@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Status, acting, kernel, node_names, pushed, side_by_side
-from linkwise.dynamics.stacked import six_each
-from linkwise.dynamics.viewpoint import check, viewpoint
+from linkwise.dynamics.kernels import Status, acting, node_names, pushed
+from linkwise.dynamics.quantity import FRAMES, Frame, expression
+from linkwise.dynamics.viewpoint import viewed, viewpoint
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def equivalent_force(
@@ -109,16 +111,21 @@ def _of_forces(
     about: str | None,
     options: Mapping[str, Any],
 ) -> Array:
-    if about is None and (frame == "node" or frame == "world"):
-        return pushed(mech, name, {"q": q}, forces, frame, options)
-    check(mech, frame, about)
-    nodes = node_names(tuple(forces)) if acting(forces) else ()
-    stacked = side_by_side(forces, nodes)
-    codes = Codes(options.get("status"), q, stacked)
-    at = viewpoint(mech, q, nodes, frame, about, codes)
-    f = at.to_node(six_each(stacked)).reshape(*codes.lead, 6 * len(nodes))
-    if codes.lead != ():
-        f[codes.bad] = 0.0  # of these the poses have told already
-    found = kernel(mech, name, nodes, frame="world")
-    asked = {key: options[key] for key in ("out", "threads")}
-    return codes.told(codes.run(found, q, f, **asked))
+    found = None
+    if acting(forces) and (about is not None or frame not in FRAMES):
+        nodes = sorted(node_names(tuple(forces)))
+        found = viewed(mech, _SEEN[name], nodes, frame, about)
+    return pushed(mech, name, {"q": q}, forces, cast("Frame", frame), options, found)
+
+
+def _equivalent(at: Writing, frame: str, about: str | None) -> Any:
+    f = at.read("f", 6 * len(at.nodes)).reshape(-1, 6)
+    in_world = viewpoint(at, frame, about).to_node(f).ravel()
+    return at.value(expression("equivalent_force", frame="world"), f=in_world)
+
+
+def _compensating(at: Writing, frame: str, about: str | None) -> Any:
+    return -_equivalent(at, frame, about)
+
+
+_SEEN = {"equivalent_force": _equivalent, "compensating_force": _compensating}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
-from linkwise.dynamics.kernels import Nodes, Status, kernel, put
-from linkwise.dynamics.kinematics import jacobian
+from linkwise.dynamics.kernels import Nodes, Status, kernel
+from linkwise.dynamics.kinematics import jacobian_seen
+from linkwise.dynamics.viewpoint import viewed
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 Side: TypeAlias = Literal["rows", "columns"]
 
@@ -61,9 +63,18 @@ def jacobian_gram(
         frame = "node"  # axes make no difference
     if about is None and (frame == "node" or frame == "world"):
         found = kernel(mech, f"jacobian_gram_of_{of}", node, frame=frame)
-        if out is status is threads is None:
-            return found(q)
-        return found(q, out=out, status=status, threads=threads)
-    J = jacobian(mech, q, node, frame=frame, about=about, status=status, threads=threads)
-    J_T = np.swapaxes(J, -1, -2)
-    return put(J @ J_T if of == "rows" else J_T @ J, out)
+    else:
+        found = viewed(mech, _of_rows if of == "rows" else _of_columns, node, frame, about)
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)
+
+
+def _of_rows(at: Writing, frame: str, about: str | None) -> Any:
+    J = jacobian_seen(at, frame, about)
+    return J @ J.T
+
+
+def _of_columns(at: Writing, frame: str, about: str | None) -> Any:
+    J = jacobian_seen(at, frame, about)
+    return J.T @ J

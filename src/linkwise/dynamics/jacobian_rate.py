@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel
-from linkwise.dynamics.viewpoint import by_node, check, motion, viewpoint
+from linkwise.dynamics.quantity import expression
+from linkwise.dynamics.viewpoint import by_node, motion, viewed, viewpoint
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
-from linkwise.spatial.vector import cross
+from linkwise.spatial.vector import cross, cross_velocity_matrix, six
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def jacobian_dot_v(
@@ -60,19 +65,19 @@ def jacobian_dot_v(
     """
     if about is None and type(frame) is str and frame == "node":
         found = kernel(mech, "jacobian_dot_v", node)
-        if out is status is threads is None:
-            return found(q, v)
-        return found(q, v, out=out, status=status, threads=threads)
-    check(mech, frame, about)
-    found, codes = kernel(mech, "jacobian_dot_v", node, frame="world"), Codes(status, q, v)
-    result = codes.run(found, q, v, out=out, threads=threads)
-    each = by_node(result[..., None])
-    moving = motion(mech, q, v, node, frame, about, codes)
-    each[..., 3:, 0] += cross(moving.V[..., :3], moving.V[..., 3:])
-    if frame != "world" or about is not None:
-        at = viewpoint(mech, q, node, frame, about, codes)
-        moving.rate(at, moving.V[..., None].copy(), each)
-    return codes.told(result)
+    else:
+        found = viewed(mech, _rate_times_v, node, frame, about)
+    if out is status is threads is None:
+        return found(q, v)
+    return found(q, v, out=out, status=status, threads=threads)
+
+
+def _rate_times_v(at: Writing, frame: str, about: str | None) -> Any:
+    moving = motion(at, frame, about)
+    rate = at.value(expression("jacobian_dot_v", frame="world")).reshape(-1, 6)
+    rate = six(rate[:, :3], rate[:, 3:] + cross(moving.V[:, :3], moving.V[:, 3:]))
+    seen = viewpoint(at, frame, about)
+    return moving.rate(seen, by_node(moving.V.ravel()), by_node(rate.ravel())).ravel()
 
 
 def jacobian_dot(
@@ -112,14 +117,21 @@ def jacobian_dot(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    check(mech, frame, about)
-    found, codes = kernel(mech, "jacobian_dot_part", node, frame="world"), Codes(status, q, v)
-    result = codes.run(found, q, v, out=out, threads=threads)
-    each = by_node(result)
-    moving = motion(mech, q, v, node, frame, about, codes)
-    J = by_node(codes.run(kernel(mech, "jacobian", node, frame="world"), q))
-    each[..., 3:, :] -= skew(moving.V[..., 3:]) @ J[..., :3, :]
-    if frame != "world" or about is not None:
-        at = viewpoint(mech, q, node, frame, about, codes)
-        moving.rate(at, np.array(np.broadcast_to(J, each.shape)), each)
-    return codes.told(result)
+    found = viewed(mech, _rate, node, frame, about)
+    if out is status is threads is None:
+        return found(q, v)
+    return found(q, v, out=out, status=status, threads=threads)
+
+
+def _rate(at: Writing, frame: str, about: str | None) -> Any:
+    axes = "node" if frame == "node" and about is None else "world"
+    whole = at.value(expression("jacobian", frame=axes))
+    J = by_node(whole)
+    rate = by_node(at.value(expression("jacobian_dot_part", frame=axes), v=at.v))
+    if axes == "node":
+        V = at.value(expression("node_velocity")).reshape(-1, 6)
+        return (rate - cross_velocity_matrix(V) @ J).reshape(whole.shape)
+    moving = motion(at, frame, about)
+    linear = rate[:, 3:] - skew(moving.V[:, 3:]) @ J[:, :3]
+    rate = np.concatenate([rate[:, :3], linear], axis=1)
+    return moving.rate(viewpoint(at, frame, about), J, rate).reshape(whole.shape)

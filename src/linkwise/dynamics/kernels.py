@@ -78,7 +78,7 @@ def _made(
     return compile(expr, mech, nodes=names, rows=rows, blocks=blocks, derive=derive)
 
 
-def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:
+def written(mech: Mechanism | Embedded, formula: Formula, nodes: Nodes = ()) -> Any:
     """The kernel of a formula on a mechanism: made once, then kept with it.
 
     Args:
@@ -90,7 +90,7 @@ def written(mech: Mechanism, formula: Formula, nodes: Nodes = ()) -> Any:
 
 
 @once_per_mechanism
-def _written(mech: Mechanism, formula: Formula, nodes: str | tuple[str, ...]) -> Any:
+def _written(mech: Mechanism | Embedded, formula: Formula, nodes: str | tuple[str, ...]) -> Any:
     check_mechanism(mech)
     names = node_names(nodes)
     for node in names:
@@ -178,12 +178,13 @@ def pushed(
     forces: Mapping[str, ArrayLike],
     frame: Frame,
     options: Mapping[str, Any],
+    found: Kernel | None = None,
 ) -> Array:
-    """A quantity with forces at nodes, which are one array f of the kernel."""
+    """A quantity with forces at nodes, which are one array f of the kernel; `found` if given."""
     names = node_names(tuple(forces)) if acting(forces) else ()
     nodes = tuple(sorted(names))  # one kernel whatever the order
     given = {**arrays, "f": side_by_side(forces, nodes)}
-    found = kernel(mech, name, nodes, frame=frame)
+    found = found or kernel(mech, name, nodes, frame=frame)
     try:
         return called(found, given, options)
     except ShapeError as error:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from linkwise.dynamics.codes import Codes
 from linkwise.dynamics.kernels import Nodes, Status, kernel, named
-from linkwise.dynamics.viewpoint import by_node, check, viewpoint
+from linkwise.dynamics.quantity import expression
+from linkwise.dynamics.viewpoint import by_node, viewed, viewpoint
 from linkwise.errors import ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose, trusted_pose
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def forward_kinematics(
@@ -108,15 +113,17 @@ def jacobian(
     """
     if about is None and type(frame) is str and (frame == "node" or frame == "world"):
         found = kernel(mech, "jacobian", node, frame=frame)
-        if out is status is threads is None:
-            return found(q)
-        return found(q, out=out, status=status, threads=threads)
-    check(mech, frame, about)
-    found, codes = kernel(mech, "jacobian", node, frame="world"), Codes(status, q)
-    J = codes.run(found, q, out=out, threads=threads)
-    at = viewpoint(mech, q, node, frame, about, codes)
-    at.moved(by_node(J))
-    return codes.told(J)
+    else:
+        found = viewed(mech, jacobian_seen, node, frame, about)
+    if out is status is threads is None:
+        return found(q)
+    return found(q, out=out, status=status, threads=threads)
+
+
+def jacobian_seen(at: Writing, frame: str, about: str | None) -> Any:
+    """The Jacobian from any viewpoint, as a formula."""
+    J = at.value(expression("jacobian", frame="world"))
+    return viewpoint(at, frame, about).moved(by_node(J)).reshape(J.shape)
 
 
 def node_velocity(
@@ -153,12 +160,13 @@ def node_velocity(
     """
     if about is None and type(frame) is str and (frame == "node" or frame == "world"):
         found = kernel(mech, "node_velocity", node, frame=frame)
-        if out is status is threads is None:
-            return found(q, v)
-        return found(q, v, out=out, status=status, threads=threads)
-    check(mech, frame, about)
-    found, codes = kernel(mech, "node_velocity", node, frame="world"), Codes(status, q, v)
-    V = codes.run(found, q, v, out=out, threads=threads)
-    at = viewpoint(mech, q, node, frame, about, codes)
-    at.moved(by_node(V[..., None]))
-    return codes.told(V)
+    else:
+        found = viewed(mech, _velocity_seen, node, frame, about)
+    if out is status is threads is None:
+        return found(q, v)
+    return found(q, v, out=out, status=status, threads=threads)
+
+
+def _velocity_seen(at: Writing, frame: str, about: str | None) -> Any:
+    V = at.value(expression("node_velocity", frame="world"))
+    return viewpoint(at, frame, about).moved(by_node(V)).ravel()

@@ -148,8 +148,9 @@ def at_roots(at: Writing, name: str, about: str) -> Any:
     """A quantity of `momentum_quantity.py` about a point, summed over the bodies on the ground."""
     if not at.mech.n_bodies:
         raise ModelError(f"{at.mech.name} has no bodies: it has no momentum.")
-    rows = at.value(expression(name), rows=roots(at.mech))
-    whole = rows.reshape(-1, 6, *rows.shape[1:]).sum(axis=0)
+    names = roots(at.mech)
+    rows = at.value(expression(name), rows=names)
+    whole = rows.reshape(len(names), 6, *rows.shape[1:]).sum(axis=0)
     if about == "world":
         return whole
     from linkwise.codegen.scalar.block import columns_crossed

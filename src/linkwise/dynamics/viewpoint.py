@@ -18,48 +18,50 @@ none of this.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Nodes, check_mechanism, kernel, node_names
-from linkwise.dynamics.stacked import six_each
-from linkwise.errors import UnknownNameError, unknown_name
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Nodes, check_mechanism, node_names, written
+from linkwise.dynamics.quantity import expression
+from linkwise.errors import ModelError, UnknownNameError, unknown_name
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.rotation import skew
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 @dataclass(frozen=True, slots=True)
 class Viewpoint:
-    """Axes and point for k nodes; leading axes are those of a batch, or none.
+    """Axes and point for k nodes, in a formula.
 
     Attributes:
-        rot: R (..., k, 3, 3), from world axes to those of F.
-        p: p_NP_W (..., k, 3), from each node to the point [m].
+        rot: R (k, 3, 3), from world axes to those of F.
+        p: p_NP_W (k, 3), from each node to the point [m].
     """
 
-    rot: Array
-    p: Array
+    rot: Any
+    p: Any
 
-    def moved(self, J: Array) -> Array:
-        """(1) for the columns of J (..., k, 6, m), in place."""
-        J[..., 3:, :] -= skew(self.p) @ J[..., :3, :]
-        return self.turned(J)
+    def moved(self, J: Any) -> Any:
+        """(1) for the columns of J (k, 6, m)."""
+        return self.turned(J[:, :3], J[:, 3:] - skew(self.p) @ J[:, :3])
 
-    def turned(self, J: Array) -> Array:
-        """Columns (..., k, 6, m) from world axes to those of F, in place."""
-        J[..., :3, :] = self.rot @ J[..., :3, :]
-        J[..., 3:, :] = self.rot @ J[..., 3:, :]
-        return J
+    def turned(self, angular: Any, linear: Any) -> Any:
+        """Columns (k, 3, m) from world axes to those of F."""
+        return np.concatenate([self.rot @ angular, self.rot @ linear], axis=1)
 
-    def to_node(self, f: Array) -> Array:
-        """(3) for forces (..., k, 6)."""
+    def to_node(self, f: Any) -> Any:
+        """(3) for forces (k, 6)."""
         back = np.swapaxes(self.rot, -1, -2)
-        moment, force = (back @ f[..., i : i + 3, None] for i in (0, 3))
-        return np.concatenate([moment + skew(self.p) @ force, force], axis=-2)[..., 0]
+        moment, force = (back @ f[:, i : i + 3, None] for i in (0, 3))
+        return np.concatenate([moment + skew(self.p) @ force, force], axis=1)[..., 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +69,30 @@ class Motion:
     """How nodes and their viewpoint move, in world axes.
 
     Attributes:
-        V: Velocities of the nodes (..., k, 6), at their origins.
-        w_F: ω_F (..., k, 3) [rad/s].
-        pdot: ṗ (..., k, 3) [m/s].
+        V: Velocities of the nodes (k, 6), at their origins.
+        w_F: ω_F (k, 3) [rad/s].
+        pdot: ṗ (k, 3) [m/s].
     """
 
-    V: Array
-    w_F: Array
-    pdot: Array
+    V: Any
+    w_F: Any
+    pdot: Any
 
-    def rate(self, at: Viewpoint, J: Array, J_dot: Array) -> Array:
-        """(2) for the columns of J (..., k, 6, m), with J_dot their rate in world axes, in place.
+    def rate(self, at: Viewpoint, J: Any, J_dot: Any) -> Any:
+        """(2) for the columns of J (k, 6, m), with J_dot their rate in world axes.
 
         Both are at the origins of the nodes.
         """
-        J_dot[..., 3:, :] -= skew(self.pdot) @ J[..., :3, :]
-        J_dot[..., 3:, :] -= skew(at.p) @ J_dot[..., :3, :]
-        J[..., 3:, :] -= skew(at.p) @ J[..., :3, :]
-        J_dot[..., :3, :] -= skew(self.w_F) @ J[..., :3, :]
-        J_dot[..., 3:, :] -= skew(self.w_F) @ J[..., 3:, :]
-        return at.turned(J_dot)
+        turn, move = J[:, :3], J[:, 3:] - skew(at.p) @ J[:, :3]
+        turn_dot = J_dot[:, :3]
+        move_dot = J_dot[:, 3:] - skew(self.pdot) @ turn - skew(at.p) @ turn_dot
+        carried = skew(self.w_F)
+        return at.turned(turn_dot - carried @ turn, move_dot - carried @ move)
 
 
-def by_node(J: Array) -> Array:
-    """Rows (..., 6 k, m) as (..., k, 6, m): the same memory."""
-    return J.reshape(*J.shape[:-2], J.shape[-2] // 6, 6, J.shape[-1])
+def by_node(J: Any) -> Any:
+    """Rows (6 k, m) as (k, 6, m), and (6 k,) as (k, 6, 1)."""
+    return J.reshape(len(J) // 6, 6, *J.shape[1:] or (1,))
 
 
 def check(mech: Mechanism | Embedded, frame: object, about: object) -> None:
@@ -110,45 +111,53 @@ def check(mech: Mechanism | Embedded, frame: object, about: object) -> None:
         )
 
 
-def viewpoint(
+def viewed(
     mech: Mechanism | Embedded,
-    q: ArrayLike,
+    write: Callable[..., Any],
     nodes: Nodes,
     frame: str,
     about: str | None,
-    codes: Codes,
-) -> Viewpoint:
-    """Where F and P are, seen from each node, at q; NaN where q is no configuration."""
-    rows = codes.run(kernel(mech, "node_poses", _with_ends(nodes, frame, about)), q)
-    poses = rows.reshape(*rows.shape[:-1], rows.shape[-1] // 12, 3, 4)
-    rot, p = poses[..., :-2, :, :3], poses[..., :-2, :, 3]
+) -> Any:
+    """The kernel of a formula `write(at, frame, about)` on nodes: made once, then kept."""
+    names = nodes if isinstance(nodes, str) else node_names(nodes)
+    return _viewed(mech, write, names, frame, about)
+
+
+@once_per_mechanism
+def _viewed(
+    mech: Mechanism | Embedded,
+    write: Callable[..., Any],
+    nodes: str | tuple[str, ...],
+    frame: str,
+    about: str | None,
+) -> Any:
+    check(mech, frame, about)
+    if not nodes:
+        raise ModelError("a velocity or force of no node was asked for; name at least one.")
+    return written(mech, Formula(write, (frame, about)), nodes)
+
+
+def viewpoint(at: Writing, frame: str, about: str | None) -> Viewpoint:
+    """Where F and P are, seen from each node, in a formula."""
+    poses = at.value(expression("node_poses"), nodes=_with_ends(at, frame, about))
+    poses = poses.reshape(-1, 3, 4)
+    rot, p = poses[:-2, :, :3], poses[:-2, :, 3]
     if frame != "node":
-        rot = np.broadcast_to(poses[..., -2:-1, :, :3], rot.shape)
-    towards = np.zeros_like(p) if about is None else poses[..., -1:, :, 3] - p
+        rot = np.broadcast_to(poses[-2, :, :3], rot.shape)
+    towards = np.zeros(p.shape) if about is None else poses[-1, :, 3] - p
     return Viewpoint(np.swapaxes(rot, -1, -2), towards)
 
 
-def motion(
-    mech: Mechanism | Embedded,
-    q: ArrayLike,
-    v: ArrayLike,
-    nodes: Nodes,
-    frame: str,
-    about: str | None,
-    codes: Codes,
-) -> Motion:
-    """How F and P move in the world while the joints move with v."""
-    every = _with_ends(nodes, frame, about)
-    rows = codes.run(kernel(mech, "node_velocity", every, frame="world"), q, v)
-    V = six_each(rows)
-    own = V[..., :-2, :]
-    w_F = (
-        own[..., :3] if frame == "node" else np.broadcast_to(V[..., -2:-1, :3], own[..., :3].shape)
-    )
-    pdot = np.zeros_like(w_F) if about is None else V[..., -1:, 3:] - own[..., 3:]
+def motion(at: Writing, frame: str, about: str | None) -> Motion:
+    """How F and P move in the world while the joints move with v, in a formula."""
+    velocity = expression("node_velocity", frame="world")
+    V = at.value(velocity, nodes=_with_ends(at, frame, about)).reshape(-1, 6)
+    own = V[:-2]
+    w_F = own[:, :3] if frame == "node" else np.broadcast_to(V[-2, :3], own[:, :3].shape)
+    pdot = np.zeros(w_F.shape) if about is None else V[-1, 3:] - own[:, 3:]
     return Motion(own, w_F, pdot)
 
 
-def _with_ends(nodes: Nodes, frame: str, about: str | None) -> tuple[str, ...]:
+def _with_ends(at: Writing, frame: str, about: str | None) -> tuple[str, ...]:
     """The nodes, then F, then P; the world for what is not needed."""
-    return (*node_names(nodes), "world" if frame == "node" else frame, about or "world")
+    return (*at.nodes, "world" if frame == "node" else frame, about or "world")
