@@ -55,7 +55,7 @@ def test_a_single_state_raises_and_names_the_body():
         kernel(np.concatenate([2.0 * q[:4], q[4:]]), v, force)
     bad = v.copy()
     bad[5] = np.nan
-    with pytest.raises(ModelError, match=r"v is not finite \(entry 5\)"):
+    with pytest.raises(ModelError, match=r"v is not finite at .floating_base.v_z. \(entry 5\)"):
         kernel(q, bad, force)
     with pytest.raises(SingularHingeError, match="the result is not finite"):
         kernel(q, 1e200 * np.ones_like(v), force)

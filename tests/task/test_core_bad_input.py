@@ -117,7 +117,10 @@ def test_options(options, told):
         (lambda m, q, v: lw.task_dynamics(m, q, NAN, HAND), "v is not finite"),
         (lambda m, q, v: lw.task_dynamics(m, q, v[:2], HAND), "v has shape"),
         (lambda m, q, v: lw.task_dynamics(m, q, 1j * v, HAND), "real numbers"),
-        (lambda m, q, v: lw.task_dynamics(m, [q] * 2, [v] * 3, HAND), "batches differ"),
+        (
+            lambda m, q, v: lw.task_dynamics(m, [q] * 2, [v] * 3, HAND),
+            "v has 3 rows",
+        ),
         (lambda m, q, v: lw.task_torque(m, q, v, HAND, np.zeros(3)), r"link_6\[5\]"),
         (lambda m, q, v: lw.task_torque(m, q, v, HAND, 1.0), r"shape \(\)"),
         (lambda m, q, v: lw.task_torque(m, q, v, HAND, NAN), "acceleration is not finite"),

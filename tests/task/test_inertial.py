@@ -292,7 +292,7 @@ def test_in_words():
     [
         (("hand", (0, 0, 0)), {}, ShapeError, "zero vector"),
         (("hand", (0, 1)), {}, ShapeError, r"must be \(3,\) or \(batch, 3\)"),
-        (("hand", (0, np.nan, 1)), {}, ShapeError, "finite"),
+        (("hand", (0, np.nan, 1)), {}, ModelError, "finite"),
         (("hand", [[1, 0, 0], [0, 0, 0]]), {}, ShapeError, "zero vector in row 1"),
         (("hands", (0, 0, 1)), {}, UnknownNameError, "did you mean 'hand'"),
         ((["hand"], (0, 0, 1)), {}, ModelError, "name of one node"),
@@ -312,7 +312,7 @@ def test_bad_input(arguments, options, error, words):
 
 def test_bad_shapes():
     arm = lw.models.seven_dof_arm()
-    with pytest.raises(ShapeError, match="2 states and direction 3 rows"):
+    with pytest.raises(ShapeError, match="direction has 3 rows; the batch has 2"):
         lw.effective_mass(arm, np.zeros((2, 7)), "hand", np.eye(3))
     with pytest.raises(ShapeError):
         lw.effective_mass(arm, np.zeros(6), "hand", (1, 0, 0))

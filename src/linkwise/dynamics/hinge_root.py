@@ -112,7 +112,7 @@ def whitened(at: Writing, X: Any) -> Any:
                 s[i, j] = root(left) if i == j else left / s[j, j]
             below = X[start + i] - sum(s[i, j] * rows[start + j] for j in range(i))
             rows.append(below / s[i, i])
-    return np.array(rows)
+    return np.array(rows, dtype=object).reshape(X.shape)
 
 
 def upper_root(A: Array) -> Array:

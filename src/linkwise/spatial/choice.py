@@ -74,7 +74,8 @@ def cosine(x: Any) -> Any:
 
 def norm(x: Any) -> Any:
     """√(x* x) of a vector (n,)."""
-    return root(sum((e * e for e in x[1:]), x[0] * x[0]))
+    squares = [e * e for e in x]
+    return root(sum(squares[1:], squares[0])) if squares else 0.0
 
 
 def angle(y: Any, x: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -11,16 +11,29 @@ from linkwise.arguments import row, rows
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.inverse_dynamics import bias_force
 from linkwise.dynamics.loops import Loops, is_closed
-from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.dynamics.operational_space import TOLERANCE, ranked
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.kernels import task_kernel, torque_kernel
-from linkwise.task.quantity import Law
-from linkwise.task.space import TaskSpace, task_space
+from linkwise.task.quantity import TASK, Law
+from linkwise.task.space import (
+    RESULTS,
+    TaskSpace,
+    by_rank,
+    checked_options,
+    least,
+    plain_space,
+    settled,
+    space,
+    task_space,
+)
 from linkwise.task.task import Tasks
 from linkwise.task.twin import Twin, twin
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 Compensate: TypeAlias = Literal["task", "joints"]
 """Where gravity, Coriolis and centrifugal forces are taken out: in the task, or everywhere."""
@@ -117,6 +130,12 @@ def task_dynamics(
         loops: "closed" holds loops and couplings; "open" leaves them open.
     """
     found = twin(mech, tasks)
+    reach, damped = checked_options(found, tolerance, length, damping)
+    if not damped and not is_closed(mech, loops):
+        kernel = by_rank(found, dynamics, ("coriolis", "gravity", "bias", "falling"))
+        parts = ranked(kernel(q, v, *least(found, tolerance, reach)))
+        rest = (parts[name] for name in ("coriolis", "gravity", "bias", "falling"))
+        return TaskDynamics(plain_space(found, parts, reach), *rest)
     single, rows, (speeds,) = states(mech, q, v=v)
     options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
     space = task_space(mech, rows, tasks, **options, loops=loops)
@@ -135,6 +154,17 @@ def task_dynamics(
     if single:
         return TaskDynamics(space[0], mu[0], p[0], gamma[0], whole[0])
     return TaskDynamics(space, mu, p, gamma, whole)
+
+
+def dynamics(at: Writing, order: tuple[int, ...] | None) -> Any:
+    """The formula of `TaskDynamics`, behind that of its space."""
+    _ = at.q, at.v  # in front of other inputs
+    parts, s = space(at, order), settled(at)
+    which = slice(None) if order is None else list(order)
+    bias, whole = (x[which] for x in at.value(TASK["task_bias"](s), TASK["task_drop"](s)))
+    falling = at.value(TASK["task_drop"](s), v=np.zeros(at.mech.nv))[which]  # J 𝓜⁻¹ g
+    inertia = parts[RESULTS.index("inertia")]
+    return *parts, inertia @ (whole - falling - bias), inertia @ falling, bias, whole
 
 
 def task_torque(

@@ -11,7 +11,7 @@ mechanism is redundant there, and N is larger.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Real
@@ -245,11 +245,8 @@ def task_space(
     found = twin(mech, tasks)
     length, damping = checked_options(found, tolerance, length, damping)
     if not damping and not is_closed(mech, loops):
-        least = np.array([tolerance, ROUNDING * found.length()])
-        parts = ranked(space_kernel(found)(q, found.scale(length), least))
-        weakened = 0.0 if parts["jacobian"].ndim == 2 else np.zeros(len(parts["jacobian"]))
-        rest: dict[str, Any] = {"length": length, "damping": 0.0, "weakened": weakened}
-        return TaskSpace(found.tasks, found.names, **parts, **rest)
+        parts = ranked(by_rank(found, space)(q, *least(found, tolerance, length)))
+        return plain_space(found, parts, length)
     single, rows, _ = states(mech, q)
     values = task_kernels(found, *NEEDED)(rows[0] if single else rows)
     inverse, J, response, columns = (x[None] if single else x for x in values.values())
@@ -286,15 +283,29 @@ def task_space(
     return whole[0] if single else whole
 
 
-def space_kernel(found: Twin) -> Any:
-    """The kernel of what tasks can do in a state, kept with them."""
-    formula = _formula(found.order if found.order is None else tuple(found.order.tolist()))
-    return written(found.mech, formula, closure_nodes(found.mech))
+def plain_space(found: Twin, parts: dict[str, Any], length: float) -> TaskSpace:
+    """Without damping, from the results of a kernel."""
+    jacobian = parts["jacobian"]
+    weakened = 0.0 if jacobian.ndim == 2 else np.zeros(len(jacobian))
+    rest: dict[str, Any] = {name: parts[name] for name in RESULTS}
+    rest |= {"length": length, "damping": 0.0, "weakened": weakened}
+    return TaskSpace(found.tasks, found.names, **rest)
+
+
+def least(found: Twin, tolerance: float, length: float) -> tuple[Array, Array]:
+    """What kernels tell from rounding by: the scale of the rows, and (tolerance, floor)."""
+    return found.scale(length), np.array([tolerance, ROUNDING * found.length()])
+
+
+def by_rank(found: Twin, write: Callable[..., Any], names: tuple[str, ...] = ()) -> Any:
+    """The kernel of a formula about the motions of tasks, whose results are `RESULTS` and names."""
+    order = None if found.order is None else tuple(found.order.tolist())
+    return written(found.mech, _formula(write, order, names), closure_nodes(found.mech))
 
 
 @cache
-def _formula(order: tuple[int, ...] | None) -> Formula:
-    return Formula(space, (order,), RESULTS)
+def _formula(write: Any, order: tuple[int, ...] | None, names: tuple[str, ...]) -> Formula:
+    return Formula(write, (order,), (*RESULTS, *names))
 
 
 def space(at: Writing, order: tuple[int, ...] | None) -> Any:
@@ -302,6 +313,11 @@ def space(at: Writing, order: tuple[int, ...] | None) -> Any:
     inverse, jacobian, response, motion = motions_of_tasks(at, order)
     rest = (motion.rank, motion.basis, motion.singular_values, motion.condition)
     return jacobian, inverse, motion.inertia, response @ motion.inertia, *rest
+
+
+def settled(at: Writing) -> Setting:
+    """What the rows of a mechanism with tasks are made of."""
+    return Setting(bool(at.mech.loops), bool(at.mech.couplings))
 
 
 RESULTS = (
@@ -312,7 +328,7 @@ RESULTS = (
 
 def motions_of_tasks(at: Writing, order: tuple[int, ...] | None) -> tuple[Any, Any, Any, Motions]:
     """J_t 𝓜⁻¹ J_t*, J_t, 𝓜⁻¹ J_t* and the motions that exist; inputs scale and least."""
-    s = Setting(bool(at.mech.loops), bool(at.mech.couplings))
+    s = settled(at)
     inverse, jacobian, response, columns = at.value(*(TASK[name](s) for name in NEEDED))
     if order is not None:
         which = list(order)

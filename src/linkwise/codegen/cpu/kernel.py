@@ -357,7 +357,9 @@ class Kernel(Stages):
             finite = np.isfinite(row.reshape(-1))
             if code == status.INPUT and not finite.all():
                 entry = int(np.argmin(finite))
-                return ModelError(f"{name} is not finite (entry {entry}).")
+                known = {"q": self.mech.coordinate_names, "v": self.mech.velocity_names}
+                which = f" at {known[name][entry]!r}" if name in known else ""
+                return ModelError(f"{name} is not finite{which} (entry {entry}).")
             if name == "q" and (body := status.with_quaternion(code, self.mech)) is not None:
                 k, tree = body
                 own = row.reshape(-1)[int(tree.q_start[k]) : int(tree.q_start[k + 1])]

@@ -27,7 +27,8 @@ SORTED = 50.0
 
 def dot(x: Any, y: Any) -> Any:
     """x* y of two vectors."""
-    return sum((a * b for a, b in zip(x[1:], y[1:], strict=True)), x[0] * y[0])
+    products = [a * b for a, b in zip(x, y, strict=True)]
+    return sum(products[1:], products[0]) if products else 0.0
 
 
 def singular(at: Writing, W: Any, *, vectors: bool = True) -> tuple[Any, Any]:

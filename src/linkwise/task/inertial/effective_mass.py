@@ -12,7 +12,7 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.inertial.response import Loops, response, setting, unit_directions
+from linkwise.task.inertial.response import Loops, felt, unit_directions
 
 
 @runtime_checkable
@@ -64,9 +64,7 @@ def effective_mass(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, and a warning tells.
     """
-    at = setting(mech, node, frame, loops, tolerance)
-    u = unit_directions(direction, 3)
-    return _inverse(response(at, q, np.concatenate([np.zeros_like(u), u], axis=-1)))
+    return felt(mech, q, node, direction, False, frame, loops, tolerance)
 
 
 def effective_rotational_inertia(
@@ -107,9 +105,7 @@ def effective_rotational_inertia(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             row is NaN instead, and a warning tells.
     """
-    at = setting(mech, node, frame, loops, tolerance)
-    u = unit_directions(direction, 3)
-    return _inverse(response(at, q, np.concatenate([u, np.zeros_like(u)], axis=-1)))
+    return felt(mech, q, node, direction, True, frame, loops, tolerance)
 
 
 ROUNDING = 1e-13

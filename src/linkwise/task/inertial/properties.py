@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from linkwise.arguments import row
+from linkwise.dynamics.kernels import written
 from linkwise.dynamics.operational_space import TOLERANCE
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.task.inertial.response import Loops, Principal, principal_responses, setting
+from linkwise.task.inertial.response import (
+    MOVING,
+    PRINCIPAL,
+    TURNING,
+    Loops,
+    Principal,
+    motions,
+    setting,
+)
 
 ALIGNED = 1e-3
 """Components of an axis below this are printed as zero."""
@@ -159,29 +169,40 @@ def inertial_properties(
             row is NaN instead, and a warning tells.
     """
     at = setting(mech, node, frame, loops, tolerance)
+    if at.by_kernel:
+        parts = written(cast(Mechanism, at.mech), PRINCIPAL[frame], node)(q, at.least)
+        return InertialProperties(node, frame, *_sorted(*parts.values()))
     q = mech.check_q(q)
     if q.ndim > 2:
         raise ShapeError(f"q has shape {q.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
-    inverse, turning, moving = principal_responses(at, np.atleast_2d(q))
-    blocks = (inverse[:, 3:, 3:], inverse[:, :3, :3], inverse[:, 3:, :3])
-    linear, angular = _inverted(moving), _inverted(turning)
-    arrays = (*blocks, linear[0], angular[0], *linear[1:], *angular[1:])
-    trouble = ~np.isfinite(inverse).all(axis=(1, 2))
-    for array in arrays:
-        array[trouble] = np.nan  # a warning told, as for all kernels
-    whole = InertialProperties(node, frame, *arrays)
+    found = motions(at, np.atleast_2d(q))
+    parts = _sorted(
+        found.inverse,
+        *_inverted(found.principal(TURNING)),
+        *_inverted(found.principal(MOVING)),
+    )
+    for array in parts:
+        array[~found.fine] = np.nan  # a warning told, as for all kernels
+    whole = InertialProperties(node, frame, *parts)
     return whole[0] if q.ndim == 1 else whole
 
 
-def _inverted(found: Principal) -> tuple[Array, Array, Array]:
-    """Λ of a block, its principal values and axes."""
-    there = np.asarray(np.arange(3) < found.rank[:, None], dtype=np.bool_)
+def _sorted(inverse: Array, *parts: Array) -> tuple[Array, ...]:
+    """In the order of the attributes; parts are inertia, roots and axes of turning and moving."""
+    turning, turns, about, moving, moves, along = parts
     with np.errstate(divide="ignore"):
-        values = np.where(there, found.roots, 0.0) ** -2.0
+        heavy, stiff = moves**-2.0, turns**-2.0
+    blocks = (inverse[..., 3:, 3:], inverse[..., :3, :3], inverse[..., 3:, :3])
+    return *blocks, moving, turning, heavy, along, stiff, about
+
+
+def _inverted(found: Principal) -> tuple[Array, Array, Array]:
+    """Λ of a block, roots of its principal responses and their axes."""
+    there = np.asarray(np.arange(3) < found.rank[:, None], dtype=np.bool_)
     root = found.axes * np.where(there, 1.0 / np.where(there, found.roots, 1.0), 0.0)[:, None, :]
     largest = np.take_along_axis(found.axes, np.abs(found.axes).argmax(axis=1)[:, None], axis=1)
     axes = found.axes * np.where(largest < 0.0, -1.0, 1.0)  # no sign of its own: largest entry is +
-    return root @ np.swapaxes(root, 1, 2), values, axes
+    return root @ np.swapaxes(root, 1, 2), np.where(there, found.roots, 0.0), axes
 
 
 def _isotropy(values: Array) -> float | Array:

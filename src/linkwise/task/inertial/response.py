@@ -5,8 +5,7 @@ of the rows of J,
 
     A = (D^(-½) (I - H ψ K) J*)*,       Λ⁻¹ = A A*,       w* Λ⁻¹ w = |A* w|².
 
-Λ⁻¹ itself comes quickest, from the kernel of `operational_inertia_inverse`. What is so small in it
-that rounding shows is taken from A, which is not squared: half of the digits more. A direction is
+What is asked of it is taken from A, which is not squared: half of the digits more. A direction is
 blocked where J* w is nothing beside the largest motion there is, with turning measured at a length.
 
 With loops closed, rows of J_c are whitened in the same way and taken out of A (000, section 6):
@@ -15,13 +14,20 @@ A (I - Q Q*), A_c* = Q T.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.algebra import J, f, rot_W
+from linkwise.algebra.symbols import articulated
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.orthogonal import dot, singular
 from linkwise.dynamics.diagonal import innovations
-from linkwise.dynamics.kernels import check_mechanism, kernel
+from linkwise.dynamics.hinge_root import whitened as whitened_columns
+from linkwise.dynamics.kernels import check_mechanism, kernel, written
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.operational_space import TOLERANCE, reach
 from linkwise.dynamics.quantity import Frame, check_frame
@@ -29,11 +35,12 @@ from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.choice import absolute, gate, maximum, norm, where
 
-WEAK = 1e-4
-"""Responses below this part of the largest are computed without squares: 1e-12 of them is left."""
-
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 TURNING, MOVING = slice(0, 3), slice(3, 6)
 """Rows of angular and of linear velocities."""
@@ -58,6 +65,16 @@ class Setting:
     closed: bool
     length: float
     tolerance: float
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether it is an open tree, which has formulas."""
+        return not self.closed and not isinstance(self.mech, Embedded)
+
+    @property
+    def least(self) -> Array:
+        """What tells motions from rounding (2,), as formulas take it."""
+        return np.array([self.length, self.tolerance])
 
     @property
     def scale(self) -> Array:
@@ -119,28 +136,110 @@ def unit_directions(direction: ArrayLike, size: int, what: str = "direction") ->
     return found / np.linalg.norm(found, axis=-1, keepdims=True)
 
 
-def response(at: Setting, q: ArrayLike, w: Array) -> Array:
-    """w* Λ⁻¹ w for a state and directions w (6,) or (batch, 6): () or (batch,); 0 where blocked.
+def felt(
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    node: str,
+    direction: ArrayLike,
+    turning: bool,
+    *options: Any,
+) -> float | Array:
+    """1 / (u* Λ⁻¹ u) for a state and directions u (3,) or (batch, 3): () or (batch,).
 
-    States and directions are of one batch, or one of them is single.
+    Infinite where it is blocked. States and directions are of one batch, or one of them is single.
     """
-    q = at.mech.check_q(q)
+    at, kernel = _asked(mech, node, turning, *options)
+    if kernel is not None:
+        value = kernel(q, direction, at.least)
+        if not value.all():
+            unit_directions(direction, 3)  # raises where it is none: then nothing is blocked
+    else:
+        u = unit_directions(direction, 3)
+        both = (u, np.zeros_like(u)) if turning else (np.zeros_like(u), u)
+        value = _response(at, at.mech.check_q(q), np.concatenate(both, axis=-1))
+    if value.ndim == 0:
+        return 1.0 / float(value) if value else math.inf
+    with np.errstate(divide="ignore"):
+        return 1.0 / value
+
+
+@once_per_mechanism
+def _asked(
+    mech: Mechanism | Embedded,
+    node: str,
+    turning: bool,
+    frame: Frame,
+    loops: Loops,
+    tolerance: float,
+) -> tuple[Setting, Any]:
+    """What is asked about, and the kernel that answers for an open tree."""
+    at = setting(mech, node, frame, loops, tolerance)
+    if not at.by_kernel:
+        return at, None
+    return at, written(cast(Mechanism, at.mech), ALONG[frame, turning], node)
+
+
+def _response(at: Setting, q: Array, w: Array) -> Array:
+    """w* Λ⁻¹ w for directions w (6,) or (batch, 6), 0 where blocked."""
     lead = _lead(q, w)
-    if at.closed:
-        rows = lead or (1,)
-        found = motions(at, np.broadcast_to(q, (*rows, q.shape[-1])))
-        return found.response(np.broadcast_to(w, (*rows, 6))).reshape(lead)
-    inside = kernel(at.mech, "operational_inertia_inverse", at.node, frame=at.frame)(q)
-    value = np.einsum("...i,...ij,...j->...", w, inside, w)
-    # In one unit: w / scale is a force, scale Λ⁻¹ scale a response in 1/kg.
-    largest = (np.diagonal(inside, axis1=-2, axis2=-1) * at.scale**2).max(axis=-1)
-    size = np.linalg.norm(w / at.scale, axis=-1)
-    weak = np.broadcast_to(value <= WEAK * largest * size**2, lead)
-    if weak.any():
-        value = np.array(np.broadcast_to(value, lead))
-        states = np.broadcast_to(q, (*lead, q.shape[-1]))[weak]
-        value[weak] = _without_squares(at, states, np.broadcast_to(w, (*lead, 6))[weak])
-    return np.asarray(value)
+    rows = lead or (1,)
+    found = motions(at, np.broadcast_to(q, (*rows, q.shape[-1])))
+    return found.response(np.broadcast_to(w, (*rows, 6))).reshape(lead)
+
+
+def along(at: Writing, frame: Frame, turning: bool) -> Any:
+    """u* Λ⁻¹ u as a formula: |D^(-½) (I - H ψ K) J* w|², 0 where J* w is nothing."""
+    _, u, (length, tolerance) = at.q, at.read("direction", 3), at.read("least", 2)
+    largest = maximum(maximum(absolute(u[0]), absolute(u[1])), absolute(u[2]))
+    u = u / largest  # so that neither very long nor very short ones are lost in squares
+    u, none = u / norm(u), np.zeros(3)
+    w = np.concatenate([u, none] if turning else [none, u])
+    of_node = rot_W @ J if frame == "world" else J
+    jacobian, pull = at.value(of_node, articulated.whitening @ of_node.T @ f, f=w)
+    size = np.concatenate([w[:3] / length, w[3:]])
+    largest = norm(_scaled(jacobian, length).ravel())
+    there = norm(jacobian.T @ w) - tolerance * largest * norm(size)
+    eps = whitened_columns(at, pull[:, None])[:, 0]
+    return gate(there, dot(eps, eps))
+
+
+def principal(at: Writing, frame: Frame) -> Any:
+    """The formula of all: Λ⁻¹ (6, 6), and for turning and moving Λ, roots and axes.
+
+    Roots of principal responses (3,) are zero for what is blocked; the largest entry of an axis, a
+    column, is positive.
+    """
+    _, (length, tolerance) = at.q, at.read("least", 2)
+    of_node = rot_W @ J if frame == "world" else J
+    jacobian, columns = at.value(of_node, articulated.whitening @ of_node.T)
+    A, rows = whitened_columns(at, columns).T, _scaled(jacobian, length)
+    results, least = [A @ A.T], tolerance * norm(rows.ravel())
+    for block in (TURNING, MOVING):
+        _, values = singular(at, rows[block], vectors=False)
+        axes, roots = singular(at, A[block])
+        exists = np.array([gate(value - least, 1.0) for value in values])
+        inverse = exists / np.array([where(e, r, 1.0) for e, r in zip(exists, roots, strict=True)])
+        half = axes * inverse
+        results += [half @ half.T, exists * roots, np.array([_signed(x) for x in axes.T]).T]
+    return tuple(results)
+
+
+def _signed(axis: Any) -> Any:
+    """The axis (3,) with its largest entry positive."""
+    largest = axis[0]
+    for entry in axis[1:]:
+        largest = where(absolute(entry) - absolute(largest), entry, largest)
+    return where(-largest, -1.0, 1.0) * axis
+
+
+def _scaled(jacobian: Any, length: Any) -> Any:
+    """Rows in metres (6, nv)."""
+    return np.concatenate([length * jacobian[:3], jacobian[3:]])
+
+
+FRAMES: tuple[Frame, ...] = ("node", "world")
+ALONG = {(x, turn): Formula(along, (x, turn)) for x in FRAMES for turn in (False, True)}
+PRINCIPAL = {frame: Formula(principal, (frame,), tuple("abcdefg")) for frame in FRAMES}
 
 
 def _lead(q: Array, w: Array) -> tuple[int, ...]:
@@ -153,20 +252,6 @@ def _lead(q: Array, w: Array) -> tuple[int, ...]:
             f"q has {len(q)} states and direction {len(w)} rows; give one direction for all, or "
             "one for each state."
         ) from None
-
-
-def _without_squares(at: Setting, q: Array, w: Array) -> Array:
-    """|D^(-½) (I - H ψ K) J* w|² of states in a row, 0 where J* w is nothing."""
-    J = kernel(at.mech, "jacobian", at.node, frame=at.frame)(q)
-    tau = np.einsum("nij,ni->nj", J, w)
-    largest = np.linalg.norm(J * at.scale[:, None], axis=(-1, -2))
-    size = np.linalg.norm(w / at.scale, axis=-1)
-    there = np.linalg.norm(tau, axis=-1) > at.tolerance * largest * size
-    found = np.zeros(len(q))
-    if there.any():
-        eps = whitened(at.mech, q[there], tau[there, None])[:, 0]
-        found[there] = np.einsum("ni,ni->n", eps, eps)
-    return found
 
 
 def whitened(mech: Mechanism | Embedded, q: Array, rows: Array) -> Array:
@@ -241,36 +326,6 @@ class Principal:
     roots: Array
     axes: Array
     rank: NDArray[np.int64]
-
-
-def principal_responses(at: Setting, q: Array) -> tuple[Array, Principal, Principal]:
-    """Λ⁻¹ (n, 6, 6) of states (n, nq), and its principal values for turning and for moving.
-
-    By the eigenvalues of the kernel's Λ⁻¹; where one is weak, without squares. States in trouble
-    have NaN in Λ⁻¹, and anything for the rest.
-    """
-    if at.closed:
-        found = motions(at, q)
-        return found.inverse, found.principal(TURNING), found.principal(MOVING)
-    inverse = kernel(at.mech, "operational_inertia_inverse", at.node, frame=at.frame)(q)
-    inverse = 0.5 * (inverse + np.swapaxes(inverse, 1, 2))
-    fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
-    clean = np.where(fine[:, None, None], inverse, np.eye(6))
-    largest = (np.diagonal(clean, axis1=1, axis2=2) * at.scale**2).max(axis=1)
-    strong, parts = np.ones(len(q), dtype=np.bool_), list[Principal]()
-    for block, length in ((TURNING, at.length), (MOVING, 1.0)):
-        values, axes = np.linalg.eigh(clean[:, block, block])
-        strong &= values[:, 0] * length**2 > WEAK * largest
-        roots = np.sqrt(np.maximum(values[:, ::-1], 0.0))
-        parts.append(Principal(roots, axes[:, :, ::-1].copy(), np.full(len(q), 3)))
-    weak = np.flatnonzero(fine & ~strong)
-    if len(weak):
-        found = motions(at, q[weak])
-        for part, block in zip(parts, (TURNING, MOVING), strict=True):
-            exact = found.principal(block)
-            part.roots[weak], part.axes[weak] = exact.roots, exact.axes
-            part.rank[weak] = exact.rank
-    return inverse, parts[0], parts[1]
 
 
 def motions(at: Setting, q: Array) -> Motions:
