@@ -18,10 +18,11 @@ from linkwise.task.quantity import TASK, Law, torque
 
 SOURCES = Path(linkwise.__file__).parent
 AS_PRINTED = {
+    "cli/plan.py": "options.derive",
     "dynamics/kernels.py": "name not in AS_WRITTEN",
     "closed/multi_arm/evaluation.py": "name not in RCCFD",
 }
-"""Where the algorithms of the papers are compiled, and what says that it is one of them."""
+"""Where the algorithms of the papers are compiled, or what a user asks for, and what says so."""
 
 
 def options(tree: ast.AST) -> list[str]:

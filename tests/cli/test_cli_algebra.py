@@ -136,11 +136,17 @@ def test_any_expression_is_answered(expr):
 # ------------------------------------------------------------------------------------- plan
 
 
-def test_plan_prints_sweeps_and_cost(capsys):
-    assert main(["plan", "J v", "--robot", "puma560"]) == 0
-    out = capsys.readouterr().out
-    assert "V(k) = φ*(p,k) V(p) + H*(k) v(k)" in out
-    assert "operations (puma560: 6 bodies, 6 degrees of freedom)" in out
+def test_plan_prints_sweeps_and_counts_as_kernels_do(capsys):
+    arm = lw.models.puma560()
+    for text, options in (("J v", []), ("mass^-1 (tau - bias)", ["--derive"])):
+        assert main(["plan", text, "--robot", "puma560", *options]) == 0
+        out = capsys.readouterr().out
+        assert "V(k) = φ*(p,k) V(p) + H*(k) v(k)" in out
+        kernel = lw.compile(parse(text), arm, nodes=[arm.bodies[-1].name], derive=bool(options))
+        end = f"{len(kernel.program.passes)} passes, {kernel.ops.total()} operations (puma560: 6"
+        assert end in out
+    assert main(["plan", "J v"]) == 0
+    assert "operations" not in capsys.readouterr().out, "they are of a mechanism"
 
 
 def test_plan_derives_first_if_asked(capsys):
@@ -155,7 +161,7 @@ def test_plan_derives_first_if_asked(capsys):
 def test_plan_in_latex(capsys):
     assert main(["plan", "J v", "--latex"]) == 0
     shown = capsys.readouterr()
-    assert shown.out.startswith("\\left\\{") and "operations" in shown.err
+    assert shown.out.startswith("\\left\\{") and "passes" in shown.err
 
 
 # ------------------------------------------------------------------------------- identities

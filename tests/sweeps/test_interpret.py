@@ -296,10 +296,8 @@ def test_the_lower_half_is_the_mirror_of_the_upper_one():
 
 def test_cost_counts_freedoms():
     program = plan(mass.inv @ tau)
-    assert (
-        cost(program, lw.models.chain(10)).operations > cost(program, lw.models.chain(5)).operations
-    )
-    assert str(cost(program)).startswith("2 passes")
+    assert cost(program, lw.models.chain(10)).work > cost(program, lw.models.chain(5)).work
+    assert cost(program).passes == 2
 
 
 def test_rows_that_depend_on_each_other_are_solved():

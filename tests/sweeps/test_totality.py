@@ -114,7 +114,7 @@ def test_work_is_linear(seed):
     assert executed(program, long) == 2 * executed(program, short)
     few, many = cost(program, short), cost(program, long)
     assert few.passes == many.passes
-    assert many.operations == pytest.approx(2.0 * few.operations)
+    assert many.work == pytest.approx(2.0 * few.work)
 
 
 def _vector(expr: Expr) -> Expr:

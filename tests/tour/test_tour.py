@@ -66,6 +66,13 @@ def test_the_terminal_has_derivation_sweeps_and_figures(toured):
     assert "FAIL" not in toured.printed
 
 
+def test_an_operation_is_the_same_on_every_page(toured):
+    """Of the sweeps and of the compiled function, one number."""
+    (said,) = re.findall(r"code of\s+(\d+)\s+operations", toured.printed)
+    row = next(line for line in toured.printed.splitlines() if "lw.forward_dynamics " in line)
+    assert row.split()[-1] == said
+
+
 def test_the_page_is_one_file(toured):
     """It refers to nothing but itself: no address of another file, no network."""
     found = Links(toured.page)

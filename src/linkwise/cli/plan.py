@@ -8,8 +8,7 @@ from typing import Any
 
 from linkwise.cli.derive import NOTATION, read
 from linkwise.cli.robot import add_roots, open_robot
-from linkwise.pipeline import derive, plan
-from linkwise.sweeps.cost import NOMINAL_BODIES, cost
+from linkwise.pipeline import compile, derive, plan
 
 EXAMPLES = f"""examples:
   linkwise plan "H phi M phi* H* vdot"            the Newton-Euler recursion
@@ -22,9 +21,9 @@ reading sweeps:
   for k = tips ... base   every body after its children; base ... tips: after its parent
   x(k), x(p), x(c)        at body k, at its parent, at a child; Σ_c sums over the children
   φ(p,k), ψ(p,k), K(p,k)  from body k to its parent
-  The last line counts passes and scalar operations, before constants of a robot are folded into
-  machine code: a robot's own count is in `linkwise bench`. Without --derive products are evaluated
-  as they are written, and an inverse by its recursion.
+  The last line counts passes, and with --robot the scalar operations of a kernel for this robot, at
+  the frame of its last body where nodes are meant. Without --derive products are evaluated as they
+  are written, and an inverse by its recursion.
 
 {NOTATION}"""
 
@@ -52,12 +51,13 @@ def run(options: argparse.Namespace) -> int:
     mech = None if options.robot is None else open_robot(options.robot, roots=options.roots)
     notes = sys.stderr if options.latex else sys.stdout
     expr = read(options.expression, notes)
-    if options.derive:
-        expr = derive(expr).result
-    program = plan(expr)
+    program = plan(derive(expr).result if options.derive else expr)
     print(program.latex() if options.latex else program)
-    where = f"{NOMINAL_BODIES} bodies with one freedom each"
+    amount = f"{len(program.passes)} passes"
     if mech is not None:
-        where = f"{mech.name}: {mech.n_bodies} bodies, {mech.nv} degrees of freedom"
-    print(f"\n{cost(program, mech)} ({where})", file=notes)
+        nodes = [body.name for body in mech.bodies[-1:]]
+        kernel = compile(expr, mech, nodes=nodes, target="numpy", derive=options.derive)
+        freedoms = f"{mech.n_bodies} bodies, {mech.nv} degrees of freedom"
+        amount += f", {kernel.ops.total()} operations ({mech.name}: {freedoms})"
+    print(f"\n{amount}", file=notes)
     return 0

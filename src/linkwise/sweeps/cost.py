@@ -1,8 +1,9 @@
-"""What a program costs: passes, then scalar operations.
+"""What a program costs beside others: passes, then the work at the bodies.
 
 Blocks are counted with their structure: a rigid shift on a six-vector takes two 3×3 rotations and
-a cross product, a symmetric result half its entries. Hinges count with their own freedoms on a
-mechanism, and with one on the nominal tree that rewriting compares forms on.
+a cross product. Nothing is folded, so that this is no number of scalar operations: those are of a
+kernel on a mechanism, `kernel.ops`. Hinges count with their own freedoms on a mechanism, and with
+one on the nominal tree that rewriting compares forms on.
 """
 
 from __future__ import annotations
@@ -25,18 +26,15 @@ NOMINAL_SUBTREE = 4.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cost:
-    """Compared passes first, then operations.
+    """Compared passes first, then work.
 
     Attributes:
         passes: Walks over the tree.
-        operations: Multiplications and additions, over all bodies.
+        work: What blocks take, over all bodies: to compare forms, not to predict a kernel.
     """
 
     passes: int
-    operations: float
-
-    def __str__(self) -> str:
-        return f"{self.passes} passes, {self.operations:.0f} operations"
+    work: float
 
 
 def cost(program: Program, mech: Mechanism | None = None) -> Cost:

@@ -170,7 +170,7 @@ def worth_rolling(program: Program, mech: Mechanism) -> bool:
     if columns is not None and program.result.columns in (JOINT, BODY):
         whole = mech.nv if program.result.columns is JOINT else 6 * mech.n_bodies
         share = len(entries(columns, program.result.columns, mech, ())) / max(whole, 1)
-    return mech.n_bodies > 0 and share * cost(program, mech).operations > most
+    return mech.n_bodies > 0 and share * cost(program, mech).work > most
 
 
 def _shape(

@@ -8,10 +8,11 @@ from linkwise import models
 from linkwise.algebra import bias, mass, tau
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import Derivation
+from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.loops import tree_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive, plan
 from linkwise.plot.mass_matrix import mass_matrix
-from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from linkwise.tour.posture import posture
 from linkwise.tour.visit import Visit
@@ -36,8 +37,11 @@ def algebra(visit: Visit) -> None:
     derivation = derive(expr)
     show(visit, derivation)
     program = plan(derivation.result)
-    amount = cost(program, mech)
-    visit.say(f"This becomes sweeps over the bodies: {amount} on {mech.name}.")
+    ops = kernel(tree_of(mech), "forward_dynamics").ops.total()
+    visit.say(
+        f"This becomes {len(program.passes)} sweeps over the bodies, and on {mech.name} code of "
+        f"{ops} operations."
+    )
     visit.sweeps(
         program,
         "The sweeps as the papers print them: p is the parent of body k, c its children. They are "
