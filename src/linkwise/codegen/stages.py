@@ -20,6 +20,7 @@ from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
+    from linkwise.codegen.rolled.island import IslandLoop
     from linkwise.codegen.rolled.roll import Rolled
     from linkwise.codegen.scalar.trace import Traced
     from linkwise.sweeps.program import Program
@@ -91,9 +92,22 @@ def is_rolled(request: Request) -> bool:
     return worth_rolling(program(request), request.mech) if chosen is None else chosen
 
 
-def graph(request: Request) -> Traced | Rolled:
+@once_per_request
+def islands(request: Request) -> IslandLoop | None:
+    """The graphs of code with a loop over islands of equal build, where that is worth it."""
+    mech = request.mech
+    if isinstance(request.asked, Formula) or isinstance(cast(object, mech), Embedded):
+        return None
+    if request.rolled is not None or request.parameters or not (mech.loops or mech.couplings):
+        return None
+    from linkwise.codegen.rolled.island import island_loop
+
+    return island_loop(program(request), mech, request.nodes, request.itemsize, request.rank)
+
+
+def graph(request: Request) -> Traced | Rolled | IslandLoop:
     """The graph of the code for a processor."""
-    return rolled(request) if is_rolled(request) else traced(request)
+    return islands(request) or (rolled(request) if is_rolled(request) else traced(request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +129,7 @@ class Signature:
     lanes: int = 1
 
 
-def signature(graph: Traced | Rolled, lanes: int = 1) -> Signature:
+def signature(graph: Traced | Rolled | IslandLoop, lanes: int = 1) -> Signature:
     """What a kernel of a graph takes and gives."""
     from linkwise.codegen.scalar.trace import Traced
 

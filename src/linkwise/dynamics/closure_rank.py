@@ -27,6 +27,7 @@ from linkwise.dynamics.quantity import Frame
 from linkwise.dynamics.velocity_space import VelocitySpace, velocity_spaces
 from linkwise.errors import LinkwiseError, RankWarning, caller
 from linkwise.model import closure
+from linkwise.model.islands import alike, alone, islands
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.sweeps.interpret import Run
@@ -131,7 +132,11 @@ def first_rank(mech: Mechanism, q: Array) -> int:
     filed = cache.read(key) if key else None
     if filed is not None and filed.isdigit():
         return int(filed)
-    found = rank_nearby(mech, q, compiled=False)
+    found = 0
+    for kind in alike(mech):  # others that are not like the first are looked at as they come
+        if kind[0].loops or kind[0].couplings:
+            part, own = alone(mech, kind[0]), kind[0].of_q(mech, q)
+            found += len(kind) * rank_nearby(part, own, compiled=False)
     if key:
         cache.write(key, str(found).encode())
     return found
@@ -202,7 +207,13 @@ def accelerated(
 
 def _is_singular_here(mech: Mechanism, q: Array) -> bool:
     """Whether the rank at q is less than around it; what is around it is what others have to be."""
-    here, around = int(ranks(mech, q[None])[0]), rank_nearby(mech, q)
+    here = around = 0
+    for island in islands(mech):
+        if island.loops or island.couplings:
+            part, own = alone(mech, island), island.of_q(mech, q)
+            compiled = part is mech  # kernels for each of many would take longer to make
+            here += int(ranks(part, own[None], compiled=compiled)[0])
+            around += rank_nearby(part, own, compiled=compiled)
     if here >= around:
         known = one_state(mech)
         known.rank, known.forward_dynamics = here, None

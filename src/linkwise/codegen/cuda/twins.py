@@ -13,23 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algebra import role
-from linkwise.algebra.expr import Symbol
 from linkwise.codegen.cuda.split import limbs
 from linkwise.codegen.cuda.worker_code import Number
-from linkwise.codegen.scalar import parameters as parameter
 from linkwise.codegen.scalar.block import ShiftBlock
 from linkwise.codegen.scalar.graph import Scalar
+from linkwise.codegen.scalar.numbered import NumberedTrace, numbers
 from linkwise.codegen.scalar.pivots import thresholds
-from linkwise.codegen.scalar.trace import SNAP, Trace, Traced, first, leading
+from linkwise.codegen.scalar.trace import Trace, Traced
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.sweeps.program import Program
-
-INBOARD, INERTIA, ARMATURE = 0, 12, 22
-"""Columns of a body: pose of its hinge (rot row by row, p), ten numbers of inertia, the drives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,7 @@ def trace_twins(
     return traced, run.numbers
 
 
-class _TwinTrace(Trace):
+class _TwinTrace(NumberedTrace):
     def __init__(
         self,
         program: Program,
@@ -99,12 +93,12 @@ class _TwinTrace(Trace):
             for m, start in enumerate(family.starts)
             for i in range(family.length)
         }
-        self._columns = [_numbers(mech, k) for k in range(mech.n_bodies)]
+        self._columns = [numbers(mech, k) for k in range(mech.n_bodies)]
         self._kin = kin
         self._rows: dict[int, list[Any]] = {}
         super().__init__(program, mech, nodes, parameters, itemsize)
 
-    def _row(self, k: int) -> list[Any]:
+    def row(self, k: int) -> list[Any]:
         """The numbers of a body: plain, or symbols where the family differs."""
         if k in self._rows:
             return self._rows[k]
@@ -119,25 +113,6 @@ class _TwinTrace(Trace):
         self._rows[k] = own
         return own
 
-    def _own_inertia(self, k: int) -> SpatialInertia:
-        return leading(parameter.inertia(_objects(self._row(k)[INERTIA:ARMATURE])))
-
-    def _load(self, leaf: Symbol) -> None:
-        source = leaf.role.source if isinstance(leaf.role, role.Memoryless) else ""
-        bodies = range(self.mech.n_bodies)
-        if source == "M":
-            self.value[leaf, True] = [first(self._inertia(k).matrix, 2) for k in bodies]
-        elif source == "N" and "armature" not in self.parameters:
-            blocks = list[Any]()
-            for k in bodies:
-                drives = self._row(k)[ARMATURE:]
-                block = np.full((len(drives), len(drives)), 0.0, dtype=object)
-                np.fill_diagonal(block, _objects(drives))
-                blocks.append(block)
-            self.value[leaf, True] = blocks
-        else:
-            super()._load(leaf)
-
     def _bounds(self, k: int) -> Array:
         """One bound for all of the family: the smallest."""
         if k not in self._limb_of:
@@ -147,25 +122,4 @@ class _TwinTrace(Trace):
         return np.min(all_of, axis=0)
 
     def _pose(self, k: int) -> ShiftBlock:
-        if k not in self._limb_of:
-            return super()._pose(k)
-        mech, row = self.mech, self._row(k)
-        moved = mech.bodies[k].hinge.pose(self.q[None, mech.q_start[k] : mech.q_start[k + 1]])
-        rot, p = _objects(row[:9]).reshape(3, 3), _objects(row[9:12])
-        return ShiftBlock(rot @ first(moved.rot, 2), rot @ first(moved.p, 1) + p)
-
-
-def _numbers(mech: Mechanism, k: int) -> Array:
-    inboard = mech.bodies[k].inboard
-    rot = inboard.rot.ravel().copy()
-    for value in (0.0, 1.0, -1.0):
-        rot[np.abs(rot - value) < SNAP] = value
-    drives = mech.armature[mech.v_start[k] : mech.v_start[k + 1]]
-    ten = parameter.numbers(mech.inertias[k])
-    return np.concatenate([rot, inboard.p, ten, drives]) + 0.0  # the two zeros are one
-
-
-def _objects(values: Sequence[Any]) -> Any:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+        return super()._pose(k) if k in self._limb_of else Trace._pose(self, k)

@@ -50,7 +50,7 @@ class TracedClosing(Closing):
         super().__init__(run)
         self._given: dict[str, Any] = {}
         self.rank: int | None = None
-        self.checks = list[Check]()
+        self.independent: Any = 0.0
 
     def take_inputs(self) -> None:
         """All inputs of the kernel that belong to rows, before anything is computed from others."""
@@ -86,6 +86,8 @@ class TracedClosing(Closing):
         undecided x stays small.
         """
         n, delta = len(A), DAMPING[itemsize]
+        if not n:
+            return b
         mean: Any = sum(A[j, j] for j in range(n)) / n
         if isinstance(mean, float) and mean == 0.0:  # nothing that the constraints could move
             return np.zeros(b.shape)
@@ -103,24 +105,17 @@ class TracedClosing(Closing):
                 (pivot - damping[j]) / (A[j, j] + EMPTY[itemsize] * mean)
                 for j, pivot in enumerate(found.pivots)
             ]
-            self._count(parts)
+            self.independent = _count(parts)
         x = found @ b
         return x + found @ (b - A @ x)
 
-    def _count(self, parts: list[Any]) -> None:
-        """Check that the rows that are independent are as many as elsewhere.
-
-        A pivot, as a part r of its diagonal entry, counts as r² / (r² + t²): one if it is above the
-        threshold t, nothing if it is rounding. `linkwise.dynamics.closure_rank` does the same.
-        """
-        assert self.rank is not None
-        total: Any = 0.0
-        for part in parts:
-            total = total + part * part / (part * part + INDEPENDENT**2)
-        if isinstance(total, Scalar):
-            code = status.singular(self.run.mech)
-            bounds = self.rank - 0.5, self.rank + 0.5
-            self.checks.append(Check(code, total.node, *bounds))
+    @property
+    def checks(self) -> list[Check]:
+        """That the rows that are independent are as many as elsewhere."""
+        if self.rank is None or not isinstance(self.independent, Scalar):
+            return []
+        code, bounds = status.singular(self.run.mech), (self.rank - 0.5, self.rank + 0.5)
+        return [Check(code, self.independent.node, *bounds)]
 
     def input(self, name: str, size: int) -> Any:
         """An input of the kernel."""
@@ -131,3 +126,15 @@ class TracedClosing(Closing):
     def _rows_input(self, name: str, width: int) -> Any:
         rows = sum(loop.rows for loop in self.run.mech.loops if not is_traceable(loop))
         return self.input(name, rows * width)
+
+
+def _count(parts: list[Any]) -> Any:
+    """How many rows are independent.
+
+    A pivot, as a part r of its diagonal entry, counts as r² / (r² + t²): one if it is above the
+    threshold t, nothing if it is rounding. `linkwise.dynamics.closure_rank` does the same.
+    """
+    total: Any = 0.0
+    for part in parts:
+        total = total + part * part / (part * part + INDEPENDENT**2)
+    return total

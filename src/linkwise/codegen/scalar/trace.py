@@ -305,6 +305,9 @@ class Trace(Run):
                 f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
                 "with it needs pivots that depend on the state. The interpreter evaluates it."
             )
+        if not self.sizes(statement.target.rows):  # no constraints in this part of a mechanism
+            self.value[statement.target.ident] = []
+            return
         A = np.concatenate(self.blocks_of(matrix))
         mirror(A)
         if statement.target.rows is CONSTRAINT and not rows.has_tasks(self.mech):
