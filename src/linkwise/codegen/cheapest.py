@@ -1,17 +1,32 @@
-"""The cheapest equal form of an expression, found once: it is the same for every mechanism."""
+"""The cheapest equal form of an expression, found once: it is the same for every mechanism.
+
+Those of the library's own quantities come with it, in a file that `tools/derivations.py` writes;
+others are on disk after the first time. Both are for the code of the search as it is: after a
+change there, all are searched for again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import pickle
+import zlib
+from collections.abc import Iterable
+from functools import cache as once
 from functools import lru_cache
+from pathlib import Path
 
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.search import Budget
 from linkwise.algebra.selection import unnamed, with_selections
 from linkwise.codegen.cpu import cache
-from linkwise.codegen.cpu.digest import file_key
+from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
+
+SHIPPED = Path(__file__).with_name("derivations.bin")
+"""The derivations that come with the library."""
+
+_SOURCES = [Path(__file__).parents[1] / folder for folder in ("algebra", "sweeps")]
+"""The code that a search depends on."""
 
 
 @lru_cache(maxsize=256)
@@ -20,16 +35,42 @@ def cheapest(expr: Expr, budget: Budget) -> Derivation:
     for_any, chosen = unnamed(expr)
     if for_any is not expr:
         return with_selections(cheapest(for_any, budget), chosen.get)
-    key = file_key("derivation", expr, budget)
+    key = search_key(expr, budget)
     with contextlib.suppress(Exception):  # whatever is wrong with a file: it is found again
-        filed = pickle.loads(cache.read(key) or b"") if key else None
+        filed = pickle.loads(shipped().get(key) or cache.read(key) or b"") if key else None
         if isinstance(filed, Derivation) and filed.start is expr:
             return filed
+    found = found_again(expr, budget)
+    if key:
+        cache.write(key, pickle.dumps(found))
+    return found
+
+
+def found_again(expr: Expr, budget: Budget) -> Derivation:
+    """The same by searching, whatever is on disk."""
     from linkwise.algebra import search
     from linkwise.sweeps.cost import cost
     from linkwise.sweeps.lower import lower
 
-    found = search.cheapest(expr, lambda form: cost(lower(form)), budget)
-    if key:
-        cache.write(key, pickle.dumps(found))
-    return found
+    return search.cheapest(expr, lambda form: cost(lower(form)), budget)
+
+
+def search_key(expr: Expr, budget: Budget) -> str | None:
+    """The name of a derivation, which the code of the search is part of; None if not known."""
+    with contextlib.suppress(UnknownContentError):
+        return digest("derivation", expr, budget, *map(package, _SOURCES))
+    return None
+
+
+@once
+def shipped() -> dict[str, bytes]:
+    """The derivations that come with the library, by their keys."""
+    with contextlib.suppress(OSError):
+        return pickle.loads(zlib.decompress(SHIPPED.read_bytes()))
+    return {}
+
+
+def ship(derivations: Iterable[Derivation]) -> int:
+    """Write the file that comes with the library; its size [bytes]."""
+    each = {search_key(x.start, Budget()): pickle.dumps(x) for x in derivations}
+    return SHIPPED.write_bytes(zlib.compress(pickle.dumps(each), 9))

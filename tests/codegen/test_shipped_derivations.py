@@ -1,0 +1,42 @@
+"""The derivations that come with the library are those that the search finds today."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import linkwise as lw
+from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.search import Budget, no_armature
+from linkwise.codegen.cheapest import found_again, search_key, shipped
+from linkwise.dynamics.quantity import expression
+
+STALE = "the code of the search has changed: run  python tools/derivations.py"
+SAMPLE = 25
+
+
+def derivations() -> list[Derivation]:
+    return [pickle.loads(found) for found in shipped().values()]
+
+
+def test_they_belong_to_this_code():
+    keys = {search_key(found.start, Budget()) for found in derivations()}
+    assert keys == set(shipped()), STALE
+
+
+def test_everyday_quantities_are_among_them():
+    starts = {found.start for found in derivations()}
+    for name in ("forward_dynamics", "mass_matrix", "inverse_dynamics", "jacobian"):
+        assert {expression(name), no_armature(expression(name)).result} <= starts
+    linkage = lw.closed_expression(lw.models.four_bar(), "constrained_forward_dynamics")
+    assert linkage in starts
+
+
+@pytest.mark.parametrize("number", range(0, 120, SAMPLE))
+def test_searching_again_finds_the_same(number: int):
+    ordered = sorted(derivations(), key=lambda found: str(found.start))
+    known = ordered[number % len(ordered)]
+    again = found_again(known.start, Budget())
+    assert again.result is known.result, STALE
+    assert str(again) == str(known)

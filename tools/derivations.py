@@ -1,0 +1,40 @@
+"""Derive the library's own quantities, so that no user waits for the search.
+
+Run after a change in `algebra/`, `sweeps/` or of a quantity:  python tools/derivations.py
+"""
+
+from __future__ import annotations
+
+from linkwise.algebra.expr import Expr
+from linkwise.algebra.search import Budget, no_armature
+from linkwise.codegen.cheapest import found_again, ship
+from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.dynamics.open_chain_quantity import AS_WRITTEN
+from linkwise.dynamics.quantity import FRAMES, QUANTITIES, expression
+
+
+def own_expressions() -> list[Expr]:
+    """All that named functions ask for, with and without armature."""
+    found = [
+        expression(name, frame=frame)
+        for name in QUANTITIES
+        if name not in AS_WRITTEN
+        for frame in FRAMES
+    ]
+    for name, write in CLOSED.items():
+        pushed = "node" if name == "tip_force_correction" else ""
+        for loops, couplings in ((True, False), (False, True), (True, True)):
+            found.append(write(Setting(loops, couplings, pushed)))
+    bare = [no_armature(expr).result for expr in found]
+    return list(dict.fromkeys([*found, *bare]))
+
+
+def main() -> None:
+    """Search for all of them and write the file."""
+    expressions = own_expressions()
+    size = ship([found_again(expr, Budget()) for expr in expressions])
+    print(f"{len(expressions)} derivations, {size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
