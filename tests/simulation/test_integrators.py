@@ -10,9 +10,9 @@ from linkwise.errors import ModelError
 from linkwise.simulation.integrators import INTEGRATORS, integrator
 from linkwise.simulation.rates import (
     in_rates,
+    moved,
     rate_acceleration,
     rates,
-    retract,
     turning,
     velocities,
 )
@@ -21,7 +21,7 @@ from tests.simulation.moving import distance, other_hinges, reference, tumbling
 FIXED = [name for name, x in INTEGRATORS.items() if x.step and x.takes == "acceleration"]
 
 
-def moved(mech, name, q, v, duration, steps, force=None):
+def stepped(mech, name, q, v, duration, steps, force=None):
     """The state after some steps of the same length."""
 
     def accelerate(t, q, v):
@@ -39,7 +39,7 @@ def orders(mech, name, scale, force=None):
     q, v = mech.random(seed=1), scale * mech.random_velocity(seed=2)
     exact = reference(mech, q, v, 0.4, force)
     counts = (20, 40, 80)
-    errors = [distance(mech, moved(mech, name, q, v, 0.4, n, force), exact) for n in counts]
+    errors = [distance(mech, stepped(mech, name, q, v, 0.4, n, force), exact) for n in counts]
     return np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
 
 
@@ -69,7 +69,7 @@ def test_orders_with_a_planar_hinge_and_a_rolling_ball(name):
 def test_both_runge_kutta_methods_are_one_on_plain_coordinates():
     mech = lw.models.puma560()
     q, v = mech.random(seed=3), mech.random_velocity(seed=4)
-    a, b = (moved(mech, name, q, v, 0.2, 20) for name in ("rk4", "rk4_mujoco"))
+    a, b = (stepped(mech, name, q, v, 0.2, 20) for name in ("rk4", "rk4_mujoco"))
     # The same sums in another order.
     assert a[0] == pytest.approx(b[0], rel=1e-12) and a[1] == pytest.approx(b[1], rel=1e-12)
 
@@ -105,19 +105,19 @@ def test_accelerations_of_rates_are_their_derivatives():
 def test_retracting_is_integrating_where_there_is_no_free_hinge():
     mech = other_hinges()
     q, v = mech.random(seed=1), mech.random_velocity(seed=2)
-    assert retract(mech, q, v, 0.3) == pytest.approx(mech.integrate(q, v, 0.3), abs=1e-15)
+    assert moved(mech, q, v, 0.3) == pytest.approx(mech.integrate(q, v, 0.3), abs=1e-15)
 
 
 def test_retracting_a_free_body_moves_it_straight():
     mech = tumbling()
     q, v = mech.random(seed=1), mech.random_velocity(seed=2)
     u = rates(mech, q, v)
-    later = retract(mech, q, u, -0.3)
+    later = moved(mech, q, u, -0.3)
     assert later[4:7] == pytest.approx(q[4:7] - 0.3 * u[3:6], abs=1e-15)
     turned = mech.integrate(q, v, -0.3)
     assert later[:4] == pytest.approx(turned[:4], abs=1e-15)
     assert np.linalg.norm(later[7:11]) == pytest.approx(1.0, abs=1e-15)
-    assert retract(mech, q, np.zeros(10), 0.1) == pytest.approx(q, abs=1e-15)
+    assert moved(mech, q, np.zeros(10), 0.1) == pytest.approx(q, abs=1e-15)
 
 
 def test_a_free_body_without_forces_flies_straight_in_any_step():
@@ -127,7 +127,7 @@ def test_a_free_body_without_forces_flies_straight_in_any_step():
     build.body("stone", hinge=lw.Free(), inertia=inertia)
     mech = build.build()
     q, v = mech.neutral(), np.array([5.0, -3.0, 4.0, 1.0, 2.0, 3.0])
-    q, _ = moved(mech, "rk4", q, v, 1.0, 4)
+    q, _ = stepped(mech, "rk4", q, v, 1.0, 4)
     assert q[4:] == pytest.approx([1.0, 2.0, 3.0 - 0.5 * 9.81], abs=1e-13)
 
 
@@ -143,8 +143,8 @@ def test_turning_is_the_rate_of_rotation_vectors(size):
 
     def apart(s):
         a, b = (
-            retract(mech, q, theta + s * rate, 1.0),
-            retract(mech, retract(mech, q, theta, 1.0), u, s),
+            moved(mech, q, theta + s * rate, 1.0),
+            moved(mech, moved(mech, q, theta, 1.0), u, s),
         )
         return np.abs(mech.difference(a, b)).max()
 
@@ -178,7 +178,7 @@ def test_steps_are_those_of_mujoco(name, theirs, tmp_path):
     data.qpos, data.qvel = layout.q_to(q), layout.v_to(q, v)
     for _ in range(2):
         mujoco.mj_step(model, data)
-    q, v = moved(mech, name, q, v, 0.06, 2, lambda t, q, v: -mech.damping * v)
+    q, v = stepped(mech, name, q, v, 0.06, 2, lambda t, q, v: -mech.damping * v)
     # Measured 3e-16 and 3e-14; the commutator-free method is 1e-10 away, k = u even 1e-6.
     assert layout.q_to(q) == pytest.approx(data.qpos, abs=1e-13)
     assert layout.v_to(q, v) == pytest.approx(data.qvel, abs=1e-12)

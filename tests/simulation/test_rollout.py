@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -267,15 +268,24 @@ def test_rollouts_are_copied_and_pickled(copied: Any) -> None:
         assert np.array_equal(getattr(again, name), getattr(done, name)), name
 
 
-def test_what_is_not_compiled_is_moved_step_by_step() -> None:
+class Rolling(lw.RollingBall):
+    """The hinge of a user, whose rule has branches: it cannot be traced."""
+
+    def integrate(self, q, v, dt=1.0):
+        return super().integrate(np.asarray(q, np.float64), np.asarray(v, np.float64), float(dt))
+
+
+@pytest.mark.parametrize("hinge", [lw.RollingBall(0.1), Rolling(0.1)], ids=["traced", "branches"])
+def test_what_is_not_compiled_is_moved_step_by_step(hinge) -> None:
     ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)
-    rolling = lw.Builder("rolling").body("ball", hinge=lw.RollingBall(radius=0.1), inertia=ball)
-    mech = rolling.build()
-    with pytest.raises(LoweringError, match="'ball'"):
+    mech = lw.Builder("rolling").body("ball", hinge=hinge, inertia=ball).build()
+    compiled = type(hinge) is lw.RollingBall
+    with nullcontext() if compiled else pytest.raises(LoweringError, match="cannot be traced"):
         rollout_kernel(mech)
     v = np.array([0.3, 2.0, 0.0])
     found = lw.rollout(mech, mech.neutral(), v, steps=10, step=0.01, record_every=4)
-    assert found.kernel is None and np.allclose(found.t, [0.0, 0.04, 0.08, 0.1])
+    assert (found.kernel is not None) == compiled
+    assert np.allclose(found.t, [0.0, 0.04, 0.08, 0.1])
     # On level ground nothing acts: the centre goes on with ω × r.
     way = mech.pose(found.q[-1], "ball").p - mech.pose(found.q[0], "ball").p
     assert np.allclose(way[:2], [0.1 * 0.1 * 2.0, -0.1 * 0.1 * 0.3], atol=1e-12)

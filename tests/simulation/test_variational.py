@@ -20,9 +20,10 @@ from linkwise.model.hinges import (
 )
 from linkwise.simulation.integrators import variational
 from linkwise.simulation.variational.coordinates import Coordinates, coordinates
+from linkwise.simulation.variational.equations import at_the_middle
 from linkwise.simulation.variational.step import (
     LAGRANGIAN_FORCE,
-    _at_the_middle,  # pyright: ignore[reportPrivateUsage]
+    _momentum_and_force,  # pyright: ignore[reportPrivateUsage]
     enter,
     leave,
     step,
@@ -81,7 +82,8 @@ MECHANISMS = [*(pytest.param(tree(i), id=f"tree_{i}") for i in range(6)), slidin
 def test_derivatives_of_the_lagrangian(mech: lw.Mechanism):
     coords = coordinates(mech)
     q, u = mech.random(seed=1), mech.random_velocity(seed=2)
-    force, momentum = _at_the_middle(coords, None, 0.0, q, coords.velocities(q, u))
+    v = coords.velocities(q, u)
+    force, momentum = at_the_middle(coords, q, v, *_momentum_and_force(mech, q, v))
     by_q = gradient(lambda d: lagrangian(coords, coords.retract(q, d, 1.0), u), mech.nv)
     by_u = gradient(lambda d: lagrangian(coords, q, u + d), mech.nv)
     assert np.abs(force - by_q).max() < 1e-9 * np.abs(by_q).max()

@@ -17,6 +17,7 @@ from linkwise.errors import ShapeError
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def integrated(at: Writing) -> Any:
     """q ⊕ v dt, as a formula."""
     q, v = coordinates(at), at.v
     step, out = at.read("dt", 1) * v, q.copy()
-    plain, others = _places(at.mech)
+    plain, others = places(at.mech)
     out[plain[0]] = q[plain[0]] + step[plain[1]]
     for hinge, i, j in others:
         out[i] = hinge.integrate(q[None, i], step[None, j])[0]
@@ -96,7 +97,7 @@ def between(at: Writing, q0: str = "q0", q1: str = "q1") -> Any:
     """
     a, b = coordinates(at, q0), coordinates(at, q1)
     out = np.empty(at.mech.nv, dtype=object)
-    plain, others = _places(at.mech)
+    plain, others = places(at.mech)
     out[plain[1]] = b[plain[0]] - a[plain[0]]
     for hinge, i, j in others:
         out[j] = hinge.difference(a[None, i], b[None, i])[0]
@@ -113,7 +114,8 @@ def coordinates(at: Writing, name: str = "q") -> Any:
     return q
 
 
-def _places(
+@once_per_mechanism
+def places(
     mech: Mechanism,
 ) -> tuple[tuple[list[int], list[int]], list[tuple[Hinge, slice, slice]]]:
     """Entries of q and of v that are numbers to add; the other hinges, with their places."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.model.hinges import Free, Hinge, Spherical
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rates import retraction, turning
+from linkwise.simulation.rates import moved, turning
 from linkwise.spatial.array import Array
 
 FAR = 1.5
@@ -27,7 +27,6 @@ class Chart:
 
     def __init__(self, mech: Mechanism, about: Array) -> None:
         self.mech, self.about = mech, about
-        self._move = retraction(mech)
         self._others = list[tuple[Hinge, slice, slice, slice]]()
         self._balls = list[int]()
         size = mech.nv
@@ -51,7 +50,7 @@ class Chart:
 
     def q(self, x: Array) -> Array:
         """q (nq,) of x (size,)."""
-        q = self._move(self.about, x[: self.mech.nv], 1.0)
+        q = moved(self.mech, self.about, x[: self.mech.nv], 1.0)
         for hinge, in_q, _, in_x in self._others:
             q[in_q] = hinge.normalise(x[in_x])
         return q

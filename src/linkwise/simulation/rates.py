@@ -5,63 +5,54 @@ origin in the axes of the body, which turn; its rates have it in the fixed axes 
 
     v = (ω, v_lin)        u = (ω, ṗ),   ṗ = R v_lin,   p̈ = R (v̇_lin + ω × v_lin)
 
-and the configuration moves along q ⊕ h u (`retract`): plain coordinates add, quaternions are
+and the configuration moves along q ⊕ h u (`moved`): plain coordinates add, quaternions are
 multiplied from the right by exp(h ω) and made of unit length, positions of free hinges add h ṗ.
 Hinges with a rule of their own, as planar ones and rolling balls, move by that rule with v held.
 
 A free body without forces so moves on a straight line, exactly, however it turns. These are the
 coordinates of MuJoCo, too: the same scheme gives the same numbers there.
+
+All of it runs on arrays of numbers and of graph nodes (dtype object) alike. Integrators are traced
+with it, and on numbers each function is a small kernel of its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from linkwise.model.hinges import Free, Hinge, Spherical
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.rolled.roll import MOST_BODIES
+from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar.sketch import Sketch
+from linkwise.dynamics.configuration import places
+from linkwise.dynamics.kernels import written
+from linkwise.model.hinges import Free, Spherical
+from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial import quaternion
+from linkwise.spatial.array import Array
+from linkwise.spatial.vector import cross
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 Acceleration: TypeAlias = Callable[[float, Array, Array], Array]
 """v̇ (nv,) of the time [s], q (nq,) and v (nv,); or u̇ (nv,) of the time, q and u (nv,)."""
 
-Retraction: TypeAlias = Callable[[Array, Array, float], Array]
-"""q ⊕ h u (nq,) of q (nq,), u (nv,) and h [s]."""
+QUARTER = 9
+"""Terms of sine and cosine up to ¼π beyond the first: what is left out is below 1e-20."""
+
+TERMS = 12
+"""Of the series in y = ¼|θ|²: up to a whole turn the first one left out is below 1e-16."""
 
 
-@once_per_mechanism
-def retraction(mech: Mechanism) -> Retraction:
-    """q ⊕ h u as a function of q (nq,), u (nv,) and h [s]."""
-    plain_q, plain_v = list[int](), list[int]()
-    others = list[tuple[Callable[[Array, Array, float], ArrayLike], slice, slice]]()
-    for k, body in enumerate(mech.bodies):
-        in_q = slice(int(mech.q_start[k]), int(mech.q_start[k + 1]))
-        in_v = slice(int(mech.v_start[k]), int(mech.v_start[k + 1]))
-        if type(body.hinge).integrate is Hinge.integrate:
-            plain_q += range(in_q.start, in_q.stop)
-            plain_v += range(in_v.start, in_v.stop)
-        elif type(body.hinge) in (Free, Spherical):
-            others.append((_turned_and_moved, in_q, in_v))
-        else:
-            others.append((body.hinge.integrate, in_q, in_v))
-    to, of = np.array(plain_q, dtype=np.intp), np.array(plain_v, dtype=np.intp)
-
-    def moved(q: Array, u: Array, h: float) -> Array:
-        out = np.empty(len(q))
-        out[to] = q[to] + h * u[of]
-        for move, in_q, in_v in others:
-            out[in_q] = move(q[in_q], u[in_v], h)
-        return out
-
-    return moved
-
-
-def retract(mech: Mechanism, q: Array, u: Array, h: float) -> Array:
-    """q ⊕ h u: where a configuration is after rates u were held for a time h.
+def moved(mech: Mechanism, q: Any, u: Any, h: Any) -> Any:
+    """q ⊕ h u (nq,): where a configuration is after rates u were held for a time h.
 
     Args:
         mech: The mechanism.
@@ -69,43 +60,34 @@ def retract(mech: Mechanism, q: Array, u: Array, h: float) -> Array:
         u: Rates (nv,).
         h: How long [s].
     """
-    return retraction(mech)(q, u, h)
+    if not places(mech)[1]:
+        return q + h * u
+    found = _by_kernel(mech, _MOVED, q, u, np.array([h]))
+    return _moved(mech, q, h * u) if found is None else found
 
 
-def rates(mech: Mechanism, q: Array, v: Array) -> Array:
+def rates(mech: Mechanism, q: Any, v: Any) -> Any:
     """u (nv,) of velocities v (nv,) at q (nq,)."""
-    starts = _free(mech)
-    if not starts:
+    if not _free(mech):
         return v
-    u = np.array(v)
-    for i, j in starts:
-        u[j + 3 : j + 6] = _times(_rotation(q, i), v[j + 3 : j + 6].tolist())
-    return u
+    found = _by_kernel(mech, _RATES, q, v)
+    return _turned(mech, q, v, 1.0) if found is None else found
 
 
-def velocities(mech: Mechanism, q: Array, u: Array) -> Array:
+def velocities(mech: Mechanism, q: Any, u: Any) -> Any:
     """v (nv,) of rates u (nv,) at q (nq,)."""
-    starts = _free(mech)
-    if not starts:
+    if not _free(mech):
         return u
-    v = np.array(u)
-    for i, j in starts:
-        v[j + 3 : j + 6] = _times_transposed(_rotation(q, i), u[j + 3 : j + 6].tolist())
-    return v
+    found = _by_kernel(mech, _BACK, q, u)
+    return _turned(mech, q, u, -1.0) if found is None else found
 
 
-def rate_acceleration(mech: Mechanism, q: Array, v: Array, vdot: Array) -> Array:
+def rate_acceleration(mech: Mechanism, q: Any, v: Any, vdot: Any) -> Any:
     """u̇ (nv,) of v̇ (nv,) at q (nq,) and v (nv,): R (v̇_lin + ω × v_lin) for free hinges."""
-    starts = _free(mech)
-    if not starts:
+    if not _free(mech):
         return vdot
-    udot = np.array(vdot)
-    for i, j in starts:
-        w1, w2, w3, x, y, z = v[j : j + 6].tolist()
-        a1, a2, a3 = vdot[j + 3 : j + 6].tolist()
-        carried = [a1 + w2 * z - w3 * y, a2 + w3 * x - w1 * z, a3 + w1 * y - w2 * x]
-        udot[j + 3 : j + 6] = _times(_rotation(q, i), carried)
-    return udot
+    found = _by_kernel(mech, _ACCELERATION, q, v, vdot)
+    return _turned(mech, q, _carried(mech, v, vdot), 1.0) if found is None else found
 
 
 def in_rates(mech: Mechanism, acceleration: Acceleration) -> Acceleration:
@@ -120,97 +102,157 @@ def in_rates(mech: Mechanism, acceleration: Acceleration) -> Acceleration:
     return told
 
 
-def turning(mech: Mechanism, theta: Array, u: Array) -> Array:
+def turning(mech: Mechanism, theta: Any, u: Any) -> Any:
     """θ̇ (nv,): how the coordinates θ of q₀ ⊕ θ change while the mechanism moves with rates u.
 
-    For plain coordinates θ̇ = u. Where θ is a rotation vector, of length |θ| < 2π,
+    For plain coordinates θ̇ = u. Where θ is a rotation vector, of length |θ| < 2π, it is the inverse
+    of the derivative of the exponential, dexp⁻¹, for turns in body axes. Its factor is a quotient
+    of two series in y = ¼|θ|². For hinges with a rule of their own it is u, right where θ is zero.
 
-        θ̇ = ω + ½ θ × ω + c θ × (θ × ω),    c = (1 − ½|θ| cot ½|θ|) / |θ|² = 1/12 + |θ|²/720 + ...
-
-    which is the inverse of the derivative of the exponential, dexp⁻¹, for turns in body axes. For
-    hinges with a rule of their own it is u, right where θ is zero only.
+        θ̇ = ω + ½ θ × ω + c θ × (θ × ω)
+        c = (1 − ½|θ| cot ½|θ|) / |θ|² = ¼ Σ (1/(2i+2)! − 1/(2i+3)!) (−y)ⁱ / Σ (−y)ⁱ / (2i+1)!
 
     Args:
         mech: The mechanism.
         theta: θ (nv,), away from q₀.
         u: Rates (nv,) at q₀ ⊕ θ.
     """
-    starts = _balls(mech)
-    if not starts:
+    if not balls(mech):
         return u
-    out = np.array(u)
-    for j in starts:
-        out[j : j + 3] = _dexp_inverse(theta[j : j + 3].tolist(), u[j : j + 3].tolist())
+    found = _by_kernel(mech, _TURNING, theta, u)
+    return _turning(mech, theta, u) if found is None else found
+
+
+def balls(mech: Mechanism) -> list[int]:
+    """Where the angular velocities of spherical and free hinges begin in v."""
+    kinds = (Free, Spherical)
+    return [j.start for hinge, _, j in places(mech)[1] if type(hinge) in kinds]
+
+
+def check_turns(at: Sketch, mech: Mechanism, w: Any) -> None:
+    """Trouble where a body turns by more than half a turn in w (nv,), unless it is by a pin."""
+    for k, body in enumerate(mech.bodies):
+        if not is_plain(body.hinge):
+            units = [x.unit for x in body.hinge.velocities]
+            turn = [x for x, unit in zip(w[int(mech.v_start[k]) :], units, strict=False)
+                    if unit == "rad"]  # fmt: skip
+            at.check(status.turned(mech, k), sum(x * x for x in turn), -1.0, math.pi**2)
+
+
+# ------------------------------------------------------------------------------------- formulas
+
+
+def _moved(mech: Mechanism, q: Any, w: Any) -> Any:
+    """q ⊕ w."""
+    out, ((at, of), others) = q.copy(), places(mech)
+    out[at] = q[at] + w[of]
+    for hinge, i, j in others:
+        if type(hinge) in (Free, Spherical):
+            turn = _exp(w[j][:3]) if w.dtype == object else quaternion.exp(w[j][:3])
+            after = quaternion.multiply(q[None, i][:, :4], turn[None])
+            out[i] = np.concatenate([quaternion.normalise(after)[0], q[i][4:] + w[j][3:]])
+        else:
+            out[i] = hinge.integrate(q[None, i], w[None, j])[0]
     return out
 
 
-def _dexp_inverse(theta: list[float], omega: list[float]) -> list[float]:
-    a, b, c = theta
-    x, y, z = omega
-    square = a * a + b * b + c * c
-    if square < 1e-3:  # the next term is below 1e-15
-        factor = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
-    elif not math.isfinite(square):
-        return [math.nan] * 3
-    else:
-        half = 0.5 * math.sqrt(square)
-        factor = (1.0 - half / math.tan(half)) / square
-    d, e, f = b * z - c * y, c * x - a * z, a * y - b * x  # θ × ω
-    return [
-        x + 0.5 * d + factor * (b * f - c * e),
-        y + 0.5 * e + factor * (c * d - a * f),
-        z + 0.5 * f + factor * (a * e - b * d),
-    ]
+def _exp(w: Any) -> Any:
+    """The quaternion of a rotation vector of at most half a turn, without roots and choices.
+
+    With y = |w|²/16, c = cos ¼|w| = Σ (−y)ⁱ/(2i)! and s = sin ¼|w| / ¼|w| = Σ (−y)ⁱ/(2i+1)! it is
+    (2 c² − 1, ½ s c w).
+    """
+    y = (1.0 / 16.0) * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
+    c: Any = 0.0
+    s: Any = 0.0
+    for i in range(QUARTER, -1, -1):
+        c = c * (-y) + 1.0 / math.factorial(2 * i)
+        s = s * (-y) + 1.0 / math.factorial(2 * i + 1)
+    return np.array([2.0 * c * c - 1.0, *(0.5 * s * c * w)])
+
+
+def _turned(mech: Mechanism, q: Any, x: Any, sense: float) -> Any:
+    """Linear parts of free hinges turned by R, or back."""
+    out = x.copy()
+    for i, j in _free(mech):
+        rot = quaternion.to_matrix(q[None, i][:, :4])[0]
+        out[j.start + 3 : j.stop] = (rot if sense > 0.0 else rot.T) @ x[j][3:]
+    return out
+
+
+def _carried(mech: Mechanism, v: Any, vdot: Any) -> Any:
+    """v̇ with the part of turning axes, v̇_lin + ω × v_lin."""
+    out = vdot.copy()
+    for _, j in _free(mech):
+        out[j.start + 3 : j.stop] = vdot[j][3:] + cross(v[j][:3], v[j][3:])
+    return out
+
+
+def _turning(mech: Mechanism, theta: Any, u: Any) -> Any:
+    out = u.copy()
+    for j in balls(mech):
+        turn, omega = theta[j : j + 3], u[j : j + 3]
+        y = 0.25 * (turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2])
+        above: Any = 0.0
+        below: Any = 0.0
+        for i in range(TERMS, -1, -1):
+            odd = 1.0 / math.factorial(2 * i + 3)
+            above = above * (-y) + 1.0 / math.factorial(2 * i + 2) - odd
+            below = below * (-y) + 1.0 / math.factorial(2 * i + 1)
+        once = cross(turn, omega)
+        out[j : j + 3] = omega + 0.5 * once + (0.25 * above / below) * cross(turn, once)
+    return out
+
+
+def _write_moved(at: Writing) -> Any:
+    q, v, (h,) = at.q, at.v, at.read("h", 1)
+    check_turns(at, at.mech, h * v)  # more than that is left to the exact rules of hinges
+    return _moved(at.mech, q, h * v)
+
+
+def _write_turned(at: Writing, sense: float) -> Any:
+    q, v = at.q, at.v
+    return _turned(at.mech, q, v, sense)
+
+
+def _write_acceleration(at: Writing) -> Any:
+    q, v, vdot = at.q, at.v, at.read("vdot", at.mech.nv)
+    return _turned(at.mech, q, _carried(at.mech, v, vdot), 1.0)
+
+
+def _write_turning(at: Writing) -> Any:
+    theta, u = at.read("theta", at.mech.nv), at.v
+    return _turning(at.mech, theta, u)
+
+
+_MOVED = Formula(_write_moved)
+_RATES, _BACK = Formula(_write_turned, (1.0,)), Formula(_write_turned, (-1.0,))
+_ACCELERATION = Formula(_write_acceleration)
+_TURNING = Formula(_write_turning)
+
+# ------------------------------------------------------------------------------------- on numbers
+
+
+def _by_kernel(mech: Mechanism, formula: Formula, *arrays: Any) -> Array | None:
+    """A formula on numbers by a kernel; None for graph nodes, and for what no kernel takes."""
+    if arrays[0].dtype == object or not is_traceable(mech) or mech.n_bodies > MOST_BODIES:
+        return None
+    quick = written(mech, formula).quick
+    return None if quick is None else quick(*arrays)
 
 
 @once_per_mechanism
-def _balls(mech: Mechanism) -> list[int]:
-    """Where the angular velocities of free and spherical hinges begin in v."""
-    which = [k for k, body in enumerate(mech.bodies) if type(body.hinge) in (Free, Spherical)]
-    return [int(mech.v_start[k]) for k in which]
+def is_traceable(mech: Mechanism) -> bool:
+    """Whether all hinges move by formulas that run on graph nodes."""
+    s = Sketch()
+    try:
+        _moved(mech, s.read("q", mech.nq), s.read("v", mech.nv))
+    except (TypeError, ValueError, AttributeError):  # a hinge of a user, with branches
+        return False
+    return True
 
 
 @once_per_mechanism
-def _free(mech: Mechanism) -> list[tuple[int, int]]:
-    """Where the free hinges begin in q and in v."""
-    which = [k for k, body in enumerate(mech.bodies) if type(body.hinge) is Free]
-    return [(int(mech.q_start[k]), int(mech.v_start[k])) for k in which]
-
-
-def _turned_and_moved(q: Array, u: Array, h: float) -> list[float]:
-    """One spherical or free hinge, in plain numbers, which is quicker for so few of them."""
-    q0, q1, q2, q3, *p = q.tolist()
-    w1, w2, w3, *rate = u.tolist()
-    angle = abs(h) * math.sqrt(w1 * w1 + w2 * w2 + w3 * w3)
-    if not math.isfinite(angle):  # a motion that grows without bounds: told by who steps
-        return [math.nan] * len(q)
-    # sin(½θ)/θ needs no series: the sine of a small number is exact to rounding.
-    half = h * math.sin(0.5 * angle) / angle if angle > 0.0 else 0.5 * h
-    d0, d1, d2, d3 = math.cos(0.5 * angle), half * w1, half * w2, half * w3
-    r0 = q0 * d0 - q1 * d1 - q2 * d2 - q3 * d3
-    r1 = q0 * d1 + q1 * d0 + q2 * d3 - q3 * d2
-    r2 = q0 * d2 - q1 * d3 + q2 * d0 + q3 * d1
-    r3 = q0 * d3 + q1 * d2 - q2 * d1 + q3 * d0
-    size = math.sqrt(r0 * r0 + r1 * r1 + r2 * r2 + r3 * r3)
-    turned = [r0 / size, r1 / size, r2 / size, r3 / size]
-    return [*turned, *(x + h * s for x, s in zip(p, rate, strict=True))]
-
-
-def _rotation(q: Array, i: int) -> tuple[float, ...]:
-    """The rotation matrix, row by row, of the quaternion that begins at entry i of q."""
-    w, x, y, z = q[i : i + 4].tolist()
-    return (
-        1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y),
-        2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x),
-        2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y),
-    )  # fmt: skip
-
-
-def _times(rot: tuple[float, ...], x: list[float]) -> list[float]:
-    a, b, c = x
-    return [rot[i] * a + rot[i + 1] * b + rot[i + 2] * c for i in (0, 3, 6)]
-
-
-def _times_transposed(rot: tuple[float, ...], x: list[float]) -> list[float]:
-    a, b, c = x
-    return [rot[i] * a + rot[i + 3] * b + rot[i + 6] * c for i in (0, 1, 2)]
+def _free(mech: Mechanism) -> list[tuple[slice, slice]]:
+    """Where the free hinges are in q and in v."""
+    return [(i, j) for hinge, i, j in places(mech)[1] if type(hinge) is Free]

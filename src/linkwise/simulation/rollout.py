@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, itemsize, number
-from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.cuda_kernel import in_memory
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
@@ -29,6 +28,7 @@ from linkwise.errors import (
 )
 from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.commanded import INTERNAL
 from linkwise.simulation.held_input import shaped
 from linkwise.simulation.rollout_kernel import card_kernel, check_rollout, rollout_kernel
 from linkwise.simulation.stepwise import beginnings, stepwise
@@ -110,8 +110,8 @@ def rollout(
     Each step of the integrator is derived and compiled with forward dynamics in it, and the loops
     over steps and motions are part of the machine code: nothing of Python runs in between. A vector
     register of motions is done at a time, and batches are spread over the cores. Mechanisms of
-    many tens of bodies, whose straight code would be too long, and hinges such as rolling balls are
-    moved step by step instead, with the same result.
+    many tens of bodies, whose straight code would be too long, are moved step by step instead, with
+    the same result.
 
     Gravity, joint forces, and dampers and springs of drives act. For controllers in Python,
     contacts and events there is `simulate`.

@@ -9,10 +9,7 @@ import numpy as np
 from linkwise.codegen.request import Request
 from linkwise.codegen.several import Several
 from linkwise.codegen.stages import is_rolled, traced
-from linkwise.codegen.stepping import rates
-from linkwise.codegen.stepping.commanded import commanded
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion
-from linkwise.codegen.stepping.explicit import EXPLICIT
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive
 from linkwise.codegen.stepping.stepping import Stepping
@@ -22,8 +19,15 @@ from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.simulation.variational.compiled import variational_stepping
+from linkwise.simulation.commanded import commanded
+from linkwise.simulation.integrators import INTEGRATORS
+from linkwise.simulation.integrators.traced import traced_stepping
+from linkwise.simulation.rates import is_traceable
+from linkwise.simulation.variational.segments import variational_stepping
 from linkwise.task.law import ControlLaw
+
+EXPLICIT = tuple(x.name for x in INTEGRATORS.values() if x.step and x.takes == "acceleration")
+"""Integrators whose steps ask for accelerations only, by name."""
 
 COMPILED = (*EXPLICIT, "variational")
 """Integrators that can be compiled, by name."""
@@ -126,7 +130,7 @@ def stepping_of(
     forces = passive(mech) if with_passive else None
     forces = forces if forces is not None and forces.any else None
     request = forward(mech, nodes, frame, itemsize)
-    rates.check_supported(mech)
+    _check_traceable(mech)
     if is_rolled(request):
         raise LoweringError(
             f"a step of {mech.name!r} would be code of {mech.n_bodies} bodies without loops, "
@@ -135,7 +139,7 @@ def stepping_of(
 
     def segments() -> Stepping:
         if integrator in EXPLICIT:
-            plain = EXPLICIT[integrator](mech, traced(request), forces)
+            plain = traced_stepping(INTEGRATORS[integrator], mech, traced(request), forces)
         else:
             plain = variational_stepping(mech, nodes, frame, itemsize, forces)
         return plain if law is None else commanded(plain, mech, law.kernel.traced)
@@ -144,6 +148,19 @@ def stepping_of(
     if law is not None:
         content = (*content, law.kernel.request)
     return segments, content
+
+
+def _check_traceable(mech: Mechanism) -> None:
+    """Refuse a mechanism with a hinge whose steps have branches.
+
+    Raises:
+        LoweringError: Says what to use.
+    """
+    if not is_traceable(mech):
+        raise LoweringError(
+            f"a motion of {mech.name!r} cannot be compiled: a hinge has a rule for its steps that "
+            "cannot be traced on graph nodes. lw.simulate moves it step by step."
+        )
 
 
 def check_rollout(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None:

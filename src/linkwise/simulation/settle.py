@@ -22,7 +22,7 @@ from linkwise.dynamics.closure import constraint_jacobian
 from linkwise.dynamics.velocity_space import scale
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.loop_error import Gap
-from linkwise.simulation.rates import rates, retraction
+from linkwise.simulation.rates import moved, rates
 from linkwise.spatial.array import Array
 
 TOLERANCE = 1e-10
@@ -56,11 +56,10 @@ def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Ar
     J = D[:, None] * constraint_jacobian(mech, q)
     back = mass_matrix_inverse(mech, q) @ J.T
     G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True) * D
-    move = retraction(mech)
     for _ in range(4):
         if gap.size <= CLOSED:
             break
-        q = move(q, rates(mech, q, G @ gap.rows), -1.0)
+        q = moved(mech, q, rates(mech, q, G @ gap.rows), -1.0)
         gap = Gap(mech, q)
     else:
         return None

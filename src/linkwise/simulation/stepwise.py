@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from linkwise.codegen.scalar import status
-from linkwise.codegen.stepping.commanded import INTERNAL
 from linkwise.codegen.stepping.kernel import Motions
 from linkwise.codegen.stepping.passive import Passive
 from linkwise.dynamics import forward_dynamics
@@ -19,6 +18,7 @@ from linkwise.dynamics.loops import is_closed
 from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
+from linkwise.simulation.commanded import INTERNAL
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.spatial.array import Array

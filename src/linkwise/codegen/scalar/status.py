@@ -50,9 +50,19 @@ def loops(tree: Embedded, g: int) -> int:
     return HINGES + 2 * tree.mech.n_bodies + g
 
 
+def turned(mech: Mechanism, k: int) -> int:
+    """The code for: body k turns by more than half a turn in one step of time."""
+    return HINGES + 2 * mech.n_bodies + k
+
+
+def unsolved(mech: Mechanism) -> int:
+    """The code for: the equations of a variational step of time were not solved."""
+    return turned(mech, mech.n_bodies)
+
+
 def broken(mech: Mechanism) -> int:
     """The code for: accelerations that loops and couplings do not allow."""
-    return HINGES + 3 * mech.n_bodies + 1  # behind those of steps of time, `stepping/rates.py`
+    return unsolved(mech) + 1
 
 
 def opened(mech: Mechanism) -> int:

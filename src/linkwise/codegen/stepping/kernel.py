@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import file_key
 from linkwise.codegen.scalar import status
-from linkwise.codegen.stepping.rates import turn_code
 from linkwise.codegen.stepping.stepping import Stepping
-from linkwise.codegen.stepping.variational import ROUNDS, unsolved_code
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
@@ -284,16 +282,16 @@ class RolloutKernel:
 
 def describe(mech: Mechanism, code: int) -> str:
     """A code of the status of a motion in words, naming the body."""
-    k = code - turn_code(mech, 0)
+    k = code - status.turned(mech, 0)
     if 0 <= k < mech.n_bodies:
         return (
             f"body {mech.bodies[k].name!r} turns by more than half a turn in one step: the step is "
             "too long, or the motion grows without bounds"
         )
-    if code == unsolved_code(mech):
+    if code == status.unsolved(mech):
         return (
-            f"the equations of a variational step are not solved after {ROUNDS} rounds: the step "
-            "is too long for how fast it moves"
+            "the equations of a variational step are not solved: the step is too long for how fast "
+            "it moves"
         )
     if code == status.RESULT:
         return "numbers are no longer finite: the motion grows without bounds"

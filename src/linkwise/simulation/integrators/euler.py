@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rates import Acceleration, retraction
+from linkwise.simulation.rates import Acceleration, moved
 from linkwise.spatial.array import Array
 
 
@@ -30,4 +30,4 @@ def step(
         q and u at t + h.
     """
     u = u + h * f(t, q, u)
-    return retraction(mech)(q, u, h), u
+    return moved(mech, q, u, h), u

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rates import Acceleration, retraction
+from linkwise.simulation.rates import Acceleration, moved
 from linkwise.spatial.array import Array
 
 
@@ -34,15 +34,15 @@ def step(
     Returns:
         q and u at t + h.
     """
-    half, move = 0.5 * h, retraction(mech)
+    half = 0.5 * h
     a1 = f(t, q, u)
-    u2, q2 = u + half * a1, move(q, u, half)
+    u2, q2 = u + half * a1, moved(mech, q, u, half)
     a2 = f(t + half, q2, u2)
-    u3, q3 = u + half * a2, move(q, u2, half)
+    u3, q3 = u + half * a2, moved(mech, q, u2, half)
     a3 = f(t + half, q3, u3)
-    u4, q4 = u + h * a3, move(q2, u3 - 0.5 * u, h)
+    u4, q4 = u + h * a3, moved(mech, q2, u3 - 0.5 * u, h)
     a4 = f(t + h, q4, u4)
-    middle = u2 + u3
-    early = (3.0 * u + 2.0 * middle - u4) / 12.0
-    late = (2.0 * middle + 3.0 * u4 - u) / 12.0
-    return move(move(q, early, h), late, h), u + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+    middle = 2.0 * (u2 + u3)
+    early = moved(mech, q, (3.0 * u - u4 + middle) / 12.0, h)
+    late = (3.0 * u4 - u + middle) / 12.0
+    return moved(mech, early, late, h), u + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.rates import Acceleration, retraction, turning
+from linkwise.simulation.rates import Acceleration, moved, turning
 from linkwise.spatial.array import Array
 
 
@@ -37,13 +37,13 @@ def step(
     Returns:
         q and u at t + h.
     """
-    half, move = 0.5 * h, retraction(mech)
+    half = 0.5 * h
     a1 = f(t, q, u)
     u2, theta = u + half * a1, half * u
-    a2, k2 = f(t + half, move(q, theta, 1.0), u2), turning(mech, theta, u2)
+    a2, k2 = f(t + half, moved(mech, q, theta, 1.0), u2), turning(mech, theta, u2)
     u3, theta = u + half * a2, half * k2
-    a3, k3 = f(t + half, move(q, theta, 1.0), u3), turning(mech, theta, u3)
+    a3, k3 = f(t + half, moved(mech, q, theta, 1.0), u3), turning(mech, theta, u3)
     u4, theta = u + h * a3, h * k3
-    a4, k4 = f(t + h, move(q, theta, 1.0), u4), turning(mech, theta, u4)
-    mean = (u + 2.0 * (k2 + k3) + k4) / 6.0
-    return move(q, mean, h), u + (h / 6.0) * (a1 + 2.0 * (a2 + a3) + a4)
+    a4, k4 = f(t + h, moved(mech, q, theta, 1.0), u4), turning(mech, theta, u4)
+    mean = (u + 2.0 * k2 + 2.0 * k3 + k4) / 6.0
+    return moved(mech, q, mean, h), u + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)

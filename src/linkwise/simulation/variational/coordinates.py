@@ -7,13 +7,14 @@ are seen from axes that turn with the body:
 
     v = T(q) u,   T = diag(1, R*) for Free, the same with a turn in the plane for Planar, else 1.
 
-T is orthogonal, so forces and momenta are carried by it as velocities are.
+T is orthogonal, so forces and momenta are carried by it as velocities are. All of it runs on arrays
+of numbers and of graph nodes (dtype object) alike.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from linkwise.model.hinges.reversed import Reversed
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import quaternion
-from linkwise.spatial.array import Array
+from linkwise.spatial.choice import cosine, sine
 from linkwise.spatial.vector import cross
 
 
@@ -34,12 +35,12 @@ class Turn:
     """A quaternion.
 
     Attributes:
-        body: The body whose hinge it is.
+        k: The body whose hinge it is.
         q: Where in q its four numbers begin.
         v: Where in v its three angular velocities begin.
     """
 
-    body: str
+    k: int
     q: int
     v: int
 
@@ -79,36 +80,36 @@ class Coordinates:
     turns: tuple[Turn, ...]
     carried: tuple[Carried, ...]
 
-    def retract(self, q: Array, u: Array, h: float) -> Array:
+    def retract(self, q: Any, u: Any, h: Any) -> Any:
         """q ⊕ h u (nq,)."""
-        out = np.empty(len(q))
+        out = q.copy()
         out[self.plain_q] = q[self.plain_q] + h * u[self.plain_v]
         for turn in self.turns:
-            at = slice(turn.q, turn.q + 4)
-            out[at] = quaternion.integrate(q[at], h * u[turn.v : turn.v + 3])
+            at, step = slice(turn.q, turn.q + 4), h * u[turn.v : turn.v + 3]
+            out[at] = quaternion.integrate(q[None, at], step[None])[0]
         return out
 
-    def rates(self, q: Array, x: Array) -> Array:
+    def rates(self, q: Any, x: Any) -> Any:
         """T* x (nv,): velocities, momenta or forces, told in rates."""
         return self._carry(q, x, 1.0) if self.carried else x
 
-    def velocities(self, q: Array, x: Array) -> Array:
+    def velocities(self, q: Any, x: Any) -> Any:
         """T x (nv,): the way back."""
         return self._carry(q, x, -1.0) if self.carried else x
 
-    def _carry(self, q: Array, x: Array, sense: float) -> Array:
-        out = np.array(x)
+    def _carry(self, q: Any, x: Any, sense: float) -> Any:
+        out = x.copy()
         for c in self.carried:
             if c.planar:
-                co, si = math.cos(q[c.q]), sense * math.sin(q[c.q])
-                a, b = x[c.v : c.v + 2].tolist()
+                co, si = cosine(q[c.q]), sense * sine(q[c.q])
+                a, b = x[c.v : c.v + 2]
                 out[c.v : c.v + 2] = co * a - si * b, si * a + co * b
             else:
-                rot = quaternion.to_matrix(q[c.q : c.q + 4])
+                rot = quaternion.to_matrix(q[None, c.q : c.q + 4])[0]
                 out[c.v : c.v + 3] = (rot if sense > 0.0 else rot.T) @ x[c.v : c.v + 3]
         return out
 
-    def frame_force(self, v: Array, mu: Array) -> Array:
+    def frame_force(self, v: Any, mu: Any) -> Any:
         """What L_q has besides C_v* v − g, since v are no derivatives of coordinates.
 
         For directions η of the rates, ζ = T η, the Levi-Civita property of C_v is
@@ -127,13 +128,13 @@ class Coordinates:
             v: Velocities (nv,).
             mu: 𝓜 v (nv,).
         """
-        out = np.zeros(len(v))
+        out = np.zeros(len(v), dtype=v.dtype)
         for t in self.turns:
             at = slice(t.v, t.v + 3)
             out[at] = cross(v[at], mu[at])
         for c in self.carried:
             if c.planar:
-                rate = float(v[c.turn])
+                rate = v[c.turn]
                 out[c.v : c.v + 2] = -rate * mu[c.v + 1], rate * mu[c.v]
             else:
                 at, turn = slice(c.v, c.v + 3), slice(c.turn, c.turn + 3)
@@ -162,7 +163,7 @@ def coordinates(mech: Mechanism) -> Coordinates:
         q, v = int(mech.q_start[k]), int(mech.v_start[k])
         kind = type(hinge)
         if kind is Free or kind is Spherical or kind is PointOnPlane:
-            turns.append(Turn(body.name, q, v))
+            turns.append(Turn(k, q, v))
             plain_q += range(q + 4, q + hinge.nq)
             plain_v += range(v + 3, v + hinge.nv)
             if kind is Free:

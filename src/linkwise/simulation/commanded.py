@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.codegen.stepping import rates
 from linkwise.codegen.stepping.segment import Sketch
 from linkwise.codegen.stepping.stepping import Stepping
 from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rates import velocities
 
 INTERNAL = "tau0"
 """The torque that a law takes for the null space; its own name is that of the joint forces."""
@@ -30,7 +30,7 @@ def commanded(stepping: Stepping, mech: Mechanism, law: Traced) -> Stepping:
     own = tuple((named[name], size) for name, size in law.inputs if name not in ("q", "v"))
     s = Sketch("command")
     q, u = s.read("q0", mech.nq), s.read("u0", mech.nv)
-    given = {"q": q, "v": rates.velocities(mech, q, u)}
+    given = {"q": q, "v": velocities(mech, q, u)}
     given |= {name: s.read(named[name], size) for name, size in law.inputs if name not in given}
     s.write("tau", s.replay(law, given))
     rest = tuple(x for x in stepping.held if x[0] != "tau")
