@@ -214,11 +214,11 @@ def test_trouble():
             call(mech, q[1], v[1])
         with pytest.raises(ShapeError, match="has shape"):
             call(mech, q[0], v[0, :-1])
-        with pytest.raises(ModelError, match="is not finite at 'hinge_1"):
+        with pytest.raises(ModelError, match="is not finite"):
             call(mech, q[0], v[0] + np.nan)
-        with pytest.raises(ShapeError, match="has 2 rows; q has 3"):
+        with pytest.raises(ShapeError, match="has 2 rows; the batch has 3"):
             call(mech, q, v[:2])
-    with pytest.raises(ShapeError, match="out has shape"):
+    with pytest.raises(ShapeError, match=r"out is float64 \(2,\)"):
         lw.innovations(mech, q[0], tau[0], out=np.empty(2))
 
 

@@ -19,15 +19,20 @@ several freedoms; armature is part of D.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.hinge_root import HingeBlocks, hinge_blocks, hinge_root
-from linkwise.dynamics.kernels import Status, check_mechanism, kernel, put
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.hinge_root import HingeRoot, root_of
+from linkwise.dynamics.kernels import Status, check_mechanism, written
 from linkwise.dynamics.loops import Loops, require_open
-from linkwise.errors import ShapeError
+from linkwise.dynamics.quantity import expression
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def diagonal_velocity(
@@ -56,10 +61,10 @@ def diagonal_velocity(
     Returns:
         ν (nv,) or (batch, nv) [√(kg) m/s].
     """
-    v, q, codes = _vector(mech, q, v, "v"), _array(q), Codes(status, q, v)
-    root = hinge_root(mech, q, codes)
-    colored = codes.run(kernel(mech, "colored_velocity"), q, v, threads=threads)
-    return put(codes.told(root.star_times(colored)), out)
+    found = written(mech, DIAGONAL_VELOCITY)
+    if out is status is threads is None:
+        return found(q, v)
+    return found(q, v, out=out, status=status, threads=threads)
 
 
 def velocity_from_diagonal(
@@ -87,10 +92,10 @@ def velocity_from_diagonal(
     Returns:
         v (nv,) or (batch, nv) [m/s or rad/s].
     """
-    nu, q, codes = _vector(mech, q, nu, "nu"), _array(q), Codes(status, q, nu)
-    colored = hinge_root(mech, q, codes).inverse().star_times(nu)
-    found = kernel(mech, "whitened_velocity")
-    return codes.told(codes.run(found, q, colored, out=out, threads=threads))
+    found = written(mech, FROM_DIAGONAL)
+    if out is status is threads is None:
+        return found(q, nu)
+    return found(q, nu, out=out, status=status, threads=threads)
 
 
 def innovations(
@@ -118,10 +123,10 @@ def innovations(
     Returns:
         ε (nv,) or (batch, nv) [√(kg) m/s²].
     """
-    tau, q, codes = _vector(mech, q, tau, "tau"), _array(q), Codes(status, q, tau)
-    inverse = hinge_root(mech, q, codes).inverse()
-    whitened = codes.run(kernel(mech, "whitened_force"), q, tau, threads=threads)
-    return put(codes.told(inverse.times(whitened)), out)
+    found = written(mech, INNOVATIONS)
+    if out is status is threads is None:
+        return found(q, tau)
+    return found(q, tau, out=out, status=status, threads=threads)
 
 
 def force_from_innovations(
@@ -149,10 +154,10 @@ def force_from_innovations(
     Returns:
         τ (nv,) or (batch, nv) [N or N m].
     """
-    eps, q, codes = _vector(mech, q, eps, "eps"), _array(q), Codes(status, q, eps)
-    rooted = hinge_root(mech, q, codes).times(eps)
-    found = kernel(mech, "colored_force")
-    return codes.told(codes.run(found, q, rooted, out=out, threads=threads))
+    found = written(mech, FROM_INNOVATIONS)
+    if out is status is threads is None:
+        return found(q, eps)
+    return found(q, eps, out=out, status=status, threads=threads)
 
 
 def diagonal_coriolis(
@@ -185,34 +190,10 @@ def diagonal_coriolis(
     Returns:
         c (nv,) or (batch, nv) [√(kg) m/s²].
     """
-    nu, q = _vector(mech, q, nu, "nu"), _array(q)
-    codes = Codes(status, q, nu)
-    inverse = hinge_root(mech, q, codes).inverse()
-    return put(codes.told(_coriolis(mech, q, nu, inverse, codes, threads)), out)
-
-
-def _coriolis(
-    mech: Mechanism,
-    q: Array,
-    nu: Array,
-    inverse: HingeBlocks,
-    codes: Codes,
-    threads: int | None,
-) -> Array:
-    """c, with s⁻¹ given."""
-    colored = inverse.star_times(nu)
-    v = codes.run(kernel(mech, "whitened_velocity"), q, colored, threads=threads)
-    told = np.zeros(v.shape[:-1], dtype=np.int32)  # the call before has told what there is to tell
-    force = kernel(mech, "diagonal_coriolis_force")(q, v, status=told, threads=threads)
-    found = inverse.times(force)
-    if any(place.shape[1] > 1 for place in inverse.places):
-        rate = hinge_blocks(mech, "hinge_inertia_rate", codes, q, v)
-        for place, root, rates in zip(inverse.places, inverse.values, rate.values, strict=True):
-            if place.shape[1] > 1:
-                both = root @ rates @ np.swapaxes(root, -1, -2)  # T + T*, T upper triangular
-                skew = np.triu(both, 1) - np.tril(both, -1)
-                found[..., place] += 0.5 * (skew @ nu[..., place][..., None])[..., 0]
-    return found
+    found = written(mech, DIAGONAL_CORIOLIS)
+    if out is status is threads is None:
+        return found(q, nu)
+    return found(q, nu, out=out, status=status, threads=threads)
 
 
 def diagonal_dynamics(
@@ -247,28 +228,60 @@ def diagonal_dynamics(
     """
     check_mechanism(mech)
     require_open(mech, loops, "lw.diagonal_dynamics", "lw.forward_dynamics holds them.")
-    nu, tau, q = _vector(mech, q, nu, "nu"), _vector(mech, q, tau, "tau"), _array(q)
-    codes = Codes(status, q, nu, tau)
-    inverse = hinge_root(mech, q, codes).inverse()
-    c = _coriolis(mech, q, nu, inverse, codes, threads)
-    # Gravity asks more of q than c does: which way is down.
-    force = tau - codes.run(kernel(mech, "gravity_force"), q, threads=threads)
-    whitened = codes.run(kernel(mech, "whitened_force"), q, force, threads=threads)
-    return put(codes.told(inverse.times(whitened) - c), out)
+    found = written(mech, DIAGONAL_DYNAMICS)
+    if out is status is threads is None:
+        return found(q, nu, tau)
+    return found(q, nu, tau, out=out, status=status, threads=threads)
 
 
-def _vector(mech: Mechanism, q: ArrayLike, value: ArrayLike, name: str) -> Array:
-    """A vector over the freedoms (nv,) or (batch, nv) that fits q; a single state is finite."""
-    check_mechanism(mech)
-    array, rows = floats(value, name), _array(q).shape[:-1]
-    if array.ndim not in (1, 2) or array.shape[-1] != mech.nv:
-        raise ShapeError(
-            f"{name} has shape {array.shape}; it must be ({mech.nv},) or (batch, {mech.nv})."
-        )
-    if array.ndim == 2 and len(rows) == 1 and 1 != len(array) != rows[0] != 1:
-        raise ShapeError(f"{name} has {len(array)} rows; q has {rows[0]}.")
-    return mech.check_v(array, name) if array.ndim == 1 else array
+def _diagonal_velocity(at: Writing) -> Any:
+    root, v = root_of(at), at.v
+    return root.star_times(at.value(expression("colored_velocity"), x=v))
 
 
-def _array(q: ArrayLike) -> Array:
-    return floats(q, "q")
+def _from_diagonal(at: Writing) -> Any:
+    root, nu = root_of(at), at.read("nu", at.mech.nv)
+    return at.value(expression("whitened_velocity"), x=root.star_solved(nu))
+
+
+def _innovations(at: Writing) -> Any:
+    root, tau = root_of(at), at.read("tau", at.mech.nv)
+    return root.solved(at.value(expression("whitened_force"), x=tau))
+
+
+def _from_innovations(at: Writing) -> Any:
+    root, eps = root_of(at), at.read("eps", at.mech.nv)
+    return at.value(expression("colored_force"), x=root.times(eps))
+
+
+def _diagonal_coriolis(at: Writing) -> Any:
+    return _coupling(at, root_of(at), at.read("nu", at.mech.nv))
+
+
+def _diagonal_dynamics(at: Writing) -> Any:
+    root, nu, tau = root_of(at), at.read("nu", at.mech.nv), at.read("tau", at.mech.nv)
+    force = tau - at.value(expression("gravity_force"))
+    whitened = at.value(expression("whitened_force"), x=force)
+    return root.solved(whitened) - _coupling(at, root, nu)
+
+
+def _coupling(at: Writing, root: HingeRoot, nu: Any) -> Any:
+    """c of ν: g in the axes of the root, and ½ (T − T*) ν where T + T* = s⁻¹ Ḋ s⁻*."""
+    v = at.value(expression("whitened_velocity"), x=root.star_solved(nu))
+    found = root.solved(at.value(expression("diagonal_coriolis_force"), v=v))
+    if all(len(s) < 2 for _, s in root.blocks):
+        return found
+    rate = at.value(expression("hinge_inertia_rate"), blocks=True, v=v)
+    both = root.both_solved(rate)
+    for (place, s), x in zip(root.blocks, both, strict=True):
+        if len(s) > 1:
+            found[place] = found[place] + 0.5 * ((np.triu(x, 1) - np.tril(x, -1)) @ nu[place])
+    return found
+
+
+DIAGONAL_VELOCITY = Formula(_diagonal_velocity)
+FROM_DIAGONAL = Formula(_from_diagonal)
+INNOVATIONS = Formula(_innovations)
+FROM_INNOVATIONS = Formula(_from_innovations)
+DIAGONAL_CORIOLIS = Formula(_diagonal_coriolis)
+DIAGONAL_DYNAMICS = Formula(_diagonal_dynamics)

@@ -7,6 +7,7 @@ hence the one such factor of 𝓜 that has a positive diagonal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra.symbols import articulated
-from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.kernels import named
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
@@ -41,11 +41,11 @@ class HingeBlocks:
 
     def times(self, x: Array) -> Array:
         """The operator applied to x (..., nv)."""
-        return self._applied(x, self.values)
-
-    def star_times(self, x: Array) -> Array:
-        """Its adjoint applied to x (..., nv)."""
-        return self._applied(x, tuple(np.swapaxes(value, -1, -2) for value in self.values))
+        lead = np.broadcast_shapes(x.shape[:-1], *(value.shape[:-3] for value in self.values))
+        out = np.empty((*lead, x.shape[-1]))
+        for place, value in zip(self.places, self.values, strict=True):
+            out[..., place] = (value @ x[..., place][..., None])[..., 0]
+        return out
 
     def inverse(self) -> HingeBlocks:
         """Block by block; the blocks of a single freedom are divided."""
@@ -54,13 +54,6 @@ class HingeBlocks:
     def for_rows(self) -> HingeBlocks:
         """The same for each row of a matrix: applied to (..., rows, nv)."""
         return HingeBlocks(self.places, tuple(value[..., None, :, :, :] for value in self.values))
-
-    def _applied(self, x: Array, values: tuple[Array, ...]) -> Array:
-        lead = np.broadcast_shapes(x.shape[:-1], *(value.shape[:-3] for value in values))
-        out = np.empty((*lead, x.shape[-1]))
-        for place, value in zip(self.places, values, strict=True):
-            out[..., place] = (value @ x[..., place][..., None])[..., 0]
-        return out
 
 
 @once_per_mechanism
@@ -74,45 +67,86 @@ def places(mech: Mechanism) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]]
     return tuple(found)
 
 
-def hinge_blocks(mech: Mechanism, name: str, codes: Codes, *arrays: Array) -> HingeBlocks:
-    """The blocks of a memoryless operator.
-
-    Args:
-        mech: The mechanism.
-        name: A quantity that gives blocks, (..., n_bodies, r, r).
-        codes: Collects what is wrong with states, whose blocks are NaN.
-        arrays: What it takes: q (..., nq), and v (..., nv) where it needs them.
-    """
-    blocks, where = codes.run(kernel(mech, name), *arrays), places(mech)
-    values = (blocks[..., of, : at.shape[1], : at.shape[1]] for of, at in where)
-    return HingeBlocks(tuple(at for _, at in where), tuple(values))
-
-
-def hinge_root(mech: Mechanism, q: Array, codes: Codes | None = None) -> HingeBlocks:
-    """s with s s* = D, the upper triangular root of each block of D.
+def hinge_root(mech: Mechanism, q: Array) -> HingeBlocks:
+    """s with s s* = D, the upper triangular root of each block of D; nobody is told of trouble.
 
     Args:
         mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq).
-        codes: Collects what is wrong with states of a batch; without it nobody is told.
     """
-    D = hinge_blocks(mech, "hinge_inertia", codes or Codes(None, q), q)
-    return HingeBlocks(D.places, tuple(upper_root(value) for value in D.values))
+    D = named(mech, "hinge_inertia")(q, status=np.empty(q.shape[:-1], np.int32))
+    where = places(mech)
+    values = (upper_root(D[..., of, : at.shape[1], : at.shape[1]]) for of, at in where)
+    return HingeBlocks(tuple(at for _, at in where), tuple(values))
 
 
-def whitened(at: Writing, X: Any) -> Any:
-    """s⁻¹ X (nv, m) for X (nv, m), D = s s*, as a formula; s is a lower triangle here."""
-    D, rows = at.value(articulated.D, blocks=True), list[Any]()
+@dataclass(frozen=True, slots=True)
+class HingeRoot:
+    """s with s s* = D, in a formula.
+
+    Attributes:
+        blocks: For each body the place of its freedoms in v, and the upper triangle s (m, m).
+    """
+
+    blocks: list[tuple[slice, Any]]
+
+    def times(self, x: Any) -> Any:
+        """s x of x (nv,)."""
+        return self._each(lambda s, x: s @ x, x)
+
+    def star_times(self, x: Any) -> Any:
+        """s* x."""
+        return self._each(lambda s, x: s.T @ x, x)
+
+    def solved(self, x: Any) -> Any:
+        """s⁻¹ x of x (nv,) or (nv, m)."""
+        return self._each(_solved, x)
+
+    def star_solved(self, x: Any) -> Any:
+        """s⁻* x."""
+        return self._each(_star_solved, x)
+
+    def both_solved(self, D: Any) -> list[Any]:
+        """s⁻¹ D s⁻* of blocks D (n_bodies, r, r)."""
+        found = list[Any]()
+        for (_, s), block in zip(self.blocks, D, strict=True):
+            left = _solved(s, block[: len(s), : len(s)])
+            found.append(_solved(s, left.T).T)
+        return found
+
+    def _each(self, act: Callable[[Any, Any], Any], x: Any) -> Any:
+        return np.concatenate([x[:0], *(act(s, x[place]) for place, s in self.blocks)])
+
+
+def root_of(at: Writing) -> HingeRoot:
+    """The upper triangular root of each block of D, in a formula: Cholesky from the end."""
+    D, starts = at.value(articulated.D, blocks=True), at.mech.v_start.tolist()
+    found = list[tuple[slice, Any]]()
     for k, body in enumerate(at.mech.bodies):
-        start, n = int(at.mech.v_start[k]), body.hinge.nv
+        n = body.hinge.nv
         s = np.full((n, n), 0.0, dtype=object)
-        for i in range(n):
-            for j in range(i + 1):
-                left = D[k, i, j] - sum(s[i, :j] * s[j, :j])
+        for j in reversed(range(n)):
+            for i in reversed(range(j + 1)):
+                left = D[k, i, j] - sum(s[i, j + 1 :] * s[j, j + 1 :])
                 s[i, j] = root(left) if i == j else left / s[j, j]
-            below = X[start + i] - sum(s[i, j] * rows[start + j] for j in range(i))
-            rows.append(below / s[i, i])
-    return np.array(rows, dtype=object).reshape(X.shape)
+        found.append((slice(starts[k], starts[k + 1]), s))
+    return HingeRoot(found)
+
+
+def _solved(s: Any, x: Any) -> Any:
+    """s⁻¹ x for an upper triangle s, x (n,) or (n, m)."""
+    y = x.copy()
+    for i in reversed(range(len(s))):
+        y[i] = (x[i] - sum(s[i, j] * y[j] for j in range(i + 1, len(s)))) / s[i, i]
+    return y
+
+
+def _star_solved(s: Any, x: Any) -> Any:
+    """s⁻* x for an upper triangle s."""
+    y = x.copy()
+    for i in range(len(s)):
+        y[i] = (x[i] - sum(s[j, i] * y[j] for j in range(i))) / s[i, i]
+    return y
 
 
 def upper_root(A: Array) -> Array:

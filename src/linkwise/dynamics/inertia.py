@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, check_mechanism, named
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.hinge_root import root_of
+from linkwise.dynamics.kernels import Status, check_mechanism, named, written
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def composite_inertias(
@@ -100,15 +106,23 @@ def log_det_mass_matrix(
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
             entry is NaN instead, and a warning or `status` tells.
     """
-    D = _called(mech, "hinge_inertia", q, status=status, threads=threads)
-    freedoms = [body.hinge.nv for body in mech.bodies]
-    most = D.shape[-1]
-    ones = [[float(i >= nv) for i in range(most)] for nv in freedoms]
-    blank = np.reshape(ones, (len(freedoms), most))  # where hinges have fewer freedoms than others
-    whole = D + blank[..., None] * np.eye(most)
-    with np.errstate(invalid="ignore"):  # rows in trouble are NaN, and told of by the kernel
-        _, log = np.linalg.slogdet(whole)
-    return log.sum(axis=-1)[()]
+    found = written(mech, DETERMINANTS)
+    if status is threads is None:
+        factors = found(q)
+        if factors.ndim == 1:
+            return sum(map(math.log, factors.tolist()), 0.0)
+    else:
+        factors = found(q, status=status, threads=threads)
+    return np.log(factors).sum(axis=-1)[()]
+
+
+def determinants(at: Writing) -> Any:
+    """det D in factors of a dozen freedoms, so that no product over- or underflows."""
+    pivots = [s[i, i] * s[i, i] for _, s in root_of(at).blocks for i in range(len(s))]
+    return np.array([math.prod(pivots[i : i + 12]) for i in range(0, len(pivots), 12)])
+
+
+DETERMINANTS = Formula(determinants)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from linkwise.algebra import J, mass, rot_W
 from linkwise.algebra.symbols import articulated
 from linkwise.arguments import number, row
 from linkwise.codegen.formula import Formula
-from linkwise.dynamics.hinge_root import whitened
+from linkwise.dynamics.hinge_root import root_of
 from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, kernel, node_names, written
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.lost_motion import lost_in_words
@@ -212,7 +212,7 @@ def space(at: Writing, frame: Frame) -> Any:
     )
     (length,), (tolerance,) = at.read("length", 1), at.read("tolerance", 1)
     scale = np.tile(np.array([length] * 3 + [1.0] * 3, dtype=object), len(at.nodes))
-    found = motions(at, jacobian, whitened(at, columns).T, scale, tolerance, 0.0)
+    found = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, 0.0)
     rest = (found.rank, found.basis, found.singular_values, found.condition)
     return found.inertia, inverse, *rest
 

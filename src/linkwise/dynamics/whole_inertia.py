@@ -14,6 +14,7 @@ from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -110,4 +111,16 @@ def centroidal_inertia(
     Returns:
         (6, 6) or (batch, 6, 6) [kg m², kg].
     """
-    return whole_inertia(mech, q, status=status, threads=threads).about_com
+    found = written(mech, CENTROIDAL)
+    if status is threads is None:
+        return found(q)
+    return found(q, status=status, threads=threads)
+
+
+def _centroidal(at: Writing) -> Any:
+    mass, whole, c = check_mass(at.mech), about_world(at), skew(center(at))
+    J = whole[:3, :3] + mass * (c @ c)
+    return blocks(J, np.zeros((3, 3)), np.zeros((3, 3)), mass * np.eye(3))
+
+
+CENTROIDAL = Formula(_centroidal)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from linkwise.arguments import row, rows
 from linkwise.codegen.formula import Formula
 from linkwise.dynamics.closure_quantity import Setting
-from linkwise.dynamics.hinge_root import hinge_root, whitened
+from linkwise.dynamics.hinge_root import hinge_root, root_of
 from linkwise.dynamics.kernels import written
 from linkwise.dynamics.loops import Loops, is_closed
 from linkwise.dynamics.lost_motion import lost_in_words
@@ -335,7 +335,7 @@ def motions_of_tasks(at: Writing, order: tuple[int, ...] | None) -> tuple[Any, A
         inverse, jacobian = inverse[np.ix_(which, which)], jacobian[which]
         response, columns = response[:, which], columns[:, which]
     scale, (tolerance, floor) = at.read("scale", len(jacobian)), at.read("least", 2)
-    found = motions(at, jacobian, whitened(at, columns).T, scale, tolerance, floor)
+    found = motions(at, jacobian, root_of(at).solved(columns).T, scale, tolerance, floor)
     return inverse, jacobian, response, found
 
 

@@ -26,7 +26,7 @@ from linkwise.algebra.symbols import articulated
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.orthogonal import dot, singular
 from linkwise.dynamics.diagonal import innovations
-from linkwise.dynamics.hinge_root import whitened as whitened_columns
+from linkwise.dynamics.hinge_root import root_of
 from linkwise.dynamics.kernels import check_mechanism, kernel, written
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.operational_space import TOLERANCE, reach
@@ -199,7 +199,7 @@ def along(at: Writing, frame: Frame, turning: bool) -> Any:
     size = np.concatenate([w[:3] / length, w[3:]])
     largest = norm(_scaled(jacobian, length).ravel())
     there = norm(jacobian.T @ w) - tolerance * largest * norm(size)
-    eps = whitened_columns(at, pull[:, None])[:, 0]
+    eps = root_of(at).solved(pull[:, None])[:, 0]
     return gate(there, dot(eps, eps))
 
 
@@ -212,7 +212,7 @@ def principal(at: Writing, frame: Frame) -> Any:
     _, (length, tolerance) = at.q, at.read("least", 2)
     of_node = rot_W @ J if frame == "world" else J
     jacobian, columns = at.value(of_node, articulated.whitening @ of_node.T)
-    A, rows = whitened_columns(at, columns).T, _scaled(jacobian, length)
+    A, rows = root_of(at).solved(columns).T, _scaled(jacobian, length)
     results, least = [A @ A.T], tolerance * norm(rows.ravel())
     for block in (TURNING, MOVING):
         _, values = singular(at, rows[block], vectors=False)
