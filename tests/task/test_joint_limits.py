@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.task.control.hierarchy import Hierarchy, in_part
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.orthogonal import root_of
+from linkwise.task.control.hierarchy import TOLERANCE, Hierarchy, in_part
 
 SEVEN, PUMA = lw.models.seven_dof_arm(), lw.models.puma560()
 LIMITS = lw.JointLimits(margin=0.15, gain=2e-3, kv=30.0, priority="top")
@@ -96,40 +98,54 @@ def test_lower_levels_leave_the_first_alone_while_a_limit_comes_in(singular):
     assert missing.max() < 1e-8 * np.abs(report.acceleration).max()
 
 
+def _joints_first(at, which):
+    """v̇, τ - C, what is free and S of a hierarchy that has nothing but joints in it; A* A part."""
+    n, k = at.mech.nv, len(which)
+    mass, drive = at.read("mass", n * n).reshape(n, n), at.read("drive", n)
+    wanted, share = at.read("wanted", k), at.read("share", k)
+    done = Hierarchy(at, root_of(mass), drive, TOLERANCE)
+    done.add_joints(list(which), wanted, share)
+    left = done.root @ done.left(np.eye(n, dtype=object)) @ done.root.T  # L S L*
+    half = in_part(at.read("Omega", k * k).reshape(k, k), share)
+    return done.acceleration, done.force, done.free, left, half.T @ half
+
+
 def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_there():
     """Three freedoms by formula: w changes by A f, A_i* w as asked or f_i = 0; S leaves A_i out."""
     rng = np.random.default_rng(3)
-    q = SEVEN.random(rng)
-    mass, drive = lw.mass_matrix(SEVEN, q), rng.standard_normal(7)
+    mass, drive = lw.mass_matrix(SEVEN, SEVEN.random(rng)), rng.standard_normal(7)
     before = np.linalg.solve(mass, drive)
-    which, wanted = np.array([1, 3, 4]), np.array([[5.0, -7.0, 9.0]])
+    which, wanted = np.array([1, 3, 4]), np.array([5.0, -7.0, 9.0])
+    Omega = np.linalg.inv(mass)[np.ix_(which, which)]
+    names = ("acceleration", "force", "free", "left", "part")
+    kernel = lw.compile(Formula(_joints_first, ((1, 3, 4),), names), SEVEN)
+    turned = lw.compile(Formula(_joints_first, ((4, 3, 1),), names), SEVEN)
 
-    def after(places, shares):
-        done = Hierarchy(mass[None], drive[None])
-        done.add_joints(which[places], wanted[:, places], np.array([shares]))
-        return done
+    def after(shares, kernel=kernel, order=slice(None)):
+        arrays = {"mass": mass.ravel(), "drive": drive, "wanted": wanted[order]}
+        return kernel(**arrays, share=np.array(shares), Omega=Omega.ravel())
 
-    done = after([0, 1, 2], [1.0, 1.0, 0.0])
-    np.testing.assert_allclose(done.acceleration[0, [1, 3]], [5.0, -7.0], rtol=1e-12)
-    force = done.force[0] - drive  # at the two joints and nowhere else
+    done = after([1.0, 1.0, 0.0])
+    np.testing.assert_allclose(done["acceleration"][[1, 3]], [5.0, -7.0], rtol=1e-12)
+    force = done["force"] - drive  # at the two joints and nowhere else
     assert np.abs(force[[0, 2, 4, 5, 6]]).max() < 1e-12 * np.abs(force).max()
-    np.testing.assert_allclose(done.acceleration, after([0, 1], [1.0, 1.0]).acceleration)
-    assert done.free[0] == pytest.approx(5.0)
-    held = np.linalg.solve(np.linalg.cholesky(mass), np.eye(7)[:, [1, 3]])
-    assert np.abs(done.S[0].T @ held).max() < 1e-12 * np.abs(held).max()
-    half = after([0], [0.5])
-    assert half.acceleration[0, 1] == pytest.approx(0.5 * (before[1] + 5.0))
-    assert half.free[0] == pytest.approx(6.5)
+    assert done["free"] == pytest.approx(5.0)
+    held = np.linalg.solve(mass, np.eye(7)[:, [1, 3]])  # L⁻* A: S takes it to nothing
+    assert np.abs(done["left"] @ held).max() < 1e-12 * np.abs(done["left"]).max()
+    half = after([0.5, 0.0, 0.0])
+    assert half["acceleration"][1] == pytest.approx(0.5 * (before[1] + 5.0))
+    assert half["free"] == pytest.approx(6.5)
     # In between: the inverse of A* A with 1/share on its diagonal; no matter in which order.
     shares = np.array([0.3, 0.6, 0.9])
-    Omega = np.linalg.inv(mass)[np.ix_(which, which)]
     inverse = np.linalg.inv(Omega + np.diag(np.diag(Omega) * (1.0 / shares - 1.0)))
-    np.testing.assert_allclose(in_part(Omega[None], shares[None])[0], inverse, rtol=1e-9)
-    force = after([0, 1, 2], shares).force[0] - drive
-    np.testing.assert_allclose(force[which], inverse @ (wanted[0] - before[which]), rtol=1e-9)
-    one, two = after([0, 1, 2], [0.3, 0.3, 0.9]), after([2, 1, 0], [0.9, 0.3, 0.3])
-    np.testing.assert_allclose(one.w, two.w, rtol=1e-12)
-    np.testing.assert_allclose(one.S, two.S, rtol=0.0, atol=1e-12)
+    found = after(shares)
+    np.testing.assert_allclose(found["part"], inverse, rtol=1e-9)
+    force = found["force"] - drive
+    np.testing.assert_allclose(force[which], inverse @ (wanted - before[which]), rtol=1e-9)
+    other = after(shares[::-1], turned, slice(None, None, -1))
+    for name in ("acceleration", "left"):
+        scale = np.abs(found[name]).max()
+        np.testing.assert_allclose(found[name], other[name], rtol=0.0, atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize("options", [{}, {"singular": None}, {"damping": 0.01}], ids=str)

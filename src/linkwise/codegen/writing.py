@@ -13,10 +13,10 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.roll import worth_rolling
 from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.scalar.sketch import Sketch
-from linkwise.codegen.scalar.trace import trace
+from linkwise.codegen.scalar.trace import Traced, trace
 from linkwise.codegen.stages import derived
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.chosen import Names, choice
+from linkwise.sweeps.chosen import Chosen, Names, choice
 from linkwise.sweeps.lower import lower
 
 
@@ -33,6 +33,7 @@ class Writing(Sketch):
         super().__init__()
         self.mech: Any = request.mech
         self.nodes, self.itemsize, self._request = request.nodes, request.itemsize, request
+        self._known = dict[object, Traced]()  # graphs that were traced before
 
     @property
     def q(self) -> Any:
@@ -64,6 +65,7 @@ class Writing(Sketch):
             most: How many rounds there are at most.
         """
         inner = Writing(self._request)
+        inner._known = self._known
         first = inner.read("x", len(x)), inner.read("given", len(given))
         after, again = step(inner, *first)
         inner.write("x", after)
@@ -97,18 +99,25 @@ class Writing(Sketch):
             given: Values for its inputs; others are inputs of the kernel of the same name.
         """
         nodes = self.nodes if nodes is None else tuple(nodes)
-        tree: object = self.mech
-        first, *rest = (derived(self._request, expr).result for expr in exprs)
-        part = choice(rows, columns, blocks).checked(exprs[0], self.mech, nodes)
-        program = lower(first, part, rest)
-        if isinstance(tree, Mechanism) and worth_rolling(program, tree):
-            raise TooLongError
-        traced = trace(program, self.mech, nodes, itemsize=self.itemsize)
+        part = choice(rows, columns, blocks)
+        key = (exprs, nodes, part)
+        if key not in self._known:
+            self._known[key] = self._traced(exprs, nodes, part)
+        traced = self._known[key]
         arrays = {n: given[n] if n in given else self.read(n, k) for n, k in traced.inputs}
         flat = np.empty(len(traced.outputs), dtype=object)
         flat[:] = self.replay(traced, arrays)
-        if not rest:
+        if len(exprs) == 1:
             return flat.reshape(traced.shape)
         ends = np.cumsum([int(np.prod(shape)) for shape in traced.parts])
         pieces = np.split(flat, ends[:-1])
         return [x.reshape(shape) for x, shape in zip(pieces, traced.parts, strict=True)]
+
+    def _traced(self, exprs: tuple[Expr, ...], nodes: tuple[str, ...], part: Chosen) -> Traced:
+        """The graph of expressions; raises where it would be too long."""
+        tree: object = self.mech
+        first, *rest = (derived(self._request, expr).result for expr in exprs)
+        program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
+        if isinstance(tree, Mechanism) and worth_rolling(program, tree):
+            raise TooLongError
+        return trace(program, self.mech, nodes, itemsize=self.itemsize)

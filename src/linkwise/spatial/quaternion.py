@@ -86,7 +86,8 @@ def from_matrix(rot: Array) -> Array:
     Each row of the symmetric matrix 4 q q^T can be read off the rotation; the row whose diagonal
     is largest is the best conditioned one.
     """
-    r = np.asarray(rot, dtype=np.float64)
+    r = np.asarray(rot)
+    r = r if r.dtype == object else r.astype(np.float64, copy=False)
     xx, yy, zz = r[..., 0, 0], r[..., 1, 1], r[..., 2, 2]
     wx, wy, wz = (
         r[..., 2, 1] - r[..., 1, 2],
@@ -106,10 +107,11 @@ def from_matrix(rot: Array) -> Array:
             [wz, xz, yz, 1.0 - xx - yy + zz],
         ]
     )
-    best = np.argmax(np.diagonal(four_qq, axis1=-2, axis2=-1), axis=-1)
-    row: Array = np.take_along_axis(four_qq, best[..., None, None], axis=-2)[..., 0, :]
-    q = row / np.linalg.norm(row, axis=-1, keepdims=True)
-    return _with_positive_w(q)
+    row, most = four_qq[..., 0, :], four_qq[..., 0, :1]
+    for k in range(1, 4):
+        own = four_qq[..., k, k : k + 1]
+        row, most = where(own - most, four_qq[..., k, :], row), maximum(own, most)
+    return _with_positive_w(row / _length(row))
 
 
 def from_axis_angle(axis: Array, angle: Array | float) -> Array:

@@ -93,7 +93,7 @@ def exp(w: Array) -> Array:
 
 def log(rot: Array) -> Array:
     """Rotation vector w (..., 3) with exp(w~) = rot and |w| ≤ π [rad]."""
-    if np.shape(rot) == (3, 3):
+    if np.shape(rot) == (3, 3) and np.asarray(rot).dtype != object:
         return _log_of_one(rot)
     return quaternion.log(quaternion.from_matrix(rot))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.choice import absolute, angle, minimum, root, where
 from linkwise.spatial.pose import Pose, trusted_pose
-from linkwise.spatial.vector import cross, six
+from linkwise.spatial.vector import cross
 from linkwise.task.kernels import task_kernel
 from linkwise.task.task import Task, Tasks, as_tuple
 from linkwise.task.twin import twin
@@ -79,23 +80,35 @@ def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
         raise ShapeError(
             f"q and the target of {task.name!r} are batches of {sorted(rows)}; one is wanted."
         )
+    if isinstance(goal, Pose):
+        return missing(task, X.rot, X.p, goal.rot, goal.p)
+    return missing(task, X.rot, X.p, goal, goal)
+
+
+def missing(task: Task, R: Any, p: Any, R_d: Any, p_d: Any) -> Any:
+    """What a task of a node misses (..., m), in array code.
+
+    Args:
+        task: The task.
+        R: How the node is turned, seen from the reference (..., 3, 3).
+        p: Where it is [m] (..., 3).
+        R_d: How it should be turned; for a direction the unit vector (..., 3).
+        p_d: Where it should be.
+    """
+    back = np.swapaxes(R, -1, -2)
     if task.kind == "direction":
-        here = X.rot @ np.array(task.axis)
-        return _turn(here, cast(Array, goal), X.rot) @ task.matrix[:, :3].T
-    back = np.swapaxes(X.rot, -1, -2)
-    turn, way = np.zeros(X.p.shape), np.zeros(X.p.shape)
-    if task.kind in ("pose", "orientation"):
-        wanted: Array = goal.rot if isinstance(goal, Pose) else goal
-        turn = rotation.log(back @ wanted)
-    if task.kind in ("pose", "position"):
-        point: Array = goal.p if isinstance(goal, Pose) else goal
-        way = point - X.p
-    if task.axes == "reference":
-        turn = _times(X.rot, turn)
-    else:
-        way = _times(back, way)
-    lead = np.broadcast_shapes(turn.shape, way.shape)
-    return six(np.broadcast_to(turn, lead), np.broadcast_to(way, lead)) @ task.matrix.T
+        turn = _times(back, _turn(_times(R, np.array(task.axis)), R_d))
+        return _times(task.matrix[:, :3], turn)
+    parts = list[Any]()
+    if task.kind != "position":
+        turn = rotation.log(back @ R_d)
+        turn = _times(R, turn) if task.axes == "reference" else turn
+        parts.append(_times(task.matrix[:, :3], turn))
+    if task.kind != "orientation":
+        way = p_d - p
+        way = way if task.axes == "reference" else _times(back, way)
+        parts.append(_times(task.matrix[:, 3:], way))
+    return sum(parts[1:], parts[0])
 
 
 def task_velocity(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Array:
@@ -170,8 +183,7 @@ def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
             raise ModelError(
                 f"the target of {task.name!r} is a {type(target).__name__}; it must be a lw.Pose."
             )
-        _rotation(task, target.rot)
-        return target
+        return target  # which is turned by a rotation, or would not be one
     goal = floats(target, f"the target of {task.name!r}")
     shape = (3, 3) if task.kind == "orientation" else (3,)
     if goal.shape[-len(shape) :] != shape:
@@ -198,25 +210,26 @@ def _rotation(task: Task, rot: Array) -> None:
         raise ModelError(f"the target of {task.name!r} is turned by a matrix that is no rotation.")
 
 
-def _turn(d: Array, goal: Array, rot: Array) -> Array:
-    """The shortest turn from one direction to another, in the node's axes."""
+def _turn(d: Any, goal: Any) -> Any:
+    """The shortest turn (..., 3) from one unit vector to another."""
     d, goal = np.broadcast_arrays(d, goal)
-    across = cross(d, goal)
-    sine, cosine = np.linalg.norm(across, axis=-1), (d * goal).sum(axis=-1)
-    angle = np.arctan2(sine, cosine)
-    safe = np.where(sine > 0.0, sine, 1.0)
-    turn = across * (angle / safe)[..., None]
-    back = (sine <= 1e-12) & (cosine < 0.0)  # opposite: any axis across will do
-    if np.any(back):
-        least = np.eye(3)[np.argmin(np.abs(d), axis=-1)]
-        any_axis = cross(d, least)
-        any_axis = any_axis / np.linalg.norm(any_axis, axis=-1, keepdims=True)
-        turn = np.asarray(np.where(back[..., None], np.pi * any_axis, turn), dtype=np.float64)
-    return _times(np.swapaxes(rot, -1, -2), turn)
+    across, cosine = cross(d, goal), (d * goal).sum(axis=-1, keepdims=True)
+    sine = root((across * across).sum(axis=-1, keepdims=True))
+    turn = across * (angle(sine, cosine) / where(sine, sine, 1.0))
+    # Opposite: any axis across will do, such as d × that of x, y, z which d has the least of.
+    size, least = absolute(d), np.broadcast_to(np.eye(3)[0], d.shape)
+    smallest = size[..., :1]
+    for k in (1, 2):
+        own = size[..., k : k + 1]
+        least = where(smallest - own, np.eye(3)[k], least)
+        smallest = minimum(smallest, own)
+    other = cross(d, least)
+    other = other * (np.pi / root((other * other).sum(axis=-1, keepdims=True)))
+    return where(1e-12 - sine, where(-cosine, other, turn), turn)
 
 
-def _times(matrix: Array, vector: Array) -> Array:
-    return np.asarray((matrix @ vector[..., None])[..., 0], dtype=np.float64)
+def _times(matrix: Any, vector: Any) -> Any:
+    return (matrix @ vector[..., None])[..., 0]
 
 
 def _joint_target(mech: Mechanism, task: Task, target: Any) -> Array:

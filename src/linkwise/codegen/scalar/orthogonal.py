@@ -139,3 +139,52 @@ def solved_below(R: Any, B: Any) -> Any:
             left = left - R[j, i] * rows[j]
         rows.append(left / R[i, i])
     return np.array(rows)
+
+
+def root_of(K: Any) -> Any:
+    """The upper triangle L with L L* = K (n, n) symmetric and positive: Cholesky from the end.
+
+    What is zero in 𝓜 since bodies are on different branches stays zero.
+    """
+    n = len(K)
+    factor = np.full((n, n), 0.0, dtype=object)
+    for j in range(n - 1, -1, -1):
+        for i in range(j, -1, -1):
+            left = K[i, j] - sum(factor[i, k] * factor[j, k] for k in range(j + 1, n))
+            factor[i, j] = root(left) if i == j else left / factor[j, j]
+    return factor
+
+
+def solved(factor: Any, B: Any) -> Any:
+    """L⁻¹ B for an upper triangle L, the factor (n, n), and B (n,) or (n, m)."""
+    rows = list[Any]()
+    for i in range(len(factor) - 1, -1, -1):
+        left = B[i]
+        for j, row in zip(range(len(factor) - 1, i, -1), rows, strict=True):
+            left = left - factor[i, j] * row
+        rows.append(left / factor[i, i])
+    return np.array(rows[::-1], dtype=object)
+
+
+def completed(rows: Any, exists: Any) -> Any:
+    """Orthonormal rows (m, n), in place of those that do not exist others across to the rest.
+
+    Args:
+        rows: Of unit length, those that do not exist behind the others.
+        exists: 0 or 1 for each of them (m,).
+    """
+    found, n = list[Any](), rows.shape[1]
+    for row, real in zip(rows, exists, strict=True):
+        # Of all axes the one that is most across to the rows so far.
+        across = [1.0 - sum(x[j] * x[j] for x in found) for j in range(n)]
+        best, other = across[0], np.eye(n, dtype=object)[0]
+        for j in range(1, n):
+            more = across[j] - best
+            other = where(more, np.eye(n, dtype=object)[j], other)
+            best = maximum(best, across[j])
+        row = where(real, row, other)
+        for _ in range(2):
+            for x in found:
+                row = row - dot(x, row) * x
+        found.append(row / root(dot(row, row)))
+    return np.array(found)

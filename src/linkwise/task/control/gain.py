@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from linkwise.codegen.scalar.orthogonal import root_of, solved, solved_below
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, floats
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 ASYMMETRY = 1e-9
 """A matrix whose entries differ from its transpose by more than this fraction is not symmetric."""
@@ -47,11 +53,31 @@ def times(gain: Array, x: Array) -> Array:
     return x @ gain if gain.ndim == 2 else gain * x
 
 
-def along(gain: Array, directions: Array) -> Array:
-    """d* K d for unit directions, the columns of (..., m, k): the gain along each (..., k)."""
-    return (directions * np.swapaxes(times(gain, np.swapaxes(directions, -1, -2)), -1, -2)).sum(
-        axis=-2
-    )
+def over(gain: Any, x: Any) -> Any:
+    """The inverse of a gain times a vector (m,)."""
+    if gain.ndim < 2:
+        return x / gain
+    factor = root_of(gain)
+    return solved_below(factor, solved(factor, x))
+
+
+def spread_out(gain: Any, m: int) -> Array:
+    """The numbers of a gain: one for each row (m,), or all of a matrix (m m,)."""
+    k = np.asarray(gain, dtype=np.float64)
+    return k.ravel() if k.ndim == 2 else np.array(np.broadcast_to(k, (m,)))
+
+
+def gains_read(at: Writing, name: str, sizes: list[int], matrix: list[bool]) -> list[Any]:
+    """Gains (m,) or (m, m) that stand one behind the other in an input."""
+    counts = [m * m if whole else m for m, whole in zip(sizes, matrix, strict=True)]
+    parts = np.split(at.read(name, sum(counts)), np.cumsum(counts)[:-1])
+    each = zip(parts, sizes, matrix, strict=True)
+    return [part.reshape(m, m) if whole else part for part, m, whole in each]
+
+
+def along(gain: Any, directions: Any) -> Any:
+    """d* K d for unit directions, the columns of (m, k): the gain along each (k,)."""
+    return (directions * times(gain, directions.T).T).sum(axis=0)
 
 
 def gain_in_words(gain: ArrayLike) -> str:

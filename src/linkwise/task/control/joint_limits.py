@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.choice import clip, maximum
 
 Priority: TypeAlias = Literal["posture", "top"]
 
@@ -93,25 +94,44 @@ class JointLimits:
         """Push and damping of all freedoms (..., nv), zero where there are no limits."""
         q, v = mech.check_q(q), mech.check_v(v)
         q_at, v_at = self.places(mech)
-        below, above = q[..., q_at] - mech.lower[q_at], mech.upper[q_at] - q[..., q_at]
-        nearness = np.maximum(self.closeness(below), self.closeness(above))
-        found = self._field(below) - self._field(above) - self.kv * nearness * v[..., v_at]
         out = np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), mech.nv))
-        out[..., v_at] = found
+        sides = distances(q[..., q_at], mech.lower[q_at], mech.upper[q_at])
+        out[..., v_at] = pushed(*sides, v[..., v_at], *self.numbers)
         return out
 
-    def closeness(self, rho: Array) -> Array:
-        """1 - ρ/ρ₀: 0 at the margin and outside, 1 at the limit and beyond."""
-        return np.clip(1.0 - rho / self.margin, 0.0, 1.0)
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Margin, gain, damping and floor."""
+        return self.margin, self.gain, self.kv, self.floor
 
     def nearness(self, mech: Mechanism, q: Array) -> tuple[Array, Array]:
         """Closeness of all freedoms to their lower and to their upper limits (..., nv)."""
         q_at, v_at = self.places(mech)
-        lower, upper = np.zeros((2, *q.shape[:-1], mech.nv))
-        lower[..., v_at] = self.closeness(q[..., q_at] - mech.lower[q_at])
-        upper[..., v_at] = self.closeness(mech.upper[q_at] - q[..., q_at])
-        return lower, upper
+        both = np.zeros((2, *q.shape[:-1], mech.nv))
+        sides = distances(q[..., q_at], mech.lower[q_at], mech.upper[q_at])
+        both[..., v_at] = [closeness(rho, self.margin) for rho in sides]
+        return both[0], both[1]
 
-    def _field(self, rho: Array) -> Array:
-        inside = np.clip(rho, self.floor * self.margin, self.margin)
-        return self.gain * (1.0 / inside - 1.0 / self.margin) / inside**2
+
+# --------------------------------------------------------- array code, for numbers and for kernels
+
+
+def distances(q: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """ρ to the lower and to the upper limits."""
+    return q - lower, upper - q
+
+
+def closeness(rho: Any, margin: Any) -> Any:
+    """1 - ρ/ρ₀: 0 at the margin and outside, 1 at the limit and beyond."""
+    return clip(1.0 - rho / margin, 0.0, 1.0)
+
+
+def pushed(below: Any, above: Any, v: Any, margin: Any, gain: Any, kv: Any, floor: Any) -> Any:
+    """Push and damping of joints at distances from their limits."""
+
+    def field(rho: Any) -> Any:
+        inside = clip(rho, floor * margin, margin)
+        return gain * (1.0 / inside - 1.0 / margin) / (inside * inside)
+
+    near = maximum(closeness(below, margin), closeness(above, margin))
+    return field(below) - field(above) - kv * near * v

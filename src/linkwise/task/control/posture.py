@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.kernels import check_mechanism
-from linkwise.dynamics.mass_matrix import mass_matrix
+from linkwise.algebra import mass, vdot
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.configuration import between, coordinates
+from linkwise.dynamics.kernels import check_mechanism, written
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.control.gain import checked_gain, times
+from linkwise.task.control.gain import checked_gain, gains_read, spread_out, times
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 By: TypeAlias = Literal["torque", "acceleration"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A posture, without its numbers.
+
+    Attributes:
+        freedoms: Where in v its hinges stand.
+        to: Whether there is a target.
+        kp: Whether the stiffness is a matrix.
+        kv: Whether the damping is.
+        weighed: Whether gains make accelerations.
+    """
+
+    freedoms: tuple[int, ...]
+    to: bool
+    kp: bool
+    kv: bool
+    weighed: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,21 +145,24 @@ class Posture:
         parts = [np.arange(mech.nv)[mech.v_slice(name)] for name in self.hinges]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
-    def pull(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
-        """k_p e - k_v v over all freedoms (..., nv), zero for hinges that are left alone."""
-        check_mechanism(mech)
-        q, v = mech.check_q(q), mech.check_v(v)
-        chosen = self.freedoms(mech)
-        size, lead = len(chosen), np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-        out = np.zeros((*lead, mech.nv))
+    def drawn(self, mech: Mechanism) -> Drawn:
+        """What kernels depend on."""
+        kinds = (
+            self.target is not None,
+            np.ndim(0.0 if self.kp is None else self.kp) == 2,
+            np.ndim(self.kv) == 2,
+        )
+        return Drawn(tuple(self.freedoms(mech).tolist()), *kinds, self.by == "acceleration")
+
+    def numbers(self, mech: Mechanism) -> dict[str, Array]:
+        """Inputs of such kernels."""
+        size = len(self.freedoms(mech))
         kv = checked_gain(self.kv, "kv of the posture", size)
-        found = -times(kv, v[..., chosen])
+        found = {"posture_kv": spread_out(kv, size)}
         if self.target is not None and self.kp is not None:
             kp = checked_gain(self.kp, "kp of the posture", size)
-            missing = mech.difference(q, np.broadcast_to(mech.check_q(self.target), q.shape))
-            found = found + times(kp, missing[..., chosen])
-        out[..., chosen] = found
-        return out
+            found |= {"posture_kp": spread_out(kp, size), "posture": mech.check_q(self.target)}
+        return found
 
     def torque(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
         """Γ₀ (..., nv) [N or N m], before a null space is applied.
@@ -144,10 +172,35 @@ class Posture:
             q: Joint positions (nq,) or (batch, nq) [m or rad].
             v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         """
-        pull = self.pull(mech, q, v)
-        if self.by == "torque":
-            return pull
-        return np.asarray((mass_matrix(mech, q) @ pull[..., None])[..., 0], dtype=np.float64)
+        kernel, arrays = written(mech, _formula(self.drawn(mech))), self.numbers(mech)
+        arrays |= {"q": mech.check_q(q), "v": mech.check_v(v)}
+        return kernel(*[arrays[name] for name in kernel.arguments])
+
+
+@cache
+def _formula(drawn: Drawn) -> Formula:
+    return Formula(drawing, (drawn,))
+
+
+def drawing(at: Writing, drawn: Drawn, inertia: Any = None) -> Any:
+    """Γ₀ (nv,), as a formula.
+
+    Args:
+        at: The formula.
+        drawn: The posture without its numbers.
+        inertia: 𝓜 (nv, nv), where it is at hand.
+    """
+    chosen, out = list(drawn.freedoms), np.full(at.mech.nv, 0.0, dtype=object)
+    q, v = coordinates(at), at.v
+    (kv,) = gains_read(at, "posture_kv", [len(chosen)], [drawn.kv])
+    pull = -times(kv, v[chosen])
+    if drawn.to:
+        (kp,) = gains_read(at, "posture_kp", [len(chosen)], [drawn.kp])
+        pull = pull + times(kp, between(at, "q", "posture")[chosen])
+    out[chosen] = pull
+    if not drawn.weighed:
+        return out
+    return at.value(mass @ vdot, vdot=out, q=q) if inertia is None else inertia @ out
 
 
 def _ranged(mech: Mechanism, name: str) -> bool:

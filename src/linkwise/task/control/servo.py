@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
-
-import numpy as np
+from typing import Any, TypeAlias, cast
 
 from linkwise.arguments import number
 from linkwise.errors import ModelError
-from linkwise.spatial.array import Array, ArrayLike
-from linkwise.task.control.gain import checked_gain, gain_in_words, times
+from linkwise.spatial.array import ArrayLike
+from linkwise.spatial.choice import maximum, minimum, norm
+from linkwise.task.control.gain import checked_gain, gain_in_words, over, times
 from linkwise.task.task import Task
 
 
@@ -75,26 +74,22 @@ class Servo:
             f"Servo({self.name!r}, kp={gain_in_words(self.kp)}, kv={gain_in_words(self.kv)}{speed})"
         )
 
-    def pull(self, error: Array, velocity: Array) -> Array:
-        """k_p e + k_v ẋ_d (..., m), or less where the speed is limited."""
-        kp, kv = cast(Array, self.kp), cast(Array, self.kv)
-        if self.speed is None:
-            return times(kp, error) + times(kv, velocity)
-        inverse: Array = np.asarray(np.linalg.inv(kv), dtype=kv.dtype) if kv.ndim == 2 else 1.0 / kv
-        u = velocity + times(inverse, times(kp, error))
-        size = np.linalg.norm(u, axis=-1, keepdims=True)
-        return times(kv, u * np.minimum(1.0, self.speed / np.maximum(size, self.speed)))
 
-    def acceleration(self, error: Array, moving: Array, velocity: Array, ahead: Array) -> Array:
-        """F* (..., m).
+def pulled(error: Any, velocity: Any, kp: Any, kv: Any, speed: Any = None) -> Any:
+    """k_p e + k_v ẋ_d (m,), or less where the speed is limited; array code for one state.
 
-        Args:
-            error: e (..., m), what is missing.
-            moving: ẋ (..., m).
-            velocity: ẋ_d (..., m).
-            ahead: ẍ_d (..., m).
-        """
-        return ahead + self.pull(error, velocity) - times(cast(Array, self.kv), moving)
+    Args:
+        error: e (m,), what is missing.
+        velocity: ẋ_d (m,).
+        kp: Stiffness (m,) or (m, m).
+        kv: Damping, like it.
+        speed: The largest one; None for no bound.
+    """
+    if speed is None:
+        return times(kp, error) + times(kv, velocity)
+    u = velocity + over(kv, times(kp, error))
+    size = norm(u)
+    return times(kv, u) * minimum(1.0, speed / maximum(size, speed))
 
 
 Level: TypeAlias = Servo | Sequence[Servo]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import reduce
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
+from linkwise.spatial.choice import absolute, maximum, minimum, root, where
 from linkwise.task.control.hierarchy import smooth
 
 Remaining: TypeAlias = Literal["goal", "rest", "free"]
@@ -21,6 +23,9 @@ AHEAD = 5.0
 
 BRAKE = 3.0
 """How quickly they are slowed down: times the damping k_v of the servo."""
+
+TINY = 1e-30
+"""What keeps a division finite."""
 
 USUAL = np.pi
 """Largest speed of a joint that has no velocity limit [rad/s or m/s]: half a turn in a second."""
@@ -85,62 +90,65 @@ class SingularStrategy:
                 "limits of the mechanism, or inf for no bound."
             )
 
-    def share(self, relative: Array) -> Array:
-        """What a task is given along directions, from σ over the largest."""
-        return smooth(relative / self.threshold)
-
-    def fastest(self, relative: Array, joints: Array, limits: Array) -> Array:
-        """The largest speed |v_i* v| of joints along directions (..., m); inf where σ is large.
-
-        Args:
-            relative: σ over the largest (..., m).
-            joints: V* (..., m, nv), of unit length.
-            limits: Largest speeds of the freedoms (nv,).
-        """
-        along = (self._speeds(limits) / np.maximum(np.abs(joints), 1e-300)).min(axis=-1)
-        leaving = 1.0 - smooth((relative / self.threshold - 1.0) / (AHEAD - 1.0))
-        return np.asarray(np.where(leaving > 0.0, along / np.maximum(leaving, 1e-300), np.inf))
-
-    def slowest(self, limits: Array) -> float:
-        """What `fastest` is never below."""
-        return float(self._speeds(limits).min())
-
-    def _speeds(self, limits: Array) -> Array:
-        """Largest speeds of the freedoms (nv,)."""
+    def speeds(self, limits: Array) -> Array | None:
+        """Largest speeds of the freedoms (nv,) with these limits; None for no bound."""
+        if self.speed == np.inf:
+            return None
         usual = np.where(np.isfinite(limits) & (limits > 0.0), limits, USUAL)
-        return usual if self.speed is None else np.full(limits.shape, self.speed)
-
-    def step(self, error: Array, sigma: Array, curvature: Array, largest: Array) -> Array:
-        """How far joints should go along v for an error along u.
-
-        Moving by s changes the task by σ s + ½ κ s² along u. The nearest s that makes this the
-        error, or comes nearest to it, is the limit of a step that is damped where σ is small:
-
-            |s| ≤ |e| σ / (σ² + ε²),    |s| ≤ 2 |e| / (σ + √(σ² + 2 κ e)),   or σ / |κ| without root
-
-        Args:
-            error: e along u (...) [m].
-            sigma: σ [m/rad].
-            curvature: κ = u* J̇(v) v [m/rad²].
-            largest: Largest singular value [m/rad].
-        """
-        inside = sigma**2 + 2.0 * curvature * error
-        size = np.abs(error)
-        reachable = 2.0 * size / np.maximum(sigma + np.sqrt(np.maximum(inside, 0.0)), 1e-300)
-        nearest = sigma / np.maximum(np.abs(curvature), 1e-300)
-        limit = np.where(inside >= 0.0, reachable, nearest)
-        return np.sign(error) * np.minimum(size * self.slope(sigma, largest), limit)
-
-    def slope(self, sigma: Array, largest: Array) -> Array:
-        """σ / (σ² + ε²): joint motion per motion of the task, at most 1 / (2 ε) [1/m]."""
-        floor = FLOOR * self.threshold * largest
-        return sigma / (sigma**2 + floor**2)
+        return usual if self.speed is None else np.full(limits.shape, float(self.speed))
 
 
 STANDARD = SingularStrategy()
 """What a controller does unless it is told otherwise."""
 
 
-def damped_share(damping: float, relative: Array) -> Array:
+# ------------------------------------------------------------------- array code, for one state
+
+
+def share(relative: Any, threshold: Any) -> Any:
+    """What a task is given along directions, from σ over the largest."""
+    return smooth(relative / threshold)
+
+
+def damped_share(relative: Any, damping: Any) -> Any:
     """σ² / (σ² + d²) with d a fraction of the largest: what damping leaves of an acceleration."""
-    return relative**2 / (relative**2 + damping**2)
+    return relative * relative / (relative * relative + damping * damping)
+
+
+def fastest(relative: Any, joints: Any, speeds: Any, threshold: Any) -> tuple[Any, Any]:
+    """The largest speed |v_i* v| of joints along directions (m,), where the other (m,) is positive.
+
+    Args:
+        relative: σ over the largest (m,).
+        joints: V* (m, nv), of unit length.
+        speeds: Largest speeds of the freedoms (nv,).
+        threshold: That of the strategy.
+    """
+    leaving = 1.0 - smooth((relative / threshold - 1.0) / (AHEAD - 1.0))
+    slowness = [reduce(maximum, absolute(row) / speeds) for row in joints]
+    over = leaving * np.array(slowness, dtype=object)
+    return 1.0 / where(over, over, 1.0), leaving
+
+
+def step(error: Any, sigma: Any, curvature: Any, largest: Any, threshold: Any) -> Any:
+    """How far joints should go along v for an error along u.
+
+    Moving by s changes the task by σ s + ½ κ s² along u. The nearest s that makes this the
+    error, or comes nearest to it, is the limit of a step that is damped where σ is small:
+
+        |s| ≤ |e| σ / (σ² + ε²),    |s| ≤ 2 |e| / (σ + √(σ² + 2 κ e)),   or σ / |κ| without root
+
+    Args:
+        error: e along u [m].
+        sigma: σ [m/rad].
+        curvature: κ = u* J̇(v) v [m/rad²].
+        largest: Largest singular value [m/rad].
+        threshold: That of the strategy.
+    """
+    inside = sigma * sigma + 2.0 * curvature * error
+    size, floor = absolute(error), FLOOR * threshold * largest
+    reachable = 2.0 * size / maximum(sigma + root(maximum(inside, 0.0)), TINY)
+    nearest = sigma / maximum(absolute(curvature), TINY)
+    limit = where(-inside, nearest, reachable)
+    length = minimum(size * sigma / (sigma * sigma + floor * floor), limit)
+    return where(error, length, -length)

@@ -25,7 +25,7 @@ from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.dynamics.velocity_space import states
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.task.control.hierarchy import SHORT, TOLERANCE, in_part, smooth
+from linkwise.task.control.hierarchy import SHORT, TOLERANCE, smooth
 from linkwise.task.measure import task_bias, task_jacobian
 from linkwise.task.space import ROUNDING, TaskSpace
 from linkwise.task.task import Task
@@ -111,3 +111,12 @@ def _fades(found: Twin, J: Array, threshold: float) -> bool:
 def _inertia(found: Twin, J: Array, mass: Array, threshold: float) -> Array:
     length = found.length()
     return fading_inertia(J, mass, found.scale(length), threshold, length)
+
+
+def in_part(Omega: Array, share: Array) -> Array:
+    """The inverse of A* A (batch, k, k) where shares are 1, without rows where they are 0."""
+    weight, eye = np.sqrt(share), np.eye(share.shape[-1])
+    own = np.diagonal(Omega, axis1=-2, axis2=-1) * (1.0 - share)
+    K = weight[:, :, None] * Omega * weight[:, None, :] + own[:, :, None] * eye
+    solved = np.linalg.solve(K, weight[:, :, None] * eye)
+    return np.asarray(weight[:, :, None] * solved, dtype=np.float64)
