@@ -152,7 +152,7 @@ def test_what_is_refused() -> None:
         lw.augmented_object(mech, q, point=(1.0, 2.0))
     with pytest.raises(lw.ShapeError, match="q"):
         lw.augmented_object(mech, q[:-1])
-    with pytest.raises(lw.ShapeError, match="each must be one state, or both one batch"):
+    with pytest.raises(lw.ShapeError, match="their batches differ"):
         lw.augmented_object(mech, np.stack([q] * 2), np.zeros((3, mech.nv)))
     with pytest.raises(lw.ModelError, match=r"tolerance is 2.0"):
         lw.augmented_object(mech, q, tolerance=2.0)

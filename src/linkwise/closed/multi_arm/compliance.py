@@ -55,12 +55,12 @@ def of_arms(of: Evaluation, at: Contacts) -> dict[str, Array]:
     """J 𝓜⁻¹ J* (batch, 6 k, 6 k) of each arm with its k contacts, by the arm's name."""
     blocks = own_blocks(of, at)
     if blocks is not None:
-        return {name: blocks[:, own[0]] for name, own in of.parts.arms}
+        return {arm.name: blocks[:, arm.contacts[0]] for arm in of.parts.arms}
     whole = between(at.E_arm, of.at_tips("general_compliance"))
     found = dict[str, Array]()
-    for name, own in of.parts.arms:
-        columns = columns_of(own)
-        found[name] = whole[:, columns[:, None], columns]
+    for arm in of.parts.arms:
+        columns = columns_of(arm.contacts)
+        found[arm.name] = whole[:, columns[:, None], columns]
     return found
 
 

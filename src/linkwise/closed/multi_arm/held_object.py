@@ -8,7 +8,7 @@ An arm is a tree too, and may branch: two hands of one torso are one arm here, w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,30 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
+from linkwise.spatial.array import Array, ArrayLike, constant
 
 _INSTEAD = "lw.constrained_forward_dynamics takes any mechanism with loops and couplings."
+
+
+Point: TypeAlias = str | ArrayLike | None
+"""The operational point: a node or body of the object, or (3,) in its frame; its origin."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm:
+    """One arm that holds the object.
+
+    Attributes:
+        name: The first body of its tree.
+        contacts: Numbers of its contacts.
+        columns: Where its velocities stand in v (n,).
+        rows: Where its contacts stand among the rows of constraints (k,).
+    """
+
+    name: str
+    contacts: tuple[int, ...]
+    columns: NDArray[np.int64]
+    rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +55,7 @@ class MultiArm:
         tips: Node on the arm's side of each contact, in the order of the loops.
         grasps: Node on the object's side.
         sign: +1 where the loop's node b is on the object, -1 where it is on the arm (contacts,).
-        arms: Name of each arm that touches the object, the first body of its tree, and the numbers
-            of its contacts.
+        arms: The arms that touch the object.
         arm_bodies: Bodies with freedoms that are not the object's.
         object_bodies: Bodies of the object with freedoms.
         arm_rows: Where the velocities of `arm_bodies` stand in v.
@@ -45,7 +66,7 @@ class MultiArm:
     tips: tuple[str, ...]
     grasps: tuple[str, ...]
     sign: NDArray[np.float64]
-    arms: tuple[tuple[str, tuple[int, ...]], ...]
+    arms: tuple[Arm, ...]
     arm_bodies: tuple[str, ...]
     object_bodies: tuple[str, ...]
     arm_rows: NDArray[np.int64]
@@ -73,6 +94,65 @@ def multi_arm_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
     if not isinstance(cast(object, held), str | None):
         raise unknown_name("body", held, mech.body_index, owner=f"mechanism {mech.name!r}")
     return _found(mech, held)
+
+
+def rigid_parts(mech: Mechanism, held: str | None = None) -> MultiArm:
+    """`multi_arm_parts` of a mechanism whose object is one rigid body; raises for others."""
+    parts = multi_arm_parts(mech, held)
+    if len(parts.object_bodies) > 1:
+        inside = ", ".join(repr(name) for name in parts.object_bodies)
+        raise ModelError(
+            f"the object {parts.object!r} of {mech.name!r} has freedoms inside ({inside}), so that "
+            "arms that hold different parts of it do not add up at one point. The augmented object "
+            "is one rigid body; lw.effective_inertia and lw.multi_arm_dynamics take any."
+        )
+    return parts
+
+
+def point_of(mech: Mechanism, parts: MultiArm, point: Point) -> Array:
+    """The operational point in the frame of the object's body (3,)."""
+    body = parts.object_bodies[0]
+    if point is None:
+        return np.zeros(3)
+    if not isinstance(point, str):
+        return np.array(constant(point, (3,), f"point of the object {body!r}"))
+    node = mech.node(point)
+    way, name = node.pose, node.body
+    while name != body:  # bodies that are fixed to the object count as it
+        found = mech.body_index.get(name)
+        if found is None or mech.bodies[found].hinge.nv or mech.parent[found] < 0:
+            raise ModelError(
+                f"the operational point {point!r} is on {node.body!r}; it must be on the object "
+                f"{body!r} that is held, or be (3,) coordinates in its frame."
+            )
+        whole = mech.bodies[found]
+        step = whole.pose(whole.hinge.neutral())
+        way, name = step @ way, mech.bodies[int(mech.parent[found])].name
+    return np.array(way.p)
+
+
+def arm_of(mech: Mechanism, parts: MultiArm, name: str) -> str:
+    """The name of an arm that holds the object, by any of its bodies, a contact or its tip.
+
+    Raises:
+        ModelError: A body whose tree does not hold the object, or is the object.
+        UnknownNameError: Nothing of this name.
+    """
+    for arm in parts.arms:
+        if any(name in (mech.loops[i].name, parts.tips[i]) for i in arm.contacts):
+            return arm.name
+    holding = [arm.name for arm in parts.arms]
+    if name not in mech.body_index:
+        known = [*holding, *(loop.name for loop in mech.loops), *parts.tips]
+        raise unknown_name("arm", name, known, owner=f"mechanism {mech.name!r}")
+    root = mech.bodies[_roots(mech)[mech.body_index[name]]].name
+    if root in holding:
+        return root
+    what = "is the object itself" if root == parts.object else "does not hold the object"
+    raise ModelError(
+        f"{name!r} of {mech.name!r} was named as an arm, but it {what} {parts.object!r}; arms that "
+        f"hold it: {', '.join(repr(x) for x in holding)}."
+    )
 
 
 @once_per_mechanism
@@ -148,7 +228,10 @@ def _parts(mech: Mechanism, held: int) -> MultiArm:
         grasps.append(ends[1])
         sign.append(1.0 if b == held else -1.0)
         arms.setdefault(a if b == held else b, []).append(i)
-    roots = _roots(mech)
+    roots, of_rows = (
+        _roots(mech),
+        np.repeat(np.arange(len(mech.loops)), [x.rows for x in mech.loops]),
+    )
     moving = [k for k, body in enumerate(mech.bodies) if body.hinge.nv]
     own = [k for k in moving if roots[k] == held]
     others = [k for k in moving if roots[k] != held]
@@ -162,7 +245,15 @@ def _parts(mech: Mechanism, held: int) -> MultiArm:
         tuple(tips),
         tuple(grasps),
         np.array(sign),
-        tuple((mech.bodies[k].name, tuple(numbers)) for k, numbers in arms.items()),
+        tuple(
+            Arm(
+                mech.bodies[k].name,
+                tuple(numbers),
+                _rows(mech, [j for j, root in enumerate(roots) if root == k]),
+                np.flatnonzero(np.isin(of_rows, numbers)),
+            )
+            for k, numbers in arms.items()
+        ),
         tuple(mech.bodies[k].name for k in others),
         tuple(mech.bodies[k].name for k in own),
         _rows(mech, others),

@@ -70,7 +70,7 @@ def linear(of: Evaluation, at: Contacts, c: Array, length: float) -> LinearFound
     J_o = of.run("jacobian", of.parts.grasps, columns=own)
     yielding = of_arms(of, at)
     arms = {
-        name: _felt(at, numbers, yielding[name], J_o, length) for name, numbers in of.parts.arms
+        arm.name: _felt(at, arm.contacts, yielding[arm.name], J_o, length) for arm in of.parts.arms
     }
     singular = {name: arm.Lambda.rank < arm.S.shape[1] for name, arm in arms.items()}
     bad = np.asarray(np.any(list(singular.values()), axis=0), dtype=np.bool_)

@@ -17,7 +17,8 @@ from linkwise.closed.multi_arm.held_object import multi_arm_parts
 from linkwise.closed.multi_arm.linear import linear
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.operational_space import reach
-from linkwise.errors import ModelError, RankWarning, ShapeError, unknown_name
+from linkwise.dynamics.velocity_space import states
+from linkwise.errors import ModelError, RankWarning, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -160,18 +161,9 @@ def multi_arm_dynamics(
 def _evaluation(
     mech: Mechanism, q: ArrayLike, v: ArrayLike, tau: ArrayLike, held: str | None, target: Target
 ) -> tuple[Evaluation, bool]:
-    q, v, tau = mech.check_q(q), mech.check_v(v), mech.check_v(tau, "tau")
-    try:
-        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1])
-    except ValueError:
-        lead = (0, 0)
-    if len(lead) > 1:
-        shapes = f"q {q.shape}, v {v.shape}, tau {tau.shape}"
-        raise ShapeError(f"{shapes}: each must be one state, or all one batch of states.")
-    rows = lead or (1,)
-    q, v, tau = (np.broadcast_to(x, (*rows, x.shape[-1])) for x in (q, v, tau))
+    single, q, (v, tau) = states(mech, q, v=v, tau=tau)
     parts = multi_arm_parts(mech, held)
-    return Evaluation(mech, parts, q, v, tau, lead == (), target), lead == ()
+    return Evaluation(mech, parts, q, v, tau, single, target), single
 
 
 def _by_name(of: Evaluation, at: Contacts, length: float, method: str, contact: str) -> Found:

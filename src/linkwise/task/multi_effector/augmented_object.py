@@ -27,21 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import row, rows
-from linkwise.closed.multi_arm.held_object import MultiArm
+from linkwise.closed.multi_arm.held_object import Arm, MultiArm, Point, point_of, rigid_parts
 from linkwise.dynamics.diagonal import velocity_from_diagonal
+from linkwise.dynamics.velocity_space import checked_tolerance
+from linkwise.dynamics.velocity_space import states as states_of
 from linkwise.errors import ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.multi_effector.held_parts import (
-    TOLERANCE,
-    Point,
-    batch_of,
-    check_tolerance,
-    held_parts,
-    point_of,
-    tree_rows,
-)
-from linkwise.task.multi_effector.held_state import HeldState, held_states
+from linkwise.task.multi_effector.held_state import TOLERANCE, HeldState, held_states
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,10 +262,10 @@ def augmented_object(
         ClosureError: A loop is open, or velocities pull it apart; names it, and says how far.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    parts = held_parts(mech, held)
+    parts = rigid_parts(mech, held)
     at = point_of(mech, parts, point)
-    check_tolerance(tolerance)
-    q, v, single = batch_of(mech, q, v)
+    checked_tolerance(tolerance)
+    single, q, (v,) = states_of(mech, q, v=np.zeros(mech.nv) if v is None else v)
     states = held_states(mech, parts, q, v, at, tolerance)
     found = _stacked(mech, parts, q, states)
     return found[0] if single else found
@@ -301,8 +294,8 @@ def _stacked(
         enforced[i], velocity[i] = state.enforced_acceleration, state.velocity
     own = AugmentedPart(parts.object_bodies[0], inertia, coriolis, gravity)
     arms = {
-        name: _arm(mech, k, tuple(mech.loops[j].name for j in numbers), name, q, states)
-        for k, (name, numbers) in enumerate(parts.arms)
+        arm.name: _arm(mech, k, tuple(mech.loops[j].name for j in arm.contacts), arm, q, states)
+        for k, arm in enumerate(parts.arms)
     }
     whole = [own, *arms.values()]
     return AugmentedObject(
@@ -322,12 +315,12 @@ def _arm(
     mech: Mechanism,
     k: int,
     contacts: tuple[str, ...],
-    name: str,
+    of: Arm,
     q: Array,
     states: list[HeldState],
 ) -> AugmentedArm:
     """What one arm brings, in all states."""
-    batch, rows = len(states), tree_rows(mech, name)
+    batch, rows = len(states), of.columns
     inertia, coriolis, gravity = np.zeros((batch, 6, 6)), *np.zeros((2, batch, 6))
     J, whitened = np.zeros((batch, 6, len(rows))), np.zeros((batch, 6, mech.nv))
     rank = np.zeros(batch, dtype=np.int64)
@@ -343,7 +336,7 @@ def _arm(
         back = velocity_from_diagonal(mech, np.repeat(q, 6, axis=0), whitened.reshape(-1, mech.nv))
         whitened = np.reshape(back, whitened.shape)
     inverse = np.ascontiguousarray(np.swapaxes(whitened[:, :, rows], 1, 2))
-    return AugmentedArm(name, contacts, rows, rank, inertia, coriolis, gravity, J, inverse)
+    return AugmentedArm(of.name, contacts, rows, rank, inertia, coriolis, gravity, J, inverse)
 
 
 def _chosen(arm: AugmentedArm, i: int) -> AugmentedArm:

@@ -9,6 +9,8 @@ import numpy as np
 
 from linkwise.closed.grasp import Grasp
 from linkwise.closed.grasp.internal_force import Split
+from linkwise.closed.multi_arm.held_object import Point
+from linkwise.dynamics.velocity_space import states as states_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import rotation
@@ -17,7 +19,7 @@ from linkwise.spatial.pose import Pose
 from linkwise.task.control.gain import checked_gain, times
 from linkwise.task.control.goal import Goal
 from linkwise.task.control.posture import Posture
-from linkwise.task.multi_effector.held_parts import TOLERANCE, Point, batch_of
+from linkwise.task.multi_effector.held_state import TOLERANCE
 from linkwise.task.multi_effector.object_torque import (
     Compensate,
     ObjectTask,
@@ -138,7 +140,7 @@ class AugmentedObjectController:
             ClosureError: A loop is open by more than 1 mm or 1 mrad, or velocities pull it apart;
                 names it, and says how far.
         """
-        q, v, single = batch_of(self.mech, q, v)
+        single, q, (v,) = states_of(self.mech, q, v=v)
         states = self.task.states(q, v)
         moving = np.reshape([state.velocity for state in states], (len(q), 6))
         wanted = self._acceleration(q, moving, goal, single)

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.closed.multi_arm.evaluation import multi_arm_kernel
-from linkwise.closed.multi_arm.held_object import MultiArm
+from linkwise.closed.multi_arm.held_object import Arm, MultiArm
 from linkwise.dynamics.closure import constraint_bias, constraint_jacobian
 from linkwise.dynamics.coriolis import coriolis_force
 from linkwise.dynamics.diagonal import innovations
@@ -43,7 +43,9 @@ from linkwise.errors import SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.task.multi_effector.held_closed import check_closed
-from linkwise.task.multi_effector.held_parts import tree_rows
+
+TOLERANCE = 1e-10
+"""Motions of an arm at its contacts below this part of its easiest are called lost."""
 
 CLOSED = 1e-9
 """Rows that block the object below this part of the largest follow from others: loops are closed to
@@ -179,8 +181,8 @@ def held_states(
     found = list[HeldState]()
     for i in range(len(q)):
         arms = tuple(
-            _arm(name, rows, columns, J_c[i], gamma[i], right[i], eps[i], own, measure, tolerance)
-            for name, rows, columns in _places(mech, parts)
+            _arm_state(arm, J_c[i], gamma[i], right[i], eps[i], own, measure, tolerance)
+            for arm in parts.arms
         )
         own_forces, unit = forces[i][:, own], measure.columns[own]
         found.append(
@@ -194,17 +196,6 @@ def _check_resisted(mech: Mechanism, q: Array, right: Array, eps: Array) -> None
     for i in np.flatnonzero(~np.isfinite(eps).all(axis=(1, 2))):
         innovations(mech, q[i], right[i, 0])  # of one state: it tells
         raise SingularHingeError(f"nothing resists some hinge of {mech.name!r} in state {i}.")
-
-
-def _places(
-    mech: Mechanism, parts: MultiArm
-) -> list[tuple[str, NDArray[np.int64], NDArray[np.int64]]]:
-    """Of each arm its name, its rows of constraints and its columns of v."""
-    each = np.repeat(np.arange(len(mech.loops)), [loop.rows for loop in mech.loops])
-    return [
-        (name, np.flatnonzero(np.isin(each, numbers)), tree_rows(mech, name))
-        for name, numbers in parts.arms
-    ]
 
 
 def _at_point(
@@ -225,10 +216,8 @@ def _at_point(
     return J, bias
 
 
-def _arm(
-    name: str,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
+def _arm_state(
+    arm: Arm,
     J_c: Array,
     gamma: Array,
     right: Array,
@@ -238,6 +227,7 @@ def _arm(
     tolerance: float,
 ) -> ArmState:
     """One arm, split into the motions at its contacts that it has and those it has not."""
+    rows, columns = arm.rows, arm.columns
     A, B = J_c[rows][:, own], -J_c[rows][:, columns]
     D = measure.rows[rows]
     span, values, _ = np.linalg.svd(D[:, None] * B * measure.columns[columns])
@@ -249,7 +239,7 @@ def _arm(
     freedoms = A.shape[1] - int((lost > CLOSED * measure.length).sum())
     forces, whitened = right[-2:, columns], eps[-2:, columns]
     return ArmState(
-        name, columns, rows, A, B, gamma[rows], G, Q, blocked, freedoms, forces, whitened
+        arm.name, columns, rows, A, B, gamma[rows], G, Q, blocked, freedoms, forces, whitened
     )
 
 

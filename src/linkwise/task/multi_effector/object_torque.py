@@ -20,21 +20,15 @@ import numpy as np
 
 from linkwise.closed.grasp import Grasp
 from linkwise.closed.grasp.internal_force import Split
-from linkwise.closed.multi_arm.held_object import MultiArm
+from linkwise.closed.multi_arm.held_object import MultiArm, Point, point_of, rigid_parts
 from linkwise.dynamics.closure import blocked_directions
 from linkwise.dynamics.diagonal import innovations
+from linkwise.dynamics.velocity_space import checked_tolerance
+from linkwise.dynamics.velocity_space import states as states_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.multi_effector.held_parts import (
-    TOLERANCE,
-    Point,
-    batch_of,
-    check_tolerance,
-    held_parts,
-    point_of,
-)
-from linkwise.task.multi_effector.held_state import HeldState, held_states
+from linkwise.task.multi_effector.held_state import TOLERANCE, HeldState, held_states
 from linkwise.task.multi_effector.share import Internal, Share, Sharing
 
 Compensate: TypeAlias = Literal["task", "joints"]
@@ -107,8 +101,8 @@ class ObjectTask:
         tolerance: float,
     ) -> ObjectTask:
         """Check what was asked for, and prepare it."""
-        parts = held_parts(mech, held)
-        check_tolerance(tolerance)
+        parts = rigid_parts(mech, held)
+        checked_tolerance(tolerance)
         if compensate not in ("task", "joints"):
             raise ModelError(f"compensate is {compensate!r}; it must be 'task' or 'joints'.")
         sharing = Sharing.of(mech, parts, share=share, grasp=grasp, split=split, internal=internal)
@@ -146,7 +140,7 @@ class ObjectTask:
             pull[:, self.parts.object_rows] = 0.0
             eps = innovations(self.mech, q, pull)
         tau, moved, total = np.zeros((batch, nv)), np.zeros((batch, 6)), np.zeros((batch, 6))
-        shares = {name: np.zeros((batch, 6)) for name, _ in self.parts.arms}
+        shares = {name: np.zeros((batch, 6)) for name in (arm.name for arm in self.parts.arms)}
         contacts = {loop.name: np.zeros((batch, 6)) for loop in self.mech.loops}
         for i, state in enumerate(states):
             K = state.to_hinge
@@ -245,7 +239,7 @@ def object_torque(
         compensate=compensate,
         tolerance=tolerance,
     )
-    q, v, single = batch_of(mech, q, v)
+    single, q, (v,) = states_of(mech, q, v=v)
     wanted = rows_of(acceleration, 6, len(q), single, "acceleration")
     pull = None if tau0 is None else rows_of(tau0, mech.nv, len(q), single, "tau0")
     force = None if applied is None else rows_of(applied, 6, len(q), single, "applied")

@@ -38,21 +38,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise import arguments
+from linkwise.closed.multi_arm.held_object import Point, arm_of, point_of, rigid_parts
 from linkwise.dynamics.mass_matrix import mass_matrix
-from linkwise.dynamics.velocity_space import scale
+from linkwise.dynamics.velocity_space import one_state, scale
 from linkwise.errors import ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.multi_effector.augmented_object import AugmentedArm, augmented_object
-from linkwise.task.multi_effector.held_parts import (
-    TOLERANCE,
-    Point,
-    arm_of,
-    batch_of,
-    held_parts,
-    point_of,
-)
-from linkwise.task.multi_effector.held_state import CLOSED, HeldState, held_states
+from linkwise.task.multi_effector.held_state import CLOSED, TOLERANCE, HeldState, held_states
 
 SAME = 1e-10
 """Singular values below this part of the largest are called zero."""
@@ -143,18 +136,16 @@ def reflected_load(
         ClosureError: A loop is open; names it, and says how far.
         SingularHingeError: Nothing resists the hinge of some body, which is named.
     """
-    parts = held_parts(mech, held)
+    parts = rigid_parts(mech, held)
     name = arm_of(mech, parts, arm)
     at = point_of(mech, parts, point)
-    states, v, single = batch_of(mech, q, None)
-    if not single:
-        raise ShapeError(f"q has shape {np.shape(q)}; the load of an arm is told for one state.")
-    whole = augmented_object(mech, states[0], point=point, held=held, tolerance=tolerance)
+    q = one_state(mech, q)
+    whole = augmented_object(mech, q, point=point, held=held, tolerance=tolerance)
     own = whole.arms[name]
-    (state,) = held_states(mech, parts, states, v, at, tolerance)
+    (state,) = held_states(mech, parts, q[None], np.zeros((1, mech.nv)), at, tolerance)
     load = whole.inertia - own.inertia
     rows: NDArray[np.int64] = own.rows
-    mass = mass_matrix(mech, states[0])[np.ix_(rows, rows)]
+    mass = mass_matrix(mech, q)[np.ix_(rows, rows)]
     loaded = mass + own.jacobian.T @ load @ own.jacobian
     response = _response(state, name, mass, scale(mech).rows, scale(mech).length)
     exist = whole.directions
