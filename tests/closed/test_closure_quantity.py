@@ -11,6 +11,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import Q, Y, kappa
 from linkwise.algebra.dense import Dense
+from linkwise.algebra.search import Budget, cheapest
 from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion
@@ -20,6 +21,7 @@ from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
 from tests.closed.by_hand import BY_HAND
 from tests.codegen.test_c import compiled
+from tests.effort import at_most
 
 LOOPS, BOTH, COUPLINGS = Setting(), Setting(couplings=True), Setting(loops=False, couplings=True)
 PUSHED = Setting(couplings=True, pushed="world", closing=True)
@@ -106,6 +108,15 @@ def test_what_is_derived_costs_no_more_than_by_hand(name: str, setting: Setting)
     """X = (I - H ψ K) J_c* is found, shared by the inverse and by what stands around it."""
     derived = lw.derive(CLOSED[name](setting))
     assert cost(lower(derived.result)) <= cost(lower(BY_HAND[name](setting)))
+
+
+@pytest.mark.parametrize(("setting", "most"), [(LOOPS, 9e5), (BOTH, 1.7e6)], ids=str)
+def test_the_search_is_short(setting: Setting, most: float):
+    """The first call on a mechanism with loops waits for it: counted in calls of functions."""
+    expr = CLOSED["constrained_forward_dynamics"](setting)
+    with at_most(most):
+        found = cheapest(expr, lambda form: cost(lower(form)), Budget())
+    assert found.result is lw.derive(expr).result
 
 
 def test_three_passes_are_printed():

@@ -36,13 +36,14 @@ _LOCK = RLock()
 class Expr:
     """An operator from `domain` to `range`; a stacked vector has the domain ONE."""
 
-    __slots__ = ("__weakref__", "depth", "domain", "order", "range", "size")
+    __slots__ = ("__weakref__", "_order", "_star", "depth", "domain", "range", "size")
 
     range: Space
     domain: Space
     size: int
     depth: int
-    order: str
+    _order: str
+    _star: Expr
 
     # ------------------------------------------------------------------------- arithmetic
 
@@ -81,8 +82,26 @@ class Expr:
 
     @property
     def T(self) -> Expr:
-        """The adjoint A*."""
+        """The adjoint A*, made once."""
+        try:
+            return self._star
+        except AttributeError:
+            star = self._adjoint()
+            object.__setattr__(self, "_star", star)
+            return star
+
+    def _adjoint(self) -> Expr:
         raise NotImplementedError  # abstract: each node has its own
+
+    @property
+    def order(self) -> str:
+        """What terms of a sum are ordered by: their text, put together from that of their parts."""
+        try:
+            return self._order
+        except AttributeError:
+            text = _order(self)
+            object.__setattr__(self, "_order", text)
+            return text
 
     @property
     def inv(self) -> Expr:
@@ -167,7 +186,6 @@ def _make(cls: type[Expr], key: tuple[Any, ...], **fields: Any) -> Any:
             found = object.__new__(cls)
             for name, value in fields.items():
                 object.__setattr__(found, name, value)
-            object.__setattr__(found, "order", _order(found))
             object.__setattr__(found, "depth", _depth(found))
             _TABLE[(cls, *key)] = found
         return found
@@ -183,8 +201,7 @@ class Symbol(Expr):
     tex: str
     role: Role
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return (
             self
             if self.role.symmetric
@@ -214,8 +231,7 @@ class Adjoint(Expr):
 
     of: Symbol
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return self.of
 
     @property
@@ -233,8 +249,7 @@ class Inverse(Expr):
 
     of: Expr
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return inverse(self.of.T)
 
     @property
@@ -256,8 +271,7 @@ class Product(Expr):
 
     factors: tuple[Expr, ...]
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return product(tuple(f.T for f in reversed(self.factors)))
 
     @property
@@ -286,8 +300,7 @@ class Sum(Expr):
 
     terms: tuple[tuple[float, Expr], ...]
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return total(tuple((c, e.T) for c, e in self.terms))
 
     @property
@@ -309,8 +322,7 @@ class Identity(Expr):
 
     __slots__ = ()
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return self
 
     @property
@@ -330,8 +342,7 @@ class Zero(Expr):
 
     __slots__ = ()
 
-    @property
-    def T(self) -> Expr:  # noqa: D102
+    def _adjoint(self) -> Expr:
         return zero(self.domain, self.range)
 
     @property
@@ -478,7 +489,8 @@ def total(terms: Iterable[tuple[float, Expr]]) -> Expr:
         for c, e in inner:
             e = _adopt(e, space)
             if not isinstance(e, Zero):
-                collected[e] = added(collected.get(e, 0.0), number * c)
+                before = collected.get(e)
+                collected[e] = number * c if before is None else added(before, number * c)
     left = [(c, e) for e, c in collected.items() if c != 0.0]
     if not left:
         range_, domain = space if space is not None else (ANY, ANY)
@@ -550,7 +562,6 @@ def _adopt(expr: Expr, space: tuple[Space, Space] | None) -> Expr:
 
 
 def _order(expr: Expr) -> str:
-    """What terms of a sum are ordered by: their text, put together from that of their parts."""
     if isinstance(expr, Symbol):
         return expr.name
     if isinstance(expr, Adjoint):
@@ -610,16 +621,20 @@ def _full_rank(expr: Expr) -> bool:
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """The expression and all parts of it, from the outside in."""
-    yield expr
-    if isinstance(expr, Adjoint | Inverse):
-        yield from nodes(expr.of)
-    elif isinstance(expr, Product):
-        for factor in expr.factors:
-            yield from nodes(factor)
-    elif isinstance(expr, Sum):
-        for _, inner in expr.terms:
-            yield from nodes(inner)
+    """The expression and all parts of it, each once, from the outside in."""
+    seen, waiting = set[Expr](), [expr]
+    while waiting:
+        part = waiting.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        yield part
+        if isinstance(part, Adjoint | Inverse):
+            waiting.append(part.of)
+        elif isinstance(part, Product):
+            waiting.extend(reversed(part.factors))
+        elif isinstance(part, Sum):
+            waiting.extend(inner for _, inner in reversed(part.terms))
 
 
 def substituted(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:

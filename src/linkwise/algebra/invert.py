@@ -117,13 +117,11 @@ def _ends(word: Word) -> tuple[Symbol, Symbol] | None:
     if len(word) < 5:
         return None
     left, phi, phi_star, right = (*word[:2], *word[-2:])
-    if left.T is not right or phi.T is not phi_star:
+    if not (isinstance(phi, Symbol) and isinstance(phi.role, role.Resolvent)) or phi.role.strict:
         return None
     if not isinstance(left, Symbol) or left.causality != "memoryless" or not left.role.full_rank:
         return None
-    if not (isinstance(phi, Symbol) and isinstance(phi.role, role.Resolvent)) or phi.role.strict:
-        return None
-    return left, phi
+    return (left, phi) if left.T is right and phi.T is phi_star else None
 
 
 def _one_operator(words: Words, space: Space) -> Symbol | None:
@@ -184,8 +182,9 @@ def families_of(words: Words) -> tuple[Family, ...]:
     one: with N in an expression H φ M φ* H* is a part of 𝓜.
     """
     found: dict[Family, None] = {}
-    leaves = [n for word in words for letter in word for n in nodes(letter)]
-    for leaf in dict.fromkeys(leaves):
+    letters = dict.fromkeys(letter for word in words for letter in word)
+    leaves = dict.fromkeys(node for letter in letters for node in nodes(letter))
+    for leaf in leaves:
         family = family_of(leaf) if isinstance(leaf, Symbol) else None
         if family is not None:
             found[family] = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
 
@@ -71,13 +72,14 @@ State = frozenset[tuple[tuple[Expr, ...], float]]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: forms looked at, and letters in all of their words.
+    """When to stop: forms looked at, letters in all of their words, forms in a row without gain.
 
-    Neither depends on how fast or how busy the computer is: a search always finds the same form.
+    None depends on how fast or how busy the computer is: a search always finds the same form.
     """
 
     forms: int = 60
     letters: int = 40_000
+    idle: int = 15
 
 
 # --------------------------------------------------------------------------- opening a form
@@ -126,14 +128,26 @@ def kept_sums(families: tuple[Family, ...]) -> set[Expr]:
 
 def moves(words: Words, names: tuple[str, ...], *, both: bool) -> Iterator[Replacement]:
     """The rules of these names as they may be used for the families of some words."""
-    families = families_of(words)
+    return iter(_moves(families_of(words), names, both))
+
+
+@lru_cache(maxsize=64)
+def _moves(
+    families: tuple[Family, ...], names: tuple[str, ...], both: bool
+) -> tuple[Replacement, ...]:
     kept = kept_sums(families)
-    for family in families:
-        for named in (BY_NAME[name] for name in names):
-            if named.holds_in(family):
-                about = named.about(family)
-                for rule in (about, about.adjoint):
-                    yield from directions(rule, kept, both=both)
+    rules = (
+        BY_NAME[name].about(family)
+        for family in families
+        for name in names
+        if BY_NAME[name].holds_in(family)
+    )
+    return tuple(
+        move
+        for about in rules
+        for rule in (about, about.adjoint)
+        for move in directions(rule, kept, both=both)
+    )
 
 
 def directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replacement]:
@@ -225,7 +239,8 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
     best, best_cost = first, _cost_of(cost, first.expr)
     seen, letters = {frozenset(first.words.items())}, 0
     queue: list[tuple[bool, Any, int, _Form]] = [(best_cost is None, best_cost, 0, first)]
-    while queue and len(seen) < budget.forms and letters < budget.letters:
+    last = min(budget.forms, 1 + budget.idle)
+    while queue and len(seen) < last and letters < budget.letters:
         form = heappop(queue)[-1]  # the cheapest first: most roads lead down
         for near in _neighbours(form, SIMPLIFYING, both=False):
             key = frozenset(near.words.items())
@@ -237,7 +252,8 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
             heappush(queue, (near_cost is None, near_cost, len(seen), near))
             if near_cost is not None and (best_cost is None or near_cost < best_cost):  # type: ignore[operator]
                 best, best_cost = near, near_cost
-            if len(seen) >= budget.forms or letters >= budget.letters:
+                last = min(budget.forms, len(seen) + budget.idle)
+            if len(seen) >= last or letters >= budget.letters:
                 break
     own_cost = _cost_of(cost, expr)
     if own_cost is not None and (best_cost is None or own_cost < best_cost):  # type: ignore[operator]

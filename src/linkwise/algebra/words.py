@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 from linkwise.algebra.expr import (
@@ -21,6 +22,7 @@ from linkwise.algebra.expr import (
     added,
     identity,
     product,
+    substituted,
     total,
 )
 from linkwise.algebra.space import ONE, Space
@@ -91,12 +93,14 @@ def count(expr: Expr, opened: Opened | None = None) -> int:
 
 def rebuilt(expr: Expr, opened: Opened) -> Expr:
     """The expression with its letters opened, but not multiplied out."""
-    if isinstance(expr, Sum):
-        return total((c, rebuilt(inner, opened)) for c, inner in expr.terms)
-    if isinstance(expr, Product):
-        return product(rebuilt(factor, opened) for factor in expr.factors)
-    inside = opened(expr)
-    return expr if inside is None else rebuilt(inside, opened)
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Sum | Product):
+            return None
+        inside = opened(part)
+        return part if inside is None else substituted(inside, change)
+
+    return substituted(expr, change)
 
 
 def collected(pairs: Iterable[tuple[Word, float]]) -> Words:
@@ -138,7 +142,7 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
     words = _with_halves(words)
     plain = flat(words, range_, domain)
     sides = (0,) if domain is ONE else (0, -1)  # vectors are made from the right
-    candidates = [_grouped(words, range_, side) for side in sides]
+    candidates = [_grouped(tuple(words.items()), range_, side) for side in sides]
     head, tail = _common_ends(list(words))
     if head and tail and len(words) > 1:
         inside = {w[len(head) : len(w) - len(tail)]: number for w, number in words.items()}
@@ -220,30 +224,34 @@ def left_factored(words: Words, range_: Space, domain: Space) -> Expr:
     """The sum with common factors taken out on the left, which is how sweeps share recursions."""
     from linkwise.algebra.expr import zero
 
-    return _grouped(words, range_, 0) if words else zero(range_, domain)
+    return _grouped(tuple(words.items()), range_, 0) if words else zero(range_, domain)
 
 
 DEEPEST_GROUP = 60
 """Letters of a word that are looked at for common ones: deeper, it is left as it is."""
 
 
-def _grouped(words: Words, space: Space, side: int, level: int = 0) -> Expr:
+@lru_cache(maxsize=8192)
+def _grouped(
+    pairs: tuple[tuple[Word, float], ...], space: Space, side: int, level: int = 0
+) -> Expr:
     """Words that begin (side 0) or end (side -1) with the same letter go under one."""
+    words = dict(pairs)
     if len(words) == 1 or level > DEEPEST_GROUP:
         return flat(words, space, space)
-    groups = dict[Expr | None, Words]()
+    groups = dict[Expr | None, list[tuple[Word, float]]]()
     vectors = side == 0 and all(word and word[-1].domain is ONE for word in words)
     for word, number in (_unfolded(words) if vectors else words).items():
         letter = word[side] if word else None
         rest = word[1:] if side == 0 else word[:-1]
-        groups.setdefault(letter, {})[rest] = number
+        groups.setdefault(letter, []).append((rest, number))
     terms = list[tuple[float, Expr]]()
     for letter, rest in groups.items():
         if letter is None:
-            terms.append((rest[()], identity(space)))
+            terms.append((rest[0][1], identity(space)))
             continue
         inner_space = letter.domain if side == 0 else letter.range
-        sign, inner = _signed(_grouped(rest, inner_space, side, level + 1))
+        sign, inner = _signed(_grouped(tuple(rest), inner_space, side, level + 1))
         parts = (letter, inner) if side == 0 else (inner, letter)
         terms.append((sign, product(parts)))
     return _joined(terms, side)

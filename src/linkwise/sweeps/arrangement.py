@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from linkwise.algebra import role
 from linkwise.algebra.expr import (
     Adjoint,
@@ -55,13 +57,14 @@ def _is_strict(letter: Expr) -> bool:
     return is_step(leaf)
 
 
-def arrangements(expr: Expr) -> list[Expr]:
+@lru_cache(maxsize=256)
+def arrangements(expr: Expr) -> tuple[Expr, ...]:
     """Names and inverses opened: as it stands, and collected so that recursions are shared."""
     stands = rebuilt(expr, opened)
     if count(stands) > MOST_WORDS:
-        return [stands]
+        return (stands,)
     collected = left_factored(expand(stands), expr.range, expr.domain)
-    return [stands] if collected is stands else [stands, collected]
+    return (stands,) if collected is stands else (stands, collected)
 
 
 def opened(leaf: Expr) -> Expr | None:

@@ -167,18 +167,19 @@ class _Lowering:
         That spares a recursion over the tree. The columns are known if they stand in the
         expression anyhow, as in X* D⁻¹ X.
         """
-        for i in range(1, len(expr.factors)):
-            head, rest = product(expr.factors[:i]), product(expr.factors[i:])
-            if head.domain is CONSTRAINT and head.range is JOINT:
+        factors = expr.factors
+        for i in range(1, len(factors)):
+            ends = (factors[0].range, factors[i - 1].domain)
+            if ends == (JOINT, CONSTRAINT):
+                head, rest = product(factors[:i]), product(factors[i:])
                 right = self.value(rest)  # which may need the columns
                 if head in self._values:
                     return [self._at_once("spread", expr, (self._values[head], right))]
-            if head.range is not CONSTRAINT or head.domain is not JOINT:
-                continue
-            columns = head.T
-            if columns in self._values or _ends_with(rest, columns):
-                operands = (self.value(columns), self.value(rest))
-                return [self._at_once("gram", expr, operands)]
+            elif ends == (CONSTRAINT, JOINT):
+                columns, rest = product(factors[:i]).T, product(factors[i:])
+                if columns in self._values or _ends_with(rest, columns):
+                    operands = (self.value(columns), self.value(rest))
+                    return [self._at_once("gram", expr, operands)]
         return []
 
     def _at_once(self, rule: str, expr: Expr, reads: Sequence[Quantity]) -> Term:

@@ -55,13 +55,13 @@ def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, in
         for s in statements
         if s.whole and (s.special != "dense_solve" or s.target.rows is CONSTRAINT)
     }
+    listed = [(_key(s), s.whole, [n for n in s.needs() if n[0] in level], s) for s in statements]
     changed = True
     while changed:
         changed = False
-        for statement in statements:
-            key = _key(statement)
+        for key, whole, needs, statement in listed:
             wanted = level[key]
-            while not _can_join(statement, wanted, level, wholes, start):
+            while not _can_join(key, whole, needs, wanted, level, wholes, start):
                 wanted += 1
                 assert wanted <= 2 * len(statements) + 2, f"{statement.target} waits for itself"
             if wanted > level[key]:
@@ -71,17 +71,21 @@ def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, in
 
 
 def _can_join(
-    statement: Statement, i: int, level: dict[Ident, int], wholes: set[Ident], start: Direction
+    own: Ident,
+    whole: bool,
+    needs: Sequence[tuple[Ident, Place]],
+    i: int,
+    level: dict[Ident, int],
+    wholes: set[Ident],
+    start: Direction,
 ) -> bool:
+    """Whether a statement can stand in pass i; `needs` is without what is given from outside."""
     came_from = OPEN_PLACE[direction(i, start)]
-    own = _key(statement)
-    for key, place in statement.needs():
-        if key not in level:
-            continue  # given from outside
+    for key, place in needs:
         there = i if key == own else level[key]
         if there < i:
             continue
-        if there == i and statement.whole:
+        if there == i and whole:
             if key in wholes and key != own:
                 continue  # one after the other, before the pass
             return False

@@ -25,7 +25,7 @@ APART = {"cli", "tour", "viewer", "plot", "ledger", "io", "models", "convert"}
 LOADED = time.time_ns()
 """When the code of this process was read, at the latest."""
 
-BOOKKEEPING = {"__weakref__", "depth", "domain", "order", "range", "size", "ascii", "tex"}
+BOOKKEEPING = {"__weakref__", "_order", "_star", "depth", "domain", "range", "size", "ascii", "tex"}
 
 
 class UnknownContentError(TypeError):
