@@ -197,9 +197,9 @@ def test_what_is_refused():
         lw.wen_bayard(ARM, zero, zero, zero, zero, zero, **gains, coriolis=("actual",))
     with pytest.raises(ModelError, match="q is not finite"):
         lw.wen_bayard(ARM, zero + np.nan, zero, zero, zero, zero, **gains)
-    with pytest.raises(ShapeError, match="q has 3, v has 2; one batch is wanted for all"):
+    with pytest.raises(ShapeError, match="v has 2 rows; the batch has 3"):
         lw.computed_torque(ARM, np.zeros((3, 6)), np.zeros((2, 6)), zero, zero, zero, **gains)
     ball = tree("every hinge, armature")
     q, v, _ = state(ball)
-    with pytest.raises(ModelError, match="off the manifold"):
+    with pytest.raises(ModelError, match="not of unit length"):
         lw.gravity_compensation(ball, 1.1 * q, v, q, **gains)

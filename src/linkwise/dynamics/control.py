@@ -15,16 +15,23 @@ are part of none of them.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.energy import kinetic_energy
-from linkwise.dynamics.inverse_dynamics import gravity_force, inverse_dynamics
-from linkwise.dynamics.kernels import called, check_mechanism, kernel
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.configuration import between, coordinates
+from linkwise.dynamics.kernels import check_mechanism, written
+from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.model.memo import once_per_mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 Which: TypeAlias = Literal["actual", "desired"]
 """The motion that a term is taken from."""
@@ -60,9 +67,11 @@ def gravity_compensation(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    check_mechanism(mech)
-    rest = np.zeros(mech.nv) if v_d is None else v_d
-    return _pull(mech, q, v, q_d, rest, kp, kv) + gravity_force(mech, q)
+    kp, kv = _gain(kp), _gain(kv)
+    kernel = _law(mech, _gravity_compensation, (v_d is None,), kp.shape, kv.shape)
+    if v_d is None:
+        return kernel(q, v, q_d, kp.ravel(), kv.ravel())
+    return kernel(q, v, q_d, v_d, kp.ravel(), kv.ravel())
 
 
 def computed_torque(
@@ -96,9 +105,9 @@ def computed_torque(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    check_mechanism(mech)
-    wanted = mech.check_v(vdot_d, "vdot_d") + _pull(mech, q, v, q_d, v_d, kp, kv)
-    return inverse_dynamics(mech, q, v, wanted)
+    kp, kv = _gain(kp), _gain(kv)
+    kernel = _law(mech, _computed_torque, (), kp.shape, kv.shape)
+    return kernel(q, v, q_d, v_d, kp.ravel(), kv.ravel(), vdot_d)
 
 
 def wen_bayard(
@@ -148,22 +157,14 @@ def wen_bayard(
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
-    check_mechanism(mech)
     if len(coriolis) != 2 or not {*coriolis, at} <= set(_CHOICES):
         raise ModelError(
             f"coriolis is {coriolis!r} and at is {at!r}; they must be 'actual' or 'desired', "
             "two of them for coriolis."
         )
-    velocity = {"actual": v, "desired": v_d}
-    arrays = {
-        "q": q if at == "actual" else q_d,
-        "v": velocity[coriolis[0]],
-        "w": velocity[coriolis[1]],
-        "vdot": vdot_d,
-    }
-    found = kernel(mech, "two_velocity_dynamics")
-    pull = _pull(mech, q, v, q_d, v_d, kp, kv)
-    return pull + called(found, arrays, {})
+    kp, kv = _gain(kp), _gain(kv)
+    kernel = _law(mech, _wen_bayard, (*coriolis, at), kp.shape, kv.shape)
+    return kernel(q, v, q_d, v_d, kp.ravel(), kv.ravel(), vdot_d)
 
 
 def tracking_energy(
@@ -182,51 +183,71 @@ def tracking_energy(
     Returns:
         A number, or one for each state (batch,) [J].
     """
-    missing, slower = _errors(mech, q, v, q_d, v_d)
-    spring = 0.5 * (missing * _times(mech, kp, missing, "kp")).sum(axis=-1)
-    return kinetic_energy(mech, q, slower) + spring
+    kp = _gain(kp)
+    found = _law(mech, _tracking_energy, (), kp.shape, ())(q, v, q_d, v_d, kp.ravel())
+    return float(found[0]) if found.ndim == 1 else found[:, 0]
 
 
-def _pull(
+def _gain(value: ArrayLike) -> Array:
+    """A number as (1,), a diagonal or a matrix as it is."""
+    return np.array(value, dtype=np.float64, ndmin=1)
+
+
+@once_per_mechanism
+def _law(
     mech: Mechanism,
-    q: ArrayLike,
-    v: ArrayLike,
-    q_d: ArrayLike,
-    v_d: ArrayLike,
-    kp: ArrayLike,
-    kv: ArrayLike,
-) -> Array:
-    """K_p e + K_v ė."""
-    missing, slower = _errors(mech, q, v, q_d, v_d)
-    return _times(mech, kp, missing, "kp") + _times(mech, kv, slower, "kv")
-
-
-def _errors(
-    mech: Mechanism, q: ArrayLike, v: ArrayLike, q_d: ArrayLike, v_d: ArrayLike
-) -> tuple[Array, Array]:
-    """e and ė."""
+    write: Callable[..., Any],
+    chosen: tuple[Any, ...],
+    kp: tuple[int, ...],
+    kv: tuple[int, ...],
+) -> Any:
+    """The kernel of a control law, for gains of these shapes."""
     check_mechanism(mech)
-    arrays = {
-        "q": mech.check_q(q),
-        "v": mech.check_v(v),
-        "q_d": mech.check_q(q_d),
-        "v_d": mech.check_v(v_d, "v_d"),
-    }
-    rows = {name: len(x) for name, x in arrays.items() if x.ndim == 2 and len(x) != 1}
-    if len(set(rows.values())) > 1:
-        told = ", ".join(f"{name} has {count}" for name, count in rows.items())
-        raise ShapeError(f"the numbers of rows do not fit: {told}; one batch is wanted for all.")
-    return mech.difference(arrays["q"], arrays["q_d"]), arrays["v_d"] - arrays["v"]
+    return written(mech, Formula(write, (*chosen, kp, kv)))
 
 
-def _times(mech: Mechanism, gain: ArrayLike, x: Array, name: str) -> Array:
+def _errors(at: Writing, *, rest: bool = False) -> tuple[Any, Any]:
+    """e and ė, as formulas."""
+    coordinates(at)
+    v = at.v
+    return between(at, "q", "q_d"), -v if rest else at.read("v_d", at.mech.nv) - v
+
+
+def _times(at: Writing, name: str, shape: tuple[int, ...], x: Any) -> Any:
     """A gain times a vector over the freedoms: a number, a diagonal or a matrix."""
-    k, n = floats(gain, name), mech.nv
-    if k.shape not in ((), (n,), (n, n)):
+    n = at.mech.nv
+    if shape not in ((1,), (n,), (n, n)):
         raise ShapeError(
-            f"{name} has shape {k.shape}; for {mech.name!r} it must be a number, ({n},) or "
+            f"{name} has shape {shape}; for {at.mech.name!r} it must be a number, ({n},) or "
             f"({n}, {n})."
         )
-    if not np.isfinite(k).all():
-        raise ModelError(f"{name} is not finite.")
-    return x @ k.T if k.ndim == 2 else k * x
+    k = at.read(name, math.prod(shape)).reshape(shape)
+    return k @ x if len(shape) == 2 else k * x
+
+
+def _pull(at: Writing, kp: tuple[int, ...], kv: tuple[int, ...], *, rest: bool = False) -> Any:
+    """K_p e + K_v ė, as a formula."""
+    missing, slower = _errors(at, rest=rest)
+    return _times(at, "kp", kp, missing) + _times(at, "kv", kv, slower)
+
+
+def _gravity_compensation(at: Writing, rest: bool, *gains: tuple[int, ...]) -> Any:
+    return _pull(at, *gains, rest=rest) + at.value(expression("gravity_force"))
+
+
+def _computed_torque(at: Writing, *gains: tuple[int, ...]) -> Any:
+    wanted = _pull(at, *gains) + at.read("vdot_d", at.mech.nv)
+    return at.value(expression("inverse_dynamics"), vdot=wanted)
+
+
+def _wen_bayard(at: Writing, first: Which, second: Which, where: Which, *gains: Any) -> Any:
+    pull, velocity = _pull(at, *gains), {"actual": at.v, "desired": at.read("v_d", at.mech.nv)}
+    place = coordinates(at, "q" if where == "actual" else "q_d")
+    vdot, model = at.read("vdot_d", at.mech.nv), expression("two_velocity_dynamics")
+    return pull + at.value(model, q=place, v=velocity[first], w=velocity[second], vdot=vdot)
+
+
+def _tracking_energy(at: Writing, kp: tuple[int, ...], _: Any) -> Any:
+    missing, slower = _errors(at)
+    spring = 0.5 * (missing * _times(at, "kp", kp, missing)).sum(keepdims=True)
+    return at.value(expression("kinetic_energy"), v=slower) + spring
