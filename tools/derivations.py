@@ -5,8 +5,9 @@ Run after a change in `algebra/`, `sweeps/` or of a quantity:  python tools/deri
 
 from __future__ import annotations
 
+from linkwise.algebra.armature import no_armature
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.search import Budget, no_armature
 from linkwise.codegen.cheapest import found_again, ship
 from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.dynamics.open_chain_quantity import AS_WRITTEN

@@ -32,8 +32,8 @@ from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 
 if TYPE_CHECKING:
+    from linkwise.algebra.budget import Budget
     from linkwise.algebra.derivation import Derivation
-    from linkwise.algebra.search import Budget
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.cpu.kernel import Kernel
     from linkwise.codegen.cuda.kernel import CudaKernel
@@ -58,8 +58,8 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
             numerically on a sample of mechanisms.
         ProofError: A path was found that the numbers contradict: a bug in Linkwise.
     """
+    from linkwise.algebra.budget import Budget
     from linkwise.algebra.prove import ENOUGH, path
-    from linkwise.algebra.search import Budget
     from linkwise.codegen.cheapest import cheapest
     from linkwise.codegen.request import checked_expression
 

@@ -42,10 +42,11 @@ from linkwise.algebra import (
     tau,
     v,
 )
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import random_dense, residual
 from linkwise.algebra.normal_form import opened
 from linkwise.algebra.prove import prove
-from linkwise.algebra.search import MOST_WORDS, Budget
+from linkwise.algebra.search import MOST_WORDS
 from linkwise.algebra.words import count
 from linkwise.errors import ExpressionError
 from linkwise.pipeline import derive, plan

@@ -10,8 +10,9 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import Q, Y, kappa
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.dense import Dense
-from linkwise.algebra.search import Budget, cheapest
+from linkwise.algebra.search import cheapest
 from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.errors import LoweringError, ModelError, TroubleWarning
 from linkwise.spatial import quaternion

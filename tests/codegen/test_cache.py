@@ -19,7 +19,7 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import P, bias, mass, tau, v
 from linkwise.codegen.cpu import cache, machine
-from linkwise.codegen.cpu.digest import UnknownContentError, digest, package, sources
+from linkwise.codegen.cpu.digest import UnknownContentError, content, digest, package, sources
 from tests.waiting import PATIENCE
 
 FORWARD = mass.inv @ (tau - bias)
@@ -492,32 +492,37 @@ def test_unreadable_contents_are_compiled_again(folder, compiled):
 
 def test_the_key_is_of_the_contents_of_the_code(tmp_path):
     """Neither dates nor the viewer make a difference; every other file does."""
+
+    def read_again():
+        package.cache_clear()
+        content.cache_clear()
+
     copy = tmp_path / "linkwise"
     shutil.copytree(Path(lw.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     assert package(copy) == package()
-    package.cache_clear()
+    read_again()
     for file in copy.rglob("*.py"):
         os.utime(file, (1.0, 1.0))
     assert package(copy) == package()
     (copy / "viewer" / "scene.py").write_text("")
     os.utime(copy / "viewer" / "scene.py", (1.0, 1.0))
-    package.cache_clear()
+    read_again()
     assert package(copy) == package()
     for name in ("codegen/cpu/emit.py", "algebra/expr.py", "sweeps/lower.py", "pipeline.py"):
         text = (copy / name).read_bytes()
         (copy / name).write_bytes(text.replace(b"e", b"f", 1))  # of the same length
         os.utime(copy / name, (1.0, 1.0))
-        package.cache_clear()
+        read_again()
         assert package(copy) != package()
         (copy / name).write_bytes(text)
         os.utime(copy / name, (1.0, 1.0))
-    package.cache_clear()
+    read_again()
     assert package(copy) == package()
     os.utime(copy / "pipeline.py", (1e10, 1e10))  # edited while this process runs
-    package.cache_clear()
+    read_again()
     with pytest.raises(UnknownContentError, match="changed after it was loaded"):
         package(copy)
-    package.cache_clear()
+    read_again()
 
 
 def test_all_code_that_runs_for_a_kernel_counts(folder, monkeypatch):

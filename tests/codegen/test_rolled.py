@@ -35,7 +35,8 @@ from linkwise.codegen.cpu.kernel import Kernel, kernel
 from linkwise.codegen.cpu.machine import object_code
 from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.body_class import classes
-from linkwise.codegen.rolled.roll import roll, worth_rolling
+from linkwise.codegen.rolled.roll import roll
+from linkwise.codegen.rolled.worth import worth_rolling
 from linkwise.codegen.scalar import status
 from linkwise.errors import ExpressionError, LoweringError, ModelError, SingularHingeError
 from linkwise.model import Builder, Drive

@@ -7,8 +7,9 @@ import pickle
 import pytest
 
 import linkwise as lw
+from linkwise.algebra.armature import no_armature
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation
-from linkwise.algebra.search import Budget, no_armature
 from linkwise.codegen.cheapest import found_again, search_key, shipped
 from linkwise.dynamics.quantity import expression
 

@@ -27,9 +27,9 @@ from linkwise.algebra import (
     psi,
     v,
 )
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import random_dense
 from linkwise.algebra.expr import Expr, Product, product
-from linkwise.algebra.search import Budget
 from linkwise.errors import ExpressionError, LoweringError
 from linkwise.pipeline import derive, plan
 from linkwise.sweeps.cost import cost

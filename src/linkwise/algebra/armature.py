@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import cast
 
 from linkwise.algebra import role
+from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import Expr, Symbol, Zero, substituted, symbol, zero
 from linkwise.algebra.family import (
     BARE,
@@ -90,3 +91,11 @@ def _symbol(leaf: Symbol) -> Symbol:
 
 
 __all__ = ["without_armature"]
+
+
+def no_armature(expr: Expr) -> Derivation:
+    """The step from an expression to what it is on mechanisms without armature."""
+    bare = without_armature(expr)
+    if bare is expr:
+        return Derivation(expr)
+    return Derivation(expr, (Step(expr, bare, "no armature", "N = 0", "domain", needs="N = 0"),))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwise.algebra.armature import without_armature
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.evidence import Evidence
 from linkwise.algebra.expr import ANY, Expr
-from linkwise.algebra.search import Budget, by_normal_form, connect, without_armature_steps
+from linkwise.algebra.search import by_normal_form, connect, without_armature_steps
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 

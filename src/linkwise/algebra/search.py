@@ -14,7 +14,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from linkwise.algebra import role
-from linkwise.algebra.armature import without_armature
+from linkwise.algebra.armature import no_armature
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.expr import (
     Adjoint,
@@ -68,18 +69,6 @@ MOST_WORDS = 500
 
 Cost = Callable[[Expr], object]
 State = frozenset[tuple[tuple[Expr, ...], float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """When to stop: forms looked at, letters in all of their words, forms in a row without gain.
-
-    None depends on how fast or how busy the computer is: a search always finds the same form.
-    """
-
-    forms: int = 60
-    letters: int = 40_000
-    idle: int = 15
 
 
 # --------------------------------------------------------------------------- opening a form
@@ -434,11 +423,3 @@ def without_armature_steps(expr: Expr, to: Expr, way: Derivation) -> Derivation:
     """A derivation between the sides with N = 0, as one between the sides themselves."""
     there, back = no_armature(expr), no_armature(to)
     return Derivation(expr, (*there.steps, *way.steps, *back.reversed().steps))
-
-
-def no_armature(expr: Expr) -> Derivation:
-    """The step from an expression to what it is on mechanisms without armature."""
-    bare = without_armature(expr)
-    if bare is expr:
-        return Derivation(expr)
-    return Derivation(expr, (Step(expr, bare, "no armature", "N = 0", "domain", needs="N = 0"),))

@@ -15,9 +15,9 @@ from functools import cache as once
 from functools import lru_cache
 from pathlib import Path
 
+from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.search import Budget
 from linkwise.algebra.selection import unnamed, with_selections
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import UnknownContentError, digest, package

@@ -51,7 +51,7 @@ class Formula:
         Raises:
             TooLongError: The mechanism is large.
         """
-        from linkwise.codegen.rolled.roll import MOST_BODIES
+        from linkwise.codegen.rolled.worth import MOST_BODIES
         from linkwise.codegen.scalar.trace import Traced
         from linkwise.codegen.writing import Writing
 

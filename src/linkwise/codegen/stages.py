@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 def derived(request: Request, expr: Expr) -> Derivation:
     """The form of an expression that runs; on a mechanism without armature it is one with N = 0."""
+    from linkwise.algebra.armature import no_armature
+    from linkwise.algebra.budget import Budget
     from linkwise.algebra.derivation import Derivation
-    from linkwise.algebra.search import Budget, no_armature
     from linkwise.codegen.cheapest import cheapest
 
     mech = cast(object, request.mech)
@@ -86,7 +87,7 @@ def is_rolled(request: Request) -> bool:
         return False
     if isinstance(cast(object, request.mech), Embedded):
         return False  # aggregates differ in size
-    from linkwise.codegen.rolled.roll import worth_rolling
+    from linkwise.codegen.rolled.worth import worth_rolling
 
     chosen = request.rolled
     return worth_rolling(program(request), request.mech) if chosen is None else chosen

@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import TooLongError
 from linkwise.codegen.request import Request
-from linkwise.codegen.rolled.roll import worth_rolling
+from linkwise.codegen.rolled.worth import worth_rolling
 from linkwise.codegen.scalar.graph import Loop, Scalar
 from linkwise.codegen.scalar.sketch import Sketch
 from linkwise.codegen.scalar.trace import Traced, trace

@@ -109,7 +109,7 @@ def program_of(mech: Mechanism, name: str) -> Program:
 
 @lru_cache(maxsize=64)
 def _program(expr: Expr, derived: bool, geared: bool) -> Program:
-    from linkwise.algebra.search import no_armature
+    from linkwise.algebra.armature import no_armature
     from linkwise.sweeps.lower import lower
 
     expr = expr if geared else no_armature(expr).result

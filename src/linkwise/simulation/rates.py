@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.rolled.roll import MOST_BODIES
+from linkwise.codegen.rolled.worth import MOST_BODIES
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.sketch import Sketch
 from linkwise.dynamics.configuration import places

@@ -45,26 +45,26 @@ def built(request: Request, lanes: int = 1) -> tuple[Signature, Machine]:
 
 def signature_of(graph: Traced | Rolled | IslandLoop, itemsize: int) -> Signature:
     """What a kernel of a graph takes and gives on a processor."""
-    from linkwise.codegen.rolled.roll import Rolled
-
-    columns = isinstance(graph, Rolled) and graph.plan.looped is not None
+    columns = getattr(getattr(graph, "plan", None), "looped", None) is not None
     return stages.signature(graph, 1 if columns else machine.lanes(itemsize))
 
 
 def unit(graph: Traced | Rolled | IslandLoop, itemsize: int, lanes: int = 1) -> Unit:
     """The LLVM text of a graph, with the widest vectors of this computer."""
-    from linkwise.codegen.cpu.llvm import emit_graph
-    from linkwise.codegen.cpu.llvm_island import emit_islands
-    from linkwise.codegen.cpu.llvm_rolled import emit_rolled
-    from linkwise.codegen.rolled.roll import Rolled
     from linkwise.codegen.scalar.trace import Traced
 
     wide = machine.lanes(itemsize)
-    if isinstance(graph, Rolled):
-        return emit_rolled(graph, itemsize=itemsize, lanes=lanes, packed=wide)
     packed = wide if lanes == 1 else 1
     if isinstance(graph, Traced):
+        from linkwise.codegen.cpu.llvm import emit_graph
+
         return emit_graph(graph, itemsize=itemsize, lanes=lanes, packed=packed)
+    from linkwise.codegen.cpu.llvm_island import emit_islands
+    from linkwise.codegen.cpu.llvm_rolled import emit_rolled
+    from linkwise.codegen.rolled.roll import Rolled
+
+    if isinstance(graph, Rolled):
+        return emit_rolled(graph, itemsize=itemsize, lanes=lanes, packed=wide)
     return emit_islands(graph, itemsize=itemsize, lanes=lanes, packed=packed)
 
 

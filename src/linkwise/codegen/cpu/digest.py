@@ -119,14 +119,19 @@ def package(root: Path = Path(__file__).parents[2]) -> str:
     """
     found = hashlib.sha256()
     for file in sources(root):
-        with open(file, "rb") as stream:
-            text = stream.read()
-            changed = os.fstat(stream.fileno()).st_mtime_ns
-        if changed > LOADED:
-            raise UnknownContentError(f"{file} was changed after it was loaded")
-        found.update(f"{os.path.relpath(file, root)}:{len(text)};".encode())
-        found.update(text)
+        found.update(f"{os.path.relpath(file, root)}:{content(file)};".encode())
     return found.hexdigest()
+
+
+@cache
+def content(file: str) -> str:
+    """The fingerprint of a file of code."""
+    with open(file, "rb") as stream:
+        text = stream.read()
+        changed = os.fstat(stream.fileno()).st_mtime_ns
+    if changed > LOADED:
+        raise UnknownContentError(f"{file} was changed after it was loaded")
+    return hashlib.sha256(text).hexdigest()
 
 
 def sources(root: Path) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra import role
-from linkwise.algebra.space import BODY, JOINT, ONE
+from linkwise.algebra.space import JOINT, ONE
 from linkwise.codegen.rolled.body_class import MOST, BodyClass, classes
 from linkwise.codegen.rolled.layout import Layout, layout_of, total_size
 from linkwise.codegen.rolled.leaf import Fold, Key
@@ -29,14 +29,7 @@ from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.sweeps.chosen import bodies, entries
-from linkwise.sweeps.cost import cost
 from linkwise.sweeps.program import Program
-
-MOST_BODIES = 64
-"""Bodies of a mechanism whose kernels may be straight code."""
-
-MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 250_000
-"""Estimated operations (before folding) of straight code, for a vector and for a matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +150,6 @@ def _operations(plan: Plan, mech: Mechanism, codes: list[ClassCode], columns: in
                 if code.graph.op[node] in COUNTED:
                     ops[code.graph.op[node]] += each if stage.each else count
     return ops
-
-
-def worth_rolling(program: Program, mech: Mechanism) -> bool:
-    """Whether straight code would be too long: it is a little quicker, but slow to compile."""
-    if program.constrained:
-        return False  # no loops for what belongs to constraints
-    if mech.n_bodies > MOST_BODIES:
-        return True
-    most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX
-    share, columns = 1.0, program.chosen.columns
-    if columns is not None and program.result.columns in (JOINT, BODY):
-        whole = mech.nv if program.result.columns is JOINT else 6 * mech.n_bodies
-        share = len(entries(columns, program.result.columns, mech, ())) / max(whole, 1)
-    return mech.n_bodies > 0 and share * cost(program, mech).work > most
 
 
 def _shape(
