@@ -53,8 +53,8 @@ def body_accelerations(
     and with v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given instead of `vdot`, or the v̇ with loops and
     couplings held (`forward_dynamics`). What `vdot` says is taken as it is.
 
-    Derived form, of forces:
-        α = ψ* H* D⁻¹ [τ − H ψ (K τ + M φ* a + b − B f)] + φ* (a − a_g): three passes, O(n)
+    Derived form for `tau`, 3 passes, O(n):
+        φ* (a - a_g) + ψ* H* D⁻¹ (τ - H ψ (b + K τ + M φ* a))
     Source: JPL 88-11, (3.15) and algorithm FD2 (5.6).
     Departs: these are true accelerations against the ground. The sources, and Linkwise inside, let
     the base accelerate upwards instead of weighing the bodies; that part, φ* a_g, is taken off.

@@ -30,8 +30,8 @@ def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
         `J_c @ mass.inv @ J_c.T`, for arms that hold an object J 𝓜⁻¹ J* + A M(C)⁻¹ A*
     with the armature of the mechanism in 𝓜.
 
-    Derived form:
-        X* D⁻¹ X with X = H ψ B Q*: one pass, O(n), and a product as large as the constraints
+    Derived form for loops, 3 passes, O(n), and a product as large as the constraints:
+        Q B* ψ* H* D⁻¹ H ψ B Q*
     Source: JPL 88-11-II (3.1), (4.7).
 
     It is singular where rows follow from each other; `lw.mobility` tells the rank.
@@ -68,11 +68,9 @@ def constrained_forward_dynamics(
         v̇ = 𝓜⁻¹ (τ − C + J_c* λ),   Ω λ = −(J_c 𝓜⁻¹ (τ − C) + γ),   Ω = J_c 𝓜⁻¹ J_c*
     with J_c = Q J + Y, γ = J̇_c v, and the armature of the mechanism in 𝓜.
 
-    Derived form:
-        X = H ψ B Q*,  ε = τ − H ψ (K τ + M φ* a + b)              from the tips
-        Ω = X* D⁻¹ X,  Ω λ = −(X* D⁻¹ ε + γ)                       as large as the constraints
-        v̇ = (I − H ψ K)* D⁻¹ (ε + X λ)                             from the base
-    in three passes, O(n) + O(m³) for m rows of constraints (`closure_quantity.py`).
+    Derived form for loops, 3 passes, O(n) + O(m³) for m rows of constraints:
+        (I - H ψ K)* D⁻¹ (τ - H ψ (b + K τ + M φ* a) - H ψ B Q* (Q B* ψ* H* D⁻¹ H ψ B Q*)⁻¹ (κ + κ_g
+        + Q B* φ* a + Q B* ψ* H* D⁻¹ (τ - H ψ (b + K τ + M φ* a))))
     Source: JPL 88-11-II, (6.18), for arms that hold an object; 000 section 5, application 3.
     Departs: any loops, any blocked directions; λ acts on node b of a loop, as f(0) on the object.
 

@@ -31,9 +31,8 @@ def equivalent_force(
     Expression:
         J* f = H φ B f,   `J.T @ f`
 
-    Derived form:
-        x(k) = Σ_c φ(k,c) x(c) + B(k) f(k), τ(k) = H(k) x(k): one pass from the tips to the base,
-        O(n); the Jacobian is not made.
+    Derived form, 1 pass, O(n), without J:
+        H φ B f
 
     Args:
         mech: The mechanism; loops and couplings are left open.

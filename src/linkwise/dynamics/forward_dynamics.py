@@ -49,8 +49,8 @@ def forward_dynamics(
     with the armature of the mechanism in 𝓜 (or rotors behind gears), and without J* f
     unless `forces` are given.
 
-    Derived form:
-        (I − H ψ K)* D⁻¹ [τ − H ψ (K τ + M φ* a + b)] or equal: three passes, O(n)
+    Derived form, 3 passes, O(n):
+        (I - H ψ K)* D⁻¹ (τ - H ψ (b + K τ + M φ* a))
     Source: JPL 88-11, Theorem 4.1 and algorithms FD1 to FD4; 000 Lemma 4.3.
     Departs: gravity enters as the acceleration of the base; `forces` act on the mechanism, where
     f(0) of the sources is what the tip does to its surroundings.
@@ -131,8 +131,8 @@ def tip_force_correction(
         Δv̇ = 𝓜⁻¹ J* f,   `mass.inv @ J.T @ f`
     with the armature of the mechanism in 𝓜.
 
-    Derived form:
-        (I − H ψ K)* D⁻¹ H ψ B f: two passes, O(n); neither J nor its product with f is made.
+    Derived form, 2 passes, O(n), without J:
+        (I - H ψ K)* D⁻¹ H ψ B f
     Source: 000 section 5, application 1, (5.3).
     Departs: f acts on the mechanism, hence the sign.
 

@@ -39,13 +39,11 @@ def hinge_forces(
 ) -> Array:
     """The spatial force on each body through its hinge, with the part that constrains its motion.
 
-    Expression, of joint forces:
-        z + P λ,   z = ψ (K τ + M φ* a + b − B f),   λ = ψ* H* D⁻¹ (τ − H z)
-    It is read off the articulated-body filter: three passes, the same as forward dynamics, and no
-    inverse dynamics afterwards. It equals the Newton-Euler force below for v̇ = 𝓜⁻¹ (τ − C + J* f).
+    Expression:
+        φ (M φ* (H* v̇ + a) + b − B f), with v̇ = 𝓜⁻¹ (τ − C + J* f) if `tau` is given
 
-    Expression, of joint accelerations:
-        φ (M φ* (H* v̇ + a) + b − B f): two passes.
+    Derived form for `tau`, 3 passes, O(n), the same as forward dynamics:
+        ψ (b + K τ + M φ* a) + P ψ* H* D⁻¹ (τ - H ψ (b + K τ + M φ* a))
     Source: 000 section 3 (f = φ M α ...), JPL 88-11 (3.17) and algorithm FD3; 004 section 7 has
     z and λ as filtered and smoothed estimates.
 

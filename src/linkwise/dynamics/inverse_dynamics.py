@@ -33,8 +33,8 @@ def inverse_dynamics(
         τ = 𝓜 v̇ + C − J* f,   `mass @ vdot + bias - J.T @ f`
     with the armature of the mechanism in 𝓜, and without J* f unless `forces` are given.
 
-    Derived form:
-        H φ (M φ* (H* v̇ + a) + b): two passes, O(n), the recursion of Newton and Euler.
+    Derived form, 2 passes, O(n), the recursion of Newton and Euler:
+        N v̇ + H φ (b + M φ* (a + H* v̇))
 
     With loops or couplings, the forces are those with which `forward_dynamics` gives v̇. Many sets
     of joint forces do that, since loops can carry loads. These are the ones with which they carry

@@ -85,8 +85,8 @@ def mass_matrix_inverse_product(
 
     Expression:
         𝓜⁻¹ x,   `mass.inv @ x`, with the armature of the mechanism in 𝓜.
-    Derived form:
-        (I − H ψ K)* D⁻¹ (I − H ψ K) x: two passes, O(n).
+    Derived form, 2 passes, O(n):
+        (I - H ψ K)* D⁻¹ (I - H ψ K) x
     Source: 000 Lemma 4.3.
 
     Args:

@@ -44,8 +44,8 @@ def operational_inertia(
         Λ = (J 𝓜⁻¹ J*)⁻¹,   `(J @ mass.inv @ J.T).inv`
     with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
 
-    Derived form:
-        (B* ψ* H* D⁻¹ H ψ B)⁻¹: sweeps for the inside, a small dense inverse outside.
+    Derived form, 3 passes:
+        (B* ψ* H* D⁻¹ H ψ B)⁻¹
 
     Where the nodes cannot move in all directions, for want of freedoms or at a singular
     configuration, the result is the pseudo-inverse: right for all motions that exist, zero for what
@@ -170,8 +170,8 @@ def operational_inertia_inverse(
         J 𝓜⁻¹ J*,   `J @ mass.inv @ J.T`
     with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
 
-    Derived form:
-        B* ψ* H* D⁻¹ H ψ B: O(n) for one node.
+    Derived form, 2 passes, O(n) for one node:
+        B* ψ* H* D⁻¹ H ψ B
 
     Loops and couplings are held: then it is `lw.effective_inertia_inverse`.
 

@@ -143,10 +143,6 @@ def operational_space(
         Λ = U (U* J 𝓜⁻¹ J* U)⁻¹ U*,  U an orthonormal basis of the range of J
     with the armature of the mechanism in 𝓜, and rot_W J for J in world axes.
 
-    Derived form:
-        J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B and (I - H ψ K) J* = H ψ B: sweeps; then a decomposition of
-        6 k columns.
-
     It exists always: for arms of fewer than six freedoms, at singular configurations, for nodes
     that are bound to each other. Near a singularity Λ is large in the direction that goes away, and
     `condition` tells; below `tolerance` the direction is called lost.

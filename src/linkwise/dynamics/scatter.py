@@ -30,7 +30,7 @@ def scatter(
     Expression:
         φ* x,   `phi.T @ x`;   φ̃* x with φ̃ = φ − I if `strict`;   ψ, ψ̃ if `through="articulated"`
 
-    Derived form:
+    Recursion:
         y(k) = φ*(p,k) y(p) + x(k): one pass, O(n). Strictly: ȳ(k) = φ*(p,k) [ȳ(p) + x(p)].
     Source: 002, "Base-to-tips structure-based O(N) scatter recursion" and the one for φ̃* x.
 
@@ -75,7 +75,7 @@ def gather(
     Expression:
         φ x,   `phi @ x`;   φ̃ x with φ̃ = φ − I if `strict`;   ψ, ψ̃ if `through="articulated"`
 
-    Derived form:
+    Recursion:
         y(k) = Σ_c φ(k,c) y(c) + x(k): one pass, O(n). Strictly: ȳ(k) = Σ_c φ(k,c) [ȳ(c) + x(c)].
     Source: 002, "Tips-to-base structure-based O(N) gather recursion" and the one for φ̃ x.
 

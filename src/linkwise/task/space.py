@@ -214,9 +214,6 @@ def task_space(
         Λ = U (U* J_t 𝓜⁻¹ J_t* U)⁻¹ U*,  J̄ = 𝓜⁻¹ J_t* Λ,  N = I - J̄ J_t
     with the armature of the mechanism in 𝓜.
 
-    Derived form:
-        X = H ψ B Q*, J_t 𝓜⁻¹ J_t* = X* D⁻¹ X, 𝓜⁻¹ J_t* = (I - H ψ K)* D⁻¹ X: sweeps; then a
-        decomposition of m columns.
     Source: 003 (17), (22), (27).
 
     It exists always. Damping makes the answer smooth across a singularity, at the price of an error

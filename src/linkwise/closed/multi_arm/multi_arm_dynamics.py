@@ -99,7 +99,7 @@ def multi_arm_dynamics(
         Ω = J 𝓜⁻¹ J* + A M(C)⁻¹ A*,   f(0) = Ω⁻¹ {J 𝓜⁻¹ T′ − a′(C)},   v̇ = 𝓜⁻¹ {T′ − J* f(0)}
     with the armature in 𝓜. For contacts with freedoms Π stands for Ω⁻¹.
 
-    Derived form:
+    Algorithms:
         "CCFD"     the four steps of the general algorithm, by any open-chain dynamics
         "RCCFD1"   the same four steps by sweeps
         "RCCFD2"   f(0) from filtered joint forces, then one filter and one smoother

@@ -50,8 +50,8 @@ def inverse_kinematics(
     where 𝓜 = H φ (B W B*) φ* H* is the mass matrix of a mechanism that has no inertia but the
     weights W of the errors e at its nodes, N = λ is damping in the place of armature, and f = W e.
 
-    Derived form:
-        (I − H ψ K)* D⁻¹ H ψ B f: the recursions of forward dynamics, O(n) for any number of nodes.
+    Derived form, 2 passes, O(n) for any number of nodes:
+        (I - H ψ K)* D⁻¹ H ψ B f
 
     Source: 000 section 5 and 004 reference [4] (Rodriguez and Scheid 1987), who have it for one
     arm that is not redundant, without N.

@@ -235,8 +235,6 @@ def augmented_object(
     with Λ_i = A* (B 𝓜_i⁻¹ B*)⁺ A of the contacts that block A v_o = B v_i, all at the point and in
     the motions that the object has (see the head of this file).
 
-    Derived form:
-        B 𝓜⁻¹ B* and B 𝓜⁻¹ C from l⁻¹ = D^(-½) (I - H ψ K), one sweep a row; then six by six
     Source: 003, Theorem 3, (63)-(67), (70), (71).
     Departs: contacts of any kind; arms that are singular or have fewer than six freedoms; (71)
     where arms could move in ways that the object cannot.
