@@ -25,9 +25,9 @@ from linkwise.algebra import (
     tau,
 )
 from linkwise.algebra.proof import proof_of
+from linkwise.algebra.prove import prove
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.algebra.symbols import bare_tree
-from linkwise.pipeline import prove
 from tests.algebra import trees
 
 THEOREMS = [rule for rule in ALL if rule.kind == "theorem"]
