@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.algebra import J, f, mass
+from linkwise.codegen.formula import Formula
 from linkwise.dynamics.inverse_kinematics import Solution, Target, inverse_kinematics, reach
 from linkwise.dynamics.inverse_kinematics.coupled import couplings, tightened
+from linkwise.dynamics.inverse_kinematics.descent import Search
 from linkwise.dynamics.inverse_kinematics.limits import joints
-from linkwise.dynamics.inverse_kinematics.step import STEP, kernels, weight_numbers, weightless
+from linkwise.dynamics.inverse_kinematics.step import PULL, STEP, weight_numbers, weightless
 from linkwise.spatial import quaternion, rotation
 from tests.dense_kinematics import node_jacobian
 from tests.dynamics.mechanisms import TREES, close, tree
@@ -33,6 +38,24 @@ def is_within(mech: lw.Mechanism, q: np.ndarray) -> bool:
 # ----------------------------------------------------------------------------------- the step
 
 
+def step(mech, nodes, q, force, payloads, noise, held):
+    """A step with weights at nodes, for N and freedoms that are held."""
+    inputs = [*(f"payload:{node}" for node in nodes), "armature", "locked"]
+    kernel = lw.compile(STEP, weightless(mech), nodes=nodes, parameters=inputs)
+    given = dict(zip(inputs, [*payloads, noise, held], strict=True))
+    return kernel(q=q, f=force, tau=np.zeros(mech.nv), **given)
+
+
+def _obeying(at: Any, rules: Any) -> Any:
+    """A step that obeys couplings, with the position of one node as its target."""
+    make = Search(((True, False, False),), (), rules, ())
+    force, noise = (at.q, at.read("f", 6))[1], at.read("noise", at.mech.nv)
+    given: Any = SimpleNamespace(weights=np.array([[0, 0, 0, 1, 1, 1]]), goal=np.zeros((1, 18)))
+    none = np.zeros(at.mech.nv)
+    free = make.answer(at, given, at.q, force, none, noise, none)
+    return make.obeyed(at, given, at.q, free, noise, none)
+
+
 @pytest.mark.parametrize("name", TREES)
 def test_the_recursive_step_is_the_dense_one(name):
     """(J* W J + N)⁻¹ J* W e by matrices, with some freedoms held; any hinges, two nodes."""
@@ -50,7 +73,7 @@ def test_the_recursive_step_is_the_dense_one(name):
             W[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = theta
             W[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = mass * np.eye(3)
             payloads.append(weight_numbers(mass, theta))
-        found = kernels(mech, nodes, False).step(q, W @ e, *payloads, noise, held.astype(float))
+        found = step(mech, nodes, q, W @ e, payloads, noise, held.astype(float))
         J = np.concatenate([node_jacobian(mech, q, node) for node in nodes])
         A = (J.T @ W @ J + np.diag(noise))[np.ix_(~held, ~held)]
         expected = np.zeros(mech.nv)
@@ -67,7 +90,7 @@ def test_hardly_damped_steps_keep_their_digits():
     J = node_jacobian(PUMA, q, "flange")
     assert np.linalg.matrix_rank(J) == 5
     e = J @ np.array([0.1, -0.2, 0.3, 0.1, 0.2, -0.1])  # what can be undone
-    found = kernels(PUMA, ("flange",), False).step(q, e, payload, noise, np.zeros(6))
+    found = step(PUMA, ("flange",), q, e, [payload], noise, np.zeros(6))
     expected = np.linalg.lstsq(
         np.concatenate([J, np.diag(np.sqrt(noise))]), np.concatenate([e, np.zeros(6)]), rcond=None
     )[0]
@@ -75,19 +98,8 @@ def test_hardly_damped_steps_keep_their_digits():
     close(J @ found, e, 1e-8)
 
 
-def test_a_hinge_that_nothing_holds_gives_no_step_and_no_alarm():
-    parts, payload = kernels(PUMA, ("flange",), False), weight_numbers(0.0, np.zeros((3, 3)))
-    q, none = np.zeros((2, 6)), np.zeros((2, 6))
-    noise = np.array([[1.0] * 6, [0.0] * 6])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        both = parts.rows(parts.step, q, none, payload, noise, none)
-        one = parts.rows(parts.step, q[1:], none[1:], payload, noise[1:], none[1:])
-    assert not both[0].any() and np.isnan(both[1]).all() and np.isnan(one).all()
-
-
 def test_the_step_is_derived_as_forward_dynamics_is():
-    derivation = lw.derive(STEP)
+    derivation = lw.derive(mass.inv @ (J.T @ f))
     assert str(derivation.result) == "(I - H ψ K)* D⁻¹ H ψ B f"
     assert {"inverse of the mass operator", "whitened propagation"} <= {
         s.identity for s in derivation.steps
@@ -112,7 +124,7 @@ def test_the_pull_is_the_slope_of_the_error():
         return np.concatenate([turn, here.rot.T @ (there.p - here.p)])
 
     weight = np.repeat([2.0, 0.7], 3)
-    pull = kernels(mech, ("tool",), False).pull(q, weight * error(q))
+    pull = lw.compile(PULL, weightless(mech), nodes=["tool"])(q, weight * error(q))
     h = 1e-6
     for i in range(mech.nv):
         ends = [mech.integrate(q, s * h * np.eye(mech.nv)[i]) for s in (1.0, -1.0)]
@@ -489,17 +501,18 @@ def test_followers_follow(coefficients):
 
 def test_a_coupled_step_is_the_dense_one():
     """δ = C (C* (J* W J + N) C)⁻¹ C* J* W e, where C takes independent to all freedoms."""
-    from linkwise.dynamics.inverse_kinematics.coupled import couplings
-
     mech = coupled()
     q, e = mech.couple(np.array([0.3, 0.4, 0.0])), np.array([0.0, 0, 0, 0.01, 0.02, -0.01])
-    noise, payload = np.array([0.02, 0.01, 0.03]), weight_numbers(1.0, np.zeros((3, 3)))
-    parts, rules = kernels(mech, ("tip",), True), couplings(mech, range(3), limits=True)
-    free = parts.step(q, e, payload, noise, np.zeros(3))
-    found = rules.obeyed(parts, q[None], free[None], [payload], noise[None], np.zeros((1, 3)))[0]
-    J, lift = node_jacobian(mech, q, "tip")[3:], np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
-    A = lift.T @ (J.T @ J + np.diag(noise)) @ lift
-    close(found, lift @ np.linalg.solve(A, lift.T @ J.T @ e[3:]), 1e-12)
+    noise = np.array([0.02, 0.01, 0.03])
+    rules = couplings(mech, range(3), limits=True)
+    (rule,) = rules.rows
+    names = (rule.dependent, *(name for name, _ in rule.terms))
+    places = tuple((mech.coordinate(name), rules.freedom[name]) for name in names)
+    kernel = lw.compile(Formula(_obeying, (((rule, places),),)), weightless(mech), nodes=["tip"])
+    found = kernel(q, e, noise)
+    rows, lift = node_jacobian(mech, q, "tip")[3:], np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
+    A = lift.T @ (rows.T @ rows + np.diag(noise)) @ lift
+    close(found, lift @ np.linalg.solve(A, lift.T @ rows.T @ e[3:]), 1e-11)
 
 
 # ---------------------------------------------------------------------------------- bad input
@@ -650,3 +663,21 @@ def test_shifts_are_measured_by_a_length():
     mech = b.body("cart", "boom", lw.Prismatic(), hinge_name="cart").build()
     found = joints(mech, (), limits=True, length=0.25)
     np.testing.assert_array_equal(found.per_turn * (1.0, 0.25), (1.0, 1.0))
+
+
+def test_a_posture_is_taken_as_far_as_the_targets_leave_it():
+    """What is left of the way to it is no motion that leaves the hand where it is."""
+    rng = np.random.default_rng(12)
+    for seed in range(4):
+        there, rest = pose(ARM, ARM.random(seed), "hand"), ARM.random(seed + 50)
+        plain = inverse_kinematics(ARM, {"hand": there}, limits=False)
+        found = inverse_kinematics(ARM, {"hand": there}, posture=rest, limits=False)
+        assert plain.reached and found.reached
+        assert max(found.position_error["hand"], found.orientation_error["hand"]) <= 1e-6
+        way = rest - found.q
+        free = np.linalg.svd(node_jacobian(ARM, found.q, "hand"))[2][-1]
+        assert abs(free @ way) < 0.02 * np.linalg.norm(way)
+        assert np.linalg.norm(way) < np.linalg.norm(rest - plain.q) + 1e-9
+    batch = [pose(ARM, ARM.random(rng), "hand").p for _ in range(5)]
+    found = inverse_kinematics(ARM, {"hand": Target(position=np.array(batch))}, posture=rest)
+    assert found.reached.all() and is_within(ARM, found.q)

@@ -140,20 +140,23 @@ class _Evaluating:
         rows: Names | None = None,
         columns: Names | None = None,
         blocks: bool = False,
+        parameters: Sequence[str] = (),
         **given: Any,
     ) -> Any:
         """The value of an expression, or of several."""
-        part = choice(rows, columns, blocks)
+        part = {"chosen": choice(rows, columns, blocks), "parameters": tuple(parameters)}
         chosen = self.nodes if nodes is None else tuple(nodes)
         found = [self._one(expr, chosen, part, given) for expr in exprs]
         return found[0] if len(found) == 1 else found
 
-    def _one(self, expr: Expr, nodes: tuple[str, ...], part: Any, given: dict[str, Any]) -> Any:
+    def _one(
+        self, expr: Expr, nodes: tuple[str, ...], part: dict[str, Any], given: dict[str, Any]
+    ) -> Any:
         from linkwise.codegen.cpu.build import built
         from linkwise.codegen.cpu.kernel import Kernel
 
         if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
-            asked = replace(self.of.request, asked=(expr,), nodes=nodes, chosen=part)
+            asked = replace(self.of.request, asked=(expr,), nodes=nodes, **part)
             self.of.kernels.append(Kernel(asked, *built(asked)))
         kernel = self.of.kernels[self.calls]
         self.calls += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class Writing(Sketch):
         rows: Names | None = None,
         columns: Names | None = None,
         blocks: bool = False,
+        parameters: Sequence[str] = (),
         **given: Any,
     ) -> Any:
         """The value of an expression, or of several that share what they have in common.
@@ -96,13 +98,14 @@ class Writing(Sketch):
             rows: As in `lw.compile`.
             columns: As in `lw.compile`.
             blocks: As in `lw.compile`.
+            parameters: As in `lw.compile`.
             given: Values for its inputs; others are inputs of the kernel of the same name.
         """
         nodes = self.nodes if nodes is None else tuple(nodes)
         part = choice(rows, columns, blocks)
-        key = (exprs, nodes, part)
+        key = (exprs, nodes, part, tuple(parameters))
         if key not in self._known:
-            self._known[key] = self._traced(exprs, nodes, part)
+            self._known[key] = self._traced(*key)
         traced = self._known[key]
         arrays = {n: given[n] if n in given else self.read(n, k) for n, k in traced.inputs}
         flat = np.empty(len(traced.outputs), dtype=object)
@@ -113,11 +116,18 @@ class Writing(Sketch):
         pieces = np.split(flat, ends[:-1])
         return [x.reshape(shape) for x, shape in zip(pieces, traced.parts, strict=True)]
 
-    def _traced(self, exprs: tuple[Expr, ...], nodes: tuple[str, ...], part: Chosen) -> Traced:
+    def _traced(
+        self,
+        exprs: tuple[Expr, ...],
+        nodes: tuple[str, ...],
+        part: Chosen,
+        parameters: tuple[str, ...],
+    ) -> Traced:
         """The graph of expressions; raises where it would be too long."""
         tree: object = self.mech
-        first, *rest = (derived(self._request, expr).result for expr in exprs)
+        request = replace(self._request, parameters=parameters)
+        first, *rest = (derived(request, expr).result for expr in exprs)
         program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
         if isinstance(tree, Mechanism) and worth_rolling(program, tree):
             raise TooLongError
-        return trace(program, self.mech, nodes, itemsize=self.itemsize)
+        return trace(program, self.mech, nodes, parameters, itemsize=self.itemsize)

@@ -79,11 +79,26 @@ def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
 def integrated(at: Writing) -> Any:
     """q ⊕ v dt, as a formula."""
     q, v = coordinates(at), at.v
-    step, out = at.read("dt", 1) * v, q.copy()
-    plain, others = places(at.mech)
+    return moved(at.mech, q, at.read("dt", 1) * v)
+
+
+def moved(mech: Mechanism, q: Any, step: Any) -> Any:
+    """q ⊕ step (nq,), in a formula."""
+    plain, others = places(mech)
+    out = q.copy()
     out[plain[0]] = q[plain[0]] + step[plain[1]]
     for hinge, i, j in others:
         out[i] = hinge.integrate(q[None, i], step[None, j])[0]
+    return out
+
+
+def missing(mech: Mechanism, q0: Any, q1: Any) -> Any:
+    """q1 ⊖ q0 (nv,), in a formula."""
+    out = np.empty(mech.nv, dtype=object)
+    plain, others = places(mech)
+    out[plain[1]] = q1[plain[0]] - q0[plain[0]]
+    for hinge, i, j in others:
+        out[j] = hinge.difference(q0[None, i], q1[None, i])[0]
     return out
 
 
@@ -95,13 +110,7 @@ def between(at: Writing, q0: str = "q0", q1: str = "q1") -> Any:
         q0: Name of the input to start from.
         q1: Name of the input to reach.
     """
-    a, b = coordinates(at, q0), coordinates(at, q1)
-    out = np.empty(at.mech.nv, dtype=object)
-    plain, others = places(at.mech)
-    out[plain[1]] = b[plain[0]] - a[plain[0]]
-    for hinge, i, j in others:
-        out[j] = hinge.difference(a[None, i], b[None, i])[0]
-    return out
+    return missing(at.mech, coordinates(at, q0), coordinates(at, q1))
 
 
 def coordinates(at: Writing, name: str = "q") -> Any:

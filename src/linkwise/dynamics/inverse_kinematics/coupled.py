@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.inverse_kinematics.step import Kernels
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling
 from linkwise.model.hinges.plain import is_plain
@@ -70,48 +69,6 @@ class Couplings:
             if all(found[self.freedom[name]] for name, _ in coupling.terms):
                 found[self.freedom[coupling.dependent]] = True
         return found
-
-    def _slopes(self, coupling: Coupling, q: Array) -> dict[str, Array]:
-        known = {name: q[:, self.mech.coordinate(name)] for name, _ in coupling.terms}
-        return coupling.slopes(known)
-
-    def reduced(self, q: Array, pull: Array) -> Array:
-        """Pulls (s, nv) with those at followers passed on to what they follow."""
-        if not self.rows:
-            return pull
-        pull = pull.copy()
-        for coupling in reversed(self.rows):
-            d = self.freedom[coupling.dependent]
-            for name, slope in self._slopes(coupling, q).items():
-                pull[:, self.freedom[name]] += slope * pull[:, d]
-            pull[:, d] = 0.0
-        return pull
-
-    def obeyed(
-        self,
-        kernels: Kernels,
-        q: Array,
-        step: Array,
-        payloads: list[Array],
-        noise: Array,
-        held: Array,
-    ) -> Array:
-        """The best step (s, nv) among those that obey."""
-        assert kernels.answer is not None
-        G = np.zeros((len(q), len(self.rows), step.shape[1]))
-        for i, coupling in enumerate(self.rows):
-            G[:, i, self.freedom[coupling.dependent]] = 1.0
-            for name, slope in self._slopes(coupling, q).items():
-                G[:, i, self.freedom[name]] -= slope
-        answers = [
-            kernels.rows(kernels.answer, q, G[:, i], *payloads, noise, held)
-            for i in range(len(self.rows))
-        ]
-        yielding = np.stack(answers, axis=-1)  # A⁻¹ G*
-        square = G @ yielding
-        broken = (G @ step[..., None])[..., 0]
-        force = (np.linalg.pinv(square, hermitian=True) @ broken[..., None])[..., 0]
-        return step - (yielding @ force[..., None])[..., 0]
 
 
 def couplings(mech: Mechanism, moved: Iterable[int], *, limits: bool) -> Couplings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.dynamics.configuration import integrate
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge
 from linkwise.model.hinges.plain import is_plain
@@ -55,13 +56,7 @@ class Joints:
 
     def moved(self, q: Array, step: Array) -> Array:
         """q (s, nq) after a step (s, nv), put back within limits."""
-        if not self.others:
-            return self.within(q + step)
-        out = q.copy()
-        out[:, self.plain_q] += step[:, self.plain_v]
-        for hinge, in_q, in_v in self.others:
-            out[:, in_q] = hinge.integrate(q[:, in_q], step[:, in_v])
-        return self.within(out)
+        return self.within(integrate(self.mech, q, step))
 
     def within(self, q: Array) -> Array:
         """The nearest coordinates within limits; q (s, nq) itself is changed."""
@@ -73,18 +68,6 @@ class Joints:
                 shrunk = quaternion.exp(turn * (largest / np.maximum(angle, largest)))
                 q[:, part] = np.where(angle > largest, shrunk, q[:, part])
         return q
-
-    def held(self, q: Array, pull: Array) -> NDArray[np.bool_]:
-        """Freedoms (s, nv) that cannot follow the pull: fixed ones, and those at a limit."""
-        found = np.empty(pull.shape, dtype=bool)
-        found[:] = self.fixed
-        below, above = q <= self.lower, q >= self.upper
-        if below.any() or above.any():
-            force = pull[:, self.plain_v]
-            against = below[:, self.plain_q] & (force < 0.0)
-            against |= above[:, self.plain_q] & (force > 0.0)
-            found[:, self.plain_v] |= against
-        return found
 
     def at_limit(self, q: Array) -> NDArray[np.bool_]:
         """Coordinates (s, nq) that stand at a limit; a whole quaternion at its largest turn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,16 @@ from linkwise import arguments
 from linkwise.arguments import generator
 from linkwise.dynamics.inverse_kinematics import reach
 from linkwise.dynamics.inverse_kinematics.coupled import Couplings, couplings, tightened
+from linkwise.dynamics.inverse_kinematics.descent import (
+    LAST,
+    Problem,
+    Samples,
+    as_input,
+    history,
+    solve,
+)
 from linkwise.dynamics.inverse_kinematics.limits import Joints, joints
 from linkwise.dynamics.inverse_kinematics.solution import Solution
-from linkwise.dynamics.inverse_kinematics.solve import LAST, Problem, Samples, solve
-from linkwise.dynamics.inverse_kinematics.step import Kernels, kernels
 from linkwise.dynamics.inverse_kinematics.target import TargetLike, goals
 from linkwise.dynamics.inverse_kinematics.verdict import verdicts
 from linkwise.dynamics.kernels import check_mechanism
@@ -38,6 +45,7 @@ def inverse_kinematics(
     *,
     hold: Iterable[str] = (),
     limits: bool = True,
+    posture: ArrayLike | None = None,
     tolerance: float | tuple[float, float] = 1e-6,
     iterations: int = 100,
     restarts: int = 30,
@@ -70,6 +78,8 @@ def inverse_kinematics(
         hold: Hinges (by their names or their bodies') that stay as they are in q0. One that
             follows others holds them too.
         limits: Whether the limits of the hinges count.
+        posture: Where joints would rather be (nq,): once the targets are reached, what they leave
+            free goes there, as far as it can with the targets still reached.
         tolerance: Largest error of a target that is reached, for positions [m] and orientations
             [rad] alike, or one for each.
         iterations: Steps of one search, at most.
@@ -97,9 +107,9 @@ def inverse_kinematics(
     if asked.batch is None and count > 1:  # one target for many starts
         asked = replace(asked, **{x: np.repeat(getattr(asked, x), count, 0) for x in _ARRAYS})
     most = arguments.count(iterations, "iterations", least=1, most=MOST_ITERATIONS)
-    problem = Problem(
-        asked, movable, setting.couplings, setting.kernels, _tolerance(tolerance), most
-    )
+    rest = None if posture is None else movable.within(mech.check_q(posture)[None])[0]
+    fixed = (movable, setting.couplings, setting.movable)
+    problem = Problem(asked, *fixed, _tolerance(tolerance), most, rest)
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
     rng = generator(seed, stream=1987)
@@ -142,18 +152,13 @@ def _settled(problem: Problem, best: Samples) -> None:
 
 
 def _on(best: Samples, rows: NDArray[np.int64], found: Samples) -> None:
-    """Some searches went on: where that was for the better, it is taken, with its history."""
-    longer = np.full((len(best.q), int(found.iterations.max(initial=0))), np.nan)
-    best.history = np.concatenate([best.history, longer], axis=1)
+    """Some searches went on: where that was for the better, it is taken, with what led there."""
     for i, at in enumerate(rows.tolist()):
         if found.cost[i] < best.cost[at]:
-            before = int(best.iterations[at])
-            more = found.history[i, : int(found.iterations[i]) + 1]
-            history = best.history[at].copy()
-            # The least error so far, whatever the first step of the continuation was.
-            history[before : before + len(more)] = np.minimum(more, history[before])
+            before, path = int(best.iterations[at]), best.begun[at] + found.begun[i]
             best.take(at, found, i)
-            best.history[at], best.iterations[at] = history, before + len(more) - 1
+            best.iterations[at] += before
+            best.begun[at] = path
 
 
 def _again(
@@ -175,7 +180,7 @@ def _again(
         drawn = problem.couplings.followed(problem.joints.random(begin[which], rng))
         keep = ~problem.couplings.outside(drawn)
         which, drawn = which[keep], drawn[keep]
-        found = solve(problem, drawn, which, first_only=True)
+        found = solve(problem, drawn, which)
         starts[missing] += each
         restarts -= each
         each *= 2  # those that are left are the hard ones
@@ -202,7 +207,8 @@ class _Setting:
 
     joints: Joints
     couplings: Couplings
-    kernels: Kernels
+    movable: Array
+    start: Array
 
 
 @once_per_mechanism
@@ -224,7 +230,7 @@ def _setting(
         if all(movable.fixed[mech.v_start[k] : mech.v_start[k + 1]].all() for k in way):
             raise ModelError(f"hold leaves no hinge that moves {node!r}: let one of them go.")
     movable = replace(movable, fixed=movable.fixed | idle)
-    return _Setting(movable, coupled, kernels(mech, nodes, bool(coupled.rows)))
+    return _Setting(movable, coupled, as_input(movable, coupled), movable.start())
 
 
 def _nodes(targets: Mapping[str, TargetLike]) -> tuple[str, ...]:
@@ -239,7 +245,7 @@ def _nodes(targets: Mapping[str, TargetLike]) -> tuple[str, ...]:
 def _begin(setting: _Setting, q0: ArrayLike | None, batch: int | None) -> tuple[Array, bool]:
     """Where each search begins (batch, nq), and whether there is a batch."""
     movable, mech = setting.joints, setting.joints.mech
-    q = movable.start() if q0 is None else mech.check_q(q0)
+    q = setting.start if q0 is None else mech.check_q(q0)
     if q.ndim > 2 or (q.ndim == 2 and batch not in (None, len(q))):
         many = "(batch, nq)" if batch is None else f"({batch}, {mech.nq}) as targets are"
         raise ShapeError(f"q0 has shape {q.shape}; it must be ({mech.nq},) or {many}.")
@@ -285,7 +291,7 @@ def _solution(problem: Problem, best: Samples, starts: NDArray[np.int64], batch:
         {n: sizes[:, i, 0] for i, n in enumerate(goals.nodes) if turned[i]},
         best.iterations,
         starts,
-        best.history[:, : int(best.iterations.max(initial=0)) + 1],
+        tuple(partial(history, problem, best, i) for i in range(len(best.q))),
         movable.at_limit(best.q),
         limits,
         reasons,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +27,7 @@ class Solution:
             by name.
         iterations: Steps of the search that found it ().
         starts: How many searches were begun ().
-        history: Weighted error √(e* W e) before the first step and after each (iterations + 1,); it
-            never grows. In a batch, filled up with NaN.
+        searches: What computes the history of each search again, a tuple of one for one.
         at_limit: Coordinates that stand at a limit (nq,).
         blocked: For each set of targets that was not reached, the hinges that are pulled against
             a limit; a tuple of one for one.
@@ -41,10 +40,24 @@ class Solution:
     orientation_error: dict[str, Array]
     iterations: NDArray[np.int64]
     starts: NDArray[np.int64]
-    history: Array
+    searches: tuple[Callable[[], Array], ...]
     at_limit: NDArray[np.bool_]
     blocked: tuple[tuple[str, ...], ...]
     reasons: tuple[str, ...]
+
+    @property
+    def history(self) -> Array:
+        """Weighted error √(e* W e) before the first step and after each (iterations + 1,).
+
+        It never grows. In a batch, filled up with NaN.
+        """
+        found = [search() for search in self.searches]
+        if self.q.ndim == 1:
+            return found[0]
+        out = np.full((len(found), max(map(len, found), default=0)), np.nan)
+        for errors, into in zip(found, out, strict=True):
+            into[: len(errors)] = errors
+        return out
 
     @property
     def reason(self) -> str:
@@ -75,7 +88,7 @@ class Solution:
             {name: error[i] for name, error in self.orientation_error.items()},
             self.iterations[i],
             self.starts[i],
-            self.history[i, : int(self.iterations[i]) + 1],
+            (self.searches[i],),
             self.at_limit[i],
             (self.blocked[i],),
             (self.reasons[i],),

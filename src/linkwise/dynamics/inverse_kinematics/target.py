@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dynamics.inverse_kinematics.step import weight_numbers
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial import quaternion, rotation
 from linkwise.spatial.array import Array, ArrayLike, floats, unit
@@ -82,7 +81,6 @@ class Goals:
         turned: Which nodes have an orientation (k,).
         pointed: Which nodes have a direction (k,).
         weights: Of errors of each node, three angular and three linear (k, 6).
-        all_posed: Whether all nodes have a position and an orientation, the usual case.
     """
 
     nodes: tuple[str, ...]
@@ -95,69 +93,6 @@ class Goals:
     turned: NDArray[np.bool_]
     pointed: NDArray[np.bool_]
     weights: Array
-    all_posed: bool
-
-    def payloads(self) -> list[Array]:
-        """The weight W of each node as the ten numbers of an inertia."""
-        found = list[Array]()
-        for i in range(len(self.nodes)):
-            turn, shift = self.weights[i, [0, 3]]
-            theta = turn * np.eye(3)
-            if self.pointed[i]:  # the turn about the axis is free
-                theta = theta - turn * np.outer(self.axis[i], self.axis[i])
-            found.append(weight_numbers(float(shift), theta))
-        return found
-
-    def error(self, rows: Array, which: NDArray[np.int64]) -> Array:
-        """Errors e (s, k, 6), (angular, linear) in node axes: the twist that would undo them.
-
-        Args:
-            rows: Poses of the nodes (s, k, 3, 4).
-            which: For each sample, which target of the batch it is after (s,).
-        """
-        e = np.zeros((*rows.shape[:2], 6))
-        back = rows[..., :3].swapaxes(-1, -2)
-        gap = self.p[which] - rows[..., 3]
-        e[..., 3:] = (back @ gap[..., None])[..., 0]
-        if self.turned.any():
-            e[..., :3] = _log(back @ self.rot[which])
-        if self.all_posed:
-            return e
-        e[:, ~self.placed, 3:] = 0.0
-        e[:, ~self.turned, :3] = 0.0
-        if self.pointed.any():
-            i = np.flatnonzero(self.pointed)
-            wanted = (back[:, i] @ self.heading[which][:, i][..., None])[..., 0]
-            e[:, i, :3] = _turn_to(np.broadcast_to(self.axis[i], wanted.shape), wanted)
-        return e
-
-
-def _log(rot: Array) -> Array:
-    """The rotation vector (..., 3); near a half turn through quaternions, else directly."""
-    flat = rot.reshape(*rot.shape[:-2], 9)
-    s = 0.5 * (flat[..., [7, 2, 3]] - flat[..., [5, 6, 1]])  # sin θ times the axis
-    c = 0.5 * (flat[..., 0] + flat[..., 4] + flat[..., 8] - 1.0)
-    sine = np.sqrt((s * s).sum(axis=-1))
-    grow = np.arctan2(sine, c) / np.maximum(sine, 1e-300)
-    out = s * np.where(sine > 1e-12, grow, 1.0)[..., None]
-    far = c < -0.9
-    if far.any():
-        out[far] = rotation.log(rot[far])
-    return out
-
-
-def _turn_to(a: Array, b: Array) -> Array:
-    """The shortest turn (..., 3) that takes the unit vector a to the direction of b."""
-    normal: Array = np.cross(a, b)
-    sine = np.linalg.norm(normal, axis=-1)
-    cosine = np.sum(a * b, axis=-1)
-    angle = np.arctan2(sine, cosine)
-    helper = np.where(np.abs(a[..., :1]) < 0.6, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
-    any_normal: Array = np.cross(a, helper)
-    any_normal /= np.linalg.norm(any_normal, axis=-1, keepdims=True)
-    small = (sine < 1e-12)[..., None]
-    normal = np.where(small, any_normal, normal / np.maximum(sine, 1e-300)[..., None])
-    return normal * angle[..., None]
 
 
 def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
@@ -201,7 +136,6 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
     return Goals(
         *(nodes, batch, p, rot, heading, axis, has[:, 0], has[:, 1], has[:, 2]),
         np.repeat(weights, 3, axis=1),
-        bool(has[:, :2].all()),
     )
 
 

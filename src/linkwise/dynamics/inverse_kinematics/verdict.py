@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.dynamics.inverse_kinematics import reach
+from linkwise.dynamics.inverse_kinematics.descent import Problem, Samples, as_input, solve
 from linkwise.dynamics.inverse_kinematics.limits import joints
 from linkwise.dynamics.inverse_kinematics.solution import in_words
-from linkwise.dynamics.inverse_kinematics.solve import Problem, Samples, solve
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
@@ -63,10 +63,6 @@ def _blocked(problem: Problem, best: Samples) -> list[tuple[str, ...]]:
     movable, mech = problem.joints, problem.joints.mech
     if best.reached.all():
         return [()] * len(best.q)
-    force = (best.error * problem.goals.weights).reshape(len(best.q), 6 * len(problem.goals.nodes))
-    pull = problem.kernels.rows(problem.kernels.pull, best.q, force)
-    pull = problem.couplings.reduced(best.q, pull)
-    held = movable.held(best.q, pull) & ~movable.fixed
     at = movable.at_limit(best.q)
     found = list[tuple[str, ...]]()
     for i in range(len(best.q)):
@@ -74,7 +70,7 @@ def _blocked(problem: Problem, best: Samples) -> list[tuple[str, ...]]:
             found.append(())
             continue
         against = np.zeros(mech.nq, dtype=bool)
-        against[movable.plain_q] = held[i, movable.plain_v]
+        against[movable.plain_q] = best.blocked[i, movable.plain_v]
         for _, in_q, _ in movable.others:  # which way they are pulled is not asked
             against[in_q] = at[i, in_q]
         found.append(movable.names(against))
@@ -93,7 +89,7 @@ def _without_limits(
         free = replace(free, fixed=old.fixed, per_turn=old.per_turn, scale=old.scale)
         nowhere = np.full(mech.nq, np.inf)
         rules = replace(problem.couplings, lower=-nowhere, upper=nowhere)
-        open_ = replace(problem, joints=free, couplings=rules)
+        open_ = replace(problem, joints=free, couplings=rules, movable=as_input(free, rules))
         reached[at] = solve(open_, best.q[at], at).reached
     return reached
 

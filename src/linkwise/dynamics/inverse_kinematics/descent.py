@@ -1,0 +1,506 @@
+"""Steps until the targets are reached or nothing helps any more: Levenberg and Marquardt's method.
+
+All steps of a search are one kernel. A step that does not lessen the error
+
+    E = ½ Σ e* W e
+
+is not taken; instead λ grows, and with it N = λ · scale, so that steps become shorter and turn to
+the steepest way down. Since J* W e is the exact slope of E (the logarithm of a rotation keeps its
+axis), some λ lessens E unless it is least already: the error never grows, and a singular pose is
+no worse than any other. Freedoms at a limit that are pulled against it are held for the step, and
+what a step carries beyond a limit is put back: the projected Newton method for bounds.
+
+A posture is what is left to choose once the targets are reached. A step towards it is N p with p
+the way that is missing: (J* W J + N)⁻¹ N p is what of p moves no target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.algebra import X_B
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.configuration import coordinates, missing, moved
+from linkwise.dynamics.inverse_kinematics.coupled import Couplings
+from linkwise.dynamics.inverse_kinematics.limits import Joints
+from linkwise.dynamics.inverse_kinematics.step import PULL, STEP, weight_numbers, weightless
+from linkwise.dynamics.inverse_kinematics.target import Goals
+from linkwise.dynamics.kernels import written
+from linkwise.model.body import Coupling
+from linkwise.spatial import quaternion, rotation
+from linkwise.spatial.array import Array
+from linkwise.spatial.choice import absolute, angle, clip, gate, maximum, minimum, norm, where
+from linkwise.sweeps.factored import factored
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+FIRST_DAMPING = 1e-2
+"""λ of the first step; J* W J is about one."""
+
+LEAST_DAMPING, LARGEST_DAMPING = 1e-10, 1e8
+"""Below the first, rounding in P would be felt; above the second steps are below rounding."""
+
+SLOW, LAST = 1e-5, 1e-12
+"""A smaller relative gain in E is none: while searching, and when all has been tried."""
+
+PATIENCE = 5
+"""Steps in a row without gain after which a sample gives up."""
+
+FAR = 1e30
+"""A limit that is none."""
+
+HOLDING = 1e-8
+"""λ of steps towards a posture: what of them still moves the targets is so much smaller."""
+
+NEARER = 1e-6
+"""A step that brings the posture nearer by a smaller part is the last."""
+
+LONGEST, SHORTEST = 0.25, 1e-4
+"""Longest step towards a posture [rad], and the part of the way that is not made shorter."""
+
+NAMES = ("q", "error", "cost", "iterations", "reached", "settled", "blocked")
+
+
+@dataclass(slots=True, eq=False)
+class Samples:
+    """Where samples ended; one row each.
+
+    Attributes:
+        q: Coordinates (s, nq).
+        error: Errors e of the nodes (s, k, 6).
+        cost: E (s,).
+        reached: Whether all errors are within tolerance (s,).
+        settled: Whether it had come to rest, or ran out of iterations (s,).
+        iterations: Steps that were tried (s,).
+        blocked: Freedoms (s, nv) at a limit that the targets pull against it.
+        begun: For each the searches that led there: where they began, and what gain counted.
+    """
+
+    q: Array
+    error: Array
+    cost: Array
+    reached: NDArray[np.bool_]
+    settled: NDArray[np.bool_]
+    iterations: NDArray[np.int64]
+    blocked: NDArray[np.bool_]
+    begun: list[tuple[tuple[Array, float], ...]]
+
+    def take(self, at: int, other: Samples, i: int) -> None:
+        """Put sample i of others in the place of one of these."""
+        for part in fields(self):
+            getattr(self, part.name)[at] = getattr(other, part.name)[i]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What stays the same in all iterations.
+
+    Attributes:
+        goals: What is asked.
+        joints: What may move.
+        couplings: Coordinates that follow others.
+        movable: Limits and more of these, as the kernel takes them.
+        tolerance: Largest errors that count as reached [rad, m].
+        iterations: How many steps a sample may try.
+        posture: Where joints would rather be (nq,); None for anywhere.
+    """
+
+    goals: Goals
+    joints: Joints
+    couplings: Couplings
+    movable: Array
+    tolerance: tuple[float, float]
+    iterations: int
+    posture: Array | None = None
+
+    def sizes(self, e: Array) -> Array:
+        """Angles and distances (s, k, 2) of errors [rad, m]."""
+        return np.sqrt((e * e).reshape(*e.shape[:-1], 2, 3).sum(axis=-1))
+
+    @property
+    def kernel(self) -> Any:
+        """The search, compiled."""
+        goals, joints = self.goals, self.joints
+        which = (goals.placed, goals.turned, goals.pointed)
+        senses = tuple(zip(*(x.tolist() for x in which), strict=True))
+        rules = tuple((c, self._places(c)) for c in self.couplings.rows)
+        cones = tuple((part.start, largest) for part, largest, _ in joints.cones)
+        plain = tuple(zip(joints.plain_q.tolist(), joints.plain_v.tolist(), strict=True))
+        options = (senses, plain, rules, cones, self.posture is not None)
+        return written(weightless(joints.mech), _formula(*options), goals.nodes)
+
+    def _places(self, rule: Coupling) -> tuple[tuple[int, int], ...]:
+        """Places in q and in v of the one that follows and of those it follows."""
+        names = (rule.dependent, *(name for name, _ in rule.terms))
+        at = self.couplings
+        return tuple((at.mech.coordinate(name), at.freedom[name]) for name in names)
+
+    def inputs(self, which: NDArray[np.int64], slow: float, iterations: Array | int) -> list[Array]:
+        """What the kernel takes besides q, for samples after these targets."""
+        goals = self.goals
+        count, k = len(which), len(goals.nodes)
+        axis = np.broadcast_to(goals.axis, (count, k, 3))
+        parts = [goals.p[which], goals.rot[which].reshape(count, k, 9), goals.heading[which], axis]
+        goal = np.concatenate(parts, axis=-1).reshape(count, 18 * k)
+        options = np.empty((count, 4))
+        options[:, 0], options[:, 1] = self.tolerance
+        options[:, 2], options[:, 3] = slow, iterations
+        posture = [] if self.posture is None else [self.posture]
+        return [goal, goals.weights.ravel(), self.movable, options, *posture]
+
+
+def as_input(joints: Joints, rules: Couplings) -> Array:
+    """Joints and couplings as the kernel takes them."""
+    bounds = np.concatenate([joints.lower, joints.upper, rules.lower, rules.upper])
+    rest = (joints.scale, joints.turning, joints.fixed.astype(np.float64))
+    return np.concatenate([np.clip(bounds, -FAR, FAR), *rest])
+
+
+def solve(
+    problem: Problem,
+    q: Array,
+    which: NDArray[np.int64],
+    *,
+    slow: float = SLOW,
+    iterations: Array | None = None,
+) -> Samples:
+    """Each sample from where it starts to where it ends.
+
+    Args:
+        problem: What is asked, and of what.
+        q: Where samples start (s, nq), within limits.
+        which: Which target of the batch each is after (s,).
+        slow: A smaller relative gain in E counts as none.
+        iterations: How many steps each may try (s,); by default those of the problem.
+    """
+    most = problem.iterations if iterations is None else iterations
+    inputs, shape = problem.inputs(which, slow, most), (len(q), len(problem.goals.nodes), 6)
+    if len(q) == 1:  # the call for one state is the quick one
+        found = problem.kernel(q[0], *(x[0] if x.ndim == 2 else x for x in inputs))
+        found = {name: x[None] for name, x in found.items()}
+    else:
+        found = problem.kernel(q, *inputs)
+    return Samples(
+        found["q"],
+        found["error"].reshape(shape),
+        found["cost"],
+        np.asarray(found["reached"] > 0.0, dtype=np.bool_),
+        np.asarray(found["settled"] > 0.0, dtype=np.bool_),
+        found["iterations"].astype(np.int64),
+        np.asarray(found["blocked"] > 0.0, dtype=np.bool_),
+        [((row, slow),) for row in q],
+    )
+
+
+def history(problem: Problem, best: Samples, i: int) -> Array:
+    """√(2 E) before the first step of sample i and after each."""
+    found = list[Array]()
+    for start, slow in best.begun[i]:
+        ends = int(solve(problem, start[None], np.array([i]), slow=slow).iterations[0])
+        rows, counts = np.repeat(start[None], ends + 1, axis=0), np.arange(ends + 1.0)
+        which = np.full(len(rows), i)
+        cost = solve(problem, rows, which, slow=slow, iterations=counts).cost
+        found.append(np.sqrt(2.0 * cost)[1 if found else 0 :])
+    return np.minimum.accumulate(np.concatenate(found))
+
+
+# ------------------------------------------------------------------------------- the formula
+
+
+@cache
+def _formula(*options: Any) -> Formula:
+    return Formula(descent, options, NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What stays the same in a search, out of one vector."""
+
+    goal: Any
+    weights: Any
+    lower: Any
+    upper: Any
+    least: Any
+    most: Any
+    scale: Any
+    turning: Any
+    fixed: Any
+    tolerance: Any
+    slow: Any
+    iterations: Any
+
+
+def _parted(at: Writing, flat: Any) -> _Given:
+    k, nq, nv = len(at.nodes), at.mech.nq, at.mech.nv
+    sizes = [18 * k, 6 * k, nq, nq, nq, nq, nv, nv, nv, 2, 1, 1]
+    parts = np.split(flat[: sum(sizes)], np.cumsum(sizes)[:-1])
+    goal, weights, *rest = parts
+    *middle, slow, iterations = rest
+    shaped: Any = (goal.reshape(k, 18), weights.reshape(k, 6), *middle)
+    return _Given(*shaped, slow=slow[0], iterations=iterations[0])
+
+
+def descent(at: Writing, senses: Any, plain: Any, rules: Any, cones: Any, posed: bool) -> Any:
+    """The search, as a formula: from q to where it ends.
+
+    Args:
+        at: The formula.
+        senses: For each node whether it has a position, an orientation, a direction.
+        plain: Places in q and v of coordinates whose rate is a velocity.
+        rules: Couplings, with the places of their coordinates.
+        cones: Where quaternions with a largest turn begin in q, and that turn [rad].
+        posed: Whether there is a posture.
+    """
+    mech, k = at.mech, len(at.nodes)
+    q, nq, nv = coordinates(at), mech.nq, mech.nv
+    given = np.concatenate(
+        [
+            *(at.read("goal", 18 * k), at.read("weights", 6 * k)),
+            *(at.read("movable", 4 * nq + 3 * nv), at.read("options", 4)),
+            *((at.read("posture", nq),) if posed else ()),
+        ]
+    )
+    make = Search(senses, plain, rules, cones)
+    first = _parted(at, given)
+    error, cost = make.error(at, first, q)
+    reached = make.reached(first, error)
+    x = np.concatenate([q, error.ravel(), [cost, reached, 0.0, FIRST_DAMPING, 2.0, 0.0, 0.0]])
+    x, _ = at.loop(make.step, x, given, most=MOST)
+    q, error, (cost, reached, count, *_, settled) = make.split(at, x)
+    if posed:
+        begin = np.concatenate([q, error.ravel(), [1.0, 0.0, FAR]])
+        better, better_error, _ = make.split(at, at.loop(make.settle, begin, given, most=MOST)[0])
+        q, error = where(reached, better, q), where(reached, better_error, error)
+        cost = make.cost(first, error)
+    pull = make.reduced(q, at.value(PULL, q=q, f=(first.weights * error).ravel()))
+    blocked = make.held(first, q, pull) * (1.0 - first.fixed)
+    return q, error, cost, count, reached, settled, blocked
+
+
+MOST = 1_000_000
+"""Rounds of the loop; how many steps there may be is an input."""
+
+
+class Search:
+    """One step of a search in array code, for one structure of targets and rules."""
+
+    def __init__(self, senses: Any, plain: Any, rules: Any, cones: Any) -> None:
+        self.senses, self.plain, self.rules, self.cones = senses, plain, rules, cones
+
+    def split(self, at: Writing, x: Any) -> tuple[Any, Any, Any]:
+        """q, errors and the rest of what changes."""
+        nq, k = at.mech.nq, len(at.nodes)
+        return x[:nq], x[nq : nq + 6 * k].reshape(k, 6), x[nq + 6 * k :]
+
+    def step(self, at: Writing, x: Any, given: Any) -> tuple[Any, Any]:
+        """One step; `again` is positive while the search goes on."""
+        g, (q, error, rest) = _parted(at, given), self.split(at, x)
+        cost, reached, count, damping, growth, idle, settled = rest
+        going = gate(g.iterations - count - 0.5, 1.0 - reached)
+        force = (g.weights * error).ravel()
+        noise = damping * g.scale
+        pull = self.reduced(q, at.value(PULL, q=q, f=force))
+        held = self.held(g, q, pull)
+        step = self.answer(at, g, q, force, np.zeros(at.mech.nv), noise, held)
+        if self.rules:
+            step = self.obeyed(at, g, q, step, noise, held)
+        fine = gate(FAR - sum(s * s for s in step), 1.0)  # else rounding beat the damping
+        step = gate(fine, step)
+        part = self.shortened(g, step, 1.0)
+        step = part * step
+        trial = self.within(g, moved(at.mech, q, step))
+        error_new, cost_new = self.error(at, g, trial)
+        cost_new = where(self.outside(g, trial), FAR, cost_new)
+        better = gate(cost - cost_new, going)
+        gain = gate(better, cost - cost_new)
+        # pull* s − ½ s* J* W J s of a part s = t δ of the step, pull = (J* W J + N) δ.
+        foreseen = (1.0 - 0.5 * part) * sum(step * pull) + 0.5 * sum(step * noise * step)
+        ratio = clip(gain / maximum(foreseen, 1e-300), 0.0, 1.0)
+        odd = 2.0 * ratio - 1.0
+        less = maximum(damping * maximum(0.1, 1.0 - odd * odd * odd), LEAST_DAMPING)
+        q, error = where(better, trial, q), where(better, error_new, error)
+        cost = where(better, cost_new, cost)
+        idle = where(gain - g.slow * cost, 0.0, idle + better)
+        damping = where(better, less, damping * growth)
+        growth = where(better, 2.0, 2.0 * growth)
+        reached = where(going, self.reached(g, error), reached)
+        still = 1.0 - gate(sum(absolute(s) for s in step), 1.0)
+        rest = maximum(gate(idle - PATIENCE + 0.5, 1.0), gate(damping - LARGEST_DAMPING, 1.0))
+        settled = where(going, maximum(rest, gate(fine, still)), settled)
+        count = count + going
+        more = gate(g.iterations - count - 0.5, going * (1.0 - reached) * (1.0 - settled))
+        numbers = [cost, reached, count, damping, growth, idle, settled]
+        return np.concatenate([q, error.ravel(), numbers]), more
+
+    def settle(self, at: Writing, x: Any, given: Any) -> tuple[Any, Any]:
+        """One step towards the posture that moves no target, and one that brings them back.
+
+        It is taken where it comes nearer; else half of it is tried.
+        """
+        g, posture = _parted(at, given), given[len(given) - at.mech.nq :]
+        q, error, (part, count, gain) = self.split(at, x)
+        way = missing(at.mech, q, posture) * (1.0 - g.fixed)
+        aside = self._damped(at, g, q, None, HOLDING * g.scale * (part * way))
+        trial = self.within(g, moved(at.mech, q, self.shortened(g, aside, LONGEST) * aside))
+        for _ in range(2):
+            off, _ = self.error(at, g, trial)
+            back = self._damped(at, g, trial, (g.weights * off).ravel(), None)
+            trial = self.within(g, moved(at.mech, trial, self.shortened(g, back, LONGEST) * back))
+        error_new, _ = self.error(at, g, trial)
+        before, left = self.apart(at, g, q, posture), self.apart(at, g, trial, posture)
+        fits = where(self.outside(g, trial), 0.0, self.reached(g, error_new))
+        nearer = gate(before - left, fits)
+        gain = where(nearer, before - left, gain)
+        q, error = where(nearer, trial, q), where(nearer, error_new, error)
+        part, count = where(nearer, minimum(2.0 * part, 1.0), 0.5 * part), count + 1.0
+        more = gate(gain - NEARER * before, gate(part - SHORTEST, g.iterations - count))
+        return np.concatenate([q, error.ravel(), [part, count, gain]]), more
+
+    def _damped(self, at: Writing, g: _Given, q: Any, force: Any, pull: Any) -> Any:
+        """A step with hardly any damping, for errors or for a pull at the joints."""
+        noise = HOLDING * g.scale
+        force = np.zeros(6 * len(at.nodes)) if force is None else force
+        torque = np.zeros(at.mech.nv) if pull is None else pull
+        felt = at.value(PULL, q=q, f=force) if pull is None else pull
+        held = self.held(g, q, self.reduced(q, felt))
+        step = self.answer(at, g, q, force, torque, noise, held)
+        return self.obeyed(at, g, q, step, noise, held) if self.rules else step
+
+    def apart(self, at: Writing, g: _Given, q: Any, posture: Any) -> Any:
+        """How far the posture is, squared."""
+        way = missing(at.mech, q, posture) * (1.0 - g.fixed)
+        return sum(g.scale * way * way)
+
+    def shortened(self, g: _Given, step: Any, most: float) -> Any:
+        """The part of a step in which no joint turns by more than so much at once [rad]."""
+        largest: Any = most
+        for s in step * g.turning:
+            largest = maximum(largest, absolute(s))
+        return most / largest
+
+    # --------------------------------------------------------------------------- its parts
+
+    def error(self, at: Writing, g: _Given, q: Any) -> tuple[Any, Any]:
+        """E, and e (k, 6), (angular, linear) in node axes: the twist that would undo the errors."""
+        rows = list[Any]()
+        poses = at.value(X_B, q=q).reshape(len(at.nodes), 3, 4)
+        for (placed, turned, pointed), X, goal in zip(self.senses, poses, g.goal, strict=True):
+            back, none = X[:, :3].T, np.full(3, 0.0, dtype=object)
+            turn = none
+            if turned:
+                turn = rotation.log(back @ goal[3:12].reshape(3, 3))
+            elif pointed:
+                turn = _turn_to(goal[15:18], back @ goal[12:15])
+            rows.append(np.concatenate([turn, back @ (goal[:3] - X[:, 3]) if placed else none]))
+        found = np.array(rows)
+        return found, self.cost(g, found)
+
+    def cost(self, g: _Given, error: Any) -> Any:
+        """E."""
+        return 0.5 * (g.weights * error * error).sum()
+
+    def reached(self, g: _Given, error: Any) -> Any:
+        """1 where all errors are within tolerance, else 0."""
+        found: Any = 1.0
+        for e in error:
+            for part, most in ((e[:3], g.tolerance[0]), (e[3:], g.tolerance[1])):
+                found = gate(most - norm(part), found) if any(part) else found
+        return found
+
+    def answer(
+        self, at: Writing, g: _Given, q: Any, force: Any, pull: Any, noise: Any, held: Any
+    ) -> Any:
+        """(J* W J + N)⁻¹ (J* f + τ) with freedoms held."""
+        inputs = {"q": q, "f": force, "tau": pull, "armature": noise, "locked": held}
+        for i, node in enumerate(at.nodes):
+            inputs[f"payload:{node}"] = self._weight(g, i)
+        names = [*(f"payload:{node}" for node in at.nodes), "armature", "locked"]
+        return at.value(STEP, parameters=names, **inputs)
+
+    def _weight(self, g: _Given, i: int) -> Any:
+        turn, axis = g.weights[i, 0], g.goal[i, 15:18]
+        theta = turn * np.eye(3)
+        if self.senses[i][2]:  # the turn about the axis is free
+            theta = theta - turn * np.outer(axis, axis)
+        return weight_numbers(g.weights[i, 3], theta)
+
+    def held(self, g: _Given, q: Any, pull: Any) -> Any:
+        """1 for freedoms (nv,) that cannot follow the pull: fixed ones, and those at a limit."""
+        found = g.fixed.copy()
+        for i, j in self.plain:
+            below = 1.0 - gate(q[i] - g.lower[i], 1.0)
+            above = 1.0 - gate(g.upper[i] - q[i], 1.0)
+            against = gate(-pull[j], below) + gate(pull[j], above)
+            found[j] = maximum(found[j], against)
+        return found
+
+    def within(self, g: _Given, q: Any) -> Any:
+        """The nearest coordinates within limits, followers where they belong."""
+        q = clip(q, g.lower, g.upper)
+        for start, largest in self.cones:
+            part = slice(start, start + 4)
+            turn = quaternion.log(q[None, part])[0]
+            size = norm(turn)
+            shrunk = quaternion.exp((turn * (largest / maximum(size, largest)))[None])[0]
+            q[part] = where(size - largest, shrunk, q[part])
+        for rule, ((d, _), *others) in self.rules:
+            known = {n: q[i] for (n, _), (i, _) in zip(rule.terms, others, strict=True)}
+            q[d] = rule.value(known)
+            near = clip(q[d], g.least[d], g.most[d])
+            q[d] = where(1e-9 - absolute(near - q[d]), near, q[d])
+        return q
+
+    def outside(self, g: _Given, q: Any) -> Any:
+        """Positive where some follower is beyond its limits."""
+        found: Any = 0.0
+        for _, ((d, _), *_) in self.rules:
+            beyond = gate(g.least[d] - q[d], 1.0) + gate(q[d] - g.most[d], 1.0)
+            found = maximum(found, beyond)
+        return found
+
+    def reduced(self, q: Any, pull: Any) -> Any:
+        """Pulls (nv,) with those at followers passed on to what they follow."""
+        pull = pull.copy()
+        for rule, ((_, d), *others) in reversed(self.rules):
+            for slope, (_, j) in zip(self._slopes(rule, q, others), others, strict=True):
+                pull[j] = pull[j] + slope * pull[d]
+            pull[d] = 0.0
+        return pull
+
+    def _slopes(self, rule: Coupling, q: Any, others: Any) -> list[Any]:
+        known = {n: q[i] for (n, _), (i, _) in zip(rule.terms, others, strict=True)}
+        return list(rule.slopes(known).values())
+
+    def obeyed(self, at: Writing, g: _Given, q: Any, step: Any, noise: Any, held: Any) -> Any:
+        """The best step (nv,) among those that obey: δ − A⁻¹ G* (G A⁻¹ G*)⁻¹ G δ."""
+        G = np.full((len(self.rules), at.mech.nv), 0.0, dtype=object)
+        for row, (rule, ((_, d), *others)) in zip(G, self.rules, strict=True):
+            row[d] = 1.0
+            for slope, (_, j) in zip(self._slopes(rule, q, others), others, strict=True):
+                row[j] = row[j] - slope
+        none = np.zeros(6 * len(at.nodes))
+        answers = [self.answer(at, g, q, none, row, noise, held) for row in G]
+        yielding = np.array(answers).T  # A⁻¹ G*
+        square = G @ yielding
+        size = sum(np.diagonal(square))
+        for i in range(len(square)):  # a rule whose freedoms are all held asks for nothing
+            square[i, i] = square[i, i] + 1e-12 * size + 1e-300
+        return step - yielding @ (factored(square) @ (G @ step)[:, None])[:, 0]
+
+
+def _turn_to(a: Any, b: Any) -> Any:
+    """The shortest turn (3,) that takes the unit vector a to the direction of b."""
+    normal = np.cross(a, b)
+    sine = norm(normal)
+    turn = angle(sine, sum(a * b))
+    sideways = where(0.6 - absolute(a[0]), 1.0, 0.0)
+    across = np.cross(a, np.array([sideways, 1.0 - sideways, 0.0], dtype=object))
+    across = across / norm(across)
+    small = 1e-12 - sine
+    return turn * where(small, across, normal / where(small, 1.0, sine))
