@@ -12,6 +12,7 @@ import numpy as np
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, floats, stack
+from linkwise.spatial.choice import absolute, root, where
 
 ROUNDING = 1e-9
 """How far a matrix may be from a rotation by rounding, as `deviation` measures it."""
@@ -124,19 +125,14 @@ def aligning(a: Array, b: Array) -> Array:
 
     For opposite directions any half turn is shortest; one about an axis normal to `a` is taken.
     """
-    a = np.asarray(a, dtype=np.float64)
-    b = np.asarray(b, dtype=np.float64)
-    a = a / np.linalg.norm(a, axis=-1, keepdims=True)
-    b = b / np.linalg.norm(b, axis=-1, keepdims=True)
+    a, b = (x / root((x * x).sum(axis=-1, keepdims=True)) for x in (np.asarray(a), np.asarray(b)))
     # The quaternion (1 + a·b, a × b) turns by the angle between them once it is normalised.
-    w = 1.0 + np.sum(a * b, axis=-1, keepdims=True)
-    helper = np.where(np.abs(a[..., :1]) < 0.6, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
-    normal = np.cross(a, helper)
-    opposite = w < 1e-14
-    quat = np.concatenate(
-        [np.where(opposite, 0.0, w), np.where(opposite, normal, np.cross(a, b))], axis=-1
-    )
-    return quaternion.to_matrix(quaternion.normalise(quat))
+    w = 1.0 + (a * b).sum(axis=-1, keepdims=True)
+    helper = where(0.6 - absolute(a[..., :1]), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]))
+    across, normal = ((skew(a) @ x[..., None])[..., 0] for x in (b, helper))
+    opposite = 1e-14 - w
+    parts = [where(opposite, 0.0, w), where(opposite, normal, across)]
+    return quaternion.to_matrix(quaternion.normalise(np.concatenate(parts, axis=-1)))
 
 
 def random_rotation(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Array:

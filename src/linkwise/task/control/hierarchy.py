@@ -306,7 +306,7 @@ def largest(at: Writing, J: Any) -> Any:
     return singular(at, J, vectors=False)[1][0]
 
 
-def in_part(Omega: Any, share: Any) -> Any:
+def in_part(Omega: Any, share: Any, exists: Any = 1.0) -> Any:
     """K^(-½) W (k, k), a triangle: its square is the inverse of A* A where shares are 1.
 
     Without rows where they are 0; see `Hierarchy.add_joints`.
@@ -314,8 +314,9 @@ def in_part(Omega: Any, share: Any) -> Any:
     Args:
         Omega: A* A (k, k).
         share: How much is given of each of the k (k,).
+        exists: 0 for those that are not there, whose rows of A* A are zero, else 1.
     """
     weight = root(share)
-    own = np.diag(Omega) * (1.0 - share)
+    own = np.diag(Omega) * (1.0 - share) + (1.0 - exists)
     K = weight[:, None] * Omega * weight + np.diag(own)
     return solved(root_of(K), np.diag(weight))

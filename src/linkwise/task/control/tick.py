@@ -172,7 +172,7 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
         asked.append(ahead[rows] + pulls[-1] - times(kv, moving[rows]))
         start = rows.stop
     pull, asked = np.concatenate(pulls), np.concatenate(asked)
-    factor = _root(at, inertia)
+    factor = inertia_root(at, inertia)
     posture = _posture(at, s, inertia)
     given: dict[str, Any] = {"q": q, "v": v, "root": factor, "tolerance": at.read("tolerance", 1)}
     given["drive"] = posture if s.whole else posture - resisting
@@ -205,7 +205,7 @@ def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
     return given, known
 
 
-def _root(at: Writing, inertia: Any) -> Any:
+def inertia_root(at: Writing, inertia: Any) -> Any:
     """L of 𝓜 = L L*; a hinge that nothing resists is reported."""
     factor = root_of(inertia)
     for k in range(at.mech.n_bodies):

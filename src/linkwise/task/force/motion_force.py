@@ -38,23 +38,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from linkwise.arguments import number
-from linkwise.dynamics.kinematics import forward_kinematics, node_velocity
+from linkwise.dynamics.kernels import written
 from linkwise.dynamics.loops import Loops, require_open
-from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError
+from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose
-from linkwise.spatial.vector import cross, six
+from linkwise.spatial.vector import six
 from linkwise.task.control.check import check_tasks
-from linkwise.task.control.gain import checked_gain, gain_in_words, times
-from linkwise.task.control.goal import Goal, as_goals
+from linkwise.task.control.gain import checked_gain, gain_in_words, spread_out
+from linkwise.task.control.goal import Goal, GoalNumbers, as_goals
 from linkwise.task.control.posture import Posture
 from linkwise.task.control.singular import STANDARD
-from linkwise.task.dynamics import task_dynamics, task_torque
-from linkwise.task.force.fading_inertia import faded_space, faded_torque
+from linkwise.task.force.commanded import Commanded, formula
 from linkwise.task.force.force_servo import ForceServo
-from linkwise.task.force.selection import Selection, check_task, task_axes
+from linkwise.task.force.selection import Selection, axes_of, check_task, task_axes, upright
 from linkwise.task.force.surface import CompliantSurface
 from linkwise.task.force.transition import (
     ContactPhase,
@@ -62,9 +61,11 @@ from linkwise.task.force.transition import (
     PhaseName,
     check_phase,
 )
-from linkwise.task.measure import task_error, task_jacobian, task_velocity
 from linkwise.task.task import Task
 from linkwise.task.twin import HOLDS, twin
+
+INTEGRAL = 6
+"""Where the integral stands among the inputs of the kernel."""
 
 Target: TypeAlias = Pose | ArrayLike | Goal | Mapping[str, Any]
 """Where the node should be, as `task_position` tells it: a pose, or a point (3,).
@@ -117,21 +118,6 @@ class MotionForceCommand:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """What both servos ask for, selected, and the joint forces that a contact acts with."""
-
-    q: Array
-    v: Array
-    along: Array
-    across: Array
-    missing: Array
-    error: Array
-    integral: Array
-    Omega: Array
-    pushed: Array
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MotionForceController:
     """Motion along some directions of a node, force along the others: state in, torque out.
@@ -175,10 +161,11 @@ class MotionForceController:
     transition: ContactTransition | None = None
     threshold: float | None = STANDARD.threshold
     loops: Loops = "closed"
-    _fixed: tuple[Array, Array] | None = field(init=False, default=None, repr=False)
-    _fixed_normal: Array | None = field(init=False, default=None, repr=False)
-    _whole: Task = field(init=False, repr=False)
-    _S: Array = field(init=False, repr=False)
+    structure: Commanded = field(init=False, repr=False)
+    numbers: dict[str, Array] = field(init=False, repr=False)
+    _goals: GoalNumbers = field(init=False, repr=False)
+    _made: dict[bool, Any] = field(init=False, repr=False)
+    _last: list[Array] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put: Any = object.__setattr__
@@ -207,16 +194,45 @@ class MotionForceController:
         surface = self.selection.frame
         if not isinstance(surface, CompliantSurface) or surface.normal is not None:
             # Rows that do not fit, and frames of nodes that are not there, are told now.
-            found = self.selection.matrices(self.mech, self.mech.neutral(), self.task)
-            if self.selection.constant(self.task):
-                put(self, "_fixed", found)
-                pushed = [k for k, moves in enumerate(self.selection.motion) if not moves]
-                if len(pushed) == 1 and pushed[0] >= 3:
-                    put(self, "_fixed_normal", self._normal(self.mech.neutral()))
-        task = self.task
-        put(self, "_S", frozen(task.matrix))
-        whole = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
-        put(self, "_whole", task if task.kind == "pose" else whole)
+            self.selection.matrices(self.mech, self.mech.neutral(), self.task)
+        put(self, "structure", self._structure())
+        put(self, "numbers", self._numbers())
+        put(self, "_goals", GoalNumbers(self.mech, [self.task]))
+        put(self, "_made", {})
+        put(self, "_last", [])  # inputs of kernels that are the same in all states, in their order
+
+    def _structure(self) -> Commanded:
+        """What the kernel depends on."""
+        motion, surface, shape = self.selection.motion, self.selection.frame, ""
+        pushed = [k for k, moves in enumerate(motion) if not moves]
+        normal = pushed[0] - 3 if len(pushed) == 1 and pushed[0] >= 3 else None
+        if isinstance(surface, CompliantSurface) and not motion[5]:  # z of its axes is its normal
+            changes = surface.shape != "plane" or self.task.axes == "node"
+            shape = surface.shape if changes else ""
+        drawn = None if self.posture is None else self.posture.drawn(self.mech)
+        frames = (self.selection.turn_frame, self.selection.frame)
+        turn, move = (axes_of(frame) for frame in frames)
+        gains = (np.ndim(self.kp) == 2, np.ndim(self.kv) == 2)
+        fades = self.threshold is not None
+        return Commanded(self.task, motion, turn, move, normal, shape, *gains, drawn, fades)
+
+    def _numbers(self) -> dict[str, Array]:
+        """Inputs of the kernel that are the same in all states."""
+        found = twin(self.mech, self.task)
+        numbers = {"kp": spread_out(self.kp, self.size), "kv": spread_out(self.kv, self.size)}
+        numbers |= {"scale": found.scale(found.length()), "reach": np.array([found.length()])}
+        if self.threshold is not None:
+            numbers["threshold"] = np.array([self.threshold])
+        if self.posture is not None:
+            numbers |= self.posture.numbers(self.mech)
+        for name, frame in (("turn", self.selection.turn_frame), ("move", self.selection.frame)):
+            if isinstance(frame, CompliantSurface):
+                numbers[f"{name}_surface"] = frame.numbers
+                if frame.normal is not None:
+                    numbers[f"{name}_axes"] = upright(frame.normal).ravel()
+            elif isinstance(frame, np.ndarray):
+                numbers[f"{name}_axes"] = np.ravel(frame)
+        return numbers
 
     def __repr__(self) -> str:
         kp, kv = gain_in_words(self.kp), gain_in_words(self.kv)
@@ -261,21 +277,10 @@ class MotionForceController:
             integral: ∫ (f_d - f) dt so far (m,) [N m s, N s]; zero by default.
             phase: The phase of the contact.
         """
-        asked = self._asked(q, v, target, velocity, acceleration, force, contact, integral, phase)
-        q, v, star = asked.q, asked.v, asked.along + asked.across
-        single, rows, (speeds, pushed) = states(self.mech, q, v=v, contact=asked.pushed)
-        dynamics = task_dynamics(self.mech, rows, speeds, self.task, loops=self.loops)
-        space = faded_space(self.mech, rows, dynamics.space, self.threshold)
-        motion = _apply(space.inertia, asked.along + dynamics.falling - dynamics.bias)
-        sensor = -_apply(np.swapaxes(space.consistent_inverse, -1, -2), pushed)
-        active = _apply(space.inertia, asked.across) + sensor
-        tau = _apply(np.swapaxes(space.jacobian, -1, -2), motion + active)
-        if self.posture is not None:
-            tau = tau + space.null_torque(self.posture.torque(self.mech, rows, speeds))
-        if single:
-            tau, motion, active = tau[0], motion[0], active[0]
-        told = (asked.missing, asked.error, asked.integral, asked.Omega)
-        return MotionForceCommand(tau, motion, active, star, *told)
+        given = self._given(q, v, target, velocity, acceleration, force, contact, integral, phase)
+        kernel = self._kernel(whole=True)
+        found = kernel.parted(self._run(kernel.kernel, given))
+        return MotionForceCommand(**found, integral=given[INTEGRAL])
 
     def torque(
         self,
@@ -290,22 +295,32 @@ class MotionForceController:
         integral: ArrayLike | None = None,
         phase: PhaseName | ContactPhase = "contact",
     ) -> Array:
-        """The joint forces of `command` alone (..., nv), by one kernel (`task_torque`): quicker.
+        """The joint forces of `command` alone (..., nv); arguments are the same."""
+        given = self._given(q, v, target, velocity, acceleration, force, contact, integral, phase)
+        return self._run(self.kernel, given)
 
-        With τ_c = J₆* (what acts on the node), N* (Γ₀ + τ_c) - τ_c = N* Γ₀ - J* J̄* τ_c: the sensed
-        force is made up for by one that is not applied. Arguments as for `command`.
-        """
-        asked = self._asked(q, v, target, velocity, acceleration, force, contact, integral, phase)
-        internal = asked.pushed
-        if self.posture is not None:
-            internal = internal + self.posture.torque(self.mech, asked.q, asked.v)
-        star = asked.along + asked.across
-        tau = faded_torque(self.mech, asked.q, asked.v, self.task, star, internal, self.threshold)
-        if tau is None:
-            tau = task_torque(
-                self.mech, asked.q, asked.v, self.task, star, tau0=internal, loops=self.loops
-            )
-        return tau - asked.pushed
+    @property
+    def kernel(self) -> Any:
+        """The kernel of `torque`: of q, v, goal, rate, ahead ..., see its `arguments`."""
+        return self._kernel(whole=False)
+
+    def _kernel(self, *, whole: bool) -> Any:
+        """The kernel, made once."""
+        if whole not in self._made:
+            task = self.task
+            pose = Task.pose(task.node, relative_to=task.relative_to, axes=task.axes)
+            mech = twin(self.mech, pose).mech
+            kernel = written(mech, formula(self.structure, whole), closure_nodes(mech))
+            self._made[whole] = kernel
+        return self._made[whole]
+
+    def _run(self, kernel: Any, given: list[Any]) -> Array:
+        """A kernel on its inputs, whose q and v are looked at where it has no result."""
+        found = None if kernel.quick is None else kernel.quick(*given)
+        if found is None:
+            given[0], given[1] = self.mech.check_q(given[0]), self.mech.check_v(given[1])
+            found = kernel(*given)
+        return found
 
     def sense(self, q: ArrayLike, v: ArrayLike, surface: CompliantSurface) -> Array:
         """What a perfect sensor at the node tells of a surface: (..., 6), in the task's axes."""
@@ -315,7 +330,7 @@ class MotionForceController:
 
     # -------------------------------------------------------------------------------------- pieces
 
-    def _asked(
+    def _given(
         self,
         q: ArrayLike,
         v: ArrayLike,
@@ -326,89 +341,54 @@ class MotionForceController:
         contact: ArrayLike | None,
         integral: ArrayLike | None,
         phase: PhaseName | ContactPhase,
-    ) -> _Asked:
-        """Both servos."""
-        q, v = self.mech.check_q(q), self.mech.check_v(v)
+    ) -> list[Any]:
+        """Inputs of the kernel, in its order."""
+        if self.size < 3 and not self.selection.constant(self.task):
+            self.selection.matrices(self.mech, q, self.task)  # rows have to fit in this state too
         target, velocity, acceleration = self._goal(target, velocity, acceleration)
-        Omega, Omega_bar = self._fixed or self.selection.matrices(self.mech, q, self.task)
-        moving = task_velocity(self.mech, q, v, self.task)
-        missing = task_error(self.mech, q, self.task, target)
-        slower = self._rows(velocity, "velocity") - moving
-        F_motion = self._rows(acceleration, "acceleration")
-        F_motion = F_motion + times(np.asarray(self.kv), slower)
-        F_motion = F_motion + times(np.asarray(self.kp), missing)
-        sensed, total = self._six(contact), self._rows(integral, "integral")
-        short = self._wanted(force, q) + sensed @ self._S.T  # f_d - f with f = - sensed
-        error = _apply(Omega_bar, short)
-        F_active = self._active(phase, error, total, moving, q, v)
-        return _Asked(
-            q=q,
-            v=v,
-            along=_apply(Omega, F_motion),
-            across=_apply(Omega_bar, F_active),
-            missing=_apply(Omega, missing),
-            error=error,
-            integral=total,
-            Omega=Omega,
-            pushed=self._pushed(q, sensed),
+        found = self._goals.quickly(target)
+        if found is None:
+            q, v = self.mech.check_q(q), self.mech.check_v(v)
+            single = q.ndim == 1 and v.ndim == 1
+            batch = 1 if single else len(q if q.ndim > 1 else v)
+            found = self._goals.carefully(target, batch, single)
+        rate, ahead = self._rows(velocity, "velocity"), self._rows(acceleration, "acceleration")
+        wanted, press = self._rows(None, "force"), floats(force, "force")
+        if press.ndim:
+            wanted, press = self._rows(force, "force"), np.zeros(())
+        _finite(press, "force")
+        servo = np.array([press, *self._gains(phase)])
+        if (servo[0] or servo[3]) and self.structure.normal is None:
+            self.selection.normal(self.mech, q, self.task)  # raises: there is no one normal
+        arrays = (
+            q,
+            v,
+            found[0],
+            rate,
+            ahead,
+            wanted,
+            self._rows(integral, "integral"),
+            self._six(contact),
         )
+        if not self._last:
+            names = self.kernel.arguments[len(arrays) + 1 :]
+            self._last.extend(self.numbers[name] for name in names)
+        return [*arrays, servo, *self._last]
 
-    def _active(
-        self,
-        phase: PhaseName | ContactPhase,
-        error: Array,
-        integral: Array,
-        moving: Array,
-        q: Array,
-        v: Array,
-    ) -> Array:
-        """F*_active by the phase."""
+    def _gains(self, phase: PhaseName | ContactPhase) -> tuple[float, float, float, float]:
+        """k_f, k_i, a and k_v of F*_active by the phase."""
         name = phase.name if isinstance(phase, ContactPhase) else phase
         check_phase(name)
-        found = self._following(q, v)
         if name == "contact":
-            servo = self.servo
-            return found + servo.kf * error + servo.ki * integral - servo.kv * moving
+            return self.servo.kf, self.servo.ki, 0.0, self.servo.kv
         if self.transition is None:
             raise ModelError(
                 f"phase is {name!r}, but the controller has no transition; give it one, "
                 "transition=lw.ContactTransition(approach_speed=..., impact_damping=...)."
             )
         if name == "impact":
-            return found - self.transition.impact_damping * moving
-        ahead = self.transition.approach_speed * -self._normal(q)
-        return found + self.servo.kv * (ahead - moving)
-
-    def _normal(self, q: Array) -> Array:
-        """The one axis of force control, in the rows of the task (..., m)."""
-        if self._fixed_normal is not None:
-            return self._fixed_normal
-        return self.selection.normal(self.mech, q, self.task)
-
-    def _following(self, q: Array, v: Array) -> Array:
-        """- n (ṅ · ẋ) of a surface that the selection follows (..., m).
-
-        It makes d/dt (n · ẋ) what the servo asks for. n are components in the task's axes: they
-        change on a curved surface, and in the node's axes while the node turns.
-        """
-        surface = self.selection.frame
-        turning = self.task.axes == "node"
-        if not isinstance(surface, CompliantSurface) or self.selection.motion[5]:
-            return np.zeros(self.size)  # z of a surface's axes is its normal
-        if surface.shape == "plane" and not turning:
-            return np.zeros(self.size)
-        point = forward_kinematics(self.mech, q, self.task.node).p
-        V = node_velocity(self.mech, q, v, self.task.node, frame="world")
-        rate = surface.following(point, V[..., 3:])
-        if turning:
-            rate = rate + (V[..., 3:] * cross(V[..., :3], surface.normal_at(point))).sum(axis=-1)
-        return rate[..., None] * self.selection.axis(self.mech, q, self.task, 2)
-
-    def _pushed(self, q: Array, sensed: Array) -> Array:
-        """J₆* (what acts on the node): the joint forces a contact acts with (..., nv)."""
-        if not sensed.any():
-            return np.zeros(self.mech.nv)
-        return _apply(np.swapaxes(task_jacobian(self.mech, q, self._whole), -1, -2), sensed)
+            return 0.0, 0.0, 0.0, self.transition.impact_damping
+        return 0.0, 0.0, self.servo.kv * self.transition.approach_speed, self.servo.kv
 
     def _goal(
         self, target: Target, velocity: ArrayLike | None, acceleration: ArrayLike | None
@@ -424,14 +404,6 @@ class MotionForceController:
                 )
         ahead = goal.acceleration if acceleration is None else acceleration
         return goal.target, goal.velocity if velocity is None else velocity, ahead
-
-    def _wanted(self, force: ArrayLike, q: Array) -> Array:
-        """f_d (..., m)."""
-        found = floats(force, "force")
-        if found.ndim == 0:
-            _finite(found, "force")
-            return np.zeros(self.size) if found == 0.0 else -found * self._normal(q)
-        return self._rows(found, "force")
 
     def _rows(self, given: ArrayLike | None, what: str) -> Array:
         """Something over the rows of the task, zero by default."""

@@ -32,6 +32,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import rotation
 from linkwise.spatial.array import Array, ArrayLike, constant, floats, frozen, unit
 from linkwise.spatial.pose import Pose
+from linkwise.task.force.commanded import Axes
 from linkwise.task.force.surface import CompliantSurface, check_node
 from linkwise.task.task import Task
 
@@ -255,7 +256,7 @@ class Selection:
                     "selection is fixed in the world; take a task relative to the world."
                 )
             if frame.normal is not None:
-                rot_WF = _upright(frame.normal)
+                rot_WF = upright(frame.normal)
             else:
                 normal = frame.normal_at(forward_kinematics(mech, q, task.node).p)
                 rot_WF = rotation.aligning(np.array([0.0, 0.0, 1.0]), normal)
@@ -276,6 +277,15 @@ class Selection:
         if all(turns) or not any(turns) or _same(self.frame, self.turn_frame):
             return whose  # no axes of turning matter, or they are the same
         return f"{whose}, turning of {_named(self.turn_frame)}"
+
+
+def axes_of(frame: Given) -> Axes:
+    """What kernels depend on of the axes of a selection."""
+    if frame is None:
+        return Axes("own")
+    if isinstance(frame, CompliantSurface):
+        return Axes("world" if frame.normal is not None else frame.shape)
+    return Axes("node", frame) if isinstance(frame, str) else Axes("given")
 
 
 def task_axes(mech: Mechanism, q: ArrayLike, task: Task) -> Array:
@@ -317,7 +327,7 @@ def check_task(mech: object, task: object) -> None:
 
 
 @lru_cache(maxsize=64)
-def _upright(normal: tuple[float, float, float]) -> Array:
+def upright(normal: tuple[float, float, float]) -> Array:
     """Axes whose third is a normal, as columns."""
     return frozen(rotation.aligning(np.array([0.0, 0.0, 1.0]), np.array(normal)))
 

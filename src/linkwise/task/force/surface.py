@@ -31,6 +31,7 @@ from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, constant, unit
+from linkwise.spatial.choice import root
 from linkwise.spatial.vector import six
 from linkwise.task.force.positive import not_negative, positive
 
@@ -180,25 +181,26 @@ class CompliantSurface:
         sphere, where v_t is the velocity across the normal; for a cylinder also across its axis.
         """
         _, normal, distance = self._nearest(rows(points, 3, "points"))
-        v = rows(velocities, 3, "velocities")
-        if self.radius is None:
-            return np.zeros(np.broadcast_shapes(normal.shape, v.shape)[:-1])
-        across = _across(_across(v, normal), None if self.axis is None else np.array(self.axis))
-        return -(across**2).sum(axis=-1) / distance
+        v = np.broadcast_to(rows(velocities, 3, "velocities"), normal.shape)
+        return following(self.shape, normal, distance, v, self._along)
+
+    @property
+    def _along(self) -> Array:
+        """The normal of a plane, the axis of a cylinder."""
+        return np.array(self.normal or self.axis or (0.0, 0.0, 0.0))
+
+    @property
+    def numbers(self) -> Array:
+        """Point, normal or axis, and radius (7,): inputs of kernels."""
+        return np.array([*self.point, *self._along, self.radius or 0.0])
 
     def _nearest(self, points: Array) -> tuple[Array, Array, Array]:
         """Clearance, normal, and distance from the centre or axis."""
-        off = points - np.array(self.point)
-        if self.radius is None:
-            n = np.array(self.normal)
-            clearance: Array = off @ n
-            return clearance, np.broadcast_to(n, off.shape), clearance
-        off = _across(off, None if self.axis is None else np.array(self.axis))
-        distance: Array = np.sqrt((off**2).sum(axis=-1))
-        if (distance == 0.0).any():
+        off = _across(points - np.array(self.point), self._along)
+        if self.radius is not None and (off == 0.0).all(axis=-1).any():
             where = "at the centre" if self.axis is None else "on the axis"
             raise ModelError(f"a node is {where} of a {self.shape}, where it has no normal.")
-        return distance - self.radius, off / distance[..., None], distance
+        return nearest(self.shape, points, self.numbers)
 
     # -------------------------------------------------------------------------------------- contact
 
@@ -336,8 +338,29 @@ def check_node(mech: object, node: object) -> None:
     mech.node(node)
 
 
-def _across(vectors: Array, axis: Array | None) -> Array:
-    """The part of vectors (..., 3) at right angles to unit vectors; all of them without any."""
-    if axis is None:
-        return vectors
+# --------------------------------------------------------- array code, for numbers and for kernels
+
+
+def nearest(shape: str, points: Any, numbers: Any) -> tuple[Any, Any, Any]:
+    """Clearance (...), normal (..., 3), and distance from the centre or axis (...) of points."""
+    off, along = points - numbers[:3], numbers[3:6]
+    if shape == "plane":
+        clearance = (off * along).sum(axis=-1)
+        return clearance, np.broadcast_to(along, off.shape), clearance
+    off = _across(off, along) if shape == "cylinder" else off
+    distance = root((off * off).sum(axis=-1))
+    return distance - numbers[6], off / np.asarray(distance)[..., None], distance
+
+
+def following(shape: str, normal: Any, distance: Any, v: Any, along: Any) -> Any:
+    """Acceleration along the normal of points that stay at their distance (...) [m/s²]."""
+    if shape == "plane":
+        return 0.0 * v[..., 0]
+    across = _across(v, normal)
+    across = _across(across, along) if shape == "cylinder" else across
+    return -(across * across).sum(axis=-1) / distance
+
+
+def _across(vectors: Any, axis: Any) -> Any:
+    """The part of vectors (..., 3) at right angles to unit vectors."""
     return vectors - (vectors * axis).sum(axis=-1, keepdims=True) * axis
