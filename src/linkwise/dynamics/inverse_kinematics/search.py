@@ -153,9 +153,10 @@ def _settled(problem: Problem, best: Samples) -> None:
 
 def _on(best: Samples, rows: NDArray[np.int64], found: Samples) -> None:
     """Some searches went on: where that was for the better, it is taken, with what led there."""
-    for i, at in enumerate(rows.tolist()):
+    for i, at in enumerate(map(int, rows)):
         if found.cost[i] < best.cost[at]:
-            before, path = int(best.iterations[at]), best.begun[at] + found.begun[i]
+            before = int(best.iterations[at])
+            path = (*best.begun[at], *found.begun[i])
             best.take(at, found, i)
             best.iterations[at] += before
             best.begun[at] = path
