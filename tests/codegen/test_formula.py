@@ -2,6 +2,9 @@
 
 import math
 import pickle
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -175,3 +178,26 @@ def test_small_singular_values_keep_their_digits() -> None:
     sizes = np.array([1.0, 1e-5, 1e-10, 1e-15])
     W = sizes[:, None] * np.linalg.qr(rng.normal(size=(4, 4)))[0]
     assert kernel(W.ravel())["values"] == pytest.approx(sizes, rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_formulas_are_exported_to_c(tmp_path: Path, dtype: Any) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    mech = lw.models.seven_dof_arm()
+    cases = {
+        "roots": Formula(_newton, (60,)),
+        "singular": Formula(_decomposed, (3, 5), ("U", "values")),
+        "center": Formula(_center),
+        "choices": Formula(_choices, (0.7,)),
+    }
+    for name, formula in cases.items():
+        text = lw.compile(formula, mech, target="c", dtype=dtype).named(name)
+        text.write(tmp_path)
+        flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"]
+        run = [compiler, *flags, f"-D{name.upper()}_SELFTEST", f"{name}.c", "-lm", "-o", name]
+        subprocess.run(run, cwd=tmp_path, check=True)
+        told = subprocess.run([tmp_path / name], capture_output=True, text=True, check=False)
+        assert told.returncode == 0, told.stdout
+    assert "round0" in (tmp_path / "roots.c").read_text()

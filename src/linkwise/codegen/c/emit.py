@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from linkwise.codegen.c.header import Interface, code_name, header, of_kernel
 from linkwise.codegen.c.selftest import selftest
 from linkwise.codegen.c.text import check_identifier, comment
 from linkwise.codegen.cpu import sincos
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError, ModelError
 from linkwise.model.mechanism import Mechanism
@@ -105,8 +106,7 @@ def emit_c(
     name: str,
     *,
     mech: Mechanism,
-    derivation: Derivation,
-    program: Program,
+    made: tuple[Derivation, Program] | Formula,
     nodes: Sequence[str] = (),
     title: str = "",
     unit: str = "",
@@ -128,8 +128,8 @@ def emit_c(
         traced: The scalar graph.
         name: Of the function and the files, a C identifier.
         mech: The mechanism that the graph is of.
-        derivation: From the expression to the form that was traced.
-        program: Its sweeps, which were traced.
+        made: How it came about: the derivation from the expression to the form that was traced,
+            and its sweeps; or a formula.
         nodes: Nodes of the space NODE, in order.
         title: What it computes, in words.
         unit: Kind of the result, for its units: a key of `c_header.KINDS`, or "".
@@ -145,10 +145,15 @@ def emit_c(
     if not traced.outputs:
         raise ModelError(
             f"there is nothing to compute: on {mech.name!r}, with {mech.nv} degrees of freedom and "
-            f"{len(nodes)} nodes, {derivation.start} has shape {traced.shape}."
+            f"{len(nodes)} nodes, {_what(made)} has shape {traced.shape}."
         )
-    face = of_kernel(traced, check_identifier(name), mech, program, nodes, unit, dtype, results)
-    body = list(_Body(traced, face).lines())
+    program = None if isinstance(made, Formula) else made[1]
+    names = made.names if isinstance(made, Formula) else tuple(name for name, _ in results)
+    formulas = tuple(f"{name} = {expr}" for name, expr in results)
+    labels = (names, formulas)
+    face = of_kernel(traced, check_identifier(name), mech, program, nodes, unit, dtype, *labels)
+    body = _Body(traced, face)
+    lines = list(body.lines())
     parts = [
         comment([face.mark, "", f"{face.name}: see {face.name}.h."]),
         f'#include "{face.name}.h"\n\n#include <math.h>\n',
@@ -165,10 +170,16 @@ def emit_c(
     ops = Counter(traced.graph.count(traced.wanted))
     if ops["sin"] + ops["cos"]:
         parts.append(_sincos_function(face.name, dtype))
-    parts.append("\n".join([_signature(face), "{", *body, "}", ""]))
+    parts += body.rounds
+    parts.append("\n".join([_signature(face), "{", *lines, "}", ""]))
     parts.append(selftest(traced, face, mech, program, nodes, states, seed))
-    text = header(face, mech, derivation, nodes, title, ops, _signature(face))
+    shown = "" if isinstance(made, Formula) else str(made[0])
+    text = header(face, mech, _what(made), shown, nodes, title, ops, _signature(face))
     return text, "\n".join(parts)
+
+
+def _what(made: tuple[Derivation, Program] | Formula) -> str:
+    return str(made) if isinstance(made, Formula) else str(made[0].start)
 
 
 def number(value: float, dtype: str) -> str:
@@ -215,16 +226,26 @@ class _Body:
 
     traced: Traced
     face: Interface
+    rounds: list[str] = field(default_factory=lambda: [])
+    looped: set[int] = field(default_factory=lambda: set())
 
     def lines(self) -> Iterator[str]:
-        traced, face = self.traced, self.face
+        named = dict[int, str]()
         yield from self._input_checks()
+        entries = [f"{x.identifier}[{j}]" for x in self.face.inputs for j in range(x.size)]
+        yield from self.straight(entries, "out", named)
+        yield from self._checks(named)
+        yield from self._result_check()
+
+    def straight(self, entries: list[str], out: str, named: dict[int, str]) -> Iterator[str]:
+        """From inputs to outputs; `named` gets what each node is called."""
+        traced, face = self.traced, self.face
         needed = traced.graph.used(traced.wanted)
-        value, fused = self._loaded(needed), self._fused(needed)
+        value, fused = self._loaded(needed, entries), self._fused(needed)
         for node, text in value.items():
             if traced.graph.op[node] == "input":
                 yield f"    const {face.type} {text[0]} = {text[1]};"
-        named = {node: text[0] for node, text in value.items()}
+        named |= {node: text[0] for node, text in value.items()}
         places: dict[int, list[int]] = {}
         for i, node in enumerate(traced.outputs):
             places.setdefault(node, []).append(i)
@@ -233,9 +254,27 @@ class _Body:
             if node not in named and node not in fused:
                 yield from self._node(node, named, fused)
             for i in places.get(node, ()):
-                yield f"    out[{i}] = {named[node]};"
-        yield from self._checks(named)
-        yield from self._result_check()
+                yield f"    {out}[{i}] = {named[node]};"
+
+    def _loop(self, number_: int, named: dict[int, str]) -> Iterator[str]:
+        """All rounds of a loop; x and again are in an array from then on."""
+        loop, kind = self.traced.graph.loops[number_], self.face.type
+        zero, one = number(0.0, self.face.dtype), number(1.0, self.face.dtype)
+        name, array = f"{self.face.name}_round{len(self.rounds)}", f"loop{number_}"
+        inner, size = _Body(loop.body, self.face), loop.size
+        entries = [f"x[{i}]" for i in range(size)]
+        entries += [f"given[{i}]" for i in range(len(loop.inputs) - size)]
+        lines = list(inner.straight(entries, "x", {}))
+        head = f"static void {name}({kind} *x, const {kind} *given)"
+        quiet = [] if len(loop.inputs) > size else ["    (void)given;"]
+        self.rounds += [*inner.rounds, "\n".join([head, "{", *quiet, *lines, "}", ""])]
+        start = [named[n] for n in loop.inputs[:size]] + [one]
+        given = [named[n] for n in loop.inputs[size:]] or [zero]
+        yield f"    {kind} {array}[{size + 1}] = {{{', '.join(start)}}};"
+        yield f"    const {kind} {array}_given[{len(given)}] = {{{', '.join(given)}}};"
+        yield f"    for (i = 0; i < {loop.most} && {array}[{size}] > {zero}; ++i) {{"
+        yield f"        {name}({array}, {array}_given);"
+        yield "    }"
 
     def _input_checks(self) -> Iterator[str]:
         face = self.face
@@ -278,15 +317,13 @@ class _Body:
         yield "    }"
         yield f"    return {self.face.macro('OK')};"
 
-    def _loaded(self, needed: list[int]) -> dict[int, tuple[str, str]]:
+    def _loaded(self, needed: list[int], entries: list[str]) -> dict[int, tuple[str, str]]:
         """Inputs by the entry they are read from, and constants."""
         graph = self.traced.graph
-        places = [(x, j) for x in self.face.inputs for j in range(x.size)]
         found: dict[int, tuple[str, str]] = {}
         for node in needed:
             if graph.op[node] == "input":
-                x, j = places[graph.a[node]]
-                found[node] = (f"x{graph.a[node]}", f"{x.identifier}[{j}]")
+                found[node] = (f"x{graph.a[node]}", entries[graph.a[node]])
             elif graph.op[node] == "const":
                 found[node] = (number(graph.value[node], self.face.dtype), "")
         return found
@@ -296,8 +333,7 @@ class _Body:
         graph = self.traced.graph
         uses = Counter(self.traced.wanted)
         for node in needed:
-            if graph.op[node] not in ("const", "input"):
-                uses.update(x for x in (graph.a[node], graph.b[node]) if x >= 0)
+            uses.update(graph.arguments(node))
         found: dict[int, int] = {}
         for node in needed:
             if graph.op[node] in ("add", "sub"):
@@ -338,6 +374,12 @@ class _Body:
 
     def _node(self, node: int, named: dict[int, str], fused: dict[int, int]) -> Iterator[str]:
         graph = self.traced.graph
+        if graph.op[node] == "part":
+            if graph.a[node] not in self.looped:
+                self.looped.add(graph.a[node])
+                yield from self._loop(graph.a[node], named)
+            named[node] = f"loop{graph.a[node]}[{graph.b[node]}]"
+            return
         formula = self._formula(graph.op[node], graph.a[node], graph.b[node], named, fused)
         named[node] = f"t{node}"
         yield f"    const {self.face.type} t{node} = {formula};"

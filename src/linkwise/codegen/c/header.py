@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.algebra.derivation import Derivation
-from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, Space
 from linkwise.codegen.c.text import comment, distinct, plain_name
 from linkwise.codegen.scalar import status
@@ -155,11 +153,12 @@ def of_kernel(
     traced: Traced,
     name: str,
     mech: Mechanism,
-    program: Program,
+    program: Program | None,
     nodes: Sequence[str],
     unit: str,
     dtype: str,
-    results: Sequence[tuple[str, Expr]] = (),
+    names: Sequence[str] = (),
+    formulas: tuple[str, ...] = (),
 ) -> Interface:
     """The interface of a traced expression, or of several that have names."""
     identifiers = distinct((given for given, _ in traced.inputs), taken=(name.casefold(), "out"))
@@ -167,15 +166,16 @@ def of_kernel(
         Entries(given, identifier, size, _labels(mech, nodes, given, size))
         for (given, size), identifier in zip(traced.inputs, identifiers, strict=True)
     )
-    if traced.parts:
-        names = [name for name, _ in results]
-        rows, columns, shape = _named_entries(names, traced.parts), (), traced.shape
+    if traced.parts or program is None:
+        parts, size = traced.parts or (traced.shape,), len(traced.outputs)
+        rows, columns, shape = _named_entries(names or ("value",), parts), (), (size,)
     else:
         rows, columns, shape = _result_labels(traced.shape, mech, program, nodes, unit)
     codes = tuple(sorted({check.code for check in traced.checks}))
     mark = f"{MARK} {_version()}; do not edit."
-    formulas = tuple(f"{name} = {expr}" for name, expr in results)
-    rest = (str(program.chosen), program.constrained, formulas)
+    rest = ("", False, formulas)
+    if program is not None:
+        rest = (str(program.chosen), program.constrained, formulas)
     return Interface(name, dtype, inputs, rows, columns, shape, unit, codes, mark, *rest)
 
 
@@ -271,7 +271,8 @@ def _space_labels(
 def header(
     face: Interface,
     mech: Mechanism,
-    derivation: Derivation,
+    what: str,
+    derivation: str,
     nodes: Sequence[str],
     title: str,
     ops: Counter[str],
@@ -284,7 +285,7 @@ def header(
     sizes += [(face.macro("OUT_ROWS"), shape[0]), (face.macro("OUT_COLUMNS"), shape[1])]
     sizes += [(face.macro("OUT_SIZE"), shape[0] * shape[1])]
     lines = [
-        comment(_about(face, mech, derivation, nodes, title, ops)),
+        comment(_about(face, mech, what, derivation, nodes, title, ops)),
         f"#ifndef {guard}\n#define {guard}\n",
         *(f"#define {name} {size}" for name, size in sizes),
         "",
@@ -303,7 +304,8 @@ def header(
 def _about(
     face: Interface,
     mech: Mechanism,
-    derivation: Derivation,
+    what: str,
+    derivation: str,
     nodes: Sequence[str],
     title: str,
     ops: Counter[str],
@@ -313,7 +315,7 @@ def _about(
     robot = plain_name(mech.name)
     yield f"{face.name}: {title or 'an expression'} of {robot} ({_counted(mech)}), one state a call"
     yield ""
-    yield from (f"    {text}" for text in face.formulas or (derivation.start,))
+    yield from (f"    {text}" for text in face.formulas or (what,))
     yield ""
     if face.part:
         yield f"Of this: {face.part}."
@@ -353,11 +355,9 @@ def _about(
         "No memory but the stack; no state: calls from several threads do not meet. `out` may be",
         "one of the inputs. Do not compile with -ffast-math, which takes all numbers for finite.",
         f"Self-test: cc -std=c99 -O2 -D{face.macro('SELFTEST')} {face.name}.c -lm, then run it.",
-        "",
-        "Derivation:",
-        "",
     )
-    yield from str(derivation).splitlines()
+    if derivation:
+        yield from ("", "Derivation:", "", *derivation.splitlines())
 
 
 def _meaning(name: str, mech: Mechanism, nodes: Sequence[str]) -> str:

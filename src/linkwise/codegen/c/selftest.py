@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.codegen.c.header import Interface
 from linkwise.codegen.scalar import parameters, status
+from linkwise.codegen.scalar.graph import Graph, Loop
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError
 from linkwise.model import aim
@@ -26,9 +27,10 @@ DRAWS = 16
 NUDGE = 2.0**-50
 """Relative change that tells how far the last digits of a number are seen."""
 
-REFERENCES = {
+REFERENCES: dict[bool | str, str] = {
     False: "the sweep interpreter of Linkwise",
     True: "Linkwise (the sweep interpreter, or the scalar graph for other parameters)",
+    "formula": "the scalar graph of Linkwise, evaluated in NumPy,",
 }
 
 ALLOWED = {"float64": 1e-12, "float32": 2e-5}
@@ -90,7 +92,7 @@ def selftest(
     traced: Traced,
     face: Interface,
     mech: Mechanism,
-    program: Program,
+    program: Program | None,
     nodes: Sequence[str],
     states: int,
     seed: int,
@@ -123,7 +125,7 @@ def selftest(
         states=states,
         call=_call(face, "i"),
         name=face.name,
-        reference=REFERENCES[bool(_own(face))],
+        reference=REFERENCES["formula" if program is None else bool(_own(face))],
         refusals="".join(_refusals(traced, face, mech)),
     )
 
@@ -137,7 +139,7 @@ def _cases(
     traced: Traced,
     face: Interface,
     mech: Mechanism,
-    program: Program,
+    program: Program | None,
     nodes: Sequence[str],
     states: int,
     seed: int,
@@ -150,7 +152,8 @@ def _cases(
     """
     rng = np.random.default_rng(seed)
     own = _own(face)
-    tries = [_drawn(face, mech, rng, own, i % 2 == 1) for i in range(DRAWS * states)]
+    positive = program is None  # scales and tolerances among them
+    tries = [_drawn(face, mech, rng, own, i % 2 == 1, positive) for i in range(DRAWS * states)]
     given = [np.stack([one[x.name] for one in tries]) for x in face.inputs]
     good = _good(traced, given, face.dtype)
     chosen = [i for i in range(len(tries)) if good[i] and i % 2 == 0][: states - states // 2]
@@ -168,7 +171,7 @@ def _cases(
     ]
     nudged = replace(mech, bodies=tuple(bodies))
     for row, i in enumerate(chosen):
-        if own and i % 2 == 1:
+        if program is None or (own and i % 2 == 1):
             continue
         one = tries[i]
         others = {name: value for name, value in one.items() if name not in ("q", "v", *own)}
@@ -181,7 +184,12 @@ def _cases(
 
 
 def _drawn(
-    face: Interface, mech: Mechanism, rng: np.random.Generator, own: Sequence[str], varied: bool
+    face: Interface,
+    mech: Mechanism,
+    rng: np.random.Generator,
+    own: Sequence[str],
+    varied: bool,
+    positive: bool = False,
 ) -> dict[str, Array]:
     """One value of each input, rounded to the type."""
     known: dict[str, Array] = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
@@ -193,6 +201,8 @@ def _drawn(
     found = dict[str, Array]()
     for x in face.inputs:
         value = known[x.name] if x.name in known else rng.standard_normal(x.size)
+        if positive and x.name not in known:
+            value = 0.01 * (0.5 + np.abs(value))
         found[x.name] = value.astype(face.dtype).astype(np.float64)
     return found
 
@@ -267,16 +277,28 @@ def evaluate(
 ) -> Array:
     """The graph in NumPy, for many states at once: (states, nodes), by default the outputs."""
     nodes = traced.outputs if nodes is None else list(nodes)
-    graph = traced.graph
     columns = [c for values in given for c in values.T.astype(dtype)]
     count = len(given[0]) if given else 1
-    value: dict[int, Any] = {}
-    for node in graph.used(nodes):
+    value = _values(traced.graph, nodes, columns, count, dtype)
+    found = [np.zeros((0, count)), *(value[node][None] for node in nodes)]
+    return np.concatenate(found).T.astype(np.float64)
+
+
+def _values(
+    graph: Graph, nodes: Sequence[int], columns: Sequence[Any], count: int, dtype: str
+) -> dict[int, Any]:
+    """All nodes that some need, from the columns of the inputs."""
+    value, loops = dict[int, Any](), dict[int, list[Any]]()
+    for node in graph.used(list(nodes)):
         op, a, b = graph.op[node], graph.a[node], graph.b[node]
         if op == "const":
             value[node] = np.full(count, graph.value[node], dtype=dtype)
         elif op == "input":
             value[node] = columns[a]
+        elif op == "part":
+            if a not in loops:
+                loops[a] = _looped(graph.loops[a], value, count, dtype)
+            value[node] = loops[a][b]
         elif op == "add":
             value[node] = value[a] + value[b]
         elif op == "sub":
@@ -290,8 +312,22 @@ def evaluate(
         else:
             functions = {"inv": np.reciprocal, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos}
             value[node] = functions[op](value[a])
-    found = [np.zeros((0, count)), *(value[node][None] for node in nodes)]
-    return np.concatenate(found).T.astype(np.float64)
+    return value
+
+
+def _looped(loop: Loop, value: dict[int, Any], count: int, dtype: str) -> list[Any]:
+    """The rounds of a loop, each state until it is done: x and again."""
+    columns = [value[n] for n in loop.inputs]
+    x, given = [*columns[: loop.size], np.ones(count, dtype)], columns[loop.size :]
+    for _ in range(loop.most):
+        going = x[-1] > 0.0
+        if not going.any():
+            break
+        body = loop.body
+        inner = _values(body.graph, body.outputs, [*x[:-1], *given], count, dtype)
+        after = [inner[n] for n in body.outputs]
+        x = [np.where(going, new, old) for new, old in zip(after, x, strict=True)]
+    return x
 
 
 def _table(which: str, kind: str, values: Array) -> str:

@@ -14,6 +14,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.emit import DType, emit_c
 from linkwise.codegen.c.header import MARK
 from linkwise.codegen.c.text import LONGEST_IDENTIFIER, check_identifier, identifier
+from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Stages
 from linkwise.errors import LinkwiseError, WriteError
@@ -51,8 +52,10 @@ class CSource(Stages):
     @property
     def _results(self) -> list[tuple[str, Expr]]:
         """Several results, which stand one after another in `out`."""
-        names = self.request.names
-        return list(zip(names, self.request.expressions, strict=True)) if names else []
+        names, asked = self.request.names, self.request.asked
+        if isinstance(asked, Formula):
+            return []
+        return list(zip(names, asked, strict=True)) if names else []
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -61,8 +64,9 @@ class CSource(Stages):
             self.traced,
             self.name,
             mech=self.mech,
-            derivation=self.derivation,
-            program=self.program,
+            made=self.request.asked
+            if isinstance(self.request.asked, Formula)
+            else (self.derivation, self.program),
             nodes=self.request.nodes,
             title=self.title,
             unit=self.unit,
@@ -98,8 +102,10 @@ class CSource(Stages):
     def explain(self) -> str:
         """The derivation, the sweeps, the operation count and where the text is."""
         counts = ", ".join(f"{n} {op}" for op, n in sorted(self.ops.items()))
+        asked = self.request.asked
+        made = str(asked) if isinstance(asked, Formula) else f"{self.derivation}\n\n{self.program}"
         return (
-            f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
+            f"{made}\n\noperations for one state: {counts}\n"
             f"{self.dtype}, C99; .header and .source have the text"
         )
 
