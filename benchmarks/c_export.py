@@ -21,9 +21,11 @@ import pinocchio_side as peer
 import linkwise as lw
 from linkwise.algebra import Expr
 from linkwise.codegen.c.source import CSource
-from linkwise.codegen.cpu.kernel import Kernel, Signature
+from linkwise.codegen.cpu.device import Processor
 from linkwise.codegen.cpu.llvm import emit_graph
 from linkwise.codegen.cpu.machine import load, object_code
+from linkwise.codegen.kernel import Kernel
+from linkwise.codegen.stages import Signature
 
 QUANTITIES = ("forward dynamics", "inverse dynamics", "mass matrix")
 FLAGS = {"-O2": ["-O2"], "-O2 -march=native": ["-O2", "-march=native"]}
@@ -113,7 +115,8 @@ def one_lane(expr: Expr, mech: lw.Mechanism) -> Kernel:
     unit = emit_graph(traced, itemsize=8, lanes=1)
     code = load(object_code(unit), lanes=1, itemsize=8, work=unit.work)
     ops = traced.graph.count(traced.wanted)
-    return Kernel(usual.request, Signature(traced.inputs, traced.shape, ops), code)
+    signature = Signature(traced.inputs, traced.shape, ops)
+    return Kernel(usual.request, "cpu", Processor(usual.request, signature, code))
 
 
 def build(

@@ -114,7 +114,7 @@ def row(n: int) -> tuple[str, float]:
         batch = f"{1e9 * each / n:.1f}"
     ops = (kernel.ops["mul"] + kernel.ops["add"] + kernel.ops["sub"]) / n
     size = sum(line.startswith("  ") for line in kernel.source.splitlines())
-    scratch = kernel.machine.work * 8 / 1e6
+    scratch = kernel.device.machine.work * 8 / 1e6
     line = (
         f"| {n:,} | {seconds:.2f} | {size:,} | {1e6 * one:.1f} | {1e9 * one / n:.1f} | {batch} | "
         f"{ops:.0f} | {scratch:.2f} | {other} | {ratio} | {difference} |"

@@ -188,7 +188,7 @@ def measure(cp, case: Case, seconds: str, limit: float) -> str:
     share = best * arithmetic(kernel.traced) / limit
     numbers = width + sum(size for _, size in kernel.signature.inputs)
     flow = 1e-12 * best * (numbers * kernel.dtype.itemsize + 4)
-    threads = kernel.emitted.threads // kernel.emitted.states
+    threads = kernel.device.emitted.threads // kernel.device.emitted.states
     return (
         f"| {name} | {quantity} | {dtype} | {kernel.ops.total()} | {threads} | {seconds} | "
         f"{' | '.join(rates)} | {100 * share:.0f} % | {flow:.1f} | {error:.0e} |"

@@ -116,7 +116,7 @@ def _addresses(arrays: list[Any], address: Callable[[Any], int]) -> None:
     from linkwise.codegen.cuda import device_arrays
 
     for array in arrays:
-        seen = device_arrays.taken("q", array).array
+        seen = device_arrays.taken("q", array)
         assert seen.data.ptr == address(array), "copied"
 
 

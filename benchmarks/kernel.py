@@ -17,7 +17,7 @@ import pinocchio_side as peer
 
 import linkwise as lw
 from linkwise.algebra import Expr, J, bias, mass, tau, vdot
-from linkwise.codegen.cpu.kernel import Kernel
+from linkwise.codegen.kernel import Kernel
 
 ROBOTS = {
     "panda (arm, 7)": ("panda.urdf", "fixed", ("panda_finger_joint1", "panda_finger_joint2")),

@@ -8,8 +8,8 @@ import llvmlite.binding as binding
 from llvmlite import ir
 
 from linkwise.codegen.cpu import machine
-from linkwise.codegen.cpu.kernel import Kernel
 from linkwise.codegen.cpu.llvm import Unit
+from linkwise.codegen.kernel import Kernel
 
 CHAINS, ROUNDS = 14, 200_000
 ARITHMETIC = re.compile(r"^\s+v?(f?n?m?(add|sub)|mul|div|sqrt|fn?m(add|sub)\w*)(\d+)?p[sd]\b", re.M)

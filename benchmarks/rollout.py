@@ -25,7 +25,7 @@ from mujoco import rollout as mujoco_rollout
 
 import linkwise as lw
 from linkwise.codegen.cpu import machine as processor
-from linkwise.codegen.cpu.kernel import cores
+from linkwise.codegen.cpu.device import cores
 from linkwise.codegen.stepping.llvm import emit_stepping
 
 Array = np.ndarray

@@ -128,7 +128,7 @@ def row(
     theirs: tuple[Array, ...],
 ) -> str:
     """One line."""
-    bare = getattr(ours.kernel, "kernel", ours.kernel)
+    bare = ours.kernel
     states = [[x[i] if x.ndim == 2 else x for x in inputs(ours, arrays)] for i in range(16)]
     one = chain.best(lambda: [call(i) for i in range(16)], ROUNDS) / 16
     least = chain.best(lambda: [bare(*x) for x in states], ROUNDS) / 16

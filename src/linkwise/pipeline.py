@@ -26,7 +26,7 @@ import numpy as np
 from linkwise.algebra.expr import Expr
 from linkwise.arguments import is_a, itemsize
 from linkwise.codegen.formula import Formula
-from linkwise.errors import ExpressionError, unknown_name
+from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -35,14 +35,9 @@ if TYPE_CHECKING:
     from linkwise.algebra.budget import Budget
     from linkwise.algebra.derivation import Derivation
     from linkwise.codegen.c.source import CSource
-    from linkwise.codegen.cpu.kernel import Kernel
-    from linkwise.codegen.cuda.kernel import CudaKernel
-    from linkwise.codegen.numpy_kernel import NumpyKernel
-    from linkwise.codegen.several import Several
+    from linkwise.codegen.kernel import Kernel
     from linkwise.sweeps.chosen import Names
     from linkwise.sweeps.program import Program
-
-TARGETS = ("cpu", "cuda", "c", "numpy")
 
 
 def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) -> Derivation:
@@ -80,14 +75,14 @@ def plan(expr: Expr) -> Program:
 
 @overload
 def compile(
-    expr: Expr,
+    expr: Expr | Formula | Mapping[str, Expr],
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
     rows: Names | None = None,
     columns: Names | None = None,
     blocks: bool = False,
-    target: Literal["cpu"] = "cpu",
+    target: Literal["cpu", "cuda", "numpy"] = "cpu",
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
@@ -98,60 +93,31 @@ def compile(
 
 @overload
 def compile(
-    expr: Expr,
+    expr: Expr | Formula | Mapping[str, Expr],
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
     rows: Names | None = None,
     columns: Names | None = None,
     blocks: bool = False,
-    target: Literal["cuda", "c", "numpy"],
+    target: Literal["c"],
     parameters: Sequence[str] = (),
     dtype: Any = np.float64,
     rolled: bool | None = None,
     derive: bool = True,
     cache: bool = True,
-) -> CudaKernel | CSource | NumpyKernel: ...
-
-
-@overload
-def compile(
-    expr: Formula,
-    mech: Mechanism | Embedded,
-    *,
-    nodes: Sequence[str] = (),
-    target: str = "cpu",
-    dtype: Any = np.float64,
-    cache: bool = True,
-) -> Any: ...
-
-
-@overload
-def compile(
-    expr: Mapping[str, Expr],
-    mech: Mechanism | Embedded,
-    *,
-    nodes: Sequence[str] = (),
-    target: Literal["cpu", "cuda", "numpy"] = "cpu",
-    parameters: Sequence[str] = (),
-    dtype: Any = np.float64,
-    derive: bool = True,
-    cache: bool = True,
-) -> Several: ...
-
-
-@overload
-def compile(
-    expr: Mapping[str, Expr],
-    mech: Mechanism | Embedded,
-    *,
-    nodes: Sequence[str] = (),
-    target: Literal["c"],
-    parameters: Sequence[str] = (),
-    dtype: Any = np.float64,
-    derive: bool = True,
-    cache: bool = True,
 ) -> CSource: ...
+
+
+@overload
+def compile(
+    expr: Expr | Formula | Mapping[str, Expr],
+    mech: Mechanism | Embedded,
+    *,
+    nodes: Sequence[str] = (),
+    target: str,
+    dtype: Any = np.float64,
+) -> Any: ...
 
 
 def compile(
@@ -168,7 +134,7 @@ def compile(
     rolled: bool | None = None,
     derive: bool = True,
     cache: bool = True,
-) -> Kernel | CudaKernel | CSource | NumpyKernel | Several:
+) -> Any:
     """An expression on one mechanism, compiled.
 
     Args:
@@ -221,30 +187,13 @@ def compile(
             f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
             "in; for aggregate bodies there are 'cpu' and 'numpy'."
         )
-    match target:
-        case "cpu":
-            from linkwise.codegen.cpu.kernel import kernel
+    if target == "c":
+        from linkwise.codegen.c.source import CSource
 
-            found = kernel(request)
-        case "cuda":
-            from linkwise.codegen.cuda.kernel import CudaKernel
+        return CSource(request)
+    from linkwise.codegen.kernel import kernel
 
-            found = CudaKernel(request)
-        case "c":
-            from linkwise.codegen.c.source import CSource
-
-            return CSource(request)
-        case "numpy":
-            from linkwise.codegen.numpy_kernel import NumpyKernel
-
-            found = NumpyKernel(request)
-        case _:
-            raise unknown_name("target", target, TARGETS, owner="lw.compile")
-    if not request.names:
-        return found
-    from linkwise.codegen.several import Several
-
-    return Several(found, request.names)
+    return kernel(request, target)
 
 
 __all__ = ["compile", "derive", "plan"]

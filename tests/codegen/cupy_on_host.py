@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from linkwise.codegen.cuda import kernel as cuda_kernel
+from linkwise.codegen.cuda import device as cuda_kernel
 from tests.codegen.cuda_on_host import OnHost
 
 BLOCKS = 2

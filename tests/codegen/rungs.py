@@ -175,7 +175,7 @@ class Case:
     def cuda_on_host(self, folder: Path, dtype=np.float64) -> Answer:
         """The CUDA source, compiled for the processor."""
         made = lw.compile(self.expr, self.mech, nodes=self.nodes, target="cuda", dtype=dtype)
-        host = OnHost(made.emitted, len(made.arguments), folder, str(CPP_COMPILER))
+        host = OnHost(made.device.emitted, len(made.arguments), folder, str(CPP_COMPILER))
         rows = [x.astype(dtype) for x in self.rows(made.arguments)]
         width = int(np.prod(made.signature.shape))
         out, codes, _ = host(rows, width, STATES)

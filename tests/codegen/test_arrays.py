@@ -86,7 +86,7 @@ def test_threads_share_a_batch_and_a_kernel(rolled):
     """Loops over bodies have scratch memory, one for each thread."""
     mech = lw.models.chain(40) if rolled else lw.models.seven_dof_arm()
     kernel = lw.compile(FORWARD, mech, rolled=rolled)
-    assert bool(kernel.machine.work) == rolled
+    assert bool(kernel.device.machine.work) == rolled
     q, v, force = states(mech, 6001)
     expected = kernel(q, v, force, threads=1)
     for threads in (2, 3, 8):
@@ -159,7 +159,7 @@ def test_large_graphs_in_parts_equal_the_whole(monkeypatch):
         monkeypatch.setattr(llvm, "LONGEST", 0)
         monkeypatch.setattr(llvm, "PART", 97)
         parts = lw.compile(expr, mech, nodes=nodes, cache=False)
-        assert whole.machine.work == 0 < parts.machine.work
+        assert whole.device.machine.work == 0 < parts.device.machine.work
         arrays = (q, v, force)[: len(whole.arguments)]
         codes = np.zeros(21, np.int32), np.zeros(21, np.int32)
         found, expected = parts(*arrays, status=codes[0]), whole(*arrays, status=codes[1])
@@ -225,7 +225,7 @@ def test_without_threads_a_batch_runs_on_this_one(monkeypatch):
     kernel = lw.compile(mass, lw.models.pendulum(2))
     q = np.random.default_rng(0).standard_normal((1000, 2))
     expected = kernel(q, threads=1)
-    monkeypatch.setattr("linkwise.codegen.cpu.kernel.thread_pool", lambda *_: Closed())
+    monkeypatch.setattr("linkwise.codegen.cpu.device.thread_pool", lambda *_: Closed())
     np.testing.assert_array_equal(kernel(q, threads=2), expected)
 
 

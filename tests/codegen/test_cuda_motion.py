@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.codegen import arrays
 from linkwise.codegen.stepping import cuda_kernel
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
@@ -253,11 +254,12 @@ def test_trouble_where_several_warps_share_motions(card):
     assert card[0][0] == ((2,), (160,))
 
 
-def test_what_is_not_known_to_be_in_memory_is_on_a_card():
+def test_what_is_on_a_card(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", cupy_on_host.fake())
     for value in (None, 1, 1.0, [1.0], (1.0,), np.ones(2), np.float64(1.0)):
-        assert cuda_kernel.in_memory(value)
-    assert not cuda_kernel.in_memory(on_card(np.ones(2)))
-    assert not cuda_kernel.in_memory(SimpleNamespace(__cuda_array_interface__={}))  # of Numba
+        assert not arrays.is_on_card(value)
+    assert arrays.is_on_card(on_card(np.ones(2)))
+    assert arrays.is_on_card(SimpleNamespace(__cuda_array_interface__={}))  # of Numba
 
 
 def test_arrays_that_do_not_fit(card):

@@ -27,8 +27,8 @@ def state():
 
 
 def test_it_is_the_path_taken(kernel, state):
-    assert kernel.machine.fast is not None
-    direct = kernel.machine.fast(*state)
+    assert kernel.device.machine.fast is not None
+    direct = kernel.device.machine.fast(*state)
     np.testing.assert_array_equal(direct, kernel(*state))
     assert direct.flags.owndata
     assert direct.flags.writeable
@@ -84,7 +84,7 @@ def test_calls_leave_nothing_behind(kernel, state):
     before = tracemalloc.get_traced_memory()[0]
     for _ in range(20_000):
         kernel(*arguments)
-        kernel.machine.fast(arguments[0])  # refused: gives None
+        kernel.device.machine.fast(arguments[0])  # refused: gives None
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()

@@ -102,7 +102,7 @@ def test_large_mechanisms_are_evaluated_by_the_same_function() -> None:
     formula = Formula(_speed, (), ("speed", "row"))
     last = mech.bodies[-1].name
     together = lw.compile(formula, mech, nodes=[last])
-    assert together.kernel.machine.evaluated is not None
+    assert together.device.machine.evaluated is not None
     q = np.stack([mech.random(seed=i) for i in range(3)])
     u = np.random.default_rng(0).normal(size=(3, mech.nv))
     found = together(q, u)

@@ -277,7 +277,7 @@ def test_every_target_gives_the_same_status(dtype, tmp_path):
             assert np.isnan(out).all() == (expected[i] != 0)
     if CPP_COMPILER is not None:
         made = lw.compile(FORWARD, mech, target="cuda", **options)
-        host = OnHost(made.emitted, len(rows), tmp_path, CPP_COMPILER)
+        host = OnHost(made.device.emitted, len(rows), tmp_path, CPP_COMPILER)
         out, codes, trouble = host(rows, mech.nv, count)
         assert codes.tolist() == expected and trouble == (7, 1)
         assert (np.isnan(out).all(axis=1) == (codes != 0)).all()

@@ -10,9 +10,8 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import bias, mass, tau, v
 from linkwise.codegen import stages
-from linkwise.codegen.cpu.kernel import Kernel
-from linkwise.codegen.cuda.kernel import CudaKernel
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.request import Request
 from linkwise.errors import ExpressionError
 
@@ -82,4 +81,4 @@ def test_a_formula_is_a_request_without_derivation():
 
 def test_a_formula_has_code_for_the_card():
     formula = Formula(speed, names=("speed", "bias"))
-    assert "sqrt" in CudaKernel(Request(formula, lw.models.pendulum(2))).source
+    assert "sqrt" in lw.compile(formula, lw.models.pendulum(2), target="cuda").source

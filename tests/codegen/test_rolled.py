@@ -31,8 +31,9 @@ from linkwise.algebra.expr import identity
 from linkwise.algebra.space import ONE
 from linkwise.codegen import stages
 from linkwise.codegen.cpu.build import loaded, signature_of, unit
-from linkwise.codegen.cpu.kernel import Kernel, kernel
+from linkwise.codegen.cpu.device import Processor
 from linkwise.codegen.cpu.machine import object_code
+from linkwise.codegen.kernel import Kernel, kernel
 from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.body_class import classes
 from linkwise.codegen.rolled.roll import roll
@@ -90,7 +91,8 @@ def compiled(expr, mech, nodes=(), *, coarse=False, dtype=np.float64):
         return kernel(request)
     loops = roll(stages.program(request), mech, nodes, (), itemsize=size, most_classes=0)
     text = unit(loops, size)
-    return Kernel(request, signature_of(loops, size), loaded(text, object_code(text)))
+    code = loaded(text, object_code(text))
+    return Kernel(request, "cpu", Processor(request, signature_of(loops, size), code))
 
 
 def inputs(kernel, dense):
@@ -344,7 +346,7 @@ def test_code_does_not_grow_with_the_mechanism():
     ]
     sizes = [instructions(k) for k in kernels]
     assert sizes[0] == sizes[1] == sizes[2]
-    work = [k.machine.work for k in kernels]
+    work = [k.device.machine.work for k in kernels]
     assert work[2] - work[1] == 10 * (work[1] - work[0])
     assert kernels[2].ops["mul"] - kernels[1].ops["mul"] == 10 * (
         kernels[1].ops["mul"] - kernels[0].ops["mul"]

@@ -154,7 +154,8 @@ def test_targets(tmp_path):
         assert function(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(out.ctypes.data)) == 0
         np.testing.assert_allclose(out, expected[0], rtol=1e-10)
     if CPP_COMPILER is not None:
-        out, codes, _ = OnHost(card.emitted, 1, tmp_path, str(CPP_COMPILER))([given[None]], 1, 1)
+        host = OnHost(card.device.emitted, 1, tmp_path, str(CPP_COMPILER))
+        out, codes, _ = host([given[None]], 1, 1)
         np.testing.assert_allclose(out, expected, rtol=1e-10)
         assert not codes.any()
 

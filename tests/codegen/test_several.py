@@ -60,7 +60,7 @@ def test_what_is_shared_is_computed_once() -> None:
 
 def test_the_plan_shows_all_results() -> None:
     mech = lw.models.seven_dof_arm()
-    text = str(lw.compile(_wanted(), mech, nodes=["hand"]).kernel.program)
+    text = str(lw.compile(_wanted(), mech, nodes=["hand"]).program)
     head = text.split("\n\n")[0].splitlines()
     assert len(head) == len({line.split(" = ")[0] for line in head}) == len(_wanted())
 

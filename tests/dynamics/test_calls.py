@@ -228,7 +228,7 @@ def test_copies_do_not_share_kernels():
 def test_kernels_go_with_the_mechanism():
     mech = arm()
     lw.gravity_force(mech, state(mech)[0])
-    kernel = weakref.ref(lw.dynamics.kernel(mech, "gravity_force").machine.engine)
+    kernel = weakref.ref(lw.dynamics.kernel(mech, "gravity_force").device.machine.engine)
     gone = weakref.ref(mech)
     del mech
     gc.collect()

@@ -39,7 +39,7 @@ def test_each_hinge_moves_by_its_own_rule():
     assert there == pytest.approx(mech.integrate(q, v, 0.7), abs=1e-13)
     assert lw.integrate(mech, q[30], v[30], 0.7) == pytest.approx(there[30], abs=1e-15)
     assert lw.integrate(mech, q[30], v, 0.7).shape == q.shape
-    assert written(mech, INTEGRATED).machine.evaluated is None  # one kernel
+    assert written(mech, INTEGRATED).device.machine.evaluated is None  # one kernel
 
 
 def test_differences_are_those_of_the_hinges_near_zero_and_near_half_a_turn():

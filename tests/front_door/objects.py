@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
-from linkwise.algebra import M, mass, phi
+from linkwise.algebra import mass, phi
 from tests.front_door import samples
 from tests.front_door.samples import Call, arm, call, held, q, recording, six, v
 
@@ -134,8 +134,6 @@ _made("estimation.Covariance", lambda: next(iter(lw.estimation.COVARIANCES.value
 _made("estimation.Operator", lambda: next(iter(lw.estimation.OPERATORS.values())))
 _made("convert.Layout", lambda: lw.convert.mujoco_layout(boxes(), mujoco_model()))
 _made("CSource", lambda: lw.compile(mass, arm(), target="c"))
-_made("NumpyKernel", lambda: lw.compile(mass, arm(), target="numpy"))
-_made("Several", lambda: lw.compile({"a": mass, "b": phi @ M}, arm()))
 
 
 @cache
@@ -264,7 +262,7 @@ def kernel_call(bound: Any) -> Any:
     return function
 
 
-KERNELS = tuple((name, "__call__") for name in ("Kernel", "NumpyKernel", "Several"))
+KERNELS = tuple((name, "__call__") for name in ("Kernel",))
 
 
 def fresh(name: str, key: str) -> Any:
@@ -495,8 +493,7 @@ _of("DextrousCoordination.frequencies", lambda it: call(q(six()), lw.Task.positi
 # The algebra and its kernels.
 _of("algebra.Expr.__matmul__ algebra.Expr.__add__ algebra.Expr.__sub__", lambda it: call(it))
 _of("algebra.Expr.__mul__ algebra.Expr.__rmul__ algebra.Expr.__truediv__", lambda it: call(2.0))
-_of("Kernel.__call__ NumpyKernel.__call__ Several.__call__", lambda it: call(q()))
-_of("Several.parted", lambda it: call(it.kernel(q())))
+_of("Kernel.__call__", lambda it: call(q()))
 _of("Derivation.then", lambda it: call(it.reversed()))
 _of("Derivation.check", lambda it: call(arm(), seed=0))
 _of("CSource.write", lambda it: call(samples.folder()))
@@ -575,7 +572,6 @@ LEFT_OUT = {
     "Viewer.block": "waits until the page is closed",
     "Viewer.open": "opens a browser",
     "Viewer.close": "is called by the walk at its end",
-    "Several.parted": "takes apart what its own kernel returned",
     "Channel.columns_of": "counts columns of what a channel has checked",
     **dict.fromkeys(
         (

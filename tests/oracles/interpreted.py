@@ -15,7 +15,7 @@ from unittest.mock import patch
 import linkwise as lw
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.numpy_kernel import NumpyKernel
+from linkwise.codegen.kernel import Kernel, kernel
 from linkwise.codegen.request import Request
 from linkwise.dynamics import hybrid, inverse_blocks, kernels
 from linkwise.spatial.array import Array
@@ -25,7 +25,7 @@ from linkwise.sweeps.chosen import choice
 class Interpreted:
     """A kernel of the interpreter with the options that the functions pass on."""
 
-    def __init__(self, kernel: NumpyKernel) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.arguments = kernel, kernel.arguments
         self.signature = SimpleNamespace(inputs=[(name, 0) for name in kernel.arguments])
 
@@ -60,7 +60,7 @@ def _compile(
         return lw.compile(expr, mech, nodes=nodes)
     part = choice(rows, columns, blocks)
     request = Request((expr,), mech, tuple(nodes), chosen=part, derive=derive)
-    return Interpreted(NumpyKernel(request))
+    return Interpreted(kernel(request, "numpy"))
 
 
 @contextmanager

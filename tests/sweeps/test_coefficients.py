@@ -41,8 +41,9 @@ from linkwise.algebra import (
 from linkwise.algebra.derivation import random_dense
 from linkwise.codegen.c.selftest import evaluate
 from linkwise.codegen.cpu.build import loaded, signature_of, unit
-from linkwise.codegen.cpu.kernel import Kernel
+from linkwise.codegen.cpu.device import Processor
 from linkwise.codegen.cpu.machine import object_code
+from linkwise.codegen.kernel import Kernel
 from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.roll import roll
 from linkwise.codegen.scalar.trace import trace
@@ -121,7 +122,8 @@ def rolled(program: Program, mech: lw.Mechanism, given: dict[str, Array], nodes)
     request = Request((program.expr,), mech, tuple(nodes), rolled=True, derive=False)
     loops = roll(program, mech, nodes)
     text = unit(loops, 8)
-    kernel = Kernel(request, signature_of(loops, 8), loaded(text, object_code(text)))
+    code = Processor(request, signature_of(loops, 8), loaded(text, object_code(text)))
+    kernel = Kernel(request, "cpu", code)
     return kernel(*(given[name] for name in kernel.arguments))
 
 

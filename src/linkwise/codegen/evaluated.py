@@ -21,7 +21,7 @@ from linkwise.spatial.array import Array
 from linkwise.sweeps.chosen import Names, choice
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 
 class Evaluated:
@@ -152,12 +152,11 @@ class _Evaluating:
     def _one(
         self, expr: Expr, nodes: tuple[str, ...], part: dict[str, Any], given: dict[str, Any]
     ) -> Any:
-        from linkwise.codegen.cpu.build import built
-        from linkwise.codegen.cpu.kernel import Kernel
+        from linkwise.codegen.kernel import kernel as kernel_of
 
         if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
-            asked = replace(self.of.request, asked=(expr,), nodes=nodes, **part)
-            self.of.kernels.append(Kernel(asked, *built(asked)))
+            asked = replace(self.of.request, asked=(expr,), nodes=nodes, names=(), **part)
+            self.of.kernels.append(kernel_of(asked))
         kernel = self.of.kernels[self.calls]
         self.calls += 1
         arrays, codes = list[Any](), np.zeros(self.count, np.int32)

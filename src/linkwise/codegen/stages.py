@@ -140,6 +140,12 @@ def signature(graph: Traced | Rolled | IslandLoop, lanes: int = 1) -> Signature:
     return Signature(graph.inputs, graph.shape, graph.ops, lanes=lanes)
 
 
+@once_per_request
+def straight(request: Request) -> Signature:
+    """What straight code takes and gives."""
+    return signature(traced(request))
+
+
 class Stages:
     """What every kernel tells of how it came about."""
 

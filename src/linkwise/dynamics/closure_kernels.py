@@ -29,7 +29,7 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose, trusted_pose
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
     from linkwise.sweeps.program import Program
 
 
@@ -95,7 +95,7 @@ def _kernel(
     nodes = (*closure_nodes(mech), *forced)
     if rank is None:
         return compile(expr, mech, nodes=nodes)
-    from linkwise.codegen.cpu.kernel import kernel as kernel_of
+    from linkwise.codegen.kernel import kernel as kernel_of
     from linkwise.codegen.request import Request
 
     return kernel_of(Request((expr,), mech, nodes, rank=rank))

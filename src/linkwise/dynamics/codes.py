@@ -13,7 +13,7 @@ from linkwise.errors import ShapeError
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 
 class Codes:

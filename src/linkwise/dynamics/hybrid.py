@@ -34,7 +34,7 @@ from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike, floats
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.chosen import Chosen, Names, choice
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 
 def mass_matrix_inverse_block(

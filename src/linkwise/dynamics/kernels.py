@@ -26,7 +26,7 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.sweeps.embedded_expression import is_about_bodies
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 Status: TypeAlias = NDArray[np.int32]
 Nodes: TypeAlias = str | Sequence[str]

@@ -21,7 +21,7 @@ from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 HEAVY = 1e7
 """How many times the mass of the whole mechanism is more than a hand ever weighs."""

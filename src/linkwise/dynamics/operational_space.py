@@ -237,7 +237,8 @@ def _of_aggregates(
     inverse = inverse[None] if single else inverse
     fine = np.asarray(np.isfinite(inverse).all(axis=(1, 2)), dtype=np.bool_)
     jacobian = kernel(mech, "jacobian", nodes, frame=frame)(rows[fine])
-    root = np.linalg.cholesky(kernel(mech, "mass_matrix")(rows[fine]))
+    mass: Array = kernel(mech, "mass_matrix")(rows[fine])
+    root = np.linalg.cholesky(mass)
     A = np.asarray(np.linalg.solve(root, np.swapaxes(jacobian, 1, 2)), dtype=np.float64)
     scale = np.tile([length] * 3 + [1.0] * 3, len(nodes))
     found = motion_space(jacobian, np.swapaxes(A, 1, 2), scale, tolerance).spread(fine)

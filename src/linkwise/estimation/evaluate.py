@@ -29,7 +29,7 @@ from linkwise.sweeps.interpret import Run, run
 from linkwise.sweeps.program import Program
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 FEW = 16
 """Vectors up to which the sweeps are done before a kernel would be compiled."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
-from linkwise.codegen.numpy_kernel import NumpyKernel
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError
@@ -56,7 +54,7 @@ def mass_matrix(
     names = ("mass_matrix", "mass_matrix_inverse")
     # Sweeps in NumPy: of one state they are done before a kernel would be compiled.
     sweeps = [compile(expression(name), mech, target="numpy") for name in names]
-    matrices = [np.asarray(cast(NumpyKernel, one)(state)) for one in sweeps]
+    matrices = [np.asarray(one(state)) for one in sweeps]
     edge = joint_edge(mech)
     pair = [(edge, edge), (edge, edge)]
     boards = boards_for(pair, look) if ax is None else axes_given(ax, 2)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import count, itemsize, number
-from linkwise.codegen.stepping.cuda_kernel import in_memory
+from linkwise.codegen import arrays
 from linkwise.codegen.stepping.kernel import Motions, RolloutKernel, describe
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kernels import check_mechanism
@@ -185,6 +185,7 @@ def rollout(
     sizes = {"tau": mech.nv} if law is None else {n: x.shape[-1] for n, x in _taken_by(law).items()}
     gains = [] if law is None else [name for name in held if name != "goal"]
     held = shaped(held, sizes, steps, (at, speed), gains)
+    like = arrays.foreign((q, v, tau))
     single = at.ndim == speed.ndim == 1 and all(x.ndim < 3 for x in held.values())
     length = number(step, "step", above=0.0)
     threads = None if threads is None else count(threads, "threads", least=1)
@@ -201,6 +202,8 @@ def rollout(
         q_all, v_all = done.records[..., : mech.nq], done.records[..., mech.nq :]
     times = length * np.array([*range(0, steps, every), steps] if steps else [0])
     status, failed = done.status, done.failed
+    if not there:
+        q_all, v_all = (arrays.given_back(x, like) for x in (q_all, v_all))
     if single:
         q_all, v_all, status, failed = q_all[0], v_all[0], status[0], failed[0]
     found = Rollout(mech, integrator, length, times, q_all, v_all, status, failed, kernel)
@@ -210,14 +213,14 @@ def rollout(
 
 def _at_rest(mech: Mechanism, q: Any, there: bool) -> Array:
     """Velocities at rest, for positions that are on this side."""
-    if there and not in_memory(q):
+    if there and arrays.is_on_card(q):
         raise ModelError("v is missing; where q is on the card, v is an array there, too.")
     return np.zeros(mech.nv)
 
 
 def _taken(check: Callable[[Any], Array], value: Any, there: bool) -> Any:
     """An array as it is, if it is on the card where it shall be; else looked at."""
-    return value if there and not in_memory(value) else check(value)
+    return value if there and arrays.is_on_card(value) else check(value)
 
 
 def _here(

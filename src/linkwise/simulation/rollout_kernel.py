@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from linkwise.codegen.request import Request
-from linkwise.codegen.several import Several
 from linkwise.codegen.stages import is_rolled, traced
 from linkwise.codegen.stepping.cuda_kernel import CudaMotion
 from linkwise.codegen.stepping.kernel import RolloutKernel
@@ -187,7 +186,7 @@ def _check_law(mech: Mechanism, integrator: str, law: ControlLaw | None) -> None
     if integrator not in EXPLICIT:
         told = ", ".join(repr(name) for name in EXPLICIT)
         raise ModelError(f"a control law goes with {told}, not with {integrator!r}.")
-    if isinstance(law.kernel, Several) or not hasattr(law.kernel, "traced"):
+    if law.kernel.request.names:
         raise ModelError("the control law gives more than joint forces; make it without `also`.")
 
 

@@ -14,8 +14,7 @@ from linkwise.task.quantity import TASK, Law, torque
 from linkwise.task.twin import Twin
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
-    from linkwise.codegen.several import Several
+    from linkwise.codegen.kernel import Kernel
 
 
 def setting(found: Twin) -> Setting:
@@ -55,12 +54,12 @@ def _torque_kernel(mech: Mechanism, law: Law) -> Kernel | None:
         return None
 
 
-def task_kernels(found: Twin, *names: str) -> Several:
+def task_kernels(found: Twin, *names: str) -> Kernel:
     """One kernel that gives several quantities of tasks."""
     return _task_kernels(found.mech, names)
 
 
 @once_per_mechanism
-def _task_kernels(mech: Mechanism, names: tuple[str, ...]) -> Several:
+def _task_kernels(mech: Mechanism, names: tuple[str, ...]) -> Kernel:
     wanted = {name: TASK[name](_setting(mech)) for name in names}
     return compile(wanted, mech, nodes=closure_nodes(mech))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.several import Several
 from linkwise.dynamics.loops import Loops, require_open
 from linkwise.errors import ExpressionError, ModelError, ShapeError, unknown_name
 from linkwise.model import aim
@@ -86,9 +85,7 @@ class ControlLaw:
     _plan: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        several = self.kernel if isinstance(self.kernel, Several) else None
-        bare = self.kernel if several is None else several.kernel
-        quick = getattr(bare, "quick", None)  # only kernels of this computer have it
+        quick = self.kernel.quick  # only kernels of this computer have it
         plan = None
         # The goal of one direction could be a target as well, which has to be made of unit length.
         doubtful = len(self.tasks) == 1 and self.tasks[0].kind == "direction"
@@ -97,7 +94,7 @@ class ControlLaw:
             at = {name: i for i, name in enumerate(self.arguments)}
             at["acceleration"] = at.get("push", at.get("closing", -1))
             size = self.inputs["goal"].shape if "goal" in self.inputs else ()
-            plan = (quick, arrays, at, size, several)
+            plan = (quick, arrays, at, size)
         object.__setattr__(self, "_plan", plan)
 
     @property
@@ -161,7 +158,7 @@ class ControlLaw:
         plan = self._plan
         if plan is None:
             return None
-        quick, arrays, at, size, several = plan
+        quick, arrays, at, size = plan
         arrays = arrays.copy()
         arrays[at["q"]] = q
         if "v" in at:
@@ -174,8 +171,7 @@ class ControlLaw:
             return None
         if acceleration is not None:
             arrays[at["acceleration"]] = acceleration
-        found = quick(*arrays)
-        return found if several is None or found is None else several.parted(found)
+        return quick(*arrays)
 
     def _with_goal(self, goal: Any, given: dict[str, Any]) -> dict[str, Any]:
         """What a call was given, with the parts of a goal or of several."""

@@ -14,7 +14,7 @@ from linkwise.spatial.array import Array, ArrayLike
 from linkwise.sweeps.embedded_expression import MOTIONS
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.kernel import Kernel
+    from linkwise.codegen.kernel import Kernel
 
 
 def full_velocity(embedded: Embedded, q: ArrayLike, u: ArrayLike) -> Array:

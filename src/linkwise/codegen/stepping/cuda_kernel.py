@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.codegen import arrays
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.cuda import device_arrays
-from linkwise.codegen.cuda.device_arrays import CUPY, JAX
-from linkwise.codegen.cuda.kernel import ROOM
+from linkwise.codegen.cuda.device import ROOM
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
 from linkwise.codegen.stepping.kernel import describe
@@ -152,8 +152,8 @@ class CudaMotion:
             ShapeError: An array does not fit; says which.
         """
         cp, nq = device_arrays.cupy(), self.stepping.nq
-        library = _library(q)
-        with cp.cuda.Device(_device(cp, q)), device_arrays.stream(library or CUPY):
+        there, like = arrays.is_on_card(q), arrays.foreign([q])
+        with cp.cuda.Device(device_arrays.card_of([q])), device_arrays.stream(like):
             given = {
                 "q": self._rows(cp, "q", q, nq),
                 "v": self._rows(cp, "v", v, self.stepping.nv),
@@ -177,7 +177,8 @@ class CudaMotion:
             if count:
                 self._start(cp, arguments, count)
             moved = out.transpose(2, 0, 1)
-            q_all, v_all = (_returned(cp, library, x) for x in (moved[..., :nq], moved[..., nq:]))
+            parts = (moved[..., :nq], moved[..., nq:])
+            q_all, v_all = (_returned(cp, x, like, there) for x in parts)
             if not int(report.get()[0]):  # as a rule: nothing else has to come back
                 fine = [np.broadcast_to(x, (count,)) for x in (np.int32(0), np.int64(-1))]
                 return CardMotions(q_all, v_all, *fine)
@@ -204,10 +205,10 @@ class CudaMotion:
         return array
 
     def _taken(self, cp: Any, name: str, value: Any) -> Any:
-        if _library(value) is None:
-            array = cp.asarray(np.asarray(value, self.dtype))
+        if arrays.is_on_card(value):
+            array = device_arrays.taken(name, value)
         else:
-            array = device_arrays.taken(name, value).array
+            array = cp.asarray(np.asarray(arrays.here(name, value), self.dtype))
         if array.dtype != self.dtype:
             raise ShapeError(
                 f"{name} is {array.dtype}, and this kernel computes in {self.dtype}; convert it, "
@@ -275,31 +276,10 @@ def _strides(array: Any, axes: int) -> tuple[Any, ...]:
     return (*(np.int64(0) for _ in range(axes - len(apart))), *apart)
 
 
-def in_memory(value: Any) -> bool:
-    """Whether numbers are in the memory of the computer, as lists or in NumPy."""
-    known = isinstance(value, np.ndarray | np.generic | float | int | list | tuple | None)
-    return known and getattr(value, "device", "cpu") == "cpu"
-
-
-def _library(value: Any) -> str | None:
-    """Whose array on the card it is; None for numbers in the memory of the computer."""
-    return None if in_memory(value) else device_arrays.library_of(value)
-
-
-def _device(cp: Any, value: Any) -> int:
-    """The card on which an array is, or the current one."""
-    if isinstance(value, cp.ndarray):
-        return int(value.device.id)
-    if hasattr(value, "__dlpack_device__"):
-        kind, number = value.__dlpack_device__()
-        if int(kind) in device_arrays.ON_CARD:
-            return int(number)
-    return int(cp.cuda.runtime.getDevice())
-
-
-def _returned(cp: Any, library: str | None, array: Any) -> Any:
-    if library is None:
-        return cp.ascontiguousarray(array).get()
-    if library == JAX:  # which takes no axes in another order
+def _returned(cp: Any, array: Any, like: Any, there: bool) -> Any:
+    """An array of the caller's library, where q was."""
+    if not there:
+        return arrays.given_back(cp.ascontiguousarray(array).get(), like)
+    if arrays.library(like) in arrays.JAX:  # which takes no axes in another order
         array = cp.ascontiguousarray(array)
-    return device_arrays.given_back(library, array)
+    return arrays.given_back(array, like)

@@ -252,7 +252,7 @@ class RolloutKernel:
 
         Whatever takes long is left to other threads, be it one: this one can be interrupted then.
         """
-        from linkwise.codegen.cpu.kernel import cores, thread_pool  # with llvmlite
+        from linkwise.codegen.cpu.device import cores, thread_pool  # with llvmlite
 
         wide = self._lanes
         groups = -(-count // wide)

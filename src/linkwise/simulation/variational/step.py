@@ -20,7 +20,7 @@ from linkwise.simulation.variational.expression import LAGRANGIAN_FORCE, MOMENTU
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
-    from linkwise.codegen.several import Several
+    from linkwise.codegen.kernel import Kernel
 
 Force: TypeAlias = Callable[[float, Array, Array], Array]
 """τ (nv,) of the time [s], q (nq,) and v (nv,): all that acts besides gravity."""
@@ -129,7 +129,7 @@ def _momentum_and_force(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Arr
 
 
 @once_per_mechanism
-def _kernel(mech: Mechanism) -> Several:
+def _kernel(mech: Mechanism) -> Kernel:
     return compile({"momentum": MOMENTUM, "force": LAGRANGIAN_FORCE}, mech)
 
 

@@ -259,7 +259,8 @@ def whitened(mech: Mechanism | Embedded, q: Array, rows: Array) -> Array:
     if not rows.size:
         return rows
     if isinstance(mech, Embedded):  # D of aggregates differ in size: by the root of 𝓜 as a whole
-        root = np.linalg.cholesky(kernel(mech, "mass_matrix")(q))
+        A: Array = kernel(mech, "mass_matrix")(q)
+        root = np.linalg.cholesky(A)
         found = np.linalg.solve(root, np.swapaxes(rows, 1, 2))
         return np.asarray(np.swapaxes(found, 1, 2), dtype=np.float64)
     flat = innovations(mech, np.repeat(q, rows.shape[1], axis=0), rows.reshape(-1, rows.shape[2]))

@@ -211,7 +211,7 @@ def reduced_inertia(
     single, rows, _ = states(mech, q)
     space = task_space(mech, rows, tasks)
     _check_freedoms(parts, space)
-    A = kernel(mech, "mass_matrix")(rows)
+    A: Array = kernel(mech, "mass_matrix")(rows)
     A[~np.isfinite(space.inverse).all(axis=(1, 2))] = np.nan  # nothing resists a hinge: no result
     first, second = parts.macro_v, parts.mini_v
     A_11, A_21 = A[:, first[:, None], first], A[:, second[:, None], first]

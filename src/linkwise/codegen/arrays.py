@@ -1,0 +1,78 @@
+# pyright: basic
+# (CuPy, Torch and JAX are optional, and have no type information here)
+"""Arrays of callers: NumPy, CuPy, Torch, JAX, and whatever speaks DLPack.
+
+An array of another library is seen through DLPack or a protocol of its own, which hands over the
+address of its numbers: nothing is copied. Results are given back in kind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import ShapeError
+
+ON_CARD = (2, 13)
+"""DLPack's numbers for memory of a CUDA card, its own and managed."""
+
+JAX = ("jax", "jaxlib")
+
+
+def library(value: Any) -> str:
+    """Whose array it is, by the module of its class."""
+    return type(value).__module__.split(".")[0]
+
+
+def is_on_card(value: Any) -> bool:
+    """Whether numbers are on a CUDA card, and not in the memory of the computer."""
+    cupy = sys.modules.get("cupy")
+    if type(value) is np.ndarray or value is None:
+        return False
+    if cupy is not None and isinstance(value, cupy.ndarray):
+        return True
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__"):
+        return hasattr(value, "__cuda_array_interface__")
+    return int(value.__dlpack_device__()[0]) in ON_CARD
+
+
+def foreign(values: Iterable[Any]) -> Any:
+    """The first array that is neither NumPy's nor CuPy's, in whose kind results are given back."""
+    cupy = sys.modules.get("cupy")
+    own = (np.ndarray, np.generic) if cupy is None else (np.ndarray, np.generic, cupy.ndarray)
+    return next((x for x in values if hasattr(x, "__dlpack__") and not isinstance(x, own)), None)
+
+
+def given_back(array: Any, like: Any) -> Any:
+    """An array of NumPy or CuPy as one of the library of another, the same memory if it can be."""
+    if like is None:
+        return array
+    if library(like) in JAX:
+        if isinstance(array, np.ndarray):
+            return import_module("jax.numpy").asarray(array)
+        return import_module("jax.dlpack").from_dlpack(array)
+    if library(like) == "torch":
+        return import_module("torch").from_dlpack(array)
+    return like.__array_namespace__().from_dlpack(array)
+
+
+def here(name: str, value: Any) -> Any:
+    """An array in the memory of the computer as NumPy sees it; numbers as a new one.
+
+    Raises:
+        ShapeError: It is on a card; says how to get it here.
+    """
+    if type(value) is np.ndarray:
+        return value
+    if is_on_card(value):
+        raise ShapeError(
+            f"{name} is on a card ({type(value).__name__}), and this runs on the processor. "
+            f"Copy it, cupy.asnumpy({name}) or {name}.cpu(), or ask for target='cuda'."
+        )
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)

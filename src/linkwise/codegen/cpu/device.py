@@ -1,0 +1,254 @@
+"""The processor: machine code on arrays in the memory of the computer."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen import arrays, stages
+from linkwise.codegen.cpu.build import built, unit
+from linkwise.codegen.cpu.machine import Machine
+from linkwise.codegen.device import Trouble, trouble
+from linkwise.codegen.request import Request
+from linkwise.codegen.stages import Signature
+from linkwise.errors import ShapeError
+from linkwise.spatial.array import Array
+
+CHUNK = 256
+"""Fewest states that are worth a thread of their own."""
+
+
+class Processor:
+    """Machine code of a request.
+
+    Attributes:
+        request: What was asked for.
+        signature: What it takes and gives.
+        machine: For one state; that for batches is made when one comes.
+        inputs: For each input array its name and length.
+        fast: The Python callable for one state, if this interpreter can have one.
+    """
+
+    def __init__(self, request: Request, signature: Signature, machine: Machine) -> None:
+        self.request, self.signature, self.machine = request, signature, machine
+        self.inputs: tuple[tuple[str, int], ...] = signature.inputs
+        self.fast: Callable[..., Any] | None = machine.fast
+        self.dtype = np.dtype(np.float64 if request.itemsize == 8 else np.float32)
+        self._scratch, self._batch = threading.local(), list[Machine]()
+
+    @staticmethod
+    def of(request: Request) -> Processor:
+        """Compiled, or loaded from disk."""
+        return Processor(request, *built(request))
+
+    @property
+    def source(self) -> str:
+        """The LLVM text for one state, before optimisation."""
+        return unit(stages.graph(self.request), self.request.itemsize).text
+
+    @property
+    def told(self) -> str:
+        """How it runs."""
+        return f"{self.signature.lanes} states a vector register"
+
+    @property
+    def batch_machine(self) -> Machine:
+        """The machine code for batches."""
+        if not self._batch:
+            self._batch.append(built(self.request, self.signature.lanes)[1])
+        return self._batch[0]
+
+    # ------------------------------------------------------------------------------- arrays
+
+    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+        """Nothing: looking closer is quick."""
+        return None
+
+    def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
+        """Nothing to enter."""
+        return nullcontext()
+
+    def taken(self, name: str, value: Any) -> NDArray[Any]:
+        """Numbers of the right kind, contiguous within a row."""
+        return taken(name, value, self.dtype)
+
+    def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """Where to write, as NumPy sees it."""
+        dtype = np.dtype(dtype)
+        kind = "an array" if name == "out" else "a contiguous array"
+        wanted = f"it must be {kind} of {dtype} {shape}."
+        if not hasattr(value, "__dlpack__"):
+            raise ShapeError(f"{name} is a {type(value).__name__}; {wanted}")
+        found: NDArray[Any] = arrays.here(name, value)
+        whole = name == "out" or found.flags.c_contiguous
+        if found.shape != shape or found.dtype != dtype or not whole:
+            raise ShapeError(f"{name} is {found.dtype} {found.shape}; {wanted}")
+        if not found.flags.writeable:
+            raise ShapeError(f"{name} is read-only.")
+        return found
+
+    def usable(self, out: NDArray[Any], rows: list[NDArray[Any]]) -> bool:
+        """Whether its rows are contiguous, and none of them an input."""
+        single = out.ndim == len(self.signature.shape)
+        contiguous = _contiguous_rows(out[None] if single else out)
+        return contiguous and not any(np.may_share_memory(out, row) for row in rows)
+
+    def numbers(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Itself."""
+        return array
+
+    # ------------------------------------------------------------------------------ running
+
+    def run(
+        self, rows: list[NDArray[Any]], batch: int | None, out: Any, codes: Any, threads: Any
+    ) -> tuple[Array, Trouble | None]:
+        """The results of all states."""
+        lead, shape = () if batch is None else (batch,), self.signature.shape
+        count = 1 if batch is None else batch
+        out = np.empty((*lead, *shape), self.dtype) if out is None else out
+        target = (out if batch is not None else out[None]).reshape(count, math.prod(shape))
+        found = np.empty(count, np.int32) if codes is None else codes.reshape(count)
+        if self.machine.evaluated is not None:
+            self.machine.evaluated.run(rows, target, found, threads)
+        else:
+            self._spread(rows, target, found, threads)
+        if not found.any():
+            return out, None
+        target[np.flatnonzero(found)] = np.nan
+        return out, trouble(found) if codes is None else None
+
+    def _spread(
+        self, rows: list[NDArray[Any]], out: Array, codes: NDArray[np.int32], threads: Any
+    ) -> None:
+        """States over threads, where that is worth it."""
+        count, wide = len(out), self.signature.lanes
+        machines = [self.machine]
+        if count >= wide > 1:
+            machines.insert(0, self.batch_machine)
+        most = max(1, count // CHUNK)
+        wanted = min(most, cores() if threads is None else _whole(threads))
+        small = threads is None and count * self.signature.ops.total() < 2_000_000  # half a ms
+        if wanted == 1 or small:
+            self._part(machines, rows, out, codes, 0, count)
+            return
+        step = -(-count // (wanted * wide)) * wide
+        parts = [(i, min(i + step, count)) for i in range(0, count, step)]
+        pool = thread_pool(wanted, os.getpid())
+        try:
+            begun = [pool.submit(self._part, machines, rows, out, codes, *part) for part in parts]
+        except RuntimeError as error:
+            if "shutdown" not in str(error):
+                raise
+            # The interpreter ends and starts no more threads.
+            self._part(machines, rows, out, codes, 0, count)
+            return
+        for done in begun:
+            done.result()
+
+    def _part(
+        self,
+        machines: list[Machine],
+        rows: list[NDArray[Any]],
+        out: Array,
+        codes: NDArray[np.int32],
+        begin: int,
+        end: int,
+    ) -> None:
+        """States from `begin` up to `end`: by registers of them first, the rest one by one."""
+        size = self.machine.itemsize
+        steps = [row.strides[0] // size if row.ndim == 2 and len(row) > 1 else 0 for row in rows]
+        n = len(rows)
+        addresses = [
+            row.ctypes.data + begin * step * size for row, step in zip(rows, steps, strict=True)
+        ]
+        pointers = (ctypes.c_void_p * n)(*addresses)
+        strides = (ctypes.c_int64 * n)(*steps)
+        output, status = out.ctypes.data + begin * out.strides[0], codes.ctypes.data + 4 * begin
+        start, stop = 0, end - begin
+        for machine in machines:
+            upto = stop - (stop - start) % machine.lanes
+            machine.run(
+                ctypes.addressof(pointers),
+                ctypes.addressof(strides),
+                output,
+                out.strides[0] // size,
+                status,
+                start,
+                upto,
+                self._work(machine),
+            )
+            start = upto
+
+    def _work(self, machine: Machine) -> int:
+        """Scratch memory of this thread."""
+        if not machine.work:
+            return 0
+        found = getattr(self._scratch, "array", None)
+        if found is None or len(found) < machine.work:
+            found = np.empty(machine.work, self.dtype)
+            self._scratch.array = found
+        return found.ctypes.data
+
+
+def taken(name: str, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers of a kind, contiguous within a row; raises for what is none."""
+    try:
+        if type(value) is not np.ndarray and np.ma.is_masked(value):
+            raise TypeError("some entries are masked")
+        array: NDArray[Any] = arrays.here(name, value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"numbers are wanted, not {array.dtype}")
+        array = array.astype(dtype, copy=False)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        if isinstance(error, ShapeError):
+            raise
+        why = str(error).rstrip(".")
+        raise ShapeError(f"{name} is not an array of real numbers: {why}.") from None
+    within = array.ndim == 0 or array.shape[-1] < 2 or array.strides[-1] == array.itemsize
+    whole = array.ndim < 2 or array.strides[0] % array.itemsize == 0
+    usable = within and whole and array.flags.aligned and array.dtype.isnative
+    return array if usable else np.ascontiguousarray(array, dtype=dtype)
+
+
+def _contiguous_rows(array: NDArray[Any]) -> bool:
+    """Whether the numbers of one state stand one behind the other."""
+    width = array.itemsize
+    for size, stride in zip(reversed(array.shape[1:]), reversed(array.strides[1:]), strict=True):
+        if size > 1 and stride != width:
+            return False
+        width *= size
+    return bool(array.strides[0] % array.itemsize == 0) and bool(array.flags.aligned)
+
+
+def _whole(threads: Any) -> int:
+    try:
+        found = operator.index(threads)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise ShapeError(f"threads is {threads!r}; it must be a whole number, at least 1.")
+    return found
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def thread_pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads of this process: a forked one has none of its parent's."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="linkwise")

@@ -1,0 +1,287 @@
+# pyright: basic
+# (CuPy is optional, and has no type information here)
+"""The card: compiled there when first called, on arrays that are there."""
+
+from __future__ import annotations
+
+import math
+import threading
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.codegen import arrays as caller_arrays
+from linkwise.codegen import stages
+from linkwise.codegen.c.text import plain_name
+from linkwise.codegen.cuda import device_arrays
+from linkwise.codegen.cuda.plan import KEPT, Room, planned
+from linkwise.codegen.cuda.source import CudaSource, emit_cuda
+from linkwise.codegen.device import Trouble
+from linkwise.codegen.request import Request
+from linkwise.codegen.stages import Signature
+from linkwise.errors import DeviceError, ShapeError
+
+LARGEST = 100_000
+"""Operations of a state beyond which the card's compiler would not come to an end."""
+
+ROOM = "MaxSharedMemoryPerBlockOptin"
+"""What a block may have, which is all that a multiprocessor has but for what the card keeps."""
+
+
+class Card:
+    """Code of a request for CUDA cards. The source is available without one.
+
+    Attributes:
+        request: What was asked for.
+        dtype: Kind of its numbers.
+    """
+
+    fast = None
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.dtype = np.dtype(np.float64 if request.itemsize == 8 else np.float32)
+        self._loaded: dict[int, _Loaded] = {}
+        self._lock = threading.Lock()
+
+    # ---------------------------------------------------------------------------- what it is
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and gives."""
+        return stages.straight(self.request)
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        """For each input array its name and length."""
+        return self.signature.inputs
+
+    @property
+    def emitted(self) -> CudaSource:
+        """The source and what a launch has to know: for the card where it ran, if it did."""
+        loaded = next(iter(self._loaded.values()), None)
+        return self._for_most if loaded is None else loaded.source
+
+    @cached_property
+    def _for_most(self) -> CudaSource:
+        return self._written(Room())
+
+    def _written(self, room: Room) -> CudaSource:
+        """The source for a card with so much shared memory."""
+        name, ops = self.request.mech.name, self.signature.ops.total()
+        if ops > LARGEST:
+            raise DeviceError(
+                f"{name} takes {ops} operations a state, written out one by one on the card; the "
+                f"most is {LARGEST}. target='cpu' has loops over bodies."
+            )
+        traced, codes, shape = planned(self.request, room)
+        names = ", ".join(f"{name} ({size})" for name, size in traced.inputs)
+        title = [
+            f"{self.request.what}  for {plain_name(name)}, written by Linkwise",
+            f"inputs: {names}; result: {self.signature.shape}",
+        ]
+        return emit_cuda(traced, codes, shape, dtype=str(self.dtype), title=title)
+
+    @property
+    def source(self) -> str:
+        """The CUDA source."""
+        return self.emitted.text
+
+    @property
+    def told(self) -> str:
+        """How it runs."""
+        made = self.emitted
+        warps = made.threads // made.states
+        return (
+            f"{warps} thread{'' if warps == 1 else 's'} a state, {made.threads} threads and "
+            f"{made.shared} bytes of shared memory a block; the CUDA source:"
+        )
+
+    # ------------------------------------------------------------------------------- arrays
+
+    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+        """The result for whole CuPy arrays on the current card, a row a state; else None.
+
+        What a call costs on the processor bounds the rate of small batches, so that the usual
+        case looks at each array once.
+        """
+        cp = device_arrays.cupy()
+        device = cp.cuda.runtime.getDevice()
+        loaded = self._loaded.get(device)
+        inputs, kind = self.signature.inputs, cp.ndarray
+        if loaded is None or len(arrays) != len(inputs) or not isinstance(codes, kind):
+            return None
+        batch, rows, dtype = codes.size, list[Any](), self.dtype
+
+        def whole(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
+            return (
+                isinstance(array, kind)
+                and array.shape == shape
+                and array.dtype == dtype
+                and array.flags.c_contiguous
+                and array.device.id == device
+            )
+
+        if batch < 2 or not whole(codes, (batch,), np.int32):
+            return None
+        shape = (batch, *self.signature.shape)
+        result = cp.empty(shape, dtype) if out is None else out
+        if not result.size or not whole(result, shape, dtype):
+            return None
+        begin = result.data.ptr
+        end = begin + result.nbytes
+        for array, (_, size) in zip(arrays, inputs, strict=True):
+            if not whole(array, (batch, size), dtype):
+                return None
+            at = array.data.ptr
+            if at < end and begin < at + array.nbytes:
+                return None
+            rows += (array, np.int64(size))
+        self._start(loaded, (*rows, result, codes, np.uint64(0)), batch)
+        return result
+
+    def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
+        """The card of the arrays, and the stream of their library."""
+        cp, both = device_arrays.cupy(), ExitStack()
+        both.enter_context(cp.cuda.Device(device_arrays.card_of(arrays)))
+        both.enter_context(device_arrays.stream(like))
+        return both
+
+    def taken(self, name: str, value: Any) -> Any:
+        """An input as CuPy sees it."""
+        array, cp = device_arrays.taken(name, value), device_arrays.cupy()
+        card = cp.cuda.runtime.getDevice()
+        if array.dtype != self.dtype:
+            raise ShapeError(
+                f"{name} is {array.dtype}, and this kernel computes in {self.dtype}; convert it, "
+                f"or compile with dtype={str(array.dtype)!r}."
+            )
+        if array.device.id != card:
+            raise ShapeError(f"{name} is on card {array.device.id}, not on card {card}.")
+        size, steps = array.itemsize, array.strides
+        within = array.ndim == 0 or array.shape[-1] < 2 or steps[-1] == size
+        if not within or any(step % size for step in steps) or array.data.ptr % size:
+            array = cp.ascontiguousarray(array)
+        return array
+
+    def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Where to write, as CuPy sees it."""
+        if caller_arrays.library(value) in caller_arrays.JAX:
+            raise ShapeError(f"{name} is an array of JAX, which does not change; leave it out.")
+        view, dtype = device_arrays.taken(name, value), np.dtype(dtype)
+        card = device_arrays.cupy().cuda.runtime.getDevice()
+        whole = name == "out" or view.flags.c_contiguous
+        if view.shape != shape or view.dtype != dtype or view.device.id != card or not whole:
+            kind = "an array" if name == "out" else "a contiguous array"
+            raise ShapeError(
+                f"{name} is {view.dtype} {view.shape}; it must be {kind} of {dtype} {shape} on "
+                f"card {card}."
+            )
+        return view
+
+    def usable(self, out: Any, rows: list[Any]) -> bool:
+        """Whether it is contiguous, and no part of it an input."""
+        return bool(out.flags.c_contiguous) and not any(_overlap(out, row) for row in rows)
+
+    def numbers(self, array: Any) -> Any:
+        """Copied from the card."""
+        return array.get()
+
+    # ------------------------------------------------------------------------------ running
+
+    def run(
+        self, rows: list[Any], batch: int | None, out: Any, codes: Any, threads: Any
+    ) -> tuple[Any, Trouble | None]:
+        """The results of all states, on the current stream."""
+        if threads is not None:
+            raise ShapeError("threads was given, which are cores of a processor; this is a card.")
+        cp, shape = device_arrays.cupy(), self.signature.shape
+        lead, count = () if batch is None else (batch,), 1 if batch is None else batch
+        out = cp.empty((*lead, *shape), self.dtype) if out is None else out
+        report = cp.zeros(2, np.uint64) if codes is None else None
+        if count and math.prod(shape):
+            self._launch(cp, rows, out, codes, report, count)
+        if report is None:
+            return out, None
+        bad, last = (int(x) for x in report.get())
+        if not bad:
+            return out, None
+        row = (1 << 64) - 1 - last
+        one = [x if x.ndim == 1 else x[row if len(x) > 1 else 0] for x in rows]
+        code = cp.zeros(1, np.int32)
+        self._launch(cp, one, cp.empty(shape, self.dtype), code, None, 1)
+        return out, Trouble(bad, row, int(code[0]))
+
+    def _launch(
+        self, cp: Any, rows: list[Any], out: Any, codes: Any, report: Any, count: int
+    ) -> None:
+        arguments = list[Any]()
+        for row in rows:
+            many = row.ndim == 2 and len(row) > 1
+            arguments += (row, np.int64(row.strides[0] // row.itemsize if many else 0))
+        arguments += (np.uint64(0) if x is None else x for x in (out, codes, report))
+        card = cp.cuda.runtime.getDevice()
+        self._start(self._on(cp, card), tuple(arguments), count)
+
+    def _start(self, loaded: _Loaded, arguments: tuple[Any, ...], count: int) -> None:
+        """On the current stream. Arrays stand for their addresses."""
+        source = loaded.source
+        blocks = -(-count // source.states)
+        if source.stay:
+            blocks = min(blocks, loaded.blocks)
+        loaded.function(
+            (blocks,), (source.threads,), (*arguments, np.int64(count)), shared_mem=source.shared
+        )
+
+    def _on(self, cp: Any, device: int) -> _Loaded:
+        """The machine code on a card; compiled once, and kept on disk by CuPy."""
+        with self._lock:
+            found = self._loaded.get(device)
+            if found is None:
+                block = cp.cuda.Device(device).attributes[ROOM]
+                source = self._written(Room(block, block + KEPT))
+                found = self._loaded[device] = _load(cp, source, device)
+            return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Machine code on one card: the function, how many blocks run there at a time, the source."""
+
+    function: Any
+    blocks: int
+    source: CudaSource
+
+
+def _load(cp: Any, source: CudaSource, device: int) -> _Loaded:
+    attributes = cp.cuda.Device(device).attributes
+    most = attributes[ROOM]
+    if source.shared > most:
+        raise DeviceError(
+            f"the kernel takes {source.shared} bytes of shared memory a block; this card has {most}"
+        )
+    module = cp.RawModule(code=source.text, options=("--std=c++17",), backend="nvrtc")
+    function = module.get_function("run")
+    function.max_dynamic_shared_size_bytes = source.shared
+    function.preferred_shared_memory_carveout = 100
+    each = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+        function.kernel.ptr, source.threads, source.shared
+    )
+    return _Loaded(function, max(1, each) * attributes["MultiProcessorCount"], source)
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two arrays may share memory, by the ranges of their addresses."""
+
+    def ends(x: Any) -> tuple[int, int]:
+        reach = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
+        low = x.data.ptr + sum(r for r in reach if r < 0)
+        return low, x.data.ptr + sum(r for r in reach if r > 0) + x.itemsize
+
+    if not a.size or not b.size:
+        return False
+    (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
+    return a_low < b_high and b_low < a_high

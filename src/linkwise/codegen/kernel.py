@@ -1,0 +1,323 @@
+"""Kernels: compiled expressions that are called with arrays."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.codegen import arrays
+from linkwise.codegen.device import ANY, Device, Trouble, trouble
+from linkwise.codegen.request import Request
+from linkwise.codegen.scalar import parameters, status
+from linkwise.codegen.stages import Signature, Stages
+from linkwise.errors import (
+    LinkwiseError,
+    ModelError,
+    ShapeError,
+    TroubleWarning,
+    caller,
+    unknown_name,
+)
+from linkwise.front_door import open_front_door
+from linkwise.model.state import quaternion_advice
+from linkwise.spatial.array import Array
+
+Status = NDArray[np.int32]
+
+TARGETS = ("cpu", "cuda", "c", "numpy")
+
+SHOWN = 40
+"""Lines of the source that `explain` has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel(Stages):
+    """A compiled expression of one mechanism, or several whose results have names.
+
+    Called with the arrays it needs, in the order of `arguments` or by name; each is (n,) for one
+    state or (batch, n) for many, and arrays without the batch axis are used for all states. Arrays
+    are NumPy's or those of CuPy, Torch, JAX or another library that speaks DLPack; the result is of
+    the same kind, and stays on the same device. Several results come as a dictionary; they are
+    views of one array, in which they stand one after another, matrices row by row.
+
+    Attributes:
+        request: What was asked for.
+        target: What it was compiled for: "cpu", "cuda" or "numpy".
+        device: Where it runs.
+    """
+
+    request: Request
+    target: str
+    device: Device
+    _fast: Callable[..., Any] = field(init=False, repr=False)
+    _layout: tuple[tuple[str, slice, tuple[int, ...]], ...] = field(init=False, repr=False)
+    _other: list[Device] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        layout, start = list[tuple[str, slice, tuple[int, ...]]](), 0
+        for name, shape in self.shapes.items():
+            size = math.prod(shape)
+            layout.append((name, slice(start, start + size), shape))
+            start += size
+        object.__setattr__(self, "_layout", tuple(layout))
+        object.__setattr__(self, "_other", [])
+        bare = self.device.fast
+
+        def parted(*given: Any) -> Any:
+            found = None if bare is None else bare(*given)
+            return None if found is None else self._parted(found)
+
+        object.__setattr__(self, "_fast", bare if bare is not None and not layout else parted)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return kernel, (self.request, self.target)  # machine code belongs to its process
+
+    def __copy__(self) -> Kernel:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and gives."""
+        return self.device.signature
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arrays it takes, in order."""
+        return tuple(name for name, _ in self.device.inputs)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each result that has a name, for one state."""
+        names = self.request.names
+        return dict(zip(names, self.signature.parts, strict=True)) if names else {}
+
+    @property
+    def quick(self) -> Callable[..., Any] | None:
+        """The bare call for one state: no options, and None where `__call__` has to look closer."""
+        return self._fast if self.device.fast is not None else None
+
+    @property
+    def ops(self) -> Counter[str]:
+        """Scalar operations for one state, by kind."""
+        return self.signature.ops
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Kind of its numbers."""
+        return np.dtype(np.float64 if self.request.itemsize == 8 else np.float32)
+
+    @property
+    def source(self) -> str:
+        """The text of its code, before optimisation."""
+        return self.device.source
+
+    def nominal(self, parameter: str) -> Array:
+        """The value of a run-time parameter for the mechanism as it is."""
+        return parameters.nominal(self.mech, parameter)
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """The value: the shape of the expression, with the batch axis in front if there is one.
+
+        In a batch, rows in trouble are NaN and the others are right; without `status` a
+        `TroubleWarning` tells how many and why. A single state in trouble raises. On a card,
+        nothing waits for the result if `status` is given.
+
+        Args:
+            arrays: The inputs, in the order of `arguments`.
+            named: Inputs by name, and the options below.
+            out: Where to put the result; otherwise a new array is made.
+            status: Array of int32 (batch,), or () for one state, that receives a code for each
+                state, 0 where all is well; `describe` says what others mean. Then nothing is raised
+                for what the numbers are.
+            threads: Processor cores for a batch; by default as many as are worth it.
+
+        Raises:
+            ShapeError: An array is missing or does not fit; says which.
+            ModelError: An input of a single state is not finite, or a quaternion is not of unit
+                length; says which.
+            SingularHingeError: Nothing resists some hinge of a single state; says which.
+        """
+        if not named:
+            quick = self._fast(*arrays)
+            if quick is not None:
+                return quick
+        return self._careful(arrays, **named)
+
+    def _careful(
+        self,
+        given: tuple[Any, ...],
+        out: Any = None,
+        status: Any = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> Any:
+        if status is not None and not named:
+            found = self.device.whole(given, out, status)
+            if found is not None:
+                return self._parted(found)
+        values = self._values(given, named)
+        device, like = self._device(values), arrays.foreign(values)
+        with device.entered(values, like):
+            rows, batch = self._rows(device, values)
+            lead = () if batch is None else (batch,)
+            shape = lead if out is None else (*lead, *self.signature.shape)
+            place = None if out is None else device.place("out", out, shape, self.dtype)
+            codes = None if status is None else device.place("status", status, lead, np.int32)
+            direct = place is not None and device.usable(place, rows)
+            result, bad = device.run(rows, batch, place if direct else None, codes, threads)
+            if place is not None and not direct:
+                place[...] = result
+            if bad is not None:
+                self._tell(device, bad, rows, batch)
+            return self._parted(arrays.given_back(result, like) if out is None else out)
+
+    def _parted(self, flat: Any) -> Any:
+        """The results by name, as views of an array (total,) or (batch, total)."""
+        if not self._layout:
+            return flat
+        if flat.ndim == 1:  # one state: what takes time is making views
+            return {
+                n: flat[at] if len(shape) == 1 else flat[at].reshape(shape)
+                for n, at, shape in self._layout
+            }
+        return {n: flat[:, at].reshape(len(flat), *shape) for n, at, shape in self._layout}
+
+    def describe(self, code: int) -> str:
+        """A code of the status in words, naming the body."""
+        return status.describe(int(code), self.mech)
+
+    def explain(self) -> str:
+        """The derivation, the sweeps, the operation count and the beginning of the source."""
+        counts = ", ".join(f"{n} {op}" for op, n in sorted(self.ops.items()))
+        lines = self.source.splitlines()
+        head = "\n".join(lines[:SHOWN])
+        more = f"\n... {len(lines) - SHOWN} more lines: kernel.source" if len(lines) > SHOWN else ""
+        return (
+            f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
+            f"{self.dtype}, {self.device.told}\n\n{head}{more}"
+        )
+
+    # ------------------------------------------------------------------------------- arrays
+
+    def _values(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        """The inputs in order."""
+        names = self.arguments
+        takes = f"this kernel takes {', '.join(names)}"
+        if len(given) > len(names):
+            raise ShapeError(f"{len(given)} arrays were given; {takes}.")
+        found = dict(zip(names, given, strict=False))
+        for name in named:
+            if name in found or name not in names:
+                what = "is given twice" if name in found else "is not known"
+                raise ShapeError(f"{name} {what}; {takes}.")
+        found |= named
+        for name in names:
+            if name not in found:
+                raise ShapeError(f"{name} is missing; {takes}.")
+        return [found[name] for name in names]
+
+    def _device(self, values: list[Any]) -> Device:
+        """The device of the arrays: a kernel of a processor runs on a card if they are there."""
+        if self.target != "cpu" or not any(map(arrays.is_on_card, values)):
+            return self.device
+        if not self._other:
+            self._other.append(_device(self.request, "cuda"))
+        return self._other[0]
+
+    def _rows(self, device: Device, values: list[Any]) -> tuple[list[Any], int | None]:
+        """The inputs as the device reads them, and the size of the batch if there is one."""
+        found, batch = list[Any](), None
+        for (name, size), value in zip(self.device.inputs, values, strict=True):
+            array = device.taken(name, value)
+            if array.ndim not in (1, 2) or size not in (array.shape[-1], ANY):
+                wide = "n" if size == ANY else size
+                raise ShapeError(
+                    f"{name} has shape {array.shape}; it must be ({wide},) or (batch, {wide})."
+                )
+            if array.ndim == 2:
+                if batch not in (None, 1, len(array)) and len(array) != 1:
+                    raise ShapeError(f"{name} has {len(array)} rows; the batch has {batch}.")
+                batch = len(array) if batch in (None, 1) else batch
+            found.append(array)
+        return found, batch
+
+    # ------------------------------------------------------------------------------ trouble
+
+    def _tell(self, device: Device, bad: Trouble, rows: list[Any], batch: int | None) -> None:
+        if batch is None:
+            raise self._error(bad.code, [device.numbers(row) for row in rows])
+        self._warn(bad, batch)
+
+    def warn(self, codes: Status) -> None:
+        """Warn of the states of a batch that have a code (batch,), if there are any."""
+        if np.ndim(codes) != 1 or np.asarray(codes).dtype.kind not in "iu":
+            raise ShapeError(f"codes must be whole numbers (batch,); found {codes!r}.")
+        bad = trouble(np.asarray(codes))
+        if bad is not None:
+            self._warn(bad, len(codes))
+
+    def _warn(self, bad: Trouble, batch: int) -> None:
+        worst, times = bad.often
+        alike = times in (0, bad.count)
+        often = "" if alike else f" Most often ({times} times): {self.describe(worst)}."
+        warnings.warn(
+            f"{bad.count} of {batch} states have no result and are NaN; row {bad.first}: "
+            f"{self.describe(bad.code)}.{often} Give status= to get a code for each state instead "
+            "of this warning.",
+            TroubleWarning,
+            stacklevel=caller(),
+        )
+
+    def _error(self, code: int, rows: list[NDArray[Any]]) -> LinkwiseError:
+        for name, row in zip(self.arguments, rows, strict=True):
+            finite = np.isfinite(row.reshape(-1))
+            if code == status.INPUT and not finite.all():
+                entry = int(np.argmin(finite))
+                tree = getattr(self.mech, "mech", self.mech)  # q of an embedded one is all of it
+                known = {"q": tree.coordinate_names, "v": self.mech.velocity_names}
+                which = f" at {known[name][entry]!r}" if name in known else ""
+                return ModelError(f"{name} is not finite{which} (entry {entry}).")
+            if name == "q" and (body := status.with_quaternion(code, self.mech)) is not None:
+                k, tree = body
+                own = row.reshape(-1)[int(tree.q_start[k]) : int(tree.q_start[k + 1])]
+                return ModelError(
+                    f"the quaternion of body {tree.bodies[k].name!r} is not of unit length: it has "
+                    f"length {float(np.linalg.norm(own[:4])):.6g}. {quaternion_advice(own)}"
+                )
+        return status.error(code, self.mech)
+
+
+def kernel(request: Request, target: str = "cpu") -> Kernel:
+    """The kernel of a request, compiled, or loaded from disk."""
+    return Kernel(request, target, _device(request, target))
+
+
+def _device(request: Request, target: str) -> Device:
+    match target:
+        case "cpu":
+            from linkwise.codegen.cpu.device import Processor
+
+            return Processor.of(request)
+        case "cuda":
+            from linkwise.codegen.cuda.device import Card
+
+            return Card(request)
+        case "numpy":
+            from linkwise.codegen.interpreter import Interpreter
+
+            return Interpreter(request)
+        case _:
+            raise unknown_name("target", target, TARGETS, owner="lw.compile")
+
+
+open_front_door(globals(), ("Kernel",))
