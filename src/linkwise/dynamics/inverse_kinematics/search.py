@@ -112,10 +112,12 @@ def inverse_kinematics(
     problem = Problem(asked, *fixed, _tolerance(tolerance), most, rest)
     best = solve(problem, begin, np.arange(count))
     starts = np.ones(count, dtype=np.int64)
-    rng = generator(seed, stream=1987)
-    _shaken(problem, best, rng)
-    _again(problem, begin, best, starts, arguments.count(restarts, "restarts"), rng)
-    _settled(problem, best)
+    most = arguments.count(restarts, "restarts")
+    if not best.reached.all() or type(seed) is not int or seed < 0:
+        rng = generator(seed, stream=1987)
+        _shaken(problem, best, rng)
+        _again(problem, begin, best, starts, most, rng)
+        _settled(problem, best)
     return _solution(problem, best, starts, batch)
 
 

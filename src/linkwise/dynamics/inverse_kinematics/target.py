@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,8 +103,12 @@ def goals(targets: Mapping[str, TargetLike], length: float) -> Goals:
         length: An error in position as large as this counts as one radian [m].
     """
     nodes = tuple(targets)
-    asked = [Target.of(targets[node], node) for node in nodes]
-    parts = [_checked(target, node) for target, node in zip(asked, nodes, strict=True)]
+    posed = {n: x for n, x in targets.items() if _is_checked(x)}
+    asked = [PLAIN if n in posed else Target.of(targets[n], n) for n in nodes]
+    parts = [
+        (posed[n].p, posed[n].rot, None) if n in posed else _checked(target, n)
+        for target, n in zip(asked, nodes, strict=True)
+    ]
     sizes = {
         len(x)
         for part in parts
@@ -231,3 +235,12 @@ def _orientation(value: ArrayLike, what: str) -> Array:
         f"{what} has shape {array.shape}; it must be a rotation matrix (3, 3) or a quaternion "
         "(w, x, y, z) (4,), alone or in a batch."
     )
+
+
+def _is_checked(value: TargetLike) -> TypeGuard[Pose]:
+    """Whether it is a pose nearby, which was looked at when it was made."""
+    return isinstance(value, Pose) and bool(np.abs(value.p).max(initial=0.0) <= FURTHEST)
+
+
+PLAIN = Target(position=(0.0, 0.0, 0.0))
+"""Has the weights of a target that is a pose alone."""
