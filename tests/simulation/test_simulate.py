@@ -97,7 +97,31 @@ def test_steps_that_need_no_python_are_made_at_once(limits, every, monkeypatch):
     assert (compiled.stopped, len(plain.events)) == (plain.stopped, int(limits == "stop"))
     for name in ("work.joints", "work.passive"):
         assert abs(plain[name][-1]) > 1e-4
-        assert compiled[name] == pytest.approx(plain[name], abs=1e-6)
+        assert compiled[name] == pytest.approx(plain[name], abs=1e-9)
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_control_law_is_part_of_the_steps(every, monkeypatch):
+    """A law that is asked at each step: one call of the kernel, and the motion of Python."""
+    arm = lw.models.seven_dof_arm()
+    q, hand = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1]), lw.Task.position("hand")
+    law = lw.control_law(arm, hand, kp=100.0, kv=20.0)
+    goal = lw.task_position(arm, q, hand) + np.array([0.05, -0.02, 0.03])
+    options = {"duration": 0.0995, "step": 1e-3, "control_step": 1e-3, "record_every": every}
+    calls, make = [], RolloutKernel.run
+    monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
+    monkeypatch.setattr(run, "WORTH_COMPILING", 1)
+    compiled = lw.simulate(arm, q, controller=(law, goal), **options)
+    assert calls == [99]  # and a shorter one
+    monkeypatch.setattr(run, "WORTH_COMPILING", 10**9)
+    plain = lw.simulate(arm, q, controller=(law, goal), **options)
+    assert compiled.t == pytest.approx(plain.t, abs=1e-12)
+    assert compiled.v == pytest.approx(plain.v, abs=1e-11)
+    assert np.abs(plain.v[-1]).max() > 0.05
+    assert compiled.tau == pytest.approx(plain.tau, abs=1e-9)
+    for name in ("work.joints", "work.passive"):
+        assert abs(plain[name][-1]) > 1e-4
+        assert compiled[name] == pytest.approx(plain[name], abs=1e-10)
 
 
 def test_any_tree_moves_as_a_plain_equation_says():

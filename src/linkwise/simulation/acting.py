@@ -107,8 +107,12 @@ class Acting:
         found = np.tile(self.tau.constant, (len(ticks), 1))
         if self.controller is not None:
             found += self.controller.at_ticks(ticks)
-        self.pushed = self.pushed or bool(found[:, self._free].any())
-        return found
+        return self.noted(found)
+
+    def noted(self, tau: Array) -> Array:
+        """Joint forces (k, nv) that act, as they are; what they push is noted."""
+        self.pushed = self.pushed or bool(tau[:, self._free].any())
+        return tau
 
     def resisting(self, q: Array, v: Array) -> Array:
         """Joint forces of dampers and springs of the drives (nv,): −d v − k (q − rest)."""

@@ -13,6 +13,7 @@ from linkwise.arguments import check_arguments
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, read_only
+from linkwise.task.law import ControlLaw
 
 JointForces: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A number for all, (nv,), or numbers by the names of hinges; others are zero then."""
@@ -32,6 +33,7 @@ class Commands:
 
     Attributes:
         constant: τ (nv,) if it never changes, else None.
+        law: A compiled law and its goal, which stays; or None.
         what: What it is called in messages.
     """
 
@@ -42,10 +44,14 @@ class Commands:
         self.constant: Array | None = None
         self._table: Array | None = None
         self._law: Controller | None = None
+        self.law: tuple[ControlLaw, Any] | None = None
         if given is None:
             self.constant = np.zeros(mech.nv)
         elif _is_pair(given):
-            self._law = _with_goal(*cast("tuple[Any, Any]", given))
+            law, goal = cast("tuple[Any, Any]", given)
+            self._law = _with_goal(law, goal)
+            if isinstance(law, ControlLaw) and not callable(goal):
+                self.law = law, goal
         elif callable(given):
             self._law = _function(given, what)
         elif not isinstance(given, Mapping | str | bytes) and floats(given, what).ndim == 2:

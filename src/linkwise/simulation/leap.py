@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import WORKERS, Acting
 from linkwise.simulation.divergence import FASTEST
+from linkwise.simulation.rollout import commands
 from linkwise.simulation.timetable import Counts
 from linkwise.spatial.array import Array
+from linkwise.task.law import ControlLaw
 
 if TYPE_CHECKING:
     from linkwise.simulation.march import Moment
@@ -29,7 +31,7 @@ class Leap:
         v: Joint velocities (k, nv).
         work: Work that was done since the beginning of the run, by each of `WORKERS` (k, n) [J].
         whole: Whether all steps went well; what comes after the last of them has diverged.
-        path: q and v after each step (n, nq + nv), one behind the other.
+        path: q and v at the beginning and after each step (n + 1, nq + nv).
     """
 
     made: Counts
@@ -46,37 +48,65 @@ class Leaper:
     Attributes:
         mech: The mechanism.
         count_work: Whether work is counted; where every step is recorded it need not be.
+        law: A control law that is part of the kernel, asked at each step, and its goal; or None.
     """
 
     def __init__(
-        self, mech: Mechanism, kernel: RolloutKernel, acting: Acting, count_work: bool
+        self,
+        mech: Mechanism,
+        kernel: RolloutKernel,
+        acting: Acting,
+        count_work: bool,
+        law: tuple[ControlLaw, Any] | None,
     ) -> None:
         self.mech, self.kernel, self.acting, self.count_work = mech, kernel, acting, count_work
+        self.law = law
+        self._held = {} if law is None else commands(*law, None, None)
 
-    def leap(self, now: Moment, h: float, ends: Counts, tau: Array) -> Leap:
+    @property
+    def foreseen(self) -> bool:
+        """Whether nothing has to be asked from Python between the ticks of a controller."""
+        return self.law is not None or self.acting.foreseen
+
+    def forces(self, ticks: Counts, path: Array, made: int) -> Array:
+        """Joint forces of the user (k, nv) from ticks of these numbers on.
+
+        Args:
+            ticks: The numbers (k,); of a law, which is asked at each step, those of steps.
+            path: States from some step on (n, nq + nv).
+            made: The number of that step.
+        """
+        if self.law is None:
+            return self.acting.known(ticks)
+        (law, goal), at = self.law, path[ticks - made]
+        return self.acting.noted(law(at[:, : self.mech.nq], at[:, self.mech.nq :], goal))
+
+    def leap(self, now: Moment, h: float, ends: Counts, tau: Array | None) -> Leap:
         """States at the ends of some intervals.
 
         Args:
             now: Where to begin.
             h: The length of each step [s].
             ends: After how many steps each interval ends (k,), increasing.
-            tau: Joint forces that are held in each of them (k, nv).
+            tau: Joint forces that are held in each of them (k, nv); None where a law gives them.
         """
         steps, nq = int(ends[-1]), self.mech.nq
-        lengths = np.diff(ends, prepend=0)
-        held = tau[:1] if (tau == tau[0]).all() else np.repeat(tau, lengths, axis=0)
-        done = self.kernel.run(now.q[None], now.v[None], {"tau": held}, h, steps, 1)
-        states = done.records[0]
-        at = states[ends - 1]
+        held = self._held
+        if tau is not None:
+            same = (tau == tau[0]).all()
+            held = {"tau": tau[:1] if same else np.repeat(tau, np.diff(ends, prepend=0), axis=0)}
+        done = self.kernel.run(now.q[None], now.v[None], held, h, steps, 1)
+        path = np.concatenate([[[*now.q, *now.v]], done.records[0]])
+        at = path[ends]
         good = np.isfinite(at).all(axis=1) & (np.abs(at[:, nq:]).max(axis=1, initial=0.0) < FASTEST)
         count = len(ends) if good.all() else int(np.argmin(good))
         ends, at, work = ends[:count], at[:count], np.tile(now.work, (count, 1))
         if self.count_work and count:
-            steps = int(ends[-1])
-            v = np.concatenate([now.v[None], states[:steps, nq:]])
+            v = path[: int(ends[-1]) + 1, nq:]
             q = np.concatenate([now.q[None], at[:, :nq]])
-            work = work + self._works(q, v, ends, tau[:count], h)
-        return Leap(ends, at[:, :nq], at[:, nq:], work, count == len(good), states)
+            tau = self.forces(ends - 1, path, 0) if tau is None else tau[:count]
+            work = work + self._works(q, v, ends, tau, h)
+        return Leap(ends, at[:, :nq], at[:, nq:], work, count == len(good), path)
 
     def _works(self, q: Array, v: Array, ends: Counts, tau: Array, h: float) -> Array:
         """Work of held joint forces, dampers and springs up to each end (k, n).

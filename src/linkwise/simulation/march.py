@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from linkwise.dynamics.forward_dynamics import forward_dynamics
-from linkwise.errors import ClosureError, LoweringError, SingularHingeError
+from linkwise.errors import ClosureError, LoweringError, ModelError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import Acting
 from linkwise.simulation.divergence import blown_up, gave_up, is_bounded
@@ -16,8 +17,9 @@ from linkwise.simulation.leap import Leaper
 from linkwise.simulation.loop_error import Drift
 from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.simulation.rates import in_rates, rates, velocities
-from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel
+from linkwise.simulation.rollout_kernel import COMPILED, check_rollout, rollout_kernel
 from linkwise.spatial.array import Array
+from linkwise.task.law import ControlLaw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,15 +66,41 @@ class March:
         self.powers = list[Array]()
         self._rate = in_rates(mech, self.accelerate)
 
-    def compile(self, *, count_work: bool) -> None:
-        """Let a kernel make the steps, if it can, and count work on the way."""
+    def compile(self, *, record_every: int, per_tick: int) -> None:
+        """Let a kernel make the steps, if it can.
+
+        Args:
+            record_every: How many steps there are from record to record. If it is one, work need
+                not be counted on the way, unless joint forces jump from record to record.
+            per_tick: How many steps there are from one question to the controller to the next, or
+                0. If it is one, a controller that is a kernel is part of the step.
+        """
         if self.loops is not None or not self.acting.steady or self.scheme.name not in COMPILED:
             return
         try:
-            kernel = rollout_kernel(self.mech, self.scheme.name, with_passive=self.acting.passive)
+            law = self._law() if per_tick == 1 else None
+            kernel = rollout_kernel(
+                self.mech,
+                self.scheme.name,
+                with_passive=self.acting.passive,
+                law=None if law is None else law[0],
+            )
         except LoweringError:  # a hinge or a size that is not compiled: steps in NumPy
             return
-        self.leaper = Leaper(self.mech, kernel, self.acting, count_work)
+        jumps = per_tick > 0 and (law is not None or self.acting.foreseen)
+        self.leaper = Leaper(self.mech, kernel, self.acting, record_every > 1 or jumps, law)
+
+    def _law(self) -> tuple[ControlLaw, Any] | None:
+        """The control law, and its goal, that can be part of a step."""
+        tau, controller = self.acting.tau.constant, self.acting.controller
+        law = None if controller is None else controller.law
+        if law is None or tau is None or tau.any():
+            return None
+        try:
+            check_rollout(self.mech, self.scheme.name, law[0])
+        except ModelError:  # one that gives more than joint forces, or is of another mechanism
+            return None
+        return law
 
     def advance(self, now: Moment, step: float, steps: int = 1) -> Moment:
         """Some steps later.
@@ -92,7 +120,7 @@ class March:
             raise gave_up(self.mech, now.t, now.q, now.v, error) from error
 
     def _advance(self, now: Moment, step: float, steps: int) -> Moment:
-        if self.leaper is not None:
+        if self.leaper is not None and self.leaper.law is None:
             return self._leap(self.leaper, now, step, steps)
         for _ in range(steps):
             now = self._step(now, step)

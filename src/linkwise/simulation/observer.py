@@ -184,14 +184,20 @@ class Observer:
         or which diverges, is left to be made by itself.
         """
         march, plan, made = self.march, self.plan, self.made
-        foreseen = march.acting.foreseen and all(x.of_positions for x in self.gauges)
-        if march.leaper is None or most < 1 or not foreseen:
+        leaper, nq = march.leaper, march.mech.nq
+        foreseen = leaper is not None and leaper.foreseen
+        if (
+            leaper is None
+            or most < 1
+            or not (foreseen and all(x.of_positions for x in self.gauges))
+        ):
             return False
         ends = plan.breaks(made, most)
-        tau = march.acting.known(plan.ticks(made + ends, made))
-        done = march.leaper.leap(self.now, plan.step, ends, tau)
+        ticks = plan.ticks(made + ends, made)
+        tau = march.acting.known(ticks) if leaper.law is None else None
+        done = leaper.leap(self.now, plan.step, ends, tau)
         for gauge in self.gauges:
-            lost = (gauge.along(done.path[:, : march.mech.nq]) < 0.0).any(axis=1)
+            lost = (gauge.along(done.path[1:, :nq]) < 0.0).any(axis=1)
             if lost.any():
                 return self.leapt(int(np.argmax(lost)))
         at = made + done.made
@@ -202,7 +208,7 @@ class Observer:
             return False
         kept = rows[: sound + 1]
         if len(kept):
-            acts = march.acting.known(plan.ticks(at[kept]))
+            acts = leaper.forces(plan.ticks(at[kept]), done.path, made)
             columns = done.q[kept], done.v[kept], acts, done.work[kept]
             self.log.extend((plan.times(at[kept]), *columns))
         self.made, last = int(at[stop - 1]), stop - 1

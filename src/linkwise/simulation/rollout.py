@@ -181,7 +181,7 @@ def rollout(
     if law is None:
         held = {"tau": _taken(lambda x: _forces(mech, x), tau, there)}
     else:
-        held = _commands(law, goal, tau, inputs)
+        held = commands(law, goal, tau, inputs)
     sizes = {"tau": mech.nv} if law is None else {n: x.shape[-1] for n, x in _taken_by(law).items()}
     gains = [] if law is None else [name for name in held if name != "goal"]
     held = shaped(held, sizes, steps, (at, speed), gains)
@@ -292,7 +292,7 @@ def _between(array: Array, begin: int, end: int) -> Array:
     return array[..., begin:end, :]
 
 
-def _commands(
+def commands(
     law: ControlLaw,
     goal: Any,
     tau: ArrayLike | None,

@@ -193,7 +193,7 @@ def simulate(
     gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
     march = March(mech, scheme, acting, None if keeper.open else keeper)
     if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
-        march.compile(count_work=plan.record_every > 1)
+        march.compile(record_every=plan.record_every, per_tick=plan.per_tick)
     march.length = plan.step if scheme.step is not None else None
     if asked is not None and tick is not None and asked.sees_state:
         march.held_for = tick
