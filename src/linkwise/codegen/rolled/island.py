@@ -83,9 +83,11 @@ def island_loop(
         return None
     if program.result.rows is not JOINT or program.result.columns is not ONE:
         return None
+    if has_tasks(mech):  # whose rows need not be about coordinates
+        return None
     kinds = alike(mech)
     few = sum(map(len, kinds)) < max(FEWEST, 2 * len(kinds))
-    plain = not has_tasks(mech) and all(map(is_traceable, mech.loops))
+    plain = all(map(is_traceable, mech.loops))
     together = all(x.bodies == tuple(range(x.bodies[0], x.bodies[-1] + 1)) for x in islands(mech))
     if few or not plain or not together or tuple(nodes) != closure_nodes(mech):
         return None
