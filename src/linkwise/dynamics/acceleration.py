@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.body_frame import turned
+from linkwise.codegen.formula import Formula
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.kernels import (
     Nodes,
@@ -19,14 +19,20 @@ from linkwise.dynamics.kernels import (
     named,
     node_names,
     pushed,
+    pushed_nodes,
+    written,
 )
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
-from linkwise.dynamics.quantity import Frame, check_frame
+from linkwise.dynamics.quantity import Frame, check_frame, expression
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.vector import cross
+from linkwise.spatial.vector import cross, six
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 Kind: TypeAlias = Literal["rate", "classical", "spatial"]
 """What the linear part of an acceleration is: see `node_acceleration`."""
@@ -184,24 +190,48 @@ def node_acceleration(
     mech = tree_of(mech)
     arrays = {"q": q, "v": v, **given}
     asked: dict[str, Any] = {"status": status, "threads": threads}
+    classical = kind == "classical" or (kind == "rate" and frame == "world")
+    nodes = pushed_nodes(forces) if acting(forces) else ()
+    found = _kernel(mech, names, "tau" in given, frame, classical, nodes, forces_frame)
     if acting(forces):
-        rows = _pushed_nodes(mech, names, arrays, forces, forces_frame, asked)
-        if frame != forces_frame:
-            _turn(mech, q, names, six_each(rows), frame)
-    else:
-        name = "node_acceleration" + ("_of_forces" if "tau" in given else "")
-        rows = called(kernel(mech, name, names, frame=frame), arrays, asked)
-    if kind == "spatial" or (kind == "rate" and frame == "node"):
-        return rows
-    moving = kernel(mech, "node_velocity", names, frame=frame)
-    if rows.ndim == 1 and status is None:
-        V = moving(q, v)
-    else:  # trouble was told above
-        lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
-        V = moving(q, v, status=np.empty(lead, dtype=np.int32))
-    each, V = six_each(rows), six_each(V)
-    each[..., 3:] += cross(V[..., :3], V[..., 3:])
-    return rows
+        return pushed(mech, "", arrays, forces, forces_frame, asked, found)
+    return called(found, arrays, asked)
+
+
+@once_per_mechanism
+def _kernel(
+    mech: Mechanism,
+    names: tuple[str, ...],
+    caused: bool,
+    frame: Frame,
+    classical: bool,
+    pushed_at: tuple[str, ...],
+    forces_frame: Frame,
+) -> Any:
+    name = "node_acceleration_of_forces" if caused else "node_acceleration"
+    if not classical and not pushed_at:
+        return kernel(mech, name, names, frame=frame)
+    options = (name, frame, classical, pushed_at, forces_frame)
+    return written(mech, Formula(_accelerated, options), names)
+
+
+def _accelerated(
+    at: Writing,
+    name: str,
+    frame: Frame,
+    classical: bool,
+    pushed_at: tuple[str, ...],
+    forces_frame: Frame,
+) -> Any:
+    given = dict[str, Any]()
+    if pushed_at:  # at other nodes than those that are looked at
+        caused = expression("forward_dynamics_with_forces", frame=forces_frame)
+        name, given["vdot"] = "node_acceleration", at.value(caused, nodes=pushed_at)
+    each = at.value(expression(name, frame=frame), **given).reshape(-1, 6)
+    if classical:
+        V = at.value(expression("node_velocity", frame=frame)).reshape(-1, 6)
+        each = six(each[:, :3], each[:, 3:] + cross(V[:, :3], V[:, 3:]))
+    return each.ravel()
 
 
 def _unseen(vdot: Array, status: Status | None) -> Status | None:
@@ -232,28 +262,3 @@ def _cause(
         return {"vdot": vdot}
     assert tau is not None
     return {"tau": tau}
-
-
-def _pushed_nodes(
-    mech: Mechanism,
-    names: tuple[str, ...],
-    arrays: Mapping[str, Any],
-    forces: Mapping[str, ArrayLike],
-    frame: Frame,
-    asked: Mapping[str, Any],
-) -> Array:
-    """Forces at some nodes, accelerations of others: one kernel for all, some rows of it."""
-    still = {name: np.zeros(6) for name in names if name not in forces}
-    every = {**forces, **still}
-    rows = pushed(mech, "node_acceleration_of_forces_with_forces", arrays, every, frame, asked)
-    order = sorted(every)
-    entries = [6 * order.index(name) + i for name in names for i in range(6)]
-    return np.take(rows, entries, axis=-1)  # in order of memory, unlike an index
-
-
-def _turn(mech: Mechanism, q: ArrayLike, names: tuple[str, ...], each: Array, frame: Frame) -> None:
-    """Accelerations of nodes (..., k, 6) into the axes of `frame` from the other ones, in place."""
-    codes = np.empty(np.shape(q)[:-1], dtype=np.int32)  # of trouble it was told before
-    rows = kernel(mech, "node_poses", names)(q, status=codes)
-    rot = rows.reshape(*rows.shape[:-1], len(names), 3, 4)[..., :3]
-    turned(rot if frame == "world" else np.swapaxes(rot, -1, -2), each)

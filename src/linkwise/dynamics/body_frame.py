@@ -10,16 +10,16 @@ rotation and place in the world:
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from linkwise.dynamics.kernels import named
+from linkwise.dynamics.quantity import Frame, expression
 from linkwise.errors import ModelError
-from linkwise.model.mechanism import Mechanism
-from linkwise.model.memo import once_per_mechanism
-from linkwise.spatial.array import Array, ArrayLike
-from linkwise.spatial.vector import cross
+from linkwise.spatial.rotation import skew
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 BodyFrame: TypeAlias = Literal["body", "hinge", "world", "inertial"]
 """Where a velocity or force of a body is taken, and in which axes; see `body_velocities`."""
@@ -35,32 +35,25 @@ def check_body_frame(frame: object, others: str) -> None:
         )
 
 
-def turned(rot: Array, six: Array) -> None:
-    """Both halves of (..., 6) turned by (..., 3, 3), in place."""
-    for half in (six[..., :3], six[..., 3:]):
-        half[...] = (rot @ half[..., None])[..., 0]
-
-
-def velocities_at_hinges(mech: Mechanism, V: Array) -> None:
-    """V(O(k)) = φ*(B(k), O(k)) V(k) of all bodies (..., n, 6), in place."""
-    V[...] = (_shifts_to_hinges(mech) @ V[..., None])[..., 0]
-
-
-@once_per_mechanism
-def _shifts_to_hinges(mech: Mechanism) -> Array:
-    return np.reshape([body.outboard.inverse().shift.T for body in mech.bodies], (-1, 6, 6))
-
-
-def forces_seen(mech: Mechanism, q: ArrayLike, F: Array, frame: BodyFrame) -> Array:
-    """Forces at body frames (..., n, 6) at another place and in other axes, in place."""
+def velocities_seen(at: Writing, name: str, frame: BodyFrame) -> Any:
+    """A quantity V of all bodies (n, 6) at another place or in other axes, as a formula."""
+    V = at.value(expression(name)).reshape(-1, 6, 1)
     if frame == "hinge":
-        shifts = np.reshape([body.outboard.shift for body in mech.bodies], (-1, 6, 6))
-        F[...] = (shifts @ F[..., None])[..., 0]
-    elif frame != "body":
-        codes = np.empty(np.shape(q)[:-1], dtype=np.int32)  # what made F has told of trouble
-        rows = named(mech, "body_poses")(q, status=codes)
-        poses = rows.reshape(*rows.shape[:-1], mech.n_bodies, 3, 4)
-        turned(poses[..., :3], F)
-        if frame == "inertial":
-            F[..., :3] += cross(poses[..., 3], F[..., 3:])
-    return F
+        shifts = [body.outboard.inverse().shift.T for body in at.mech.bodies]
+        return (np.reshape(shifts, (-1, 6, 6)) @ V)[..., 0]
+    rot = at.value(expression("body_poses")).reshape(-1, 3, 4)[..., :3]
+    return np.concatenate([rot @ V[:, :3], rot @ V[:, 3:]], axis=1)[..., 0]
+
+
+def forces_seen(at: Writing, name: str, forces_frame: Frame, frame: BodyFrame) -> Any:
+    """A quantity F of all bodies (n, 6), with forces at nodes, likewise."""
+    F = at.value(expression(name, frame=forces_frame)).reshape(-1, 6, 1)
+    if frame == "hinge":
+        shifts = np.reshape([body.outboard.shift for body in at.mech.bodies], (-1, 6, 6))
+        return (shifts @ F)[..., 0]
+    poses = at.value(expression("body_poses")).reshape(-1, 3, 4)
+    rot, p = poses[..., :3], poses[..., 3]
+    moment, force = rot @ F[:, :3], rot @ F[:, 3:]
+    if frame == "inertial":
+        moment = moment + skew(p) @ force
+    return np.concatenate([moment, force], axis=1)[..., 0]

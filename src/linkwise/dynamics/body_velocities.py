@@ -5,17 +5,18 @@ V = V⁺ + ΔV,   V⁺ = E_φ* V,   ΔV = H* v                            002, "
 
 from __future__ import annotations
 
-from linkwise.dynamics.body_frame import (
-    BodyFrame,
-    check_body_frame,
-    turned,
-    velocities_at_hinges,
-)
-from linkwise.dynamics.codes import Codes
-from linkwise.dynamics.kernels import Status, named
+from typing import TYPE_CHECKING, Any
+
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.body_frame import BodyFrame, check_body_frame, velocities_seen
+from linkwise.dynamics.kernels import Status, check_mechanism, named, written
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def body_velocities(
@@ -132,17 +133,25 @@ def _velocity(
     status: Status | None,
     threads: int | None,
 ) -> Array:
+    found = _kernel(mech, name, frame)
+    if out is status is threads is None:
+        rows = found(q, v)
+    else:
+        place = flat_out(out, mech.n_bodies)
+        rows = found(q, v, out=place, status=status, threads=threads)
+    return six_each(rows, out)
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism, name: str, frame: BodyFrame) -> Any:
+    check_mechanism(mech)
     check_body_frame(frame, " For the axes of other nodes see node_velocity.")
+    if frame == "body":
+        return named(mech, name)
     if frame == "inertial":
-        name = f"{name}_about_world"
-    found = named(mech, name)
-    if frame != "hinge" and frame != "world" and out is status is threads is None:
-        return six_each(found(q, v))
-    codes, place = Codes(status, q, v), flat_out(out, mech.n_bodies)
-    V = six_each(codes.run(found, q, v, out=place, threads=threads), out)
-    if frame == "hinge":
-        velocities_at_hinges(mech, V)
-    elif frame == "world":
-        rows = codes.run(named(mech, "body_poses"), q)
-        turned(rows.reshape(*rows.shape[:-1], mech.n_bodies, 3, 4)[..., :3], V)
-    return codes.told(V)
+        return named(mech, f"{name}_about_world")
+    return written(mech, Formula(_flat, (name, frame)))
+
+
+def _flat(at: Writing, name: str, frame: BodyFrame) -> Any:
+    return velocities_seen(at, name, frame).ravel()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Status, named
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Status, named, written
+from linkwise.dynamics.quantity import expression
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import ArrayLike
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,13 +55,18 @@ def energy(
         status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
         threads: Processor cores for a batch; by default as many as are worth it.
     """
-    kinetic = kinetic_energy(mech, q, v, status=status, threads=threads)
-    if status is None:
-        return Energy(kinetic, potential_energy(mech, q, threads=threads))
-    second = np.empty(np.shape(q)[:-1], dtype=np.int32)  # one q may serve many v
-    potential = potential_energy(mech, q, status=second, threads=threads)
-    np.copyto(status, second, where=status == 0)
-    return Energy(kinetic, potential)
+    found = written(mech, BOTH)
+    both = found(q, v) if status is threads is None else found(q, v, status=status, threads=threads)
+    if both.ndim == 1:
+        return Energy(*both.tolist())
+    return Energy(both[:, 0], both[:, 1])
+
+
+def _both(at: Writing) -> Any:
+    return np.concatenate([at.value(expression(n)) for n in ("kinetic_energy", "potential_energy")])
+
+
+BOTH = Formula(_both)
 
 
 def kinetic_energy(

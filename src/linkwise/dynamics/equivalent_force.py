@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from linkwise.dynamics.kernels import Status, acting, node_names, pushed
+from linkwise.dynamics.kernels import Status, acting, pushed, pushed_nodes
 from linkwise.dynamics.quantity import FRAMES, Frame, expression
 from linkwise.dynamics.viewpoint import viewed, viewpoint
 from linkwise.model.mechanism import Mechanism
@@ -112,8 +112,7 @@ def _of_forces(
 ) -> Array:
     found = None
     if acting(forces) and (about is not None or frame not in FRAMES):
-        nodes = sorted(node_names(tuple(forces)))
-        found = viewed(mech, _SEEN[name], nodes, frame, about)
+        found = viewed(mech, _SEEN[name], pushed_nodes(forces), frame, about)
     return pushed(mech, name, {"q": q}, forces, cast("Frame", frame), options, found)
 
 

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.codegen.formula import Formula
 from linkwise.dynamics.allowed_motion import obeyed
 from linkwise.dynamics.body_frame import BodyFrame, check_body_frame, forces_seen
 from linkwise.dynamics.closure import loop_forces, relative_poses
 from linkwise.dynamics.constrained import constraint_forces
 from linkwise.dynamics.forward_dynamics import forward_dynamics
-from linkwise.dynamics.kernels import Status, acting, called, check_mechanism, named, pushed
+from linkwise.dynamics.kernels import (
+    Status,
+    acting,
+    called,
+    check_mechanism,
+    kernel,
+    named,
+    pushed,
+    pushed_nodes,
+    written,
+)
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.dynamics.loops import Loops, is_closed, tree_of
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.dynamics.stacked import flat_out, six_each
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def hinge_forces(
@@ -120,10 +135,25 @@ def hinge_forces(
     arrays = {"q": q, "v": v, "tau": tau, "vdot": vdot}
     asked = {"out": flat_out(out, mech.n_bodies), "status": status, "threads": threads}
     if acting(forces):
-        rows = pushed(mech, f"{name}_with_forces", arrays, forces, forces_frame, asked)
+        name, nodes = f"{name}_with_forces", pushed_nodes(forces)
+        found = _kernel(mech, name, nodes, forces_frame, frame)
+        rows = pushed(mech, name, arrays, forces, forces_frame, asked, found)
     else:
-        rows = called(named(mech, name), arrays, asked)
-    return forces_seen(mech, q, six_each(rows, out), frame)
+        rows = called(_kernel(mech, name, (), "node", frame), arrays, asked)
+    return six_each(rows, out)
+
+
+@once_per_mechanism
+def _kernel(
+    mech: Mechanism, name: str, nodes: tuple[str, ...], forces_frame: Frame, frame: BodyFrame
+) -> Any:
+    if frame == "body":
+        return kernel(mech, name, nodes, frame=forces_frame)
+    return written(mech, Formula(_flat, (name, forces_frame, frame)), nodes)
+
+
+def _flat(at: Writing, name: str, forces_frame: Frame, frame: BodyFrame) -> Any:
+    return forces_seen(at, name, forces_frame, frame).ravel()
 
 
 def _with_loops(

@@ -181,8 +181,7 @@ def pushed(
     found: Kernel | None = None,
 ) -> Array:
     """A quantity with forces at nodes, which are one array f of the kernel; `found` if given."""
-    names = node_names(tuple(forces)) if acting(forces) else ()
-    nodes = tuple(sorted(names))  # one kernel whatever the order
+    nodes = pushed_nodes(forces)
     given = {**arrays, "f": side_by_side(forces, nodes)}
     found = found or kernel(mech, name, nodes, frame=frame)
     try:
@@ -192,10 +191,20 @@ def pushed(
         raise ShapeError(f"forces {words[2:]}" if words.startswith("f ") else words) from None
 
 
+def pushed_nodes(forces: Mapping[str, ArrayLike]) -> tuple[str, ...]:
+    """Where forces act, sorted: one kernel whatever their order."""
+    if not acting(forces):
+        return ()
+    return node_names(tuple(forces) if len(forces) == 1 else sorted(forces))
+
+
 def called(found: Kernel, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> Array:
     """A kernel on those of the arrays that it takes; without options, the quick way."""
-    asked = {key: value for key, value in options.items() if value is not None}
-    return found(*[arrays[name] for name in found.arguments], **asked)
+    given = [arrays[name] for name, _ in found.signature.inputs]
+    for value in options.values():
+        if value is not None:
+            return found(*given, **options)
+    return found(*given)
 
 
 def put(found: Array, out: Array | None) -> Array:
@@ -218,9 +227,9 @@ def side_by_side(forces: Mapping[str, ArrayLike], names: tuple[str, ...]) -> Arr
             "no force was given: forces is a dictionary of node names and (moment, force) each, "
             "like {'hand': [0, 0, 0, 0, 0, 10]}."
         )
+    if len(names) == 1 and getattr(only := forces[names[0]], "shape", None) == (6,):
+        return cast("Array", only)  # most calls: its kernel looks at the rest
     parts = [floats(forces[name], f"the force on {name!r}") for name in names]
-    if len(parts) == 1 and parts[0].shape == (6,):
-        return parts[0]
     rows = {len(part) for part in parts if part.ndim == 2}
     for name, part in zip(names, parts, strict=True):
         if part.ndim not in (1, 2) or part.shape[-1] != 6 or len(rows) > 1:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from linkwise.dynamics.kernels import Nodes, Status, node_names
-from linkwise.dynamics.kinematics import forward_kinematics
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.kernels import Nodes, Status, check_mechanism, node_names, written
+from linkwise.dynamics.quantity import expression
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array, ArrayLike
+from linkwise.model.memo import once_per_mechanism
+from linkwise.spatial.array import ArrayLike
 from linkwise.spatial.pose import Pose, trusted_pose
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
 
 
 def relative_pose(
@@ -50,11 +55,20 @@ def relative_pose(
         raise ModelError(
             f"seen_from is a {type(seen_from).__name__}; it must be the name of one node or body."
         )
-    asked = [seen_from, *node_names(node)]
-    poses = forward_kinematics(mech, q, asked, status=status, threads=threads)
-    back = np.swapaxes(poses.rot[..., :1, :, :], -1, -2)
-    offset: Array = poses.p[..., 1:, :] - poses.p[..., :1, :]
-    found = trusted_pose(back @ poses.rot[..., 1:, :, :], (back @ offset[..., None])[..., 0])
-    if isinstance(node, str):
-        return trusted_pose(found.rot[..., 0, :, :], found.p[..., 0, :])
-    return found
+    found = _kernel(mech, node if isinstance(node, str) else node_names(node), seen_from)
+    rows = found(q) if status is threads is None else found(q, status=status, threads=threads)
+    return trusted_pose(rows[..., :3], rows[..., 3])
+
+
+@once_per_mechanism
+def _kernel(mech: Mechanism, nodes: str | tuple[str, ...], seen_from: str) -> Any:
+    check_mechanism(mech)
+    mech.node(seen_from)  # raises for one that is not there
+    return written(mech, Formula(_relative, (seen_from, isinstance(nodes, str))), nodes)
+
+
+def _relative(at: Writing, seen_from: str, single: bool) -> Any:
+    poses = at.value(expression("node_poses"), nodes=(seen_from, *at.nodes)).reshape(-1, 3, 4)
+    back, offset = poses[0, :, :3].T, poses[1:, :, 3] - poses[0, :, 3]
+    seen = np.concatenate([back @ poses[1:, :, :3], back @ offset[..., None]], axis=-1)
+    return seen[0] if single else seen

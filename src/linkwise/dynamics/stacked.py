@@ -10,6 +10,8 @@ from linkwise.spatial.array import Array, ArrayLike, floats
 
 def flat(x: ArrayLike, count: int, what: str) -> Array:
     """(n, 6) or (batch, n, 6) as the rows of a kernel."""
+    if type(x) is np.ndarray and x.shape == (count, 6):
+        return x.reshape(-1)  # most calls: the kernel looks at the rest
     array = floats(x, what)
     if array.ndim not in (2, 3) or array.shape[-2:] != (count, 6):
         raise ShapeError(
@@ -37,4 +39,6 @@ def six_each(rows: Array, out: Array | None = None) -> Array:
     """Rows (..., 6 n) of a kernel as (..., n, 6); `out` itself where they are in it."""
     if out is not None:
         return out
+    if rows.ndim == 1:
+        return rows.reshape(-1, 6)
     return rows.reshape(*rows.shape[:-1], rows.shape[-1] // 6, 6)

@@ -66,8 +66,9 @@ def whole_inertia(
     Raises:
         ModelError: There is no mass, hence no centre of it.
     """
-    parts = written(mech, WHOLE)(q, status=status, threads=threads)
-    return WholeInertia(check_mass(mech), **parts)
+    found = written(mech, WHOLE)
+    parts = found(q) if status is threads is None else found(q, status=status, threads=threads)
+    return WholeInertia(mech.total_mass, **parts)
 
 
 def check_mass(mech: Mechanism) -> float:
