@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections import Counter
@@ -149,6 +150,8 @@ class Kernel(Stages):
         """
         if not named:
             quick = self._fast(*arrays)
+            if quick is None and any(type(x) in (list, tuple) for x in arrays):
+                quick = self._fast(*map(_as_array, arrays))
             if quick is not None:
                 return quick
         return self._careful(arrays, **named)
@@ -318,6 +321,15 @@ def _device(request: Request, target: str) -> Device:
             return Interpreter(request)
         case _:
             raise unknown_name("target", target, TARGETS, owner="lw.compile")
+
+
+def _as_array(x: Any) -> Any:
+    """Lists of numbers as an array; whatever else it is, someone looks closer."""
+    if type(x) in (list, tuple):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            array = np.array(x)
+            return array.astype(np.float64) if array.dtype.kind in "iu" else array
+    return x
 
 
 open_front_door(globals(), ("Kernel",))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -289,6 +289,7 @@ def plain_space(found: Twin, parts: dict[str, Any], length: float) -> TaskSpace:
     return TaskSpace(found.tasks, found.names, **rest)
 
 
+@lru_cache(maxsize=256)
 def least(found: Twin, tolerance: float, length: float) -> tuple[Array, Array]:
     """What kernels tell from rounding by: the scale of the rows, and (tolerance, floor)."""
     return found.scale(length), np.array([tolerance, ROUNDING * found.length()])
@@ -340,6 +341,8 @@ def checked_options(
     found: Twin, tolerance: float, length: float | None, damping: float | None
 ) -> tuple[float, float]:
     """Length and damping, the defaults filled in."""
+    if tolerance is TOLERANCE and length is damping is None:
+        return found.length(), 0.0
     length = found.length() if length is None else length
     damping = 0.0 if damping is None else damping
     for name, value in (("length", length), ("tolerance", tolerance)):
