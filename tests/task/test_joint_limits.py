@@ -11,7 +11,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar.orthogonal import root_of
+from linkwise.dynamics.mass_root import mass_root
 from linkwise.task.control.hierarchy import TOLERANCE, Hierarchy, in_part
 
 SEVEN, PUMA = lw.models.seven_dof_arm(), lw.models.puma560()
@@ -103,9 +103,10 @@ def _joints_first(at, which):
     n, k = at.mech.nv, len(which)
     mass, drive = at.read("mass", n * n).reshape(n, n), at.read("drive", n)
     wanted, share = at.read("wanted", k), at.read("share", k)
-    done = Hierarchy(at, root_of(mass), drive, TOLERANCE)
+    root = mass_root(at, mass)
+    done = Hierarchy(root, drive, TOLERANCE)
     done.add_joints(list(which), wanted, share)
-    left = done.root @ done.left(np.eye(n, dtype=object)) @ done.root.T  # L S L*
+    _, left = done.left(root.triangle, root.triangle @ root.triangle.T)  # L S L*
     half = in_part(at.read("Omega", k * k).reshape(k, k), share)
     return done.acceleration, done.force, done.free, left, half.T @ half
 
@@ -122,7 +123,8 @@ def test_joints_in_full_do_what_limits_ask_for_and_joints_with_nothing_are_not_t
     turned = lw.compile(Formula(_joints_first, ((4, 3, 1),), names), SEVEN)
 
     def after(shares, kernel=kernel, order=slice(None)):
-        arrays = {"mass": mass.ravel(), "drive": drive, "wanted": wanted[order]}
+        arrays = {"q": SEVEN.neutral(), "mass": mass.ravel(), "drive": drive}
+        arrays["wanted"] = wanted[order]
         return kernel(**arrays, share=np.array(shares), Omega=Omega.ravel())
 
     done = after([1.0, 1.0, 0.0])

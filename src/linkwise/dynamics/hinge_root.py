@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra.symbols import articulated
+from linkwise.codegen.scalar.orthogonal import solved, solved_below, triangle_of
 from linkwise.dynamics.kernels import named
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array
-from linkwise.spatial.choice import root
 
 if TYPE_CHECKING:
     from linkwise.codegen.writing import Writing
@@ -100,53 +100,31 @@ class HingeRoot:
 
     def solved(self, x: Any) -> Any:
         """s⁻¹ x of x (nv,) or (nv, m)."""
-        return self._each(_solved, x)
+        return self._each(solved, x)
 
     def star_solved(self, x: Any) -> Any:
         """s⁻* x."""
-        return self._each(_star_solved, x)
+        return self._each(solved_below, x)
 
     def both_solved(self, D: Any) -> list[Any]:
         """s⁻¹ D s⁻* of blocks D (n_bodies, r, r)."""
         found = list[Any]()
         for (_, s), block in zip(self.blocks, D, strict=True):
-            left = _solved(s, block[: len(s), : len(s)])
-            found.append(_solved(s, left.T).T)
+            left = solved(s, block[: len(s), : len(s)])
+            found.append(solved(s, left.T).T)
         return found
 
     def _each(self, act: Callable[[Any, Any], Any], x: Any) -> Any:
         return np.concatenate([x[:0], *(act(s, x[place]) for place, s in self.blocks)])
 
 
-def root_of(at: Writing) -> HingeRoot:
-    """The upper triangular root of each block of D, in a formula: Cholesky from the end."""
-    D, starts = at.value(articulated.D, blocks=True), at.mech.v_start.tolist()
-    found = list[tuple[slice, Any]]()
-    for k, body in enumerate(at.mech.bodies):
-        n = body.hinge.nv
-        s = np.full((n, n), 0.0, dtype=object)
-        for j in reversed(range(n)):
-            for i in reversed(range(j + 1)):
-                left = D[k, i, j] - sum(s[i, j + 1 :] * s[j, j + 1 :])
-                s[i, j] = root(left) if i == j else left / s[j, j]
-        found.append((slice(starts[k], starts[k + 1]), s))
-    return HingeRoot(found)
-
-
-def _solved(s: Any, x: Any) -> Any:
-    """s⁻¹ x for an upper triangle s, x (n,) or (n, m)."""
-    y = x.copy()
-    for i in reversed(range(len(s))):
-        y[i] = (x[i] - sum(s[i, j] * y[j] for j in range(i + 1, len(s)))) / s[i, i]
-    return y
-
-
-def _star_solved(s: Any, x: Any) -> Any:
-    """s⁻* x for an upper triangle s."""
-    y = x.copy()
-    for i in range(len(s)):
-        y[i] = (x[i] - sum(s[j, i] * y[j] for j in range(i))) / s[i, i]
-    return y
+def root_of(at: Writing, **given: Any) -> HingeRoot:
+    """The upper triangular root of each block of D, in a formula; of q where it is given."""
+    D, starts = at.value(articulated.D, blocks=True, **given), at.mech.v_start.tolist()
+    sizes = enumerate(body.hinge.nv for body in at.mech.bodies)
+    return HingeRoot(
+        [(slice(starts[k], starts[k + 1]), triangle_of(D[k, :n, :n])) for k, n in sizes]
+    )
 
 
 def upper_root(A: Array) -> Array:

@@ -138,10 +138,10 @@ def solved_below(R: Any, B: Any) -> Any:
         for j in range(i):
             left = left - R[j, i] * rows[j]
         rows.append(left / R[i, i])
-    return np.array(rows)
+    return np.array(rows, dtype=object).reshape(np.shape(B))
 
 
-def root_of(K: Any) -> Any:
+def triangle_of(K: Any) -> Any:
     """The upper triangle L with L L* = K (n, n) symmetric and positive: Cholesky from the end.
 
     What is zero in 𝓜 since bodies are on different branches stays zero.
@@ -163,7 +163,7 @@ def solved(factor: Any, B: Any) -> Any:
         for j, row in zip(range(len(factor) - 1, i, -1), rows, strict=True):
             left = left - factor[i, j] * row
         rows.append(left / factor[i, i])
-    return np.array(rows[::-1], dtype=object)
+    return np.array(rows[::-1], dtype=object).reshape(np.shape(B))
 
 
 def completed(rows: Any, exists: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.codegen.scalar.orthogonal import root_of, solved, solved_below
+from linkwise.codegen.scalar.orthogonal import solved, solved_below, triangle_of
 from linkwise.errors import ModelError, ShapeError
 from linkwise.spatial.array import Array, ArrayLike, floats
 
@@ -57,7 +57,7 @@ def over(gain: Any, x: Any) -> Any:
     """The inverse of a gain times a vector (m,)."""
     if gain.ndim < 2:
         return x / gain
-    factor = root_of(gain)
+    factor = triangle_of(gain)
     return solved_below(factor, solved(factor, x))
 
 

@@ -31,14 +31,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linkwise.codegen.scalar.orthogonal import (
-    completed,
-    dot,
-    root_of,
-    singular,
-    solved,
-    solved_below,
-)
+from linkwise.codegen.scalar.orthogonal import completed, dot, singular, solved, triangle_of
+from linkwise.dynamics.mass_root import MassRoot
 from linkwise.spatial.choice import clip, gate, maximum, root, where
 from linkwise.task.space import ROUNDING
 
@@ -100,8 +94,11 @@ class Directions(NamedTuple):
 Share = Callable[[Any], Any]
 """From σ over the largest (m,) to shares (m,)."""
 
-Aside = Callable[[Directions], Any]
-"""Joint accelerations v_i* v̇ (m,) for the part of directions that a level is not given."""
+Aside = Callable[[Directions, Any], Any]
+"""Joint accelerations v_i* v̇ (m,) for the part of directions that a level is not given.
+
+Given the directions, and L⁻¹ v_i as rows (m, nv).
+"""
 
 Brake = Callable[[Directions], tuple[Any, Any, Any]]
 """Bounds of v_i* v̇ (m,), below and above, where the last one (m,) is positive."""
@@ -118,41 +115,44 @@ def smooth(x: Any) -> Any:
     return x * x * (3.0 - 2.0 * x)
 
 
+class Taken(NamedTuple):
+    """A factor I - X Y* of S, and L X and L Y, all (nv, k)."""
+
+    X: Any
+    Y: Any
+    LX: Any
+    LY: Any
+
+
 class Hierarchy:
     """Levels that are added one after the other to an acceleration.
 
     Attributes:
-        at: The formula.
-        root: L (nv, nv), an upper triangle.
+        root: The root of the mass matrix.
         w: Whitened acceleration (nv,).
+        force: τ - C = L w (nv,).
         free: How many freedoms are left.
         levels: How many levels there are so far, without single freedoms before them.
     """
 
-    def __init__(self, at: Writing, factor: Any, drive: Any, tolerance: Any) -> None:
+    def __init__(self, mass: MassRoot, drive: Any, tolerance: Any) -> None:
         """Begin with no level: all of the torque is the one for what tasks leave free.
 
         Args:
-            at: The formula.
-            factor: The root L of 𝓜 = L L* (nv, nv).
+            mass: The root of the mass matrix.
             drive: Γ₀ - C (nv,).
             tolerance: Below this fraction of the largest, singular values are called zero.
         """
-        self.at, self.root, self.tolerance = at, factor, tolerance
-        self.w = solved(factor, drive)
+        self.at, self.root, self.tolerance = mass.at, mass, tolerance
+        self.w, self.force = mass.whitened(drive), drive
         self.free: Any = float(len(drive))
         self.levels = 0
-        self._taken = list[tuple[Any, Any]]()  # S = Π (I - X Y*)
+        self._taken = list[Taken]()
 
     @property
     def acceleration(self) -> Any:
         """v̇ = L⁻* w (nv,)."""
-        return solved_below(self.root, self.w)
-
-    @property
-    def force(self) -> Any:
-        """τ - C = L w (nv,)."""
-        return self.root @ self.w
+        return self.root.acceleration(self.w, self.force)
 
     def add(
         self,
@@ -179,20 +179,21 @@ class Hierarchy:
             reach: Of the mechanism at the nodes of the level [m].
             inertial: Whether directions are those of S A_k instead of J_k N_prev.
         """
-        A_star = solved(self.root, J.T).T
-        inside = self.left(A_star)
-        if not inertial:
-            inside = inside @ self.root.T  # J N_prev = A* S L*
-        span, values = singular(self.at, inside)
+        A_star = self.root.whitened(J.T).T
+        white, inside = self.left(A_star, J)
+        span, values = singular(self.at, white if inertial else inside)
         if size is None:
             size = sized(self.at, J, values[0], reach, inertial)
         found = self._directions(span, values, inside, size, share, aside is not None)
-        along = found.joints if inertial else solved(self.root, found.joints.T).T  # (L⁻¹ v_i)*
+        if inertial:
+            along = (span.T @ white) * (found.exists / where(found.exists, values, 1.0))[:, None]
+        else:
+            along = self.root.whitened(found.joints.T).T  # rows (L⁻¹ v_i)*
         missing = wanted - A_star @ self.w
         asked = found.exists * (span.T @ missing) / where(found.exists, values, 1.0)  # as v_i* v̇
         now, other, slowed = along @ self.w, 0.0 * asked, 0.0 * asked
         if aside is not None:
-            other = aside(found) - now
+            other = aside(found, along) - now
         if brake is not None:
             low, high, on = brake(found)
             within = where(on, clip(asked, low - now, high - now), asked)
@@ -213,16 +214,18 @@ class Hierarchy:
             wanted: Their v̇ (k,).
             share: How much of that is given (k,); with 0 it is as if it were not there.
         """
-        A = solved(self.root, np.eye(len(self.root))[:, which].astype(object))
+        axes = np.eye(len(self.w))[:, which].astype(object)
+        A = self.root.whitened(axes)
         Omega = A.T @ A
         half = in_part(Omega, share)
-        self.w = self.w + A @ (half.T @ (half @ (wanted - self.acceleration[which])))
+        f = half.T @ (half @ (wanted - self.acceleration[which]))
+        self.w, self.force = self.w + A @ f, self.force + axes @ f
         turn, values = singular(self.at, half @ Omega @ half.T)  # both of them symmetric
         left = 1.0 - values
         left = gate(left - FULL, left)
         # 1 - √(1 - x) = x / (1 + √(1 - x)): S = I - A X A*
         X = half.T @ ((turn / (1.0 + root(left))) @ turn.T) @ half
-        self._taken.append((A @ X, A))
+        self._taken.append(Taken(A @ X, A, axes @ X, axes))
         self.free = self.free - len(which) + left.sum()
 
     def _directions(
@@ -249,11 +252,12 @@ class Hierarchy:
         rest = (relative, exists, given, hold)
         return Directions(span, values, joints, size.largest, *rest)
 
-    def left(self, A_star: Any) -> Any:
-        """A* S (m, nv)."""
-        for X, Y in self._taken:
-            A_star = A_star - (A_star @ X) @ Y.T
-        return A_star
+    def left(self, A_star: Any, J: Any) -> tuple[Any, Any]:
+        """A* S and J N_prev = A* S L* (m, nv)."""
+        for taken in self._taken:
+            part = A_star @ taken.X
+            A_star, J = A_star - part @ taken.Y.T, J - part @ taken.LY.T
+        return A_star, J
 
     def _change(self, along: Any, found: Directions, asked: Any, other: Any) -> None:
         """w ← w + S Q y and S ← S (I - Q Q*) with L⁻¹ V = Q R.
@@ -262,26 +266,29 @@ class Hierarchy:
 
             r_i* y = s asked_i + (1 - s) (h other_i + (1 - h) what the directions before make of it)
         """
-        Q, y, left = list[Any](), list[Any](), list[Any]()
-        for i, row in enumerate(along):
+        Q, forced, y, left = list[Any](), list[Any](), list[Any](), list[Any]()
+        for i, (row, joint) in enumerate(zip(along, found.joints, strict=True)):
             have: Any = 0.0
-            for q, step in zip(Q, y, strict=True):
+            for q, f, step in zip(Q, forced, y, strict=True):
                 part = dot(q, row)
-                row, have = row - part * q, have + part * step
+                row, joint, have = row - part * q, joint - part * f, have + part * step
             share, hold = found.share[i], (1.0 - found.share[i]) * found.hold[i]
-            used = share + hold
-            length = dot(row, row)
-            length = root(where(gate(used, length), length, 1.0))
+            used, length = share + hold, dot(row, row)
+            over = gate(used, 1.0) / root(where(gate(used, length), length, 1.0))
             here = share * (asked[i] - have) + hold * (other[i] - have)
-            Q.append(row * (gate(used, 1.0) / length))
-            y.append(gate(used, here) / length)
+            Q.append(over * row)
+            forced.append(over * joint)
+            y.append(over * here)
             left.append((1.0 - share) * (1.0 - found.hold[i]))
-        z = sum(step * q for step, q in zip(y, Q, strict=True))
-        for X, Y in reversed(self._taken):
-            z = z - X @ (Y.T @ z)
-        self.w = self.w + z
-        columns, left = np.array(Q, dtype=object).T, np.array(left, dtype=object)
-        self._taken.append((columns * (1.0 - root(left)), columns))
+        columns, forces = np.array(Q, dtype=object).T, np.array(forced, dtype=object).T
+        steps, left = np.array(y, dtype=object), np.array(left, dtype=object)
+        z, f = columns @ steps, forces @ steps
+        for taken in reversed(self._taken):
+            part = taken.Y.T @ z
+            z, f = z - taken.X @ part, f - taken.LX @ part
+        self.w, self.force = self.w + z, self.force + f
+        used = 1.0 - root(left)
+        self._taken.append(Taken(columns * used, columns, forces * used, forces))
         self.free = self.free - len(left) + left.sum()
 
 
@@ -319,4 +326,4 @@ def in_part(Omega: Any, share: Any, exists: Any = 1.0) -> Any:
     weight = root(share)
     own = np.diag(Omega) * (1.0 - share) + (1.0 - exists)
     K = weight[:, None] * Omega * weight + np.diag(own)
-    return solved(root_of(K), np.diag(weight))
+    return solved(triangle_of(K), np.diag(weight))

@@ -6,7 +6,7 @@ is. All numbers are inputs of it, so that a gain can be changed at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,9 +15,8 @@ import numpy as np
 
 from linkwise.algebra import X_B, bias, mass
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.orthogonal import root_of, solved
 from linkwise.dynamics.closure_quantity import Setting
+from linkwise.dynamics.mass_root import LARGE, MassRoot, mass_root
 from linkwise.model.body import WORLD
 from linkwise.spatial.choice import gate, maximum, minimum, norm, where
 from linkwise.task.control.gain import along, gains_read, times
@@ -102,6 +101,11 @@ class Structure:
         return [servo for level in self.levels for servo in level]
 
     @property
+    def sizes(self) -> list[int]:
+        """How many rows each servo has."""
+        return [servo.size for servo in self.servos]
+
+    @property
     def rows(self) -> list[slice]:
         """The rows of each level."""
         ends = np.cumsum([sum(servo.size for servo in level) for level in self.levels]).tolist()
@@ -154,69 +158,53 @@ def report(at: Writing, s: Structure) -> Any:
 
 def _posed(at: Writing, s: Structure) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the levels are solved from, and what else is known of the state."""
-    setting = Setting(bool(at.mech.loops), bool(at.mech.couplings))
-    q, v, goals = at.q, at.v, _goals(at, s)
-    size = sum(servo.size for servo in s.servos)
+    q, v, goals = at.q, at.v, _goals(at, s)  # in front of other inputs
+    size, first = s.rows[-1].stop, s.limits is not None and s.limits.first
     rate, ahead = at.read("rate", size), at.read("ahead", size)
-    which = list(range(size)) if s.order is None else list(s.order)
-    wanted = (TASK["task_jacobian"](setting), TASK["task_bias"](setting), mass, bias)
-    jacobian, gamma, inertia, resisting, *places = at.value(*wanted, *[X_B] * setting.loops)
-    jacobian, gamma = jacobian[which], gamma[which]
-    errors = _errors(at, s, goals, places[0].reshape(-1, 2, 3, 4) if places else [])
-    moving, pulls, asked = jacobian @ v, list[Any](), list[Any]()
-    gains = _gains(at, s)
-    start = 0
-    for servo, error, (kp, kv, speed) in zip(s.servos, errors, gains, strict=True):
-        rows = slice(start, start + servo.size)
-        pulls.append(pulled(error, rate[rows], kp, kv, speed))
-        asked.append(ahead[rows] + pulls[-1] - times(kv, moving[rows]))
-        start = rows.stop
-    pull, asked = np.concatenate(pulls), np.concatenate(asked)
-    factor = inertia_root(at, inertia)
-    posture = _posture(at, s, inertia)
-    given: dict[str, Any] = {"q": q, "v": v, "root": factor, "tolerance": at.read("tolerance", 1)}
-    given["drive"] = posture if s.whole else posture - resisting
+    known = _known(at, s)
+    moving, gains, ends = known["jacobian"] @ v, _gains(at, s), np.cumsum(s.sizes)[:-1]
+    parts = zip(*(np.split(x, ends) for x in (rate, ahead, moving)), strict=True)
+    servos = zip(_errors(at, s, goals, known["places"]), parts, gains, strict=True)
+    pulls, asked = list[Any](), list[Any]()
+    for error, (speed, faster, now), (kp, kv, most) in servos:
+        pulls.append(pulled(error, speed, kp, kv, most))
+        asked.append(faster + pulls[-1] - times(kv, now))
+    pull, known["wanted"] = np.concatenate(pulls), np.concatenate(asked)
+    posture, mass = _posture(at, s, known["inertia"]), mass_root(at, known["inertia"])
     scale, reach = at.read("scale", size), at.read("reach", len(s.levels))
+    given = {"q": q, "v": v, "root": mass.triangle, "tolerance": at.read("tolerance", 1)}
+    given |= {"drive": posture if s.whole else posture - known["resisting"]}
     given |= {"scale": scale, "reach": reach}
-    if s.near in ("goal", "rest"):
-        given["white"] = solved(factor, posture)
+    given |= {"white": mass.whitened(posture)} if s.near in ("goal", "rest") else {}
+    given |= {"speeds": at.read("speeds", at.mech.nv)} if s.braked else {}
     if s.near != "plain":
         given["threshold"] = at.read("damping" if s.near == "damped" else "threshold", 1)
-    if s.braked:
-        given["speeds"] = at.read("speeds", at.mech.nv)
-    first = s.limits is not None and s.limits.first
     level_gains = iter(gains)
     for k, (level, rows) in enumerate(zip(s.levels, s.rows, strict=True)):
-        J = scale[rows, None] * jacobian[rows]
-        given |= {f"J{k}": J, f"wanted{k}": scale[rows] * (asked[rows] - gamma[rows])}
-        both = [next(level_gains)[:2] for _ in level]
-        if s.near in ("goal", "rest", "free"):
-            given[f"kv{k}"] = _side_by_side([kv for _, kv in both])
-        if s.near == "goal":
-            given |= {f"kp{k}": _side_by_side([kp for kp, _ in both])}
-            given |= {f"pull{k}": scale[rows] * pull[rows]}
+        J = scale[rows, None] * known["jacobian"][rows]
+        missing = known["wanted"][rows] - known["bias"][rows]
+        given |= {f"J{k}": J, f"wanted{k}": scale[rows] * missing}
+        kp, kv, _ = zip(*(next(level_gains) for _ in level), strict=True)
+        given |= {f"kv{k}": _side_by_side(kv), f"kp{k}": _side_by_side(kp)}
+        given |= {f"pull{k}": scale[rows] * pull[rows]}
         if k or first:
             inertial = s.near == "damped"
-            alone = largest(at, solved(factor, J.T).T if inertial else J)
+            alone = largest(at, mass.whitened(J.T).T if inertial else J)
             given[f"size{k}"] = np.array(sized(at, J, alone, reach[k], inertial), dtype=object)
-    if first:
-        given |= _near(at, s)
-    known = {"jacobian": jacobian, "bias": gamma, "resisting": resisting, "wanted": asked}
-    return given, known
+    return given | (_near(at, s) if first else {}), known
 
 
-def inertia_root(at: Writing, inertia: Any) -> Any:
-    """L of 𝓜 = L L*; a hinge that nothing resists is reported."""
-    factor = root_of(inertia)
-    for k in range(at.mech.n_bodies):
-        for i in range(int(at.mech.v_start[k]), int(at.mech.v_start[k + 1])):
-            pivot = factor[i, i] * factor[i, i] / where(inertia[i, i], inertia[i, i], 1.0)
-            at.check(status.hinge(k), pivot, PIVOT[at.itemsize], np.inf)
-    return factor
-
-
-PIVOT = {8: 1e-14, 4: 1e-6}
-"""Least part of the inertia of a freedom that is its own, by bytes of a number."""
+def _known(at: Writing, s: Structure) -> dict[str, Any]:
+    """J, γ, C, places of nodes and, of small mechanisms, 𝓜 in a state."""
+    setting = Setting(bool(at.mech.loops), bool(at.mech.couplings))
+    wanted = {"jacobian": TASK["task_jacobian"](setting), "bias": TASK["task_bias"](setting)}
+    wanted |= {"resisting": bias} | ({"places": X_B} if setting.loops else {})
+    wanted |= {"inertia": mass} if at.mech.nv < LARGE else {}
+    found = dict(zip(wanted, at.value(*wanted.values()), strict=True))
+    which = slice(None) if s.order is None else list(s.order)
+    found |= {name: found[name][which] for name in ("jacobian", "bias")}
+    found["places"] = found["places"].reshape(-1, 2, 3, 4) if setting.loops else []
+    return {"inertia": None} | found
 
 
 def _goals(at: Writing, s: Structure) -> list[Any]:
@@ -261,7 +249,7 @@ def _joints(at: Writing, task: Task, goal: Any) -> Any:
 
 def _gains(at: Writing, s: Structure) -> list[tuple[Any, Any, Any]]:
     """Stiffness, damping and largest speed of each servo."""
-    sizes = [servo.size for servo in s.servos]
+    sizes = s.sizes
     kinds = {"kp": [x.kp for x in s.servos], "kv": [x.kv for x in s.servos]}
     kp, kv = (gains_read(at, name, sizes, kind) for name, kind in kinds.items())
     limited = [servo.limited for servo in s.servos]
@@ -269,7 +257,7 @@ def _gains(at: Writing, s: Structure) -> list[tuple[Any, Any, Any]]:
     return [(a, b, next(speeds) if x else None) for a, b, x in zip(kp, kv, limited, strict=True)]
 
 
-def _side_by_side(gains: list[Any]) -> Any:
+def _side_by_side(gains: Sequence[Any]) -> Any:
     """The gain of all rows of a level (m,) or (m, m)."""
     if all(gain.ndim == 1 for gain in gains):
         return np.concatenate(gains)
@@ -368,7 +356,8 @@ def _unpacked(flat: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any
 
 def _levels(at: Any, s: Structure, given: Mapping[str, Any], top: Any) -> dict[str, Any]:
     """All levels, below freedoms (which, v̇, share) that come before them."""
-    done = Hierarchy(at, given["root"], given["drive"], given["tolerance"][0])
+    root = MassRoot(at, given["q"], given["root"])
+    done = Hierarchy(root, given["drive"], given["tolerance"][0])
     if top is not None:
         done.add_joints(*top)
     told = dict[str, Any]()
@@ -391,10 +380,11 @@ def _levels(at: Any, s: Structure, given: Mapping[str, Any], top: Any) -> dict[s
     return whole | told
 
 
-def _aside(at: Any, s: Structure, given: Mapping[str, Any], k: int, found: Directions) -> Any:
+def _aside(
+    at: Any, s: Structure, given: Mapping[str, Any], k: int, found: Directions, white: Any
+) -> Any:
     """Accelerations v_i* v̇ (m,) of joints in directions that go away."""
     damp = along(given[f"kv{k}"], found.rows)
-    white = solved(given["root"], found.joints.T).T
     out = white @ given["white"] - damp * (found.joints @ given["v"])
     if s.near == "rest":
         return out

@@ -18,15 +18,14 @@ import numpy as np
 
 from linkwise.algebra import X_B, bias, mass
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.scalar.orthogonal import solved
 from linkwise.dynamics.closure_quantity import Setting
+from linkwise.dynamics.mass_root import LARGE, mass_root
 from linkwise.model import aim
 from linkwise.model.body import WORLD
 from linkwise.spatial import rotation
 from linkwise.spatial.vector import cross
 from linkwise.task.control.gain import gains_read, times
 from linkwise.task.control.posture import Drawn, drawing
-from linkwise.task.control.tick import inertia_root
 from linkwise.task.force.fading_inertia import fading_inertia
 from linkwise.task.force.surface import following, nearest
 from linkwise.task.measure import missing
@@ -103,8 +102,10 @@ def commanded(at: Writing, s: Commanded) -> Any:
     )
     sensed, (press, kf, ki, approach, damp) = at.read("contact", 6), at.read("servo", 5)
     setting = Setting(loops=True)
-    wanted = (TASK["task_jacobian"](setting), TASK["task_bias"](setting), mass, bias, X_B)
-    whole, gamma, inertia, resisting, places = at.value(*wanted)
+    wanted = (TASK["task_jacobian"](setting), TASK["task_bias"](setting), bias, X_B)
+    small = [mass] * (at.mech.nv < LARGE)
+    whole, gamma, resisting, places, *inertia = at.value(*wanted, *small)
+    inertia = inertia[0] if inertia else None
     (a, b), jacobian, gamma = places.reshape(2, 3, 4), rows @ whole, rows @ gamma
     R, p = b[:, :3], b[:, 3]
     if s.task.relative_to != WORLD:
@@ -127,16 +128,16 @@ def commanded(at: Writing, s: Commanded) -> Any:
         F_active = F_active + _kept(at, s, whole, own, b[:, 3]) * third
     along, across = Omega @ F_motion, Omega_bar @ F_active
 
-    factor = inertia_root(at, inertia)
+    root = mass_root(at, inertia)
     scale, (reach,) = at.read("scale", m), at.read("reach", 1)
     threshold = at.read("threshold", 1)[0] if s.fades else None
-    Lambda = fading_inertia(at, jacobian, factor, scale, reach, threshold)
+    Lambda = fading_inertia(root, jacobian, scale, reach, threshold)
     posture = np.full(at.mech.nv, 0.0, dtype=object)
     if s.posture is not None:
         posture = drawing(at, s.posture, inertia)
-    A_star = solved(factor, jacobian.T).T
+    A_star = root.whitened(jacobian.T).T
     felt = np.stack([resisting, whole.T @ sensed, posture], axis=1)
-    falling, pushed, drawn = (A_star @ solved(factor, felt)).T  # J 𝓜⁻¹ of each
+    falling, pushed, drawn = (A_star @ root.whitened(felt)).T  # J 𝓜⁻¹ of each
     motion = Lambda @ (along + falling - gamma)
     active = Lambda @ (across - pushed)
     tau = posture + jacobian.T @ (motion + active - Lambda @ drawn)

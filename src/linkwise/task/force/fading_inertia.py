@@ -16,39 +16,34 @@ jumps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from linkwise.codegen.scalar.orthogonal import singular, solved
+from linkwise.codegen.scalar.orthogonal import singular
+from linkwise.dynamics.mass_root import MassRoot
 from linkwise.spatial.choice import gate, maximum, where
 from linkwise.task.control.hierarchy import SHORT, TOLERANCE, in_part
 from linkwise.task.control.singular import share
 from linkwise.task.space import ROUNDING
 
-if TYPE_CHECKING:
-    from linkwise.codegen.writing import Writing
 
-
-def fading_inertia(
-    at: Writing, J: Any, factor: Any, scale: Any, reach: Any, threshold: Any = None
-) -> Any:
+def fading_inertia(mass: MassRoot, J: Any, scale: Any, reach: Any, threshold: Any = None) -> Any:
     """Λ (m, m), symmetric; array code for one state.
 
     Args:
-        at: The formula.
+        mass: The root of the mass matrix.
         J: Jacobian of the task (m, nv).
-        factor: L, an upper triangle (nv, nv).
         scale: What makes all rows speeds (m,).
         reach: Of the mechanism at the nodes of the task [m].
         threshold: Part of the largest singular value below which directions fade out; None for the
             plain inverse.
     """
     inside = scale[:, None] * J
-    span, values = singular(at, inside)
+    span, values = singular(mass.at, inside)
     most = values[0] if threshold is None else maximum(values[0], SHORT * reach)
     exists = gate(values - maximum(TOLERANCE * most, ROUNDING * reach), 1.0)
     given = exists if threshold is None else exists * share(values / most, threshold)
     over = exists / where(exists, values, 1.0)
-    G = solved(factor, (over[:, None] * (span.T @ inside)).T)
+    G = mass.whitened((over[:, None] * (span.T @ inside)).T)
     half = in_part(G.T @ G, given, exists)
     outer = half @ (over[:, None] * (span.T * scale))
     return outer.T @ outer
