@@ -69,6 +69,18 @@ class Joints:
                 q[:, part] = np.where(angle > largest, shrunk, q[:, part])
         return q
 
+    def held(self, q: Array, pull: Array) -> NDArray[np.bool_]:
+        """Freedoms (s, nv) that cannot follow the pull: fixed ones, and those at a limit."""
+        found = np.empty(pull.shape, dtype=bool)
+        found[:] = self.fixed
+        below, above = q <= self.lower, q >= self.upper
+        if below.any() or above.any():
+            force = pull[:, self.plain_v]
+            against = below[:, self.plain_q] & (force < 0.0)
+            against |= above[:, self.plain_q] & (force > 0.0)
+            found[:, self.plain_v] |= against
+        return found
+
     def at_limit(self, q: Array) -> NDArray[np.bool_]:
         """Coordinates (s, nq) that stand at a limit; a whole quaternion at its largest turn."""
         found = (q <= self.lower) | (q >= self.upper)
