@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -177,10 +178,18 @@ class _IslandTrace(NumberedTrace):
 
     def _bounds(self, k: int) -> Array:
         """One bound for all islands: the smallest."""
-        measured = np.delete(self.columns, np.s_[:12], axis=1)  # where it stands does not count
-        members: list[int] = np.unique(measured, axis=0, return_index=True)[1].tolist()
-        bodies = [self._kind_of[m].bodies[k] for m in members]
+        bodies = [self._kind_of[m].bodies[k] for m in self._unlike]
         return np.min([thresholds(self._whole, b, self.itemsize) for b in bodies], axis=0)
+
+    @cached_property
+    def _unlike(self) -> list[int]:
+        """Islands that differ in more than where they stand on the ground."""
+        counts = np.ones(self.columns.shape[1], dtype=bool)
+        counts[self._starts[-1] :] = False
+        for k, parent in enumerate(self.mech.parent.tolist()):
+            if parent < 0:
+                counts[self._starts[k] : self._starts[k] + 12] = False
+        return np.unique(self.columns[:, counts], axis=0, return_index=True)[1].tolist()
 
 
 def _all_numbers(mech: Mechanism, island: Island) -> Array:
