@@ -64,6 +64,7 @@ docs: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/model.py
+	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/chain.py
 	$(BIN)/python benchmarks/inverse_kinematics.py

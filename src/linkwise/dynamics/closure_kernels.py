@@ -110,10 +110,12 @@ def program_of(mech: Mechanism, name: str) -> Program:
 @lru_cache(maxsize=64)
 def _program(expr: Expr, derived: bool, geared: bool) -> Program:
     from linkwise.algebra.armature import no_armature
+    from linkwise.algebra.budget import Budget
+    from linkwise.codegen.cheapest import cheapest
     from linkwise.sweeps.lower import lower
 
     expr = expr if geared else no_armature(expr).result
-    return lower(derive(expr).result if derived else expr)
+    return lower(cheapest(expr, Budget()).result if derived else expr)
 
 
 def run(

@@ -110,7 +110,8 @@ def island_loop(
     )
     ops = Counter[str]()
     for code in codes:
-        for op, count in code.traced.graph.count(code.traced.wanted).items():
+        needed = code.traced.wanted if rank is None else [*code.traced.wanted, code.independent]
+        for op, count in code.traced.graph.count(needed).items():
             ops[op] += count * len(code.places)
     return IslandLoop(codes, inputs, (mech.nv,), ops, status.singular(mech), rank)
 
