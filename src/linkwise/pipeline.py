@@ -18,8 +18,8 @@ imported where it is taken.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -73,9 +73,12 @@ def plan(expr: Expr) -> Program:
     return lower(checked_expression(expr))
 
 
+Asked: TypeAlias = "Expr | Formula | Callable[..., Any] | Mapping[str, Expr]"
+
+
 @overload
 def compile(
-    expr: Expr | Formula | Mapping[str, Expr],
+    expr: Asked,
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
@@ -93,7 +96,7 @@ def compile(
 
 @overload
 def compile(
-    expr: Expr | Formula | Mapping[str, Expr],
+    expr: Asked,
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
@@ -111,7 +114,7 @@ def compile(
 
 @overload
 def compile(
-    expr: Expr | Formula | Mapping[str, Expr],
+    expr: Asked,
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
@@ -121,7 +124,7 @@ def compile(
 
 
 def compile(
-    expr: Expr | Formula | Mapping[str, Expr],
+    expr: Asked,
     mech: Mechanism | Embedded,
     *,
     nodes: Sequence[str] = (),
@@ -139,8 +142,8 @@ def compile(
 
     Args:
         expr: The expression. A dictionary of several makes one kernel that gives them all, by
-            name: what they share is computed once. A `Formula` is array code on top of
-            expressions.
+            name: what they share is computed once. A function in array code on top of
+            expressions, or a `Formula` of one, is one kernel too (`codegen/formula.py`).
         mech: The mechanism, or one whose loops and couplings are built in (`lw.embed`); its
             numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
@@ -169,9 +172,14 @@ def compile(
         raise ExpressionError(f"lw.compile wants a mechanism, not {mech!r}: see lw.load.")
     if rolled not in (None, True, False):
         raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
-    several = isinstance(expr, Mapping)
+    named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
+    asked: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
+    if isinstance(expr, Formula):
+        asked = expr
+    elif callable(cast(object, expr)):
+        asked = Formula(cast("Any", expr))
     request = Request(
-        expr if isinstance(expr, Formula) else tuple(expr.values()) if several else (expr,),
+        asked,
         cast("Mechanism", mech),
         cast("tuple[str, ...]", nodes),
         cast("tuple[str, ...]", parameters),
@@ -179,7 +187,7 @@ def compile(
         rolled,
         choice(rows, columns, blocks),
         derive,
-        names=tuple(expr) if several else (),
+        names=tuple(named),
         cache=cache,
     )
     if isinstance(mech, Embedded) and target in ("c", "cuda"):
