@@ -179,11 +179,10 @@ def _check_parts(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None) -> None:
 
 
 def _mark(other: Symbol, noise: Symbol | None) -> str:
-    """What tells a family apart: _U of H_U and N_U, else names in brackets."""
-    if noise is None:
-        return f"[{_bare(other)}]"
-    (_, _, end), (_, _, noise_end) = other.name.partition("_"), noise.name.partition("_")
-    return f"_{end}" if end and end == noise_end else f"[{_bare(other)}, {_bare(noise)}]"
+    """What tells a family apart: _U of H_U, else names in brackets."""
+    _, _, end = other.name.partition("_")
+    names = (other,) if noise is None else (other, noise)
+    return f"_{end}" if end and other.name.isidentifier() else f"[{', '.join(map(_bare, names))}]"
 
 
 def _bare(leaf: Symbol) -> str:
