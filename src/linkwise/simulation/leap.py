@@ -47,7 +47,7 @@ class Leaper:
 
     Attributes:
         mech: The mechanism.
-        count_work: Whether work is counted; where every step is recorded it need not be.
+        count_work: Whether work is counted; else it follows from the records.
         law: A control law that is part of the kernel, asked at each step, and its goal; or None.
     """
 
@@ -130,7 +130,11 @@ class Leaper:
             return work
         begins = np.concatenate([[0], ends[:-1]])
         around = (q[:-1], v[begins]), (q[1:], v[ends])
-        rates = [self._accelerations(at, speed, tau) for at, speed in around]
+        if (tau == tau[0]).all():  # the same on both sides of each end
+            rate = self._accelerations(q, v[np.concatenate([[0], ends])], tau[0])
+            rates = [rate[:-1], rate[1:]]
+        else:
+            rates = [self._accelerations(at, speed, tau) for at, speed in around]
 
         def up_to(trapezoids: Array, slopes: list[Array]) -> Array:
             area = np.concatenate([[0.0], np.cumsum(trapezoids)])[ends]

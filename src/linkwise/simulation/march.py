@@ -70,8 +70,8 @@ class March:
         """Let a kernel make the steps, if it can.
 
         Args:
-            record_every: How many steps there are from record to record. If it is one, work need
-                not be counted on the way, unless joint forces jump from record to record.
+            record_every: How many steps there are from record to record. If it is one, and a
+                controller has to be asked, work follows from the records.
             per_tick: How many steps there are from one question to the controller to the next, or
                 0. If it is one, a controller that is a kernel is part of the step.
         """
@@ -87,8 +87,8 @@ class March:
             )
         except LoweringError:  # a hinge or a size that is not compiled: steps in NumPy
             return
-        jumps = per_tick > 0 and (law is not None or self.acting.foreseen)
-        self.leaper = Leaper(self.mech, kernel, self.acting, record_every > 1 or jumps, law)
+        count_work = record_every > 1 or law is not None or self.acting.foreseen
+        self.leaper = Leaper(self.mech, kernel, self.acting, count_work, law)
 
     def _law(self) -> tuple[ControlLaw, Any] | None:
         """The control law, and its goal, that can be part of a step."""
