@@ -278,8 +278,7 @@ class MotionForceController:
             phase: The phase of the contact.
         """
         given = self._given(q, v, target, velocity, acceleration, force, contact, integral, phase)
-        kernel = self._kernel(whole=True)
-        found = kernel.parted(self._run(kernel.kernel, given))
+        found = self._run(self._kernel(whole=True), given)
         return MotionForceCommand(**found, integral=given[INTEGRAL])
 
     def torque(
@@ -314,7 +313,7 @@ class MotionForceController:
             self._made[whole] = kernel
         return self._made[whole]
 
-    def _run(self, kernel: Any, given: list[Any]) -> Array:
+    def _run(self, kernel: Any, given: list[Any]) -> Any:
         """A kernel on its inputs, whose q and v are looked at where it has no result."""
         found = None if kernel.quick is None else kernel.quick(*given)
         if found is None:
