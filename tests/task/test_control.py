@@ -43,6 +43,30 @@ def test_hand_moves_as_a_unit_mass_in_closed_loop():
     assert np.abs(motion.q[-1] - BENT).max() > 0.1  # and the arm did move
 
 
+def test_a_tick_is_one_kernel_whatever_the_numbers_are():
+    """Other gains, limits and thresholds are other inputs of the same kernel."""
+
+    def made(kp, margin, threshold, rest):
+        levels = [
+            lw.Servo(lw.Task.position("hand"), kp, 20.0),
+            lw.Servo(lw.Task.direction("hand"), kp, 9.0),
+        ]
+        posture, limits = lw.Posture(rest, kp, 5.0), lw.JointLimits(margin, 0.01, 1.0)
+        near = lw.SingularStrategy(threshold)
+        return lw.TaskController(ARM, levels, posture, limits=limits, singular=near, length=kp)
+
+    one, other = made(100.0, 0.3, 0.02, BENT), made(60.0, 0.9, 0.4, ARM.neutral())
+    assert one.kernel is other.kernel
+    v, goals = np.full(7, 0.1), [np.array([0.3, 0.2, 0.5]), np.array([0.0, 0.0, -1.0])]
+    for run, less in ((one, other), (other, one)):
+        arrays = run.numbers | {"q": BENT, "v": v, "goal": np.concatenate(goals)}
+        arrays |= {"rate": np.zeros(5), "ahead": np.zeros(5)}
+        tau = run.kernel(*[arrays[name] for name in run.kernel.arguments])
+        np.testing.assert_array_equal(run(BENT, v, goals), tau)
+        np.testing.assert_array_equal(run(BENT, v, goals), run.explain(BENT, v, goals).tau)
+        assert np.abs(tau - less(BENT, v, goals)).max() > 0.1
+
+
 def test_gains_may_differ_by_row_and_be_matrices():
     """ẍ = F* in every state, for gains of all three kinds, a moving goal and a moving arm."""
     rng = np.random.default_rng(3)

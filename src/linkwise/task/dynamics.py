@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.algebra import bias, mass
 from linkwise.arguments import row, rows
+from linkwise.codegen.formula import Formula
 from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.dynamics.inverse_dynamics import bias_force
+from linkwise.dynamics.kernels import written
 from linkwise.dynamics.loops import Loops, is_closed
+from linkwise.dynamics.mass_root import LARGE, mass_root
 from linkwise.dynamics.operational_space import TOLERANCE, ranked
 from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.task.kernels import task_kernel, torque_kernel
 from linkwise.task.quantity import TASK, Law
 from linkwise.task.space import (
     RESULTS,
+    ROUNDING,
     TaskSpace,
     by_rank,
     checked_options,
@@ -230,24 +237,28 @@ def task_torque(
         raise ModelError("acceleration is None; say what the tasks should have, zeros to hold.")
     wanted = along_rows(found, acceleration, "acceleration", len(rows), single)
     extra = along_rows(found, applied, "applied", len(rows), single)
-    if kernel is not None and len(rows) > 1:  # the others by what they have lost
-        own = {"q": rows, "v": speeds, "tau": internal}
-        own |= {"closing": found.unsorted(wanted), "applied": found.unsorted(extra)}
-        codes = np.zeros(len(rows), dtype=np.int32)
-        tau = kernel(*[own[name] for name in kernel.arguments], status=codes)
-        rest = np.flatnonzero(codes)
-        if len(rest):
-            parts = (rows[rest], speeds[rest], wanted[rest], internal[rest], extra[rest])
-            tau[rest] = _with_losses(mech, found, *parts, compensate, tolerance, length, damping)
-        return tau
-    parts = (rows, speeds, wanted, internal, extra)
     if closed:
         options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
         space = task_space(mech, rows, found.tasks, **options)
-        tau = _held_torque(mech, found, space, *parts, compensate)
+        tau = _held_torque(mech, found, space, rows, speeds, wanted, internal, extra, compensate)
         return tau[0] if single else tau
-    tau = _with_losses(mech, found, *parts, compensate, tolerance, length, damping)
-    return tau[0] if single else tau
+    reach, damped = checked_options(found, tolerance, length, damping)
+    order = None if found.order is None else tuple(found.order.tolist())
+    formula = _with_losses(order, compensate == "joints", bool(damped))
+    careful = written(found.mech, formula, closure_nodes(found.mech))
+    limits = (*least(found, tolerance, reach), *([np.array([damped])] if damped else []))
+    if kernel is None or len(rows) == 1:
+        tau = careful(rows, speeds, internal, wanted, extra, *limits)
+        return tau[0] if single else tau
+    own = {"q": rows, "v": speeds, "tau": internal}
+    own |= {"closing": found.unsorted(wanted), "applied": found.unsorted(extra)}
+    codes = np.zeros(len(rows), dtype=np.int32)
+    tau = kernel(*[own[name] for name in kernel.arguments], status=codes)
+    rest = np.flatnonzero(codes)  # those that have lost something
+    if len(rest):
+        parts = (rows[rest], speeds[rest], internal[rest], wanted[rest], extra[rest])
+        tau[rest] = careful(*parts, *limits)
+    return tau
 
 
 def _caused(space: TaskSpace, vdot: Array) -> Array:
@@ -275,31 +286,31 @@ def _held_torque(
     return internal + (force[..., None, :] @ space.jacobian)[..., 0, :]
 
 
-def _with_losses(
-    mech: Mechanism,
-    found: Twin,
-    rows: Array,
-    speeds: Array,
-    wanted: Array,
-    internal: Array,
-    extra: Array,
-    compensate: Compensate,
-    tolerance: float,
-    length: float | None,
-    damping: float | None,
-) -> Array:
-    """The torque (batch, nv) in the directions that are there, each state with its own."""
-    tasks = found.tasks
-    options: dict[str, Any] = {"tolerance": tolerance, "length": length, "damping": damping}
-    space = task_space(mech, rows, tasks, **options, loops="open")
-    gamma = found.sorted(task_kernel(found, "task_bias")(rows, speeds), -1)
-    resisting = bias_force(mech, rows, speeds)
-    if compensate == "joints":
-        internal = internal + resisting
-    response = np.swapaxes(space.consistent_inverse, -1, -2)  # J̄* = Λ J 𝓜⁻¹
-    force = (space.inertia @ (wanted - gamma)[..., None])[..., 0]
-    force = force - (response @ (internal - resisting)[..., None])[..., 0] + extra
-    return internal + (np.swapaxes(space.jacobian, -1, -2) @ force[..., None])[..., 0]
+@cache
+def _with_losses(order: tuple[int, ...] | None, whole: bool, damped: bool) -> Formula:
+    return Formula(torque_by_rank, (order, whole, damped))
+
+
+def torque_by_rank(at: Writing, order: tuple[int, ...] | None, whole: bool, damped: bool) -> Any:
+    """The torque in the directions that are there, as a formula: a hierarchy of one level."""
+    from linkwise.task.control.hierarchy import Hierarchy, Size, everything, largest
+    from linkwise.task.control.singular import damped_share
+
+    s, which = settled(at), slice(None) if order is None else list(order)
+    _, n = (at.q, at.v), at.mech.nv  # in front of other inputs
+    J, gamma, resisting = at.value(s.jacobian, s.bias, bias)
+    J, gamma, internal = J[which], gamma[which], at.read("tau", n)
+    wanted, extra = at.read("closing", len(J)), at.read("applied", len(J))
+    scale, (tolerance, floor) = at.read("scale", len(J)), at.read("least", 2)
+    root = mass_root(at, at.value(mass) if n < LARGE else None)
+    drive = internal if whole else internal - resisting
+    done, rows = Hierarchy(root, drive, tolerance), scale[:, None] * J
+    metres = largest(at, rows)
+    alone = largest(at, root.whitened(rows.T).T) if damped else metres
+    size = Size(alone, metres, floor / ROUNDING)
+    share = partial(damped_share, damping=at.read("damping", 1)[0]) if damped else everything
+    done.add(rows, scale * (wanted - gamma), size, share, inertial=damped)
+    return done.force + resisting + J.T @ extra
 
 
 def along_rows(found: Twin, given: ArrayLike | None, what: str, batch: int, single: bool) -> Array:
