@@ -19,7 +19,7 @@ imported where it is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
@@ -73,59 +73,41 @@ def plan(expr: Expr) -> Program:
     return lower(checked_expression(expr))
 
 
+class Options(TypedDict, total=False):
+    """What `compile` takes besides the target."""
+
+    nodes: Sequence[str]
+    rows: Names | None
+    columns: Names | None
+    blocks: bool
+    parameters: Sequence[str]
+    dtype: Any
+    rolled: bool | None
+    derive: bool
+    cache: bool
+
+
 Asked: TypeAlias = "Expr | Formula | Callable[..., Any] | Mapping[str, Expr]"
+Tree: TypeAlias = Mechanism | Embedded
 
 
 @overload
 def compile(
     expr: Asked,
-    mech: Mechanism | Embedded,
+    mech: Tree,
     *,
-    nodes: Sequence[str] = (),
-    rows: Names | None = None,
-    columns: Names | None = None,
-    blocks: bool = False,
     target: Literal["cpu", "cuda", "numpy"] = "cpu",
-    parameters: Sequence[str] = (),
-    dtype: Any = np.float64,
-    rolled: bool | None = None,
-    derive: bool = True,
-    cache: bool = True,
+    **options: Unpack[Options],
 ) -> Kernel: ...
-
-
 @overload
 def compile(
-    expr: Asked,
-    mech: Mechanism | Embedded,
-    *,
-    nodes: Sequence[str] = (),
-    rows: Names | None = None,
-    columns: Names | None = None,
-    blocks: bool = False,
-    target: Literal["c"],
-    parameters: Sequence[str] = (),
-    dtype: Any = np.float64,
-    rolled: bool | None = None,
-    derive: bool = True,
-    cache: bool = True,
+    expr: Asked, mech: Tree, *, target: Literal["c"], **options: Unpack[Options]
 ) -> CSource: ...
-
-
 @overload
+def compile(expr: Asked, mech: Tree, *, target: str, **options: Unpack[Options]) -> Any: ...
 def compile(
     expr: Asked,
-    mech: Mechanism | Embedded,
-    *,
-    nodes: Sequence[str] = (),
-    target: str,
-    dtype: Any = np.float64,
-) -> Any: ...
-
-
-def compile(
-    expr: Asked,
-    mech: Mechanism | Embedded,
+    mech: Tree,
     *,
     nodes: Sequence[str] = (),
     rows: Names | None = None,

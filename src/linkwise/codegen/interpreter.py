@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_VECTORS
-from linkwise.codegen import arrays, stages
+from linkwise.codegen import stages
 from linkwise.codegen.device import ANY, Trouble
+from linkwise.codegen.in_memory import InMemory
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Signature
 from linkwise.errors import ExpressionError, ShapeError
 from linkwise.model.aim import SERVO
-from linkwise.spatial.array import Array, floats
+from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
 
 
-class Interpreter:
+class Interpreter(InMemory):
     """The sweeps of a request; trouble raises, for one state and in a batch."""
 
-    fast = None
+    fast, dtype = None, np.dtype(np.float64)
 
     def __init__(self, request: Request) -> None:
         if request.parameters or request.itemsize != 8:
@@ -58,33 +57,9 @@ class Interpreter:
         """How it runs."""
         return "state by state in NumPy"
 
-    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
-        """Nothing."""
-        return None
-
-    def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
-        """Nothing to enter."""
-        return nullcontext()
-
-    def taken(self, name: str, value: Any) -> Array:
-        """Numbers."""
-        return floats(arrays.here(name, value), name)
-
-    def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Where to write."""
-        found: NDArray[Any] = arrays.here(name, value)
-        if found.shape != shape or found.dtype != np.dtype(dtype):
-            wanted = f"it must be an array of {np.dtype(dtype)} {shape}"
-            raise ShapeError(f"{name} is {found.dtype} {found.shape}; {wanted}.")
-        return found
-
     def usable(self, out: Any, rows: list[Any]) -> bool:
         """Never: results are made."""
         return False
-
-    def numbers(self, array: Array) -> Array:
-        """Itself."""
-        return array
 
     def run(
         self, rows: list[Array], batch: int | None, out: Any, codes: Any, threads: Any

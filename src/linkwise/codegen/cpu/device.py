@@ -9,17 +9,17 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.codegen import arrays, stages
+from linkwise.codegen import stages
 from linkwise.codegen.cpu.build import built, unit
 from linkwise.codegen.cpu.machine import Machine
 from linkwise.codegen.device import Trouble, trouble
+from linkwise.codegen.in_memory import InMemory
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Signature
 from linkwise.errors import ShapeError
@@ -29,7 +29,7 @@ CHUNK = 256
 """Fewest states that are worth a thread of their own."""
 
 
-class Processor:
+class Processor(InMemory):
     """Machine code of a request.
 
     Attributes:
@@ -71,42 +71,11 @@ class Processor:
 
     # ------------------------------------------------------------------------------- arrays
 
-    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
-        """Nothing: looking closer is quick."""
-        return None
-
-    def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
-        """Nothing to enter."""
-        return nullcontext()
-
-    def taken(self, name: str, value: Any) -> NDArray[Any]:
-        """Numbers of the right kind, contiguous within a row."""
-        return taken(name, value, self.dtype)
-
-    def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """Where to write, as NumPy sees it."""
-        dtype = np.dtype(dtype)
-        kind = "an array" if name == "out" else "a contiguous array"
-        wanted = f"it must be {kind} of {dtype} {shape}."
-        if not hasattr(value, "__dlpack__"):
-            raise ShapeError(f"{name} is a {type(value).__name__}; {wanted}")
-        found: NDArray[Any] = arrays.here(name, value)
-        whole = name == "out" or found.flags.c_contiguous
-        if found.shape != shape or found.dtype != dtype or not whole:
-            raise ShapeError(f"{name} is {found.dtype} {found.shape}; {wanted}")
-        if not found.flags.writeable:
-            raise ShapeError(f"{name} is read-only.")
-        return found
-
     def usable(self, out: NDArray[Any], rows: list[NDArray[Any]]) -> bool:
         """Whether its rows are contiguous, and none of them an input."""
         single = out.ndim == len(self.signature.shape)
         contiguous = _contiguous_rows(out[None] if single else out)
         return contiguous and not any(np.may_share_memory(out, row) for row in rows)
-
-    def numbers(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Itself."""
-        return array
 
     # ------------------------------------------------------------------------------ running
 
@@ -199,26 +168,6 @@ class Processor:
             found = np.empty(machine.work, self.dtype)
             self._scratch.array = found
         return found.ctypes.data
-
-
-def taken(name: str, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers of a kind, contiguous within a row; raises for what is none."""
-    try:
-        if type(value) is not np.ndarray and np.ma.is_masked(value):
-            raise TypeError("some entries are masked")
-        array: NDArray[Any] = arrays.here(name, value)
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"numbers are wanted, not {array.dtype}")
-        array = array.astype(dtype, copy=False)
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        if isinstance(error, ShapeError):
-            raise
-        why = str(error).rstrip(".")
-        raise ShapeError(f"{name} is not an array of real numbers: {why}.") from None
-    within = array.ndim == 0 or array.shape[-1] < 2 or array.strides[-1] == array.itemsize
-    whole = array.ndim < 2 or array.strides[0] % array.itemsize == 0
-    usable = within and whole and array.flags.aligned and array.dtype.isnative
-    return array if usable else np.ascontiguousarray(array, dtype=dtype)
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:
