@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -65,6 +69,26 @@ def test_a_tick_is_one_kernel_whatever_the_numbers_are():
         np.testing.assert_array_equal(run(BENT, v, goals), tau)
         np.testing.assert_array_equal(run(BENT, v, goals), run.explain(BENT, v, goals).tau)
         assert np.abs(tau - less(BENT, v, goals)).max() > 0.1
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_controller_is_a_function_in_c(tmp_path):
+    mech, rng = lw.models.pendulum(3), np.random.default_rng(2)
+    levels = [lw.Servo(lw.Task.position("tip", "x"), 50.0, 9.0)]
+    levels.append(lw.Servo(lw.Task.position("tip", "z", name="height"), 50.0, 9.0, speed=0.2))
+    run = lw.TaskController(mech, levels, lw.Posture(np.ones(3), 3.0, 1.0))
+    run.export_c("tick").write(tmp_path)
+    command = ["cc", "-std=c99", "-O0", "-fPIC", "-shared", "tick.c", "-lm", "-o", "tick.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    function = ctypes.CDLL(str(tmp_path / "tick.so")).tick
+    still, tau = np.zeros(2), np.zeros(3)
+    for _ in range(5):
+        q, v, goal = rng.standard_normal((3, 3))
+        arrays = run.numbers | {"q": q, "v": v, "rate": still, "ahead": still}
+        arrays["goal"] = np.concatenate([goal, goal])
+        given = [arrays[name] for name in run.kernel.arguments]
+        assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*given, tau))) == 0
+        np.testing.assert_allclose(tau, run(q, v, [goal, goal]), rtol=1e-9)
 
 
 def test_gains_may_differ_by_row_and_be_matrices():

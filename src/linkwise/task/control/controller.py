@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from linkwise.dynamics.velocity_space import states
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.task.control.check import check_tasks
 from linkwise.task.control.gain import spread_out
@@ -36,6 +37,9 @@ from linkwise.task.control.tick import (
 )
 from linkwise.task.dynamics import Compensate
 from linkwise.task.twin import HOLDS, Twin, twin
+
+if TYPE_CHECKING:
+    from linkwise.codegen.c.source import CSource
 
 PER_TICK = 5
 """Inputs of the kernel that change with every tick come first: q, v, goal, rate, ahead."""
@@ -131,6 +135,17 @@ class TaskController:
         """
         whole = self._whole
         return written(whole.mech, torque_formula(self.structure), closure_nodes(whole.mech))
+
+    def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
+        """The same as a C function; `.write(folder)` makes its two files.
+
+        Args:
+            name: Of the function and the files; its inputs are those of `kernel`.
+            dtype: float64 or float32.
+        """
+        mech, formula = self._whole.mech, torque_formula(self.structure)
+        code: Any = compile(formula, mech, nodes=closure_nodes(mech), target="c", dtype=dtype)
+        return code.named(name) if name else code
 
     def __call__(self, q: ArrayLike, v: ArrayLike, goals: Any) -> Array:
         """Joint forces for a state.
