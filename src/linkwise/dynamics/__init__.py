@@ -157,7 +157,14 @@ __all__ = [
 EVERYDAY = (
     *("forward_dynamics", "inverse_dynamics", "bias_force", "gravity_force", "mass_matrix"),
     *("mass_matrix_inverse", "forward_kinematics", "jacobian", "jacobian_dot_v", "node_velocity"),
-    *("kinetic_energy", "potential_energy", "operational_inertia", "operational_inertia_inverse"),
+    *(
+        "integrate",
+        "difference",
+        "kinetic_energy",
+        "potential_energy",
+        "operational_inertia",
+        "operational_inertia_inverse",
+    ),
 )
 """Functions that take a microsecond, and check what their kernel does not take."""
 

@@ -36,7 +36,10 @@ def integrate(mech: Mechanism, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> A
     Returns:
         q ⊕ v dt (..., nq), with quaternions of unit length.
     """
-    return _called(mech, INTEGRATED, q, v, np.array([dt], dtype=np.float64))
+    if dt == 1.0:
+        found = _quick(mech, INTEGRATED)(q, v)
+        return _called(mech, INTEGRATED, q, v) if found is None else found
+    return _called(mech, TIMED, q, v, np.array([dt], dtype=np.float64))
 
 
 def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
@@ -50,7 +53,18 @@ def difference(mech: Mechanism, q0: ArrayLike, q1: ArrayLike) -> Array:
     Returns:
         q1 ⊖ q0 (..., nv) [m/s or rad/s]; turns of quaternions go the short way.
     """
-    return _called(mech, DIFFERENCE, q0, q1)
+    found = _quick(mech, DIFFERENCE)(q0, q1)
+    return _called(mech, DIFFERENCE, q0, q1) if found is None else found
+
+
+@once_per_mechanism
+def _quick(mech: Mechanism, formula: Formula) -> Any:
+    """The bare call for one state; None for whatever else it is given."""
+    return written(mech, formula).quick or _none
+
+
+def _none(*arrays: Any) -> None:
+    """What a kernel without a bare call answers."""
 
 
 def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
@@ -76,10 +90,10 @@ def _called(mech: Mechanism, formula: Formula, *arrays: Any) -> Array:
     return kernel(*rows).reshape(*lead, *kernel.signature.shape)
 
 
-def integrated(at: Writing) -> Any:
-    """q ⊕ v dt, as a formula."""
+def integrated(at: Writing, timed: bool) -> Any:
+    """q ⊕ v, or q ⊕ v dt, as a formula."""
     q, v = coordinates(at), at.v
-    return moved(at.mech, q, at.read("dt", 1) * v)
+    return moved(at.mech, q, at.read("dt", 1) * v if timed else v)
 
 
 def moved(mech: Mechanism, q: Any, step: Any) -> Any:
@@ -139,5 +153,5 @@ def places(
     return plain, others
 
 
-INTEGRATED = Formula(integrated)
+INTEGRATED, TIMED = Formula(integrated, (False,)), Formula(integrated, (True,))
 DIFFERENCE = Formula(between)

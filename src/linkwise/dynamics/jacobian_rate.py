@@ -117,21 +117,22 @@ def jacobian_dot(
     Raises:
         UnknownNameError: A node that the mechanism does not have; lists those it has.
     """
-    found = viewed(mech, _rate, node, frame, about)
+    found = viewed(mech, rate, node, frame, about)
     if out is status is threads is None:
         return found(q, v)
     return found(q, v, out=out, status=status, threads=threads)
 
 
-def _rate(at: Writing, frame: str, about: str | None) -> Any:
+def rate(at: Writing, frame: str, about: str | None) -> Any:
+    """J̇ from any viewpoint, as a formula."""
     axes = "node" if frame == "node" and about is None else "world"
     whole = at.value(expression("jacobian", frame=axes))
     J = by_node(whole)
-    rate = by_node(at.value(expression("jacobian_dot_part", frame=axes), v=at.v))
+    part = by_node(at.value(expression("jacobian_dot_part", frame=axes), v=at.v))
     if axes == "node":
         V = at.value(expression("node_velocity")).reshape(-1, 6)
-        return (rate - cross_velocity_matrix(V) @ J).reshape(whole.shape)
+        return (part - cross_velocity_matrix(V) @ J).reshape(whole.shape)
     moving = motion(at, frame, about)
-    linear = rate[:, 3:] - skew(moving.V[:, 3:]) @ J[:, :3]
-    rate = np.concatenate([rate[:, :3], linear], axis=1)
-    return moving.rate(viewpoint(at, frame, about), J, rate).reshape(whole.shape)
+    linear = part[:, 3:] - skew(moving.V[:, 3:]) @ J[:, :3]
+    J_dot = np.concatenate([part[:, :3], linear], axis=1)
+    return moving.rate(viewpoint(at, frame, about), J, J_dot).reshape(whole.shape)

@@ -45,6 +45,10 @@ def forward_kinematics(
         One pose for the name of one node, else a stack of k poses; for a batch with (batch,) in
         front: `rot` (batch, k, 3, 3), `p` (batch, k, 3) [m].
     """
+    if type(node) is str and out is status is threads is None:  # most calls
+        rows = kernel(mech, "node_poses", node)(q)
+        rows = rows.reshape(3, 4) if rows.ndim == 1 else rows.reshape(-1, 3, 4)
+        return trusted_pose(rows[..., :3], rows[..., 3])
     if node is None:
         found = named(mech, "body_poses")
         each: tuple[int, ...] = (mech.n_bodies, 3, 4)

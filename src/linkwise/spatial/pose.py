@@ -188,10 +188,15 @@ def trusted_pose(rot: Array, p: Array) -> Pose:
 
     For results, which may be arrays of dtype object (see `stack`).
     """
-    pose = object.__new__(Pose)
-    object.__setattr__(pose, "rot", rot)
-    object.__setattr__(pose, "p", p)
+    pose = _NEW(Pose)
+    _SET_ROT(pose, rot)
+    _SET_P(pose, p)
     return pose
+
+
+_NEW: Any = object.__new__
+_SET_ROT: Any = vars(Pose)["rot"].__set__  # a frozen class has no quicker way
+_SET_P: Any = vars(Pose)["p"].__set__
 
 
 def exp(twist: Array) -> Pose:
