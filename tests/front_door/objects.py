@@ -455,12 +455,12 @@ _of(
 _of("MotionForceController.sense", lambda it: call(q(six()), v(six()), samples.SURFACE))
 _of("JointLimits.places", lambda it: call(limited()))
 _of("JointLimits.push", lambda it: call(limited(), q(six()), v(six())))
-_of("JointLimits.closeness", lambda it: call(np.array([0.1, 0.2])))
 _of("JointLimits.nearness", lambda it: call(limited(), q(six())))
 _of("Posture.damping", lambda it: call(1.0, hinges=["pin_1"]))
 _of("Posture.mid_range", lambda it: call(limited(), 1.0, 1.0, hinges=["hand"]))
-_of("Posture.freedoms", lambda it: call(lw.models.pendulum(1)))
-_of("Posture.pull Posture.torque", lambda it: call(lw.models.pendulum(1), [0.1], [0.2]))
+_of("Posture.freedoms Posture.drawn Posture.numbers", lambda it: call(lw.models.pendulum(1)))
+_of("SingularStrategy.speeds", lambda it: call(np.ones(2)))
+_of("Posture.torque", lambda it: call(lw.models.pendulum(1), [0.1], [0.2]))
 _of("Selection.along_normal", lambda it: call((0, 0, 1)))
 _of("Selection.from_axes", lambda it: call(None, motion="x y"))
 _of("Selection.from_matrices", lambda it: call(np.diag([1.0, 1, 0])))
@@ -468,13 +468,6 @@ _of("Selection.matrices", lambda it: call(six(), q(six()), lw.Task.pose("tip")))
 _of("Selection.normal", lambda it: call(six(), q(six()), lw.Task.pose("tip")))
 _of("Selection.constant", lambda it: call(lw.Task.pose("tip")))
 _of("Selection.axis", lambda it: call(six(), q(six()), lw.Task.pose("tip"), 2))
-_of("Servo.pull", lambda it: call(np.ones(1), np.ones(1)))
-_of("Servo.acceleration", lambda it: call(*[np.ones(1)] * 4))
-_of("SingularStrategy.share", lambda it: call(np.array([0.1, 0.2])))
-_of("SingularStrategy.fastest", lambda it: call(np.array([0.1]), np.ones((1, 2)), np.ones(2)))
-_of("SingularStrategy.slowest", lambda it: call(np.ones(2)))
-_of("SingularStrategy.step", lambda it: call(*[np.ones(1)] * 4))
-_of("SingularStrategy.slope", lambda it: call(*[np.ones(1)] * 2))
 _of("InertialShape.placed", lambda it: call(POINT, 2.0))
 _of("ReducedInertia.along", lambda it: call((0, 0, 1)))
 _of("MacroMini.mini_at MacroMini.at", lambda it: call(q(six())))
@@ -574,11 +567,7 @@ LEFT_OUT = {
     "Viewer.close": "is called by the walk at its end",
     "Channel.columns_of": "counts columns of what a channel has checked",
     **dict.fromkeys(
-        (
-            "JointLimits.closeness JointLimits.nearness Servo.acceleration Servo.pull "
-            "SingularStrategy.fastest SingularStrategy.share SingularStrategy.slope "
-            "SingularStrategy.slowest SingularStrategy.step"
-        ).split(),
+        ("JointLimits.nearness Posture.drawn Posture.numbers SingularStrategy.speeds").split(),
         "a formula of TaskController, which checks its arguments once for all of them",
     ),
 }
