@@ -12,9 +12,13 @@ import pytest
 
 import linkwise as lw
 from linkwise.algebra import J, R, mass, to_W, v
+from linkwise.codegen.cuda.plan import planned
+from linkwise.codegen.cuda.source import emit_cuda
 from linkwise.codegen.formula import Formula
+from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import orthogonal
 from linkwise.spatial import choice
+from tests.codegen.cuda_on_host import OnHost
 
 
 def _center(at: Any) -> Any:
@@ -101,7 +105,7 @@ def test_large_mechanisms_are_evaluated_by_the_same_function() -> None:
     mech = lw.models.chain(200)
     formula = Formula(_speed, (), ("speed", "row"))
     last = mech.bodies[-1].name
-    together = lw.compile(formula, mech, nodes=[last])
+    together: Any = lw.compile(formula, mech, nodes=[last])
     assert together.device.machine.evaluated is not None
     q = np.stack([mech.random(seed=i) for i in range(3)])
     u = np.random.default_rng(0).normal(size=(3, mech.nv))
@@ -201,3 +205,36 @@ def test_formulas_are_exported_to_c(tmp_path: Path, dtype: Any) -> None:
         told = subprocess.run([tmp_path / name], capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stdout
     assert "round0" in (tmp_path / "roots.c").read_text()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_loops_on_a_card(tmp_path: Path, dtype: str) -> None:
+    """The text for a card, compiled for this computer, gives what the processor's kernel gives."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(4)
+    cases: dict[str, tuple[Formula, list[Any]]] = {
+        "roots": (Formula(_newton, (60,)), [rng.uniform(0.1, 50.0, (41, 1))]),
+        "singular": (Formula(_decomposed, (3, 5), ("U", "values")), [rng.normal(size=(41, 15))]),
+        "choices": (Formula(_choices, (0.7,)), [rng.normal(size=(41, 1)) for _ in range(2)]),
+    }
+    for name, (formula, arrays) in cases.items():
+        request = Request(formula, mech, itemsize=np.dtype(dtype).itemsize)
+        traced, codes, shape = planned(request)
+        source = emit_cuda(traced, codes, shape, dtype=dtype, title=[name])
+        (tmp_path / name).mkdir()
+        on_host: Any = OnHost(source, len(traced.inputs), tmp_path / name, compiler)
+        width = len(traced.outputs)
+        found, status, _ = on_host(arrays, width, 41)
+        flat = Formula(_flat, (formula,))
+        expected = lw.compile(flat, mech, dtype=dtype)(*[a.astype(dtype) for a in arrays])
+        bound = 2e-13 if dtype == "float64" else 2e-5
+        assert not status.any()
+        assert found == pytest.approx(expected, abs=float(bound * np.abs(expected).max()))
+
+
+def _flat(at: Any, formula: Formula) -> Any:
+    found = formula.write(at, *formula.options)
+    parts = found if formula.names else [found]
+    return np.concatenate([np.ravel(np.asarray(x, dtype=object)) for x in parts])

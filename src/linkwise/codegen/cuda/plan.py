@@ -115,7 +115,7 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
     room, mech, itemsize = room or Room(), request.mech, request.itemsize
     traced = stages.traced(request)
     work = sum(traced.graph.count(traced.wanted).values())
-    if work >= LARGE:
+    if work >= LARGE and not traced.graph.loops:
         found = None
         if not isinstance(request.asked, Formula):
             sweeps, inputs = stages.program(request), request.parameters

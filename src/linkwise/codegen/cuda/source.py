@@ -26,7 +26,7 @@ from linkwise.codegen.cuda.split import Key
 from linkwise.codegen.cuda.text import COLLECTED, COPIES, MEETING, PRIMITIVES, ROWS, TURN
 from linkwise.codegen.cuda.worker_code import WorkerCode
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.scalar.graph import Graph, Loop
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.errors import LoweringError
 
@@ -154,6 +154,7 @@ class _Emitter:
             *(self._collecting() if self.collected else ()),
             *([f"__constant__ T table[] = {{{', '.join(self.table)}}};\n"] if self.table else []),
             *self._own_tables(),
+            *(_round(k, loop, self.dtype) for k, loop in enumerate(self.traced.graph.loops)),
             kernel,
         ]
         text = "\n".join(parts) + "\n"
@@ -432,6 +433,8 @@ class _Worker:
             return self.loaded[i]
         if item.op in ("sin", "cos"):
             return f"{item.op[0]}{item.arguments[0]}"
+        if item.op.startswith("part "):
+            return f"loop{item.arguments[0]}[{item.op[5:]}]"
         return f"t{i}"
 
     def _statement(self, i: int) -> Iterator[str]:
@@ -443,9 +446,21 @@ class _Worker:
                 yield f"const T {self.loaded[x]} = hand[{32 * self.e.slots[taken.key]}];"
         if item.op in ("sin", "cos"):
             yield from self._turn(item.arguments[0])
-        else:
+        elif item.op.startswith("loop "):
+            yield from self._loop(i, int(item.op[5:]))
+        elif not item.op.startswith("part "):
             names = [self._name(x) for x in item.arguments]
-            yield f"const T t{i} = {self._formula(item.op, names)};"
+            yield f"const T t{i} = {operation(item.op, names, self.dtype)};"
+
+    def _loop(self, i: int, number_: int) -> Iterator[str]:
+        """All rounds of a loop: x, and behind it whether there should be another."""
+        loop = self.e.traced.graph.loops[number_]
+        names = [self._name(x) for x in self.items[i].arguments]
+        x, given = names[: loop.size], names[loop.size :]
+        yield f"T loop{i}[{loop.size + 1}] = {{{', '.join(x)}, (T)1}};"
+        yield f"const T given{i}[{max(1, len(given))}] = {{{', '.join(given)}}};"
+        yield f"for (int k = 0; k < {loop.most} && loop{i}[{loop.size}] > (T)0; ++k)"
+        yield f"    round{number_}(loop{i}, given{i});"
 
     def _turn(self, angle: int) -> Iterator[str]:
         if angle in self.turned:
@@ -455,20 +470,6 @@ class _Worker:
         if not self._is_bare(angle):
             yield f"if (size_of(a{angle}) > LARGEST) a{angle} = wrapped(a{angle});"
         yield f"turn(a{angle}, s{angle}, c{angle});"
-
-    def _formula(self, op: str, names: list[str]) -> str:
-        if op in ("add", "sub", "mul"):
-            sign = {"add": "+", "sub": "-", "mul": "*"}[op]
-            return f"{names[0]} {sign} {names[1]}"
-        if op == "gate":
-            return f"{names[0]} > T(0) ? {names[1]} : T(0)"
-        if op == "neg":
-            return f"-{names[0]}"
-        if op == "inv":
-            return f"reciprocal({names[0]})"
-        if op == "sqrt":
-            return f"{'sqrtf' if self.dtype == 'float32' else 'sqrt'}({names[0]})"
-        raise LoweringError(f"the operation {op!r} has no form in CUDA.")
 
     def _finished(self, i: int) -> Iterator[str]:
         """Results and checks of a value."""
@@ -578,7 +579,7 @@ def _bare(traced: Traced, codes: Sequence[WorkerCode]) -> set[tuple[int, int]]:
 
 
 def _unseen(traced: Traced) -> list[tuple[int, int]]:
-    """Inputs whose trouble may not reach the result: 1/x makes 0 of ∞, and a gate may be shut.
+    """Inputs whose trouble may not reach the result: 1/x makes 0 of ∞, and gates may be shut.
 
     Sums, products, roots, sines and cosines of what is not finite are not finite.
     """
@@ -588,8 +589,57 @@ def _unseen(traced: Traced) -> list[tuple[int, int]]:
         node = stack.pop()
         if node not in seen:
             seen.add(node)
-            if graph.op[node] not in ("const", "input", "inv", "gate"):
-                stack.extend(x for x in (graph.a[node], graph.b[node]) if x >= 0)
+            if graph.op[node] not in ("inv", "gate", "part"):
+                stack.extend(graph.arguments(node))
     reached = {graph.a[n] for n in seen if graph.op[n] == "input"}
     places = [(i, j) for i, (_, size) in enumerate(traced.inputs) for j in range(size)]
     return [place for m, place in enumerate(places) if m not in reached]
+
+
+def operation(op: str, names: list[str], dtype: str) -> str:
+    """An operation of a graph in CUDA.
+
+    Raises:
+        LoweringError: It has no form there.
+    """
+    if op in ("add", "sub", "mul"):
+        return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
+    if op == "gate":
+        return f"{names[0]} > (T)0 ? {names[1]} : (T)0"
+    if op == "neg":
+        return f"-{names[0]}"
+    if op == "inv":
+        return f"reciprocal({names[0]})"
+    if op == "sqrt":
+        return f"{'sqrtf' if dtype == 'float32' else 'sqrt'}({names[0]})"
+    raise LoweringError(f"the operation {op!r} has no form in CUDA.")
+
+
+def _round(index: int, loop: Loop, dtype: str) -> str:
+    """The function of one round of a loop: x and again from x and what is given."""
+    traced: Traced = loop.body
+    graph, name = traced.graph, dict[int, str]()
+    lines, turned = list[str](), set[int]()
+    for n in graph.used(traced.wanted):
+        op, a = graph.op[n], graph.a[n]
+        if op == "const":
+            name[n] = number(graph.value[n], dtype)
+            continue
+        if op in ("sin", "cos"):
+            name[n] = f"{op[0]}{a}"
+            if a not in turned:
+                turned.add(a)
+                lines.append(f"T a{a} = {name[a]}, s{a}, c{a};")
+                lines.append(f"if (size_of(a{a}) > LARGEST) a{a} = wrapped(a{a});")
+                lines.append(f"turn(a{a}, s{a}, c{a});")
+            continue
+        name[n] = f"t{n}"
+        if op == "input":
+            source = f"x[{a}]" if a < loop.size else f"given[{a - loop.size}]"
+            lines.append(f"const T t{n} = {source};")
+        else:
+            names = [name[x] for x in graph.arguments(n)]
+            lines.append(f"const T t{n} = {operation(op, names, dtype)};")
+    lines += [f"x[{i}] = {name[n]};" for i, n in enumerate(traced.outputs)]
+    head = f"__device__ __noinline__ void round{index}(T *x, const T *given)"
+    return "\n".join([head, "{", *(f"    {line}" for line in lines), "}", ""])

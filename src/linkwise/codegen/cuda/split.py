@@ -209,5 +209,4 @@ def _leaves(graph: Graph) -> Callable[[int], bool]:
 
 
 def _arguments(graph: Graph, node: int) -> tuple[int, ...]:
-    a, b = graph.a[node], graph.b[node]
-    return (a,) if b < 0 else (a,) if a == b else (a, b)
+    return tuple(dict.fromkeys(graph.arguments(node)))

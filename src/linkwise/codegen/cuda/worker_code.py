@@ -34,7 +34,7 @@ class Item:
 
     Attributes:
         kind: What it is.
-        op: Operation of the graph, for an operation.
+        op: Operation of the graph, for an operation; or a loop, or one of its results, by number.
         arguments: Items, for an operation.
         numbers: Value of a constant; or values of a table entry, one a member.
         array: Number of the input array.
@@ -187,9 +187,12 @@ class _Maker:
         node, worker = key
         graph, items = self.graph, self.result.items
         source = {x: (x, w) for x, w in self.split.reads[key]}
-        pair = (graph.a[node],) if graph.b[node] < 0 else (graph.a[node], graph.b[node])
-        arguments = tuple(self._argument(x, worker, source.get(x)) for x in pair)
+        arguments = tuple(self._argument(x, worker, source.get(x)) for x in graph.arguments(node))
         op = graph.op[node]
+        if op == "part":  # of a loop, which is an item by itself
+            loop = self._add(Item("op", f"loop {graph.a[node]}", arguments), 0)
+            self.of[key] = found = self._add(Item("op", f"part {graph.b[node]}", (loop,)), 0)
+            return found
         if op in ("add", "mul"):
             arguments = tuple(sorted(arguments))
         if all(items[x].kind in ("const", "table") for x in arguments):

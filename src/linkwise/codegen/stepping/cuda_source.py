@@ -24,13 +24,12 @@ from dataclasses import dataclass
 
 from linkwise.codegen.c.emit import number
 from linkwise.codegen.c.text import comment
-from linkwise.codegen.cuda.source import REGISTERS
+from linkwise.codegen.cuda.source import REGISTERS, operation
 from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.stepping.segment import Segment
 from linkwise.codegen.stepping.stepping import STEP, Stepping
-from linkwise.errors import LoweringError
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,25 +308,6 @@ class _Body:
         graph: Graph = self.graph
         names = [self._name(x) for x in (graph.a[n], graph.b[n]) if x >= 0]
         return operation(graph.op[n], names, self.dtype)
-
-
-def operation(op: str, names: list[str], dtype: str) -> str:
-    """An operation of a graph in CUDA.
-
-    Raises:
-        LoweringError: It has no form there.
-    """
-    if op in ("add", "sub", "mul"):
-        return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
-    if op == "gate":
-        return f"{names[0]} > T(0) ? {names[1]} : T(0)"
-    if op == "neg":
-        return f"-{names[0]}"
-    if op == "inv":
-        return f"reciprocal({names[0]})"
-    if op == "sqrt":
-        return f"{'sqrtf' if dtype == 'float32' else 'sqrt'}({names[0]})"
-    raise LoweringError(f"the operation {op!r} has no form in CUDA.")
 
 
 def head(stepping: Stepping) -> Iterator[str]:
