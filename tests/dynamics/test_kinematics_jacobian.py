@@ -213,7 +213,7 @@ def test_trouble_with_the_frame_alone_is_told(name):
         call(q[1], v[1])
     code = np.zeros((), dtype=np.int32)
     assert np.isnan(call(q[1], v[1], status=code)).all() and code != 0
-    with pytest.raises(ShapeError, match=r"status must be a contiguous array of int32 \(4,\)"):
+    with pytest.raises(ShapeError, match=r"it must be a contiguous array of int32 \(4,\)"):
         call(q, v, status=np.zeros(3, dtype=np.int32))
 
 

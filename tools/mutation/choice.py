@@ -40,11 +40,11 @@ QUOTAS = {
 """How many of each package; a file belongs to the longest name that fits."""
 
 NAMED = (
-    ("closed/motion/keep.py", "b * b * Gap", "b * Gap"),
+    ("simulation/loop_keeper.py", "b * b * Gap", "b * Gap"),
     ("simulation/limits.py", "0.5 * (self._k", "1.0 * (self._k"),
     ("codegen/scalar/pivots.py", "OWN = 0.01", "OWN = 1.01"),
     ("codegen/scalar/pivots.py", "OWN = 0.01", "OWN = 1e-9"),
-    ("task/control/servo.py", "times(inverse, times(kp, error))", "times(kv, times(kp, error))"),
+    ("task/control/servo.py", "over(kv, times(kp, error))", "times(kv, times(kp, error))"),
 )
 """Mistakes that tests once did not notice: always tried."""
 

@@ -11,14 +11,6 @@ EQUIVALENT: dict[str, str] = {
     "d22c73a7f35b": "a prismatic hinge takes the direction of its axis alone.",
     # algebra/sample.py, _pose: -1.5 -> 1.5
     "a4a6adfab1bc": "mechanisms are drawn at random, and frames turned by other angles serve too.",
-    # dynamics/inverse_kinematics/target.py, _log: 1e-300 -> 2e-300
-    "73d0c4a5b97a": "it keeps a zero out of a quotient that is taken above 1e-12 alone.",
-    # dynamics/inverse_kinematics/solve.py, solve: and -> or
-    "1505f05e0eaa": "without `first_only` a target has one sample, done when it is there.",
-    # simulation/march.py, March._done: tau @ rate[1] -> (tau).T @ rate[1]
-    "7a8796e36e65": "a vector is its own transpose.",
     # codegen/cpu/sincos.py: 1e5 -> 2e5
     "2e8d22838634": "the first part of π/2 has 33 bits: both ways have all digits up to 1e6.",
-    # codegen/cpu/llvm_rolled.py, _part_tables: -1 -> 1
-    "dd3f2e012eb1": "lanes behind the last wanted column are computed, and never stored.",
 }

@@ -19,6 +19,7 @@ from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.selection import unnamed, with_selections
+from linkwise.atomic_file import write_file
 from linkwise.codegen.cpu import cache
 from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
 
@@ -73,4 +74,6 @@ def shipped() -> dict[str, bytes]:
 def ship(derivations: Iterable[Derivation]) -> int:
     """Write the file that comes with the library; its size [bytes]."""
     each = {search_key(x.start, Budget()): pickle.dumps(x) for x in derivations}
-    return SHIPPED.write_bytes(zlib.compress(pickle.dumps(each), 9))
+    content = zlib.compress(pickle.dumps(each), 9)
+    write_file(SHIPPED, content)
+    return len(content)

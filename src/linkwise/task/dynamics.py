@@ -31,6 +31,7 @@ from linkwise.task.space import (
     by_rank,
     checked_options,
     least,
+    motions_of_tasks,
     plain_space,
     settled,
     space,
@@ -292,24 +293,35 @@ def _with_losses(order: tuple[int, ...] | None, whole: bool, damped: bool) -> Fo
 
 
 def torque_by_rank(at: Writing, order: tuple[int, ...] | None, whole: bool, damped: bool) -> Any:
-    """The torque in the directions that are there, as a formula: a hierarchy of one level."""
-    from linkwise.task.control.hierarchy import Hierarchy, Size, everything, largest
-    from linkwise.task.control.singular import damped_share
-
+    """The torque in the directions that are there, as a formula."""
     s, which = settled(at), slice(None) if order is None else list(order)
     _, n = (at.q, at.v), at.mech.nv  # in front of other inputs
-    J, gamma, resisting = at.value(s.jacobian, s.bias, bias)
-    J, gamma, internal = J[which], gamma[which], at.read("tau", n)
-    wanted, extra = at.read("closing", len(J)), at.read("applied", len(J))
+    gamma, resisting = at.value(s.bias, bias)
+    internal, m = at.read("tau", n), len(gamma)
+    wanted, extra = at.read("closing", m) - gamma[which], at.read("applied", m)
+    if damped:
+        return _damped_torque(at, which, wanted, extra, internal, resisting, whole)
+    _, J, response, motion = motions_of_tasks(at, order)
+    given = internal + resisting if whole else internal
+    seen = response.T @ (given - resisting)  # J 𝓜⁻¹ (τ₀ - C)
+    return given + J.T @ (motion.inertia @ (wanted - seen) + extra)
+
+
+def _damped_torque(
+    at: Writing, which: Any, wanted: Any, extra: Any, internal: Any, resisting: Any, whole: bool
+) -> Any:
+    """A hierarchy of one level, with the shares that damping leaves."""
+    from linkwise.task.control.hierarchy import Hierarchy, Size, largest
+    from linkwise.task.control.singular import damped_share
+
+    J = at.value(settled(at).jacobian)[which]
     scale, (tolerance, floor) = at.read("scale", len(J)), at.read("least", 2)
-    root = mass_root(at, at.value(mass) if n < LARGE else None)
+    root = mass_root(at, at.value(mass) if at.mech.nv < LARGE else None)
     drive = internal if whole else internal - resisting
     done, rows = Hierarchy(root, drive, tolerance), scale[:, None] * J
-    metres = largest(at, rows)
-    alone = largest(at, root.whitened(rows.T).T) if damped else metres
-    size = Size(alone, metres, floor / ROUNDING)
-    share = partial(damped_share, damping=at.read("damping", 1)[0]) if damped else everything
-    done.add(rows, scale * (wanted - gamma), size, share, inertial=damped)
+    size = Size(largest(at, root.whitened(rows.T).T), largest(at, rows), floor / ROUNDING)
+    share = partial(damped_share, damping=at.read("damping", 1)[0])
+    done.add(rows, scale * wanted, size, share, inertial=True)
     return done.force + resisting + J.T @ extra
 
 
