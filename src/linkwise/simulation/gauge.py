@@ -46,7 +46,7 @@ class Gauge(ABC):
 
     def along(self, q: Array) -> Array:
         """All margins (k, n) at positions q (k, nq)."""
-        raise NotImplementedError
+        raise NotImplementedError  # only those with `of_positions` have it
 
     def margin(self, i: int, state: State) -> float:
         """One of them."""
