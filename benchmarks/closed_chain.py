@@ -17,7 +17,7 @@ import pinocchio as pin
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import linkwise as lw
-from tests.closed.pinocchio_loops import SETTINGS, model_with_inertias, rigid_constraints
+from tests.loops.pinocchio_loops import SETTINGS, model_with_inertias, rigid_constraints
 
 Array = np.ndarray
 
@@ -36,13 +36,13 @@ AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
 RESULTS = Path(__file__).parent / "results" / "closed_chain.md"
 HEAD = """# Constrained forward dynamics beside Pinocchio
 
-Written by `make bench`. `lw.constrained_forward_dynamics` against `pinocchio.constraintDynamics` on
-the same mechanisms and states, float64; microseconds for one state, ratios are theirs over ours.
-*One call* is a call from Python with {states} closed states in turn; *batch* is {batch} states on
-one core into an array that is there, for Pinocchio a loop in Python that puts each result into its
-row. *Operations* are scalar ones of the kernel, *free* those of the same tree with its loops open.
-Arms hold a rigid object on a free hinge; a grasp is a weld of six rows, a leg of the platform ends
-in a ball of three.
+Written by `make bench`. `lw.loops.constrained_forward_dynamics` against
+`pinocchio.constraintDynamics` on the same mechanisms and states, float64; microseconds for one
+state, ratios are theirs over ours. *One call* is a call from Python with {states} closed states in
+turn; *batch* is {batch} states on one core into an array that is there, for Pinocchio a loop in
+Python that puts each result into its row. *Operations* are scalar ones of the kernel, *free* those
+of the same tree with its loops open. Arms hold a rigid object on a free hinge; a grasp is a weld of
+six rows, a leg of the platform ends in a ball of three.
 
 {machine}
 
@@ -94,8 +94,8 @@ def states(mech: lw.Mechanism) -> tuple[Array, Array, Array]:
     """Closed configurations near neutral, velocities that the loops allow, and joint forces."""
     rng = np.random.default_rng(0)
     away = 0.1 * rng.standard_normal((STATES, mech.nv))
-    q = np.stack([lw.project_position(mech, mech.integrate(mech.neutral(), x)) for x in away])
-    v = lw.project_velocity(mech, q, rng.standard_normal((STATES, mech.nv)))
+    q = np.stack([lw.loops.project_position(mech, mech.integrate(mech.neutral(), x)) for x in away])
+    v = lw.loops.project_velocity(mech, q, rng.standard_normal((STATES, mech.nv)))
     return q, v, rng.standard_normal((STATES, mech.nv))
 
 
@@ -104,8 +104,8 @@ def ours_on(mech: lw.Mechanism, arrays: tuple[Array, ...]) -> tuple[float, float
     from linkwise.dynamics.closure_kernels import closed_kernel
 
     lists = list(zip(*(list(x.copy()) for x in arrays), strict=True))
-    lw.constrained_forward_dynamics(mech, *lists[0])
-    function = lw.constrained_forward_dynamics
+    lw.loops.constrained_forward_dynamics(mech, *lists[0])
+    function = lw.loops.constrained_forward_dynamics
     one = chain.best(lambda: [function(mech, *x) for x in lists], ROUNDS) / STATES
     many = [np.tile(x, (BATCH // STATES, 1)) for x in arrays]
     out = function(mech, *many)
@@ -120,7 +120,7 @@ def row(title: str, mech: lw.Mechanism) -> str:
     one, batch, operations = ours_on(mech, (q, v, tau))
     theirs, difference = pinocchio_on(mech, q, v, tau)
     free = sum(lw.dynamics.kernels.kernel(mech, "forward_dynamics").ops.values())
-    rows = len(lw.constraint_names(mech))
+    rows = len(lw.loops.constraint_names(mech))
     us = [1e6 * t for t in (one, theirs[0], batch, theirs[1])]
     return (
         f"| {title} | {mech.nv} | {rows} | {operations} | {free} | {us[0]:.2f} | {us[1]:.1f} | "
@@ -150,7 +150,7 @@ def pinocchio_on(
     def call(x: tuple[Array, ...]) -> Array:
         return pin.constraintDynamics(model, data, *x, constraints, work, proximal)
 
-    ours = lw.constrained_forward_dynamics(mech, q, v, tau)
+    ours = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
     found = np.stack([turn.T @ call(x) for x in lists])
     difference = float(np.abs(found - ours).max() / np.abs(ours).max())
     one = chain.best(lambda: [call(x) for x in lists], ROUNDS) / STATES
@@ -175,10 +175,15 @@ def arms(count: int, links: int) -> lw.Mechanism:
             )
             at = (float(k), 0.0, 0.0) if i == 0 else (0.0, 0.0, 0.3)
             turn = lw.Pose.rpy(0.5 * rng.standard_normal(3), at)
-            b.body(name, parent, lw.Pin(AXES[i % 3]), inboard=turn, inertia=inertia)
+            b.body(name, parent, lw.hinges.Pin(AXES[i % 3]), inboard=turn, inertia=inertia)
             parent = name
         b.node(f"tip_{k}", parent, (0.0, 0.0, 0.3))
-    b.body("object", "world", lw.Free(), inertia=lw.SpatialInertia.solid_box(4.0, (0.5, 0.3, 0.1)))
+    b.body(
+        "object",
+        "world",
+        lw.hinges.Free(),
+        inertia=lw.SpatialInertia.solid_box(4.0, (0.5, 0.3, 0.1)),
+    )
     open_ = b.build()
     for k in range(count):
         b.node(f"grasp_{k}", "object", open_.pose(open_.neutral(), f"tip_{k}"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import linkwise as lw
-from linkwise.closed.multi_arm.evaluation import multi_arm_kernel
+from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
 
 QUICK = "--quick" in sys.argv[1:]
 LINKS = (6, 12, 24) if QUICK else (6, 12, 24, 48, 96)
@@ -63,11 +63,11 @@ STEPS: dict[str, tuple[Step, ...]] = {
 HEAD = """# What arms that hold an object cost
 
 Written by `python benchmarks/closed_chain_cost.py`. Scalar operations (additions, multiplications,
-divisions, sines and cosines) of the kernels that each algorithm of `lw.multi_arm_dynamics` runs for
-the arms, after the compiler took out what is constant, zero or there twice. Each kernel is one
-equation of the source and recomputes the poses and the articulated inertias it needs. Kernels of
-more than some tens of bodies are loops, in which nothing is taken out: the numbers jump there. The
-general algorithm asks for J 𝓜⁻¹ J* as a whole matrix; as a loop that is a sweep for each of its
+divisions, sines and cosines) of the kernels that each algorithm of `lw.papers.multi_arm_dynamics`
+runs for the arms, after the compiler took out what is constant, zero or there twice. Each kernel is
+one equation of the source and recomputes the poses and the articulated inertias it needs. Kernels
+of more than some tens of bodies are loops, in which nothing is taken out: the numbers jump there.
+The general algorithm asks for J 𝓜⁻¹ J* as a whole matrix; as a loop that is a sweep for each of its
 6 ℓ columns. The others take its blocks, one for each arm, from the recursion (6.10). The object is
 one rigid body, grasps are rigid: six rows each. The dense part is the solution for the contact
 forces: a Cholesky factor of 6 ℓ rows and two substitutions, (6 ℓ)³/6 + (6 ℓ)² multiplications; for
@@ -88,7 +88,9 @@ def held(arms: int, links: int) -> lw.Mechanism:
     """Arms of `links` pins around a box; no angle or length is special."""
     rng = np.random.default_rng(1)
     b = lw.Builder(f"held_{arms}_{links}")
-    b.body("box", "world", lw.Free(), inertia=lw.SpatialInertia.solid_box(3.0, (0.3, 0.2, 0.1)))
+    b.body(
+        "box", "world", lw.hinges.Free(), inertia=lw.SpatialInertia.solid_box(3.0, (0.3, 0.2, 0.1))
+    )
     for k in range(arms):
         parent = "world"
         for j in range(links):
@@ -97,7 +99,7 @@ def held(arms: int, links: int) -> lw.Mechanism:
                 float(rng.uniform(1.0, 2.0)), rng.uniform(0.02, 0.1, 3), np.diag((0.01, 0.02, 0.02))
             )
             name = f"arm_{k}_{j}"
-            b.body(name, parent, lw.Pin(AXES[j % 3]), inboard=at, inertia=own)
+            b.body(name, parent, lw.hinges.Pin(AXES[j % 3]), inboard=at, inertia=own)
             parent = name
         b.node(f"tip_{k}", parent, (0.1, 0.0, 0.0))
         b.node(f"grasp_{k}", "box", lw.Pose.rpy(rng.uniform(-1, 1, 3), rng.uniform(-0.2, 0.2, 3)))
@@ -107,7 +109,7 @@ def held(arms: int, links: int) -> lw.Mechanism:
 
 def kernel_operations(mech: lw.Mechanism, method: str) -> int:
     """Of all kernels that an algorithm runs for the arms."""
-    parts = lw.multi_arm_parts(mech)
+    parts = lw.grasp.multi_arm_parts(mech)
     total = operations(mech, "bias_free_force", (), None)
     for name, where, arms_only in STEPS[method]:
         nodes = parts.tips if where == "tips" else ()

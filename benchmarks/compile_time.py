@@ -82,7 +82,7 @@ def four_bars(count: int, *, chain: bool):
     """Four-bars side by side on the ground, or each on the coupler of the one before."""
     import linkwise as lw
 
-    b, pin = lw.Builder("four_bars"), lw.Pin((0, 1, 0))
+    b, pin = lw.Builder("four_bars"), lw.hinges.Pin((0, 1, 0))
     rod = lw.SpatialInertia.solid_box(1.0, (0.3, 0.1, 0.1))
     ground, at = "world", (0.0, 0.0, 0.0)
     for i in range(count):

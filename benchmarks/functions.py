@@ -180,7 +180,7 @@ PAIRS = (
     ),
     Pair(
         "jacobian_dot_v",
-        lambda m, n, q, v: lw.jacobian_dot_v(m, q, v, n),
+        lambda m, n, q, v: lw.dynamics.jacobian_dot_v(m, q, v, n),
         _of_node("jacobian_dot_v"),
         _rate_times_v,
         ("six",),
@@ -195,7 +195,7 @@ PAIRS = (
     ),
     Pair(
         "center_of_mass_jacobian",
-        lambda m, n, q: lw.center_of_mass_jacobian(m, q),
+        lambda m, n, q: lw.dynamics.center_of_mass_jacobian(m, q),
         lambda m, n: written(m, LINEAR["momentum_matrix"]),
         lambda m, d, f, q: pin.jacobianCenterOfMass(m, d, q, False),
         ("", "v"),
@@ -217,7 +217,7 @@ PAIRS = (
     ),
     Pair(
         "momentum_bias",
-        lambda m, n, q, v: lw.momentum_bias(m, q, v),
+        lambda m, n, q, v: lw.dynamics.momentum_bias(m, q, v),
         lambda m, n: written(m, FORMULAS["momentum_bias", "com"]),
         _momentum_bias,
         ("six",),
@@ -225,7 +225,7 @@ PAIRS = (
     ),
     Pair(
         "centroidal_inertia",
-        lambda m, n, q: lw.centroidal_inertia(m, q),
+        lambda m, n, q: lw.dynamics.centroidal_inertia(m, q),
         lambda m, n: written(m, CENTROIDAL),
         _inertia,
         ("six", "six"),

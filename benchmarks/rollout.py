@@ -102,7 +102,7 @@ class Case:
         v = 0.3 * rng.standard_normal((count, mech.nv))
         tau = rng.standard_normal((count, steps, mech.nv)) * np.diag(lw.mass_matrix(mech, q[0]))
         for body in mech.bodies:
-            if isinstance(body.hinge, lw.Free):
+            if isinstance(body.hinge, lw.hinges.Free):
                 tau[..., mech.v_slice(body.hinge_name)] = 0.0
         return q, v, tau
 
@@ -112,7 +112,7 @@ class Case:
         state = np.concatenate([time, self.layout.q_to(q), self.layout.v_to(q, v)], axis=1)
         return state, self.layout.force_to(q[:, None], tau)
 
-    def difference(self, ours: lw.Rollout, theirs: Array) -> float:
+    def difference(self, ours: lw.simulation.Rollout, theirs: Array) -> float:
         """Of the states at the end, (count, 1 + nq + nv) of MuJoCo."""
         q = self.layout.q_from(theirs[:, 1 : 1 + self.model.nq])
         v = self.layout.v_from(q, theirs[:, 1 + self.model.nq :])
@@ -224,7 +224,9 @@ def simulated_row(robot: str) -> str:
     return f"| {robot} | {ns * plain:.0f} | {ns * whole:.0f} | {whole / plain:.2f} |"
 
 
-def ours(c: Case, q: Array, v: Array, tau: Array, every: int, dtype: str = "float64") -> lw.Rollout:
+def ours(
+    c: Case, q: Array, v: Array, tau: Array, every: int, dtype: str = "float64"
+) -> lw.simulation.Rollout:
     """All steps in one call."""
     steps = tau.shape[-2] if tau.ndim > 1 else STEPS
     return lw.rollout(

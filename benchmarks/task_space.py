@@ -98,7 +98,7 @@ def rows(title: str, robot: tuple[str, str, tuple[str, ...]], node: str) -> list
     tick.kernel(q, v, wanted, status=codes)
     q[codes != 0] = q[np.flatnonzero(codes == 0)[0]]  # no state at a singularity
     theirs = (layout.q_to(q), v @ turn.T, wanted[:, SWAP])
-    target = lw.task_position(mech, mech.random(rng), task)
+    target = lw.tasks.task_position(mech, mech.random(rng), task)
     goal = np.tile(law.goal(target), (BATCH, 1))
     arrays = law.inputs | {"q": q, "v": v, "closing": wanted, "goal": goal}
     all_of, alone = ticks(model, frame), laws(model, frame, target)
@@ -120,7 +120,7 @@ def rows(title: str, robot: tuple[str, str, tuple[str, ...]], node: str) -> list
 
 def row(
     title: str,
-    ours: lw.ControlLaw,
+    ours: lw.tasks.ControlLaw,
     call: Callable[[int], object],
     peers: list[Tick],
     apart: float,
@@ -155,7 +155,7 @@ def row(
     )
 
 
-def inputs(law: lw.ControlLaw, arrays: dict[str, Array]) -> list[Array]:
+def inputs(law: lw.tasks.ControlLaw, arrays: dict[str, Array]) -> list[Array]:
     """What the kernel of a law takes."""
     return [arrays[name] for name in law.arguments]
 

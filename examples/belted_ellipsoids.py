@@ -71,11 +71,11 @@ def main() -> None:
         return
     arm = lw.models.seven_dof_arm()
     q = postures(arm)
-    mass = np.asarray(lw.effective_mass(arm, q, "hand", U))
+    mass = np.asarray(lw.inertial.effective_mass(arm, q, "hand", U))
     light, heavy = q[np.argmin(mass)], q[np.argmax(mass)]
     print(f"{len(q)} postures, one pose of the hand")
     print(f"effective mass along x: {mass.min():.2f} kg to {mass.max():.2f} kg")
-    print(lw.inertial_properties(arm, light, "hand"))
+    print(lw.inertial.inertial_properties(arm, light, "hand"))
     for state, m in ((light, mass.min()), (heavy, mass.max())):
         assert np.isclose(1.0 / m, response(arm, state), rtol=1e-9)
     hands = lw.forward_kinematics(arm, q, "hand").p

@@ -26,7 +26,7 @@ WAY, TIME = np.array([-0.5, 0.3, 0.0]), 2.0  # [m], [s]
 SIZE, ALONG = 0.01, np.array([0.6, 0.8, 0.0])  # of the sine [m], its direction
 STOP, BRAKE = 300.0, 1.0  # of the stops of the mini [N m/rad], [N m s/rad]
 STEP = 2e-3  # of the controller [s]
-SERVO = lw.Servo(TASK, kp=900.0, kv=60.0)
+SERVO = lw.tasks.Servo(TASK, kp=900.0, kv=60.0)
 
 Path = Callable[[float], lw.Goal]
 
@@ -101,16 +101,16 @@ def led(
     return motion, np.linalg.norm(there - goals, axis=1)
 
 
-def coordination_of(arm: lw.Mechanism) -> lw.DextrousCoordination:
+def coordination_of(arm: lw.Mechanism) -> lw.papers.DextrousCoordination:
     """The mini is drawn to its middle at 8 rad/s."""
-    return lw.DextrousCoordination.tuned(
+    return lw.papers.DextrousCoordination.tuned(
         arm, arm.neutral(), TASK, split=SPLIT, frequency=8.0, ratio=1.5
     )
 
 
 def gain(arm: lw.Mechanism, controller: lw.TaskController, frequency: float) -> float:
     """How much of a sine the tip draws, by the part of its motion at that frequency."""
-    home = lw.task_position(arm, arm.neutral(), TASK)
+    home = lw.tasks.task_position(arm, arm.neutral(), TASK)
     step = min(STEP, 1.0 / (60.0 * frequency))
     path = sine(home, frequency)
     motion, _ = led(arm, controller, path, 4.0 / frequency, strength=True, step=step)
@@ -123,7 +123,7 @@ def gain(arm: lw.Mechanism, controller: lw.TaskController, frequency: float) -> 
 def main() -> None:
     """Print what happens, and check it."""
     arm = lw.models.planar_macro_mini()
-    home = lw.task_position(arm, arm.neutral(), TASK)
+    home = lw.tasks.task_position(arm, arm.neutral(), TASK)
     dextrous = coordination_of(arm)
     plain = lw.TaskController(arm, SERVO)
     coordinated = lw.TaskController(arm, SERVO, posture=dextrous.posture)

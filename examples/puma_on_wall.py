@@ -3,8 +3,8 @@
     python examples/puma_on_wall.py
 
 The wall stands oblique to all axes, has a stiffness of 20 kN/m, a little damping, and friction. The
-tip of a tool is controlled by `lw.MotionForceController`: along the normal of the wall its force,
-across it its path, and its orientation. Three phases follow each other:
+tip of a tool is controlled by `lw.tasks.MotionForceController`: along the normal of the wall its
+force, across it its path, and its orientation. Three phases follow each other:
 
     approach    towards the wall at 0.1 m/s
     impact      nothing but damping along the normal
@@ -33,9 +33,11 @@ ROT = np.stack([*ACROSS, -NORMAL], axis=1)  # the tool points into the wall
 RADIUS, BEGIN, END = 0.08, 0.4, 2.0  # of the circle [m], and when [s]
 STEP_AT, LOW, HIGH = 1.2, 20.0, 30.0  # the force [N], and when it changes [s]
 
-WALL = lw.CompliantSurface(tuple(TOUCHED), tuple(NORMAL), 2e4, 50.0, friction=0.2, slip_speed=5e-3)
+WALL = lw.tasks.CompliantSurface(
+    tuple(TOUCHED), tuple(NORMAL), 2e4, 50.0, friction=0.2, slip_speed=5e-3
+)
 TASK = lw.Task.pose("tip")
-PHASES = lw.ContactTransition(
+PHASES = lw.tasks.ContactTransition(
     approach_speed=0.1, impact_damping=100.0, settle_speed=5e-3, settle_time=5e-3, touch_force=0.5
 )
 LOAD = lw.SpatialInertia.from_com(0.4, (0.0, 0.0, 0.05), (3e-4, 3e-4, 1e-4))  # kg, m, kg m²
@@ -65,16 +67,16 @@ def pressed(t: float) -> float:
     return LOW if t < STEP_AT else HIGH
 
 
-def controller(ki: float = 0.0) -> lw.MotionForceController:
+def controller(ki: float = 0.0) -> lw.tasks.MotionForceController:
     """Motion at 20 rad/s, force at 40 rad/s, both critically damped."""
-    fast = lw.ForceServo.for_surface(WALL, 40.0)
-    return lw.MotionForceController(
+    fast = lw.tasks.ForceServo.for_surface(WALL, 40.0)
+    return lw.tasks.MotionForceController(
         ARM,
         TASK,
-        lw.Selection.along_normal(WALL),
+        lw.tasks.Selection.along_normal(WALL),
         kp=400.0,
         kv=40.0,
-        servo=lw.ForceServo(fast.kf, fast.kv, ki),
+        servo=lw.tasks.ForceServo(fast.kf, fast.kv, ki),
         transition=PHASES,
     )
 
@@ -179,7 +181,7 @@ def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
 def slide_in_steps(duration: float = 2.2, *, step: float = 1e-3, ki: float = 0.0) -> Slide:
     """As a computer does it: torques held for a step, phases told by the sensor, unknown load."""
     law, real = controller(ki), ARM.with_payload("flange", LOAD)
-    q, v, phase, integral = start(), np.zeros(6), lw.ContactPhase(), np.zeros(6)
+    q, v, phase, integral = start(), np.zeros(6), lw.tasks.ContactPhase(), np.zeros(6)
     records, phases = [], [("approach", 0.0)]
     acting = WALL.forces(real, "tip")
     for k in range(round(duration / step)):

@@ -19,7 +19,7 @@ import linkwise as lw
 HEIGHT = 0.25  # of the feet above the ground, at the beginning [m]
 TICK = 2e-3  # from one answer of the computer to the next [s]
 FEET = ("front_left_foot", "front_right_foot", "hind_left_foot", "hind_right_foot")
-GROUND = lw.CompliantSurface(
+GROUND = lw.tasks.CompliantSurface(
     (0, 0, 0), (0, 0, 1), stiffness=1e4, damping=100.0, friction=0.7, slip_speed=0.1
 )
 

@@ -62,7 +62,7 @@ class Sampler:
         self.plan = np.einsum("s,stn->tn", weight / weight.sum(), tried)
         return np.clip(hold + self.plan, -self.most, self.most)
 
-    def score(self, run: lw.Rollout, goal: np.ndarray) -> np.ndarray:
+    def score(self, run: lw.simulation.Rollout, goal: np.ndarray) -> np.ndarray:
         """Distance from the goal [m] along the way, and a little of the speed at the end."""
         states = run.q[:, 1:].reshape(-1, self.mech.nq)
         hand = lw.forward_kinematics(self.mech, states, "hand").p.reshape(self.count, -1, 3)

@@ -37,9 +37,11 @@ def circle(center: np.ndarray, t: float) -> lw.Goal:
 def draw(tick: float, duration: float = TURN) -> tuple[lw.Recording, float]:
     """One turn with a controller that works in ticks [s]; how far the hand was off [m]."""
     arm = lw.models.seven_dof_arm()
-    begin = lw.task_position(arm, START, HAND)
+    begin = lw.tasks.task_position(arm, START, HAND)
     controller = lw.TaskController(
-        arm, lw.Servo(HAND, kp=400.0, kv=40.0), posture=lw.Posture(START, kp=20.0, kv=9.0)
+        arm,
+        lw.tasks.Servo(HAND, kp=400.0, kv=40.0),
+        posture=lw.tasks.Posture(START, kp=20.0, kv=9.0),
     )
     rec = lw.simulate(
         arm,
@@ -50,7 +52,7 @@ def draw(tick: float, duration: float = TURN) -> tuple[lw.Recording, float]:
         passive=False,  # the drives make up for their own friction
         probes={
             "distance from the circle [mm]": lambda t, q, v, tau: (
-                1e3 * np.linalg.norm(lw.task_position(arm, q, HAND) - circle(begin, t).target)
+                1e3 * np.linalg.norm(lw.tasks.task_position(arm, q, HAND) - circle(begin, t).target)
             )
         },
     )

@@ -6,8 +6,8 @@ The tree has 24 freedoms, of which the loops leave six, and six motors drive the
 milliseconds the controller says
 
     1. how the platform should accelerate,     V̇ = V̇_ref + K_d (V_ref - V) + K_p e,
-    2. what all 24 accelerations then are,     `lw.independent_coordinates`, and
-    3. which forces of the sliders cause them, `lw.constrained_inverse_dynamics`,
+    2. what all 24 accelerations then are,     `lw.loops.independent_coordinates`, and
+    3. which forces of the sliders cause them, `lw.loops.constrained_inverse_dynamics`,
 
 and holds these forces. The motion comes from `lw.simulate`, which keeps the loops
 closed. A second run has a load on the platform that the controller does not know of.
@@ -43,7 +43,7 @@ def _turn(vector: np.ndarray) -> np.ndarray:
     angle = np.linalg.norm(vector)
     if angle == 0.0:
         return np.eye(3)
-    return lw.Pin(tuple(vector / angle)).pose(np.array([angle])).rot
+    return lw.hinges.Pin(tuple(vector / angle)).pose(np.array([angle])).rot
 
 
 def wanted_motion(t: float, h: float = 1e-3) -> tuple[lw.Pose, np.ndarray, np.ndarray]:
@@ -63,12 +63,12 @@ class Controller:
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Joint forces (24,), zero but for the sliders."""
         X_ref, V_ref, A_ref = wanted_motion(t)
-        off = lw.Free().pose(q[self.q]).inverse() @ X_ref
+        off = lw.hinges.Free().pose(q[self.q]).inverse() @ X_ref
         # What is wanted, carried to where the platform is and into its axes.
         V, A = (off.inverse().shift_velocity(x) for x in (V_ref, A_ref))
         accelerate = A + K_D * (V - v[self.v]) + K_P * log(off)
-        platform = lw.independent_coordinates(self.mech, q, prefer=["platform"])
-        return lw.constrained_inverse_dynamics(
+        platform = lw.loops.independent_coordinates(self.mech, q, prefer=["platform"])
+        return lw.loops.constrained_inverse_dynamics(
             self.mech, q, v, accelerate, independent=platform, actuated=SLIDERS
         ).tau
 
@@ -102,7 +102,7 @@ def track(duration: float, *, step: float = 5e-3, loaded: bool = False) -> Track
         duration=duration,
         step=step,
     )
-    place = lw.Free().pose(run.q[:, real.q_slice("platform")])
+    place = lw.hinges.Free().pose(run.q[:, real.q_slice("platform")])
     errors = [log(place[i].inverse() @ wanted(float(t))) for i, t in enumerate(run.t)]
     size = np.linalg.norm(np.reshape(errors, (-1, 2, 3)), axis=-1)
     return Tracking(run, size[:, 1], size[:, 0])

@@ -21,7 +21,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.spatial import quaternion
 
-CONTACT = lw.Contact("soft_finger", friction=0.6, torsion=0.012)
+CONTACT = lw.grasp.Contact("soft_finger", friction=0.6, torsion=0.012)
 MASS, SQUEEZE = 2.0, 18.0  # [kg], [N]
 SHAKE, ROLL, RATE = 0.30, 0.60, 2.0 * np.pi * 1.2  # [m/s³], [rad/s³], [rad/s]
 ACROSS = r"$\sqrt{|f_t|^2 + (\mu\, m_n / \gamma)^2}$  [N]"  # what friction has to hold
@@ -55,8 +55,8 @@ class Cell:
         one = CONTACT.hinge.hinge_map(CONTACT.hinge.neutral()).T
         # Any forces with the right resultant, and of these what is no squeeze.
         S = grasp.passed
-        some = np.linalg.pinv(S @ lw.grasp_map(grasp)) @ S
-        share = lw.internal_forces(grasp, some.reshape(6, 3, 6)).motion
+        some = np.linalg.pinv(S @ lw.grasp.grasp_map(grasp)) @ S
+        share = lw.grasp.internal_forces(grasp, some.reshape(6, 3, 6)).motion
         return Cell(mech, locked, grasp, np.kron(np.eye(3), one), share)
 
 
@@ -91,14 +91,17 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     alpha = np.concatenate([angular, pose.rot.T @ linear - np.cross(V[:3], V[3:])])
 
     # Tips: every contact is brought back to where its frame lies on the finger's.
-    state = lw.contact_state(cell.grasp, q, v)
+    state = lw.grasp.contact_state(cell.grasp, q, v)
     tips = list[np.ndarray]()
     for name in cell.grasp.names:
         tilt = quaternion.log(state.parameters[name])[:2]
         tips.append(-DAMPING * state.rates[name] - STIFFNESS * tilt)
     # α_b - T α_a + V_ab × T V_a = H* Ẇ at every contact gives the arms' accelerations.
-    J, bias = lw.constraint_jacobian(cell.locked, q), lw.constraint_bias(cell.locked, q, v)
-    parts = lw.multi_arm_parts(mech)
+    J, bias = (
+        lw.loops.constraint_jacobian(cell.locked, q),
+        lw.loops.constraint_bias(cell.locked, q, v),
+    )
+    parts = lw.grasp.multi_arm_parts(mech)
     arms, held = parts.arm_rows, parts.object_rows
     vdot = np.zeros(mech.nv)
     vdot[held] = alpha
@@ -110,7 +113,7 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
     """What moves the object, of least norm, and the squeeze (3, 6)."""
-    forces = np.tensordot(lw.needed_wrench(cell.grasp, q, v, vdot), cell.share, axes=1)
+    forces = np.tensordot(lw.grasp.needed_wrench(cell.grasp, q, v, vdot), cell.share, axes=1)
     forces[:, 5] += SQUEEZE  # along the normals, which meet in the centre: it cancels
     return forces
 
@@ -118,9 +121,9 @@ def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) ->
 def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """τ = 𝓜 v̇ + C + J* f: the arms do it, nothing drives the object."""
     vdot = acceleration(cell, t, q, v)
-    effort = lw.grasp_effort(cell.grasp, q, v, vdot)
+    effort = lw.grasp.grasp_effort(cell.grasp, q, v, vdot)
     tau = np.zeros(cell.mech.nv)
-    tau[lw.multi_arm_parts(cell.mech).arm_rows] = effort.of(wanted_forces(cell, q, v, vdot))
+    tau[lw.grasp.multi_arm_parts(cell.mech).arm_rows] = effort.of(wanted_forces(cell, q, v, vdot))
     return tau
 
 
@@ -152,7 +155,7 @@ def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.Record
         tau=tau,
         duration=duration,
         step=step,
-        watch=lw.grasp_watch(cell.grasp),
+        watch=lw.grasp.grasp_watch(cell.grasp),
     )
 
 
@@ -162,21 +165,21 @@ def main() -> None:
     options.add_argument("figure", nargs="?", help="where to draw the forces, like figure.png")
     figure: str | None = options.parse_args().figure
     cell = Cell.build()
-    print(lw.force_space(cell.grasp), flush=True)
+    print(lw.grasp.force_space(cell.grasp), flush=True)
     motion = shake(cell)
     print(motion)
 
-    forces = lw.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
-    margins = lw.grasp_margins(cell.grasp, forces)
+    forces = lw.grasp.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
+    margins = lw.grasp.grasp_margins(cell.grasp, forces)
     slip = motion.events[0]
     print(f"\n{slip.name!r} at {slip.t:.6f} s; contact forces there:")
-    print(lw.grasp_margins(cell.grasp, forces[-1]))
+    print(lw.grasp.grasp_margins(cell.grasp, forces[-1]))
 
     # It held until then, and the fingers neither slid nor twisted.
     assert motion.stopped
     assert (margins.smallest[:-1] > 0.0).all()
     assert abs(margins.smallest[-1]) < 1e-5
-    state = lw.contact_state(cell.grasp, motion.q, motion.v)
+    state = lw.grasp.contact_state(cell.grasp, motion.q, motion.v)
     assert max(np.abs(x).max() for x in state.sliding.values()) < 1e-9
     assert max(motion.report.loop) < 1e-9
 
@@ -203,8 +206,8 @@ def plot(cell: Cell, motion: lw.Recording, file: str) -> None:
 
 def draw(cell: Cell, motion: lw.Recording, panels: object, colors: tuple[str, ...] = ()) -> None:
     """The two pictures, on two axes of Matplotlib."""
-    forces = lw.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
-    margins = lw.grasp_margins(cell.grasp, forces)
+    forces = lw.grasp.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
+    margins = lw.grasp.grasp_margins(cell.grasp, forces)
     over_time, in_cone = panels  # type: ignore[misc]
     for i, name in enumerate(cell.grasp.names):
         style = {"color": colors[i] if colors else f"C{i}"}

@@ -63,14 +63,14 @@ class Cell:
 
     mech: lw.Mechanism
     grasp: lw.Grasp
-    carry: lw.AugmentedObjectController
+    carry: lw.grasp.AugmentedObjectController
 
     @staticmethod
     def build(arms: int = ARMS) -> Cell:
         """Arms in a ring."""
         mech = lw.models.multi_arm(arms, arm="puma560", mass=MASS)
-        grasp = lw.Grasp.of(mech, lw.Contact("rigid"))
-        carry = lw.AugmentedObjectController(
+        grasp = lw.Grasp.of(mech, lw.grasp.Contact("rigid"))
+        carry = lw.grasp.AugmentedObjectController(
             mech, FREQUENCY**2, 2.0 * FREQUENCY, split="virtual_linkage"
         )
         return Cell(mech, grasp, carry)
@@ -78,7 +78,7 @@ class Cell:
     @property
     def bars(self) -> tuple[str, ...]:
         """Names of the bars between the hands."""
-        return lw.virtual_linkage(self.grasp).names[: len(self.mech.loops) * 2 - 3]
+        return lw.grasp.virtual_linkage(self.grasp).names[: len(self.mech.loops) * 2 - 3]
 
     def torque(self, t: float, q: np.ndarray, v: np.ndarray, start: lw.Pose) -> np.ndarray:
         """Joint forces by the augmented object."""
@@ -91,8 +91,8 @@ class Cell:
         found = self.carry.explain(q, v, wanted(start, t), internal=squeeze)
         forces = np.stack(list(found.contact_forces.values()))
         tau = np.zeros(self.mech.nv)
-        arms = lw.multi_arm_parts(self.mech).arm_rows
-        tau[arms] = lw.grasp_effort(self.grasp, q).of(forces)
+        arms = lw.grasp.multi_arm_parts(self.mech).arm_rows
+        tau[arms] = lw.grasp.grasp_effort(self.grasp, q).of(forces)
         return tau
 
     def move(
@@ -118,8 +118,8 @@ class Cell:
 
     def tensions(self, motion: lw.Recording) -> np.ndarray:
         """Tensions of the bars (n, bars) from the contact forces of the closed chain [N]."""
-        forces = lw.contact_forces(self.grasp, motion.q, motion.v, motion.tau)
-        inside = lw.virtual_linkage(self.grasp).split(forces)[1]
+        forces = lw.grasp.contact_forces(self.grasp, motion.q, motion.v, motion.tau)
+        inside = lw.grasp.virtual_linkage(self.grasp).split(forces)[1]
         return inside[:, : len(self.bars)]
 
 
@@ -135,7 +135,7 @@ def main() -> None:
     options.add_argument("figure", nargs="?", help="where to draw it, like figure.png")
     figure: str | None = options.parse_args().figure
     cell = Cell.build()
-    print(lw.augmented_object(cell.mech, cell.mech.neutral()), flush=True)
+    print(lw.grasp.augmented_object(cell.mech, cell.mech.neutral()), flush=True)
     motion, other = cell.move(), cell.move(forget=True)
     error, lost = cell.errors(motion), cell.errors(other)
     print(told("augmented object", error))

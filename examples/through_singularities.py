@@ -27,12 +27,12 @@ import numpy as np
 import linkwise as lw
 
 POSE = lw.Task.pose("flange")
-SERVO = lw.Servo(POSE, kp=100.0, kv=20.0)
+SERVO = lw.tasks.Servo(POSE, kp=100.0, kv=20.0)
 STEP = 4e-3  # of the controller [s]
 LAWS = {
     "plain": {"singular": None},
     "damped": {"damping": 0.05},
-    "strategy": {},  # the default: lw.SingularStrategy()
+    "strategy": {},  # the default: lw.tasks.SingularStrategy()
 }
 
 
@@ -73,9 +73,9 @@ def through_the_wrist(arm: lw.Mechanism, duration: float = 1.2) -> Path:
         s, s_dot = x**3 * (10 - 15 * x + 6 * x**2), 30 * (x * (1 - x)) ** 2 / duration
         s_ddot = 60 * x * (1 - x) * (1 - 2 * x) / duration**2
         q, v = begin + s * change, s_dot * change
-        J = lw.task_jacobian(arm, q, POSE)
-        rush = J @ (s_ddot * change) + lw.task_bias(arm, q, v, POSE)
-        return lw.Goal(lw.task_position(arm, q, POSE), J @ v, rush)
+        J = lw.tasks.task_jacobian(arm, q, POSE)
+        rush = J @ (s_ddot * change) + lw.tasks.task_bias(arm, q, v, POSE)
+        return lw.Goal(lw.tasks.task_position(arm, q, POSE), J @ v, rush)
 
     start = begin + 0.02 * np.array([1, -1, 1, -1, 1, -1])
     return Path("wrist", start, goal, duration + 0.8)
@@ -84,8 +84,8 @@ def through_the_wrist(arm: lw.Mechanism, duration: float = 1.2) -> Path:
 def beyond_the_reach(arm: lw.Mechanism, duration: float = 2.0) -> Path:
     """Out along a line from the shoulder, farther than the arm reaches, and back."""
     start = np.array([0.3, -0.9, 0.9, -0.9, 1.0, 0.2])
-    home = lw.task_position(arm, start, POSE)
-    way = home.p - lw.task_position(arm, start, lw.Task.position("shoulder_link"))
+    home = lw.tasks.task_position(arm, start, POSE)
+    way = home.p - lw.tasks.task_position(arm, start, lw.Task.position("shoulder_link"))
     way = 0.35 * way / np.linalg.norm(way)
 
     def goal(t: float) -> lw.Goal:
@@ -107,7 +107,7 @@ def driven(arm: lw.Mechanism, law: str, path: Path) -> Run:
     def torque(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         goal = path.goal(t)
         tau = controller(q, v, goal)
-        off = lw.task_error(arm, q, POSE, goal.target)[3:]
+        off = lw.tasks.task_error(arm, q, POSE, goal.target)[3:]
         rows.append((t, np.abs(tau / arm.effort_limit).max(), np.linalg.norm(off)))
         return tau
 

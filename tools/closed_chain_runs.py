@@ -2,10 +2,10 @@
 
     python tools/closed_chain_runs.py [--duration 60] [--only four_bar ...] [--again]
 
-Each mechanism is put together by `lw.assemble` from a guess that is off by a tenth of a radian or
-of a metre in every freedom, pushed, and left to itself under gravity: no damping, and no drive but
-springs where it would fall without end or into a singular configuration. Then a free flyer hands a
-box from one hand to the other.
+Each mechanism is put together by `lw.loops.assemble` from a guess that is off by a tenth of a
+radian or of a metre in every freedom, pushed, and left to itself under gravity: no damping, and no
+drive but springs where it would fall without end or into a singular configuration. Then a free
+flyer hands a box from one hand to the other.
 
 Runs take minutes. What is done is kept in build/closed_chain_runs.json, so that a run that
 was broken off goes on where it stopped; --again begins anew.
@@ -108,9 +108,9 @@ def begin(case: Case) -> tuple[np.ndarray, np.ndarray, float]:
     mech = case.mech
     rng = np.random.default_rng(0)
     guess = mech.integrate(mech.neutral(), rng.uniform(-0.1, 0.1, mech.nv))
-    missed = float(np.abs(lw.constraint_error(mech, guess)).max())
-    q = lw.assemble(mech, guess).required()
-    return q, lw.project_velocity(mech, q, case.push), missed
+    missed = float(np.abs(lw.loops.constraint_error(mech, guess)).max())
+    q = lw.loops.assemble(mech, guess).required()
+    return q, lw.loops.project_velocity(mech, q, case.push), missed
 
 
 def springs(case: Case) -> Callable[..., np.ndarray]:
@@ -119,7 +119,7 @@ def springs(case: Case) -> Callable[..., np.ndarray]:
     in_v = [i for name in case.springs for i in range(*_range(mech.v_slice(name)))]
     in_q = [i for name in case.springs for i in range(*_range(mech.q_slice(name)))]
     q = mech.neutral()
-    E, J = np.eye(mech.nv)[:, in_v], lw.constraint_jacobian(mech, q)
+    E, J = np.eye(mech.nv)[:, in_v], lw.loops.constraint_jacobian(mech, q)
     f = np.linalg.lstsq(np.hstack([E, J.T]), lw.gravity_force(mech, q), rcond=None)[0][: len(in_v)]
 
     def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ def measured(name: str, keep: str, duration: float) -> Row:
         case.mech, q, v, tau=tau, duration=duration, step=case.step, keep=keep, passive=False,
         record_every=every,
     )  # fmt: skip
-    space = lw.constraint_jacobian(case.mech, run.q[0])
+    space = lw.loops.constraint_jacobian(case.mech, run.q[0])
     return {
         "rows": len(space),
         "rank": int(np.linalg.matrix_rank(space, tol=1e-9)),
@@ -169,8 +169,8 @@ def handed_over(*, step: float) -> Row:
     mech = lw.models.handover()
     q0 = mech.neutral()
     # Where both hands are at the grips, found on a mechanism with the second loop as it is meant.
-    meant = lw.Loop("right_grasp", "right_hand", "right_grip", lw.Locked())
-    goal = lw.assemble(replace(mech, loops=(*mech.loops, meant)), hold=["flight"]).required()
+    meant = lw.Loop("right_grasp", "right_hand", "right_grip", lw.hinges.Locked())
+    goal = lw.loops.assemble(replace(mech, loops=(*mech.loops, meant)), hold=["flight"]).required()
     arms = [i for b in mech.bodies if b.hinge.nv == 1 for i in [mech.q_slice(b.hinge_name).start]]
     speeds = [i for b in mech.bodies if b.hinge.nv == 1 for i in [mech.v_slice(b.hinge_name).start]]
     left = np.array([mech.coordinate_names[i].startswith("left_") for i in arms])
@@ -202,8 +202,8 @@ def handed_over(*, step: float) -> Row:
         if stage == "both":
             off = mech.pose(q, "right_grip").inverse() @ mech.pose(q, "right_hand")
             gap = float(np.linalg.norm(off.p))
-            mech = lw.close_loop(mech, q, "right_grasp", "right_hand", "cargo")
-            v = lw.project_velocity(mech, q, v)
+            mech = lw.loops.close_loop(mech, q, "right_grasp", "right_hand", "cargo")
+            v = lw.loops.project_velocity(mech, q, v)
         elif stage == "right":
             mech = mech.without("left_grasp")
         run = lw.simulate(
@@ -224,7 +224,7 @@ def handed_over(*, step: float) -> Row:
 
 def _together(mech: lw.Mechanism, q: np.ndarray, push: np.ndarray) -> np.ndarray:
     """The velocity with the base pushed, arms at rest relative to it, and the cargo along."""
-    J = lw.constraint_jacobian(mech, q)
+    J = lw.loops.constraint_jacobian(mech, q)
     cargo = range(*_range(mech.v_slice("cargo_flight")))
     v = push.copy()
     v[cargo] = -np.linalg.solve(J[:, cargo], J @ push)
@@ -272,8 +272,8 @@ def _line(cells: list[str]) -> str:
 _HEAD = """# Long runs of closed chains
 
 Do loops stay closed, and what becomes of energy and momentum? Each mechanism below is put together
-by `lw.assemble` from a guess in which every freedom is off by up to 0.1 rad or 0.1 m, pushed, and
-simulated for {duration:g} s with `lw.simulate`. Gravity is on; there is no damping and no
+by `lw.loops.assemble` from a guess in which every freedom is off by up to 0.1 rad or 0.1 m, pushed,
+and simulated for {duration:g} s with `lw.simulate`. Gravity is on; there is no damping and no
 drive, but springs where a mechanism would fall without end, or, the delta robot, into a singular
 configuration. The largest loop error after any step of any run is {worst:.1e} m and {angle:.1e}
 rad. The page is written by `tools/closed_chain_runs.py`.
@@ -298,9 +298,9 @@ _HANDOVER = """\
 `handover()`: a satellite with two arms floats and turns, with a box in its left hand. Its motors
 bring the right hand to the box (2 s), where it closes {gap:.1e} m beside the place that was meant;
 both hold it (1 s), then the left one lets go and draws back (2 s). Each time there are other loops:
-`lw.close_loop`, then `.without("left_grasp")`. The hand closes on the box as it is, so nothing
-jumps, and `lw.project_velocity` gives the velocities after the impact. With steps of {step} s, over
-{duration:g} s, with the loops closed to {distance:.1e} m:
+`lw.loops.close_loop`, then `.without("left_grasp")`. The hand closes on the box as it is, so
+nothing jumps, and `lw.loops.project_velocity` gives the velocities after the impact. With steps of
+{step} s, over {duration:g} s, with the loops closed to {distance:.1e} m:
 
 | | at the beginning | largest change |
 | --- | --- | --- |
@@ -312,8 +312,8 @@ _TRACKING = """\
 ## Following a path
 
 `examples/stewart_tracking.py` leads a Stewart platform round a circle while it leans outwards, with
-`lw.constrained_inverse_dynamics` for the forces of its six motors, which are held for 5 ms each. As
-modelled, and with a load of 6 kg that the controller does not know of:
+`lw.loops.constrained_inverse_dynamics` for the forces of its six motors, which are held for 5 ms
+each. As modelled, and with a load of 6 kg that the controller does not know of:
 
 ![A Stewart platform on its path, its errors and its forces](_static/stewart_tracking.png)
 """

@@ -60,7 +60,9 @@ class Case:
         total = kinetic + lw.potential_energy(self.mech, flat_q)
         return np.reshape(total, q.shape[:-1])
 
-    def rollout(self, name: str, step: float, duration: float, records: int) -> lw.Rollout:
+    def rollout(
+        self, name: str, step: float, duration: float, records: int
+    ) -> lw.simulation.Rollout:
         """Some seconds in steps of one length, with about so many records."""
         count = round(duration / step)
         every = max(1, count // records)

@@ -28,7 +28,7 @@ class Ledger(SphinxDirective):
 @cache
 def verdicts(key: str) -> list:
     """The entries of a document, run once a build."""
-    from linkwise.ledger import entries, run
+    from linkwise_ledger import entries, run
 
     found = list(run(entries(key)))
     for verdict in found:
@@ -39,7 +39,7 @@ def verdicts(key: str) -> list:
 
 def totals() -> list[str]:
     """How many statements of each status a document has."""
-    from linkwise.ledger import DOCUMENTS, counts
+    from linkwise_ledger import DOCUMENTS, counts
 
     lines = ["| document | statements | hold | definitions | misprints |", "| --- " * 5 + "|"]
     for source in DOCUMENTS:

@@ -23,8 +23,8 @@ import linkwise.plot as lp
 def construction(ax: Any) -> None:
     """From an ellipse to a belted one, ray by ray."""
     response = np.diag([1.0 / 2.4, 1.0 / 0.5])
-    belted = lw.belted_ellipsoid(response, resolution=160)
-    ring = lw.gyration_ellipsoid(response, resolution=160)
+    belted = lw.inertial.belted_ellipsoid(response, resolution=160)
+    ring = lw.inertial.gyration_ellipsoid(response, resolution=160)
     lp.shape(belted, (0.0, 0.0), ax=ax, label="belted: at m")
     around = np.concatenate([ring.points, ring.points[:1]])
     ax.plot(*around.T, color=COLORS[1], lw=1.4, ls="--", label="gyration: at √m")
@@ -63,7 +63,9 @@ def postures(names: dict[str, Any]) -> None:
         lp.belted_ellipsoid(
             names["planar"], q, "tip", plane="xz", ax=ax, scale=0.3, color=COLORS[k]
         )
-        masses = [lw.effective_mass(names["planar"], q, "tip", u) for u in np.eye(3)[[0, 2]]]
+        masses = [
+            lw.inertial.effective_mass(names["planar"], q, "tip", u) for u in np.eye(3)[[0, 2]]
+        ]
         ax.set_title(f"{masses[0]:.2f} kg along x, {masses[1]:.2f} kg along z")
         ax.set_aspect("equal", adjustable="box")
         ax.set_xlim(-2.1, 1.1)

@@ -91,7 +91,7 @@ def tree() -> lw.Mechanism:
     parents = ("world", "1", "2", "3", "2", "5")
     for k, parent in enumerate(parents, start=1):
         at = (0.0, 0.0, 0.0) if k == 1 else (0.1 * k, 0.0, 1.0)
-        b.body(str(k), parent, lw.Pin((0, 1, 0)), inertia=rod, inboard=at)
+        b.body(str(k), parent, lw.hinges.Pin((0, 1, 0)), inertia=rod, inboard=at)
     return b.build()
 
 
@@ -167,7 +167,9 @@ def hand() -> None:
     for k, (ax, elbow) in enumerate(zip(axes, (1.9, 1.3, 0.8, 0.45), strict=True)):
         q = np.array([-0.5 * elbow, elbow])
         lp.belted_ellipsoid(arm, q, "tip", plane="xz", ax=ax, scale=0.16, color=COLORS[k])
-        masses = np.linalg.eigvalsh(lw.task_space(arm, q, lw.Task.position("tip", "xz")).inertia)
+        masses = np.linalg.eigvalsh(
+            lw.tasks.task_space(arm, q, lw.Task.position("tip", "xz")).inertia
+        )
         ax.set_title(f"{masses[0]:.2f} kg and {masses[1]:.2f} kg")
         ax.set_aspect("equal", adjustable="box")
         ax.set_xlim(-1.0, 1.0)

@@ -61,7 +61,7 @@ def plain_look(panel: Any, title: str) -> None:
 def sample() -> None:
     """The arm in space, and its mini enlarged, into docs/_static/macro_mini_arm.png."""
     arm = lw.models.macro_mini()
-    mini = lw.macro_mini(arm, "mini_yaw", "tip").mini_at(arm.neutral())
+    mini = lw.papers.macro_mini(arm, "mini_yaw", "tip").mini_at(arm.neutral())
     figure = plt.figure(figsize=(7.6, 3.4), dpi=96, facecolor=PAPER)
     for mech, (left, width), shadow in ((arm, (0.0, 0.62), "#e7e4dc"), (mini, (0.62, 0.38), None)):
         ax = figure.add_axes((left, 0.0, width, 1.0))
@@ -82,7 +82,7 @@ def main() -> None:
     """Where the arm ends up, how much of its range the mini uses, how fast a sine it draws."""
     e = example()
     arm = lw.models.planar_macro_mini()
-    home = lw.task_position(arm, arm.neutral(), e.TASK)
+    home = lw.tasks.task_position(arm, arm.neutral(), e.TASK)
     dextrous = e.coordination_of(arm)
     controllers = {
         "plain": lw.TaskController(arm, e.SERVO),

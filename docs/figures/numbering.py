@@ -67,7 +67,7 @@ def main() -> None:
     dense = Dense(mech, mech.random(0))
     figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.7), facecolor=PAPER)
     for ax, (title, order) in zip(axes, orders.items(), strict=True):
-        there = lw.renumbering(mech, order)
+        there = lw.dynamics.renumbering(mech, order)
         step, whole = (blocks(there.body_matrix(dense(x))) for x in (E_phi, phi))
         ax.set_facecolor("white")
         draw(ax, step, whole, [name.removeprefix("body_") for name in order], title)

@@ -40,7 +40,7 @@ def main() -> None:
         nodes=tuple(replace(node, geometry=()) for node in arm.nodes),
     )
     falling = lw.simulate(arm, [0.0, -0.6, 0.3, 0.0, 0.4, 0.0], duration=1.0)
-    half = lw.assemble(linkage, [1.2, 0.0, 0.0], hold=["crank_pin"]).required()
+    half = lw.loops.assemble(linkage, [1.2, 0.0, 0.0], hold=["crank_pin"]).required()
     pages = {
         "puma": lw.view(arm, posture, **OPTIONS),
         "humanoid": lw.view(walker, show=("shapes", "masses", "inertia", "grid"), **OPTIONS),
@@ -55,7 +55,7 @@ def main() -> None:
             viewer.close()
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "falling.html"
-            lw.export_html(falling, file, show=("shapes", "traces", "grid"), theme="dark")
+            lw.viewer.export_html(falling, file, show=("shapes", "traces", "grid"), theme="dark")
             _take(browser, file.as_uri(), "export", at=0.8)
         browser.close()
 

@@ -196,8 +196,9 @@ def unknown_name(
         hint = f"known: {', '.join(_cut(n) for n in names[:8])}{more}."
     if asked in loops:
         hint = (
-            f"{_cut(name)} is a loop, whose hinge has no place in q and v: lw.loop_coordinates "
-            f"tells where it is, lw.loop_velocities how it moves. Of the tree, {hint}"
+            f"{_cut(name)} is a loop, whose hinge has no place in q and v: "
+            f"lw.loops.loop_coordinates "
+            f"tells where it is, lw.loops.loop_velocities how it moves. Of the tree, {hint}"
         )
     return UnknownNameError(f"no {kind} called {_cut(name)} in {owner}; {hint}")
 

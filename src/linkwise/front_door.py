@@ -45,7 +45,7 @@ of this name; None for a single number."""
 
 def open_front_door(
     namespace: MutableMapping[str, Any],
-    names: Iterable[str],
+    names: Iterable[str] | None = None,
     *,
     records: Collection[str] = (),
     careful: Collection[str] = (),
@@ -55,18 +55,29 @@ def open_front_door(
 
     Args:
         namespace: The module's globals.
-        names: Its public names.
+        names: Its public names; by default all that do not begin with an underscore.
         records: Classes that users fill in: all that their constructors are given is compared, so
             that nothing of another kind, no NaN and no mask is kept.
         careful: Functions to leave as they are: those of a microsecond, which check for themselves.
         sizes: Arguments of methods that are rows of numbers; they are compared before the call.
     """
-    for name in names:
-        found = namespace.get(name)
-        if inspect.isclass(found):
-            check_class(found, record=name in records, sizes=sizes)
-        elif inspect.isfunction(found) and found.__module__.startswith("linkwise"):
-            namespace[name] = found if name in careful else checked(found)
+    for name in list(namespace) if names is None else names:
+        value = namespace.get(name)
+        if name.startswith("_") or value is open_front_door:
+            continue
+        if inspect.isclass(value):
+            check_class(value, record=name in records, sizes=sizes)
+        elif inspect.isfunction(value) and value.__module__.startswith("linkwise"):
+            namespace[name] = value if name in careful else checked(value)
+    if names is None:
+        public = sorted(name for name, value in namespace.items() if _is_public(name, value))
+        namespace["__all__"] = public
+        namespace["__dir__"] = public.copy
+
+
+def _is_public(name: str, value: object) -> bool:
+    hidden = name.startswith("_") or isinstance(value, types.ModuleType)
+    return not hidden and value is not open_front_door
 
 
 def check_class(found: Any, *, record: bool = False, sizes: Sizes | None = None) -> None:

@@ -126,7 +126,7 @@ def compile(
         expr: The expression. A dictionary of several makes one kernel that gives them all, by
             name: what they share is computed once. A function in array code on top of
             expressions, or a `Formula` of one, is one kernel too (`codegen/formula.py`).
-        mech: The mechanism, or one whose loops and couplings are built in (`lw.embed`); its
+        mech: The mechanism, or one whose loops and couplings are built in (`lw.loops.embed`); its
             numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
         rows: Only these rows of the result, in this order: names of bodies or hinges where rows

@@ -24,10 +24,10 @@ from linkwise.algebra import (
     P,
     Upsilon,
     memoryless,
+    normal_form as normal,
     search,
     shift,
 )
-from linkwise.algebra import normal_form as normal
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import Derivation, Step, random_dense, residual
 from linkwise.algebra.evidence import Evidence

@@ -80,7 +80,7 @@ def test_tree_lines(capsys):
     """Branches are drawn; a serial chain stays in its column."""
     b = lw.Builder("t")
     for name, parent in [("a", "world"), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "d")]:
-        b.body(name, parent, lw.Pin(), inertia=lw.SpatialInertia.solid_sphere(1, 1))
+        b.body(name, parent, lw.hinges.Pin(), inertia=lw.SpatialInertia.solid_sphere(1, 1))
     from linkwise.cli.info import tree_table
 
     rows = list(tree_table(b.build()))[2:]
@@ -147,8 +147,8 @@ def test_help_teaches(capsys):
 def test_deep_branches_do_not_widen_the_table_without_end(capsys):
     b = lw.Builder("comb")
     for i in range(2000):
-        b.body(f"tooth_{i}", "world" if i == 0 else f"spine_{i - 1}", lw.Pin())
-        b.body(f"spine_{i}", "world" if i == 0 else f"spine_{i - 1}", lw.Pin())
+        b.body(f"tooth_{i}", "world" if i == 0 else f"spine_{i - 1}", lw.hinges.Pin())
+        b.body(f"spine_{i}", "world" if i == 0 else f"spine_{i - 1}", lw.hinges.Pin())
     lines = list(tree_table(b.build()))
     assert len(lines) == 4002
     assert max(map(len, lines)) < 160

@@ -118,9 +118,9 @@ def test_mistakes_are_status_2_and_explained(arguments, message, capsys):
 
 def test_a_hinge_that_nothing_resists_is_named(tmp_path, capsys):
     builder = lw.Builder("thin").body(
-        "arm", hinge=lw.Pin((0, 1, 0)), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1)
+        "arm", hinge=lw.hinges.Pin((0, 1, 0)), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1)
     )
-    lw.save(builder.body("ghost", "arm", lw.Pin((1, 0, 0))).build(), tmp_path / "thin.urdf")
+    lw.save(builder.body("ghost", "arm", lw.hinges.Pin((1, 0, 0))).build(), tmp_path / "thin.urdf")
     assert main(["derive", "(I - H psi K) H phi", "--check", str(tmp_path / "thin.urdf")]) == 2
     assert "D is singular at body 'ghost'" in capsys.readouterr().err
 

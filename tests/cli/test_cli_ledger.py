@@ -8,7 +8,7 @@ import pytest
 
 import linkwise.cli.ledger as command
 from linkwise.cli import main
-from linkwise.ledger import DOCUMENTS, Entry, entries
+from linkwise_ledger import DOCUMENTS, Entry, entries
 
 
 @pytest.fixture

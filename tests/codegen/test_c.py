@@ -230,8 +230,8 @@ def idle_hand():
     """A hand that nothing resists in the hinge unless the drive has armature."""
     heavy = SpatialInertia.from_com(1.0, (0.0, 0.1, 0.2), (0.1, 0.1, 0.1))
     b = lw.Builder("idle")
-    b.body("arm", "world", lw.Pin((0.0, 1.0, 0.0)), inertia=heavy)
-    b.body("hand", "arm", lw.Pin((0.0, 0.0, 1.0)), drive=Drive(armature=0.1))
+    b.body("arm", "world", lw.hinges.Pin((0.0, 1.0, 0.0)), inertia=heavy)
+    b.body("hand", "arm", lw.hinges.Pin((0.0, 0.0, 1.0)), drive=Drive(armature=0.1))
     return b.build()
 
 
@@ -384,7 +384,9 @@ HOSTILE = [
 def hostile_robot(name: str):
     builder = lw.Builder(name)
     inertia = SpatialInertia.from_com(1.0, (0.1, 0.2, 0.0), (0.1, 0.2, 0.15))
-    builder.body(f"{name} body", "world", lw.Pin((0, 1, 0)), inertia=inertia, hinge_name=name)
+    builder.body(
+        f"{name} body", "world", lw.hinges.Pin((0, 1, 0)), inertia=inertia, hinge_name=name
+    )
     builder.node(f"{name} node", f"{name} body", (0.0, 0.0, 1.0))
     return builder.build()
 

@@ -172,10 +172,10 @@ def named(first, second):
     """Two bodies whose hinges have these names."""
     box = lw.SpatialInertia.solid_box(1.5, (0.1, 0.2, 0.3))
     builder = lw.Builder("two").body(
-        "upper", hinge=lw.Pin((0, 0, 1)), hinge_name=first, inertia=box
+        "upper", hinge=lw.hinges.Pin((0, 0, 1)), hinge_name=first, inertia=box
     )
     at = lw.Pose.translation((0.3, 0.0, 0.1))
-    hinge = lw.Pin((1, 0, 0))
+    hinge = lw.hinges.Pin((1, 0, 0))
     return builder.body("lower", "upper", hinge, hinge_name=second, inboard=at, inertia=box).build()
 
 
@@ -184,7 +184,7 @@ def test_names_of_hinges_make_a_difference(folder):
     q, v = np.array([0.3, 0.4]), np.array([0.5, -0.6])
     for mech in (named("a", "b"), named("b", "a")):
         k = int(mech.v_slice("a").start)
-        found = lw.mass_matrix_inverse_block(mech, q, "a")
+        found = lw.dynamics.mass_matrix_inverse_block(mech, q, "a")
         np.testing.assert_allclose(found, lw.mass_matrix_inverse(mech, q)[k : k + 1, k : k + 1])
         motion = lw.hybrid_dynamics(mech, q, v, tau={"b": 0.5}, vdot={"a": 1.0})
         needed = lw.inverse_dynamics(mech, q, v, motion.vdot)
@@ -332,7 +332,7 @@ def test_what_has_no_content_to_compare_is_not_kept(folder, compiled):
         return np.broadcast_to(np.eye(3), (*np.shape(q)[:-1], 3, 3)), p
 
     b = lw.Builder("own")
-    hinge = lw.CustomHinge("slide", (("x", "m"),), placement)
+    hinge = lw.hinges.CustomHinge("slide", (("x", "m"),), placement)
     b.body("a", "world", hinge, inertia=lw.SpatialInertia.point(2.0, (0, 0, 0.1)))
     mech = b.build()
     with pytest.raises(UnknownContentError):
@@ -348,7 +348,7 @@ def test_hinges_of_other_classes_are_not_kept(folder):
     for scale in (1.0, 2.0):  # a class that was edited between two runs
 
         @dataclass(frozen=True)
-        class Scaled(lw.Pin):
+        class Scaled(lw.hinges.Pin):
             def hinge_map(self, q, scale=scale):
                 return scale * super().hinge_map(q)
 
@@ -552,7 +552,7 @@ def test_all_code_that_runs_for_a_kernel_counts(folder, monkeypatch):
         for rolled in (False, True):
             lw.compile(FORWARD, mech, rolled=rolled)
         bar = lw.models.four_bar()
-        lw.constraint_jacobian(bar, bar.neutral())
+        lw.loops.constraint_jacobian(bar, bar.neutral())
         for integrator in ("euler", "rk4", "variational"):
             q, v = mech.neutral(), np.ones(mech.nv)
             lw.rollout(mech, q, v, step=1e-3, steps=2, integrator=integrator)

@@ -203,7 +203,7 @@ def test_a_control_law_in_the_loop(card):
     mech, hand = lw.models.seven_dof_arm(), lw.Task.position("hand")
     law = lw.control_law(mech, hand, kp=100.0, kv=20.0)
     q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
-    goal = lw.task_position(mech, q, hand) + np.array([0.05, 0.0, -0.05])
+    goal = lw.tasks.task_position(mech, q, hand) + np.array([0.05, 0.0, -0.05])
     stiff = np.array([[[50.0] * 3], [[400.0] * 3]])  # one for each of two motions
     options = {"steps": 20, "step": 2e-3, "law": law, "goal": goal, "inputs": {"kp": stiff}}
     right = lw.rollout(mech, q, np.zeros(7), **options)

@@ -114,7 +114,7 @@ def test_many_threads_at_once(kernel):
 
 
 def test_a_hinge_that_never_moves_anything_is_refused_at_once():
-    thin = lw.Builder("thin").body("a", "world", lw.Pin()).build()  # no inertia at all
+    thin = lw.Builder("thin").body("a", "world", lw.hinges.Pin()).build()  # no inertia at all
     with pytest.raises(SingularHingeError, match="D₀ is zero at body 'a' in every state"):
         lw.compile(mass.inv @ tau, thin)
 
@@ -122,8 +122,8 @@ def test_a_hinge_that_never_moves_anything_is_refused_at_once():
 def test_a_hinge_that_moves_nothing_in_some_state_is_an_error():
     """Two pins with parallel axes and no mass between them: singular only when stretched out."""
     b = lw.Builder("fold")
-    b.body("a", "world", lw.Pin((0, 1, 0)))
-    b.body("b", "a", lw.Pin((0, 1, 0)), inboard=(0, 0, 1))
+    b.body("a", "world", lw.hinges.Pin((0, 1, 0)))
+    b.body("b", "a", lw.hinges.Pin((0, 1, 0)), inboard=(0, 0, 1))
     b.node("bob", "b", (0, 0, 1), inertia=lw.SpatialInertia.point(1.0), kind="payload")
     kernel = lw.compile(mass.inv @ tau, b.build())
     straight, bent, force = np.zeros(2), np.array([0.0, 1.0]), np.ones(2)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.closed import closed_expression
 from linkwise.codegen import stages
 from linkwise.dynamics.closure_kernels import closed_kernel
 from linkwise.errors import RankWarning, SingularHingeError
+from linkwise.loops import closed_expression
 from linkwise.model.islands import alike, alone, islands
 from linkwise.spatial.array import Array
 
-PIN = lw.Pin((0.0, 1.0, 0.0))
+PIN = lw.hinges.Pin((0.0, 1.0, 0.0))
 
 
 def four_bars(
@@ -41,11 +41,11 @@ def four_bars(
         base, at = ("world", at) if apart else (f"coupler_{i}", 0.5 * (p_C - p_B))
     if more:
         box = lw.SpatialInertia.solid_box(2.0, (0.3, 0.2, 0.1))
-        b.body("box", "world", lw.Free(), inertia=box)
+        b.body("box", "world", lw.hinges.Free(), inertia=box)
         for i in range(3):
             own = lw.SpatialInertia.solid_box(2.0 + i, (0.3, 0.2, 0.1))
-            b.body(f"gear_{i}", "world", lw.Pin(), hinge_name=f"gear_{i}", inertia=own)
-            b.body(f"wheel_{i}", hinge=lw.Prismatic(), hinge_name=f"wheel_{i}", inertia=box)
+            b.body(f"gear_{i}", "world", lw.hinges.Pin(), hinge_name=f"gear_{i}", inertia=own)
+            b.body(f"wheel_{i}", hinge=lw.hinges.Prismatic(), hinge_name=f"wheel_{i}", inertia=box)
             b.couple(f"mesh_{i}", f"wheel_{i}", {f"gear_{i}": 0.3})
     return b.build()
 
@@ -56,8 +56,8 @@ def state(mech: lw.Mechanism, seed: int = 0) -> tuple[Array, Array, Array]:
     q, v, tau = list[Array](), list[Array](), rng.standard_normal(mech.nv)
     for island in islands(mech):
         part = alone(mech, island)
-        q.append(lw.project_position(part, island.of_q(mech, start)))
-        v.append(lw.project_velocity(part, q[-1], rng.standard_normal(part.nv)))
+        q.append(lw.loops.project_position(part, island.of_q(mech, start)))
+        v.append(lw.loops.project_velocity(part, q[-1], rng.standard_normal(part.nv)))
     return np.concatenate(q), np.concatenate(v), tau
 
 
@@ -95,7 +95,7 @@ def test_single_precision():
     mech = four_bars(8)
     q, v, tau = state(mech)
     expr = closed_expression(mech, "constrained_forward_dynamics")
-    kernel = lw.compile(expr, mech, nodes=lw.closure_nodes(mech), dtype=np.float32)
+    kernel = lw.compile(expr, mech, nodes=lw.loops.closure_nodes(mech), dtype=np.float32)
     expected = one_by_one(mech, q, v, tau)
     assert np.allclose(kernel(q, v, tau), expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
 

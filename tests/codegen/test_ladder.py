@@ -237,8 +237,8 @@ def two_bodies():
     """A trunk that floats, and an arm on it."""
     inertia = lw.SpatialInertia.from_com(2.0, (0.1, 0.0, 0.2), (0.1, 0.2, 0.3))
     b = lw.Builder("trunk and arm")
-    b.body("trunk", "world", lw.Free(), inertia=inertia)
-    b.body("arm", "trunk", lw.Pin((0.0, 1.0, 0.0)), inertia=inertia)
+    b.body("trunk", "world", lw.hinges.Free(), inertia=inertia)
+    b.body("arm", "trunk", lw.hinges.Pin((0.0, 1.0, 0.0)), inertia=inertia)
     return b.build()
 
 

@@ -117,8 +117,8 @@ def test_single_directions_of_a_hinge_can_be_held():
 def test_a_hinge_that_feels_one_kilogram_can_be_held(rolled):
     """D = 1 in every state: the inverse of one is one only while the hinge is free."""
     box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
-    builder = lw.Builder("slider").body("arm", hinge=lw.Pin((0, 0, 1)), inertia=box)
-    mech = builder.body("slider", "arm", lw.Prismatic((1, 0, 0)), inertia=box).build()
+    builder = lw.Builder("slider").body("arm", hinge=lw.hinges.Pin((0, 0, 1)), inertia=box)
+    mech = builder.body("slider", "arm", lw.hinges.Prismatic((1, 0, 0)), inertia=box).build()
     kernel = lw.compile(FORWARD, mech, parameters=["locked"], rolled=rolled)
     rest, force = np.zeros(2), np.ones(2)
     inertia = lw.mass_matrix(mech, rest)[0, 0]

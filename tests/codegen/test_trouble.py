@@ -70,11 +70,11 @@ def test_a_hinge_is_singular_by_rounding_error_too():
     """Two pins on one line, nothing between them: D is zero but for rounding, at any angle."""
     b = lw.Builder("twice")
     axis = (0.48, 0.6, 0.64)
-    b.body("inner", "world", lw.Pin(axis), inboard=(0.3, 0.1, 0.2))
+    b.body("inner", "world", lw.hinges.Pin(axis), inboard=(0.3, 0.1, 0.2))
     b.body(
         "outer",
         "inner",
-        lw.Pin(axis),
+        lw.hinges.Pin(axis),
         inertia=lw.SpatialInertia.from_com(1.7, (0.31, 0.17, 0.23), (0.11, 0.13, 0.17)),
     )
     mech = b.build()

@@ -226,7 +226,7 @@ def test_drake_ball_joint():
     body = plant.AddRigidBody("eye", inertia)
     plant.AddJoint(tree.BallRpyJoint("socket", plant.world_frame(), body.body_frame()))
     plant.Finalize()
-    b = lw.Builder("eye").body("eye", "world", lw.Spherical(), hinge_name="socket")
+    b = lw.Builder("eye").body("eye", "world", lw.hinges.Spherical(), hinge_name="socket")
     mech = b.build()
     context, layout = plant.CreateDefaultContext(), lw.convert.drake_layout(mech, plant)
     check_round_trips(layout, mech)
@@ -284,8 +284,8 @@ def test_accelerations_of_drake(tmp_path, text):
 
 
 def test_accelerations_of_a_follower_that_the_other_side_lacks():
-    b = lw.Builder("cam").body("shin", "world", lw.Pin(), hinge_name="knee")
-    b.body("tappet", "shin", lw.Prismatic(), hinge_name="lift")
+    b = lw.Builder("cam").body("shin", "world", lw.hinges.Pin(), hinge_name="knee")
+    b.body("tappet", "shin", lw.hinges.Prismatic(), hinge_name="lift")
     b.couple("cam", "lift", {"knee": (0.5, -0.3, 0.2)}, offset=0.1)
     mech = b.build()
     layout = lw.convert.pinocchio_layout(mech, FakeModel())
@@ -318,14 +318,14 @@ def test_models_that_do_not_match_are_told_apart_by_name():
 
 
 def test_shapes_are_checked():
-    b = lw.Builder("one").body("shin", "world", lw.Pin(), hinge_name="knee")
+    b = lw.Builder("one").body("shin", "world", lw.hinges.Pin(), hinge_name="knee")
     layout = lw.convert.pinocchio_layout(b.build(), FakeModel())
     with pytest.raises(ShapeError, match="q in Pinocchio's layout has shape"):
         layout.q_from(np.zeros(3))
     with pytest.raises(ShapeError, match="spatial force"):
         layout.spatial_force_to(np.zeros(5))
     assert "knee" in str(layout)
-    free = lw.Builder("one").body("shin", "world", lw.Free(), hinge_name="knee").build()
+    free = lw.Builder("one").body("shin", "world", lw.hinges.Free(), hinge_name="knee").build()
     with pytest.raises(FrameError, match="'knee' is a free hinge here"):
         lw.convert.pinocchio_layout(free, FakeModel())
 
@@ -400,8 +400,8 @@ def test_coordinates_that_the_other_side_has_are_kept(library, seed):
 
 
 def test_fingers_apart_stay_apart():
-    b = lw.Builder("hand").body("left", "world", lw.Prismatic(), hinge_name="left")
-    b.body("right", "world", lw.Prismatic(), hinge_name="right")
+    b = lw.Builder("hand").body("left", "world", lw.hinges.Prismatic(), hinge_name="left")
+    b.body("right", "world", lw.hinges.Prismatic(), hinge_name="right")
     mech = b.couple("mimic", "right", {"left": 1.0}).build()
     joints = [Foreign("left", "slide", 0, 1, 0, 1), Foreign("right", "slide", 1, 1, 1, 1)]
     layout = matched(
@@ -435,7 +435,7 @@ def test_joints_of_drake_that_turn_otherwise_are_not_converted():
 
 def test_a_freedom_that_a_hinge_has_not_is_a_stranger():
     """ "disc[1]" is the second freedom of a planar hinge; it has no fourth, "disc[3]"."""
-    mech = lw.Builder("one").body("disc", "world", lw.Planar(), hinge_name="disc").build()
+    mech = lw.Builder("one").body("disc", "world", lw.hinges.Planar(), hinge_name="disc").build()
 
     def layout(last):
         names = ("disc[0]", "disc[1]", last)

@@ -133,7 +133,7 @@ class InMujoco:
         """qacc of joint accelerations: the linear part of a free joint is in world axes there."""
         there = self.T @ vdot
         for body in self.mech.bodies:
-            if isinstance(body.hinge, lw.Free):
+            if isinstance(body.hinge, lw.hinges.Free):
                 own = self.v[self.mech.v_slice(body.hinge_name)]
                 turned = self.mech.pose(self.q, body.name).rot @ np.cross(own[:3], own[3:])
                 first = self.model.jnt_dofadr[self.model.joint(body.hinge_name).id]

@@ -89,7 +89,7 @@ def test_what_the_kinds_are(frame):
     close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), slope, 1e-7)
     J, J_dot_v = (
         lw.jacobian(mech, q, NODES, frame=frame),
-        lw.jacobian_dot_v(mech, q, v, NODES, frame=frame),
+        lw.dynamics.jacobian_dot_v(mech, q, v, NODES, frame=frame),
     )
     close(lw.node_acceleration(mech, q, v, NODES, vdot=x, frame=frame), J @ x + J_dot_v, 1e-12)
     # The classical one is the second derivative of the position, turned into the axes asked for.
@@ -110,8 +110,8 @@ def test_with_forces_at_other_nodes(axes, frame):
     q, v, x = state(mech)
     motion = lw.forward_dynamics(mech, q, v, x, forces=PUSH, frame=axes)
     ask = {"tau": x, "forces": PUSH, "forces_frame": axes}
-    alpha = lw.body_accelerations(mech, q, v, **ask)
-    close(alpha, lw.body_accelerations(mech, q, v, vdot=motion), 1e-11)
+    alpha = lw.dynamics.body_accelerations(mech, q, v, **ask)
+    close(alpha, lw.dynamics.body_accelerations(mech, q, v, vdot=motion), 1e-11)
     ask["frame"] = frame
     for nodes in (NODES, "body_2"):
         found = lw.node_acceleration(mech, q, v, nodes, **ask)
@@ -124,12 +124,12 @@ def test_with_forces_at_other_nodes(axes, frame):
 def test_batches_and_places():
     mech = small()
     q, v, x = states(mech, 5)
-    found = lw.body_accelerations(mech, q, v, vdot=x)
+    found = lw.dynamics.body_accelerations(mech, q, v, vdot=x)
     assert found.shape == (5, 3, 6)
     for i in range(5):
-        close(found[i], lw.body_accelerations(mech, q[i], v[i], vdot=x[i]), 1e-13)
+        close(found[i], lw.dynamics.body_accelerations(mech, q[i], v[i], vdot=x[i]), 1e-13)
     out = np.empty((5, 3, 6))
-    assert lw.body_accelerations(mech, q, v, vdot=x, out=out) is out
+    assert lw.dynamics.body_accelerations(mech, q, v, vdot=x, out=out) is out
     close(out, found, 1e-15)
     many = lw.node_acceleration(mech, q[0], v[0], "tool", vdot=x, kind="classical")
     assert many.shape == (5, 6)
@@ -146,27 +146,27 @@ def test_what_cannot_be_meant():
     mech = small()
     q, v, x = state(mech)
     with pytest.raises(ModelError, match="body_accelerations was given neither of vdot and tau"):
-        lw.body_accelerations(mech, q, v)
+        lw.dynamics.body_accelerations(mech, q, v)
     with pytest.raises(TypeError, match="positional"):  # is it vdot or tau?
-        lw.body_accelerations(mech, q, v, x)  # type: ignore[misc]
+        lw.dynamics.body_accelerations(mech, q, v, x)  # type: ignore[misc]
     with pytest.raises(ModelError, match="forces_frame is 'body'; it must be 'node' or 'world'"):
-        lw.body_accelerations(mech, q, v, vdot=x, forces_frame="body")  # type: ignore[arg-type]
+        lw.dynamics.body_accelerations(mech, q, v, vdot=x, forces_frame="body")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="forces_frame is 'body'; it must be 'node' or 'world'"):
         lw.node_acceleration(mech, q, v, "tool", vdot=x, forces_frame="body")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="node_acceleration was given both of vdot and tau"):
         lw.node_acceleration(mech, q, v, "tool", vdot=x, tau=x)
     with pytest.raises(ModelError, match=r"forces at tool.*Give tau= instead"):
-        lw.body_accelerations(mech, q, v, vdot=x, forces={"tool": np.zeros(6)})
+        lw.dynamics.body_accelerations(mech, q, v, vdot=x, forces={"tool": np.zeros(6)})
     with pytest.raises(ModelError, match="kind is 'proper'; it must be 'rate', 'classical' or"):
         lw.node_acceleration(mech, q, v, "tool", vdot=x, kind="proper")  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="no node or body called 'hand'"):
         lw.node_acceleration(mech, q, v, "hand", vdot=x)
     with pytest.raises(ShapeError, match=r"out has shape \(3, 5\)"):
-        lw.body_accelerations(mech, q, v, vdot=x, out=np.zeros((3, 5)))
+        lw.dynamics.body_accelerations(mech, q, v, vdot=x, out=np.zeros((3, 5)))
     bent, ball = q.copy(), next(b for b in mech.bodies if b.hinge.quaternion is not None)
     bent[mech.q_slice(ball.hinge_name)] *= 1.1
     with pytest.raises(ModelError, match=f"quaternion of body '{ball.name}' is not of unit length"):
-        lw.body_accelerations(mech, bent, v, vdot=x)
+        lw.dynamics.body_accelerations(mech, bent, v, vdot=x)
 
 
 # ------------------------------------------------------------------------------------- oracles

@@ -177,7 +177,9 @@ def test_the_warning_points_at_the_caller():
 
 
 def test_a_hinge_that_nothing_resists_is_named():
-    b = lw.Builder("empty hand").body("arm", hinge=lw.Pin(), inertia=lw.SpatialInertia.zero())
+    b = lw.Builder("empty hand").body(
+        "arm", hinge=lw.hinges.Pin(), inertia=lw.SpatialInertia.zero()
+    )
     mech = b.build()
     with pytest.raises(SingularHingeError, match="arm"):
         lw.forward_dynamics(mech, np.zeros(1), np.zeros(1), np.ones(1))
@@ -264,7 +266,7 @@ def test_armature_is_part_of_it_only_where_there_is_some():
 
 def test_a_mechanism_without_freedoms():
     ball = lw.SpatialInertia.solid_sphere(1.0, 1.0)
-    mech = lw.Builder("stone").body("stone", hinge=lw.Locked(), inertia=ball).build()
+    mech = lw.Builder("stone").body("stone", hinge=lw.hinges.Locked(), inertia=ball).build()
     assert mech.nv == 0
     none = np.zeros(0)
     assert lw.forward_dynamics(mech, none, none, none).shape == (0,)
@@ -307,24 +309,24 @@ def test_what_is_not_a_mechanism(what):
         "poses": lambda: lw.forward_kinematics(mech, q),
         "pose": lambda: lw.forward_kinematics(mech, q, "ee"),
         "relative pose": lambda: lw.relative_pose(mech, q, "ee", "world"),
-        "velocities": lambda: lw.body_velocities(mech, q, v, frame="world"),
-        "accelerations": lambda: lw.body_accelerations(mech, q, v, tau=x),
+        "velocities": lambda: lw.dynamics.body_velocities(mech, q, v, frame="world"),
+        "accelerations": lambda: lw.dynamics.body_accelerations(mech, q, v, tau=x),
         "acceleration": lambda: lw.node_acceleration(mech, q, v, "ee", vdot=x),
         "hinge forces": lambda: lw.hinge_forces(mech, q, v, vdot=x),
         "hybrid": lambda: lw.hybrid_dynamics(mech, q, v, tau=x, vdot=x, prescribed=[]),
         "rate": lambda: lw.jacobian_dot(mech, q, v, "ee"),
-        "gram": lambda: lw.jacobian_gram(mech, q, "ee"),
-        "force": lambda: lw.equivalent_force(mech, q, {"ee": np.zeros(6)}, about="world"),
+        "gram": lambda: lw.dynamics.jacobian_gram(mech, q, "ee"),
+        "force": lambda: lw.dynamics.equivalent_force(mech, q, {"ee": np.zeros(6)}, about="world"),
         "inertia": lambda: lw.operational_inertia(mech, q, "ee"),
         "space": lambda: lw.operational_space(mech, q, "ee"),
-        "block": lambda: lw.mass_matrix_inverse_block(mech, q, 0),
-        "scatter": lambda: lw.scatter(mech, q, six),
-        "factors": lambda: lw.innovations_factors(mech, q),
-        "inertias": lambda: lw.composite_inertias(mech, q),
+        "block": lambda: lw.dynamics.mass_matrix_inverse_block(mech, q, 0),
+        "scatter": lambda: lw.dynamics.scatter(mech, q, six),
+        "factors": lambda: lw.papers.innovations_factors(mech, q),
+        "inertias": lambda: lw.dynamics.composite_inertias(mech, q),
         "momentum": lambda: lw.momentum(mech, q, v),
         "center": lambda: lw.center_of_mass(mech, q),
         "coriolis": lambda: lw.coriolis_matrix(mech, q, v),
-        "diagonal": lambda: lw.diagonal_velocity(mech, q, v),
+        "diagonal": lambda: lw.papers.diagonal_velocity(mech, q, v),
         "control": lambda: lw.computed_torque(mech, q, v, q, v, x, kp=1.0, kv=1.0),
         "energy": lambda: lw.energy(mech, q, v),
     }
@@ -342,11 +344,11 @@ def test_frames_are_looked_at_without_forces_too(frame):
         lambda: lw.forward_dynamics(ARM, q, v, x, frame=frame),
         lambda: lw.inverse_dynamics(ARM, q, v, x, frame=frame),
         lambda: lw.hybrid_dynamics(ARM, q, v, tau=x, vdot=x, prescribed=[], frame=frame),
-        lambda: lw.tip_force_correction(ARM, q, {"ee": np.zeros(6)}, frame=frame),
+        lambda: lw.papers.tip_force_correction(ARM, q, {"ee": np.zeros(6)}, frame=frame),
         lambda: lw.operational_inertia(ARM, q, "ee", frame=frame),
         lambda: lw.operational_space(ARM, q, "ee", frame=frame),
         lambda: lw.jacobian(ARM, q, "ee", frame=frame),
-        lambda: lw.equivalent_force(ARM, q, {"ee": np.zeros(6)}, frame=frame),
+        lambda: lw.dynamics.equivalent_force(ARM, q, {"ee": np.zeros(6)}, frame=frame),
     ):
         with pytest.raises(ModelError, match=r"^frame is .*; it must be 'node' or 'world'"):
             call()
@@ -360,7 +362,7 @@ NODE_CALLS = {
         ARM, *state(ARM)[:2], node, vdot=state(ARM)[2]
     ),
     "pose": lambda node: lw.forward_kinematics(ARM, state(ARM)[0], node),
-    "gram": lambda node: lw.jacobian_gram(ARM, state(ARM)[0], node),
+    "gram": lambda node: lw.dynamics.jacobian_gram(ARM, state(ARM)[0], node),
     "rate": lambda node: lw.jacobian_dot(ARM, *state(ARM)[:2], node),
     "inertia": lambda node: lw.operational_inertia(ARM, state(ARM)[0], node),
     "space": lambda node: lw.operational_space(ARM, state(ARM)[0], node),
@@ -398,11 +400,11 @@ def test_forces_are_given_by_node():
             lambda given: lw.forward_dynamics(ARM, q, v, x, forces=given),
             lambda given: lw.inverse_dynamics(ARM, q, v, x, forces=given),
             lambda given: lw.hinge_forces(ARM, q, v, tau=x, forces=given),
-            lambda given: lw.body_accelerations(ARM, q, v, tau=x, forces=given),
+            lambda given: lw.dynamics.body_accelerations(ARM, q, v, tau=x, forces=given),
             lambda given: lw.node_acceleration(ARM, q, v, "ee", tau=x, forces=given),
             lambda given: lw.hybrid_dynamics(ARM, q, v, tau=x, vdot=x, prescribed=[], forces=given),
-            lambda given: lw.tip_force_correction(ARM, q, given),
-            lambda given: lw.equivalent_force(ARM, q, given, about="world"),
+            lambda given: lw.papers.tip_force_correction(ARM, q, given),
+            lambda given: lw.dynamics.equivalent_force(ARM, q, given, about="world"),
         ):
             with pytest.raises(
                 ModelError, match=r"forces is a .*; it must be a dictionary of node"
@@ -410,9 +412,9 @@ def test_forces_are_given_by_node():
                 call(forces)
     for nothing in ({}, None):
         with pytest.raises(ModelError, match="no force was given"):
-            lw.tip_force_correction(ARM, q, nothing)
+            lw.papers.tip_force_correction(ARM, q, nothing)
         with pytest.raises(ModelError, match="no force was given"):
-            lw.equivalent_force(ARM, q, nothing, about="world")
+            lw.dynamics.equivalent_force(ARM, q, nothing, about="world")
     with pytest.raises(ShapeError, match=r"^forces has 3 rows; the batch has 4"):
         lw.forward_dynamics(ARM, many, v, x, forces={"ee": np.zeros((3, 6))})
     with pytest.raises(ModelError, match="given as int; it must be the name of a node or body"):

@@ -53,7 +53,7 @@ def test_differences_are_those_of_the_hinges_near_zero_and_near_half_a_turn():
 
 
 def test_half_a_turn_and_none():
-    mech = lw.Builder("ball").body("ball", "world", lw.Free(), inertia=INERTIA).build()
+    mech = lw.Builder("ball").body("ball", "world", lw.hinges.Free(), inertia=INERTIA).build()
     q = mech.neutral()
     for turn in ([np.pi, 0, 0], [0, np.pi - 1e-9, 0], [1e-9, 0, 0], [0, 0, 1e-30]):
         v = np.array([*turn, 0.3, -0.2, 0.5])
@@ -80,7 +80,7 @@ def test_leading_axes_are_free_and_wrong_states_are_refused():
 
 
 def test_what_does_not_move_has_no_coordinates():
-    mech = lw.Builder("plate").body("plate", "world", lw.Locked(), inertia=INERTIA).build()
+    mech = lw.Builder("plate").body("plate", "world", lw.hinges.Locked(), inertia=INERTIA).build()
     assert lw.integrate(mech, [], []).shape == lw.difference(mech, [], []).shape == (0,)
 
 

@@ -64,7 +64,9 @@ def test_wen_bayard_by_dense_matrices(first, second, at):
         + kp * mech.difference(q, q_d)
         + kv @ (v_d - v)
     )
-    found = lw.wen_bayard(mech, q, v, q_d, v_d, x, kp=kp, kv=kv, coriolis=(first, second), at=at)
+    found = lw.papers.wen_bayard(
+        mech, q, v, q_d, v_d, x, kp=kp, kv=kv, coriolis=(first, second), at=at
+    )
     close(found, expected, 1e-11)
 
 
@@ -75,7 +77,7 @@ def test_on_the_motion_itself_all_laws_ask_for_the_same():
     gains = {"kp": 100.0, "kv": 20.0}
     close(lw.computed_torque(mech, q, v, q, v, vdot, **gains), needed, 1e-11)
     for first in ("actual", "desired"):
-        law = lw.wen_bayard(mech, q, v, q, v, vdot, **gains, coriolis=(first, "desired"))
+        law = lw.papers.wen_bayard(mech, q, v, q, v, vdot, **gains, coriolis=(first, "desired"))
         close(law, needed, 1e-11)
 
 
@@ -114,7 +116,9 @@ def test_gravity_compensation_holds_still_and_goes_where_it_should():
         lambda t: (),
     )
     close(found[-1], np.concatenate([q_d, np.zeros(6)]), 1e-5, scale=1.0)
-    energies = lw.tracking_energy(ARM, found[:, :6], found[:, 6:], q_d, np.zeros(6), kp=200.0)
+    energies = lw.papers.tracking_energy(
+        ARM, found[:, :6], found[:, 6:], q_d, np.zeros(6), kp=200.0
+    )
     assert (np.diff(energies) < 0.0).all()
 
 
@@ -128,14 +132,14 @@ def test_the_energy_of_the_error_falls_as_it_should(name):
         q, v, _ = state(mech, seed)
         _, v_d, vdot_d = state(mech, 10 + seed)
         q_d = mech.integrate(q, 0.3 * v_d, 1.0)
-        tau = lw.wen_bayard(mech, q, v, q_d, v_d, vdot_d, kp=5.0, kv=kv)
+        tau = lw.papers.wen_bayard(mech, q, v, q_d, v_d, vdot_d, kp=5.0, kv=kv)
         vdot = lw.forward_dynamics(mech, q, v, tau)
 
         def energy(s, q=q, v=v, vdot=vdot, q_d=q_d, v_d=v_d, vdot_d=vdot_d):
             """Along the two motions, to second order in time."""
             moved = mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot
             aim = mech.integrate(q_d, v_d + 0.5 * s * vdot_d, s), v_d + s * vdot_d
-            return lw.tracking_energy(mech, *moved, *aim, kp=5.0)
+            return lw.papers.tracking_energy(mech, *moved, *aim, kp=5.0)
 
         def rate(h):
             return (energy(h) - energy(-h)) / (2.0 * h)
@@ -156,13 +160,13 @@ def test_wen_bayard_brings_an_arm_to_its_motion(seed):
     times = np.linspace(0.0, 3.0, 13)
     found = closed_loop(
         ARM,
-        lambda q, v, *motion: lw.wen_bayard(ARM, q, v, *motion, **gains),
+        lambda q, v, *motion: lw.papers.wen_bayard(ARM, q, v, *motion, **gains),
         start,
         times,
         lambda t: wanted(t, phase),
     )
     motions = [np.array(part) for part in zip(*(wanted(t, phase) for t in times), strict=True)]
-    energies = lw.tracking_energy(ARM, found[:, :6], found[:, 6:], *motions[:2], kp=strength)
+    energies = lw.papers.tracking_energy(ARM, found[:, :6], found[:, 6:], *motions[:2], kp=strength)
     assert (np.diff(energies) < 0.0).all() and energies[-1] < 1e-3 * energies[0]
 
 
@@ -173,7 +177,7 @@ def test_batches_are_their_rows():
     laws = (
         lambda *a: lw.gravity_compensation(mech, *a[:4], **gains),
         lambda *a: lw.computed_torque(mech, *a, **gains),
-        lambda *a: lw.wen_bayard(mech, *a, **gains),
+        lambda *a: lw.papers.wen_bayard(mech, *a, **gains),
     )
     for law in laws:
         together = law(q, v, q_d, v_d, x)
@@ -192,11 +196,11 @@ def test_what_is_refused():
     with pytest.raises(ShapeError, match="vdot_d has shape"):
         lw.computed_torque(ARM, zero, zero, zero, zero, np.zeros(5), **gains)
     with pytest.raises(ModelError, match="must be 'actual' or 'desired'"):
-        lw.wen_bayard(ARM, zero, zero, zero, zero, zero, **gains, at="now")
+        lw.papers.wen_bayard(ARM, zero, zero, zero, zero, zero, **gains, at="now")
     with pytest.raises(ModelError, match="two of them"):
-        lw.wen_bayard(ARM, zero, zero, zero, zero, zero, **gains, coriolis=("actual",))
+        lw.papers.wen_bayard(ARM, zero, zero, zero, zero, zero, **gains, coriolis=("actual",))
     with pytest.raises(ModelError, match="q is not finite"):
-        lw.wen_bayard(ARM, zero + np.nan, zero, zero, zero, zero, **gains)
+        lw.papers.wen_bayard(ARM, zero + np.nan, zero, zero, zero, zero, **gains)
     with pytest.raises(ShapeError, match="v has 2 rows; the batch has 3"):
         lw.computed_torque(ARM, np.zeros((3, 6)), np.zeros((2, 6)), zero, zero, zero, **gains)
     ball = tree("every hinge, armature")

@@ -51,12 +51,12 @@ def test_force_is_matrix_times_velocity(name):
     mech = tree(name)
     q, v, w = state(mech, 2)
     matrix = lw.coriolis_matrix(mech, q, v)
-    force = lw.coriolis_force(mech, q, v)
+    force = lw.dynamics.coriolis_force(mech, q, v)
     scale = np.abs(matrix).max() * np.abs(v).sum()  # the sum without cancelling
     close(matrix @ v, force, 1e-13, scale=scale)
     close(lw.bias_force(mech, q, v) - lw.gravity_force(mech, q), force, 1e-11)
     scale = np.abs(matrix).max() * np.abs(w).sum()
-    close(lw.coriolis_product(mech, q, v, w), matrix @ w, 1e-13, scale=scale)
+    close(lw.dynamics.coriolis_product(mech, q, v, w), matrix @ w, 1e-13, scale=scale)
 
 
 @pytest.mark.parametrize("seed", [2])
@@ -72,19 +72,27 @@ def test_christoffel_symbols_where_v_is_a_rate_of_coordinates(seed):
     )
     scale = np.abs(lw.mass_matrix(mech, q)).max() * (1 + np.abs(v).max())
     close(lw.coriolis_matrix(mech, q, v), christoffel, 2e-9, scale=scale)
-    one, other = lw.coriolis_product(mech, q, v, w), lw.coriolis_product(mech, q, w, v)
+    one, other = (
+        lw.dynamics.coriolis_product(mech, q, v, w),
+        lw.dynamics.coriolis_product(mech, q, w, v),
+    )
     close(one, other, 1e-12)
 
 
 def test_quasi_velocities_have_no_such_symmetry():
     """What is said of them in the docstring: a lone ball shows C_v w ≠ C_w v."""
     b = lw.Builder("ball", gravity=(0, 0, 0))
-    b.body("ball", "world", lw.Spherical(), inertia=lw.SpatialInertia.solid_box(2.0, (1, 2, 3)))
+    b.body(
+        "ball", "world", lw.hinges.Spherical(), inertia=lw.SpatialInertia.solid_box(2.0, (1, 2, 3))
+    )
     mech = b.build()
     q, v, w = mech.random(0), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
     matrix = lw.coriolis_matrix(mech, q, v)
     close(matrix + matrix.T, np.zeros((3, 3)), 1e-15, scale=1.0)  # 𝓜 is constant
-    one, other = lw.coriolis_product(mech, q, v, w), lw.coriolis_product(mech, q, w, v)
+    one, other = (
+        lw.dynamics.coriolis_product(mech, q, v, w),
+        lw.dynamics.coriolis_product(mech, q, w, v),
+    )
     assert np.abs(one - other).max() > 0.1
 
 
@@ -96,10 +104,12 @@ def test_pinocchio(short):
     theirs = np.array(pin.computeCoriolisMatrix(it.model, it.data, it.q_pin, it.v_pin))
     ours = lw.coriolis_matrix(it.mech, it.q, it.v)
     close(ours, it.T.T @ theirs @ it.T, 1e-11)
-    close(lw.coriolis_product(it.mech, it.q, it.v, it.x), it.T.T @ theirs @ it.x_pin, 1e-11)
+    close(
+        lw.dynamics.coriolis_product(it.mech, it.q, it.v, it.x), it.T.T @ theirs @ it.x_pin, 1e-11
+    )
     gravity = pin.computeGeneralizedGravity(it.model, it.data, it.q_pin)
     force = pin.nonLinearEffects(it.model, it.data, it.q_pin, it.v_pin) - gravity
-    close(lw.coriolis_force(it.mech, it.q, it.v), it.layout.force_from(it.q, force), 1e-10)
+    close(lw.dynamics.coriolis_force(it.mech, it.q, it.v), it.layout.force_from(it.q, force), 1e-10)
 
 
 def test_batches_and_wrong_shapes():
@@ -107,9 +117,9 @@ def test_batches_and_wrong_shapes():
     states = [state(mech, seed) for seed in range(5)]
     q, v, w = (np.stack(part) for part in zip(*states, strict=True))
     codes = np.full(5, 7, np.int32)
-    found = lw.coriolis_product(mech, q, v, w, status=codes)
+    found = lw.dynamics.coriolis_product(mech, q, v, w, status=codes)
     assert not codes.any()
     for i, (q_i, v_i, w_i) in enumerate(states):
-        close(found[i], lw.coriolis_product(mech, q_i, v_i, w_i), 1e-12)
+        close(found[i], lw.dynamics.coriolis_product(mech, q_i, v_i, w_i), 1e-12)
     with pytest.raises(lw.ShapeError, match="w has shape"):
-        lw.coriolis_product(mech, q[0], v[0], np.zeros(mech.nv + 1))
+        lw.dynamics.coriolis_product(mech, q[0], v[0], np.zeros(mech.nv + 1))

@@ -138,7 +138,7 @@ def test_with_mujoco(name):
         data.qpos[:], data.qvel[:], data.qacc[:] = layout.q_to(q), layout.v_to(q, v), T @ vdot
         for hinge, number in moving(mech, model):
             body, own = mech.hinge(hinge), v[mech.v_slice(hinge)]
-            if isinstance(body.hinge, lw.Free):  # its linear part is in world axes there
+            if isinstance(body.hinge, lw.hinges.Free):  # its linear part is in world axes there
                 turned = mech.pose(q, body.name).rot @ np.cross(own[:3], own[3:])
                 first = model.jnt_dofadr[number]
                 data.qacc[first : first + 3] += turned

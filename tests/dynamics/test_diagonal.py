@@ -56,13 +56,13 @@ def test_the_change_of_variables(name):
     mech = tree(name)
     q, v, tau = state(mech)
     root = upper_root(mass_matrix(mech, q))
-    nu, eps = lw.diagonal_velocity(mech, q, v), lw.innovations(mech, q, tau)
+    nu, eps = lw.papers.diagonal_velocity(mech, q, v), lw.papers.innovations(mech, q, tau)
     # The dense factor has lost as many digits as the condition of 𝓜 has.
     bound = max(1e-12, 20.0 * np.finfo(float).eps * np.linalg.cond(mass_matrix(mech, q)))
     close(nu, root.T @ v, bound)
     close(root @ eps, tau, bound)
-    close(lw.velocity_from_diagonal(mech, q, nu), v, 1e-11)
-    close(lw.force_from_innovations(mech, q, eps), tau, 1e-11)
+    close(lw.papers.velocity_from_diagonal(mech, q, nu), v, 1e-11)
+    close(lw.papers.force_from_innovations(mech, q, eps), tau, 1e-11)
     close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
     close(nu @ eps, v @ tau, 1e-11, scale=float(np.abs(v) @ np.abs(tau)))
 
@@ -71,13 +71,13 @@ def test_the_change_of_variables(name):
 def test_the_coriolis_term(name):
     mech = tree(name)
     q, v, _ = state(mech, 1)
-    nu = lw.diagonal_velocity(mech, q, v)
-    c = lw.diagonal_coriolis(mech, q, nu)
+    nu = lw.papers.diagonal_velocity(mech, q, v)
+    c = lw.papers.diagonal_coriolis(mech, q, nu)
     close(c, dense_coriolis(mech, q, v), 1e-8)  # what the differences are good for
     assert np.abs(c).max() > 0.01
     # It does no work, and is quadratic.
     close(nu @ c, 0.0, 1e-12, scale=float(np.abs(nu) @ np.abs(c)))
-    close(lw.diagonal_coriolis(mech, q, -3.0 * nu), 9.0 * c, 1e-11)
+    close(lw.papers.diagonal_coriolis(mech, q, -3.0 * nu), 9.0 * c, 1e-11)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,13 +85,15 @@ def test_the_rate_is_that_of_forward_dynamics(name):
     """ν̇ = d/dt (l* v) along the motion, gravity and forces included."""
     mech = tree(name)
     q, v, tau = state(mech, 2)
-    nu = lw.diagonal_velocity(mech, q, v)
-    found = lw.diagonal_dynamics(mech, q, nu, tau)
+    nu = lw.papers.diagonal_velocity(mech, q, v)
+    found = lw.papers.diagonal_dynamics(mech, q, nu, tau)
     vdot = lw.forward_dynamics(mech, q, v, tau)
 
     def rate(h):
         ahead, behind = (
-            lw.diagonal_velocity(mech, mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot)
+            lw.papers.diagonal_velocity(
+                mech, mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot
+            )
             for s in (h, -h)
         )
         return (ahead - behind) / (2.0 * h)
@@ -103,7 +105,7 @@ def test_a_pendulum_has_no_coupling():
     """One pin: D is constant, so is ν for a free swing without gravity."""
     mech = lw.models.pendulum(1)
     q, nu = np.array([0.7]), np.array([1.3])
-    assert abs(lw.diagonal_coriolis(mech, q, nu)[0]) < 1e-15
+    assert abs(lw.papers.diagonal_coriolis(mech, q, nu)[0]) < 1e-15
 
 
 def test_double_pendulum_by_hand():
@@ -113,14 +115,14 @@ def test_double_pendulum_by_hand():
         point = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, -1.0), np.zeros((3, 3)))
         place = lw.Pose.identity() if i == 1 else lw.Pose.translation((0.0, 0.0, -1.0))
         parent = "world" if i == 1 else "rod_1"
-        b.body(f"rod_{i}", parent, lw.Pin((0.0, 1.0, 0.0)), inboard=place, inertia=point)
+        b.body(f"rod_{i}", parent, lw.hinges.Pin((0.0, 1.0, 0.0)), inboard=place, inertia=point)
     mech, q = b.build(), np.array([0.3, 0.8])
     cosine = np.cos(q[1])
     root = hinge_root(mech, q)
     close(root.values[0].ravel() ** 2, np.array([2.0 - cosine**2, 1.0]), 1e-13)
     v = np.array([0.4, -1.1])
     expected = [np.sqrt(2.0 - cosine**2) * v[0], v[1] + (1.0 + cosine) * v[0]]
-    close(lw.diagonal_velocity(mech, q, v), np.array(expected), 1e-13)
+    close(lw.papers.diagonal_velocity(mech, q, v), np.array(expected), 1e-13)
 
 
 def trajectories(mech, q, v, tau, span):
@@ -134,11 +136,11 @@ def trajectories(mech, q, v, tau, span):
 
     def diagonal(_, y):
         q, nu = mech.normalise(y[:nq]), y[nq:]
-        rate = mech.qdot(q, lw.velocity_from_diagonal(mech, q, nu))
-        return np.concatenate([rate, lw.diagonal_dynamics(mech, q, nu, tau)])
+        rate = mech.qdot(q, lw.papers.velocity_from_diagonal(mech, q, nu))
+        return np.concatenate([rate, lw.papers.diagonal_dynamics(mech, q, nu, tau)])
 
     first = solve_ivp(plain, (0.0, span), np.concatenate([q, v]), **options)
-    nu = lw.diagonal_velocity(mech, q, v)
+    nu = lw.papers.diagonal_velocity(mech, q, v)
     second = solve_ivp(diagonal, (0.0, span), np.concatenate([q, nu]), **options)
     assert first.success and second.success
     return first.y[:, -1], second.y[:, -1]
@@ -148,7 +150,7 @@ def compare_trajectories(mech, q, v, tau, span):
     first, second = trajectories(mech, q, v, tau, span)
     assert np.abs(first[: mech.nq] - q).max() > 0.3  # it has gone somewhere
     close(second[: mech.nq], first[: mech.nq], 1e-9)
-    back = lw.velocity_from_diagonal(mech, second[: mech.nq], second[mech.nq :])
+    back = lw.papers.velocity_from_diagonal(mech, second[: mech.nq], second[mech.nq :])
     close(back, first[mech.nq :], 1e-9)
 
 
@@ -173,31 +175,39 @@ def test_both_forms_of_a_tree_with_a_ball_joint_go_the_same_way():
 def test_batches():
     mech = tree("every hinge, armature")
     q, v, tau = states(mech, 5)
-    nu = lw.diagonal_velocity(mech, q, v)
+    nu = lw.papers.diagonal_velocity(mech, q, v)
     together = (
         nu,
-        lw.velocity_from_diagonal(mech, q, nu),
-        lw.innovations(mech, q, tau),
-        lw.force_from_innovations(mech, q, tau),
-        lw.diagonal_coriolis(mech, q, nu),
-        lw.diagonal_dynamics(mech, q, nu, tau),
+        lw.papers.velocity_from_diagonal(mech, q, nu),
+        lw.papers.innovations(mech, q, tau),
+        lw.papers.force_from_innovations(mech, q, tau),
+        lw.papers.diagonal_coriolis(mech, q, nu),
+        lw.papers.diagonal_dynamics(mech, q, nu, tau),
     )
     for i in range(5):
         alone = (
-            lw.diagonal_velocity(mech, q[i], v[i]),
-            lw.velocity_from_diagonal(mech, q[i], nu[i]),
-            lw.innovations(mech, q[i], tau[i]),
-            lw.force_from_innovations(mech, q[i], tau[i]),
-            lw.diagonal_coriolis(mech, q[i], nu[i]),
-            lw.diagonal_dynamics(mech, q[i], nu[i], tau[i]),
+            lw.papers.diagonal_velocity(mech, q[i], v[i]),
+            lw.papers.velocity_from_diagonal(mech, q[i], nu[i]),
+            lw.papers.innovations(mech, q[i], tau[i]),
+            lw.papers.force_from_innovations(mech, q[i], tau[i]),
+            lw.papers.diagonal_coriolis(mech, q[i], nu[i]),
+            lw.papers.diagonal_dynamics(mech, q[i], nu[i], tau[i]),
         )
         for many, one in zip(together, alone, strict=True):
             close(many[i], one, 1e-11)
     # One position and many velocities; one velocity and many positions; an array to fill.
-    close(lw.diagonal_velocity(mech, q[0], v)[2], lw.diagonal_velocity(mech, q[0], v[2]), 1e-12)
-    close(lw.diagonal_coriolis(mech, q, nu[0])[3], lw.diagonal_coriolis(mech, q[3], nu[0]), 1e-11)
+    close(
+        lw.papers.diagonal_velocity(mech, q[0], v)[2],
+        lw.papers.diagonal_velocity(mech, q[0], v[2]),
+        1e-12,
+    )
+    close(
+        lw.papers.diagonal_coriolis(mech, q, nu[0])[3],
+        lw.papers.diagonal_coriolis(mech, q[3], nu[0]),
+        1e-11,
+    )
     out = np.empty_like(nu)
-    assert lw.diagonal_dynamics(mech, q, nu, tau, out=out) is out
+    assert lw.papers.diagonal_dynamics(mech, q, nu, tau, out=out) is out
     close(out, together[-1], 1e-14)
 
 
@@ -206,10 +216,10 @@ def test_trouble():
     q, v, tau = states(mech, 3)
     q[1, 0] = np.nan
     status = np.zeros(3, dtype=np.int32)
-    found = lw.diagonal_dynamics(mech, q, v, tau, status=status)
+    found = lw.papers.diagonal_dynamics(mech, q, v, tau, status=status)
     assert status.tolist() == [0, 1, 0]
     assert np.isnan(found[1]).all() and np.isfinite(found[[0, 2]]).all()
-    for call in (lw.diagonal_velocity, lw.innovations, lw.diagonal_coriolis):
+    for call in (lw.papers.diagonal_velocity, lw.papers.innovations, lw.papers.diagonal_coriolis):
         with pytest.raises(ModelError, match="q is not finite"):
             call(mech, q[1], v[1])
         with pytest.raises(ShapeError, match="has shape"):
@@ -219,7 +229,7 @@ def test_trouble():
         with pytest.raises(ShapeError, match="has 2 rows; the batch has 3"):
             call(mech, q, v[:2])
     with pytest.raises(ShapeError, match=r"out is float64 \(2,\)"):
-        lw.innovations(mech, q[0], tau[0], out=np.empty(2))
+        lw.papers.innovations(mech, q[0], tau[0], out=np.empty(2))
 
 
 def test_the_rates_of_the_riccati_recursion_are_sweeps():
@@ -243,9 +253,9 @@ def test_long_chains_take_loops():
     """The same from loops over bodies: O(n), and no code that grows."""
     mech = lw.models.chain(100)
     q, v, _ = state(mech, 0)
-    nu = lw.diagonal_velocity(mech, q, v)
+    nu = lw.papers.diagonal_velocity(mech, q, v)
     close(0.5 * nu @ nu, lw.kinetic_energy(mech, q, v), 1e-12)
-    c = lw.diagonal_coriolis(mech, q, nu)
+    c = lw.papers.diagonal_coriolis(mech, q, nu)
     close(nu @ c, 0.0, 1e-11, scale=float(np.abs(nu) @ np.abs(c)))
 
 
@@ -253,30 +263,30 @@ def test_gravity_asks_more_of_a_configuration_than_the_coupling_does():
     """Which way is down matters to gravity alone: without that angle its rows are NaN, and told."""
     box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
     off = box.moved(lw.Pose.translation((0.1, 0.0, 0.2)))
-    mech = lw.Builder("top").body("top", hinge=lw.Spherical(), inertia=off).build()
+    mech = lw.Builder("top").body("top", hinge=lw.hinges.Spherical(), inertia=off).build()
     q = np.stack([mech.random(seed=i) for i in range(3)])
     q[1] *= 1.3
     nu, tau = np.random.default_rng(0).standard_normal((2, 3, 3))
     with pytest.warns(TroubleWarning, match="row 1: the quaternion"):
-        found = lw.diagonal_dynamics(mech, q, nu, tau)
+        found = lw.papers.diagonal_dynamics(mech, q, nu, tau)
     assert np.isnan(found).any(axis=1).tolist() == [False, True, False]
     status = np.zeros(3, dtype=np.int32)
-    lw.diagonal_dynamics(mech, q, nu, tau, status=status)
+    lw.papers.diagonal_dynamics(mech, q, nu, tau, status=status)
     assert (status != 0).tolist() == [False, True, False]
     with pytest.raises(ModelError, match="quaternion"):
-        lw.diagonal_dynamics(mech, q[1], nu[1], tau[1])
+        lw.papers.diagonal_dynamics(mech, q[1], nu[1], tau[1])
 
 
 def test_a_singular_hinge_is_named_by_all():
     """A mass on a slide through the axis it turns about: nothing resists turning where it is."""
-    builder = lw.Builder("slide").body("arm", hinge=lw.Pin((0, 0, 1)))
+    builder = lw.Builder("slide").body("arm", hinge=lw.hinges.Pin((0, 0, 1)))
     mass_point = lw.SpatialInertia.point(2.0, (0, 0, 0))
-    mech = builder.body("mass", "arm", lw.Prismatic((1, 0, 0)), inertia=mass_point).build()
+    mech = builder.body("mass", "arm", lw.hinges.Prismatic((1, 0, 0)), inertia=mass_point).build()
     q, x = np.array([[0.1, 0.0], [0.1, 0.5]]), np.ones(2)
     for call in (
-        *(lw.diagonal_velocity, lw.velocity_from_diagonal, lw.innovations),
-        *(lw.force_from_innovations, lw.diagonal_coriolis),
-        lambda *given, **options: lw.diagonal_dynamics(*given, x, **options),
+        *(lw.papers.diagonal_velocity, lw.papers.velocity_from_diagonal, lw.papers.innovations),
+        *(lw.papers.force_from_innovations, lw.papers.diagonal_coriolis),
+        lambda *given, **options: lw.papers.diagonal_dynamics(*given, x, **options),
     ):
         with pytest.raises(SingularHingeError, match="hinge of body 'arm' is singular"):
             call(mech, q[0], x)

@@ -14,36 +14,36 @@ F = np.ones(6)
 
 def forest():
     """Two trees, one of them welded to the ground below a ball."""
-    builder = lw.Builder("forest").body("arm", hinge=lw.Pin((0, 0, 1)), inertia=BOX)
-    builder.body("post", hinge=lw.Locked(), inertia=BOX)
+    builder = lw.Builder("forest").body("arm", hinge=lw.hinges.Pin((0, 0, 1)), inertia=BOX)
+    builder.body("post", hinge=lw.hinges.Locked(), inertia=BOX)
     at = lw.Pose.translation((0.1, 0.2, 0.0))
-    return builder.body("ball", "post", lw.Spherical(), inboard=at, inertia=BOX).build()
+    return builder.body("ball", "post", lw.hinges.Spherical(), inboard=at, inertia=BOX).build()
 
 
 MECH = forest()
 
 CALLS = {
     "forces at nodes": lambda q, v, w: lw.forward_dynamics(MECH, q, v, w, forces={"ball": F}),
-    "body accelerations": lambda q, v, w: lw.body_accelerations(MECH, q, v, tau=w),
+    "body accelerations": lambda q, v, w: lw.dynamics.body_accelerations(MECH, q, v, tau=w),
     "node acceleration": lambda q, v, w: lw.node_acceleration(
         MECH, q, v, ["ball", "world"], vdot=w, kind="classical"
     ),
     "hinge forces": lambda q, v, w: lw.hinge_forces(MECH, q, v, tau=w),
-    "articulated inertias": lambda q, v, w: lw.articulated_inertias(MECH, q),
-    "determinant": lambda q, v, w: lw.log_det_mass_matrix(MECH, q),
+    "articulated inertias": lambda q, v, w: lw.dynamics.articulated_inertias(MECH, q),
+    "determinant": lambda q, v, w: lw.dynamics.log_det_mass_matrix(MECH, q),
     "momentum": lambda q, v, w: lw.momentum(MECH, q, v),
     "momentum matrix": lambda q, v, w: lw.momentum_matrix(MECH, q),
-    "momentum bias": lambda q, v, w: lw.momentum_bias(MECH, q, v, about="world"),
-    "center of mass": lambda q, v, w: lw.center_of_mass_jacobian(MECH, q),
-    "diagonal": lambda q, v, w: lw.diagonal_dynamics(MECH, q, v, w),
+    "momentum bias": lambda q, v, w: lw.dynamics.momentum_bias(MECH, q, v, about="world"),
+    "center of mass": lambda q, v, w: lw.dynamics.center_of_mass_jacobian(MECH, q),
+    "diagonal": lambda q, v, w: lw.papers.diagonal_dynamics(MECH, q, v, w),
     "operational inertia": lambda q, v, w: lw.operational_inertia(MECH, q, "ball"),
-    "velocity": lambda q, v, w: lw.body_velocities(MECH, q, v, frame="world"),
+    "velocity": lambda q, v, w: lw.dynamics.body_velocities(MECH, q, v, frame="world"),
     "jacobian": lambda q, v, w: lw.jacobian(MECH, q, "ball", frame="arm", about="world"),
     "jacobian rate": lambda q, v, w: lw.jacobian_dot(MECH, q, v, "ball", frame="arm"),
-    "force about a point": lambda q, v, w: lw.compensating_force(
+    "force about a point": lambda q, v, w: lw.dynamics.compensating_force(
         MECH, q, {"ball": F}, about="world"
     ),
-    "control": lambda q, v, w: lw.wen_bayard(MECH, q, v, q, v, w, kp=1.0, kv=1.0),
+    "control": lambda q, v, w: lw.papers.wen_bayard(MECH, q, v, q, v, w, kp=1.0, kv=1.0),
     "hybrid": lambda q, v, w: (
         lw.hybrid_dynamics(MECH, q, v, tau={"arm": w[..., :1]}, vdot={"ball": w[..., 1:]}).tau
     ),
@@ -73,16 +73,16 @@ def test_rows_of_hybrid_dynamics_that_do_not_fit():
 
 
 @pytest.mark.parametrize("options", [{}, {"frame": "ball"}, {"about": "world"}])
-@pytest.mark.parametrize("function", [lw.equivalent_force, lw.compensating_force])
+@pytest.mark.parametrize("function", [lw.dynamics.equivalent_force, lw.dynamics.compensating_force])
 def test_no_force(function, options):
     with pytest.raises(ModelError, match="no force was given"):
         function(MECH, MECH.neutral(), {}, **options)
 
 
 def test_determinant_of_nothing():
-    assert lw.log_det_mass_matrix(lw.Builder("nothing").build(), []) == 0.0
-    post = lw.Builder("post").body("post", hinge=lw.Locked(), inertia=BOX).build()
-    assert lw.log_det_mass_matrix(post, []) == 0.0
+    assert lw.dynamics.log_det_mass_matrix(lw.Builder("nothing").build(), []) == 0.0
+    post = lw.Builder("post").body("post", hinge=lw.hinges.Locked(), inertia=BOX).build()
+    assert lw.dynamics.log_det_mass_matrix(post, []) == 0.0
     assert lw.momentum_matrix(post, []).shape == (6, 0)
 
 

@@ -119,7 +119,7 @@ def test_compiled_in_batches_with_forces():
 def test_a_pendulum_at_rest_hangs_on_its_hinge():
     """By hand: the hinge of a rod of 2 kg carries 2 g, and nothing holds it but its joint."""
     rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.0, -0.5), (0.1, 0.1, 0.01))
-    mech = lw.Builder("rod").body("rod", hinge=lw.Pin(axis=(0, 1, 0)), inertia=rod).build()
+    mech = lw.Builder("rod").body("rod", hinge=lw.hinges.Pin(axis=(0, 1, 0)), inertia=rod).build()
     found = lw.hinge_forces(mech, [0.0], [0.0], tau=[0.0])
     np.testing.assert_allclose(found, [[0, 0, 0, 0, 0, 2 * 9.81]], rtol=0, atol=1e-14)
     # Held out level by a joint force m g l; its x axis points down then.
@@ -135,11 +135,11 @@ def test_in_other_frames():
     mech = tree("floating")
     q, v, x = state(mech)
     rates = states(mech, 8)[1]
-    F, V = lw.hinge_forces(mech, q, v, tau=x), lw.body_velocities(mech, q, rates)
+    F, V = lw.hinge_forces(mech, q, v, tau=x), lw.dynamics.body_velocities(mech, q, rates)
     power, poses = (F * V).sum(axis=-1), mech.poses(q)
     for frame in ("hinge", "world", "inertial"):
         seen = lw.hinge_forces(mech, q, v, tau=x, frame=frame)
-        moving = lw.body_velocities(mech, q, rates, frame=frame)
+        moving = lw.dynamics.body_velocities(mech, q, rates, frame=frame)
         close((seen * moving).sum(axis=-1), power, 1e-11)
         for k in range(mech.n_bodies):
             if frame == "world":
@@ -166,7 +166,7 @@ def test_what_cannot_be_meant():
     for name, word in (("frame", "node"), ("forces_frame", "hinge")):
         with pytest.raises(ModelError, match=f"^{name} is '{word}'; it must be"):
             lw.hinge_forces(mech, q, v, tau=x, **{name: word})
-    empty = lw.Builder("empty").body("arm", hinge=lw.Pin(), inertia=lw.SpatialInertia.zero())
+    empty = lw.Builder("empty").body("arm", hinge=lw.hinges.Pin(), inertia=lw.SpatialInertia.zero())
     with pytest.raises(SingularHingeError, match="arm"):
         lw.hinge_forces(empty.build(), [0.0], [0.0], tau=[1.0])
 

@@ -7,15 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import linkwise as lw
 from linkwise.algebra import B, E_phi, H, M, N, a, b, bias, f, mass, phi, rot_W, tau, vdot
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.dense import Dense
-from linkwise.algebra.derivation import random_dense
-from linkwise.algebra.derivation import residual as apart
+from linkwise.algebra.derivation import random_dense, residual as apart
 from linkwise.algebra.family import composite, riccati
 from linkwise.algebra.replay import justified
 from linkwise.algebra.selection import selection, with_selections
@@ -228,7 +226,7 @@ def test_trouble_is_told():
     q[0, mech.q_slice(ball.hinge_name)] *= 1.01
     with pytest.raises(ModelError, match=f"quaternion of body '{ball.name}' is not of unit length"):
         lw.hybrid_dynamics(mech, q[0], v[0], tau=x[0], vdot=x[0], prescribed=names)
-    empty = lw.Builder("empty").body("arm", hinge=lw.Pin(), inertia=lw.SpatialInertia.zero())
+    empty = lw.Builder("empty").body("arm", hinge=lw.hinges.Pin(), inertia=lw.SpatialInertia.zero())
     light = empty.build()
     with pytest.raises(SingularHingeError, match="arm"):
         lw.hybrid_dynamics(light, [0.0], [0.0], tau=[1.0], vdot=[0.0], prescribed=[])

@@ -46,16 +46,16 @@ def composite(mech, q):
 def test_composite_inertias():
     mech = small()
     q, _, _ = states(mech, 3)
-    found = lw.composite_inertias(mech, q)
+    found = lw.dynamics.composite_inertias(mech, q)
     assert found.shape == (3, 4, 6, 6)
     for i in range(3):
         close(found[i], composite(mech, q[i]), 1e-13)
-        close(lw.composite_inertias(mech, q[i]), found[i], 1e-14)
+        close(lw.dynamics.composite_inertias(mech, q[i]), found[i], 1e-14)
     # The base carries everything: its composite has the mass of the whole.
     roots = [k for k in range(mech.n_bodies) if mech.parent[k] < 0]
     assert np.isclose(sum(found[0, k, 5, 5] for k in roots), float(mech.total_mass))
     out = np.empty_like(found)
-    assert lw.composite_inertias(mech, q, out=out) is out
+    assert lw.dynamics.composite_inertias(mech, q, out=out) is out
     close(out, found, 1e-15)
 
 
@@ -84,7 +84,7 @@ def test_articulated_inertia_is_what_an_acceleration_meets():
     """P⁻¹ is how a lone subtree, cut off from its parent, yields to a force at its root."""
     mech = small()
     q, _, _ = state(mech)
-    P = lw.articulated_inertias(mech, q)
+    P = lw.dynamics.articulated_inertias(mech, q)
     for k, body in enumerate(mech.bodies):
         floating = _subtree(mech, k)
         q_sub = np.concatenate([[1.0, 0, 0, 0, 0, 0, 0], *_positions(mech, q, floating)])
@@ -97,7 +97,7 @@ def _subtree(mech, k):
     builder, inside = lw.Builder("subtree", gravity=(0, 0, 0)), {mech.bodies[k].name}
     for i, body in enumerate(mech.bodies):
         if i == k:
-            builder.body(body.name, hinge=lw.Free(), inertia=mech.inertias[k])
+            builder.body(body.name, hinge=lw.hinges.Free(), inertia=mech.inertias[k])
         elif body.parent in inside:
             inside.add(body.name)
             builder.body(
@@ -121,7 +121,10 @@ def test_factors():
     mech = small()
     q, _, _ = states(mech, 2)
     F, dense = family(mech), Dense(mech, q[1])
-    factors, batch = lw.innovations_factors(mech, q[1]), lw.innovations_factors(mech, q)
+    factors, batch = (
+        lw.papers.innovations_factors(mech, q[1]),
+        lw.papers.innovations_factors(mech, q),
+    )
     joints, bodies = dense.slices(lw.algebra.JOINT), dense.slices(BODY)
     for k, body in enumerate(mech.bodies):
         nv, own = body.hinge.nv, bodies[k]
@@ -144,25 +147,25 @@ def test_factors():
     close(factors.whitening @ factors.coloring, np.eye(mech.nv), 1e-12)
     close(factors.whitening.T @ np.linalg.inv(D) @ factors.whitening @ A, np.eye(mech.nv), 1e-10)
     assert np.array_equal(np.tril(factors.coloring, -1), np.zeros((mech.nv, mech.nv)))
-    assert factors.log_det == lw.log_det_mass_matrix(mech, q[1])
+    assert factors.log_det == lw.dynamics.log_det_mass_matrix(mech, q[1])
 
 
 @pytest.mark.parametrize("name", ["every hinge, armature", "no armature", "floating"])
 def test_logarithm_of_the_determinant(name):
     mech = tree(name)
     q, _, _ = states(mech, 3)
-    found = lw.log_det_mass_matrix(mech, q)
+    found = lw.dynamics.log_det_mass_matrix(mech, q)
     for i in range(3):
         sign, expected = np.linalg.slogdet(mass_matrix(mech, q[i]))
         assert sign == 1.0
         close(found[i], expected, 1e-11, scale=float(mech.nv))
-    assert isinstance(lw.log_det_mass_matrix(mech, q[0]), float)
+    assert isinstance(lw.dynamics.log_det_mass_matrix(mech, q[0]), float)
 
 
 def test_determinants_too_large_for_a_number():
     """A chain of 400 links of a tonne: the determinant itself overflows."""
     heavy = lw.models.chain(400)
-    found = lw.log_det_mass_matrix(heavy, np.zeros(400))
+    found = lw.dynamics.log_det_mass_matrix(heavy, np.zeros(400))
     assert np.isfinite(found) and abs(found) > 700.0
     sign, expected = np.linalg.slogdet(lw.mass_matrix(heavy, np.zeros(400)))
     assert sign == 1.0 and abs(found - expected) < 1e-6 * abs(expected)
@@ -172,32 +175,38 @@ def test_trouble_is_told():
     """A point mass straight above a hinge that turns about the vertical: nothing resists it."""
     point = lw.SpatialInertia.from_com(1.0, (0.0, 0.0, 1.0), np.zeros((3, 3)))
     builder = lw.Builder("plumb")
-    builder.body("post", hinge=lw.Pin(axis=(0, 0, 1)), inertia=lw.SpatialInertia.zero())
-    builder.body("arm", parent="post", hinge=lw.Pin(axis=(0, 1, 0)), inertia=point)
+    builder.body("post", hinge=lw.hinges.Pin(axis=(0, 0, 1)), inertia=lw.SpatialInertia.zero())
+    builder.body("arm", parent="post", hinge=lw.hinges.Pin(axis=(0, 1, 0)), inertia=point)
     mech = builder.build()
-    np.testing.assert_allclose(lw.log_det_mass_matrix(mech, [0.3, 0.5]), 2 * np.log(np.sin(0.5)))
-    for call in (lw.articulated_inertias, lw.log_det_mass_matrix):
+    np.testing.assert_allclose(
+        lw.dynamics.log_det_mass_matrix(mech, [0.3, 0.5]), 2 * np.log(np.sin(0.5))
+    )
+    for call in (lw.dynamics.articulated_inertias, lw.dynamics.log_det_mass_matrix):
         with pytest.raises(SingularHingeError, match="hinge of body 'post' is singular"):
             call(mech, [0.0, 0.0])
     both = [[0.0, 0.0], [0.3, 0.5]]
     with pytest.warns(TroubleWarning, match="1 of 2 states") as caught:
-        found = lw.log_det_mass_matrix(mech, both)
+        found = lw.dynamics.log_det_mass_matrix(mech, both)
     assert np.isnan(found).tolist() == [True, False]
     assert {warning.filename for warning in caught} == {__file__}
     status = np.zeros(2, dtype=np.int32)
-    lw.log_det_mass_matrix(mech, both, status=status)
+    lw.dynamics.log_det_mass_matrix(mech, both, status=status)
     assert status[0] and not status[1]
     rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.2, -0.5), (0.1, 0.1, 0.02))
-    builder = lw.Builder("ball").body("arm", hinge=lw.Pin(), inertia=rod)
-    ball = builder.body("hand", parent="arm", hinge=lw.Spherical(), inertia=rod).build()
+    builder = lw.Builder("ball").body("arm", hinge=lw.hinges.Pin(), inertia=rod)
+    ball = builder.body("hand", parent="arm", hinge=lw.hinges.Spherical(), inertia=rod).build()
     q = ball.neutral() * 1.1
-    for call in (lw.composite_inertias, lw.articulated_inertias, lw.log_det_mass_matrix):
+    for call in (
+        lw.dynamics.composite_inertias,
+        lw.dynamics.articulated_inertias,
+        lw.dynamics.log_det_mass_matrix,
+    ):
         with pytest.raises(ModelError, match="quaternion"):
             call(ball, q)
     with pytest.raises(ModelError, match="off the manifold"):
-        lw.innovations_factors(ball, q)
+        lw.papers.innovations_factors(ball, q)
     with pytest.raises(ShapeError, match="q has shape"):
-        lw.composite_inertias(ball, q[:2])
+        lw.dynamics.composite_inertias(ball, q[:2])
 
 
 # ------------------------------------------------------------------------------------- oracles

@@ -22,9 +22,9 @@ def test_blocks_by_name(name):
     j = np.r_[mech.v_slice(columns[0])]
     # An inverse is as exact as its condition allows.
     bound = max(1e-12, 1e-14 * np.linalg.cond(whole))
-    found = lw.mass_matrix_inverse_block(mech, q, rows, columns)
+    found = lw.dynamics.mass_matrix_inverse_block(mech, q, rows, columns)
     close(found, whole[np.ix_(i, j)], bound, scale=np.abs(whole).max())
-    own = lw.mass_matrix_inverse_block(mech, q, rows)
+    own = lw.dynamics.mass_matrix_inverse_block(mech, q, rows)
     close(own, whole[np.ix_(i, i)], bound, scale=np.abs(whole).max())
 
 
@@ -34,7 +34,7 @@ def test_every_element():
     whole = lw.mass_matrix_inverse(mech, q)
     for i in range(0, mech.nv, 3):
         for j in (0, mech.nv - 1):
-            found = lw.mass_matrix_inverse_block(mech, q, i, j)
+            found = lw.dynamics.mass_matrix_inverse_block(mech, q, i, j)
             close(found, whole[i : i + 1, j : j + 1], 1e-12, scale=np.abs(whole).max())
 
 
@@ -60,9 +60,9 @@ def test_a_thousand_bodies():
     q, e = 0.3 * rng.standard_normal(1000), np.zeros(1000)
     e[900] = 1.0
     column = lw.forward_dynamics(mech, q, np.zeros(1000), e)
-    found = lw.mass_matrix_inverse_block(mech, q, (5, 900), 900)
+    found = lw.dynamics.mass_matrix_inverse_block(mech, q, (5, 900), 900)
     close(found[:, 0], column[[5, 900]], 1e-9, scale=abs(column[900]))
-    other = lw.mass_matrix_inverse_block(mech, q, 900, 5)
+    other = lw.dynamics.mass_matrix_inverse_block(mech, q, 900, 5)
     close(other[0], found[0], 1e-9, scale=abs(column[900]))
 
 
@@ -71,7 +71,7 @@ def test_batches():
     q = np.stack([state(mech, seed)[0] for seed in range(5)])
     whole = lw.mass_matrix_inverse(mech, q)
     codes, out = np.full(5, 7, np.int32), np.empty((5, 2, 1))
-    found = lw.mass_matrix_inverse_block(mech, q, (0, 1), 2, out=out, status=codes)
+    found = lw.dynamics.mass_matrix_inverse_block(mech, q, (0, 1), 2, out=out, status=codes)
     assert found is out and not codes.any()
     close(found, whole[:, :2, 2:3], 1e-10)
 
@@ -87,11 +87,11 @@ def test_batches():
 def test_wrong_names(rows, columns, kind, text):
     mech = lw.models.puma560()
     with pytest.raises(kind, match=text):
-        lw.mass_matrix_inverse_block(mech, mech.neutral(), rows, columns)
+        lw.dynamics.mass_matrix_inverse_block(mech, mech.neutral(), rows, columns)
 
 
 def test_locked_hinges_have_no_rows():
     mech = lw.models.puma560()
     mech = mech.lock([mech.bodies[2].hinge_name])
     with pytest.raises(ExpressionError, match="locked hinges"):
-        lw.mass_matrix_inverse_block(mech, mech.neutral(), mech.bodies[2].name)
+        lw.dynamics.mass_matrix_inverse_block(mech, mech.neutral(), mech.bodies[2].name)

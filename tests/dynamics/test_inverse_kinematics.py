@@ -186,7 +186,7 @@ def test_several_nodes_on_a_floating_base():
 def test_weights_decide_who_gives_way():
     """A slider pulled to +1 and to -1 with weights w: ends where w (x - 1) + (x + 1) = 0."""
     b = lw.Builder("slider")
-    b.body("left", hinge=lw.Prismatic((1, 0, 0)))
+    b.body("left", hinge=lw.hinges.Prismatic((1, 0, 0)))
     mech = b.build().with_node("right", "left", (0.5, 0.0, 0.0))
     for weight in (0.1, 1.0, 30.0):
         asked = {
@@ -216,7 +216,7 @@ def test_what_is_held_and_what_takes_no_part_stays():
 def test_a_free_body_goes_far_at_once():
     """Shifts are not shortened: by its own length at a time it would need thousands of steps."""
     b = lw.Builder("drone")
-    b.body("hull", hinge=lw.Free())
+    b.body("hull", hinge=lw.hinges.Free())
     mech = b.build().with_node("eye", "hull", (0.05, 0.0, 0.0))
     there = lw.Pose.rpy((0.3, -0.2, 2.0), (100.0, -50.0, 20.0))
     assert inverse_kinematics(mech, {"eye": there}, restarts=0, iterations=50).reached
@@ -282,7 +282,7 @@ def test_blocked_by_a_limit():
     """A target behind the limit of a single hinge; without limits it is reached."""
     b = lw.Builder("post")
     drive = lw.Drive(lower=-0.5, upper=0.5)
-    b.body("beam", hinge=lw.Pin((0, 0, 1)), hinge_name="elbow", drive=drive)
+    b.body("beam", hinge=lw.hinges.Pin((0, 0, 1)), hinge_name="elbow", drive=drive)
     mech = b.build().with_node("tip", "beam", (1.0, 0.0, 0.0))
     asked = {"tip": (np.cos(1.0), np.sin(1.0), 0.0)}
     found = inverse_kinematics(mech, asked)
@@ -296,7 +296,7 @@ def test_blocked_by_a_limit():
 
 def test_the_largest_turn_of_a_ball_joint():
     b = lw.Builder("neck")
-    b.body("head", hinge=lw.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
+    b.body("head", hinge=lw.hinges.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
     mech = b.build()
     asked = {"head": Target(orientation=rotation.exp(np.array([1.0, 0.0, 0.0])))}
     found = inverse_kinematics(mech, asked)
@@ -311,7 +311,7 @@ def test_the_limits_of_a_floating_base():
     b = lw.Builder("crane")
     box = (*[-np.inf] * 4, -1.0, -1.0, -1.0)
     upper = tuple(-x for x in box)
-    b.body("cabin", hinge=lw.Free(), drive=lw.Drive(lower=box, upper=upper))
+    b.body("cabin", hinge=lw.hinges.Free(), drive=lw.Drive(lower=box, upper=upper))
     mech = b.build()
     found = inverse_kinematics(mech, {"cabin": (2.0, 0.5, 0.3)})
     assert not found.reached
@@ -370,8 +370,8 @@ def test_hands_too_far_apart():
 def test_too_near_to_be_reached():
     """Links of 1 m and 0.4 m: nothing within 0.6 m of the first hinge."""
     b = lw.Builder("crank")
-    b.body("long", hinge=lw.Pin((0, 0, 1)))
-    b.body("short", parent="long", hinge=lw.Pin((0, 0, 1)), inboard=(1.0, 0.0, 0.0))
+    b.body("long", hinge=lw.hinges.Pin((0, 0, 1)))
+    b.body("short", parent="long", hinge=lw.hinges.Pin((0, 0, 1)), inboard=(1.0, 0.0, 0.0))
     mech = b.build().with_node("tip", "short", (0.4, 0.0, 0.0))
     found = inverse_kinematics(mech, {"tip": (0.25, 0.0, 0.0)})
     assert found.reason.startswith("out of reach by at least 0.35 m: 'tip' can be no nearer than")
@@ -414,8 +414,8 @@ def test_a_held_base_is_no_way_to_come_nearer():
 def test_each_row_of_a_batch_is_held_where_it_is():
     """The slide is held: from 0.0 the target is beyond the arm, from 1.5 it is not."""
     b = lw.Builder("gantry")
-    b.body("car", hinge=lw.Prismatic((1, 0, 0)))
-    b.body("arm", parent="car", hinge=lw.Pin((0, 0, 1)))
+    b.body("car", hinge=lw.hinges.Prismatic((1, 0, 0)))
+    b.body("arm", parent="car", hinge=lw.hinges.Pin((0, 0, 1)))
     mech = b.build().with_node("tip", "arm", (1.0, 0.0, 0.0))
     q0 = np.array([[0.0, 0.3], [1.5, 0.3], [0.2, -0.4]])
     asked = Target(position=[(2.0, 0.0, 0.0), (2.5, 0.0, 0.0), (2.0, 0.0, 0.0)])
@@ -459,13 +459,13 @@ def test_no_configuration_breaks_the_bounds_with_hinges_held(seed):
 def coupled(coefficients: tuple[float, ...] = (0.5,)) -> lw.Mechanism:
     """A finger whose second joint follows the first, and whose limits are the follower's."""
     b = lw.Builder("finger")
-    b.body("palm", hinge=lw.Pin((0, 0, 1)))
-    b.body("first", parent="palm", hinge=lw.Pin((0, 1, 0)), hinge_name="knuckle")
+    b.body("palm", hinge=lw.hinges.Pin((0, 0, 1)))
+    b.body("first", parent="palm", hinge=lw.hinges.Pin((0, 1, 0)), hinge_name="knuckle")
     drive = lw.Drive(lower=-0.4, upper=0.4)
     b.body(
         *("second",),
         parent="first",
-        hinge=lw.Pin((0, 1, 0)),
+        hinge=lw.hinges.Pin((0, 1, 0)),
         hinge_name="middle",
         inboard=(0.05, 0.0, 0.0),
         drive=drive,
@@ -636,7 +636,7 @@ def test_other_mechanisms_refuse_too():
     with pytest.raises(lw.LinkwiseError, match="off the manifold"):
         inverse_kinematics(HUMANOID, {"left_hand": (0.0, 0.0, 1.0)}, q)
     neck = lw.Builder("neck")
-    neck.body("head", hinge=lw.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
+    neck.body("head", hinge=lw.hinges.Spherical(), hinge_name="neck", drive=lw.Drive(max_angle=0.6))
     turned = quaternion.exp(np.array([0.0, 0.0, 1.0]))
     with pytest.raises(lw.LinkwiseError, match=r"'neck'.*turned by 1 rad, and 0.6 is allowed"):
         inverse_kinematics(neck.build(), {"head": Target(direction=(0, 0, 1))}, turned)
@@ -644,8 +644,8 @@ def test_other_mechanisms_refuse_too():
 
 def test_limits_of_a_follower_are_limits_of_what_it_follows():
     """right = 0.3 − 2 left in [−0.1, 0.9] is left in [−0.3, 0.2]; its own limit, 0.1, is nearer."""
-    b = lw.Builder("hand").body("left", "world", lw.Prismatic(), hinge_name="left")
-    b.body("right", "world", lw.Prismatic(), hinge_name="right")
+    b = lw.Builder("hand").body("left", "world", lw.hinges.Prismatic(), hinge_name="left")
+    b.body("right", "world", lw.hinges.Prismatic(), hinge_name="right")
     mech = b.couple("mimic", "right", {"left": -2.0}, offset=0.3).build()
     mech = mech.with_drive("right", lower=-0.1, upper=0.9)
     taken = couplings(mech, (0, 1), limits=True)
@@ -659,8 +659,8 @@ def test_limits_of_a_follower_are_limits_of_what_it_follows():
 
 def test_shifts_are_measured_by_a_length():
     """A shift by the length counts as much as a turn by a radian."""
-    b = lw.Builder("crane").body("boom", "world", lw.Pin(), hinge_name="boom")
-    mech = b.body("cart", "boom", lw.Prismatic(), hinge_name="cart").build()
+    b = lw.Builder("crane").body("boom", "world", lw.hinges.Pin(), hinge_name="boom")
+    mech = b.body("cart", "boom", lw.hinges.Prismatic(), hinge_name="cart").build()
     found = joints(mech, (), limits=True, length=0.25)
     np.testing.assert_array_equal(found.per_turn * (1.0, 0.25), (1.0, 1.0))
 

@@ -111,7 +111,7 @@ def test_without_limits_one_start_is_enough():
 def test_a_rolling_ball_rolls():
     """It goes where rolling takes it: positions are reached, and the contact never slips."""
     b = lw.Builder("ball")
-    b.body("ball", hinge=lw.RollingBall(0.1))
+    b.body("ball", hinge=lw.hinges.RollingBall(0.1))
     mech = b.build()
     found = lw.inverse_kinematics(mech, {"ball": (0.3, -0.2, 0.1)}, mech.neutral(), restarts=0)
     assert found.reached

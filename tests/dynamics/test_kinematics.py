@@ -74,8 +74,8 @@ def test_relative_poses_across_branches_and_of_nodes():
 
 def test_hinge_frames_are_nodes():
     mech = mechanism("all hinges")
-    framed, q = lw.with_hinge_frames(mech), state(mech)[0]
-    assert lw.with_hinge_frames(framed) is framed
+    framed, q = lw.dynamics.with_hinge_frames(mech), state(mech)[0]
+    assert lw.dynamics.with_hinge_frames(framed) is framed
     sides = [f"{body.hinge_name}:{side}" for body in mech.bodies for side in ("O+", "O")]
     poses = lw.forward_kinematics(framed, q, sides)
     for k, body in enumerate(mech.bodies):
@@ -84,7 +84,7 @@ def test_hinge_frames_are_nodes():
         close(X.matrix, body.hinge.pose(q_k).matrix, 1e-13)
     elsewhere = mech.with_node(f"{mech.bodies[0].hinge_name}:O", mech.bodies[1].name)
     with pytest.raises(ModelError, match="is not where that frame of the hinge is"):
-        lw.with_hinge_frames(elsewhere)
+        lw.dynamics.with_hinge_frames(elsewhere)
 
 
 # -------------------------------------------------------------------------------- velocities
@@ -96,9 +96,11 @@ def test_velocities_of_bodies_in_every_frame(name):
     q, v, _ = state(mech)
     V = body_jacobians(mech, q) @ v
     poses = mech.poses(q)
-    close(lw.body_velocities(mech, q, v), V, 1e-13)
+    close(lw.dynamics.body_velocities(mech, q, v), V, 1e-13)
     frames = ("hinge", "world", "inertial")
-    hinge, world, inertial = (lw.body_velocities(mech, q, v, frame=frame) for frame in frames)
+    hinge, world, inertial = (
+        lw.dynamics.body_velocities(mech, q, v, frame=frame) for frame in frames
+    )
     for k, body in enumerate(mech.bodies):
         at_hinge = body.outboard.inverse().shift.T @ V[k]  # φ*(B, O) V
         close(hinge[k], at_hinge, 1e-12, np.abs(V).max())
@@ -118,7 +120,11 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
     q, v, _ = state(mech)
     V, V_plus, own = (
         of(mech, q, v, frame=frame)
-        for of in (lw.body_velocities, lw.inboard_velocities, lw.hinge_velocities)
+        for of in (
+            lw.dynamics.body_velocities,
+            lw.dynamics.inboard_velocities,
+            lw.dynamics.hinge_velocities,
+        )
     )
     close(V_plus + own, V, 1e-13)
     for k, body in enumerate(mech.bodies):
@@ -126,8 +132,8 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
         held[mech.v_slice(body.hinge_name)] = 0.0
         alone[mech.v_slice(body.hinge_name)] = v[mech.v_slice(body.hinge_name)]
         size = np.abs(V).max()
-        close(V_plus[k], lw.body_velocities(mech, q, held, frame=frame)[k], 1e-12, size)
-        close(own[k], lw.body_velocities(mech, q, alone, frame=frame)[k], 1e-12, size)
+        close(V_plus[k], lw.dynamics.body_velocities(mech, q, held, frame=frame)[k], 1e-12, size)
+        close(own[k], lw.dynamics.body_velocities(mech, q, alone, frame=frame)[k], 1e-12, size)
     if frame == "inertial":  # the shift is not needed: V_I⁺(k) = V_I(p)
         for k, p in enumerate(mech.parent.tolist()):
             close(V_plus[k], V[p] if p >= 0 else np.zeros(6), 1e-12, np.abs(V).max())
@@ -136,11 +142,11 @@ def test_whole_inboard_and_hinge_velocities(name, frame):
 def test_inboard_velocities_are_at_the_body_not_at_the_other_hinge_frame():
     """On a slide that has travelled, V at O⁺ and V⁺ are of one motion, but of two points."""
     b = lw.Builder("slide on a wheel")
-    b.body("wheel", hinge=lw.Pin(axis=(0, 0, 1)))
-    b.body("slide", "wheel", lw.Prismatic(axis=(1, 0, 0)), hinge_name="rail")
-    mech = lw.with_hinge_frames(b.build())
+    b.body("wheel", hinge=lw.hinges.Pin(axis=(0, 0, 1)))
+    b.body("slide", "wheel", lw.hinges.Prismatic(axis=(1, 0, 0)), hinge_name="rail")
+    mech = lw.dynamics.with_hinge_frames(b.build())
     q, v = np.array([0.0, 2.0]), np.array([3.0, 0.5])
-    close(lw.inboard_velocities(mech, q, v)[1], np.array([0, 0, 3.0, 0, 6.0, 0]), 1e-14)
+    close(lw.dynamics.inboard_velocities(mech, q, v)[1], np.array([0, 0, 3.0, 0, 6.0, 0]), 1e-14)
     close(lw.node_velocity(mech, q, v, "rail:O+"), np.array([0, 0, 3.0, 0, 0, 0]), 1e-14)
 
 
@@ -161,9 +167,9 @@ def test_scatter_and_gather_are_the_operators(name, through):
         whole, strict = psi, psi_tilde  # of D = H P H* + N, whether there is armature or not
     for operator, options in ((whole, {}), (strict, {"strict": True})):
         A = dense(operator)
-        found = lw.scatter(mech, q, x, through=through, **options)
+        found = lw.dynamics.scatter(mech, q, x, through=through, **options)
         close(found, (A.T @ x.ravel()).reshape(-1, 6), 1e-11)
-        found = lw.gather(mech, q, x, through=through, **options)
+        found = lw.dynamics.gather(mech, q, x, through=through, **options)
         close(found, (A @ x.ravel()).reshape(-1, 6), 1e-11)
 
 
@@ -172,12 +178,16 @@ def test_scatter_and_gather_are_adjoint_and_make_velocities():
     q, v, _ = state(mech)
     rng = np.random.default_rng(6)
     x, y = rng.standard_normal((2, 20, mech.n_bodies, 6))  # a batch at one q
-    left = (lw.gather(mech, q, x) * y).sum(axis=(1, 2))
-    right = (x * lw.scatter(mech, q, y)).sum(axis=(1, 2))
+    left = (lw.dynamics.gather(mech, q, x) * y).sum(axis=(1, 2))
+    right = (x * lw.dynamics.scatter(mech, q, y)).sum(axis=(1, 2))
     close(left, right, 1e-12)
-    own = lw.hinge_velocities(mech, q, v)
-    close(lw.scatter(mech, q, own), lw.body_velocities(mech, q, v), 1e-13)
-    close(lw.scatter(mech, q, own, strict=True), lw.inboard_velocities(mech, q, v), 1e-13)
+    own = lw.dynamics.hinge_velocities(mech, q, v)
+    close(lw.dynamics.scatter(mech, q, own), lw.dynamics.body_velocities(mech, q, v), 1e-13)
+    close(
+        lw.dynamics.scatter(mech, q, own, strict=True),
+        lw.dynamics.inboard_velocities(mech, q, v),
+        1e-13,
+    )
 
 
 # --------------------------------------------------------------------------- how it is called
@@ -188,13 +198,19 @@ def test_batches_places_and_codes():
     q, v, _ = states(mech, 5)
     x = np.random.default_rng(7).standard_normal((5, mech.n_bodies, 6))
     calls = {
-        "scatter": lambda i, **o: lw.scatter(mech, q[i], x[i], **o),
-        "gather": lambda i, **o: lw.gather(mech, q[i], x[i], strict=True, **o),
-        "body": lambda i, **o: lw.body_velocities(mech, q[i], v[i], **o),
-        "hinge": lambda i, **o: lw.inboard_velocities(mech, q[i], v[i], frame="hinge", **o),
-        "world": lambda i, **o: lw.hinge_velocities(mech, q[i], v[i], frame="world", **o),
-        "at rest": lambda i, **o: lw.hinge_velocities(mech, q[i], 0 * v[i], frame="world", **o),
-        "inertial": lambda i, **o: lw.body_velocities(mech, q[i], v[i], frame="inertial", **o),
+        "scatter": lambda i, **o: lw.dynamics.scatter(mech, q[i], x[i], **o),
+        "gather": lambda i, **o: lw.dynamics.gather(mech, q[i], x[i], strict=True, **o),
+        "body": lambda i, **o: lw.dynamics.body_velocities(mech, q[i], v[i], **o),
+        "hinge": lambda i, **o: lw.dynamics.inboard_velocities(
+            mech, q[i], v[i], frame="hinge", **o
+        ),
+        "world": lambda i, **o: lw.dynamics.hinge_velocities(mech, q[i], v[i], frame="world", **o),
+        "at rest": lambda i, **o: lw.dynamics.hinge_velocities(
+            mech, q[i], 0 * v[i], frame="world", **o
+        ),
+        "inertial": lambda i, **o: lw.dynamics.body_velocities(
+            mech, q[i], v[i], frame="inertial", **o
+        ),
     }
     every = slice(None)
     for call in calls.values():
@@ -223,14 +239,14 @@ def test_bad_input_is_told():
     mech = mechanism("pins")
     q, v, _ = state(mech)
     with pytest.raises(ShapeError, match=r"x has shape \(36,\); it must be \(6, 6\), six numbers"):
-        lw.scatter(mech, q, np.zeros(36))
+        lw.dynamics.scatter(mech, q, np.zeros(36))
     with pytest.raises(ShapeError, match=r"x has shape \(5, 6\)"):
-        lw.gather(mech, q, np.zeros((5, 6)))
+        lw.dynamics.gather(mech, q, np.zeros((5, 6)))
     with pytest.raises(ModelError, match="through is 'soft'; it must be 'rigid' or"):
-        lw.scatter(mech, q, np.zeros((6, 6)), through="soft")  # type: ignore[arg-type]
+        lw.dynamics.scatter(mech, q, np.zeros((6, 6)), through="soft")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="frame is 'joint'; it must be 'body', 'hinge', 'world'"):
-        lw.body_velocities(mech, q, v, frame="joint")  # type: ignore[arg-type]
+        lw.dynamics.body_velocities(mech, q, v, frame="joint")  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="v has shape"):
-        lw.body_velocities(mech, q, v[:3])
+        lw.dynamics.body_velocities(mech, q, v[:3])
     with pytest.raises(ShapeError, match="out is a list"):
-        lw.scatter(mech, q, np.zeros((6, 6)), out=[])  # type: ignore[arg-type]
+        lw.dynamics.scatter(mech, q, np.zeros((6, 6)), out=[])  # type: ignore[arg-type]

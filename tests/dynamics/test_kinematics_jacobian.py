@@ -61,7 +61,7 @@ def test_rates_are_differences_of_jacobians(name):
         size = np.abs(rate).max()
         assert size > 0.1
         close(J_dot, rate, 1e-7)
-        found = lw.jacobian_dot_v(mech, q, v, NODES, frame=frame, about=about)
+        found = lw.dynamics.jacobian_dot_v(mech, q, v, NODES, frame=frame, about=about)
         close(found, J_dot @ v, 1e-11, size * np.abs(v).sum())
 
 
@@ -84,9 +84,9 @@ def test_products_of_a_jacobian_with_itself(name):
     q = state(mech)[0]
     for frame, about in (("node", None), ("world", None), ("body_3", "world")):
         J = np.vstack([plain(mech, q, node, frame, about) for node in NODES])
-        found = lw.jacobian_gram(mech, q, NODES, frame=frame, about=about)
+        found = lw.dynamics.jacobian_gram(mech, q, NODES, frame=frame, about=about)
         close(found, J @ J.T, 1e-12)
-        found = lw.jacobian_gram(mech, q, NODES, of="columns", frame=frame, about=about)
+        found = lw.dynamics.jacobian_gram(mech, q, NODES, of="columns", frame=frame, about=about)
         close(found, J.T @ J, 1e-12)
 
 
@@ -100,12 +100,14 @@ def test_forces_at_nodes(name):
         expected = sum(
             plain(mech, q, node, frame, about).T @ x for node, x in zip(NODES, f, strict=True)
         )
-        found = lw.equivalent_force(mech, q, forces, frame=frame, about=about)
+        found = lw.dynamics.equivalent_force(mech, q, forces, frame=frame, about=about)
         close(found, expected, 1e-11)
-        close(lw.compensating_force(mech, q, forces, frame=frame, about=about), -found, 1e-15)
+        close(
+            lw.dynamics.compensating_force(mech, q, forces, frame=frame, about=about), -found, 1e-15
+        )
     # The power is that of the forces on the moving nodes, whatever the frame.
     V = lw.node_velocity(mech, q, v, NODES, frame="body_3", about="world")
-    power = lw.equivalent_force(mech, q, forces, frame="body_3", about="world") @ v
+    power = lw.dynamics.equivalent_force(mech, q, forces, frame="body_3", about="world") @ v
     close(power, f.ravel() @ V, 1e-11)
 
 
@@ -115,10 +117,10 @@ def test_compensating_forces_cause_no_acceleration():
     q, v, tau = state(mech)
     forces = {"tool": np.array([0.3, -0.2, 0.5, 4.0, 5.0, -6.0])}
     free = lw.forward_dynamics(mech, q, v, tau)
-    held = tau + lw.compensating_force(mech, q, forces, frame="world")
+    held = tau + lw.dynamics.compensating_force(mech, q, forces, frame="world")
     close(lw.forward_dynamics(mech, q, v, held, forces=forces, frame="world"), free, 1e-9)
     pushed = lw.forward_dynamics(mech, q, v, tau, forces=forces, frame="world")
-    wrong = tau + lw.equivalent_force(mech, q, forces, frame="world")
+    wrong = tau + lw.dynamics.equivalent_force(mech, q, forces, frame="world")
     found = lw.forward_dynamics(mech, q, v, wrong, forces=forces, frame="world")
     close(found - free, 2.0 * (pushed - free), 1e-9)
 
@@ -129,7 +131,9 @@ def test_compensating_forces_cause_no_acceleration():
 def rod() -> lw.Mechanism:
     """A pin, a ball, a pin, one behind the other."""
     b, last = lw.Builder("rod"), "world"
-    for i, hinge in enumerate((lw.Pin((0, 1, 0)), lw.Spherical(), lw.Pin((1, 0, 0))), start=1):
+    for i, hinge in enumerate(
+        (lw.hinges.Pin((0, 1, 0)), lw.hinges.Spherical(), lw.hinges.Pin((1, 0, 0))), start=1
+    ):
         place = lw.Pose.rpy((0.1 * i, 0.5, 0.2), (0.3, 0.0, 0.1))
         b.body(f"body_{i}", last, hinge, inboard=place)
         last = f"body_{i}"
@@ -139,9 +143,9 @@ def rod() -> lw.Mechanism:
 def branched() -> lw.Mechanism:
     """A pin with a pin on it, and beside them a ball."""
     b = lw.Builder("branched")
-    b.body("body_1", hinge=lw.Pin((0, 1, 0)))
-    b.body("body_3", "body_1", lw.Pin((1, 0, 0)), inboard=(0.3, 0, 0))
-    b.body("side", hinge=lw.Spherical(), inboard=(0, 1, 0))
+    b.body("body_1", hinge=lw.hinges.Pin((0, 1, 0)))
+    b.body("body_3", "body_1", lw.hinges.Pin((1, 0, 0)), inboard=(0.3, 0, 0))
+    b.body("side", hinge=lw.hinges.Spherical(), inboard=(0, 1, 0))
     return b.build()
 
 
@@ -151,9 +155,9 @@ def calls(mech: lw.Mechanism) -> dict[str, Callable[..., Array]]:
         "jacobian": lambda q, v, **o: lw.jacobian(mech, q, "body_3", **o),
         "node_velocity": lambda q, v, **o: lw.node_velocity(mech, q, v, "body_3", **o),
         "jacobian_dot": lambda q, v, **o: lw.jacobian_dot(mech, q, v, "body_3", **o),
-        "jacobian_dot_v": lambda q, v, **o: lw.jacobian_dot_v(mech, q, v, "body_3", **o),
-        "jacobian_gram": lambda q, v, **o: lw.jacobian_gram(mech, q, "body_3", **o),
-        "equivalent_force": lambda q, v, **o: lw.equivalent_force(mech, q, f, **o),
+        "jacobian_dot_v": lambda q, v, **o: lw.dynamics.jacobian_dot_v(mech, q, v, "body_3", **o),
+        "jacobian_gram": lambda q, v, **o: lw.dynamics.jacobian_gram(mech, q, "body_3", **o),
+        "equivalent_force": lambda q, v, **o: lw.dynamics.equivalent_force(mech, q, f, **o),
     }
 
 
@@ -226,14 +230,16 @@ def test_bad_input_is_told():
     with pytest.raises(UnknownNameError, match="about is 'node'; it must be 'world', or"):
         lw.node_velocity(ROD, q, v, "body_3", about="node")
     with pytest.raises(UnknownNameError, match="did you mean 'body_3'"):
-        lw.jacobian_dot_v(ROD, q, v, "bdy_3", frame="world")
+        lw.dynamics.jacobian_dot_v(ROD, q, v, "bdy_3", frame="world")
     with pytest.raises(UnknownNameError, match="did you mean 'body_3'"):
-        lw.compensating_force(ROD, q, {"bdy_3": np.zeros(6)}, about="world")
+        lw.dynamics.compensating_force(ROD, q, {"bdy_3": np.zeros(6)}, about="world")
     with pytest.raises(ModelError, match="of is 'cols'; it must be 'rows' for J J\\*"):
-        lw.jacobian_gram(ROD, q, "body_3", of="cols")  # type: ignore[arg-type]
+        lw.dynamics.jacobian_gram(ROD, q, "body_3", of="cols")  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match=r"the force on 'body_3' has shape \(3,\)"):
-        lw.equivalent_force(ROD, q, {"body_3": np.zeros(3)}, frame="body_2")
+        lw.dynamics.equivalent_force(ROD, q, {"body_3": np.zeros(3)}, frame="body_2")
     with pytest.raises(ModelError, match="f is not finite"):
-        lw.equivalent_force(ROD, q, {"body_3": np.full(6, np.nan)}, frame="body_2")
+        lw.dynamics.equivalent_force(ROD, q, {"body_3": np.full(6, np.nan)}, frame="body_2")
     with pytest.raises(ModelError, match="q is not finite"):
-        lw.equivalent_force(ROD, np.full(ROD.nq, np.nan), {"body_3": np.ones(6)}, frame="body_2")
+        lw.dynamics.equivalent_force(
+            ROD, np.full(ROD.nq, np.nan), {"body_3": np.ones(6)}, frame="body_2"
+        )

@@ -59,7 +59,11 @@ class Both:
         The first turn of a gimbal on the ground shows it: its axis stands still in the world, but
         their column changes. Their accelerations are complete.
         """
-        kept = (b for b in self.mech.bodies if not isinstance(b.hinge, lw.Gimbal | lw.Universal))
+        kept = (
+            b
+            for b in self.mech.bodies
+            if not isinstance(b.hinge, lw.hinges.Gimbal | lw.hinges.Universal)
+        )
         return [i for b in kept for i in range(self.mech.nv)[self.mech.v_slice(b.hinge_name)]]
 
     def frame(self, name: str) -> int:
@@ -115,7 +119,7 @@ def test_jacobians_velocities_and_rates(it):
             theirs = [pin.getFrameClassicalAcceleration(it.model, it.data, i, axes) for i in ids]
         else:
             theirs = [pin.getFrameAcceleration(it.model, it.data, i, axes) for i in ids]
-        found = lw.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, **view)
+        found = lw.dynamics.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, **view)
         close(found, stacked([motion.vector for motion in theirs]), 1e-10)
 
 
@@ -127,7 +131,7 @@ def test_velocities_of_all_bodies(it):
         (pin.ReferenceFrame.WORLD, "inertial"),
     ):
         theirs = [pin.getFrameVelocity(it.model, it.data, it.frame(n), axes).vector for n in names]
-        found = lw.body_velocities(it.mech, it.q, it.v, frame=frame)
+        found = lw.dynamics.body_velocities(it.mech, it.q, it.v, frame=frame)
         close(found, np.stack(theirs)[:, ROTATED], 1e-11)
 
 
@@ -139,7 +143,7 @@ def test_forces_at_nodes(it):
             for name, x in zip(it.nodes, f, strict=True)
         )
         forces = dict(zip(it.nodes, f, strict=True))
-        found = lw.equivalent_force(it.mech, it.q, forces, frame=frame, about=about)
+        found = lw.dynamics.equivalent_force(it.mech, it.q, forces, frame=frame, about=about)
         close(found, it.T.T @ theirs, 1e-11)
 
 
@@ -187,12 +191,12 @@ def test_mujoco(source, tmp_path):
     moving = np.abs(T_dot).max() > 0.0  # differences: good to 1e-9 only
     found = lw.jacobian_dot(mech, q, v, site, frame="world")
     close(found, J_dot @ T + J @ T_dot, 1e-8 if moving else 1e-10)
-    found = lw.jacobian_dot_v(mech, q, v, site, frame="world")
+    found = lw.dynamics.jacobian_dot_v(mech, q, v, site, frame="world")
     close(found, J_dot @ data.qvel + J @ T_dot @ v, 1e-8 if moving else 1e-10)
     f = np.array([0.3, -0.2, 0.1, 4.0, 5.0, -6.0])
     pushed = np.zeros(model.nv)
     mujoco.mj_applyFT(model, data, f[3:], f[:3], data.site_xpos[number], body, pushed)
-    ours = lw.equivalent_force(mech, q, {site: f}, frame="world")
+    ours = lw.dynamics.equivalent_force(mech, q, {site: f}, frame="world")
     close(ours, T.T @ pushed, 1e-11)
     for k in range(1, model.nbody):
         name = model.body(k).name

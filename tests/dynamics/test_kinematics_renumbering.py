@@ -26,19 +26,19 @@ def test_a_renumbered_mechanism_gives_permuted_results(name):
     other = renumber(mech, shuffled(mech, 3))
     order = [body.name for body in other.bodies]
     assert order != [body.name for body in mech.bodies]
-    there = lw.renumbering(mech, order)
+    there = lw.dynamics.renumbering(mech, order)
     q, v, tau = state(mech)
     q_2, v_2, tau_2 = there.q(q), there.joint_vector(v), there.joint_vector(tau)
     close(other.check_q(q_2), q_2, 0.0)
     vdot = lw.forward_dynamics(mech, q, v, tau)
     close(lw.forward_dynamics(other, q_2, v_2, tau_2), there.joint_vector(vdot), 1e-10)
     close(lw.mass_matrix(other, q_2), there.joint_matrix(lw.mass_matrix(mech, q)), 1e-12)
-    V = lw.body_velocities(mech, q, v)
-    close(lw.body_velocities(other, q_2, v_2), there.body_vector(V), 1e-12)
+    V = lw.dynamics.body_velocities(mech, q, v)
+    close(lw.dynamics.body_velocities(other, q_2, v_2), there.body_vector(V), 1e-12)
     J = lw.jacobian(mech, q, "tool")
     close(lw.jacobian(other, q_2, "tool"), there.columns(J), 1e-12)
     x = np.random.default_rng(4).standard_normal((mech.n_bodies, 6))
-    for of in (lw.scatter, lw.gather):
+    for of in (lw.dynamics.scatter, lw.dynamics.gather):
         close(of(other, q_2, there.body_vector(x)), there.body_vector(of(mech, q, x)), 1e-12)
 
 
@@ -50,7 +50,7 @@ def test_operators_in_any_order(name, order):
     q = state(mech)[0]
     first, second, *rest = (body.name for body in mech.bodies)
     mixed = [second, first, *rest]  # one child before its parent, others behind theirs
-    there = lw.renumbering(mech, order if order == "tips first" else mixed)
+    there = lw.dynamics.renumbering(mech, order if order == "tips first" else mixed)
     dense, n = Dense(mech, q), mech.n_bodies
     P = there.body_permutation
     E = there.body_matrix(dense(E_phi))
@@ -61,13 +61,13 @@ def test_operators_in_any_order(name, order):
     assert (is_lower, is_upper) == ((True, False) if order == "tips first" else (False, False))
     x = np.random.default_rng(6).standard_normal((n, 6))
     gathered = np.linalg.solve(np.eye(6 * n) - E, there.body_vector(x).ravel())
-    close(there.body_vector(lw.gather(mech, q, x)).ravel(), gathered, 1e-12)
+    close(there.body_vector(lw.dynamics.gather(mech, q, x)).ravel(), gathered, 1e-12)
 
 
 def test_there_and_back():
     mech = tree("every hinge, armature")
     q, v, _ = state(mech)
-    there = lw.renumbering(mech, shuffled(mech, 7))
+    there = lw.dynamics.renumbering(mech, shuffled(mech, 7))
     back, A = there.back(), lw.mass_matrix(mech, q)
     batch = np.random.default_rng(8).standard_normal((3, mech.n_bodies, 6))
     assert np.array_equal(back.q(there.q(q)), q)
@@ -77,21 +77,21 @@ def test_there_and_back():
     assert np.array_equal(there.joint_permutation @ v, there.joint_vector(v))
     assert np.array_equal(back.joint_permutation, there.joint_permutation.T)
     assert np.array_equal(back.body_permutation, there.body_permutation.T)
-    assert lw.renumbering(mech).order == tuple(b.name for b in reversed(mech.bodies))
+    assert lw.dynamics.renumbering(mech).order == tuple(b.name for b in reversed(mech.bodies))
 
 
 def test_bad_input_is_told():
     mech = tree("pins")
     names = [body.name for body in mech.bodies]
     with pytest.raises(ModelError, match="names each of the 6 bodies once; 'body_6' is missing"):
-        lw.renumbering(mech, names[:-1])
+        lw.dynamics.renumbering(mech, names[:-1])
     with pytest.raises(ModelError, match="'body_1' is named twice"):
-        lw.renumbering(mech, [*names, "body_1"])
+        lw.dynamics.renumbering(mech, [*names, "body_1"])
     with pytest.raises(UnknownNameError, match=r"no body called 'bdy_1'.*did you mean"):
-        lw.renumbering(mech, ["bdy_1", *names[1:]])
+        lw.dynamics.renumbering(mech, ["bdy_1", *names[1:]])
     with pytest.raises(ModelError, match="order is 'random'; it must be 'tips first'"):
-        lw.renumbering(mech, "random")
-    there = lw.renumbering(mech)
+        lw.dynamics.renumbering(mech, "random")
+    there = lw.dynamics.renumbering(mech)
     with pytest.raises(ShapeError, match=r"q has shape \(5,\); it must be \(\.\.\., 6\)"):
         there.q(np.zeros(5))
     with pytest.raises(ShapeError, match=r"the joint matrix has shape \(6,\)"):

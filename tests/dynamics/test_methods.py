@@ -123,7 +123,7 @@ def test_out_status_and_trouble_with_a_method():
     out, status = np.empty((4, mech.nv)), np.empty(4, dtype=np.int32)
     found = lw.forward_dynamics(mech, q, v, x, method="FD1", out=out, status=status)
     assert found is out and status.tolist() == [0, 0, 1, 0] and np.isnan(out[2]).all()
-    empty = lw.Builder("empty").body("arm", hinge=lw.Pin(), inertia=lw.SpatialInertia.zero())
+    empty = lw.Builder("empty").body("arm", hinge=lw.hinges.Pin(), inertia=lw.SpatialInertia.zero())
     with pytest.raises(SingularHingeError, match="arm"):
         lw.forward_dynamics(empty.build(), [0.0], [0.0], [1.0], method="FD3")
 
@@ -135,7 +135,7 @@ def test_out_status_and_trouble_with_a_method():
 def test_inverse_times_a_vector(name):
     mech = small(True) if name == "small" else tree(name)
     q, _, x = states(mech, 3)
-    found = lw.mass_matrix_inverse_product(mech, q, x)
+    found = lw.dynamics.mass_matrix_inverse_product(mech, q, x)
     for i in range(3):
         A = mass_matrix(mech, q[i])
         size = float((np.abs(A) @ np.abs(found[i])).max())
@@ -149,7 +149,7 @@ def test_tip_force_correction(frame):
     mech = small(True)
     q, v, x = state(mech, 2)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.tip_force_correction(mech, q, forces, frame=frame)
+    found = lw.papers.tip_force_correction(mech, q, forces, frame=frame)
     A, push = mass_matrix(mech, q), pushed(mech, q, frame)
     close(A @ found, push, 1e-12, scale=float((np.abs(A) @ np.abs(found)).max()))
     without = lw.forward_dynamics(mech, q, v, x)
@@ -162,7 +162,7 @@ def test_tip_force_correction(frame):
 def test_tip_force_correction_asks_for_a_force():
     mech = tree("no armature")
     with pytest.raises(ModelError, match="no force was given"):
-        lw.tip_force_correction(mech, mech.neutral(), {})
+        lw.papers.tip_force_correction(mech, mech.neutral(), {})
 
 
 # --------------------------------------------------------------------------- off the manifold
@@ -175,8 +175,10 @@ CALLS = {
     "gravity_force": lambda m, q, v: lw.gravity_force(m, q),
     "mass_matrix": lambda m, q, v: lw.mass_matrix(m, q),
     "mass_matrix_inverse": lambda m, q, v: lw.mass_matrix_inverse(m, q),
-    "mass_matrix_inverse_product": lw.mass_matrix_inverse_product,
-    "tip_force_correction": lambda m, q, v: lw.tip_force_correction(m, q, {"tool": PUSH[:6]}),
+    "mass_matrix_inverse_product": lw.dynamics.mass_matrix_inverse_product,
+    "tip_force_correction": lambda m, q, v: lw.papers.tip_force_correction(
+        m, q, {"tool": PUSH[:6]}
+    ),
     "jacobian": lambda m, q, v: lw.jacobian(m, q, "tool"),
     "node_velocity": lambda m, q, v: lw.node_velocity(m, q, v, "tool"),
     "node_acceleration": lambda m, q, v: lw.node_acceleration(m, q, v, "tool", vdot=v),
@@ -192,7 +194,11 @@ def with_ball() -> lw.Mechanism:
     """A ball between two pins."""
     rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.2, -0.5), (0.1, 0.1, 0.02))
     builder, above = lw.Builder("ball"), "world"
-    for name, hinge in (("upper", lw.Pin()), ("ball", lw.Spherical()), ("lower", lw.Pin())):
+    for name, hinge in (
+        ("upper", lw.hinges.Pin()),
+        ("ball", lw.hinges.Spherical()),
+        ("lower", lw.hinges.Pin()),
+    ):
         builder.body(name, parent=above, hinge=hinge, inboard=(0, 0.1, -1), inertia=rod)
         above = name
     return builder.build().with_node("tool", "lower", (0.0, 0.0, -1.0))

@@ -77,14 +77,14 @@ def test_rates(name):
     for about in ("com", POINT):
         rate = slope(lambda x, about=about: lw.momentum(mech, x, v, about=about))
         scale = np.abs(lw.momentum_matrix(mech, q, about=about)).max() * size
-        close(lw.momentum_bias(mech, q, v, about=about), rate, 1e-8, scale=scale)
-    J = lw.center_of_mass_jacobian(mech, q)
+        close(lw.dynamics.momentum_bias(mech, q, v, about=about), rate, 1e-8, scale=scale)
+    J = lw.dynamics.center_of_mass_jacobian(mech, q)
     scale = np.abs(J).max() * size
-    moving = lw.center_of_mass_velocity(mech, q, v)
+    moving = lw.dynamics.center_of_mass_velocity(mech, q, v)
     close(moving, slope(lambda x: lw.center_of_mass(mech, x)), 1e-8, scale=scale)
     close(J @ v, moving, 1e-12, scale=scale)
-    slow = slope(lambda x: lw.center_of_mass_velocity(mech, x, v))
-    close(lw.center_of_mass_bias(mech, q, v), slow, 1e-8, scale=scale)
+    slow = slope(lambda x: lw.dynamics.center_of_mass_velocity(mech, x, v))
+    close(lw.dynamics.center_of_mass_bias(mech, q, v), slow, 1e-8, scale=scale)
 
 
 def test_forces_from_outside_are_the_rate_of_momentum():
@@ -93,7 +93,7 @@ def test_forces_from_outside_are_the_rate_of_momentum():
     q, v, tau = state(mech, 5)
     tau[mech.v_slice(mech.bodies[0].hinge_name)] = 0.0  # nothing pushes the base
     vdot = lw.forward_dynamics(mech, q, v, tau)
-    rate = lw.momentum_matrix(mech, q) @ vdot + lw.momentum_bias(mech, q, v)
+    rate = lw.momentum_matrix(mech, q) @ vdot + lw.dynamics.momentum_bias(mech, q, v)
     weight = mech.total_mass * mech.gravity
     close(rate, np.concatenate([np.zeros(3), weight]), 1e-10, scale=np.abs(tau).max() + 10)
 
@@ -102,7 +102,7 @@ def test_centroidal_inertia():
     """One rigid body: locked at q, the momentum of a turn about the centre of mass."""
     mech = tree("floating")
     q, _, _ = state(mech, 6)
-    found = lw.centroidal_inertia(mech, q)
+    found = lw.dynamics.centroidal_inertia(mech, q)
     locked = mech.lock({b.hinge_name: q[mech.q_slice(b.hinge_name)] for b in mech.bodies[1:]})
     q_0 = q[mech.q_slice(mech.bodies[0].hinge_name)]
     A = lw.momentum_matrix(locked, q_0)
@@ -127,18 +127,18 @@ def test_pinocchio(short):
     close(ours, A[ROTATED] @ it.T, 1e-11)
     close(lw.momentum(mech, q, v), data.hg.vector[ROTATED], 1e-11, scale=np.abs(A).max())
     found = data.Ig.matrix()[np.ix_(ROTATED, ROTATED)]
-    close(lw.centroidal_inertia(mech, q), found, 1e-11)
+    close(lw.dynamics.centroidal_inertia(mech, q), found, 1e-11)
     pin.dccrba(model, data, it.q_pin, it.v_pin)
     bias = (data.dAg @ it.v_pin)[ROTATED]
     scale = np.abs(data.dAg).max() * np.abs(it.v_pin).sum()
-    close(lw.momentum_bias(mech, q, v), bias, 1e-11, scale=scale)
+    close(lw.dynamics.momentum_bias(mech, q, v), bias, 1e-11, scale=scale)
     zero = np.zeros(model.nv)
     com = pin.centerOfMass(model, data, it.q_pin, it.v_pin, zero)
     close(lw.center_of_mass(mech, q), com, 1e-12)
-    close(lw.center_of_mass_velocity(mech, q, v), data.vcom[0], 1e-11)
-    close(lw.center_of_mass_bias(mech, q, v), data.acom[0], 1e-10)
+    close(lw.dynamics.center_of_mass_velocity(mech, q, v), data.vcom[0], 1e-11)
+    close(lw.dynamics.center_of_mass_bias(mech, q, v), data.acom[0], 1e-10)
     J = pin.jacobianCenterOfMass(model, data, it.q_pin)
-    close(lw.center_of_mass_jacobian(mech, q), J @ it.T, 1e-11)
+    close(lw.dynamics.center_of_mass_jacobian(mech, q), J @ it.T, 1e-11)
 
 
 @pytest.mark.oracle
@@ -153,13 +153,13 @@ def test_mujoco(tmp_path):
     mujoco.mj_forward(model, data)
     mujoco.mj_subtreeVel(model, data)
     close(lw.center_of_mass(mech, q), data.subtree_com[0], 1e-12)
-    close(lw.center_of_mass_velocity(mech, q, v), data.subtree_linvel[0], 1e-11)
+    close(lw.dynamics.center_of_mass_velocity(mech, q, v), data.subtree_linvel[0], 1e-11)
     found = lw.momentum(mech, q, v)  # armature is no part of either
     close(found[:3], data.subtree_angmom[0], 1e-10)
     jac = np.zeros((3, model.nv))
     mujoco.mj_jacSubtreeCom(model, data, jac, 1)
     T = np.stack([layout.v_to(q, e) for e in np.eye(mech.nv)], axis=-1)
-    close(lw.center_of_mass_jacobian(mech, q), jac @ T, 1e-11)
+    close(lw.dynamics.center_of_mass_jacobian(mech, q), jac @ T, 1e-11)
 
 
 def test_batches_out_and_trouble():
@@ -199,6 +199,6 @@ def test_wrong_input(call, kind, text):
 
 def test_no_mass():
     b = lw.Builder("frame")
-    b.body("frame", "world", lw.Pin())
+    b.body("frame", "world", lw.hinges.Pin())
     with pytest.raises(ModelError, match="has no mass"):
         lw.center_of_mass(b.build(), np.zeros(1))

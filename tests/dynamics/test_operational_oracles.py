@@ -68,7 +68,7 @@ def test_wen_bayard_has_the_coriolis_matrix_of_pinocchio():
     v_d = 0.7 * it.x
     theirs = np.array(pin.computeCoriolisMatrix(it.model, it.data, it.q_pin, it.v_pin)) @ v_d
     rest = pin.rnea(it.model, it.data, it.q_pin, 0.0 * it.v_pin, it.x_pin)
-    found = lw.wen_bayard(it.mech, it.q, it.v, it.q, v_d, it.x, kp=0.0, kv=0.0)
+    found = lw.papers.wen_bayard(it.mech, it.q, it.v, it.q, v_d, it.x, kp=0.0, kv=0.0)
     close(found, theirs + rest, 1e-10)
 
 

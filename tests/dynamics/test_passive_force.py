@@ -40,10 +40,12 @@ def sprung() -> lw.Mechanism:
     rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.0, 0.0), (0.1, 0.1, 0.1))
     builder = lw.Builder("sprung")
     builder.body(
-        "a", hinge=lw.Pin((0, 0, 1)), inertia=rod,
+        "a", hinge=lw.hinges.Pin((0, 0, 1)), inertia=rod,
         drive=lw.Drive(damping=0.5, stiffness=10.0, rest=0.2),
     )  # fmt: skip
-    builder.body("b", "a", hinge=lw.Prismatic((1, 0, 0)), inertia=rod, drive=lw.Drive(damping=2.0))
+    builder.body(
+        "b", "a", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=rod, drive=lw.Drive(damping=2.0)
+    )
     return builder.build()
 
 
@@ -97,4 +99,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(lw.ModelError, match=r"lw\.load"):
         lw.passive_force("arm.urdf", [0.0], [0.0])  # type: ignore[arg-type]
     with pytest.raises(lw.ModelError, match=r"embedded\.mech"):
-        lw.passive_force(lw.embed(lw.models.four_bar()), np.zeros(1), np.zeros(1))  # type: ignore[arg-type]
+        lw.passive_force(lw.loops.embed(lw.models.four_bar()), np.zeros(1), np.zeros(1))  # type: ignore[arg-type]

@@ -17,15 +17,15 @@ import linkwise as lw
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.expr import Expr
-from linkwise.closed.multi_arm.evaluation import multi_arm_kernel
-from linkwise.closed.multi_arm.multi_arm_quantity import AS_BLOCKS, EQUAL, MULTI_ARM
 from linkwise.dynamics.closure_kernels import closed_expression, closed_kernel
 from linkwise.dynamics.closure_quantity import CLOSED, Setting
+from linkwise.grasp.multi_arm.evaluation import multi_arm_kernel
+from linkwise.grasp.multi_arm.multi_arm_quantity import AS_BLOCKS, EQUAL, MULTI_ARM
 from linkwise.model.closure import closure_nodes
 from linkwise.spatial.array import Array
-from linkwise.task.kernels import setting, task_kernel
-from linkwise.task.quantity import TASK, Law, torque
-from linkwise.task.twin import twin
+from linkwise.tasks.kernels import setting, task_kernel
+from linkwise.tasks.quantity import TASK, Law, torque
+from linkwise.tasks.twin import twin
 from tests.dense_kinematics import body_jacobians, mass_matrix, node_jacobian
 from tests.dynamics.test_printed_expressions import SMALL, read_back
 
@@ -68,7 +68,7 @@ def armed_four_bar() -> lw.Mechanism:
     """Two arms with a ball joint between their ends."""
     b = lw.Builder("held")
     two_arms(b)
-    b.loop("held", "end_x", "end_y", lw.Spherical())
+    b.loop("held", "end_x", "end_y", lw.hinges.Spherical())
     return b.build()
 
 
@@ -77,7 +77,7 @@ def two_arms(b: lw.Builder) -> None:
     inertia = lw.SpatialInertia.from_com(1.0, (0.2, 0.1, 0.0), 0.02 * np.eye(3))
     for side in "xy":
         last = "world"
-        for k, hinge in enumerate((lw.Universal(), lw.Pin())):
+        for k, hinge in enumerate((lw.hinges.Universal(), lw.hinges.Pin())):
             own = lw.Drive(armature=0.3 + 0.1 * k)
             place = lw.Pose.rpy((0.3 * k, 0.2, 0.1), (0.4, 0.1 * k, 0.2))
             b.body(f"{side}{k}", last, hinge, inboard=place, inertia=inertia, drive=own)
@@ -109,7 +109,7 @@ def test_the_printed_expression_of_a_closed_chain_is_what_its_function_gives(nam
     armed = check_armature(printed, mech, given, expected, nodes=nodes)
     assert armed == (name in OF_BARE_CLOSURE)
     if name == "closure_inertia_inverse":
-        J_c = lw.constraint_jacobian(mech, q)
+        J_c = lw.loops.constraint_jacobian(mech, q)
         same(expected, J_c @ np.linalg.solve(mass_matrix(mech, q), J_c.T))
 
 
@@ -133,9 +133,9 @@ def of_dense_tasks() -> dict[str, Array]:
     """Each quantity from 𝓜 of Jacobians, J_t, γ and C; X by the factors of 𝓜."""
     given, tasks = small_state(), TASKS
     q, v = given["q"], given["v"]
-    A, J = mass_matrix(SMALL, q), lw.task_jacobian(SMALL, q, tasks)
+    A, J = mass_matrix(SMALL, q), lw.tasks.task_jacobian(SMALL, q, tasks)
     whole, g = lw.bias_force(SMALL, q, v), lw.bias_force(SMALL, q, 0.0 * v)
-    gamma, response = lw.task_bias(SMALL, q, v, tasks), np.linalg.solve(A, J.T)
+    gamma, response = lw.tasks.task_bias(SMALL, q, v, tasks), np.linalg.solve(A, J.T)
     inertia = np.linalg.inv(J @ response)
     return {
         "task_jacobian": J,
@@ -172,15 +172,15 @@ def of_functions() -> dict[str, Callable[[], Array]]:
     state = (SMALL, given["q"], given["v"], tasks)
     space = (SMALL, given["q"], tasks)
     found: dict[str, Callable[[], Array]] = {
-        "task_jacobian": lambda: lw.task_jacobian(*space),
-        "task_bias": lambda: lw.task_bias(*state),
-        "task_inertia_inverse": lambda: lw.task_space(*space).inverse,
-        "task_inertia": lambda: lw.task_space(*space).inertia,
-        "consistent_inverse": lambda: lw.task_space(*space).consistent_inverse,
-        "task_coriolis": lambda: lw.task_dynamics(*state).coriolis,
-        "task_gravity": lambda: lw.task_dynamics(*state).gravity,
-        "task_velocity": lambda: lw.task_velocity(*state),
-        "task_drop": lambda: lw.task_dynamics(*state).falling,
+        "task_jacobian": lambda: lw.tasks.task_jacobian(*space),
+        "task_bias": lambda: lw.tasks.task_bias(*state),
+        "task_inertia_inverse": lambda: lw.tasks.task_space(*space).inverse,
+        "task_inertia": lambda: lw.tasks.task_space(*space).inertia,
+        "consistent_inverse": lambda: lw.tasks.task_space(*space).consistent_inverse,
+        "task_coriolis": lambda: lw.tasks.task_dynamics(*state).coriolis,
+        "task_gravity": lambda: lw.tasks.task_dynamics(*state).gravity,
+        "task_velocity": lambda: lw.tasks.task_velocity(*state),
+        "task_drop": lambda: lw.tasks.task_dynamics(*state).falling,
     }
     inner = {name: task_kernel(twin(SMALL, TASKS), name) for name in TASK if name not in found}
     return found | {
@@ -222,8 +222,8 @@ def test_the_printed_torque_of_tasks_is_what_its_function_gives(law: Law):
     options = {"internal": law.internal, "applied": law.applied, "compensate": compensate}
     if law.servo:
         made = lw.control_law(SMALL, TASKS, kp=30.0, kv=7.0, **options)
-        target = [lw.task_position(SMALL, SMALL.random(8), task) for task in TASKS]
-        error = [lw.task_error(SMALL, q, x, y) for x, y in zip(TASKS, target, strict=True)]
+        target = [lw.tasks.task_position(SMALL, SMALL.random(8), task) for task in TASKS]
+        error = [lw.tasks.task_error(SMALL, q, x, y) for x, y in zip(TASKS, target, strict=True)]
         given |= made.inputs | {"goal": made.goal(target), "tau": given["tau"]}
         wanted = 30.0 * np.concatenate(error) - 7.0 * dense["task_velocity"]
         function = made(q, v, target, **({"tau0": given["tau"]} if law.internal else {}))
@@ -231,7 +231,7 @@ def test_the_printed_torque_of_tasks_is_what_its_function_gives(law: Law):
         made = lw.control_law(SMALL, TASKS, **options)
         added = {"tau0": given["tau"]} if law.internal else {}
         added |= {"applied": given["applied"]} if law.applied else {}
-        function = lw.task_torque(SMALL, q, v, TASKS, wanted, **added, compensate=compensate)
+        function = lw.tasks.task_torque(SMALL, q, v, TASKS, wanted, **added, compensate=compensate)
         same(made(q, v, acceleration=wanted, **added), function)
     # τ = τ₀ + J_t* (Λ (ẍ - γ - J_t 𝓜⁻¹ (τ₀ - C)) + F_applied)
     resisting = lw.bias_force(SMALL, q, v)
@@ -256,7 +256,7 @@ def arms() -> lw.Mechanism:
     b = lw.Builder("arms")
     two_arms(b)
     inertia = lw.SpatialInertia.from_com(2.0, (0.05, 0.0, 0.1), 0.1 * np.eye(3))
-    b.body("object", "world", lw.Free(), inertia=inertia)
+    b.body("object", "world", lw.hinges.Free(), inertia=inertia)
     b.node("grasp", "object", lw.Pose.rpy((0.2, 0.1, 0.0), (0.0, 0.2, 0.1)))
     return b.build()
 

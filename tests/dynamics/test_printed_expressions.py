@@ -33,7 +33,12 @@ def small_arm() -> lw.Mechanism:
     """Four bodies, seven freedoms, two branches; every hinge has armature of its own."""
     b = lw.Builder("small", gravity=(0.5, -1.0, -9.0))
     inertia = lw.SpatialInertia.from_com(2.0, (0.1, 0.05, -0.02), np.diag([0.03, 0.04, 0.05]))
-    kinds = (lw.Universal(), lw.Helical((0.0, 0.6, 0.8), 0.1), lw.Universal(), lw.Cylindrical())
+    kinds = (
+        lw.hinges.Universal(),
+        lw.hinges.Helical((0.0, 0.6, 0.8), 0.1),
+        lw.hinges.Universal(),
+        lw.hinges.Cylindrical(),
+    )
     for k, (hinge, parent) in enumerate(zip(kinds, ("world", "b0", "b0", "b2"), strict=True)):
         place = lw.Pose.rpy((0.2 * k, 0.3, -0.1), (0.1, 0.2, 0.3))
         own = tuple((0.4 + 0.1 * k + 0.05 * i) for i in range(hinge.nv))
@@ -170,14 +175,14 @@ def test_rotors_count_in_the_mass_of_an_embedded_mechanism():
         b.body(
             f"b{k}",
             parent,
-            lw.Pin(),
+            lw.hinges.Pin(),
             hinge_name=f"h{k}",
             inboard=place,
             inertia=inertia,
             drive=drive,
         )
     b.couple("follows", "h1", {"h0": 2.0})
-    e = lw.embed(b.build())
+    e = lw.loops.embed(b.build())
     q = np.array([0.4, 0.8])
     X = np.array([[1.0], [2.0]])
     expected = X.T @ mass_matrix(e.mech, q) @ X

@@ -15,9 +15,9 @@ from tests.estimation.reference import Reference
 def massless() -> lw.Mechanism:
     """A pin, a body without mass, a pin across it, and a link: a universal joint of two pins."""
     b = lw.Builder("cross")
-    b.body("cross", "world", lw.Pin((1.0, 0.0, 0.0)))
+    b.body("cross", "world", lw.hinges.Pin((1.0, 0.0, 0.0)))
     rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.1, -0.3), (0.05, 0.06, 0.02))
-    b.body("rod", "cross", lw.Pin((0.0, 1.0, 0.0)), inertia=rod)
+    b.body("rod", "cross", lw.hinges.Pin((0.0, 1.0, 0.0)), inertia=rod)
     return b.build()
 
 
@@ -25,8 +25,8 @@ def bare_tip() -> lw.Mechanism:
     """A pendulum whose last link has no mass: nothing resists its pin."""
     b = lw.Builder("bare")
     rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.1, -0.3), (0.05, 0.06, 0.02))
-    b.body("rod", "world", lw.Pin((0.0, 1.0, 0.0)), inertia=rod)
-    b.body("tip", "rod", lw.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
+    b.body("rod", "world", lw.hinges.Pin((0.0, 1.0, 0.0)), inertia=rod)
+    b.body("tip", "rod", lw.hinges.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
     return b.build()
 
 
@@ -36,8 +36,8 @@ def fork() -> lw.Mechanism:
     links = [
         lw.SpatialInertia.from_com(m, (0.1, 0.2 * m, -0.3), (0.05, 0.06, 0.04)) for m in (1, 2, 3)
     ]
-    b.body("stem", "world", lw.Pin((0.0, 0.0, 1.0)), inertia=links[0])
-    left, right = lw.Pin((0.0, 1.0, 0.0)), lw.Prismatic((0.6, 0.0, 0.8))
+    b.body("stem", "world", lw.hinges.Pin((0.0, 0.0, 1.0)), inertia=links[0])
+    left, right = lw.hinges.Pin((0.0, 1.0, 0.0)), lw.hinges.Prismatic((0.6, 0.0, 0.8))
     b.body("left", "stem", left, inboard=(0.0, 0.3, 0.4), inertia=links[1])
     drive = lw.Drive(armature=0.2)
     b.body("right", "stem", right, inboard=(0.2, 0.0, 0.4), inertia=links[2], drive=drive)

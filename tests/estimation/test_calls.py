@@ -101,11 +101,11 @@ def test_a_hinge_that_only_rounding_resists():
     b = lw.Builder("on axis")
     axis = np.array([1.0, 2.0, 3.0]) / np.sqrt(14.0)
     point = lw.SpatialInertia.from_com(1.0, 0.7 * axis)
-    b.body("bead", "world", lw.Pin(axis), inertia=point)
+    b.body("bead", "world", lw.hinges.Pin(axis), inertia=point)
     bead = RandomField(b.build(), [0.2])
     with pytest.raises(lw.LinkwiseError, match="'bead'"):
         _ = bead.smooth([1.0]).vdot
-    b.body("outer bead", "bead", lw.Pin(axis), inboard=tuple(0.3 * axis), inertia=point)
+    b.body("outer bead", "bead", lw.hinges.Pin(axis), inboard=tuple(0.3 * axis), inertia=point)
     beads = RandomField(b.build(), [0.2, 0.1])
     with pytest.raises(lw.LinkwiseError, match="'outer bead'"):  # both: it is nearer to the tips
         _ = beads.smooth([1.0, 1.0]).vdot
@@ -129,9 +129,9 @@ def test_the_outermost_hinge_that_nothing_resists_is_named():
     """What is inboard of it is built on it: of two links without mass, the last is to blame."""
     b = lw.Builder("bare")
     rod = lw.SpatialInertia.from_com(2.0, (0.0, 0.1, -0.3), (0.05, 0.06, 0.02))
-    b.body("rod", "world", lw.Pin((0.0, 1.0, 0.0)), inertia=rod)
-    b.body("stick", "rod", lw.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
-    b.body("tip", "stick", lw.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
+    b.body("rod", "world", lw.hinges.Pin((0.0, 1.0, 0.0)), inertia=rod)
+    b.body("stick", "rod", lw.hinges.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
+    b.body("tip", "stick", lw.hinges.Pin((0.0, 1.0, 0.0)), inboard=(0.0, 0.0, -1.0))
     bare = RandomField(b.build(), [0.3, 0.4, 0.5])
     for call in (lambda: bare.smooth(np.ones(3)).vdot, lambda: bare.covariance("X - f")):
         with pytest.raises(lw.LinkwiseError, match="'tip'"):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
+import linkwise_ledger
 from linkwise.algebra import mass, phi
 from tests.front_door import samples
 from tests.front_door.samples import Call, arm, call, held, q, recording, six, v
@@ -38,10 +39,9 @@ def _made(names: str, make: Callable[[], Any]) -> None:
 def right(name: str) -> Any:
     """What the right call of a public function returns."""
     args, options = samples.SAMPLES[name]()
-    value: Any = lw
-    for part in name.split("."):
-        value = getattr(value, part)
-    return value(*args, **options)
+    space, _, own = name.rpartition(".")
+    function = getattr(getattr(lw, space), own) if space else samples.named(own)
+    return function(*args, **options)
 
 
 for _name, _function in {
@@ -99,11 +99,12 @@ for _name in samples.SAMPLES:
     if _name.rpartition(".")[2][0].isupper():
         _made(_name, lambda name=_name: right(name))
 
-_made("Mechanism", lambda: lw.close_loop(arm(), q(), "new", "tip", "link_1", lw.Pin()))
+_made("Mechanism", lambda: lw.loops.close_loop(arm(), q(), "new", "tip", "link_1", lw.hinges.Pin()))
 _made("Builder", lambda: (lw.Builder("robot")
-                          .body("p", "world", lw.Pin(), inertia=PART).node("n", "p")
-                          .body("s", "p", lw.Pin(), inertia=PART).node("m", "s")))  # fmt: skip
-_made("Selection", lambda: lw.Selection.along_normal((0, 0, 1)))
+                          .body("p", "world", lw.hinges.Pin(), inertia=PART).node("n", "p")
+                          .body("s", "p", lw.hinges.Pin(), inertia=PART)
+                          .node("m", "s")))  # fmt: skip
+_made("Selection", lambda: lw.tasks.Selection.along_normal((0, 0, 1)))
 _made("AugmentedArm", lambda: next(iter(OBJECTS["AugmentedObject"]().arms.values())))
 _made("AugmentedPart", lambda: OBJECTS["AugmentedObject"]().object)
 _made("ControlReport", lambda: OBJECTS["TaskController"]().explain(q(), v(), [0.1]))
@@ -113,17 +114,17 @@ _made("ForceLoop", lambda: OBJECTS["ForceServo"]().loop(1e4))
 _made("Touch", lambda: samples.SURFACE.touch(six(), q(six()), v(six()), "tip"))
 _made("MotionForceCommand", lambda: OBJECTS["MotionForceController"]().command(
     q(six()), v(six()), target=lw.Pose.translation(POINT)))  # fmt: skip
-_made("simulation.Report", lambda: recording().report)
+_made("Report", lambda: recording().report)
 _made("algebra.Expr", lambda: mass)
 _made("algebra.Space", lambda: lw.algebra.BODY)
 _made("viewer.Part", lambda: OBJECTS["viewer.Scene"]().parts[0])
 _made("MacroMiniState", lambda: OBJECTS["MacroMini"]().at(q(six())))
 _made("plot.Theme", lambda: lw.plot.LIGHT)
-_made("ledger.Document", lambda: lw.ledger.document("001"))
-_made("ledger.Entry", lambda: lw.ledger.entries("001")[0])
-_made("ledger.Verdict", lambda: next(lw.ledger.run(lw.ledger.entries("001")[:1])))
-_made("ledger.Case", lambda: lw.ledger.cases()[0])
-_made("Viewer", lambda: lw.view(arm(), quiet=True, open_browser=False))
+_made("ledger.Document", lambda: linkwise_ledger.document("001"))
+_made("ledger.Entry", lambda: linkwise_ledger.entries("001")[0])
+_made("ledger.Verdict", lambda: next(linkwise_ledger.run(linkwise_ledger.entries("001")[:1])))
+_made("ledger.Case", lambda: linkwise_ledger.cases()[0])
+_made("viewer.Viewer", lambda: lw.view(arm(), quiet=True, open_browser=False))
 _made("estimation.Draws", lambda: OBJECTS["estimation.RandomField"]().draw(3, seed=0))
 _made("estimation.KalmanFilter", lambda: OBJECTS["estimation.RandomField"]().filter(v()))
 _made("estimation.Smoother", lambda: OBJECTS["estimation.RandomField"]().smooth(v()))
@@ -139,8 +140,10 @@ _made("CSource", lambda: lw.compile(mass, arm(), target="c"))
 @cache
 def boxes() -> lw.Mechanism:
     """Two boxes on pins, which every library takes."""
-    b = lw.Builder("boxes").body("one", "world", lw.Pin(), hinge_name="pin_1", inertia=PART)
-    return b.body("two", "one", lw.Pin(), hinge_name="pin_2", inboard=POINT, inertia=PART).build()
+    b = lw.Builder("boxes").body("one", "world", lw.hinges.Pin(), hinge_name="pin_1", inertia=PART)
+    return b.body(
+        "two", "one", lw.hinges.Pin(), hinge_name="pin_2", inboard=POINT, inertia=PART
+    ).build()
 
 
 @cache
@@ -179,7 +182,7 @@ def twice(name: str) -> Any:
     """What a public function returns for two states: something that can be indexed."""
     args, options = samples.SAMPLES[name]()
     both = [np.stack([x, x]) if isinstance(x, np.ndarray) else x for x in args]
-    return getattr(lw, name)(*both, **options)
+    return samples.named(name)(*both, **options)
 
 
 for _name, _function in {
@@ -279,7 +282,7 @@ def sample(name: str, bound: Any) -> Call | None:
     """The right arguments of a method; None where they are not known."""
     owner, _, method = name.rpartition(".")
     it = OBJECTS[owner]()
-    kind = "Hinge" if isinstance(it, lw.Hinge) else owner
+    kind = "Hinge" if isinstance(it, lw.hinges.Hinge) else owner
     make = METHODS.get(name) or METHODS.get(f"{kind}.{method}") or METHODS.get(f"*.{method}")
     if make is not None:
         return make(it)
@@ -323,12 +326,12 @@ _of("SpatialInertia.moved", lambda it: call(lw.Pose.translation(POINT)))
 _of("SpatialInertia.scaled", lambda it: call(2.0))
 _of("SpatialInertia.apply SpatialInertia.coriolis_factor", lambda it: call(X6))
 _of("Coupling.value Coupling.slopes Coupling.curvatures", lambda it: call({"b": np.zeros(1)}))
-_of("Drive.array", lambda it: call("armature", lw.Pin()))
-_of("Drive.check", lambda it: call(lw.Pin()))
-_of("Builder.body", lambda it: call("a", "p", lw.Pin(), inertia=PART, inboard=POINT))
-_of("Builder.joint", lambda it: call("j", "p", "s", lw.Pin(), at_a=POINT))
+_of("Drive.array", lambda it: call("armature", lw.hinges.Pin()))
+_of("Drive.check", lambda it: call(lw.hinges.Pin()))
+_of("Builder.body", lambda it: call("a", "p", lw.hinges.Pin(), inertia=PART, inboard=POINT))
+_of("Builder.joint", lambda it: call("j", "p", "s", lw.hinges.Pin(), at_a=POINT))
 _of("Builder.node", lambda it: call("k", "s", POINT, inertia=PART))
-_of("Builder.loop", lambda it: call("l", "n", "m", lw.Pin()))
+_of("Builder.loop", lambda it: call("l", "n", "m", lw.hinges.Pin()))
 _of("Builder.couple", lambda it: call("c", "p", {"s": 1.0}, offset=0.1))
 
 # Mechanisms.
@@ -368,7 +371,7 @@ _of("Renumbering.body_matrix", lambda it: call(np.eye(12)))
 _of("Renumbering.columns", lambda it: call(np.ones((6, 2))))
 
 # Closed chains and grasps.
-_of("Grasp.of", lambda it: call(held(), lw.Contact("point"), q(held())))
+_of("Grasp.of", lambda it: call(held(), lw.grasp.Contact("point"), q(held())))
 _of("Grasp.check_forces GraspEffort.of", lambda it: call(samples.PRESS))
 _of("GraspMargins.of", lambda it: call(it.names[0], it.limits[0]))
 _of("Contact.margins Contact.slopes", lambda it: call(X6))
@@ -443,7 +446,7 @@ _of(
     "CompliantSurface.forces CompliantSurface.touching CompliantSurface.leaving",
     lambda it: call(six(), "tip"),
 )
-_of("ContactTransition.after", lambda it: call(lw.ContactPhase(), 0.1, 1.0, 0.1))
+_of("ContactTransition.after", lambda it: call(lw.tasks.ContactPhase(), 0.1, 1.0, 0.1))
 _of("ContactTransition.watch", lambda it: call("approach", six(), "tip", samples.SURFACE))
 _of("ForceServo.for_surface", lambda it: call(1e4, 10.0, damping_ratio=1.0))
 _of("ForceServo.loop", lambda it: call(1e4, mass=1.0, step=1e-3))
@@ -531,13 +534,13 @@ _of("estimation.MassMatrixSample.band", lambda it: call(0.9))
 
 # Pictures and the ledger.
 _of("viewer.Scene.bounds", lambda it: call(q()))
-_of("Viewer.set", lambda it: call(q()))
-_of("Viewer.dial", lambda it: call("pin_1", lambda x: x))
-_of("Viewer.random", lambda it: call(1))
-_of("Viewer.play", lambda it: call(recording()))
-_of("Viewer.seek", lambda it: call(0.0))
-_of("Viewer.has Viewer.shows Viewer.show", lambda it: call("shapes"))
-_of("Viewer.export", lambda it: call(samples.folder() / "viewer.html"))
+_of("viewer.Viewer.set", lambda it: call(q()))
+_of("viewer.Viewer.dial", lambda it: call("pin_1", lambda x: x))
+_of("viewer.Viewer.random", lambda it: call(1))
+_of("viewer.Viewer.play", lambda it: call(recording()))
+_of("viewer.Viewer.seek", lambda it: call(0.0))
+_of("viewer.Viewer.has viewer.Viewer.shows viewer.Viewer.show", lambda it: call("shapes"))
+_of("viewer.Viewer.export", lambda it: call(samples.folder() / "viewer.html"))
 _of("plot.Theme.color", lambda it: call(1))
 _of("ledger.Case.matrix", lambda it: call(mass))
 _of("ledger.Case.block", lambda it: call(phi, 1, 0))
@@ -553,7 +556,6 @@ def limited() -> lw.Mechanism:
 NO_OBJECT = {
     "Aggregate": "a part of an Embedded, without methods",
     "Event": "what happened in a motion, without methods",
-    "Finding": "what validate says, without methods",
     "Hinge": "abstract: the methods of each hinge are walked",
 }
 """Classes of which no object is made, each with the reason."""
@@ -562,9 +564,9 @@ PLAIN = ("Embedded3D",)
 """Kinds of results that nothing can be asked."""
 
 LEFT_OUT = {
-    "Viewer.block": "waits until the page is closed",
-    "Viewer.open": "opens a browser",
-    "Viewer.close": "is called by the walk at its end",
+    "viewer.Viewer.block": "waits until the page is closed",
+    "viewer.Viewer.open": "opens a browser",
+    "viewer.Viewer.close": "is called by the walk at its end",
     "Channel.columns_of": "counts columns of what a channel has checked",
     **dict.fromkeys(
         ("JointLimits.nearness Posture.drawn Posture.numbers SingularStrategy.speeds").split(),

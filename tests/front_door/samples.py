@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
+import linkwise_ledger
 from linkwise.algebra import BODY, JOINT, H, M, mass, phi
-from tests.closed.grasps import block
+from tests.loops.grasps import block
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -44,12 +45,12 @@ def held() -> lw.Mechanism:
     part = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
     for k in (1, 2):
         at = (0.5 * k, 0.0, 0.0)
-        b.body(f"arm_{k}_cart", "world", lw.Planar((0, 1, 0)), inboard=at, inertia=part)
+        b.body(f"arm_{k}_cart", "world", lw.hinges.Planar((0, 1, 0)), inboard=at, inertia=part)
         b.node(f"tip_{k}", f"arm_{k}_cart")
-    b.body("bar", "world", lw.Free(), inboard=(0.75, 0, 0), inertia=part)
+    b.body("bar", "world", lw.hinges.Free(), inboard=(0.75, 0, 0), inertia=part)
     for k in (1, 2):
         b.node(f"rim_{k}", "bar", ((-0.25, 0.25)[k - 1], 0, 0))
-        b.loop(f"grasp_{k}", f"tip_{k}", f"rim_{k}", lw.Spherical())
+        b.loop(f"grasp_{k}", f"tip_{k}", f"rim_{k}", lw.hinges.Spherical())
     return b.build()
 
 
@@ -58,8 +59,8 @@ def six() -> lw.Mechanism:
     """Six freedoms, so that a hand has all directions: slides and a ball in pins."""
     b = lw.Builder("gantry")
     part = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
-    b.body("cart", "world", lw.Translation(), inertia=part)
-    b.body("hand", "cart", lw.Gimbal(), inertia=part)
+    b.body("cart", "world", lw.hinges.Translation(), inertia=part)
+    b.body("hand", "cart", lw.hinges.Gimbal(), inertia=part)
     return b.node("tip", "hand", (0.1, 0.2, 0.3)).build()
 
 
@@ -70,7 +71,7 @@ def grasp() -> lw.Grasp:
 
 @cache
 def moving_grasp() -> lw.Grasp:
-    return lw.Grasp.of(held(), lw.Contact("point"))
+    return lw.Grasp.of(held(), lw.grasp.Contact("point"))
 
 
 @cache
@@ -109,13 +110,13 @@ def v(mech: lw.Mechanism | None = None, seed: int = 2) -> np.ndarray:
 @cache
 def crank() -> tuple[np.ndarray, np.ndarray]:
     """A closed state of the linkage."""
-    at = lw.assemble(linkage()).q
-    return at, lw.project_velocity(linkage(), at, v(linkage()))
+    at = lw.loops.assemble(linkage()).q
+    return at, lw.loops.project_velocity(linkage(), at, v(linkage()))
 
 
 def swing() -> np.ndarray:
     """Accelerations that the linkage allows."""
-    return lw.constrained_forward_dynamics(linkage(), *crank(), v(linkage()))
+    return lw.loops.constrained_forward_dynamics(linkage(), *crank(), v(linkage()))
 
 
 def spatial(mech: lw.Mechanism) -> np.ndarray:
@@ -199,10 +200,10 @@ _of(
 # Closed chains.
 _of(
     "constraint_error constraint_jacobian closure_inertia_inverse loop_errors loop_coordinates "
-    "closed.blocked_directions",
+    "blocked_directions",
     lambda: call(linkage(), crank()[0]),
 )
-_of("constraint_names closure_nodes closed.constraint_sizes", lambda: call(linkage()))
+_of("constraint_names closure_nodes constraint_sizes", lambda: call(linkage()))
 _of("constraint_bias loop_velocities loop_drive_forces", lambda: call(linkage(), *crank()))
 _of(
     "constrained_forward_dynamics constraint_forces",
@@ -236,11 +237,13 @@ _of(
     ),
 )  # fmt: skip
 _of("embed", lambda: call(linkage(), at=crank()[0], independent=()))
-_of("full_velocity", lambda: call(lw.embed(linkage()), crank()[0], u=np.ones(1)))
-_of("full_acceleration", lambda: call(lw.embed(linkage()), crank()[0], np.ones(1), np.ones(1)))
-_of("independent_force", lambda: call(lw.embed(linkage()), crank()[0], tau=v(linkage())))
-_of("independent_velocity", lambda: call(lw.embed(linkage()), v=crank()[1]))
-_of("close_loop", lambda: call(arm(), q(), "new", "tip", "world", hinge=lw.Pin()))
+_of("full_velocity", lambda: call(lw.loops.embed(linkage()), crank()[0], u=np.ones(1)))
+_of(
+    "full_acceleration", lambda: call(lw.loops.embed(linkage()), crank()[0], np.ones(1), np.ones(1))
+)
+_of("independent_force", lambda: call(lw.loops.embed(linkage()), crank()[0], tau=v(linkage())))
+_of("independent_velocity", lambda: call(lw.loops.embed(linkage()), v=crank()[1]))
+_of("close_loop", lambda: call(arm(), q(), "new", "tip", "world", hinge=lw.hinges.Pin()))
 _of("multi_arm_parts", lambda: call(held(), held="bar"))
 _of(
     "multi_arm_dynamics",
@@ -295,7 +298,7 @@ _of(
     "inertial_map",
     lambda: call(six(), q(six()), "tip", joints={"hand[0]": [0.1, 0.2]}, restarts=1, seed=0),
 )
-SURFACE = lw.CompliantSurface((0, 0, 0), (0, 0, 1), 1e4)
+SURFACE = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), 1e4)
 _of("impact_estimate", lambda: call(six(), q(six()), v(six()), node="tip", surface=SURFACE))
 LOAD = lw.SpatialInertia.solid_box(1.0, (1, 2, 3))
 _of("load_effect", lambda: call(six(), q(six()), LOAD, node="tip", frame="node", tolerance=1e-9))
@@ -323,7 +326,7 @@ _of(
     "rollout",
     lambda: call(arm(), q(), v(), steps=2, step=1e-3, tau=v(), integrator="rk4", record_every=1),
 )
-_of("export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
+_of("viewer.export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
 _of("viewer.html_page", lambda: call(arm(), q(), fps=30.0, detail=100))
 _of("viewer.scene_of", lambda: call(arm(), roots=()))
 
@@ -331,10 +334,10 @@ _of("viewer.scene_of", lambda: call(arm(), roots=()))
 _of("estimation.RandomField", lambda: call(arm(), q(), noise="armature"))
 
 # Quantities.
-_of("dynamics.expression", lambda: call("mass_matrix", frame="node"))
-_of("dynamics.hybrid_expression", lambda: call(driven=["a"], prescribed=["b"]))
-_of("dynamics.hybrid_kernel", lambda: call(arm(), prescribed=["pin_1"], nodes=(), frame="node"))
-_of("dynamics.kernel", lambda: call(arm(), "mass_matrix", nodes=(), frame="node"))
+_of("expression", lambda: call("mass_matrix", frame="node"))
+_of("hybrid_expression", lambda: call(driven=["a"], prescribed=["b"]))
+_of("hybrid_kernel", lambda: call(arm(), prescribed=["pin_1"], nodes=(), frame="node"))
+_of("kernel", lambda: call(arm(), "mass_matrix", nodes=(), frame="node"))
 
 # Models.
 for _name in ("biped", "delta", "four_bar", "free_flyer", "handover", "humanoid", "peaucellier",
@@ -359,7 +362,7 @@ _of("Gimbal", lambda: call(axes=((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0))))
 _of("Universal", lambda: call(axis_1=(1.0, 0, 0), axis_2=(0, 1.0, 0)))
 _of("Screws", lambda: call(rows=((1.0, 0, 0, 0, 0, 0),)))
 _of("Free Spherical Translation", call)
-_of("Locked", lambda: call(of=lw.Pin(), q=(0.1,)))
+_of("Locked", lambda: call(of=lw.hinges.Pin(), q=(0.1,)))
 _of(
     "CustomHinge",
     lambda: call("slide", (("x", "m"),), lambda x: (np.eye(3), x * np.array([1.0, 0, 0]))),
@@ -367,9 +370,9 @@ _of(
 _of("Pose", lambda: call(np.eye(3), np.zeros(3)))
 _of("SpatialInertia", lambda: call(1.0, np.zeros(3), np.eye(3)))
 _of("Drive", lambda: call(armature=0.1, damping=0.1, lower=-1.0, upper=1.0))
-_of("Body", lambda: call("link", "world", lw.Pin(), "pin"))
+_of("Body", lambda: call("link", "world", lw.hinges.Pin(), "pin"))
 _of("Node", lambda: call("tip", "link"))
-_of("Loop", lambda: call("loop", "a", "b", hinge=lw.Pin()))
+_of("Loop", lambda: call("loop", "a", "b", hinge=lw.hinges.Pin()))
 _of("Coupling", lambda: call("mimic", "a", (("b", (1.0,)),), offset=0.1))
 _of("Geometry", lambda: call("box", "box", (1.0, 1.0, 1.0), lw.Pose.identity()))
 _of("Mechanism", lambda: call("robot", arm().bodies, nodes=arm().nodes, gravity=(0.0, 0.0, -1.0)))
@@ -379,7 +382,9 @@ _of("Builder", lambda: call("robot", gravity=(0.0, 0.0, -9.81)))
 _of("Task", lambda: call("reach", "position", "tip"))
 _of("Target", lambda: call(position=(0.0, 0.0, 1.0), weight=1.0, orientation_weight=1.0))
 _of("Contact", lambda: call("point", friction=0.5))
-_of("Grasp", lambda: call(contacts={"a": lw.Contact("point"), "b": lw.Contact("point")}))
+_of(
+    "Grasp", lambda: call(contacts={"a": lw.grasp.Contact("point"), "b": lw.grasp.Contact("point")})
+)
 _of("CompliantSurface", lambda: call((0, 0, 0), (0, 0, 1), stiffness=1e4, damping=1.0))
 _of("ContactTransition", lambda: call(approach_speed=0.1, impact_damping=1.0))
 _of("ForceServo", lambda: call(kf=1.0, kv=1.0, ki=0.0))
@@ -390,12 +395,12 @@ _of("Selection", lambda: call((True, True, False, True, True, True)))
 _of("Servo", lambda: call(TASK, kp=1.0, kv=1.0))
 _of("SingularStrategy", lambda: call(threshold=0.02, remaining="goal"))
 _of("Goal", lambda: call([0.1], velocity=[0.0]))
-_of("TaskController", lambda: call(arm(), lw.Servo(TASK, 1.0, 1.0), damping=0.1))
+_of("TaskController", lambda: call(arm(), lw.tasks.Servo(TASK, 1.0, 1.0), damping=0.1))
 _of(
     "MotionForceController",
     lambda: call(
-        six(), lw.Task.pose("tip"), lw.Selection.along_normal((0, 0, 1)), kp=1.0, kv=1.0,
-        servo=lw.ForceServo(1.0, 1.0),
+        six(), lw.Task.pose("tip"), lw.tasks.Selection.along_normal((0, 0, 1)), kp=1.0, kv=1.0,
+        servo=lw.tasks.ForceServo(1.0, 1.0),
     ),
 )  # fmt: skip
 _of("AugmentedObjectController", lambda: call(held(), kp=1.0, kv=1.0, grasp=moving_grasp()))
@@ -409,13 +414,15 @@ _of("plot.belted_ellipsoid", lambda: call(six(), q(six()), "tip", scale=1.0, res
 _of("plot.energy_budget", lambda: call(recording(), theme="dark", events=True))
 _of("plot.filter_and_smoother", lambda: call(arm(), q(), tip="tip", seed=1))
 _of("plot.history", lambda: call(recording(), channels=["q"], lines=4))
-_of("plot.inertial_map", lambda: call(lw.inertial_map(
+_of("plot.inertial_map", lambda: call(lw.inertial.inertial_map(
     six(), q(six()), "tip", joints={"hand[0]": [0.1, 0.2], "hand[1]": [0.1, 0.2]})))  # fmt: skip
 _of("plot.mass_matrix", lambda: call(arm(), q(), decades=6.0))
 _of("plot.operator", lambda: call(arm(), q(), mass, v=v(), nodes=["tip"], decades=6.0))
 _of("plot.panels", lambda: call(1, 2, dimension=2, theme="light", size=(3.0, 2.0)))
 _of("plot.phase_portrait", lambda: call(recording(), hinge="pin_1", levels=True))
-_of("plot.shape", lambda: call(lw.belted_ellipsoid(np.eye(3)), centre=(0, 0, 0), scale=1.0))
+_of(
+    "plot.shape", lambda: call(lw.inertial.belted_ellipsoid(np.eye(3)), centre=(0, 0, 0), scale=1.0)
+)
 _of("plot.skeleton", lambda: call(arm(), q(), plane="xz", nodes=["tip"], width=2.0))
 _of("plot.Theme", lambda: call("mine", "#ffffff", "#000000", "#888888", ("#ff0000",), "viridis",
                                "#eeeeee"))  # fmt: skip
@@ -424,9 +431,9 @@ _of("viewer.embedded", lambda: call(arm(), q(), height=480))
 
 # The ledger.
 _of("ledger.cases", lambda: call("chains"))
-_of("ledger.counts", lambda: call(list(lw.ledger.run(lw.ledger.entries("001")[:2]))))
+_of("ledger.counts", lambda: call(list(linkwise_ledger.run(linkwise_ledger.entries("001")[:2]))))
 _of("ledger.document ledger.entries", lambda: call("001"))
-_of("ledger.run", lambda: call(lw.ledger.entries("001")[:1]))
+_of("ledger.run", lambda: call(linkwise_ledger.entries("001")[:1]))
 _of("ledger.same", lambda: call(mass, mass))
 _of("ledger.holds", lambda: call("(1)", "title", "a = a", "a = a", lambda case: 0.0, note="a"))
 _of("ledger.definition", lambda: call("(1)", "title", "a = a", "a = a", lambda case: 0.0))
@@ -445,15 +452,15 @@ _of("algebra.Space", lambda: call("mine"))
 RECORDS = frozenset(
     "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart ConstrainedForces "
     "ContactState ControlLaw ControlReport CoordinateDynamics "
-    "Embedded Energy Event Finding ForceClosure ForceLoop ForceSpace GraspEffort "
+    "Embedded Energy Event ForceClosure ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialMap InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
-    "LoadReport MacroMini Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
+    "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "
     "OperationalSpace Projection Recording ReducedInertia ReflectedLoad Renumbering Rollout "
-    "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch Viewer VirtualLinkage "
-    "WholeInertia algebra.Expr convert.Layout estimation.Covariance "
+    "SmallestMini Solution TaskCoordinates TaskDynamics TaskSpace Touch viewer.Viewer "
+    "VirtualLinkage WholeInertia algebra.Expr convert.Layout estimation.Covariance "
     "estimation.BatchEstimate estimation.KalmanFilter estimation.Smoother "
-    "estimation.Draws estimation.MassMatrixSample estimation.Operator simulation.Report "
+    "estimation.Draws estimation.MassMatrixSample estimation.Operator Report "
     "viewer.Part viewer.Scene ledger.Document ledger.Verdict".split()
 )
 """Classes that the library fills in, results for the most part: nobody else makes them."""
@@ -461,6 +468,17 @@ RECORDS = frozenset(
 LEFT_OUT: dict[str, str] = {}
 """Public functions that are not walked, each with the reason."""
 
-NAMESPACES = ("algebra", "closed", "convert", "dynamics", "estimation", "ledger", "models", "plot",
-              "simulation", "task", "viewer")  # fmt: skip
+FLAT = ("hinges", "dynamics", "loops", "grasp", "tasks", "inertial", "papers", "simulation")
+"""Namespaces whose names are known here without the namespace."""
+
+
+def named(name: str) -> Any:
+    """A public function or class by its name, wherever it is."""
+    for place in (lw, *(getattr(lw, space) for space in FLAT)):
+        if name in place.__all__:
+            return getattr(place, name)
+    raise AttributeError(name)
+
+
+NAMESPACES = ("algebra", "convert", "estimation", "models", "plot", "viewer")
 """Namespaces that are walked."""

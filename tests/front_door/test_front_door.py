@@ -36,8 +36,8 @@ def no_window():
 
         matplotlib.use("Agg")
     yield
-    if objects.OBJECTS["Viewer"].cache_info().currsize:
-        objects.OBJECTS["Viewer"]().close()
+    if objects.OBJECTS["viewer.Viewer"].cache_info().currsize:
+        objects.OBJECTS["viewer.Viewer"]().close()
 
 
 def test_every_public_name_is_walked_or_left_out():
@@ -169,13 +169,13 @@ def test_a_controller_fails_in_its_own_words():
 
 def test_switches_are_true_or_false():
     with pytest.raises(lw.ModelError, match="limits of assemble must be True or False; found 'no'"):
-        lw.assemble(lw.models.four_bar(), limits="no")
+        lw.loops.assemble(lw.models.four_bar(), limits="no")
 
 
 def test_functions_keep_their_names_and_can_be_pickled():
     import pickle
 
-    for function in (lw.simulate, lw.assemble, lw.task_space, lw.forward_dynamics):
+    for function in (lw.simulate, lw.loops.assemble, lw.tasks.task_space, lw.forward_dynamics):
         assert pickle.loads(pickle.dumps(function)) is function
         assert function.__doc__ and "mech" in inspect.signature(function).parameters
 
@@ -250,13 +250,13 @@ def test_an_index_is_a_state_that_is_there():
 def test_hinges_look_at_their_coordinates(given):
     """The formulas of a pin would take the first of three, or give NaN."""
     with pytest.raises(lw.ShapeError, match=r"^q "):
-        lw.Pin().pose(given)
+        lw.hinges.Pin().pose(given)
 
 
 def test_one_q_and_a_batch_of_velocities():
-    hinge, v = lw.RollingBall(0.1), np.eye(3)
+    hinge, v = lw.hinges.RollingBall(0.1), np.eye(3)
     q = hinge.integrate(hinge.neutral(), np.array([0.3, 0.2, 0.1]))
-    rates = lw.Hinge.hinge_map_rate(hinge, q, v)
+    rates = lw.hinges.Hinge.hinge_map_rate(hinge, q, v)
     assert rates.shape == (3, 3, 6) and np.abs(rates).max() > 0.01
     for i in range(3):
         np.testing.assert_allclose(rates[i], hinge.hinge_map_rate(q, v[i]), atol=1e-15)
@@ -280,7 +280,7 @@ def test_overflow_of_diagonal_quantities_is_told(name):
     mech = lw.models.pendulum(2)
     q, big = np.array([0.3, 0.5]), np.full(2, 1e300)
     rest = (np.zeros(2),) if name == "diagonal_dynamics" else ()
-    function = getattr(lw, name)
+    function = getattr(lw.papers, name)
     with pytest.raises(lw.LinkwiseError, match="not finite"):
         function(mech, q, big, *rest)
     status = np.zeros(2, np.int32)

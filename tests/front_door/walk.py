@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
+import linkwise_ledger as ledger
 from tests.front_door import objects, samples
 
 SECONDS = 20
@@ -29,13 +30,14 @@ SECONDS = 20
 def still() -> lw.Mechanism:
     """A mechanism without degrees of freedom."""
     part = lw.SpatialInertia.solid_box(1.0, (1, 1, 1))
-    return lw.Builder("still").body("rock", "world", lw.Locked(), inertia=part).build()
+    return lw.Builder("still").body("rock", "world", lw.hinges.Locked(), inertia=part).build()
 
 
 def public() -> dict[str, Any]:
     """Every public function and class by name; one that has two names is listed once."""
     found, seen = dict[str, Any](), set[int]()
-    places = [("", lw)] + [(f"{name}.", getattr(lw, name)) for name in samples.NAMESPACES]
+    places = [("", lw), *(("", getattr(lw, name)) for name in samples.FLAT), ("ledger.", ledger)]
+    places += [(f"{name}.", getattr(lw, name)) for name in samples.NAMESPACES]
     for prefix, place in places:
         for name in place.__all__:
             value = getattr(place, name)
@@ -73,7 +75,6 @@ def possible(name: str) -> bool:
 NEEDS = {
     "plot.": "matplotlib",
     "view": "viser",
-    "Viewer": "viser",
     "convert.mujoco": "mujoco",
     "convert.Layout": "mujoco",
     "convert.pinocchio": "pinocchio",
@@ -230,7 +231,7 @@ def finished(result: Any) -> Any:
     """A result to the end: what iterators yield; servers and figures are closed."""
     if inspect.isgenerator(result):
         return list(islice(result, 20))
-    if isinstance(result, lw.Viewer):
+    if isinstance(result, lw.viewer.Viewer):
         result.close()
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

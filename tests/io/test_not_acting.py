@@ -8,10 +8,8 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ParseError
 from linkwise.io.load import load
-from tests.io.mjcf_text import BALL, body, world
-from tests.io.mjcf_text import read as read_mjcf
-from tests.io.urdf_text import INERTIAL, arm, joint, link, robot
-from tests.io.urdf_text import read as read_urdf
+from tests.io.mjcf_text import BALL, body, read as read_mjcf, world
+from tests.io.urdf_text import INERTIAL, arm, joint, link, read as read_urdf, robot
 
 ACTUATOR = '<actuator><{} joint="j"/></actuator>'
 TENDON = '<tendon><fixed {}="1"><joint joint="j" coef="1"/></fixed></tendon>'

@@ -11,10 +11,8 @@ from linkwise.cli import main
 from linkwise.errors import ModelError, ParseError
 from linkwise.model.geometry import Geometry
 from linkwise.spatial.pose import Pose
-from tests.io.mjcf_text import body, world
-from tests.io.mjcf_text import read as read_mjcf
-from tests.io.urdf_text import INERTIAL, joint, link, robot
-from tests.io.urdf_text import read as read_urdf
+from tests.io.mjcf_text import body, read as read_mjcf, world
+from tests.io.urdf_text import INERTIAL, joint, link, read as read_urdf, robot
 
 URDF = [
     '<box size="1 -1 1"/>',

@@ -14,8 +14,8 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
-from linkwise.ledger import case as case_module
-from linkwise.ledger.case import Case
+from linkwise_ledger import case as case_module
+from linkwise_ledger.case import Case
 
 
 def opened(expr: Expr) -> Expr:
@@ -71,7 +71,7 @@ def watched() -> Iterator[Sides]:
     modules = [
         m
         for name, m in list(sys.modules.items())
-        if name.startswith("linkwise.ledger") and getattr(m, "apart", None) is apart
+        if name.startswith("linkwise_ledger") and getattr(m, "apart", None) is apart
     ]
     _set(modules, watched_apart, watched_residual)
     try:

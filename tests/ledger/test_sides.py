@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from linkwise.algebra.symbols import D, H, M, P, mass, phi
-from linkwise.ledger import Entry, cases, entries, holds, same
-from linkwise.ledger.case import apart
-from linkwise.ledger.document import DOCUMENTS
+from linkwise_ledger import Entry, cases, entries, holds, same
+from linkwise_ledger.case import apart
+from linkwise_ledger.document import DOCUMENTS
 from tests.ledger.sides import opened, watched
 
 ENTRIES = [
@@ -40,7 +40,7 @@ def test_what_is_compared_with_itself_is_noticed():
 
 
 def test_the_same_array_and_zeros_are_noticed():
-    import linkwise.ledger.standard as some
+    import linkwise_ledger.standard as some
 
     x = np.arange(3.0)
     with watched() as sides:

@@ -9,8 +9,8 @@ import linkwise as lw
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import residual
 from linkwise.algebra.symbols import M, phi, tau, v
-from linkwise.ledger import Entry, cases, definition, entries, holds, misprint, run, same
-from linkwise.ledger.case import apart
+from linkwise_ledger import Entry, cases, definition, entries, holds, misprint, run, same
+from linkwise_ledger.case import apart
 
 HOLDS = holds("(1)", "one", "M = M", "the same", same(M, M))
 

@@ -21,8 +21,8 @@ Y = (0.0, 1.0, 0.0)
 
 def two_links() -> lw.Builder:
     b = lw.Builder("two links")
-    b.body("upper", "world", lw.Pin(Y), hinge_name="shoulder", inertia=ROD)
-    b.body("lower", "upper", lw.Pin(Y), hinge_name="elbow", inboard=(0, 0, 1), inertia=ROD)
+    b.body("upper", "world", lw.hinges.Pin(Y), hinge_name="shoulder", inertia=ROD)
+    b.body("lower", "upper", lw.hinges.Pin(Y), hinge_name="elbow", inboard=(0, 0, 1), inertia=ROD)
     return b.node("hand", "lower", (0, 0, 1))
 
 
@@ -39,9 +39,9 @@ def test_two_links():
 
 def test_bodies_in_any_order():
     b = lw.Builder("upside down")
-    b.body("c", "b", lw.Pin(), inertia=ROD)
-    b.body("a", "world", lw.Pin(), inertia=ROD)
-    b.body("b", "a", lw.Pin(), inertia=ROD)
+    b.body("c", "b", lw.hinges.Pin(), inertia=ROD)
+    b.body("a", "world", lw.hinges.Pin(), inertia=ROD)
+    b.body("b", "a", lw.hinges.Pin(), inertia=ROD)
     mech = b.build()
     assert [x.name for x in mech.bodies] == ["a", "b", "c"]
     assert mech.parent.tolist() == [-1, 0, 1]
@@ -51,11 +51,11 @@ def test_body_frame_away_from_the_hinge():
     """The same physics whether the body frame is at the hinge or not."""
     away = lw.Pose.rpy((0.3, -0.2, 0.5), (0.1, 0.2, 0.3))
     b = lw.Builder("away")
-    b.body("upper", "world", lw.Pin(Y), outboard=away, inertia=ROD.moved(away.inverse()))
+    b.body("upper", "world", lw.hinges.Pin(Y), outboard=away, inertia=ROD.moved(away.inverse()))
     b.body(
         "lower",
         "upper",
-        lw.Pin(Y),
+        lw.hinges.Pin(Y),
         inboard=away.inverse() @ lw.Pose.translation((0, 0, 1)),
         inertia=ROD,
     )
@@ -72,10 +72,10 @@ def test_graph_is_cut_at_the_joint_of_most_freedom():
     b = lw.Builder("ring")
     for name in ("a", "b", "c"):
         b.body(name, None, inertia=ROD)
-    b.joint("ball", "world", "c", lw.Spherical(), at_a=(1, 0, 0))
-    b.joint("j1", "world", "a", lw.Pin(Y))
-    b.joint("j2", "a", "b", lw.Pin(Y), at_a=(0, 0, 1))
-    b.joint("j3", "b", "c", lw.Pin(Y), at_a=(0, 0, 1), at_b=(0, 0, 1))
+    b.joint("ball", "world", "c", lw.hinges.Spherical(), at_a=(1, 0, 0))
+    b.joint("j1", "world", "a", lw.hinges.Pin(Y))
+    b.joint("j2", "a", "b", lw.hinges.Pin(Y), at_a=(0, 0, 1))
+    b.joint("j3", "b", "c", lw.hinges.Pin(Y), at_a=(0, 0, 1), at_b=(0, 0, 1))
     mech = b.build()
     assert mech.nv == 3
     assert [x.name for x in mech.loops] == ["ball"]
@@ -99,9 +99,9 @@ def test_joints_given_against_the_tree_are_reversed():
         ]
         for name, x, y, at_x, at_y in edges:
             if flip:
-                b.joint(name, y, x, lw.Pin(Y), at_a=at_y, at_b=at_x)
+                b.joint(name, y, x, lw.hinges.Pin(Y), at_a=at_y, at_b=at_x)
             else:
-                b.joint(name, x, y, lw.Pin(Y), at_a=at_x, at_b=at_y)
+                b.joint(name, x, y, lw.hinges.Pin(Y), at_a=at_x, at_b=at_y)
         return b.build()
 
     forth, back = four_bar(False), four_bar(True)
@@ -110,7 +110,7 @@ def test_joints_given_against_the_tree_are_reversed():
         np.testing.assert_allclose(
             back.pose(-q, body).matrix, forth.pose(q, body).matrix, atol=1e-14
         )
-    assert isinstance(back.hinge("j1").hinge, lw.Pin)
+    assert isinstance(back.hinge("j1").hinge, lw.hinges.Pin)
     assert forth.loops[0].name == back.loops[0].name == "j4"
 
 
@@ -118,15 +118,15 @@ def test_parent_reached_only_through_its_child():
     """b hangs on a by its own words, but only b is joined to the world."""
     b = lw.Builder("backwards")
     b.body("a", None, inertia=ROD)
-    b.body("b", "a", lw.Universal(), inboard=(0, 0, 1), outboard=(0.1, 0, 0), inertia=ROD)
-    b.joint("root", "world", "b", lw.Pin(Y), at_b=(0, 0.2, 0))
+    b.body("b", "a", lw.hinges.Universal(), inboard=(0, 0, 1), outboard=(0.1, 0, 0), inertia=ROD)
+    b.joint("root", "world", "b", lw.hinges.Pin(Y), at_b=(0, 0.2, 0))
     mech = b.build()
     assert [x.name for x in mech.bodies] == ["b", "a"]
     q = mech.random(1)
     # Pose of b in a, as it was written down.
     expected = (
         lw.Pose.translation((0, 0, 1))
-        @ lw.Universal().pose(q[mech.q_slice("a")])
+        @ lw.hinges.Universal().pose(q[mech.q_slice("a")])
         @ lw.Pose.translation((0.1, 0, 0))
     )
     found = mech.pose(q, "a").inverse() @ mech.pose(q, "b")
@@ -136,7 +136,7 @@ def test_parent_reached_only_through_its_child():
 def test_loops_between_any_nodes_and_couplings():
     b = two_links()
     b.node("anchor", "world", (1, 0, 1))
-    b.loop("tie", "anchor", "hand", lw.Spherical())
+    b.loop("tie", "anchor", "hand", lw.hinges.Spherical())
     b.couple("gear", "elbow", {"shoulder": -1.0}, offset=0.2)
     mech = b.build()
     assert mech.loop("tie").rows == 3
@@ -149,7 +149,7 @@ def test_loops_between_any_nodes_and_couplings():
 def test_couplings_of_couplings_and_polynomials():
     b = lw.Builder("cam")
     for i, name in enumerate(("a", "b", "c")):
-        b.body(name, "world", lw.Pin(), inertia=ROD, inboard=(i, 0, 0))
+        b.body(name, "world", lw.hinges.Pin(), inertia=ROD, inboard=(i, 0, 0))
     b.couple("second", "c", {"b": 2.0, "a": (0.0, 3.0)}, offset=1.0)
     b.couple("first", "b", {"a": -1.0})
     mech = b.build()
@@ -160,7 +160,7 @@ def test_couplings_of_couplings_and_polynomials():
 def three_pins(*couplings) -> lw.Builder:
     b = lw.Builder("tied")
     for name in ("a", "b", "c[0]"):
-        b.body(name, "world", lw.Pin(), inertia=ROD)
+        b.body(name, "world", lw.hinges.Pin(), inertia=ROD)
     for i, (dependent, terms) in enumerate(couplings):
         b.couple(f"tie_{i}", dependent, terms)
     return b
@@ -185,7 +185,7 @@ def test_long_chains_of_couplings_take_linear_effort():
     def gears(n: int) -> lw.Builder:
         b = lw.Builder("gears")
         for i in range(n):
-            b.body(f"g{i}", "world", lw.Pin(), inertia=ROD)
+            b.body(f"g{i}", "world", lw.hinges.Pin(), inertia=ROD)
         for i in range(1, n):
             b.couple(f"c{i}", f"g{i - 1}", {f"g{i}": -1.0})
         return b
@@ -205,7 +205,7 @@ def broken(make) -> str:
 
 
 def test_unknown_parent_names_the_near_ones():
-    text = broken(lambda: two_links().body("hand_2", "lowr", lw.Pin()))
+    text = broken(lambda: two_links().body("hand_2", "lowr", lw.hinges.Pin()))
     assert "no body called 'lowr'" in text
     assert "did you mean 'lower'" in text
 
@@ -219,7 +219,7 @@ def test_many_or_long_unknown_names_are_found_quickly(monkeypatch):
     )
     b = lw.Builder("typo")
     for i in range(3000):
-        b.body(f"link_{i}", f"lnik_{i}", lw.Pin())
+        b.body(f"link_{i}", f"lnik_{i}", lw.hinges.Pin())
     findings = b.validate()
     assert 1 <= len(compared) < 30
     assert len(findings) == 3000
@@ -231,7 +231,7 @@ def test_many_or_long_unknown_names_are_found_quickly(monkeypatch):
 
 
 def test_all_findings_at_once():
-    b = two_links().body("x", "nowhere", lw.Pin()).body("upper", "world", lw.Pin())
+    b = two_links().body("x", "nowhere", lw.hinges.Pin()).body("upper", "world", lw.hinges.Pin())
     findings = b.validate()
     assert {f.code for f in findings} >= {"unknown-body", "duplicate-name"}
     text = broken(lambda: b)
@@ -240,7 +240,7 @@ def test_all_findings_at_once():
 
 
 def test_circle_of_parents():
-    b = lw.Builder("circle").body("a", "b", lw.Pin()).body("b", "a", lw.Pin())
+    b = lw.Builder("circle").body("a", "b", lw.hinges.Pin()).body("b", "a", lw.hinges.Pin())
     assert [f.code for f in b.validate()] == ["cyclic"]
     assert "closes a circle" in broken(lambda: b)
 
@@ -258,19 +258,22 @@ def test_disconnected():
         (lambda b: b.node("upper", "upper"), "'upper': the name is used 2 times"),
         (lambda b: b.node("tool", "lowr"), "did you mean 'lower'"),
         (lambda b: b.node("world", "lower"), "kept for the ground"),
-        (lambda b: b.body("x", "lower", lw.Pin(), hinge_name="elbow"), "hinge 'elbow'"),
-        (lambda b: b.body("", "lower", lw.Pin()), "name is empty"),
-        (lambda b: b.joint("self", "lower", "lower", lw.Pin()), "joins 'lower' to itself"),
+        (lambda b: b.body("x", "lower", lw.hinges.Pin(), hinge_name="elbow"), "hinge 'elbow'"),
+        (lambda b: b.body("", "lower", lw.hinges.Pin()), "name is empty"),
+        (lambda b: b.joint("self", "lower", "lower", lw.hinges.Pin()), "joins 'lower' to itself"),
         (lambda b: b.loop("l", "hand", "hand"), "onto itself"),
         (lambda b: b.loop("l", "hand", "hond"), "did you mean 'hand'"),
-        (lambda b: b.loop("l", "hand", "upper", lw.Free()), "leaves all six directions free"),
+        (
+            lambda b: b.loop("l", "hand", "upper", lw.hinges.Free()),
+            "leaves all six directions free",
+        ),
         (lambda b: b.couple("c", "elbow", {"sholder": 1.0}), "did you mean 'shoulder'"),
         (lambda b: b.couple("c", "elbow", {"elbow": 1.0}), "in a circle"),
         (lambda b: b.couple("c", "elbow", {}), "no terms"),
         (lambda b: b.couple("c", "elbow[1]", {"shoulder": 1}), "does not name one of the 1"),
         (lambda b: b.couple("c", "elbow", {"shoulder": np.nan}), "not finite"),
         (
-            lambda b: b.body("x", "lower", lw.Pin(), drive=lw.Drive(damping=(1.0, 2.0))),
+            lambda b: b.body("x", "lower", lw.hinges.Pin(), drive=lw.Drive(damping=(1.0, 2.0))),
             "damping has 2 entries; a pin hinge takes 1",
         ),
     ],
@@ -283,7 +286,7 @@ def test_mistakes_said_at_once():
     with pytest.raises(ModelError, match="no hinge; give one"):
         lw.Builder().body("a", "world")
     with pytest.raises(ModelError, match="no parent"):
-        lw.Builder().body("a", None, lw.Pin())
+        lw.Builder().body("a", None, lw.hinges.Pin())
     with pytest.raises(ModelError, match="armature of a drive is not a number"):
         lw.Drive(armature=float("nan"))
     with pytest.raises(lw.ShapeError, match="gravity has shape"):
@@ -317,7 +320,7 @@ COPIES = [lambda m: m, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))]
 def test_no_array_of_a_mechanism_can_be_written(changed):
     b = two_links().body("spare", None, inertia=ROD + ROD)
     turned = lw.Pose.translation((1, 2, 3)) @ lw.Pose.rpy((0.1, 0.2, 0.3))
-    b.joint("wrist", "lower", "spare", lw.Pin(), at_a=turned, at_b=turned)
+    b.joint("wrist", "lower", "spare", lw.hinges.Pin(), at_a=turned, at_b=turned)
     mech = b.node("tool", "spare", turned, inertia=ROD.scaled(2.0)).build()
     assert mech.lower.size == mech.nq  # caches filled before the copy
     mech = changed(mech.mount(mech, at="tool", prefix="mini_").lock(["elbow"]).merge_locked())
@@ -333,13 +336,13 @@ def test_no_array_of_a_mechanism_can_be_written(changed):
 
 def test_numbers_that_overflow_are_refused():
     huge = trusted_inertia(np.array(1e300), np.full(3, np.inf), np.eye(3))
-    text = broken(lambda: lw.Builder("x").body("a", "world", lw.Pin(), inertia=huge))
+    text = broken(lambda: lw.Builder("x").body("a", "world", lw.hinges.Pin(), inertia=huge))
     assert "body 'a': its inertia is not finite" in text
     stack = two_links().build().poses(np.zeros(2))
-    text = broken(lambda: lw.Builder("x").body("a", "world", lw.Pin(), inboard=stack))
+    text = broken(lambda: lw.Builder("x").body("a", "world", lw.hinges.Pin(), inboard=stack))
     assert "its pose is a stack" in text
-    far = lw.Builder("far").body("a", "world", lw.Pin(), inboard=(1.5e308, 0, 0))
-    mech = far.body("b", "a", lw.Pin(), inboard=(1.5e308, 0, 0)).build()
+    far = lw.Builder("far").body("a", "world", lw.hinges.Pin(), inboard=(1.5e308, 0, 0))
+    mech = far.body("b", "a", lw.hinges.Pin(), inboard=(1.5e308, 0, 0)).build()
     with np.errstate(over="ignore"), pytest.raises(ModelError, match="too far away"):
         mech.poses(mech.neutral())
 
@@ -347,12 +350,21 @@ def test_numbers_that_overflow_are_refused():
 @pytest.mark.parametrize(
     ("add", "text"),
     [
-        (lambda b: b.body(3, "world", lw.Pin()), "the name of a body is 3; it must be a str"),
+        (
+            lambda b: b.body(3, "world", lw.hinges.Pin()),
+            "the name of a body is 3; it must be a str",
+        ),
         (lambda b: b.body("x", "world", "pin"), "hinge 'x' is 'pin'; it must be a Hinge"),
-        (lambda b: b.body("x", "world", lw.Pin), "hinge 'x' is .*; it must be a Hinge"),
-        (lambda b: b.body("x", "world", lw.Pin(), inertia=2.0), "inertia of body 'x' is 2.0"),
-        (lambda b: b.body("x", "world", lw.Pin(), drive=None), "drive of hinge 'x' is None"),
-        (lambda b: b.body("x", "world", lw.Pin(), geometry="cube"), "a shape of body 'x' is 'c'"),
+        (lambda b: b.body("x", "world", lw.hinges.Pin), "hinge 'x' is .*; it must be a Hinge"),
+        (
+            lambda b: b.body("x", "world", lw.hinges.Pin(), inertia=2.0),
+            "inertia of body 'x' is 2.0",
+        ),
+        (lambda b: b.body("x", "world", lw.hinges.Pin(), drive=None), "drive of hinge 'x' is None"),
+        (
+            lambda b: b.body("x", "world", lw.hinges.Pin(), geometry="cube"),
+            "a shape of body 'x' is 'c'",
+        ),
         (lambda b: b.body("x", None, drive=lw.Drive(damping=1.0)), "a drive but no parent"),
         (lambda b: b.body("x", None, hinge_name="h"), "a drive but no parent"),
         (lambda b: b.node("n", "upper", inertia=1), "inertia of node 'n' is 1"),

@@ -10,7 +10,7 @@ def test_slopes_and_curvatures_are_derivatives():
     terms = {"a": (0.7, -0.4, 0.9, 0.3), "b": (0.2, 0.5)}
     b = lw.Builder("three")
     for name in ("a", "b", "c"):
-        b.body(name, hinge=lw.Pin(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+        b.body(name, hinge=lw.hinges.Pin(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
     (coupling,) = b.couple("tie", "c", terms, offset=0.1).build().couplings
     names = [name for name, _ in coupling.terms]
     q, h = dict(zip(names, (0.8, -0.6), strict=True)), 1e-4

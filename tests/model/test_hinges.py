@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.hinges import (
@@ -286,7 +285,7 @@ def test_random_respects_limits(seed):
     assert np.all(q <= upper)
 
 
-def test_document_002_hinge_maps():
+def test_soa_course_hinge_maps():
     """The matrices printed in document 002, with z as the axis (H* as columns there)."""
     q = np.zeros(1)
     np.testing.assert_array_equal(Pin().hinge_map(q), [[0, 0, 1, 0, 0, 0]])

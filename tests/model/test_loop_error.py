@@ -12,7 +12,7 @@ from linkwise.spatial import rotation
 @pytest.mark.parametrize("angle", [0.0, 0.7, -2.5, 3.1])
 def test_the_error_of_a_pin_is_its_swing(axis: tuple[float, float, float], angle: float):
     """A turn about the axis is allowed, the swing that is left is e, and p in the axes of b."""
-    pin, a = lw.Pin(axis), np.array(axis)
+    pin, a = lw.hinges.Pin(axis), np.array(axis)
     across = np.cross(a, [0.3, 0.5, -0.2])
     across /= np.linalg.norm(across)
     p = np.array([0.1, -0.2, 0.3])

@@ -7,8 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError, UnknownNameError
@@ -77,7 +76,7 @@ def test_random_is_reproducible_and_within_limits():
 
 
 def test_random_respects_the_largest_turn():
-    mech = one_body(lw.Spherical(), drive=lw.Drive(max_angle=0.3))
+    mech = one_body(lw.hinges.Spherical(), drive=lw.Drive(max_angle=0.3))
     turns = [np.linalg.norm(quaternion.log(mech.random(seed))) for seed in range(50)]
     assert 0.2 < max(turns) <= 0.3
 
@@ -193,7 +192,7 @@ def test_lock_at_neutral_and_by_body_name():
 
 def test_locking_keeps_a_drive_with_one_value_a_freedom():
     drive = lw.Drive(lower=(-1.0, -2.0), damping=(0.1, 0.2))
-    held = one_body(lw.Universal(), drive=drive).lock(["a"])
+    held = one_body(lw.hinges.Universal(), drive=drive).lock(["a"])
     assert (held.nv, held.damping.size, held.validate()[0].code) == (0, 0, "rigid")
     back = held.release()
     np.testing.assert_array_equal(back.lower, [-1.0, -2.0])
@@ -280,7 +279,7 @@ def test_extract_a_sub_arm():
 def test_couplings_follow_locking():
     b = lw.Builder("geared")
     for i in range(3):
-        b.body(f"b{i}", "world", lw.Pin(), inertia=BALL, inboard=(i, 0, 0))
+        b.body(f"b{i}", "world", lw.hinges.Pin(), inertia=BALL, inboard=(i, 0, 0))
     mech = b.couple("gear", "b1", {"b0": 2.0}).build()
     with pytest.raises(ModelError, match="Lock all of them"):
         mech.lock(["b0"])
@@ -342,7 +341,7 @@ def test_gravity():
 
 def one_body(hinge=None, **options) -> lw.Mechanism:
     options.setdefault("inertia", BALL)
-    return lw.Builder("one").body("a", "world", hinge or lw.Pin(), **options).build()
+    return lw.Builder("one").body("a", "world", hinge or lw.hinges.Pin(), **options).build()
 
 
 @pytest.mark.parametrize(
@@ -380,10 +379,10 @@ def one_body(hinge=None, **options) -> lw.Mechanism:
         (one_body(drive=lw.Drive(damping=-1.0)), "drive", "hinge 'a'", "damping is -1"),
         (one_body(drive=lw.Drive(friction=np.inf)), "drive", "hinge 'a'", "friction is infinite"),
         (one_body(drive=lw.Drive(stiffness=-1.0)), "drive", "hinge 'a'", "pushes away"),
-        (one_body(lw.Locked()), "rigid", "mechanism 'one'", "no degree of freedom"),
+        (one_body(lw.hinges.Locked()), "rigid", "mechanism 'one'", "no degree of freedom"),
         (
             lw.Builder("one")
-            .body("a", "world", lw.Pin(), inertia=BALL)
+            .body("a", "world", lw.hinges.Pin(), inertia=BALL)
             .node("n", "a")
             .loop("l", "a", "n")
             .build(),
@@ -404,28 +403,28 @@ def test_what_is_not_a_finding():
     """Armature on a massless tip, a massless body between massive ones, a locked massless tip."""
     assert one_body(inertia=None, drive=lw.Drive(armature=0.1)).validate() == ()
     assert one_body(inertia=None, drive=lw.Drive(rotor_inertia=0.1, gear_ratio=9)).validate() == ()
-    b = lw.Builder("between").body("thin", "world", lw.Pin())
-    b.body("thick", "thin", lw.Pin((1, 0, 0)), inertia=BALL)
-    b.body("tool", "thick", lw.Locked())
+    b = lw.Builder("between").body("thin", "world", lw.hinges.Pin())
+    b.body("thick", "thin", lw.hinges.Pin((1, 0, 0)), inertia=BALL)
+    b.body("tool", "thick", lw.hinges.Locked())
     assert b.build().validate() == ()
     # A welded link's inertia counts for the hinge that carries it.
-    b = lw.Builder("welded").body("thin", "world", lw.Pin())
-    b.body("tool", "thin", lw.Locked(), inertia=BALL)
+    b = lw.Builder("welded").body("thin", "world", lw.hinges.Pin())
+    b.body("tool", "thin", lw.hinges.Locked(), inertia=BALL)
     assert b.build().validate() == ()
     assert b.build().merge_locked().validate() == ()
 
 
 def test_chains_of_massless_tips_are_all_named():
-    b = lw.Builder("thin").body("a", "world", lw.Pin(), inertia=BALL)
-    b.body("b", "a", lw.Pin()).body("c", "b", lw.Pin())
+    b = lw.Builder("thin").body("a", "world", lw.hinges.Pin(), inertia=BALL)
+    b.body("b", "a", lw.hinges.Pin()).body("c", "b", lw.hinges.Pin())
     assert [f.where for f in b.build().validate()] == ["body 'c'", "body 'b'"]
 
 
 def test_large_mechanisms_get_the_same_findings():
     b = lw.Builder("wide")
     for i in range(2500):
-        b.body(f"b{i}", "world", lw.Pin(), inertia=lw.SpatialInertia.point(1.0, (0, 0, 0.3)))
-        b.body(f"tool{i}", f"b{i}", lw.Locked(), inertia=BALL if i else None)
+        b.body(f"b{i}", "world", lw.hinges.Pin(), inertia=lw.SpatialInertia.point(1.0, (0, 0, 0.3)))
+        b.body(f"tool{i}", f"b{i}", lw.hinges.Locked(), inertia=BALL if i else None)
     assert [(f.where, f.code) for f in b.build().validate()] == [("body 'b0'", "singular-tip")]
 
 
@@ -448,7 +447,7 @@ def test_a_state_in_another_order_is_not_made_legal():
         with pytest.raises(ModelError, match=r"mech.normalise\(q\) removes"):
             check(drifted)
     np.testing.assert_allclose(mech.normalise(drifted), q, atol=1e-15)
-    ball = lw.Builder("b").body("ball", "world", lw.Spherical()).build()
+    ball = lw.Builder("b").body("ball", "world", lw.hinges.Spherical()).build()
     with pytest.raises(ModelError, match=r"Linkwise holds it as \(w, x, y, z\)\. lw.convert"):
         ball.check_q(2.0 * ball.neutral())
 

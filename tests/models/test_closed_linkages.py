@@ -23,9 +23,9 @@ LINKAGES = {
     ),
     "biped": (models.biped, 7, 18, 32.0, 12, 6),
     "biped that may tip": (
-        lambda: models.biped(contact=lw.Pin((0.0, 1.0, 0.0))), 7, 18, 32.0, 10, 8,
+        lambda: models.biped(contact=lw.hinges.Pin((0.0, 1.0, 0.0))), 7, 18, 32.0, 10, 8,
     ),
-    "biped on points": (lambda: models.biped(contact=lw.Spherical()), 7, 18, 32.0, 6, 12),
+    "biped on points": (lambda: models.biped(contact=lw.hinges.Spherical()), 7, 18, 32.0, 6, 12),
     "handover": (models.handover, 16, 26, 183.2 + 12.0, 6, 20),
 }  # fmt: skip
 
@@ -78,10 +78,10 @@ def moved(mech, hinge, angle, steps=20):
         q = mech.integrate(q, v)
         for _ in range(8):
             v = np.zeros(mech.nv)
-            J = lw.constraint_jacobian(mech, q)[:, free]
-            v[free] = -np.linalg.lstsq(J, lw.constraint_error(mech, q), rcond=1e-9)[0]
+            J = lw.loops.constraint_jacobian(mech, q)[:, free]
+            v[free] = -np.linalg.lstsq(J, lw.loops.constraint_error(mech, q), rcond=1e-9)[0]
             q = mech.integrate(q, v)
-    assert np.abs(lw.constraint_error(mech, q)).max() < 1e-12
+    assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-12
     return q
 
 
@@ -104,7 +104,7 @@ def test_over_constrained_pins_stay_so():
     """Rank 6 of 15 all along, not only at neutral."""
     mech = models.peaucellier()
     for angle in (0.4, 1.1):
-        J = lw.constraint_jacobian(mech, moved(mech, "crank_pin", angle))
+        J = lw.loops.constraint_jacobian(mech, moved(mech, "crank_pin", angle))
         assert np.linalg.matrix_rank(J, tol=1e-9) == 6
 
 
@@ -122,8 +122,8 @@ def test_the_platform_never_turns():
     q = mech.neutral()
     rng = np.random.default_rng(0)
     for _ in range(3):
-        v = lw.project_velocity(mech, q, rng.standard_normal(mech.nv))
-        q = lw.project_position(mech, mech.integrate(q, v, 0.05))
+        v = lw.loops.project_velocity(mech, q, rng.standard_normal(mech.nv))
+        q = lw.loops.project_position(mech, mech.integrate(q, v, 0.05))
         pose = mech.pose(q, "tool")
         np.testing.assert_allclose(pose.rot, np.eye(3), atol=1e-11)
     assert np.abs(pose.p - mech.pose(mech.neutral(), "tool").p).max() > 0.01
@@ -133,8 +133,8 @@ def test_inverse_kinematics_of_delta_in_closed_form():
     """Of the arm angles only: each arm's elbow is a rod away from the platform's joint."""
     mech = models.delta()
     q = mech.neutral()
-    v = lw.project_velocity(mech, q, np.random.default_rng(3).standard_normal(mech.nv))
-    q = lw.project_position(mech, mech.integrate(q, v, 0.1))
+    v = lw.loops.project_velocity(mech, q, np.random.default_rng(3).standard_normal(mech.nv))
+    q = lw.loops.project_position(mech, mech.integrate(q, v, 0.1))
     tool = mech.pose(q, "tool").p
     for k, about in enumerate((0.0, 2.0 * np.pi / 3.0, 4.0 * np.pi / 3.0), start=1):
         c, s = np.cos(about), np.sin(about)
@@ -162,12 +162,12 @@ def test_the_ground_carries_the_weight_evenly():
     np.testing.assert_allclose(mech.pose(q, "left_foot").rot, np.eye(3), atol=1e-15)
     # Some joint forces hold it: those of least norm with J_c* λ = g on the base's rows.
     g = lw.gravity_force(mech, q)
-    J = lw.constraint_jacobian(mech, q)
+    J = lw.loops.constraint_jacobian(mech, q)
     lam = np.linalg.lstsq(J[:, :6].T, g[:6], rcond=None)[0]
     tau = g - J.T @ lam
     tau[:6] = 0.0
-    assert np.abs(lw.constrained_forward_dynamics(mech, q, v, tau)).max() < 1e-10
-    forces = lw.constraint_forces(mech, q, v, tau).reshape(2, 6)
+    assert np.abs(lw.loops.constrained_forward_dynamics(mech, q, v, tau)).max() < 1e-10
+    forces = lw.loops.constraint_forces(mech, q, v, tau).reshape(2, 6)
     np.testing.assert_allclose(forces[:, 5], 32.0 * 9.81 / 2.0, rtol=1e-9)
 
 
@@ -180,8 +180,8 @@ def test_cargo_is_in_the_left_hand_and_can_be_taken_by_the_right():
     assert not np.asarray(mech.gravity).any()
     box, hand = mech.pose(q, "cargo"), mech.pose(q, "left_hand")
     np.testing.assert_allclose((hand.inverse() @ box).p, (0.0, 0.0, 0.1), atol=1e-14)
-    both = lw.close_loop(mech, q, "right_grasp", "right_hand", "cargo")
+    both = lw.loops.close_loop(mech, q, "right_grasp", "right_hand", "cargo")
     assert [loop.name for loop in both.loops] == ["left_grasp", "right_grasp"]
-    assert np.abs(lw.constraint_error(both, q)).max() < 1e-12
+    assert np.abs(lw.loops.constraint_error(both, q)).max() < 1e-12
     right = both.without("left_grasp")
     assert [loop.name for loop in right.loops] == ["right_grasp"] and right.nq == mech.nq

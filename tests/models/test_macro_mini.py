@@ -49,7 +49,7 @@ def test_neutral_is_the_middle_of_the_mini_and_regular(sample):
     for body in mini:
         at = mech.q_slice(body.name)
         assert mech.lower[at] == -mech.upper[at]
-    smallest = lw.smallest_mini(mech, mech.neutral(), task, tolerance=1e-3)
+    smallest = lw.papers.smallest_mini(mech, mech.neutral(), task, tolerance=1e-3)
     assert smallest.split == split
     assert smallest.freedoms == smallest.rank == smallest.rows == len(mini)
 
@@ -57,7 +57,7 @@ def test_neutral_is_the_middle_of_the_mini_and_regular(sample):
 def test_the_mini_is_what_its_own_model_says(sample):
     """Mounted on the macro and taken off again: the same arm."""
     mech, _, _, split, _ = sample
-    parts = lw.macro_mini(mech, split, "tip")
+    parts = lw.papers.macro_mini(mech, split, "tip")
     assert parts.carrier in ("wrist_link", "elbow_link")
     assert parts.mini.total_mass < 0.02 * parts.macro.total_mass
     assert {b.name for b in parts.mini.bodies} == {
@@ -68,7 +68,7 @@ def test_the_mini_is_what_its_own_model_says(sample):
 def test_the_macro_holds_its_mini_level(sample):
     """Shoulder, elbow and wrist turn by a quarter in all: the last link of the macro lies flat."""
     mech, _, _, split, _ = sample
-    carrier = lw.macro_mini(mech, split, "tip").carrier
+    carrier = lw.papers.macro_mini(mech, split, "tip").carrier
     if carrier != "wrist_link":
         pytest.skip("this macro has no wrist")
     along = mech.pose(mech.neutral(), carrier).rot[:, 2]

@@ -19,8 +19,7 @@ from tests.dynamics.mechanisms import state
 from tests.dynamics.oracle_state import tree_in_pinocchio
 from tests.oracles.dense_quantity import DenseCase
 from tests.oracles.mujoco_case import MujocoCase
-from tests.oracles.mujoco_oracle import parse_model, read_what_is_there
-from tests.oracles.mujoco_oracle import read_model as read_mjcf
+from tests.oracles.mujoco_oracle import parse_model, read_model as read_mjcf, read_what_is_there
 from tests.oracles.pinocchio_case import PinocchioCase
 from tests.oracles.pinocchio_oracle import read_model as read_urdf
 from tests.oracles.pinocchio_tree import SEATED
@@ -104,7 +103,7 @@ def mujoco_tree(seed: int) -> MujocoCase:
 
 def _no_rotor_on_free(mech: lw.Mechanism) -> lw.Mechanism:
     bodies = [
-        replace(body, drive=lw.Drive()) if isinstance(body.hinge, lw.Free) else body
+        replace(body, drive=lw.Drive()) if isinstance(body.hinge, lw.hinges.Free) else body
         for body in mech.bodies
     ]
     return replaced(mech, bodies=tuple(bodies))

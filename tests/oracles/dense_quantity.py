@@ -138,7 +138,7 @@ def _table() -> tuple[Quantity, ...]:
             "log_det_mass_matrix",
             "log_det_mass_matrix",
             "log det 𝓜",
-            lambda it: lw.log_det_mass_matrix(it.mech, it.q),
+            lambda it: lw.dynamics.log_det_mass_matrix(it.mech, it.q),
             lambda it: np.linalg.slogdet(it.there("mass_matrix", "node"))[1],
             size=lambda it: float(max(it.mech.nv, 1)),
         )

@@ -58,7 +58,7 @@ class MujocoCase:
         self.T_dot = np.zeros_like(self.T)
         for name, i in moving(mech, self.model):
             body = mech.hinge(name)
-            if isinstance(body.hinge, lw.Free):  # d/dt rot v = rot (ω × v)
+            if isinstance(body.hinge, lw.hinges.Free):  # d/dt rot v = rot (ω × v)
                 first, own = int(self.model.jnt_dofadr[i]), mech.v_slice(name)
                 rot, spin = mech.pose(self.q, body.name).rot, self.v[own][:3]
                 self.T_dot[first : first + 3, own.start + 3 : own.stop] = rot @ skew(spin)

@@ -188,8 +188,8 @@ class EqualityCase:
         return np.array(self.data.qacc)
 
     def ours(self) -> Array:
-        """`lw.constrained_forward_dynamics` in their layout."""
-        vdot = lw.constrained_forward_dynamics(self.mech, self.q, self.v, self.tau)
+        """`lw.loops.constrained_forward_dynamics` in their layout."""
+        vdot = lw.loops.constrained_forward_dynamics(self.mech, self.q, self.v, self.tau)
         return self.layout.vdot_to(self.q, self.v, vdot)
 
 
@@ -222,7 +222,7 @@ class EqualityGap:
 
 def equality_gap(case: EqualityCase) -> EqualityGap:
     """Compare everything."""
-    ours, theirs = lw.constraint_jacobian(case.mech, case.q), case.jacobian
+    ours, theirs = lw.loops.constraint_jacobian(case.mech, case.q), case.jacobian
     bases = [_rows_of(J) for J in (ours, theirs)]
     rank = (len(bases[0]), len(bases[1]))
     span = np.inf
@@ -232,7 +232,7 @@ def equality_gap(case: EqualityCase) -> EqualityGap:
     own, rigid = case.ours(), case.rigid()
     # What is held still by its equalities is compared with how it would fall.
     scale = max(float(np.abs(x).max(initial=0.0)) for x in (rigid, case.free()))
-    error = lw.constraint_error(case.mech, case.q)
+    error = lw.loops.constraint_error(case.mech, case.q)
     return EqualityGap(
         rows=(len(ours), len(theirs)),
         rank=rank,

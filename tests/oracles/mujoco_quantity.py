@@ -101,7 +101,7 @@ def _table() -> tuple[Quantity, ...]:
             "Coriolis force",
             "coriolis_force",
             "mj_inverse less gravity",
-            lambda it: lw.coriolis_force(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.coriolis_force(it.mech, it.q, it.v),
             lambda it: (
                 it.T.T @ it.driven(0.0 * it.y).data.qfrc_inverse
                 - it.T.T @ it.run(it.x, 0.0 * it.v).data.qfrc_bias
@@ -126,14 +126,14 @@ def _table() -> tuple[Quantity, ...]:
             "that inverse by a force",
             "mass_matrix_inverse_product",
             "mj_solveM",
-            lambda it: lw.mass_matrix_inverse_product(it.mech, it.q, it.x),
+            lambda it: lw.dynamics.mass_matrix_inverse_product(it.mech, it.q, it.x),
             lambda it: it.solved(it.x[:, None])[:, 0],
         ),
         Quantity(
             "accelerations of forces at nodes",
             "tip_force_correction",
             "mj_applyFT, mj_solveM",
-            lambda it: lw.tip_force_correction(it.mech, it.q, it.f, frame="world"),
+            lambda it: lw.papers.tip_force_correction(it.mech, it.q, it.f, frame="world"),
             lambda it: it.solved((it.T.T @ it.pushed())[:, None])[:, 0],
         ),
         Quantity(
@@ -171,7 +171,7 @@ def _table() -> tuple[Quantity, ...]:
                 "body_velocities",
                 "mj_objectVelocity",
                 lambda it, frame=frame: _bodies(
-                    it, lw.body_velocities(it.mech, it.q, it.v, frame=frame)
+                    it, lw.dynamics.body_velocities(it.mech, it.q, it.v, frame=frame)
                 ),
                 lambda it, frame=frame: it.velocities(it.bodies, local=frame == "body"),
             )
@@ -211,7 +211,7 @@ def _table() -> tuple[Quantity, ...]:
             "J̇ v, world axes",
             "jacobian_dot_v",
             "mj_jacDot",
-            lambda it: lw.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, frame="world"),
+            lambda it: lw.dynamics.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, frame="world"),
             lambda it: it.jacobian_rate() @ it.v,
             size=lambda it: _fast(it) ** 2,
         ),
@@ -219,14 +219,14 @@ def _table() -> tuple[Quantity, ...]:
             "joint forces of forces at nodes, world axes",
             "equivalent_force",
             "mj_applyFT",
-            lambda it: lw.equivalent_force(it.mech, it.q, it.f, frame="world"),
+            lambda it: lw.dynamics.equivalent_force(it.mech, it.q, it.f, frame="world"),
             lambda it: it.T.T @ it.pushed(),
         ),
         Quantity(
             "accelerations of bodies",
             "body_accelerations",
             "mj_objectAcceleration",
-            lambda it: _bodies(it, lw.body_accelerations(it.mech, it.q, it.v, vdot=it.y)),
+            lambda it: _bodies(it, lw.dynamics.body_accelerations(it.mech, it.q, it.v, vdot=it.y)),
             lambda it: it.driven(it.y).accelerations(it.bodies, local=True, classical=False),
         ),
         *(
@@ -261,7 +261,7 @@ def _table() -> tuple[Quantity, ...]:
             "composite inertias",
             "composite_inertias",
             "crb",
-            lambda it: _bodies(it, lw.composite_inertias(it.mech, it.q)),
+            lambda it: _bodies(it, lw.dynamics.composite_inertias(it.mech, it.q)),
             lambda it: it.composite(),
         ),
         Quantity(
@@ -276,7 +276,7 @@ def _table() -> tuple[Quantity, ...]:
             "velocity of the centre of mass",
             "center_of_mass_velocity",
             "subtree_linvel",
-            lambda it: lw.center_of_mass_velocity(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.center_of_mass_velocity(it.mech, it.q, it.v),
             lambda it: it.run(it.x, it.v).com_velocity(),
             _mass,
         ),
@@ -284,7 +284,7 @@ def _table() -> tuple[Quantity, ...]:
             "Jacobian of the centre of mass",
             "center_of_mass_jacobian",
             "mj_jacSubtreeCom",
-            lambda it: lw.center_of_mass_jacobian(it.mech, it.q),
+            lambda it: lw.dynamics.center_of_mass_jacobian(it.mech, it.q),
             lambda it: it.run(it.x, it.v).com_jacobian(),
             _mass,
         ),
@@ -309,7 +309,7 @@ def _table() -> tuple[Quantity, ...]:
             "rate of that matrix, by v",
             "momentum_bias",
             "cfrc_int of the roots",
-            lambda it: lw.momentum_bias(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.momentum_bias(it.mech, it.q, it.v),
             lambda it: it.momentum_bias(),
             _mass,
             size=lambda it: (

@@ -133,7 +133,7 @@ class PinocchioCase(InPinocchio):
         return self.inertias(self.data.Yaba)
 
     def articulated_here(self) -> Array:
-        P = lw.articulated_inertias(self.mech, self.q)
+        P = lw.dynamics.articulated_inertias(self.mech, self.q)
         found = kernel(self.mech, "articulated_inertias_inboard")(self.q).reshape(P.shape)
         for k, name in enumerate(self.bodies):
             if self.model.parents[self.joint(name)] == 0:
@@ -148,7 +148,7 @@ class PinocchioCase(InPinocchio):
     @property
     def constant(self) -> list[int]:
         """Freedoms whose hinge map is constant: of others Pinocchio's J̇ lacks the rate of it."""
-        turning = lw.Gimbal | lw.Universal | lw.Screws
+        turning = lw.hinges.Gimbal | lw.hinges.Universal | lw.hinges.Screws
         kept = (b for b in self.mech.bodies if not isinstance(b.hinge, turning))
         return [i for b in kept for i in range(self.mech.nv)[self.mech.v_slice(b.hinge_name)]]
 

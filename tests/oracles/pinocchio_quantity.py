@@ -29,7 +29,7 @@ def _constant(it: PinocchioCase) -> str | None:
 
 def _rotors(it: PinocchioCase) -> str | None:
     """Its energy of the rotors lacks those of oblique axes, which its mass matrix has."""
-    oblique = [b for b in it.mech.bodies if isinstance(b.hinge, lw.Pin | lw.Helical)]
+    oblique = [b for b in it.mech.bodies if isinstance(b.hinge, lw.hinges.Pin | lw.hinges.Helical)]
     parts = [it.mech.armature[it.mech.v_slice(b.hinge_name)] for b in oblique]
     found = any(part.any() for part in parts)
     return "armature of oblique joints: Pinocchio leaves it out" if found else None
@@ -148,7 +148,7 @@ def _table() -> tuple[Quantity, ...]:
             "Coriolis force",
             "coriolis_force",
             "nonLinearEffects less gravity",
-            lambda it: lw.coriolis_force(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.coriolis_force(it.mech, it.q, it.v),
             lambda it: (
                 it.T.T @ (it.ask("nonLinearEffects", it.v) - it.ask("computeGeneralizedGravity"))
             ),
@@ -167,7 +167,7 @@ def _table() -> tuple[Quantity, ...]:
             "Coriolis matrix by another velocity",
             "coriolis_product",
             "computeCoriolisMatrix",
-            lambda it: lw.coriolis_product(it.mech, it.q, it.v, it.y),
+            lambda it: lw.dynamics.coriolis_product(it.mech, it.q, it.v, it.y),
             lambda it: it.coriolis() @ it.y,
             _constant,
             size=lambda it: _coriolis(it) * np.abs(it.y).max(),
@@ -191,7 +191,7 @@ def _table() -> tuple[Quantity, ...]:
             "blocks of that inverse",
             "mass_matrix_inverse_block",
             "computeMinverse",
-            lambda it: lw.mass_matrix_inverse_block(it.mech, it.q, [0, it.mech.nv - 1]),
+            lambda it: lw.dynamics.mass_matrix_inverse_block(it.mech, it.q, [0, it.mech.nv - 1]),
             lambda it: _corners(it.symmetric("computeMinverse")),
             truth=lambda it: _corners(it.long_inverse),
         ),
@@ -199,7 +199,7 @@ def _table() -> tuple[Quantity, ...]:
             "that inverse by a force",
             "mass_matrix_inverse_product",
             "computeMinverse",
-            lambda it: lw.mass_matrix_inverse_product(it.mech, it.q, it.x),
+            lambda it: lw.dynamics.mass_matrix_inverse_product(it.mech, it.q, it.x),
             lambda it: it.solved(it.x),
             truth=lambda it: it.long_inverse @ it.x,
         ),
@@ -207,7 +207,7 @@ def _table() -> tuple[Quantity, ...]:
             "accelerations of forces at nodes",
             "tip_force_correction",
             "computeMinverse",
-            lambda it: lw.tip_force_correction(it.mech, it.q, it.f),
+            lambda it: lw.papers.tip_force_correction(it.mech, it.q, it.f),
             lambda it: it.solved(_pushed(it)),
             truth=lambda it: it.long_inverse @ _pushed(it),
         ),
@@ -223,7 +223,7 @@ def _table() -> tuple[Quantity, ...]:
             "logarithm of the determinant of 𝓜",
             "log_det_mass_matrix",
             "crba",
-            lambda it: lw.log_det_mass_matrix(it.mech, it.q),
+            lambda it: lw.dynamics.log_det_mass_matrix(it.mech, it.q),
             lambda it: np.linalg.slogdet(it.symmetric("crba"))[1],
             size=lambda it: float(it.mech.nv),
         ),
@@ -255,7 +255,7 @@ def _table() -> tuple[Quantity, ...]:
             f"velocities of bodies, {where}",
             "body_velocities",
             "getFrameVelocity",
-            lambda it, frame=frame: lw.body_velocities(it.mech, it.q, it.v, frame=frame),
+            lambda it, frame=frame: lw.dynamics.body_velocities(it.mech, it.q, it.v, frame=frame),
             lambda it, axes=axes: it.moved().each("getFrameVelocity", it.bodies, axes),
         )
         for where, frame, axes in (
@@ -287,7 +287,9 @@ def _table() -> tuple[Quantity, ...]:
                 f"J̇ v, {where}",
                 "jacobian_dot_v",
                 acceleration,
-                lambda it, view=view: lw.jacobian_dot_v(it.mech, it.q, it.v, it.nodes, **view),
+                lambda it, view=view: lw.dynamics.jacobian_dot_v(
+                    it.mech, it.q, it.v, it.nodes, **view
+                ),
                 lambda it, axes=axes, of=acceleration: it.moved().each(of, it.nodes, axes).ravel(),
                 size=_rates,
             ),
@@ -295,7 +297,7 @@ def _table() -> tuple[Quantity, ...]:
                 f"joint forces of forces at nodes, {where}",
                 "equivalent_force",
                 "getFrameJacobian",
-                lambda it, view=view: lw.equivalent_force(it.mech, it.q, it.f, **view),
+                lambda it, view=view: lw.dynamics.equivalent_force(it.mech, it.q, it.f, **view),
                 lambda it, axes=axes: it.jacobian(axes).T @ np.concatenate(list(it.f.values())),
             ),
         ]
@@ -317,7 +319,7 @@ def _table() -> tuple[Quantity, ...]:
             "accelerations of bodies",
             "body_accelerations",
             "forwardKinematics",
-            lambda it: lw.body_accelerations(it.mech, it.q, it.v, vdot=it.y),
+            lambda it: lw.dynamics.body_accelerations(it.mech, it.q, it.v, vdot=it.y),
             lambda it: it.at_bodies(it.moved(it.y).data.a),
         ),
         *(
@@ -354,7 +356,7 @@ def _table() -> tuple[Quantity, ...]:
             "composite inertias",
             "composite_inertias",
             "crba, data.Ycrb",
-            lambda it: lw.composite_inertias(it.mech, it.q),
+            lambda it: lw.dynamics.composite_inertias(it.mech, it.q),
             lambda it: it.composite(),
         ),
         Quantity(
@@ -377,7 +379,7 @@ def _table() -> tuple[Quantity, ...]:
             "velocity of the centre of mass",
             "center_of_mass_velocity",
             "centerOfMass, vcom",
-            lambda it: lw.center_of_mass_velocity(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.center_of_mass_velocity(it.mech, it.q, it.v),
             lambda it: it.com("vcom"),
             _mass,
         ),
@@ -385,7 +387,7 @@ def _table() -> tuple[Quantity, ...]:
             "acceleration of the centre of mass at v̇ = 0",
             "center_of_mass_bias",
             "centerOfMass, acom",
-            lambda it: lw.center_of_mass_bias(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.center_of_mass_bias(it.mech, it.q, it.v),
             lambda it: it.com("acom"),
             _mass,
             _rates,
@@ -394,7 +396,7 @@ def _table() -> tuple[Quantity, ...]:
             "Jacobian of the centre of mass",
             "center_of_mass_jacobian",
             "jacobianCenterOfMass",
-            lambda it: lw.center_of_mass_jacobian(it.mech, it.q),
+            lambda it: lw.dynamics.center_of_mass_jacobian(it.mech, it.q),
             lambda it: np.array(it.ask("jacobianCenterOfMass")) @ it.T,
             _mass,
         ),
@@ -419,7 +421,7 @@ def _table() -> tuple[Quantity, ...]:
             "rate of that matrix, by v",
             "momentum_bias",
             "computeCentroidalMomentumTimeVariation",
-            lambda it: lw.momentum_bias(it.mech, it.q, it.v),
+            lambda it: lw.dynamics.momentum_bias(it.mech, it.q, it.v),
             lambda it: it.momentum_bias(),
             _mass,
             lambda it: _momenta(it).max() * max(1.0, np.abs(it.v).max()),
@@ -428,7 +430,7 @@ def _table() -> tuple[Quantity, ...]:
             "centroidal inertia",
             "centroidal_inertia",
             "ccrba, Ig",
-            lambda it: lw.centroidal_inertia(it.mech, it.q),
+            lambda it: lw.dynamics.centroidal_inertia(it.mech, it.q),
             lambda it: it.whole(),
             _mass,
         ),

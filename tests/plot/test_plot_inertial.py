@@ -47,7 +47,7 @@ def test_a_curve_is_where_the_masses_are(arm):
     ax = lp.belted_ellipsoid(arm, BENT, "tip", plane="xz", scale=0.1)
     tip = lw.forward_kinematics(arm, BENT, "tip").p[[0, 2]]
     away = outline(ax, lp.LIGHT.color(0)) - tip
-    felt = lw.effective_mass(arm, BENT, "tip", np.insert(away, 1, 0.0, axis=1))
+    felt = lw.inertial.effective_mass(arm, BENT, "tip", np.insert(away, 1, 0.0, axis=1))
     close(np.linalg.norm(away, axis=1), 0.1 * felt, 1e-10)
     assert ax.get_aspect() in (1.0, "equal")  # circles are circles
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [m]", "z [m]")
@@ -73,7 +73,9 @@ def test_in_space_metres_are_of_one_length():
     close(spans, np.full(3, spans[0]), 1e-12)
     (surface,) = ax.collections
     hand = lw.forward_kinematics(arm, q, "hand").p
-    expected = lw.belted_ellipsoid(lw.inertial_properties(arm, q, "hand"), resolution=56)
+    expected = lw.inertial.belted_ellipsoid(
+        lw.inertial.inertial_properties(arm, q, "hand"), resolution=56
+    )
     assert len(surface.get_facecolor()) == len(expected.faces)
     vertices = expected.placed(hand, 0.02)
     everything = np.concatenate([vertices, bones(arm, q).points])
@@ -143,7 +145,7 @@ def test_skeletons_of_samples(name):
 
 def test_a_map_of_positions(arm):
     line = np.linspace(-3.3, 3.3, 9)
-    found = lw.inertial_map(
+    found = lw.inertial.inertial_map(
         arm, BENT, "tip", positions={"x": line, "y": 0.0, "z": line}, direction=(1, 0, 0)
     )
     ax = lp.inertial_map(found, levels=2)
@@ -159,23 +161,25 @@ def test_a_map_of_positions(arm):
 
 
 def test_a_map_of_joints_is_a_line_or_colours(arm):
-    one = lw.inertial_map(arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)})
+    one = lw.inertial.inertial_map(arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)})
     with pytest.raises(ModelError, match="free to move"):
         lp.inertial_map(one)  # the heaviest direction of a planar arm is out of its plane
-    light = lw.inertial_map(
+    light = lw.inertial.inertial_map(
         arm, BENT, "tip", joints={"pin_2": np.linspace(0.2, 2.0, 7)}, direction="lightest"
     )
     ax = lp.inertial_map(light)
     close(ax.lines[0].get_ydata(), light.values.data, 1e-15)
     grid = {name: [0.1, 0.2] for name in ("pin_1", "pin_2", "pin_3")}
     with pytest.raises(ModelError, match="one or two can be drawn"):
-        lp.inertial_map(lw.inertial_map(arm, None, "tip", joints=grid, direction="lightest"))
+        lp.inertial_map(
+            lw.inertial.inertial_map(arm, None, "tip", joints=grid, direction="lightest")
+        )
 
 
 def test_a_map_over_joints_says_units_values_and_has_a_bar_of_its_height():
     rpp = lw.models.planar_rpp()
     grid = {"pin_1": np.linspace(-1.0, 1.0, 9), "slider_2": np.linspace(0.1, 1.0, 9)}
-    found = lw.inertial_map(rpp, RPP, "end_effector", joints=grid, direction=(1, 0, 0))
+    found = lw.inertial.inertial_map(rpp, RPP, "end_effector", joints=grid, direction=(1, 0, 0))
     assert found.units == ("rad", "m")
     ax = lp.inertial_map(found, levels=3)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("pin_1 [rad]", "slider_2 [m]")
@@ -190,7 +194,7 @@ def test_a_map_over_joints_says_units_values_and_has_a_bar_of_its_height():
         boxes = [x.get_window_extent() for x in axis.get_ticklabels() if x.get_text()]
         assert not any(a.overlaps(b) for a, b in pairwise(boxes))
     line = {"slider_2": np.linspace(0.1, 1.0, 5)}
-    one = lw.inertial_map(rpp, RPP, "end_effector", joints=line, direction=(1, 0, 0))
+    one = lw.inertial.inertial_map(rpp, RPP, "end_effector", joints=line, direction=(1, 0, 0))
     assert lp.inertial_map(one).get_xlabel() == "slider_2 [m]"
 
 
@@ -202,7 +206,8 @@ def test_bars_of_one_scale_are_of_one_length(arm):
         (bar,) = [x for x in ax.get_children() if x.get_gid() == "linkwise scale"]
         bars.append((bar.txt_label.get_text(), bar.size_bar.get_children()[0].get_width()))
     masses = [
-        lw.inertial_properties(arm, q, "tip").principal_masses[1] for q in (BENT, [0.2, 1.6, 1.2])
+        lw.inertial.inertial_properties(arm, q, "tip").principal_masses[1]
+        for q in (BENT, [0.2, 1.6, 1.2])
     ]
     assert max(masses) > 2.0 * min(masses)  # by the mass alone the bars would differ
     assert bars[0] == bars[1]
@@ -210,14 +215,14 @@ def test_bars_of_one_scale_are_of_one_length(arm):
 
 
 def test_the_picture_takes_what_the_function_gives(arm):
-    properties = lw.inertial_properties(arm, BENT, "tip")
-    curve = lw.belted_ellipsoid(properties, plane="xz", resolution=160)
+    properties = lw.inertial.inertial_properties(arm, BENT, "tip")
+    curve = lw.inertial.belted_ellipsoid(properties, plane="xz", resolution=160)
     for ax in (lp.belted_ellipsoid(curve), lp.belted_ellipsoid(properties, plane="xz")):
         drawn = outline(ax, lp.LIGHT.color(0))
         close(drawn[:-1], curve.points, 1e-12)
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("x [kg]", "z [kg]")
     assert lp.belted_ellipsoid(curve, scale=0.1).get_xlabel() == "x [m]"
-    space = lp.belted_ellipsoid(lw.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
+    space = lp.belted_ellipsoid(lw.inertial.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
     assert space.get_zlabel() == "z [kg]"
     with pytest.raises(ModelError, match=r"without its joint positions or node.*\(mech, q, node\)"):
         lp.belted_ellipsoid(arm)
@@ -231,13 +236,13 @@ def test_the_picture_takes_what_the_function_gives(arm):
 
 def test_shapes_alone():
     matrix = np.diag([1.0, 0.25])
-    ax = lp.shape(lw.belted_ellipsoid(matrix), (1.0, 2.0), scale=0.5, label="here")
+    ax = lp.shape(lw.inertial.belted_ellipsoid(matrix), (1.0, 2.0), scale=0.5, label="here")
     curve = outline(ax, lp.LIGHT.color(0))
     assert np.nanmax(curve[:, 1]) == pytest.approx(4.0, rel=1e-3)  # 2 + 4 kg of half a metre
     assert ax.get_legend_handles_labels()[1] == ["here"]
-    lp.shape(lw.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
+    lp.shape(lw.inertial.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
     with pytest.raises(ShapeError, match=r"must be \(3,\)"):
-        lp.shape(lw.belted_ellipsoid(np.eye(3)), (0.0, 0.0))
+        lp.shape(lw.inertial.belted_ellipsoid(np.eye(3)), (0.0, 0.0))
 
 
 def test_a_missing_matplotlib_is_named():

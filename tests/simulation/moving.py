@@ -14,11 +14,15 @@ def tumbling() -> lw.Mechanism:
     """A free body with a ball joint and a pin, so that turns that do not commute matter."""
     build = lw.Builder("tumbling")
     heavy = lw.SpatialInertia.from_com(2.0, (0.1, 0.05, -0.02), (0.1, 0.2, 0.25))
-    build.body("base", hinge=lw.Free(), inertia=heavy)
+    build.body("base", hinge=lw.hinges.Free(), inertia=heavy)
     middle = lw.SpatialInertia.from_com(1.0, (0.2, -0.1, 0.1), (0.05, 0.04, 0.02))
-    build.body("arm", parent="base", hinge=lw.Spherical(), inboard=(0.3, 0.1, 0.0), inertia=middle)
+    build.body(
+        "arm", parent="base", hinge=lw.hinges.Spherical(), inboard=(0.3, 0.1, 0.0), inertia=middle
+    )
     light = lw.SpatialInertia.from_com(0.5, (0.1, 0.0, 0.0), (0.01, 0.02, 0.02))
-    build.body("tip", parent="arm", hinge=lw.Pin((0, 1, 0)), inboard=(0.3, 0, 0), inertia=light)
+    build.body(
+        "tip", parent="arm", hinge=lw.hinges.Pin((0, 1, 0)), inboard=(0.3, 0, 0), inertia=light
+    )
     return build.build()
 
 
@@ -26,11 +30,13 @@ def other_hinges() -> lw.Mechanism:
     """Hinges that move by rules of their own: a planar one, and a rolling ball."""
     build = lw.Builder("other hinges")
     heavy = lw.SpatialInertia.from_com(2.0, (0.1, 0.05, 0.02), (0.1, 0.2, 0.25))
-    build.body("plate", hinge=lw.Planar(), inertia=heavy)
+    build.body("plate", hinge=lw.hinges.Planar(), inertia=heavy)
     middle = lw.SpatialInertia.from_com(1.0, (0.02, -0.01, 0.01), (0.05, 0.04, 0.02))
-    build.body("ball", parent="plate", hinge=lw.RollingBall(0.2), inertia=middle)
+    build.body("ball", parent="plate", hinge=lw.hinges.RollingBall(0.2), inertia=middle)
     light = lw.SpatialInertia.from_com(0.5, (0.1, 0.0, 0.0), (0.01, 0.02, 0.02))
-    build.body("rod", parent="plate", hinge=lw.Universal(), inboard=(0.3, 0, 0), inertia=light)
+    build.body(
+        "rod", parent="plate", hinge=lw.hinges.Universal(), inboard=(0.3, 0, 0), inertia=light
+    )
     return build.build()
 
 
@@ -39,7 +45,11 @@ def pendulum(length: float = 0.8, mass: float = 1.5, **drive: float) -> lw.Mecha
     build = lw.Builder("pendulum")
     bob = lw.SpatialInertia.from_com(mass, (0.0, 0.0, -length), (0.0, 0.0, 0.0))
     build.body(
-        "rod", hinge=lw.Pin((0, 1, 0)), hinge_name="swing", inertia=bob, drive=lw.Drive(**drive)
+        "rod",
+        hinge=lw.hinges.Pin((0, 1, 0)),
+        hinge_name="swing",
+        inertia=bob,
+        drive=lw.Drive(**drive),
     )
     build.node("bob", "rod", pose=(0.0, 0.0, -length))
     return build.build()
@@ -51,7 +61,7 @@ def mass_on_spring(mass: float = 2.0, **drive: float) -> lw.Mechanism:
     lump = lw.SpatialInertia.from_com(mass, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     build.body(
         "mass",
-        hinge=lw.Prismatic((0, 0, 1)),
+        hinge=lw.hinges.Prismatic((0, 0, 1)),
         hinge_name="slide",
         inertia=lump,
         drive=lw.Drive(**drive),

@@ -79,7 +79,9 @@ def test_a_chart_is_left_before_it_ends():
     """A top that turns ten times: rotation vectors from the beginning would pass 2π."""
     build = lw.Builder("top", gravity=(0, 0, 0))
     build.body(
-        "top", hinge=lw.Spherical(), inertia=lw.SpatialInertia.from_com(1, (0, 0, 0), (1, 1, 2))
+        "top",
+        hinge=lw.hinges.Spherical(),
+        inertia=lw.SpatialInertia.from_com(1, (0, 0, 0), (1, 1, 2)),
     )
     mech = build.build()
     rec = lw.simulate(mech, v=[0.0, 0.0, 20.0 * np.pi], duration=1.0, integrator="adaptive")
@@ -91,7 +93,7 @@ def test_a_chart_is_left_before_it_ends():
 def test_loops_are_kept_closed():
     mech = lw.models.four_bar()
     q = mech.neutral()
-    v = lw.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
+    v = lw.loops.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
     rec = lw.simulate(mech, q, v, duration=0.1, integrator="adaptive", record_every=20)
     fine = lw.simulate(mech, q, v, duration=0.1, step=5e-4)
     assert rec.q[-1] == pytest.approx(fine.q[-1], abs=1e-7)
@@ -133,7 +135,7 @@ def test_each_record_is_made_once(ticks, step, every):
 
 def test_many_bounces_within_what_is_recorded():
     """A stiff floor gives back all: tens of bounces in the time of one long `step`."""
-    floor = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e8)
+    floor = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e8)
     mass, g, speed = 2.0, 9.81, 0.01
     rec = lw.simulate(
         mass_on_spring(mass), v=[speed], duration=0.2, step=0.2, integrator="adaptive",
@@ -150,7 +152,7 @@ def test_many_bounces_within_what_is_recorded():
 
 def test_what_chatters_is_told():
     """A floor so hard that a mass at rest on it bounces by atoms: it would never come to an end."""
-    floor = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e14)
+    floor = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e14)
     with pytest.raises(SimulationError, match=r"chatters at t = 1?\d\.?\d*e-0[56] s.*of 'foot'"):
         lw.simulate(
             mass_on_spring(), v=[1e-6], duration=0.2, integrator="adaptive",
@@ -185,7 +187,7 @@ def test_a_body_that_tumbles_very_fast():
     """Charts are made anew many times from one record to the next."""
     build = lw.Builder("stone", gravity=(0, 0, 0))
     lump = lw.SpatialInertia.from_com(1.0, (0, 0, 0), (0.1, 0.2, 0.25))
-    build.body("stone", hinge=lw.Spherical(), inertia=lump)
+    build.body("stone", hinge=lw.hinges.Spherical(), inertia=lump)
     mech, v = build.build(), np.array([3e3, 4e3, -5e3])
     rec = lw.simulate(mech, v=v, duration=0.01, step=5e-3, integrator="adaptive", rtol=1e-10)
     exact = reference(mech, mech.neutral(), v, 0.01)

@@ -21,7 +21,9 @@ def energy(mech: lw.Mechanism, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.reshape(total, q.shape[:-1])
 
 
-def moved(mech: lw.Mechanism, name: str, q, v, step: float, duration: float) -> lw.Rollout:
+def moved(
+    mech: lw.Mechanism, name: str, q, v, step: float, duration: float
+) -> lw.simulation.Rollout:
     return lw.rollout(
         mech, q, v, steps=round(duration / step), step=step, integrator=name, passive=False
     )

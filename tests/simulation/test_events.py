@@ -11,8 +11,8 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ModelError
 from linkwise.simulation.contact import Contacts
-from tests.closed.grasps import contact
-from tests.closed.test_grasp_motion import MASS, MU, driven, gripper, held
+from tests.loops.grasps import contact
+from tests.loops.test_grasp_motion import MASS, MU, driven, gripper, held
 from tests.simulation.moving import mass_on_spring, pendulum
 
 G, M, K = 9.81, 2.0, 5000.0
@@ -20,7 +20,7 @@ HEIGHT = 0.3
 
 
 def floor(damping=0.0, **options):
-    return lw.CompliantSurface((0, 0, -HEIGHT), (0, 0, 1), K, damping, **options)
+    return lw.tasks.CompliantSurface((0, 0, -HEIGHT), (0, 0, 1), K, damping, **options)
 
 
 # -------------------------------------------------------------------------------------- contacts
@@ -101,7 +101,7 @@ def test_points_that_touch_at_the_same_instant():
     """Four corners of a falling plate touch together, and carry a quarter of it each."""
     build = lw.Builder("plate")
     lump = lw.SpatialInertia.from_com(M, (0, 0, 0), (0.1, 0.1, 0.2))
-    build.body("plate", hinge=lw.Free(), inertia=lump)
+    build.body("plate", hinge=lw.hinges.Free(), inertia=lump)
     corners = [f"{x}{y}" for x in "+-" for y in "+-"]
     for corner in corners:
         build.node(corner, "plate", pose=(float(f"{corner[0]}0.2"), float(f"{corner[1]}0.1"), 0))
@@ -124,9 +124,9 @@ def test_friction_of_a_contact_brings_sliding_to_rest():
     """A block on a table, pushed along it: it stops after v²/(2 μ g)."""
     build = lw.Builder("block")
     lump = lw.SpatialInertia.from_com(M, (0, 0, 0), (0.1, 0.1, 0.1))
-    build.body("block", hinge=lw.Translation(), inertia=lump)
+    build.body("block", hinge=lw.hinges.Translation(), inertia=lump)
     mech = build.build()
-    table = lw.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=0.4)
+    table = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=0.4)
     q = np.array([0.0, 0.0, -M * G / K])
     rec = lw.simulate(
         mech, q, [1.0, 0.0, 0.0], duration=0.4, step=2e-4, record_every=100,
@@ -145,9 +145,9 @@ def sliding_down(step, slip_speed, integrator, mu=0.5, slope=0.2):
     gravity = (G * np.sin(slope), 0.0, -G * np.cos(slope))
     build = lw.Builder("block", gravity=gravity)
     lump = lw.SpatialInertia.from_com(M, (0, 0, 0), (0.1, 0.1, 0.1))
-    build.body("block", hinge=lw.Translation(), inertia=lump)
+    build.body("block", hinge=lw.hinges.Translation(), inertia=lump)
     options = {} if slip_speed is None else {"slip_speed": slip_speed}
-    table = lw.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=mu, **options)
+    table = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), K, 100.0, friction=mu, **options)
     rec = lw.simulate(
         build.build(), [0.0, 0.0, M * gravity[2] / K], duration=0.05, step=step,
         contacts=("block", table), integrator=integrator,
@@ -181,7 +181,7 @@ def test_friction_of_light_feet_is_told():
     robot = lw.models.quadruped()
     rough = {"stiffness": 1e4, "damping": 100.0, "friction": 0.7}
     for slip_speed, told in ((2e-3, True), (0.1, False)):  # μ g h/v_s is 0.7
-        ground = lw.CompliantSurface((0, 0, 0), (0, 0, 1), slip_speed=slip_speed, **rough)
+        ground = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), slip_speed=slip_speed, **rough)
         feet = [(f"{x}_foot", ground) for x in ("front_left", "hind_right")]
         found = Contacts(robot, feet).too_stiff(robot.neutral(), 2e-4, 2.0)
         assert (found is not None) is told
@@ -217,7 +217,7 @@ def test_a_run_stops_at_a_joint_limit():
 def test_a_ball_hinge_stops_at_its_largest_turn():
     build = lw.Builder("ball", gravity=(0, 0, 0))
     lump = lw.SpatialInertia.from_com(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
-    build.body("ball", hinge=lw.Spherical(), inertia=lump, drive=lw.Drive(max_angle=0.5))
+    build.body("ball", hinge=lw.hinges.Spherical(), inertia=lump, drive=lw.Drive(max_angle=0.5))
     rec = lw.simulate(build.build(), v=[0.6, 0.8, 0.0], duration=1.0, limits="stop")
     assert rec.t[-1] == pytest.approx(0.5, abs=2e-9) and "largest turn" in rec.stopped
 
@@ -225,7 +225,7 @@ def test_a_ball_hinge_stops_at_its_largest_turn():
 def test_limits_with_springs():
     """Half a swing on the spring: a mass without gravity comes back with its speed."""
     mech = mass_on_spring(M, upper=0.1).with_gravity((0, 0, 0))
-    spring = lw.LimitSpring(stiffness=800.0, damping=0.0)
+    spring = lw.simulation.LimitSpring(stiffness=800.0, damping=0.0)
     rec = lw.simulate(mech, v=[1.0], duration=0.4, limits=spring)
     half = np.pi * np.sqrt(M / 800.0)
     assert [x.t for x in rec.events] == pytest.approx([0.1, 0.1 + half], abs=1e-7)
@@ -285,8 +285,8 @@ def test_margins_see_all_joint_forces():
 
 def test_events_within_one_step_are_in_order():
     """A step of 0.1 s with two contacts and a margin within it."""
-    soft = lw.CompliantSurface((0, 0, -HEIGHT), (0, 0, 1), 50.0)
-    low = lw.CompliantSurface((0, 0, -0.32), (0, 0, 1), 50.0)
+    soft = lw.tasks.CompliantSurface((0, 0, -HEIGHT), (0, 0, 1), 50.0)
+    low = lw.tasks.CompliantSurface((0, 0, -0.32), (0, 0, 1), 50.0)
     rec = lw.simulate(
         mass_on_spring(M), duration=0.3, step=0.1,
         contacts={"first": ("foot", soft), "second": ("foot", low)},
@@ -301,7 +301,7 @@ def test_a_grasp_that_slips():
     """Fingers let go slowly: the block slips when μ times their push is half its weight."""
     one = contact("point", friction=MU)
     mech = gripper(one.hinge)
-    watch = lw.grasp_watch(held(mech, one))
+    watch = lw.grasp.grasp_watch(held(mech, one))
     tau = driven(mech, lambda t: 20.0 * (1.0 - 2.0 * t), lambda t: 0.0)
     rec = lw.simulate(mech, duration=0.5, step=2e-3, watch=watch, tau=tau)
     wanted = 0.5 - 0.5 * (0.5 * MASS * G / MU) / 20.0

@@ -124,7 +124,7 @@ def test_a_free_body_without_forces_flies_straight_in_any_step():
     """In rates the centre of mass of one free body moves exactly, however it turns."""
     build = lw.Builder("stone", gravity=(0.0, 0.0, -9.81))
     inertia = lw.SpatialInertia.from_com(2.0, (0.0, 0.0, 0.0), (0.3, 0.2, 0.1))
-    build.body("stone", hinge=lw.Free(), inertia=inertia)
+    build.body("stone", hinge=lw.hinges.Free(), inertia=inertia)
     mech = build.build()
     q, v = mech.neutral(), np.array([5.0, -3.0, 4.0, 1.0, 2.0, 3.0])
     q, _ = stepped(mech, "rk4", q, v, 1.0, 4)

@@ -10,9 +10,11 @@ from linkwise.simulation.limits import LimitSpring, LimitSprings
 def ranged() -> lw.Mechanism:
     """A pin and a slide, each with a range."""
     b, box = lw.Builder("ranged"), lw.SpatialInertia.solid_box(2.0, (0.1, 0.2, 0.3))
-    b.body("arm", hinge=lw.Pin(), inertia=box, drive=lw.Drive(lower=-0.5, upper=0.4))
+    b.body("arm", hinge=lw.hinges.Pin(), inertia=box, drive=lw.Drive(lower=-0.5, upper=0.4))
     slide = lw.Drive(lower=-0.1, upper=0.2)
-    return b.body("slide", "arm", lw.Prismatic((1.0, 0.0, 0.0)), inertia=box, drive=slide).build()
+    return b.body(
+        "slide", "arm", lw.hinges.Prismatic((1.0, 0.0, 0.0)), inertia=box, drive=slide
+    ).build()
 
 
 @pytest.mark.parametrize("options", [LimitSpring(), LimitSpring(stiffness=300.0)], ids=str)
@@ -36,10 +38,10 @@ def test_a_slide_of_known_mass_turns_back_where_its_energy_is_stored():
     b = lw.Builder("slide", gravity=(0.0, 0.0, 0.0))
     b.body(
         "cart",
-        hinge=lw.Prismatic((1.0, 0.0, 0.0)),
+        hinge=lw.hinges.Prismatic((1.0, 0.0, 0.0)),
         inertia=lw.SpatialInertia.solid_box(2.0, (0.1, 0.1, 0.1)),
         drive=lw.Drive(lower=-1.0, upper=0.0),
     )
-    spring = lw.LimitSpring(stiffness=800.0, damping=0.0)
+    spring = lw.simulation.LimitSpring(stiffness=800.0, damping=0.0)
     rec = lw.simulate(b.build(), [0.0], [1.0], duration=0.1, step=1e-4, limits=spring)
     assert rec.q.max() == pytest.approx(np.sqrt(2.0 / 800.0), rel=1e-4)

@@ -11,7 +11,7 @@ import linkwise as lw
 def stone(**options) -> lw.Mechanism:
     build = lw.Builder("stone", **options)
     build.body(
-        "stone", hinge=lw.Free(),
+        "stone", hinge=lw.hinges.Free(),
         inertia=lw.SpatialInertia.from_com(1.0, (0, 0, 0), (0.1, 0.2, 0.3)),
     )  # fmt: skip
     return build.node("corner", "stone").build()
@@ -21,10 +21,10 @@ def satellite() -> lw.Mechanism:
     """A body in flight with an arm that reaches the end of its range."""
     build = lw.Builder("satellite")
     hull = lw.SpatialInertia.from_com(3.0, (0.1, 0, 0), (0.3, 0.2, 0.25))
-    build.body("hull", hinge=lw.Free(), inertia=hull)
+    build.body("hull", hinge=lw.hinges.Free(), inertia=hull)
     arm = lw.SpatialInertia.from_com(1.0, (0.3, 0, 0), (0.02, 0.04, 0.04))
     build.body(
-        "arm", parent="hull", hinge=lw.Pin((0, 1, 0)), inboard=(0.2, 0, 0.1), inertia=arm,
+        "arm", parent="hull", hinge=lw.hinges.Pin((0, 1, 0)), inboard=(0.2, 0, 0.1), inertia=arm,
         drive=lw.Drive(lower=-0.1, upper=0.1),
     )  # fmt: skip
     return build.build()
@@ -42,7 +42,7 @@ def claimed(rec: lw.Recording) -> bool:
 @pytest.mark.parametrize("integrator", ["rk4", "adaptive"])
 def test_a_stone_at_rest_on_the_ground(integrator):
     """The ground carries it and does no work: m g t is not what it has."""
-    ground = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e4, damping=50.0)
+    ground = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e4, damping=50.0)
     mech = stone()
     q = mech.neutral()
     q[-1] = -9.81 / 1e4
@@ -53,7 +53,7 @@ def test_a_stone_at_rest_on_the_ground(integrator):
 
 
 def test_a_touch_between_records():
-    ground = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e4)
+    ground = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e4)
     mech = stone(gravity=(0, 0, 0))
     q = mech.neutral()
     q[-1] = 0.05

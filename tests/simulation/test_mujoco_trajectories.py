@@ -161,7 +161,9 @@ def motion(source: lw.Mechanism | str, folder: Path, seed: int = 1) -> Motion:
     size = 3.0 * np.diag(lw.mass_matrix(mech, q))
     tau = np.repeat(rng.standard_normal((STEPS // HELD, mech.nv)), HELD, axis=0) * size
     for body in mech.bodies:
-        if isinstance(body.hinge, lw.Free):  # held in axes of the body here, of the world there
+        if isinstance(
+            body.hinge, lw.hinges.Free
+        ):  # held in axes of the body here, of the world there
             tau[:, mech.v_slice(body.hinge_name)] = 0.0
     return Motion(mech, model, q, v, tau)
 

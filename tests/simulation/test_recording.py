@@ -123,7 +123,7 @@ def test_states_between_records_are_of_fourth_and_third_order(name):
 
 
 @pytest.mark.parametrize("speed", [12.0, 45.0, 62.83])
-@pytest.mark.parametrize("hinge", [lw.Free(), lw.Spherical()], ids=lambda x: x.kind)
+@pytest.mark.parametrize("hinge", [lw.hinges.Free(), lw.hinges.Spherical()], ids=lambda x: x.kind)
 def test_bodies_that_tumble_are_followed_between_records(hinge, speed):
     """A body tumbles by up to a whole turn and more between records; errors fall by 2⁴ and 2³.
 
@@ -146,7 +146,9 @@ def test_bodies_that_tumble_are_followed_between_records(hinge, speed):
     assert orders == pytest.approx([4.0, 3.0], abs=0.4)
 
 
-@pytest.mark.parametrize("hinge", [lw.Free(), lw.Spherical(), lw.Planar()], ids=lambda x: x.kind)
+@pytest.mark.parametrize(
+    "hinge", [lw.hinges.Free(), lw.hinges.Spherical(), lw.hinges.Planar()], ids=lambda x: x.kind
+)
 def test_velocities_between_records_are_rates_of_positions_between_them(hinge):
     """Also where two records have little to do with each other, so that no turn is small."""
     ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)

@@ -188,10 +188,10 @@ def test_momentum_is_kept_in_flight_and_told_on_the_ground():
 
 def test_loops_and_couplings_are_told_with_the_worst():
     mech = lw.models.four_bar()
-    q = lw.project_position(mech, mech.neutral())
+    q = lw.loops.project_position(mech, mech.neutral())
     q = np.stack([q, q + np.array([0.0, 0.01, 0.0])])
     rec = Recording.of(mech, [0.0, 0.1], q, np.zeros((2, 3)), keep="nothing")
-    wanted = np.linalg.norm(lw.loop_errors(mech, q)[1, 0, 3:])
+    wanted = np.linalg.norm(lw.loops.loop_errors(mech, q)[1, 0, 3:])
     assert rec["loop.distance[coupler_rocker]"][1] == pytest.approx(wanted)
     assert rec.report.loop[0] == pytest.approx(wanted)
     assert "at 'coupler_rocker', kept by nothing" in str(rec)
@@ -202,9 +202,9 @@ def test_loops_and_couplings_are_told_with_the_worst():
 def test_couplings_are_distances_where_they_slide_and_angles_where_they_turn():
     builder = lw.Builder("geared")
     rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.0, 0.0), (0.1, 0.1, 0.1))
-    builder.body("a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
-    builder.body("b", "a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
-    builder.body("c", "b", hinge=lw.Prismatic((1, 0, 0)), inertia=rod)
+    builder.body("a", hinge=lw.hinges.Pin((0, 0, 1)), inertia=rod)
+    builder.body("b", "a", hinge=lw.hinges.Pin((0, 0, 1)), inertia=rod)
+    builder.body("c", "b", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=rod)
     hinges = [body.hinge_name for body in builder.build().bodies]
     builder.couple("gear", hinges[1], {hinges[0]: 2.0})
     builder.couple("rack", hinges[2], {hinges[0]: 0.1})

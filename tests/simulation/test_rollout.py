@@ -192,7 +192,7 @@ def test_springs_of_reversed_hinges_act(name: str) -> None:
     box = lw.SpatialInertia.solid_box(1.0, (0.1, 0.2, 0.3))
     drive = lw.Drive(stiffness=(3.0, 5.0), rest=(0.2, -0.1), damping=0.1)
     b = lw.Builder("cardan", gravity=(0.0, 0.0, 0.0))
-    mech = b.body("rod", hinge=lw.Universal().reversed(), inertia=box, drive=drive).build()
+    mech = b.body("rod", hinge=lw.hinges.Universal().reversed(), inertia=box, drive=drive).build()
     q, h = np.array([0.5, 0.3]), 1e-4
     pull = lw.forward_dynamics(mech, q, np.zeros(2), [-3.0 * 0.3, -5.0 * 0.4])
     found = lw.rollout(mech, q, np.zeros(2), steps=1, step=h, integrator=name)
@@ -268,18 +268,20 @@ def test_rollouts_are_copied_and_pickled(copied: Any) -> None:
         assert np.array_equal(getattr(again, name), getattr(done, name)), name
 
 
-class Rolling(lw.RollingBall):
+class Rolling(lw.hinges.RollingBall):
     """The hinge of a user, whose rule has branches: it cannot be traced."""
 
     def integrate(self, q, v, dt=1.0):
         return super().integrate(np.asarray(q, np.float64), np.asarray(v, np.float64), float(dt))
 
 
-@pytest.mark.parametrize("hinge", [lw.RollingBall(0.1), Rolling(0.1)], ids=["traced", "branches"])
+@pytest.mark.parametrize(
+    "hinge", [lw.hinges.RollingBall(0.1), Rolling(0.1)], ids=["traced", "branches"]
+)
 def test_what_is_not_compiled_is_moved_step_by_step(hinge) -> None:
     ball = lw.SpatialInertia.solid_sphere(1.0, 0.1)
     mech = lw.Builder("rolling").body("ball", hinge=hinge, inertia=ball).build()
-    compiled = type(hinge) is lw.RollingBall
+    compiled = type(hinge) is lw.hinges.RollingBall
     with nullcontext() if compiled else pytest.raises(LoweringError, match="cannot be traced"):
         rollout_kernel(mech)
     v = np.array([0.3, 2.0, 0.0])
@@ -308,7 +310,7 @@ def test_a_law_in_steps_one_by_one_is_the_compiled_one() -> None:
     hand = lw.Task.position("hand")
     law = lw.control_law(mech, hand, kp=100.0, kv=20.0, internal=True)
     q, v = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1]), np.full(7, 0.2)
-    goal, inner = lw.task_position(mech, q, hand) + 0.1, np.arange(7.0)
+    goal, inner = lw.tasks.task_position(mech, q, hand) + 0.1, np.arange(7.0)
     held = {**law.inputs, "goal": goal, "tau0": inner}
     del held["tau"]
     quick = lw.rollout(mech, q, v, steps=6, law=law, goal=goal, inputs={"tau0": inner})
@@ -331,7 +333,8 @@ def test_a_control_law_in_the_loop_is_that_of_python() -> None:
     law = lw.control_law(mech, lw.Task.pose("hand"), kp=100.0, kv=20.0)
     q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
     goal = law.goal(
-        lw.task_position(mech, q, lw.Task.pose("hand")) @ lw.Pose.translation((0.05, 0.08, -0.06))
+        lw.tasks.task_position(mech, q, lw.Task.pose("hand"))
+        @ lw.Pose.translation((0.05, 0.08, -0.06))
     )
     found = lw.rollout(mech, q, np.zeros(7), steps=60, step=2e-3, law=law, goal=goal)
     there, speed = q, np.zeros(7)
@@ -347,7 +350,7 @@ def test_gains_and_goals_may_differ_from_motion_to_motion_and_in_time() -> None:
     hand = lw.Task.position("hand")
     law = lw.control_law(mech, hand, kp=100.0, kv=20.0)
     q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
-    x = lw.task_position(mech, q, hand)
+    x = lw.tasks.task_position(mech, q, hand)
     path = x + np.linspace(0.0, 0.1, 40)[:, None] * np.array([1.0, 0.0, 0.0])
     goals = np.stack([path, path[::-1]])
     stiff = np.array([[[50.0] * 3], [[400.0] * 3]])

@@ -22,9 +22,9 @@ class Tuned:
         hand = lw.Task.position("hand")
         self.law = lw.control_law(self.mech, hand, kp=100.0, kv=20.0)
         self.q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
-        self.goal = lw.task_position(self.mech, self.q, hand) + np.array([0.05, 0.02, 0.0])
+        self.goal = lw.tasks.task_position(self.mech, self.q, hand) + np.array([0.05, 0.02, 0.0])
 
-    def run(self, q: Any = None, goal: Any = None, **inputs: Any) -> lw.Rollout:
+    def run(self, q: Any = None, goal: Any = None, **inputs: Any) -> lw.simulation.Rollout:
         return lw.rollout(
             self.mech, self.q if q is None else q, steps=STEPS, step=0.01, law=self.law,
             goal=self.goal if goal is None else goal, inputs=inputs,
@@ -102,8 +102,8 @@ def test_a_function_for_tau_is_told_where_to_go(tuned: Tuned) -> None:
 def geared() -> lw.Mechanism:
     builder = lw.Builder("geared")
     rod = lw.SpatialInertia.from_com(1.0, (0.1, 0.0, 0.0), (0.1, 0.1, 0.1))
-    builder.body("a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
-    builder.body("b", "a", hinge=lw.Pin((0, 0, 1)), inertia=rod)
+    builder.body("a", hinge=lw.hinges.Pin((0, 0, 1)), inertia=rod)
+    builder.body("b", "a", hinge=lw.hinges.Pin((0, 0, 1)), inertia=rod)
     hinges = [body.hinge_name for body in builder.build().bodies]
     builder.couple("mimic", hinges[1], {hinges[0]: 1.0})
     return builder.build()
@@ -113,12 +113,12 @@ def geared() -> lw.Mechanism:
 @pytest.mark.parametrize("integrator", ["rk4", "euler"])
 def test_loops_and_couplings_are_held(make: Any, integrator: str) -> None:
     mech = make()
-    q = lw.assemble(mech, mech.neutral() + 0.1).required()
-    v = lw.project_velocity(mech, q, np.ones(mech.nv))
+    q = lw.loops.assemble(mech, mech.neutral() + 0.1).required()
+    v = lw.loops.project_velocity(mech, q, np.ones(mech.nv))
     acting: Any = {"integrator": integrator, "tau": np.eye(mech.nv)[0]}
     speeds = np.array([v, 0.5 * v])
     run = lw.rollout(mech, np.array([q, q]), speeds, steps=50, **acting)
-    assert np.abs(lw.constraint_error(mech, run.q.reshape(-1, mech.nq))).max() < 1e-10
+    assert np.abs(lw.loops.constraint_error(mech, run.q.reshape(-1, mech.nq))).max() < 1e-10
     for i in (0, 1):
         expected = lw.simulate(mech, q, speeds[i], duration=0.05, record_every=1, **acting)
         np.testing.assert_allclose(run.q[i], expected.q, rtol=0.0, atol=1e-12)
@@ -131,7 +131,7 @@ def test_loops_and_couplings_are_held(make: Any, integrator: str) -> None:
 
 def test_loops_that_are_open_at_the_beginning_are_refused() -> None:
     mech = lw.models.four_bar()
-    q = lw.assemble(mech, mech.neutral()).required()
+    q = lw.loops.assemble(mech, mech.neutral()).required()
     with pytest.raises(lw.ClosureError, match=r"motion 1: .* is open by"):
         lw.rollout(mech, np.array([q, q + 0.1]), steps=2)
 
@@ -162,9 +162,11 @@ def test_numbers_that_are_too_large_are_no_singular_hinge(integrator: str, many:
 
 def test_a_singular_hinge_is_still_named() -> None:
     builder = lw.Builder("light")
-    builder.body("arm", hinge=lw.Pin((0, 1, 0)), inertia=lw.SpatialInertia.point(1.0, (1, 0, 0)))
-    builder.body("fork", "arm", hinge=lw.Pin((0, 1, 0)), inboard=(1, 0, 0))
+    builder.body(
+        "arm", hinge=lw.hinges.Pin((0, 1, 0)), inertia=lw.SpatialInertia.point(1.0, (1, 0, 0))
+    )
+    builder.body("fork", "arm", hinge=lw.hinges.Pin((0, 1, 0)), inboard=(1, 0, 0))
     weight = lw.SpatialInertia.point(1.0, (0.5, 0.0, 0.0))
-    builder.body("slide", "fork", hinge=lw.Prismatic((1, 0, 0)), inertia=weight)
+    builder.body("slide", "fork", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=weight)
     with pytest.raises(lw.SimulationError, match="hinge of body 'fork' is singular"):
         lw.rollout(builder.build(), [0.0, 0.0, -0.5], steps=3)

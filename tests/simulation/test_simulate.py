@@ -19,9 +19,11 @@ def ball_and_pin():
     """A ball hinge and a pin."""
     build = lw.Builder("ball and pin")
     heavy = lw.SpatialInertia.from_com(2.0, (0.1, 0.05, -0.2), (0.1, 0.2, 0.25))
-    build.body("base", hinge=lw.Spherical(), inertia=heavy)
+    build.body("base", hinge=lw.hinges.Spherical(), inertia=heavy)
     light = lw.SpatialInertia.from_com(0.5, (0.1, 0.0, 0.0), (0.01, 0.02, 0.02))
-    build.body("tip", parent="base", hinge=lw.Pin((0, 1, 0)), inboard=(0.3, 0, 0), inertia=light)
+    build.body(
+        "tip", parent="base", hinge=lw.hinges.Pin((0, 1, 0)), inboard=(0.3, 0, 0), inertia=light
+    )
     return build.build()
 
 
@@ -106,7 +108,7 @@ def test_a_control_law_is_part_of_the_steps(every, monkeypatch):
     arm = lw.models.seven_dof_arm()
     q, hand = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1]), lw.Task.position("hand")
     law = lw.control_law(arm, hand, kp=100.0, kv=20.0)
-    goal = lw.task_position(arm, q, hand) + np.array([0.05, -0.02, 0.03])
+    goal = lw.tasks.task_position(arm, q, hand) + np.array([0.05, -0.02, 0.03])
     options = {"duration": 0.0995, "step": 1e-3, "control_step": 1e-3, "record_every": every}
     calls, make = [], RolloutKernel.run
     monkeypatch.setattr(RolloutKernel, "run", lambda *x: (calls.append(x[5]), make(*x))[1])
@@ -140,7 +142,9 @@ def test_any_tree_moves_as_a_plain_equation_says():
 def test_a_tree_without_freedom_stays_where_it_is():
     build = lw.Builder("statue")
     build.body(
-        "stone", hinge=lw.Locked(), inertia=lw.SpatialInertia.from_com(1.0, (0, 0, 0), (1, 1, 1))
+        "stone",
+        hinge=lw.hinges.Locked(),
+        inertia=lw.SpatialInertia.from_com(1.0, (0, 0, 0), (1, 1, 1)),
     )
     mech = build.build()
     for integrator in ("rk4", "adaptive"):
@@ -235,8 +239,8 @@ def test_control_laws_and_task_controllers_with_their_goals():
     q = np.array([0.3, 0.6, 0.4])
     task = lw.Task.position("end_effector", "xy")
     law = lw.control_law(arm, task, kp=100.0, kv=20.0)
-    controller = lw.TaskController(arm, lw.Servo(task, kp=100.0, kv=20.0))
-    goal = lw.task_position(arm, q, task) + np.array([0.05, -0.03, 0.0])
+    controller = lw.TaskController(arm, lw.tasks.Servo(task, kp=100.0, kv=20.0))
+    goal = lw.tasks.task_position(arm, q, task) + np.array([0.05, -0.03, 0.0])
     options = {"duration": 0.05, "step": 1e-3, "record_every": 10, "control_step": 1e-3}
     runs = [
         lw.simulate(arm, q, controller=given, **options)
@@ -251,10 +255,10 @@ def test_control_laws_and_task_controllers_with_their_goals():
     for rec in runs[1:3]:
         assert rec.q == pytest.approx(runs[0].q, abs=1e-14)
     for rec in runs[3:]:  # the posture of the free directions is another
-        gone = [lw.task_position(arm, x, task) for x in rec.q]
-        first = [lw.task_position(arm, x, task) for x in runs[0].q]
+        gone = [lw.tasks.task_position(arm, x, task) for x in rec.q]
+        first = [lw.tasks.task_position(arm, x, task) for x in runs[0].q]
         assert np.array(gone) == pytest.approx(np.array(first), abs=1e-9)
-    left = lw.task_error(arm, runs[0].q[-1], task, goal)
+    left = lw.tasks.task_error(arm, runs[0].q[-1], task, goal)
     assert 0.0 < np.linalg.norm(left) < 0.06
 
 
@@ -262,7 +266,9 @@ def test_forces_from_outside():
     """A free body pushed along x of the world while it turns, and along its own x."""
     build = lw.Builder("puck", gravity=(0, 0, 0))
     build.body(
-        "puck", hinge=lw.Free(), inertia=lw.SpatialInertia.from_com(2.0, (0, 0, 0), (0.1, 0.1, 0.2))
+        "puck",
+        hinge=lw.hinges.Free(),
+        inertia=lw.SpatialInertia.from_com(2.0, (0, 0, 0), (0.1, 0.1, 0.2)),
     )
     mech = build.build()
     v = np.array([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])
@@ -316,12 +322,12 @@ def test_dampers_and_springs_in_loops_act():
     """`passive` includes the hinge that is cut, in the axes of nodes and of the world."""
     mech = lw.models.four_bar()
     q = mech.neutral()
-    v = lw.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
+    v = lw.loops.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
     drive = lw.Drive(damping=0.02, stiffness=0.5)
     loops = tuple(dataclasses.replace(x, drive=drive) for x in mech.loops)
     mech = dataclasses.replace(mech, loops=loops)
     options = {"duration": 0.06, "step": 2e-3}
-    forces = lambda t, q, v: lw.loop_drive_forces(mech, q, v)  # noqa: E731
+    forces = lambda t, q, v: lw.loops.loop_drive_forces(mech, q, v)  # noqa: E731
     tau = lambda t, q, v: -mech.damping * v  # noqa: E731
     motion = lw.simulate(mech, q, v, tau=tau, forces=forces, passive=False, **options)
     for frame in ("node", "world"):
@@ -340,10 +346,10 @@ def test_springs_in_loops_pull_along_their_axes(frame):
     oblique, mass, w = lw.Pose.rpy((0.7, -0.4, 1.1)), 2.0, 30.0
     build = lw.Builder("lump")
     lump = lw.SpatialInertia.from_com(mass, (0, 0, 0), (0.1, 0.2, 0.3))
-    build.body("lump", hinge=lw.Free(), inertia=lump)
+    build.body("lump", hinge=lw.hinges.Free(), inertia=lump)
     build.node("slot", "lump", pose=oblique).node("guide", "world", pose=oblique)
     drive = lw.Drive(stiffness=mass * w**2)
-    mech = build.loop("guides", "guide", "slot", lw.Translation(), drive=drive).build()
+    mech = build.loop("guides", "guide", "slot", lw.hinges.Translation(), drive=drive).build()
     rec = lw.simulate(mech, duration=0.05, frame=frame, forces={"slot": np.zeros(6)})
     s = (mech.gravity @ oblique.rot)[:, None] / w**2 * (1.0 - np.cos(w * rec.t))
     assert rec.q[:, 4:] == pytest.approx((oblique.rot @ s).T, abs=1e-8)  # RK4 with h ω = 0.03
@@ -354,8 +360,8 @@ def test_couplings_are_kept():
     """Two pins geared one to minus two move as one freedom: ½ (𝓜 along the gear) θ̇² is kept."""
     link = lw.SpatialInertia.from_com(1.0, (0, 0, -0.3), (0.1, 0.1, 0.1))
     build = lw.Builder("geared")
-    build.body("a", hinge=lw.Pin((0, 1, 0)), inertia=link)
-    build.body("b", parent="a", hinge=lw.Pin((0, 1, 0)), inboard=(0, 0, -0.5), inertia=link)
+    build.body("a", hinge=lw.hinges.Pin((0, 1, 0)), inertia=link)
+    build.body("b", parent="a", hinge=lw.hinges.Pin((0, 1, 0)), inboard=(0, 0, -0.5), inertia=link)
     gear = lw.Coupling("gear", "b", (("a", (-2.0,)),))
     mech = dataclasses.replace(build.build(), couplings=(gear,))
     rec = lw.simulate(mech, mech.couple(np.array([0.5, 0.0])), duration=0.3, step=2e-3)

@@ -110,7 +110,7 @@ def test_quaternions_that_turn_without_bounds(monkeypatch):
 def test_loops_that_cannot_be_kept():
     mech = lw.models.four_bar()
     q = mech.neutral()
-    v = lw.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
+    v = lw.loops.project_velocity(mech, q, np.array([3.0, 0.0, 0.0]))
     with pytest.raises(
         SimulationError, match=r"'four_bar' cannot go on after t = .*: loop .* opened"
     ) as found:
@@ -245,7 +245,7 @@ def test_arguments_that_mean_nothing(given, words):
 def test_what_is_no_mechanism():
     with pytest.raises(ModelError, match="mechanism"):
         lw.simulate("pendulum", duration=1.0)
-    embedded = lw.embed(lw.models.four_bar())
+    embedded = lw.loops.embed(lw.models.four_bar())
     with pytest.raises(ModelError, match=r"give it embedded\.mech"):
         lw.simulate(embedded, duration=1.0)
 

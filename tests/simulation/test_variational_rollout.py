@@ -35,11 +35,11 @@ def test_rollout_is_the_step_in_numpy():
 
 
 TURNING = {
-    "free": (lw.Free(), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
-    "reversed free": (lw.Free().reversed(), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
-    "ball": (lw.Spherical(), (0.1, 0.3, 0.6)),
-    "planar": (lw.Planar(), (0.7, 0.2, 0.1)),
-    "point on plane": (lw.PointOnPlane(0.2), (0.1, 0.3, 0.6, 0.2, 0.4)),
+    "free": (lw.hinges.Free(), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    "reversed free": (lw.hinges.Free().reversed(), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)),
+    "ball": (lw.hinges.Spherical(), (0.1, 0.3, 0.6)),
+    "planar": (lw.hinges.Planar(), (0.7, 0.2, 0.1)),
+    "point on plane": (lw.hinges.PointOnPlane(0.2), (0.1, 0.3, 0.6, 0.2, 0.4)),
 }
 
 
@@ -48,7 +48,7 @@ def test_armature_in_turning_axes_is_that_of_forward_dynamics(name: str):
     """N v̇ and no more: on the way to one motion the error falls by 2², in both forms of a step."""
     hinge, armature = TURNING[name]
     inertia = lw.SpatialInertia.from_com(1.0, (0.1, 0.05, -0.02), (0.05, 0.04, 0.02))
-    b = lw.Builder(name).body("post", hinge=lw.Pin((0, 0, 1)), inertia=inertia)
+    b = lw.Builder(name).body("post", hinge=lw.hinges.Pin((0, 0, 1)), inertia=inertia)
     drive = lw.Drive(armature=armature)
     mech = b.body("load", parent="post", hinge=hinge, inertia=inertia, drive=drive).build()
     q, v = mech.random(seed=2), 2.0 * mech.random_velocity(seed=2)
@@ -103,7 +103,7 @@ def test_dampers_and_springs_may_be_stiff():
     b = lw.Builder("slider", gravity=(0.0, 0.0, 0.0))
     drive = lw.Drive(damping=5e4, stiffness=4e7, armature=1.0)
     inertia = lw.SpatialInertia.solid_sphere(1.0, 0.1)
-    b.body("cart", hinge=lw.Prismatic((1, 0, 0)), inertia=inertia, drive=drive)
+    b.body("cart", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=inertia, drive=drive)
     mech, h, steps = b.build(), 1e-2, 20
     rate = np.array([[0.0, 1.0], [-2e7, -2.5e4]])
     one = np.linalg.solve(np.eye(2) - 0.5 * h * rate, np.eye(2) + 0.5 * h * rate)
@@ -130,7 +130,7 @@ def test_steps_that_are_not_solved_are_told():
 
 def test_turns_that_are_too_long_are_told():
     b = lw.Builder("spinner", gravity=(0.0, 0.0, 0.0))
-    b.body("top", hinge=lw.Spherical(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.body("top", hinge=lw.hinges.Spherical(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
     mech = b.build()
     with pytest.raises(SimulationError, match="body 'top' turns by more than half a turn"):
         lw.rollout(mech, mech.neutral(), [0, 0, 40.0], steps=3, step=0.1, integrator="variational")
@@ -139,9 +139,9 @@ def test_turns_that_are_too_long_are_told():
 def test_hinges_that_nothing_resists_are_told():
     """A bead on a rod without mass, at its axis."""
     b = lw.Builder("nothing")
-    b.body("rod", hinge=lw.Pin((0, 0, 1)), inertia=lw.SpatialInertia.zero())
+    b.body("rod", hinge=lw.hinges.Pin((0, 0, 1)), inertia=lw.SpatialInertia.zero())
     bead = lw.SpatialInertia.point(1.0)
-    b.body("bead", parent="rod", hinge=lw.Prismatic((1, 0, 0)), inertia=bead)
+    b.body("bead", parent="rod", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=bead)
     mech = b.build()
     with pytest.raises(SimulationError, match="the hinge of body 'rod' is singular"):
         lw.rollout(mech, mech.neutral(), np.zeros(2), steps=3, integrator="variational")

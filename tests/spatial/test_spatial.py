@@ -6,14 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import linkwise as lw
 from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.errors import ModelError, ShapeError
-from linkwise.spatial import Pose, SpatialInertia, quaternion, rotation, vector
-from linkwise.spatial import pose as rigid
+from linkwise.spatial import Pose, SpatialInertia, pose as rigid, quaternion, rotation, vector
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -54,9 +54,9 @@ from linkwise.spatial.array import Array
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
 from linkwise.sweeps.program import Program, Term
-from tests.closed.embedding_cases import coupled_tree
 from tests.dynamics.test_printed_closed import armed_four_bar
 from tests.dynamics.test_printed_expressions import SMALL
+from tests.loops.embedding_cases import coupled_tree
 
 NODES = ("tool", "other")
 
@@ -149,7 +149,7 @@ def test_closed_chains_and_aggregates_read_every_number():
     expr = lw.derive(CLOSED["constrained_forward_dynamics"](Setting())).result
     nodes = closure_nodes(mech)
     check(expr, mech, state(mech, expr, nodes), nodes, traced)
-    embedded = lw.embed(coupled_tree(1))
+    embedded = lw.loops.embed(coupled_tree(1))
     assert max(len(x.bodies) for x in embedded.bodies) > 1
     given = {"q": embedded.mech.random(0), "v": np.ones(embedded.nv), "tau": np.ones(embedded.nv)}
     check(FORWARD, embedded, given, (), traced)

@@ -33,7 +33,7 @@ def looked(visit: Visit) -> None:
 
 
 EMPTY = lw.Builder("empty").build()
-STATUE = lw.Builder("statue").body("block", "world", lw.Locked(), inertia=BALL).build()
+STATUE = lw.Builder("statue").body("block", "world", lw.hinges.Locked(), inertia=BALL).build()
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_checks_of_the_robot_and_of_examples_are_counted_apart(capsys):
 def test_every_error_of_the_robot_is_a_check_that_fails(capsys):
     b = lw.Builder("bad")
     thin = lw.SpatialInertia.from_com(1.0, J_com=(0.1, 0.1, 0.9))
-    b.body("a", "world", lw.Pin((0, 1, 0)), inertia=thin)
-    mech = b.body("b", "a", lw.Pin((0, 1, 0)), inertia=thin).build()
+    b.body("a", "world", lw.hinges.Pin((0, 1, 0)), inertia=thin)
+    mech = b.body("b", "a", lw.hinges.Pin((0, 1, 0)), inertia=thin).build()
     errors = [finding for finding in mech.validate() if finding.severity == "error"]
     visit = visited(mech, robot)
     assert len(errors) == visit.failed == 2
@@ -108,7 +108,7 @@ def test_branches_of_a_tree_are_drawn_below_each_other():
     b = lw.Builder("tree")
     parents = {"base": "world", "left": "base", "a": "left", "b": "left", "right": "base"}
     for name, parent in {**parents, "c": "right", "d": "right", "e": "d"}.items():
-        b.body(name, parent, lw.Pin((0, 0, 1)), inertia=BALL)
+        b.body(name, parent, lw.hinges.Pin((0, 0, 1)), inertia=BALL)
     drawn = [row[1] for row in tree_rows(b.build())]
     lines = "base,├ left,│ ├ a,│ └ b,└ right,  ├ c,  └ d,    e"
     assert drawn == lines.split(",")
@@ -116,7 +116,7 @@ def test_branches_of_a_tree_are_drawn_below_each_other():
 
 def test_nothing_compared_is_nothing_checked(capsys):
     """A body that spins about its own point: no force moves the node."""
-    mech = lw.Builder("top").body("disc", "world", lw.Pin((0, 0, 1)), inertia=BALL).build()
+    mech = lw.Builder("top").body("disc", "world", lw.hinges.Pin((0, 0, 1)), inertia=BALL).build()
     visit = visited(mech, ellipsoids)
     assert visit.checks == [] and visit.notes == []
     assert "blocked" in capsys.readouterr().out

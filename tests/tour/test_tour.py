@@ -158,20 +158,24 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_runs(place, said
 
 
 def slider() -> lw.Mechanism:
-    return lw.Builder("slider").body("cart", "world", lw.Prismatic((1, 0, 0)), inertia=BALL).build()
+    return (
+        lw.Builder("slider")
+        .body("cart", "world", lw.hinges.Prismatic((1, 0, 0)), inertia=BALL)
+        .build()
+    )
 
 
 def stone() -> lw.Mechanism:
-    return lw.Builder("stone").body("stone", "world", lw.Free(), inertia=BALL).build()
+    return lw.Builder("stone").body("stone", "world", lw.hinges.Free(), inertia=BALL).build()
 
 
 def statue() -> lw.Mechanism:
-    return lw.Builder("statue").body("block", "world", lw.Locked(), inertia=BALL).build()
+    return lw.Builder("statue").body("block", "world", lw.hinges.Locked(), inertia=BALL).build()
 
 
 def odd_name() -> lw.Mechanism:
     b = lw.Builder("<b>a & b</b>")
-    return b.body("<i>arm</i>", "world", lw.Pin((0, 1, 0)), inertia=BALL).build()
+    return b.body("<i>arm</i>", "world", lw.hinges.Pin((0, 1, 0)), inertia=BALL).build()
 
 
 @pytest.mark.parametrize(
@@ -199,8 +203,8 @@ def test_a_world_without_bodies(tmp_path, capsys):
 
 
 def test_a_robot_that_nothing_resists_is_told_of_and_the_tour_goes_on(capsys):
-    b = lw.Builder("hollow").body("a", "world", lw.Pin((0, 1, 0)), inertia=BALL)
-    mech = b.body("b", "a", lw.Pin((1, 0, 0))).build()
+    b = lw.Builder("hollow").body("a", "world", lw.hinges.Pin((0, 1, 0)), inertia=BALL)
+    mech = b.body("b", "a", lw.hinges.Pin((1, 0, 0))).build()
     visit = guide(mech, report=None, quick=True, stations=(robot, let_go))
     assert any("let go" in note for note in visit.notes)
     assert len(visit.sections) == 2

@@ -160,7 +160,7 @@ def test_static_page_plays_from_a_file_and_asks_for_nothing(look, tmp_path):
     mech = lw.models.puma560()
     t, q = swing(mech)
     path, layers = tmp_path / "an arm.html", ("shapes", "axes", "belted")
-    file = lw.export_html(mech, path, q, t=t, show=layers, theme="dark", title="An <arm>")
+    file = lw.viewer.export_html(mech, path, q, t=t, show=layers, theme="dark", title="An <arm>")
     assert file.stat().st_size < 1.5e6
     page = look(file.as_uri())
     assert page.page.title() == "An <arm>"

@@ -53,7 +53,7 @@ def test_one_sided_limits_stay_within_the_slider():
         b.body(
             name,
             "world",
-            lw.Prismatic((0, 0, 1)),
+            lw.hinges.Prismatic((0, 0, 1)),
             inertia=lw.SpatialInertia.point(1.0),
             drive=lw.Drive(lower=low, upper=high),
         )
@@ -79,7 +79,7 @@ def test_followers_have_no_dial_and_follow():
         b.body(
             name,
             "world",
-            lw.Pin((0, 0, 1)),
+            lw.hinges.Pin((0, 0, 1)),
             hinge_name=name,
             inertia=lw.SpatialInertia.solid_sphere(1, 0.1),
         )
@@ -98,7 +98,7 @@ def test_turning_the_crank_moves_the_rocker():
         asked[0] = angle
         q, why = closed_near(mech, asked, "crank_pin")
         assert why == "" and q[0] == angle
-        assert np.abs(lw.constraint_error(mech, q)).max() < 1e-10
+        assert np.abs(lw.loops.constraint_error(mech, q)).max() < 1e-10
 
 
 def test_what_cannot_be_closed_is_told():

@@ -110,7 +110,7 @@ def test_floor_of_a_file_is_left_to_the_grid():
     ball = lw.Geometry("ball", "sphere", (0.5,), lw.Pose.identity())
     b.node("floor", "world", geometry=(plane,))
     inertia = lw.SpatialInertia.solid_sphere(1.0, 0.5)
-    b.body("ball", "world", lw.Free(), inertia=inertia, geometry=(ball,))
+    b.body("ball", "world", lw.hinges.Free(), inertia=inertia, geometry=(ball,))
     mech = b.build()
     low, high = scene_of(mech).bounds(mech.neutral())
     assert np.allclose(high, 0.5) and np.allclose(low, -0.5)
@@ -173,14 +173,14 @@ def test_belted_ellipsoid_stands_at_the_node_and_has_its_masses():
 def test_forces_of_a_loop_are_opposite_and_hold_the_rocker():
     """Moments about D: the rocker is in balance under its weight, its drive and the pin at C."""
     mech = lw.models.four_bar()
-    q = lw.assemble(mech, [0.7, 0.0, 0.0], hold=["crank_pin"]).required()
+    q = lw.loops.assemble(mech, [0.7, 0.0, 0.0], hold=["crank_pin"]).required()
     p_C = lw.forward_kinematics(mech, q, "rocker_end").p
     arrows, scale = constraint_arrows(mech, q, scale=0.01)
     assert scale == 0.01 and len(arrows) == 2
     force_b, force_a = (arrows.points[:, 1] - arrows.points[:, 0]) / 0.01
     assert np.allclose(force_a, -force_b, atol=1e-9)
     assert np.allclose(arrows.points[:, 0], p_C, atol=1e-9)
-    held = lw.holding_forces(mech, q)
+    held = lw.loops.holding_forces(mech, q)
     rocker = mech.body_index["rocker"]
     weight = float(mech.inertias.mass[rocker]) * np.array([0.0, 0.0, -9.81])
     com = mech.poses(q)[rocker].apply(mech.inertias[rocker].com)
@@ -310,7 +310,7 @@ def test_two_records_of_one_time_are_no_division_by_zero():
 def test_what_can_be_shown():
     mech = lw.models.four_bar()
     assert subject_of(mech) == (mech, None, None)
-    embedded = lw.embed(mech)
+    embedded = lw.loops.embed(mech)
     assert subject_of(embedded)[0] is mech
     motion = subject_of(mech, np.zeros((5, 3)))[2]
     assert motion is not None and motion.t[1] == pytest.approx(1.0 / 60.0)
@@ -332,10 +332,10 @@ def test_forces_of_contacts_of_a_simulation_are_where_they_push():
     """A leg falls on a floor: the arrow begins at its foot and is as long as the recorded force."""
     b = lw.Builder("leg")
     ball = lw.SpatialInertia.solid_sphere(2.0, 0.1)
-    b.body("leg", "world", lw.Prismatic((0, 0, 1)), hinge_name="drop", inertia=ball)
+    b.body("leg", "world", lw.hinges.Prismatic((0, 0, 1)), hinge_name="drop", inertia=ball)
     b.node("foot", "leg", lw.Pose.translation((0.1, 0.0, -0.5)))
     mech = b.build()
-    floor = lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=2e3, damping=20.0)
+    floor = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=2e3, damping=20.0)
     rec = lw.simulate(mech, [0.6], [0.0], duration=0.6, contacts={"ground": ("foot", floor)})
     motion = subject_of(rec)[2]
     forces = rec["contact.ground.force"]

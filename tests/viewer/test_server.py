@@ -354,7 +354,9 @@ def test_a_slider_of_a_loop_takes_the_others_along():
             return lambda q: np.array([angle, *q[1:]])
 
         viewer.dial("crank_pin", crank(0.7))
-        assert viewer.q[0] == 0.7 and np.abs(lw.constraint_error(mech, viewer.q)).max() < 1e-10
+        assert (
+            viewer.q[0] == 0.7 and np.abs(lw.loops.constraint_error(mech, viewer.q)).max() < 1e-10
+        )
         before = viewer.q
         viewer.dial("rocker_pin", lambda q: np.array([q[0], q[1], -2.5]))
         assert np.array_equal(viewer.q, before)  # it cannot, and says so
@@ -368,10 +370,10 @@ def test_a_slider_of_a_loop_takes_the_others_along():
 def test_forces_of_loops_and_of_contacts_have_one_scale():
     """A contact that pushes half as hard as a loop has an arrow of half its length."""
     mech = lw.models.four_bar()
-    q = lw.assemble(mech, [0.7, 0.0, 0.0], hold=["crank_pin"]).required()
+    q = lw.loops.assemble(mech, [0.7, 0.0, 0.0], hold=["crank_pin"]).required()
     v = np.zeros((2, mech.nv))
-    loop = lw.constraint_forces(mech, q, v[0], v[0])
-    pull = float(np.linalg.norm(lw.loop_forces(mech, q, loop)[mech.loops[0].name][3:]))
+    loop = lw.loops.constraint_forces(mech, q, v[0], v[0])
+    pull = float(np.linalg.norm(lw.loops.loop_forces(mech, q, loop)[mech.loops[0].name][3:]))
     rec = lw.Recording.of(mech, [0.0, 1.0], [q, q], v, tau=v)
     rec = rec.with_channel("contact.coupler.force", [(0.0, 0.0, 0.5 * pull)] * 2)
     with lw.view(rec, open_browser=False, quiet=True, show=("shapes", "forces")) as viewer:
@@ -401,7 +403,12 @@ def test_every_layer_of_several_mechanisms(name):
 
 def test_names_cannot_write_into_the_page():
     b = lw.Builder("<script>alert(1)</script>")
-    b.body("a/../b", "world", lw.Pin((0, 0, 1)), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
+    b.body(
+        "a/../b",
+        "world",
+        lw.hinges.Pin((0, 0, 1)),
+        inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1),
+    )
     mech = b.build()
     page = lw.viewer.html_page(mech)
     assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
@@ -522,7 +529,7 @@ def test_exported_motion_is_that_of_the_recording(monkeypatch):
     b = lw.Builder("small")
     for i, parent in enumerate(("world", "link0")):
         inertia = lw.SpatialInertia.solid_sphere(1e-9, 0.1 * small)
-        b.body(f"link{i}", parent, lw.Pin((0, 1, 0)), inertia=inertia,
+        b.body(f"link{i}", parent, lw.hinges.Pin((0, 1, 0)), inertia=inertia,
                inboard=lw.Pose.translation((0, 0, -small * i)))  # fmt: skip
     mech = b.build()
     t = np.linspace(3.0, 4.0, 6)

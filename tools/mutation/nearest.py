@@ -30,18 +30,20 @@ FAR = (
 )
 """Files of tests whose names contain one of these take long and are seldom nearest."""
 
-APART = ("ledger", "tour", "cli", "viewer", "plot", "convert")
+APART = ("tour", "cli", "viewer", "plot", "convert")
 """Folders of tests that are near to their own package alone."""
 
 FOLDERS = {
     "model": ("model", "models"),
     "algebra": ("algebra", "sweeps"),
     "codegen": ("codegen", "simulation"),
+    "grasp": ("loops", "tasks"),
+    "inertial": ("tasks",),
 }
 """Folders of tests besides the one of the package's own name."""
 
-CLOSED = ("tests/closed/test_closure_quantity.py", "tests/closed/test_random_loops.py")
-EMBEDDED = ("tests/closed/test_embedding.py", "tests/closed/test_embedding_identities.py")
+CLOSED = ("tests/loops/test_closure_quantity.py", "tests/loops/test_random_loops.py")
+EMBEDDED = ("tests/loops/test_embedding.py", "tests/loops/test_embedding_identities.py")
 LADDER = ("tests/codegen/test_ladder.py", "tests/codegen/test_kernel.py")
 KNOWN = {
     "model/closure.py": CLOSED,
@@ -49,7 +51,7 @@ KNOWN = {
     "model/rows.py": CLOSED,
     "sweeps/closing.py": CLOSED,
     "model/hinges/": ("tests/model/test_hinges.py",),
-    "io/urdf/loop.py": ("tests/io/test_urdf_loops.py", "tests/closed/test_files_urdf.py"),
+    "io/urdf/loop.py": ("tests/io/test_urdf_loops.py", "tests/loops/test_files_urdf.py"),
     "sweeps/aggregate": EMBEDDED,
     "model/embedded.py": EMBEDDED,
     "codegen/scalar": LADDER,
@@ -59,15 +61,8 @@ KNOWN = {
     "codegen/stepping": ("tests/simulation/test_rollout.py",),
     "simulation/variational": ("tests/simulation/test_variational.py",),
     "simulation/interpolation.py": ("tests/simulation/test_recording.py",),
-    "ledger/": ("tests/ledger/test_verdict.py",),
-    "ledger/document_000": ("tests/ledger/test_document_000.py",),
-    "ledger/document_001": ("tests/ledger/test_document_001.py",),
-    "ledger/document_001/part_2": ("tests/ledger/test_document_001_part_2.py",),
-    "ledger/document_002": ("tests/ledger/test_document_002.py",),
-    "ledger/document_003": ("tests/ledger/test_document_003.py",),
-    "ledger/document_004": ("tests/ledger/test_document_004.py",),
     "estimation/mass_matrix_sample.py": ("tests/estimation/test_monte_carlo.py",),
-    "task/control/": ("tests/task/test_control.py", "tests/task/test_control_posture.py"),
+    "tasks/control/": ("tests/tasks/test_control.py", "tests/tasks/test_control_posture.py"),
     "algebra/dense.py": ("tests/algebra/test_dense.py", "tests/sweeps/test_interpret.py"),
     "algebra/search.py": ("tests/algebra/test_derive.py",),
     "algebra/symbols.py": ("tests/algebra/test_rules.py",),

@@ -37,10 +37,9 @@ def spoken(item: pytest.Item) -> frozenset[str]:
 def pytest_sessionstart() -> None:
     """Lets kernels be shared among mutants that have no part in making them."""
     if _mutant["shared"]:
-        from linkwise.codegen import recipe
-        from linkwise.codegen.stepping import kernel
+        from linkwise.codegen.cpu import digest
 
-        recipe.package = kernel.package = lambda: "shared by mutants"  # type: ignore[assignment]
+        digest.package = lambda: "shared by mutants"  # type: ignore[assignment]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -152,7 +152,11 @@ def _held(mech: Mechanism, name: str | None) -> str:
     if name == "forward_dynamics":
         return "note: loops and couplings are held."
     if name in ("operational_space_compliance", "operational_space_inertia"):
-        refuse(mech, f"export-c --quantity {name}", "From Python, lw.effective_inertia holds them.")
+        refuse(
+            mech,
+            f"export-c --quantity {name}",
+            "From Python, lw.loops.effective_inertia holds them.",
+        )
     if name == "inverse_dynamics":
         return "note: accelerations must obey loops and couplings, which then carry nothing."
     return "note: this is about the tree; loops and couplings add J_c* lambda to its equation."

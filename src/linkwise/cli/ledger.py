@@ -10,9 +10,9 @@ from typing import Any
 
 from linkwise.algebra.lexeme import width
 from linkwise.errors import unknown_name
-from linkwise.ledger.document import DOCUMENTS, Document, document, entries
-from linkwise.ledger.entry import Entry
-from linkwise.ledger.verdict import Verdict, counts, run
+from linkwise_ledger.document import DOCUMENTS, Document, document, entries
+from linkwise_ledger.entry import Entry
+from linkwise_ledger.verdict import Verdict, counts, run
 
 COLUMNS = 86
 """Of the text of one statement, behind its heads: 100 in all."""

@@ -140,7 +140,7 @@ def start(mech: Mechanism, options: argparse.Namespace) -> tuple[Array, Array, A
     tau = numbers.velocities(mech, options.tau, "--tau")
     if not (mech.loops or mech.couplings):
         return q, v, tau
-    from linkwise.closed import assemble, project_velocity
+    from linkwise.loops import assemble, project_velocity
 
     q = assemble(mech, q).required()
     return q, project_velocity(mech, q, v), tau
@@ -183,9 +183,9 @@ def _floating(
     """Joints with an acceleration of their own on a base that nothing drives.
 
     Joint forces alone do it, τ = J* Λ (v̇_joints − …) of the task that the joints are, whatever the
-    base does: it falls, or loops to the ground carry it (`lw.task_torque`).
+    base does: it falls, or loops to the ground carry it (`lw.tasks.task_torque`).
     """
-    from linkwise.task import Task, task_torque
+    from linkwise.tasks import Task, task_torque
 
     if not hinges:
         return lambda t, q, v: np.zeros(mech.nv)

@@ -11,8 +11,7 @@ import contextlib
 import pickle
 import zlib
 from collections.abc import Iterable
-from functools import cache as once
-from functools import lru_cache
+from functools import cache as once, lru_cache
 from pathlib import Path
 
 from linkwise.algebra.budget import Budget

@@ -87,8 +87,10 @@ def broken_rows(mech: Mechanism, rows: Array) -> ClosureError:
     name = closure.constraint_names(mech)[row]
     return ClosureError(
         f"vdot breaks {name!r} of {mech.name!r} by {abs(float(rows[row])):.3g} (rad/s² or m/s²): "
-        "no joint forces cause it while loops and couplings hold. lw.independent_coordinates and "
-        'lw.full_acceleration give accelerations that obey them; loops="open" leaves them open.'
+        "no joint forces cause it while loops and couplings hold. "
+        "lw.loops.independent_coordinates and "
+        'lw.loops.full_acceleration give accelerations that obey them; loops="open" leaves them '
+        "open."
     )
 
 

@@ -43,7 +43,7 @@ def closed_expression(mech: Mechanism, name: str, *, plain: bool = True) -> Expr
     """
     check_mechanism(mech)
     if name not in CLOSED:
-        raise unknown_name("quantity", name, CLOSED, owner="linkwise.closed")
+        raise unknown_name("quantity", name, CLOSED, owner="linkwise.loops")
     if not mech.loops and not mech.couplings:
         if name == "constrained_forward_dynamics":
             return expression("forward_dynamics")

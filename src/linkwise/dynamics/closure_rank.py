@@ -250,7 +250,7 @@ def _warn(mech: Mechanism, where: str) -> None:
     warnings.warn(
         f"the loops of {mech.name!r} are singular{where}: fewer of their rows are independent than "
         "in configurations nearby, so that the accelerations are not unique, and it may go on in "
-        "several ways. lw.mobility tells the ranks; status= gets a code for each state.",
+        "several ways. lw.loops.mobility tells the ranks; status= gets a code for each state.",
         RankWarning,
         stacklevel=caller(),
     )

@@ -34,7 +34,7 @@ def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
         Q B* ψ* H* D⁻¹ H ψ B Q*
     Source: JPL 88-11-II (3.1), (4.7).
 
-    It is singular where rows follow from each other; `lw.mobility` tells the rank.
+    It is singular where rows follow from each other; `lw.loops.mobility` tells the rank.
 
     Args:
         mech: The mechanism.
@@ -79,9 +79,9 @@ def constrained_forward_dynamics(
     hold at (q, v), J_c v̇ + γ is zero nevertheless; see `project_position`, `project_velocity`,
     `closing`. Near singular configurations digits are lost with the square of the condition of J_c:
     about 4e-16 times it; rows that nearly follow from others, as parallel axes with rounded digits
-    do, are taken as they are and may lock a linkage. `lw.mobility` tells of both. Where fewer rows
-    are independent than in configurations nearby, accelerations are not unique: a `RankWarning`, or
-    the status of the state, tells (`closure_rank.py`).
+    do, are taken as they are and may lock a linkage. `lw.loops.mobility` tells of both. Where fewer
+    rows are independent than in configurations nearby, accelerations are not unique: a
+    `RankWarning`, or the status of the state, tells (`closure_rank.py`).
 
     Args:
         mech: The mechanism; without loops and couplings this is `forward_dynamics`.
@@ -130,7 +130,7 @@ def constraint_forces(
     The force on node b of a loop is S* λ in b's axes, that on node a the opposite.
 
     Where rows follow from each other λ is not unique, since some of it only squeezes. Then it is
-    the one of least norm. `lw.mobility` tells how many rows are redundant.
+    the one of least norm. `lw.loops.mobility` tells how many rows are redundant.
 
     Args:
         mech: The mechanism.
@@ -183,7 +183,7 @@ def _check_closing(mech: Mechanism, closing: ArrayLike | None) -> None:
     if found.ndim not in (1, 2) or found.shape[-1] != rows:
         raise ShapeError(
             f"closing has shape {found.shape}; {mech.name!r} takes ({rows},) or (batch, {rows}), a "
-            "number for each of lw.constraint_names."
+            "number for each of lw.loops.constraint_names."
         )
     if not np.isfinite(found).all():
         row = int(np.argwhere(~np.isfinite(found))[0][-1])

@@ -227,7 +227,7 @@ def diagonal_dynamics(
         ν̇ (nv,) or (batch, nv) [√(kg) m/s²].
     """
     check_mechanism(mech)
-    require_open(mech, loops, "lw.diagonal_dynamics", "lw.forward_dynamics holds them.")
+    require_open(mech, loops, "lw.papers.diagonal_dynamics", "lw.forward_dynamics holds them.")
     found = written(mech, DIAGONAL_DYNAMICS)
     if out is status is threads is None:
         return found(q, nu, tau)

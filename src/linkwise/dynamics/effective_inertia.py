@@ -131,7 +131,7 @@ def effective_inertia(
     Expression:
         Λ_c = (J (𝓜⁻¹ - 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹) J*)⁺
     Where the nodes cannot move in all directions it is that of the motions they have, and zero for
-    the others; `lw.effective_space` has the rank, and which are lost.
+    the others; `lw.loops.effective_space` has the rank, and which are lost.
 
     Args:
         mech: The mechanism.

@@ -56,8 +56,8 @@ def forward_dynamics(
     f(0) of the sources is what the tip does to its surroundings.
 
     Loops and couplings, the mimic joints of a URDF among them, are held: then it is
-    `lw.constrained_forward_dynamics`. With loops="open" each hinge moves by itself. Where loops are
-    singular, so that v̇ is not unique, a `RankWarning` or the status of the state tells.
+    `lw.loops.constrained_forward_dynamics`. With loops="open" each hinge moves by itself. Where
+    loops are singular, so that v̇ is not unique, a `RankWarning` or the status of the state tells.
 
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 

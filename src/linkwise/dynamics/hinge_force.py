@@ -67,8 +67,8 @@ def hinge_forces(
     base all six numbers are joint forces.
 
     With loops or couplings and `tau`, the accelerations are those with them held, and what the
-    loops carry acts on the bodies: the forces of `lw.constraint_forces`, which are the least ones
-    where rows are redundant (`lw.mobility`). With `vdot` the loops carry nothing, as in
+    loops carry acts on the bodies: the forces of `lw.loops.constraint_forces`, which are the least
+    ones where rows are redundant (`lw.loops.mobility`). With `vdot` the loops carry nothing, as in
     `inverse_dynamics`.
 
     Args:

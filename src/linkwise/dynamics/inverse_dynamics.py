@@ -38,8 +38,8 @@ def inverse_dynamics(
 
     With loops or couplings, the forces are those with which `forward_dynamics` gives v̇. Many sets
     of joint forces do that, since loops can carry loads. These are the ones with which they carry
-    none, λ = 0, from all hinges; `lw.constrained_inverse_dynamics` finds those of chosen drives.
-    Accelerations that break a loop or coupling have no such forces and raise.
+    none, λ = 0, from all hinges; `lw.loops.constrained_inverse_dynamics` finds those of chosen
+    drives. Accelerations that break a loop or coupling have no such forces and raise.
 
     Damping, friction, springs and limits of the hinges are not part of it.
 
@@ -48,7 +48,7 @@ def inverse_dynamics(
         q: Joint positions (nq,) or (batch, nq) [m or rad].
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; with loops or couplings,
-            J_c v̇ + γ = 0 (`lw.full_acceleration`, `lw.independent_coordinates`).
+            J_c v̇ + γ = 0 (`lw.loops.full_acceleration`, `lw.loops.independent_coordinates`).
         forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
             (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
@@ -135,7 +135,8 @@ def gravity_force(
         H φ M φ* a_g,   `H @ phi @ M @ phi.T @ a_g`
     where a_g is the acceleration against gravity of the bodies on the ground. It is `bias_force` at
     v = 0, and the gradient of `potential_energy`. With loops or couplings these forces hold it at
-    rest as well, and the loops carry nothing; `lw.holding_forces` finds those of chosen drives.
+    rest as well, and the loops carry nothing; `lw.loops.holding_forces` finds those of chosen
+    drives.
 
     Args:
         mech: The mechanism.

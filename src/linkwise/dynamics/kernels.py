@@ -65,7 +65,8 @@ def _made(
     if isinstance(mech, Embedded) and is_about_bodies(expr):
         raise ModelError(
             f"{name} was asked of {mech.name!r} with its loops and couplings built in: it is about "
-            "single bodies. Ask the mechanism itself, embedded.mech, with v from lw.full_velocity."
+            "single bodies. Ask the mechanism itself, embedded.mech, with v from "
+            "lw.loops.full_velocity."
         )
     names = (nodes,) if isinstance(nodes, str) else nodes
     if not names and _about_nodes(name, expr):

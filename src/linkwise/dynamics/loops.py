@@ -2,8 +2,8 @@
 
 A mechanism is what it describes: with `loops="closed"`, the default, its loops and couplings are
 held. With `loops="open"` a function is about the tree alone, in which each hinge moves by itself.
-For a mechanism without loops and couplings, and for one that has them built in (`lw.embed`), both
-are the same.
+For a mechanism without loops and couplings, and for one that has them built in (`lw.loops.embed`),
+both are the same.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def operational_inertia(
     Where the nodes cannot move in all directions, for want of freedoms or at a singular
     configuration, the result is the pseudo-inverse: right for all motions that exist, zero for what
     is none. A warning tells the rank; `operational_space` gives it as a number, with the directions
-    that are lost, and without a warning. Loops and couplings are held: `lw.effective_inertia`.
+    that are lost, and without a warning. Loops and couplings are held:
+    `lw.loops.effective_inertia`.
 
     Args:
         mech: The mechanism.
@@ -173,7 +174,7 @@ def operational_inertia_inverse(
     Derived form, 2 passes, O(n) for one node:
         B* ψ* H* D⁻¹ H ψ B
 
-    Loops and couplings are held: then it is `lw.effective_inertia_inverse`.
+    Loops and couplings are held: then it is `lw.loops.effective_inertia_inverse`.
 
     Args:
         mech: The mechanism.

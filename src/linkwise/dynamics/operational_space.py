@@ -147,7 +147,7 @@ def operational_space(
     that are bound to each other. Near a singularity Λ is large in the direction that goes away, and
     `condition` tells; below `tolerance` the direction is called lost.
 
-    Loops and couplings are held: then it is `lw.effective_space`.
+    Loops and couplings are held: then it is `lw.loops.effective_space`.
 
     Args:
         mech: The mechanism.

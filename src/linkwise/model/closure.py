@@ -339,5 +339,5 @@ def check_nodes(mech: Mechanism, nodes: tuple[str, ...]) -> None:
     if nodes[: len(wanted)] != wanted:
         raise ModelError(
             f"the closure map of {mech.name!r} is about the nodes of its loops, which have to "
-            f"stand first: nodes=lw.closure_nodes(mech), {wanted}; found {nodes}."
+            f"stand first: nodes=lw.loops.closure_nodes(mech), {wanted}; found {nodes}."
         )

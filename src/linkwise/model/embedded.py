@@ -60,7 +60,7 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Embedded:
-    """A mechanism whose loops and couplings are built in: made by `lw.embed`.
+    """A mechanism whose loops and couplings are built in: made by `lw.loops.embed`.
 
     Positions q are those of the mechanism, all of them (nq,), and have to satisfy loops and
     couplings. Velocities, accelerations and forces are those of the independent hinges alone,
@@ -229,5 +229,5 @@ def undetermined(tree: Embedded, g: int) -> str:
     return (
         f"the independent velocities ({free}) do not determine the others ({bound}) through loops "
         f"{loops}, or hardly do: in this state the choice is singular. Embed with others: "
-        "lw.embed(mech, independent=...)"
+        "lw.loops.embed(mech, independent=...)"
     )

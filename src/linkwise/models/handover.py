@@ -27,8 +27,8 @@ def handover(*, mass: float = 12.0) -> Mechanism:
                                     from the other side
 
     To hand it over, two more mechanisms are derived from this one, with the same coordinates:
-    `lw.close_loop(mech, q, "right_grasp", "right_hand", "cargo")` holds it with both hands, as they
-    are at q, and `.without("left_grasp")` of that lets the left one go. At the neutral
+    `lw.loops.close_loop(mech, q, "right_grasp", "right_hand", "cargo")` holds it with both hands,
+    as they are at q, and `.without("left_grasp")` of that lets the left one go. At the neutral
     configuration the flyer is as in `free_flyer` and the left hand holds the cargo.
 
     Args:

@@ -10,6 +10,15 @@ from linkwise.arguments import number
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.dynamics.operational_space import reach
 from linkwise.errors import ModelError, ShapeError
+from linkwise.inertial import (
+    InertialProperties,
+    InertialShape,
+    belted_ellipsoid as belted,
+    gyration_ellipsoid,
+    inertial_properties,
+)
+from linkwise.inertial.response import Loops
+from linkwise.inertial.shape import Plane, What
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import (
     Axes,
@@ -26,15 +35,6 @@ from linkwise.plot.canvas import (
 from linkwise.plot.skeleton import bones, skeleton
 from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.inertial import (
-    InertialProperties,
-    InertialShape,
-    gyration_ellipsoid,
-    inertial_properties,
-)
-from linkwise.task.inertial import belted_ellipsoid as belted
-from linkwise.task.inertial.response import Loops
-from linkwise.task.inertial.shape import Plane, What
 
 LARGE = 0.28
 """Size of the largest ellipsoid, as a part of the picture's."""
@@ -62,7 +62,7 @@ def shape(
     Where it goes to infinity, along what is blocked, the outline of a curve is left open.
 
     Args:
-        of: What `lw.belted_ellipsoid` and its like give.
+        of: What `lw.inertial.belted_ellipsoid` and its like give.
         centre: Where it is: (3,), or in the plane of a curve (2,) [m].
         scale: Metres in the picture for each unit of the shape.
         ax: Where to draw; by default a new figure.
@@ -139,12 +139,13 @@ def belted_ellipsoid(
     Source: 003 section 4.4, figures 6, 7, 9 and 10.
 
         linkwise.plot.belted_ellipsoid(arm, q, "hand")
-        linkwise.plot.belted_ellipsoid(lw.inertial_properties(arm, q, "hand"))  # by itself, in kg
+        linkwise.plot.belted_ellipsoid(lw.inertial.inertial_properties(arm, q, "hand"))  # by
+        itself, in kg
 
     Args:
-        of: The mechanism; or, to draw it without a robot, what `lw.inertial_properties` or
-            `lw.belted_ellipsoid` gave: at the origin of axes in kg (or kg m²), if no `scale` is
-            given.
+        of: The mechanism; or, to draw it without a robot, what `lw.inertial.inertial_properties` or
+            `lw.inertial.belted_ellipsoid` gave: at the origin of axes in kg (or kg m²), if no
+            `scale` is given.
         q: Joint positions (nq,), or several postures (k, nq), each in a colour of its own.
         node: Name of a node or body.
         what: "mass", or "rotation" for rotational inertia.
@@ -159,7 +160,7 @@ def belted_ellipsoid(
         color: Of the ellipsoid; by default one after the other of the theme's.
         label: For a legend, of the first posture.
         alpha: How solid it is.
-        limit: Where it is cut; see `lw.belted_ellipsoid`.
+        limit: Where it is cut; see `lw.inertial.belted_ellipsoid`.
         resolution: Points around.
         loops: Whether loops and couplings act.
 
@@ -229,7 +230,7 @@ def _given(
     if not isinstance(of, InertialShape | InertialProperties):
         raise ModelError(
             f"linkwise.plot.belted_ellipsoid was given a {type(of).__name__}; it draws (mech, q, "
-            "node), or what lw.inertial_properties or lw.belted_ellipsoid gave."
+            "node), or what lw.inertial.inertial_properties or lw.inertial.belted_ellipsoid gave."
         )
     if q is not None or node is not None:
         raise ModelError(
@@ -241,7 +242,8 @@ def _given(
         return belted(of, what=what, plane=plane, resolution=points, limit=limit)
     if plane is not None:
         raise ModelError(
-            "a plane was given for a shape that is made already; give it to lw.belted_ellipsoid."
+            "a plane was given for a shape that is made already; give it to "
+            "lw.inertial.belted_ellipsoid."
         )
     return of
 

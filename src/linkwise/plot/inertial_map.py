@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.inertial import InertialMap
 from linkwise.plot.canvas import Axes, axes_for, matplotlib
 from linkwise.plot.theme import ThemeLike, themed
-from linkwise.task.inertial import InertialMap
 
 SPREAD = 20.0
 """Maps whose largest value is so many times the smallest have colours by the logarithm."""
@@ -29,7 +29,7 @@ def inertial_map(
     that of the largest value.
 
     Args:
-        of: What `lw.inertial_map` gives, over one axis (a line) or two (colours).
+        of: What `lw.inertial.inertial_map` gives, over one axis (a line) or two (colours).
         ax: Where to draw; by default a new figure.
         theme: "light", "dark" or a `Theme`.
         log: Whether colours, or the height of the line, go by the logarithm; by default where the

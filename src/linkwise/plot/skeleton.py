@@ -9,12 +9,12 @@ import numpy as np
 
 from linkwise.arguments import number
 from linkwise.errors import ShapeError
+from linkwise.inertial.shape import Plane, plane_basis
 from linkwise.model.hinges import Free, Locked, Prismatic
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Axes, axes_for, hold, metres, opacity, tint
 from linkwise.plot.theme import ThemeLike, themed
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.task.inertial.shape import Plane, plane_basis
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,12 +1,14 @@
 """Mechanisms in motion: integrators, controllers, events, recordings, rollouts as one kernel."""
 
 from linkwise.front_door import open_front_door
-from linkwise.simulation.channel import Channel
-from linkwise.simulation.event import Event
-from linkwise.simulation.files import load_recording
-from linkwise.simulation.recording import Recording
-from linkwise.simulation.report import Report
+from linkwise.simulation.channel import Channel as Channel
+from linkwise.simulation.event import Event as Event
+from linkwise.simulation.files import load_recording as load_recording
+from linkwise.simulation.integrators import INTEGRATORS as INTEGRATORS
+from linkwise.simulation.limits import LimitSpring as LimitSpring
+from linkwise.simulation.recording import Recording as Recording
+from linkwise.simulation.report import Report as Report
+from linkwise.simulation.rollout import Rollout as Rollout, rollout as rollout
+from linkwise.simulation.run import simulate as simulate
 
-__all__ = ["Channel", "Event", "Recording", "Report", "load_recording"]
-
-open_front_door(globals(), __all__)
+open_front_door(globals())

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.arguments import check_arguments
-from linkwise.closed.loop_drive import loop_drive_forces
 from linkwise.codegen.stepping.passive import passive as dampers_and_springs
 from linkwise.dynamics.kinematics import forward_kinematics, jacobian, node_velocity
 from linkwise.dynamics.quantity import Frame, check_frame
 from linkwise.errors import ModelError, ShapeError, SimulationError
+from linkwise.loops.loop_drive import loop_drive_forces
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.contact import Contacts

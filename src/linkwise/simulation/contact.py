@@ -26,7 +26,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
 from linkwise.simulation.gauge import Gauge, State
 from linkwise.spatial.array import Array
-from linkwise.task.force.surface import CompliantSurface, check_node
+from linkwise.tasks.force.surface import CompliantSurface, check_node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,5 +220,6 @@ def _no_contacts(given: object, name: str = "") -> ModelError:
     which = f"contact {name!r}" if name else "contacts"
     return ModelError(
         f"{which} is {given!r}; contacts are pairs (node, surface), or such by name: "
-        'contacts={"foot": ("toe", lw.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e4))}.'
+        'contacts={"foot": ("toe", lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), '
+        "stiffness=1e4))}."
     )

@@ -13,7 +13,7 @@ from linkwise.arguments import check_arguments
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, SimulationError
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats, read_only
-from linkwise.task.law import ControlLaw
+from linkwise.tasks.law import ControlLaw
 
 JointForces: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A number for all, (nv,), or numbers by the names of hinges; others are zero then."""

@@ -15,7 +15,7 @@ from linkwise.simulation.divergence import FASTEST
 from linkwise.simulation.rollout import commands
 from linkwise.simulation.timetable import Counts
 from linkwise.spatial.array import Array
-from linkwise.task.law import ControlLaw
+from linkwise.tasks.law import ControlLaw
 
 if TYPE_CHECKING:
     from linkwise.simulation.march import Moment

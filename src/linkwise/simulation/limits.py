@@ -9,13 +9,12 @@ import numpy as np
 
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.errors import ModelError
-from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.event import Event
 from linkwise.simulation.gauge import Gauge, State
 from linkwise.simulation.work import plain_velocities
 from linkwise.spatial.array import Array
-from linkwise.task.force.positive import not_negative, positive
+from linkwise.tasks.force.positive import not_negative, positive
 
 FREQUENCY = 100.0
 """Angular frequency [rad/s] of a joint alone on the spring at its end, unless told otherwise."""
@@ -58,7 +57,7 @@ def check_limits(limits: object) -> None:
     if not isinstance(limits, str) or limits not in ("ignore", "stop", "spring"):
         raise ModelError(
             f"limits={limits!r} says nothing about joint limits; there are 'ignore', 'stop' at the "
-            "first that is reached, 'spring', and lw.LimitSpring(stiffness, damping)."
+            "first that is reached, 'spring', and lw.simulation.LimitSpring(stiffness, damping)."
         )
 
 
@@ -218,6 +217,3 @@ def plain_places(mech: Mechanism) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
         if body.hinge.nv and plain[int(mech.v_start[k])]:
             found += range(int(mech.q_start[k]), int(mech.q_start[k + 1]))
     return np.array(found, dtype=np.intp)
-
-
-open_front_door(globals(), ("LimitSpring",))

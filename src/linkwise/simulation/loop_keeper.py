@@ -81,12 +81,13 @@ class LoopKeeper:
         if off.size > START:
             raise ClosureError(
                 f"{self.mech.name!r} cannot begin to move: loop {off.where!r} is open by "
-                f"{off.distance:.3g} m and {off.angle:.3g} rad. Close it with lw.assemble(mech, q)."
+                f"{off.distance:.3g} m and {off.angle:.3g} rad. Close it with "
+                f"lw.loops.assemble(mech, q)."
             )
         if speed > START:
             raise ClosureError(
                 f"{self.mech.name!r} cannot begin to move: the velocities pull its loops apart, "
-                f"|J_c v| = {speed:.3g}. Use lw.project_velocity(mech, q, v)."
+                f"|J_c v| = {speed:.3g}. Use lw.loops.project_velocity(mech, q, v)."
             )
         if self.keep == "projection":
             q, v, gap = settled(self.mech, q, v, gap)

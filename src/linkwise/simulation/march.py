@@ -19,7 +19,7 @@ from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.simulation.rates import in_rates, rates, velocities
 from linkwise.simulation.rollout_kernel import COMPILED, check_rollout, rollout_kernel
 from linkwise.spatial.array import Array
-from linkwise.task.law import ControlLaw
+from linkwise.tasks.law import ControlLaw
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,14 +26,13 @@ from linkwise.errors import (
     caller,
     unknown_name,
 )
-from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.commanded import INTERNAL
 from linkwise.simulation.held_input import shaped
 from linkwise.simulation.rollout_kernel import card_kernel, check_rollout, rollout_kernel
 from linkwise.simulation.stepwise import beginnings, stepwise
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.task.law import ControlLaw
+from linkwise.tasks.law import ControlLaw
 
 MOST_STEPS = 10**10
 """More steps than there is time for."""
@@ -131,7 +130,8 @@ def rollout(
             and they are not as many as the steps.
         law: Instead of `tau`, a control law (`lw.control_law`): it is compiled into the step, sees
             the state at its beginning, and what it gives is held over it.
-        goal: Where the law should lead: what `lw.task_position` should become, or the numbers of
+        goal: Where the law should lead: what `lw.tasks.task_position` should become, or the numbers
+        of
             it from `law.goal`, (size,), (steps, size), (batch, 1, size) or (batch, steps, size).
         inputs: Other inputs of the law by name, in the same shapes: "kp", "kv", "rate", "push",
             "tau0", "applied"; those that are not given are as the law has them. One number may
@@ -304,7 +304,9 @@ def commands(
     held = _taken_by(law)
     if "goal" in held:
         if goal is None:
-            raise ModelError("goal is missing: where the law should lead, see lw.task_position.")
+            raise ModelError(
+                "goal is missing: where the law should lead, see lw.tasks.task_position."
+            )
         size = held["goal"].shape[-1]
         numbers = isinstance(goal, np.ndarray) and np.shape(cast("Any", goal))[-1:] == (size,)
         held["goal"] = floats(goal, "goal") if numbers else law.goal(goal)
@@ -373,6 +375,3 @@ def _count(q: Array, v: Array, held: Mapping[str, Array]) -> int:
     if sizes == {0}:
         raise ShapeError("q, v or what is held has no rows: a rollout of no motion has no result.")
     return sizes.pop()
-
-
-open_front_door(globals(), ("rollout", "Rollout"))

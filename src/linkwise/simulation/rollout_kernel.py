@@ -23,7 +23,7 @@ from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.integrators.traced import traced_stepping
 from linkwise.simulation.rates import is_traceable
 from linkwise.simulation.variational.segments import variational_stepping
-from linkwise.task.law import ControlLaw
+from linkwise.tasks.law import ControlLaw
 
 EXPLICIT = tuple(x.name for x in INTEGRATORS.values() if x.step and x.takes == "acceleration")
 """Integrators whose steps ask for accelerations only, by name."""

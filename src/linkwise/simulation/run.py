@@ -14,7 +14,6 @@ from linkwise.dynamics.kernels import check_mechanism
 from linkwise.dynamics.loops import Loops, check_loops, tree_of
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
-from linkwise.front_door import open_front_door
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import time_compiling
@@ -40,8 +39,8 @@ from linkwise.simulation.progress import Progress
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.timetable import timetable
 from linkwise.spatial.array import ArrayLike, constant
-from linkwise.task.force.positive import not_negative, positive
-from linkwise.task.force.surface import CompliantSurface
+from linkwise.tasks.force.positive import not_negative, positive
+from linkwise.tasks.force.surface import CompliantSurface
 
 WORTH_COMPILING = 100
 """Runs of fewer steps a body are made in NumPy, before a kernel would be compiled."""
@@ -86,8 +85,8 @@ def simulate(
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J* f)   on trees (`forward_dynamics`)
         𝓜 v̇ + C = τ + J* f + J_c* λ,   J_c v̇ + γ = 0   with loops (`constrained_forward_dynamics`)
-    with τ = τ_user − d v − k (q − rest), stepped by one of `lw.INTEGRATORS` on the configuration
-    manifold; docs/simulation.md compares them.
+    with τ = τ_user − d v − k (q − rest), stepped by one of `lw.simulation.INTEGRATORS` on the
+    configuration manifold; docs/simulation.md compares them.
 
     Where nothing has to be asked from Python within a step (a tree, joint forces that are constant
     or held, no forces at nodes), long runs are made by one compiled kernel, thousands of steps at a
@@ -108,8 +107,8 @@ def simulate(
         tau: Joint forces [N or N m]: a number for all, (nv,), numbers by the names of hinges, or a
             function of (t, q, v) that gives one of these and is asked at every stage.
         controller: Joint forces that are added to these: a function of (t, q, v); (law, goal) with
-            a `lw.ControlLaw`, `lw.TaskController` or anything called with (q, v, goal), where the
-            goal may be a function of t; (nv,); or a table (k, nv) with a row for each
+            a `lw.tasks.ControlLaw`, `lw.TaskController` or anything called with (q, v, goal), where
+            the goal may be a function of t; (nv,); or a table (k, nv) with a row for each
             `control_step`.
         control_step: How often [s] the controller is asked; what it gives is held until it is asked
             again, as by a computer that works in ticks. By default it is asked at every stage of
@@ -117,13 +116,15 @@ def simulate(
         forces: Forces from outside by node, (moment, force) (6,), as in `forward_dynamics`, or a
             function of (t, q, v) that gives them.
         frame: Axes of `forces`: those of the "node" or of the "world".
-        contacts: Nodes and the surfaces they may touch: (node, lw.CompliantSurface), several of
+        contacts: Nodes and the surfaces they may touch: (node, lw.tasks.CompliantSurface), several
+        of
             these, or such by names of their own. Touching and leaving are events. A slip speed
             that is too small for the step is warned of.
         limits: What becomes of joint limits: "ignore" (the report tells which were passed), "stop"
-            at the first that is reached, "spring" or a `lw.LimitSpring`.
+            at the first that is reached, "spring" or a `lw.simulation.LimitSpring`.
         watch: Margins by name: functions of (t, q, v, tau) that are negative when there is trouble;
-            `lw.grasp_watch(grasp)` makes them for slip. Here tau is all joint forces together.
+            `lw.grasp.grasp_watch(grasp)` makes them for slip. Here tau is all joint forces
+            together.
         stop: Whether to end at the first margin that is lost, or to note it and go on.
         passive: Whether dampers and springs of the drives act, in loops too.
         loops: "closed" holds loops and couplings; "open" leaves them open.
@@ -313,6 +314,3 @@ def _not_modelled(springs: LimitSprings | None) -> list[str]:
         return []
     names = ", ".join(repr(x) for x in springs.left_out[:4])
     return [f"joint limits of {names}: springs are for hinges whose v is the rate of q"]
-
-
-open_front_door(globals(), ("simulate",))

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.projection import CLOSED, project_position, project_velocity
 from linkwise.dynamics import mass_matrix_inverse
 from linkwise.dynamics.closure import constraint_jacobian
 from linkwise.dynamics.velocity_space import scale
+from linkwise.loops.projection import CLOSED, project_position, project_velocity
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.loop_error import Gap
 from linkwise.simulation.rates import moved, rates

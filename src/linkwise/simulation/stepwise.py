@@ -22,7 +22,7 @@ from linkwise.simulation.commanded import INTERNAL
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.loop_keeper import LoopKeeper
 from linkwise.spatial.array import Array
-from linkwise.task.law import ControlLaw
+from linkwise.tasks.law import ControlLaw
 
 
 def stepwise(

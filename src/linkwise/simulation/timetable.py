@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError
 from linkwise.spatial.array import Array
-from linkwise.task.force.positive import positive
+from linkwise.tasks.force.positive import positive
 
 Counts = NDArray[np.intp]
 """Numbers of steps."""

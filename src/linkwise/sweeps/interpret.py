@@ -389,7 +389,7 @@ class Run:
         if not (pivots > least).all():
             raise SingularTaskError(
                 f"the tasks ask for more than {self.mech.name!r} can do in this state: their rows "
-                "follow from each other, or it is singular; lw.task_space tells what is lost."
+                "follow from each other, or it is singular; lw.tasks.task_space tells what is lost."
             )
 
     def _special(self, statement: Statement, k: int) -> Array:

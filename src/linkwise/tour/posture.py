@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed.assembly import assemble
 from linkwise.dynamics import jacobian
 from linkwise.errors import LinkwiseError
+from linkwise.loops.assembly import assemble
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array

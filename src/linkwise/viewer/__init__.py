@@ -1,7 +1,7 @@
 """A mechanism or a recording in a web page, in three dimensions: the extra `viewer`.
 
-`lw.view` serves a page on this machine, with sliders and a time bar; `lw.export_html` writes one
-file that needs no server. Nothing of viser is imported before one of them is called.
+`lw.view` serves a page on this machine, with sliders and a time bar; `lw.viewer.export_html` writes
+one file that needs no server. Nothing of viser is imported before one of them is called.
 """
 
 from linkwise.front_door import open_front_door

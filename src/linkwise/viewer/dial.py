@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed import assemble, loop_errors
 from linkwise.errors import LinkwiseError
+from linkwise.loops import assemble, loop_errors
 from linkwise.model.hinges import Pin
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion

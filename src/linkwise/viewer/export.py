@@ -102,7 +102,7 @@ def html_page(
     detail: int = 6000,
 ) -> str:
     """The text of that page: see `export_html`."""
-    guard.viser("lw.export_html")
+    guard.viser("lw.viewer.export_html")
     mech, start, motion = subject_of(subject, q, t)
     layers, look = check_layers(show), look_of(theme)
     if not 0.0 < fps <= 240.0:

@@ -52,7 +52,7 @@ def embedded(
         subject: A mechanism or a recording.
         q: Joint positions (nq,), or (k, nq).
         height: Of the frame [pixel].
-        options: As of `lw.export_html`.
+        options: As of `lw.viewer.export_html`.
     """
     height = count(height, "height [pixel]", least=1)
     return Embedded3D(html_page(subject, q, **options), height)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.closed import constraint_forces, holding_forces, loop_forces
 from linkwise.errors import LinkwiseError
+from linkwise.inertial import InertialShape, belted_ellipsoid, inertial_properties
+from linkwise.loops import constraint_forces, holding_forces, loop_forces
 from linkwise.model.body import WORLD
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
-from linkwise.task.inertial import InertialShape, belted_ellipsoid, inertial_properties
 from linkwise.viewer.look import Look
 from linkwise.viewer.mesh import Mesh
 from linkwise.viewer.scene import Part, hinge_axes

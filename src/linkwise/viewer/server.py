@@ -343,7 +343,7 @@ class Viewer:
         return done
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write what is shown as a page that needs no server: see `lw.export_html`."""
+        """Write what is shown as a page that needs no server: see `lw.viewer.export_html`."""
         if self.motion is not None:
             return export_html(self.motion, path, **{**self._shown(), **options})
         return export_html(self.mech, path, self.q, **{**self._shown(), **options})

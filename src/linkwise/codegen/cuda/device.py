@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.codegen import arrays as caller_arrays
-from linkwise.codegen import stages
+from linkwise.codegen import arrays as caller_arrays, stages
 from linkwise.codegen.c.text import plain_name
 from linkwise.codegen.cuda import device_arrays
 from linkwise.codegen.cuda.plan import KEPT, Room, planned

@@ -16,8 +16,13 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE_PLACE, ONE, PLACE, Space
-from linkwise.codegen.rolled.body_class import INBOARD as INBOARD_POSE
-from linkwise.codegen.rolled.body_class import INERTIA, OUTBOARD, OWN, BodyClass
+from linkwise.codegen.rolled.body_class import (
+    INBOARD as INBOARD_POSE,
+    INERTIA,
+    OUTBOARD,
+    OWN,
+    BodyClass,
+)
 from linkwise.codegen.rolled.layout import Layout
 from linkwise.codegen.rolled.leaf import WHERE, Fold, Key, Leaf, Out, Where
 from linkwise.codegen.rolled.screw_columns import hinge_of, numbers_of

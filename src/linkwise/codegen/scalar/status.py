@@ -87,7 +87,7 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
     if code == MATRIX and has_tasks(mech):
         return (
             "the tasks ask for more than the mechanism can do in this state: their rows follow "
-            "from each other, or it is singular; lw.task_space tells what is lost"
+            "from each other, or it is singular; lw.tasks.task_space tells what is lost"
         )
     if code == MATRIX:
         return "a matrix that has to be inverted is singular, or not positive definite"
@@ -103,7 +103,7 @@ def describe(code: int, mech: Mechanism | Embedded) -> str:
     elif code == singular(mech):
         return (
             "the loops are singular here: fewer of their rows are independent than nearby, so that "
-            "accelerations are not unique; lw.mobility tells more"
+            "accelerations are not unique; lw.loops.mobility tells more"
         )
     elif code == opened(mech):
         return (

@@ -21,8 +21,7 @@ from linkwise.algebra.expr import Expr, Identity, Symbol
 from linkwise.algebra.family import Family
 from linkwise.algebra.space import CONSTRAINT
 from linkwise.algebra.words import is_symmetric
-from linkwise.codegen.scalar import parameters as parameter
-from linkwise.codegen.scalar import status
+from linkwise.codegen.scalar import parameters as parameter, status
 from linkwise.codegen.scalar.block import ArticulatedBlock, ShiftBlock, WorldBlock
 from linkwise.codegen.scalar.check import Check
 from linkwise.codegen.scalar.closing import TracedClosing

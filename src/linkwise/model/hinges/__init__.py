@@ -6,13 +6,13 @@ from linkwise.model.hinges.cylindrical import Cylindrical
 from linkwise.model.hinges.free import Free
 from linkwise.model.hinges.gimbal import Gimbal
 from linkwise.model.hinges.helical import Helical
-from linkwise.model.hinges.hinge import Coordinate, Hinge, ScrewHinge
+from linkwise.model.hinges.hinge import Coordinate as Coordinate, Hinge, ScrewHinge as ScrewHinge
 from linkwise.model.hinges.locked import Locked
 from linkwise.model.hinges.pin import Pin
 from linkwise.model.hinges.planar import Planar
 from linkwise.model.hinges.point_on_plane import PointOnPlane
 from linkwise.model.hinges.prismatic import Prismatic
-from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.reversed import Reversed as Reversed
 from linkwise.model.hinges.rolling_ball import RollingBall
 from linkwise.model.hinges.screws import Screws
 from linkwise.model.hinges.soft_finger import SoftFinger
@@ -21,7 +21,6 @@ from linkwise.model.hinges.translation import Translation
 from linkwise.model.hinges.universal import Universal
 
 __all__ = [
-    "Coordinate",
     "CustomHinge",
     "Cylindrical",
     "Free",
@@ -33,9 +32,7 @@ __all__ = [
     "Planar",
     "PointOnPlane",
     "Prismatic",
-    "Reversed",
     "RollingBall",
-    "ScrewHinge",
     "Screws",
     "SoftFinger",
     "Spherical",

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.hinges.hinge import QUATERNION, Coordinate, Hinge
-from linkwise.spatial import pose as rigid
-from linkwise.spatial import quaternion
+from linkwise.spatial import pose as rigid, quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
-from linkwise.simulation.variational.step import Force, enter, leave
-from linkwise.simulation.variational.step import step as discrete_step
+from linkwise.simulation.variational.step import Force, enter, leave, step as discrete_step
 from linkwise.spatial.array import Array
 
 

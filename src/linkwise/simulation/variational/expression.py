@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.algebra import A_V, B_V, H, M, a_g, f, mass, phi, rot_W, v
-from linkwise.algebra import J as jacobian
+from linkwise.algebra import A_V, B_V, H, J as jacobian, M, a_g, f, mass, phi, rot_W, v
 from linkwise.algebra.expr import Expr
 from linkwise.dynamics.open_chain_quantity import x
 from linkwise.dynamics.quantity import Frame

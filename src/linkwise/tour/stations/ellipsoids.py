@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.closed import constrained_forward_dynamics
 from linkwise.dynamics import forward_dynamics, jacobian
 from linkwise.dynamics.operational_space import reach
+from linkwise.inertial import inertial_properties
+from linkwise.loops import constrained_forward_dynamics
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Figure, panels, style
 from linkwise.plot.inertial import belted_ellipsoid
 from linkwise.plot.theme import Theme
 from linkwise.spatial.array import Array
-from linkwise.task.inertial import inertial_properties
 from linkwise.tour.posture import hand, posture
 from linkwise.tour.stations.algebra import shown
 from linkwise.tour.visit import Visit

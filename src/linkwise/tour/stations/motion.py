@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise import models
-from linkwise.closed import project_velocity
 from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import LinkwiseError, ModelError
+from linkwise.loops import project_velocity
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import Axes, Figure, panels
 from linkwise.plot.energy_budget import energy_budget
@@ -17,8 +17,8 @@ from linkwise.simulation.recording import Recording
 from linkwise.simulation.rollout import rollout
 from linkwise.simulation.run import simulate
 from linkwise.spatial.array import Array
-from linkwise.task.control import Goal, Posture, Servo, TaskController
-from linkwise.task.task import Task
+from linkwise.tasks import Goal, Posture, Servo, TaskController
+from linkwise.tasks.task import Task
 from linkwise.tour.posture import dexterous, floats, hand, posture
 from linkwise.tour.timing import best, told
 from linkwise.tour.visit import Visit

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import ledger, models
+import linkwise_ledger as ledger
+from linkwise import models
 from linkwise.io.load import load
 from linkwise.io.save import save
 from linkwise.model import Builder, Mechanism

@@ -1,0 +1,114 @@
+"""The public names: type checkers and the lazy loader of `__init__.py` both read this list."""
+
+# isort: skip_file
+
+from .algebra.prove import (
+    prove as prove,
+)
+from .dynamics import (
+    Target as Target,
+    bias_force as bias_force,
+    center_of_mass as center_of_mass,
+    computed_torque as computed_torque,
+    coriolis_matrix as coriolis_matrix,
+    difference as difference,
+    energy as energy,
+    forward_dynamics as forward_dynamics,
+    forward_kinematics as forward_kinematics,
+    gravity_compensation as gravity_compensation,
+    gravity_force as gravity_force,
+    hinge_forces as hinge_forces,
+    hybrid_dynamics as hybrid_dynamics,
+    integrate as integrate,
+    inverse_dynamics as inverse_dynamics,
+    inverse_kinematics as inverse_kinematics,
+    jacobian as jacobian,
+    jacobian_dot as jacobian_dot,
+    kinetic_energy as kinetic_energy,
+    mass_matrix as mass_matrix,
+    mass_matrix_inverse as mass_matrix_inverse,
+    momentum as momentum,
+    momentum_matrix as momentum_matrix,
+    node_acceleration as node_acceleration,
+    node_velocity as node_velocity,
+    operational_inertia as operational_inertia,
+    operational_inertia_inverse as operational_inertia_inverse,
+    operational_space as operational_space,
+    passive_force as passive_force,
+    potential_energy as potential_energy,
+    relative_pose as relative_pose,
+)
+from .errors import (
+    ClosureError as ClosureError,
+    LinkwiseError as LinkwiseError,
+    ModelError as ModelError,
+    ParseError as ParseError,
+    ShapeError as ShapeError,
+    SimulationError as SimulationError,
+)
+from .grasp import (
+    Grasp as Grasp,
+)
+from .io.load import (
+    load as load,
+)
+from .io.save import (
+    save as save,
+)
+from .model import (
+    Body as Body,
+    Builder as Builder,
+    Coupling as Coupling,
+    Drive as Drive,
+    Geometry as Geometry,
+    Loop as Loop,
+    Mechanism as Mechanism,
+    Node as Node,
+    hinges as hinges,
+)
+from .pipeline import (
+    compile as compile,
+    derive as derive,
+    plan as plan,
+)
+from .simulation import (
+    Channel as Channel,
+    Event as Event,
+    Recording as Recording,
+    load_recording as load_recording,
+    rollout as rollout,
+    simulate as simulate,
+)
+from .spatial import (
+    Pose as Pose,
+    SpatialInertia as SpatialInertia,
+)
+from .tasks import (
+    Goal as Goal,
+    Task as Task,
+    TaskController as TaskController,
+    control_law as control_law,
+)
+from .viewer import (
+    view as view,
+)
+
+# Last: type checkers take `dynamics.energy` for the module of that name otherwise.
+from . import (
+    algebra as algebra,
+    convert as convert,
+    dynamics as dynamics,
+    errors as errors,
+    estimation as estimation,
+    grasp as grasp,
+    inertial as inertial,
+    loops as loops,
+    models as models,
+    papers as papers,
+    plot as plot,
+    simulation as simulation,
+    tasks as tasks,
+    viewer as viewer,
+)
+
+__version__: str

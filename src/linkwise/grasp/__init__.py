@@ -1,0 +1,75 @@
+"""Held objects: contacts and friction, internal forces, several arms that carry one load."""
+
+from linkwise.front_door import open_front_door
+from linkwise.grasp.contact import Contact as Contact
+from linkwise.grasp.contact_state import (
+    ContactState as ContactState,
+    contact_forces as contact_forces,
+    contact_state as contact_state,
+)
+from linkwise.grasp.effort import (
+    GraspEffort as GraspEffort,
+    grasp_effort as grasp_effort,
+    needed_wrench as needed_wrench,
+)
+from linkwise.grasp.force_closure import (
+    ForceClosure as ForceClosure,
+    force_closure as force_closure,
+)
+from linkwise.grasp.grasp import (
+    Grasp as Grasp,
+    grasp_map as grasp_map,
+    object_force as object_force,
+)
+from linkwise.grasp.internal_force import (
+    ForceSpace as ForceSpace,
+    InternalForces as InternalForces,
+    force_space as force_space,
+    internal_forces as internal_forces,
+)
+from linkwise.grasp.load_distribution import (
+    LoadDistribution as LoadDistribution,
+    load_distribution as load_distribution,
+)
+from linkwise.grasp.margin import (
+    GraspMargins as GraspMargins,
+    grasp_margins as grasp_margins,
+)
+from linkwise.grasp.multi_arm.held_object import (
+    MultiArm as MultiArm,
+    multi_arm_parts as multi_arm_parts,
+)
+from linkwise.grasp.multi_arm.multi_arm_dynamics import (
+    MultiArmMethod as MultiArmMethod,
+    MultiArmMotion as MultiArmMotion,
+    multi_arm_dynamics as multi_arm_dynamics,
+)
+from linkwise.grasp.multi_effector.augmented_object import (
+    AugmentedArm as AugmentedArm,
+    AugmentedObject as AugmentedObject,
+    AugmentedPart as AugmentedPart,
+    augmented_object as augmented_object,
+)
+from linkwise.grasp.multi_effector.controller import (
+    AugmentedObjectController as AugmentedObjectController,
+)
+from linkwise.grasp.multi_effector.load import (
+    LoadEffect as LoadEffect,
+    load_effect as load_effect,
+    load_inertia as load_inertia,
+)
+from linkwise.grasp.multi_effector.object_torque import (
+    ObjectTorque as ObjectTorque,
+    object_torque as object_torque,
+)
+from linkwise.grasp.multi_effector.reflected_load import (
+    ReflectedLoad as ReflectedLoad,
+    reflected_load as reflected_load,
+)
+from linkwise.grasp.virtual_linkage import (
+    VirtualLinkage as VirtualLinkage,
+    virtual_linkage as virtual_linkage,
+)
+from linkwise.grasp.watch import grasp_watch as grasp_watch
+
+open_front_door(globals(), records=("Grasp",))

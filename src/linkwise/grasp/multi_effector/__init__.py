@@ -1,0 +1,1 @@
+"""Several arms that hold one object: loads, the augmented object, its control."""

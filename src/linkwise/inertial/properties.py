@@ -1,0 +1,220 @@
+"""Inertial properties of a node: translation and rotation, each with its ellipsoid's axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from linkwise.arguments import row
+from linkwise.dynamics.kernels import written
+from linkwise.dynamics.operational_space import TOLERANCE
+from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ShapeError
+from linkwise.inertial.response import (
+    MOVING,
+    PRINCIPAL,
+    TURNING,
+    Loops,
+    Principal,
+    motions,
+    setting,
+)
+from linkwise.model.embedded import Embedded
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+ALIGNED = 1e-3
+"""Components of an axis below this are printed as zero."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InertialProperties:
+    """How a node answers to forces and to moments, and how heavy it is.
+
+    For a batch every array has the batch in front, and `properties[i]` is one state of it. Forces
+    and accelerations are at the node's origin, in the axes of `frame`.
+
+    Attributes:
+        node: Name of the node.
+        frame: Axes of all: those of the "world" or of the "node".
+        translational_response: Λ_v⁻¹ (3, 3): linear acceleration per force [1/kg].
+        rotational_response: Λ_ω⁻¹ (3, 3): angular acceleration per moment [1/(kg m²)].
+        coupling: Λ̄_vω (3, 3): linear acceleration per moment, and transposed, angular acceleration
+            per force [1/(kg m)].
+        translational_inertia: Λ_v (3, 3): force per linear acceleration of a node that is free to
+            turn [kg]; zero along what is blocked.
+        rotational_inertia: Λ_ω (3, 3): moment per angular acceleration of a node that is free to
+            move [kg m²]; zero about what is blocked.
+        principal_masses: Effective masses (3,) along the axes of Λ_v, the lightest first; infinite
+            along what is blocked [kg].
+        mass_axes: Those axes (3, 3), as columns.
+        principal_inertias: Effective inertias (3,) about the axes of Λ_ω, the lightest first;
+            infinite about what is blocked [kg m²].
+        inertia_axes: Those axes (3, 3), as columns.
+    """
+
+    node: str
+    frame: Frame
+    translational_response: Array
+    rotational_response: Array
+    coupling: Array
+    translational_inertia: Array
+    rotational_inertia: Array
+    principal_masses: Array
+    mass_axes: Array
+    principal_inertias: Array
+    inertia_axes: Array
+
+    @property
+    def inverse(self) -> Array:
+        """Λ⁻¹ (6, 6), angular rows first: 003 (33) in the order of this library."""
+        upper = np.concatenate(
+            [self.rotational_response, np.swapaxes(self.coupling, -1, -2)], axis=-1
+        )
+        lower = np.concatenate([self.coupling, self.translational_response], axis=-1)
+        return np.concatenate([upper, lower], axis=-2)
+
+    @property
+    def mass_isotropy(self) -> float | Array:
+        """Smallest effective mass over the largest: 1 if all directions are alike, 0 if blocked."""
+        return _isotropy(self.principal_masses)
+
+    @property
+    def inertia_isotropy(self) -> float | Array:
+        """Smallest effective rotational inertia over the largest: 1 if all axes are alike."""
+        return _isotropy(self.principal_inertias)
+
+    def __len__(self) -> int:
+        if self.coupling.ndim == 2:
+            raise ShapeError("these are the inertial properties of one state; they have no length.")
+        return len(self.coupling)
+
+    def __getitem__(self, i: int) -> InertialProperties:
+        """One state of a batch."""
+        i = row(
+            i, None if self.coupling.ndim == 2 else len(self), "this record of inertial properties"
+        )
+        return InertialProperties(
+            self.node,
+            self.frame,
+            self.translational_response[i],
+            self.rotational_response[i],
+            self.coupling[i],
+            self.translational_inertia[i],
+            self.rotational_inertia[i],
+            self.principal_masses[i],
+            self.mass_axes[i],
+            self.principal_inertias[i],
+            self.inertia_axes[i],
+        )
+
+    def __str__(self) -> str:
+        axes = "the world" if self.frame == "world" else "the node"
+        told = f"inertial properties of {self.node!r} in the axes of {axes}"
+        if self.coupling.ndim == 3:
+            return f"{told}, {len(self)} states"
+        lines = [told]
+        for words, unit, along, values, directions, isotropy in (
+            ("mass", "kg", "along", self.principal_masses, self.mass_axes, self.mass_isotropy),
+            (
+                *("rotational inertia", "kg m²", "about"),
+                *(self.principal_inertias, self.inertia_axes, self.inertia_isotropy),
+            ),
+        ):
+            lines.append(f"  effective {words} [{unit}], isotropy {isotropy:.3g}")
+            for value, axis in zip(values, directions.T, strict=True):
+                amount = f"{value:10.4g}" if np.isfinite(value) else "   blocked"
+                lines.append(f"  {amount} {along} {_axis(axis)}")
+        return "\n".join(lines)
+
+
+def inertial_properties(
+    mech: Mechanism | Embedded,
+    q: ArrayLike,
+    node: str,
+    *,
+    frame: Frame = "world",
+    loops: Loops = "closed",
+    tolerance: float = TOLERANCE,
+) -> InertialProperties:
+    """Masses and rotational inertias that are felt at a node, in all directions.
+
+    Expression:
+        Λ_v⁻¹ = J_v 𝓜⁻¹ J_v*,   Λ_ω⁻¹ = J_ω 𝓜⁻¹ J_ω*,   Λ̄_vω = J_v 𝓜⁻¹ J_ω*
+        Λ⁻¹ = [[Λ_ω⁻¹, Λ̄_vω*], [Λ̄_vω, Λ_v⁻¹]]
+    with the armature of the mechanism in 𝓜. Λ_v is the inverse of a block of Λ⁻¹, **not**
+    that block of Λ: the node is free to turn while it is pushed.
+    Source: 003 (28), (29), (32) and (33), where the linear rows come first.
+
+    Where the lightest and the heaviest are far apart, the principal masses are 1/s² by the singular
+    values s of the whitened rows of J_v: nothing is squared before it is inverted, and what is
+    blocked is told from what is only heavy.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        node: Name of a node or body.
+        frame: Axes: those of the "world" or of the "node"; the point is the node's origin.
+        loops: Whether loops and couplings of the mechanism act, "closed", or are left "open".
+        tolerance: Motions below this fraction of the largest are called blocked.
+
+    Returns:
+        `InertialProperties`.
+
+    Raises:
+        UnknownNameError: A node that the mechanism does not have; lists those near.
+        SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
+            row is NaN instead, and a warning tells.
+    """
+    at = setting(mech, node, frame, loops, tolerance)
+    if at.by_kernel:
+        parts = written(cast(Mechanism, at.mech), PRINCIPAL[frame], node)(q, at.least)
+        return InertialProperties(node, frame, *_sorted(*parts.values()))
+    q = mech.check_q(q)
+    if q.ndim > 2:
+        raise ShapeError(f"q has shape {q.shape}; it must be ({mech.nq},) or (batch, {mech.nq}).")
+    found = motions(at, np.atleast_2d(q))
+    parts = _sorted(
+        found.inverse,
+        *_inverted(found.principal(TURNING)),
+        *_inverted(found.principal(MOVING)),
+    )
+    for array in parts:
+        array[~found.fine] = np.nan  # a warning told, as for all kernels
+    whole = InertialProperties(node, frame, *parts)
+    return whole[0] if q.ndim == 1 else whole
+
+
+def _sorted(inverse: Array, *parts: Array) -> tuple[Array, ...]:
+    """In the order of the attributes; parts are inertia, roots and axes of turning and moving."""
+    turning, turns, about, moving, moves, along = parts
+    with np.errstate(divide="ignore"):
+        heavy, stiff = moves**-2.0, turns**-2.0
+    blocks = (inverse[..., 3:, 3:], inverse[..., :3, :3], inverse[..., 3:, :3])
+    return *blocks, moving, turning, heavy, along, stiff, about
+
+
+def _inverted(found: Principal) -> tuple[Array, Array, Array]:
+    """Λ of a block, roots of its principal responses and their axes."""
+    there = np.asarray(np.arange(3) < found.rank[:, None], dtype=np.bool_)
+    root = found.axes * np.where(there, 1.0 / np.where(there, found.roots, 1.0), 0.0)[:, None, :]
+    largest = np.take_along_axis(found.axes, np.abs(found.axes).argmax(axis=1)[:, None], axis=1)
+    axes = found.axes * np.where(largest < 0.0, -1.0, 1.0)  # no sign of its own: largest entry is +
+    return root @ np.swapaxes(root, 1, 2), np.where(there, found.roots, 0.0), axes
+
+
+def _isotropy(values: Array) -> float | Array:
+    """Smallest over largest, of values in rising order; 0 where the largest is infinite."""
+    first, last = values[..., 0], values[..., -1]
+    found = np.where(np.isfinite(last), first / np.where(np.isfinite(last), last, 1.0), 0.0)
+    return float(found) if found.ndim == 0 else found
+
+
+def _axis(axis: Array) -> str:
+    parts = np.where(np.abs(axis) < ALIGNED, 0.0, axis)
+    near = np.flatnonzero(np.abs(axis) > 1.0 - ALIGNED**2)
+    if len(near):
+        return "xyz"[int(near[0])]
+    return "(" + ", ".join(f"{part:.3g}" for part in parts) + ")"

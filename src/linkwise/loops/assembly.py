@@ -1,0 +1,340 @@
+"""Assembly: joint positions at which loops are closed and couplings hold, from a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.arguments import count, generator, number, row
+from linkwise.dynamics.inverse_kinematics.limits import SLACK
+from linkwise.dynamics.kernels import check_mechanism
+from linkwise.dynamics.velocity_space import holonomic
+from linkwise.errors import ClosureError, ModelError, ShapeError
+from linkwise.loops.assembly_search import Problem, Searches, problem, widened
+from linkwise.loops.projection import CLOSED, ROUNDED
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+TOGETHER = 8
+"""Searches from elsewhere that are made side by side."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Assembly:
+    """Joint positions at which loops are closed, or as nearly as was found.
+
+    For one guess the shapes are as said; for a batch all arrays have (batch,) in front, and
+    `assembly[i]` is one of them.
+
+    Attributes:
+        q: Joint positions (nq,), within limits unless these were not asked for [m or rad].
+        converged: Whether all loops are closed and all couplings hold ().
+        position_error: How far apart each loop is () [m], by its name.
+        orientation_error: How far turned away each loop is () [rad], by its name.
+        coupling_error: How far each follower is from where it belongs () [m or rad], by the
+            coupling's name.
+        loop_coordinates: θ of the hinge inside each loop (nq of the hinge,), by the loop's name.
+        iterations: Steps of the search that found it ().
+        starts: How many searches were begun (), that at the guess and several at a time at random.
+        blocked: For each guess the hinges whose limits are in the way of closing, or, where limits
+            were not asked for, those that are beyond them; a tuple of one for one.
+        messages: For each guess what was found, in words; a tuple of one for one.
+    """
+
+    q: Array
+    converged: NDArray[np.bool_]
+    position_error: dict[str, Array]
+    orientation_error: dict[str, Array]
+    coupling_error: dict[str, Array]
+    loop_coordinates: dict[str, Array]
+    iterations: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    blocked: tuple[tuple[str, ...], ...]
+    messages: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """What was found, in words; for a batch, of the first that is open."""
+        if self.q.ndim == 1:
+            return self.messages[0]
+        head = f"{int(self.converged.sum())} of {len(self)} closed"
+        left = np.flatnonzero(~self.converged)
+        return f"{head}; {left[0]}: {self.messages[left[0]]}" if len(left) else head
+
+    def required(self) -> Array:
+        """q, if all loops are closed.
+
+        Raises:
+            ClosureError: They are not; it says which, and by how much.
+        """
+        if not np.all(self.converged):
+            raise ClosureError(self.message)
+        return self.q
+
+    def __len__(self) -> int:
+        if self.q.ndim == 1:
+            raise TypeError("this assembly is a single one, not a batch")
+        return len(self.q)
+
+    def __getitem__(self, i: int) -> Assembly:
+        """One of a batch."""
+        i = row(i, None if self.q.ndim == 1 else len(self), "this assembly")
+        return Assembly(
+            self.q[i],
+            self.converged[i],
+            {name: error[i] for name, error in self.position_error.items()},
+            {name: error[i] for name, error in self.orientation_error.items()},
+            {name: error[i] for name, error in self.coupling_error.items()},
+            {name: theta[i] for name, theta in self.loop_coordinates.items()},
+            self.iterations[i],
+            self.starts[i],
+            (self.blocked[i],),
+            (self.messages[i],),
+        )
+
+    def __iter__(self) -> Iterator[Assembly]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<Assembly: {self.message}>"
+
+
+def assemble(
+    mech: Mechanism,
+    guess: ArrayLike | None = None,
+    *,
+    hold: Mapping[str, ArrayLike] | Iterable[str] = (),
+    limits: bool = True,
+    tolerance: float = CLOSED,
+    iterations: int = 200,
+    restarts: int = 30,
+    seed: int | np.random.Generator = 0,
+) -> Assembly:
+    """Joint positions at which all loops are closed and all couplings hold.
+
+    Expression of a step:
+        y = -(A* A + μ)⁻¹ A* e,   A the Jacobian of all loops with the coordinates of their hinges
+    by Levenberg and Marquardt's method (`linkwise.loops.assembly_search`): from any guess, with
+    redundant constraints, and downhill always.
+
+    The search begins at the guess; what it finds is near it in general. Where it ends with open
+    loops, it begins again at random positions within the limits. Balls that roll are put where they
+    are needed on their planes: which way they could get there is not asked.
+
+    A mechanism that cannot be put together is no error: `converged` tells, and `message` says which
+    loop stays open by how much; `lw.loops.assemble(...).required()` gives q or raises.
+
+    Args:
+        mech: The mechanism.
+        guess: Where to begin (nq,), or (batch, nq) [m or rad]; by default at neutral.
+        hold: Hinges (by their names or their bodies') that stand still: with the coordinates to
+            stand at, {"crank": 0.3}, or only named, at those of the guess.
+        limits: Whether the limits of the hinges count, those of loops among them.
+        tolerance: Largest error of a row of the constraints that counts as closed [rad or m].
+        iterations: Steps of one search, at most.
+        restarts: How many more searches there are, at most, if the first one fails.
+        seed: For where they begin, or a generator.
+
+    Returns:
+        An `Assembly`.
+
+    Raises:
+        UnknownNameError: A hinge that the mechanism does not have.
+        ModelError: A held hinge outside of its limits, or options out of range.
+        ShapeError: An array of the wrong shape.
+    """
+    check_mechanism(mech)
+    tolerance = number(tolerance, "tolerance", above=0.0)
+    most, again = count(iterations, "iterations", least=1), count(restarts, "restarts")
+    start = mech.neutral() if guess is None else mech.check_q(guess)
+    if start.ndim > 2:
+        raise ShapeError(f"guess has shape {start.shape}; it must be ({mech.nq},) or (batch, nq).")
+    rows, names = _held(mech, np.array(np.atleast_2d(start)), hold, limits=limits)
+    asked = problem(holonomic(mech), names, limits=limits, tolerance=tolerance)
+    begin = (
+        asked.joints.within(widened(asked.mech, rows))
+        if len(rows)
+        else np.zeros((0, asked.joints.mech.nq))
+    )
+    best = asked.solve(begin, most)
+    starts = np.ones(len(rows), dtype=np.int64)
+    rng = generator(seed, stream=1989)
+    from_start = np.ones(len(rows), dtype=np.int64)  # which one led to what was found
+    for i in np.flatnonzero(~_closed(best)).tolist():
+        starts[i], from_start[i] = _elsewhere(asked, best, i, begin[i], most, again, rng)
+    left = np.flatnonzero(~_closed(best))
+    if len(left):  # the end of the way down, not almost
+        _taken(best, left, asked.solve(best.q[left], most, slow=1e-9))
+    found = _found(mech, asked, best, starts, from_start, most, limits=limits)
+    return found[0] if start.ndim == 1 else found
+
+
+def _held(
+    mech: Mechanism, q: Array, hold: Mapping[str, ArrayLike] | Iterable[str], *, limits: bool
+) -> tuple[Array, tuple[str, ...]]:
+    """q (s, nq) with held hinges where they are wanted, and their names."""
+    names = (hold,) if isinstance(hold, str) else tuple(hold)
+    for name in names:
+        part = mech.q_slice(name)
+        if isinstance(hold, Mapping):
+            value = floats(cast("Mapping[str, ArrayLike]", hold)[name], f"hold[{name!r}]")
+            size = part.stop - part.start
+            if value.shape not in ((), (size,)) or (value.ndim == 0 and size != 1):
+                raise ShapeError(
+                    f"hold[{name!r}] has shape {value.shape}; the hinge has {size} coordinates."
+                )
+            q[:, part] = value
+        low, high = mech.lower[part], mech.upper[part]
+        if limits and ((q[:, part] < low - SLACK) | (q[:, part] > high + SLACK)).any():
+            raise ModelError(
+                f"hinge {name!r} is to be held outside of its limits, {low} to {high}. Hold it "
+                "within them, or ask for limits=False."
+            )
+    mech.check_q(q)
+    return q, names
+
+
+def _closed(searches: Searches) -> NDArray[np.bool_]:
+    error, tolerance = searches.largest(), searches.problem.tolerance
+    rounding = searches.resting() & (error <= max(ROUNDED, tolerance))
+    return (error <= tolerance) | rounding
+
+
+def _elsewhere(
+    asked: Problem,
+    best: Searches,
+    i: int,
+    near: Array,
+    iterations: int,
+    restarts: int,
+    rng: np.random.Generator,
+) -> tuple[int, int]:
+    """Searches for one guess from random positions.
+
+    Returns:
+        How many starts there were, with that at the guess, and which of them led nearest.
+    """
+    done, nearest = 0, 1
+    while done < restarts:
+        count = min(TOGETHER, restarts - done)
+        drawn = asked.joints.random(np.repeat(near[None], count, axis=0), rng)
+        found = asked.solve(drawn, iterations, first=True)
+        j = int(np.lexsort((found.sizes(), ~_closed(found)))[0])
+        if _taken(best, np.array([i]), found, np.array([j])).any():
+            nearest = 2 + done + j
+        done += count
+        if _closed(best)[i]:
+            break
+    return 1 + done, nearest
+
+
+def _taken(
+    best: Searches,
+    at: NDArray[np.int64],
+    found: Searches,
+    which: NDArray[np.int64] | None = None,
+) -> NDArray[np.bool_]:
+    """Searches that ended nearer to closed are put in the place of others; which did."""
+    rows = np.arange(len(at)) if which is None else which
+    nearer = found.sizes()[rows] < best.sizes()[at]
+    at, rows = at[nearer], rows[nearer]
+    for name in ("q", "error", "boost", "tried", "idle"):
+        getattr(best, name)[at] = getattr(found, name)[rows]
+    return nearer
+
+
+def _found(
+    mech: Mechanism,
+    asked: Problem,
+    best: Searches,
+    starts: NDArray[np.int64],
+    from_start: NDArray[np.int64],
+    iterations: int,
+    *,
+    limits: bool,
+) -> Assembly:
+    q, closed = best.q[:, : mech.nq], _closed(best)
+    count = len(mech.loops)
+    e, rows = best.error[:, : 6 * count].reshape(len(q), count, 6), best.error[:, 6 * count :]
+    inside, at = dict[str, Array](), mech.nq
+    for loop in mech.loops:
+        inside[loop.name] = best.q[:, at : at + loop.hinge.nq]
+        at += loop.hinge.nq
+    turned, apart = np.linalg.norm(e[..., :3], axis=-1), np.linalg.norm(e[..., 3:], axis=-1)
+    loops, couplings = [x.name for x in mech.loops], [x.name for x in mech.couplings]
+    blocked = list[tuple[str, ...]]()
+    messages = list[str]()
+    for i in range(len(q)):
+        names = _in_the_way(asked, best, i, closed=bool(closed[i]), limits=limits)
+        freed = False
+        if not closed[i] and limits and names:
+            freed = bool(_closed(asked.unlimited().solve(best.q[i : i + 1], iterations))[0])
+        blocked.append(names)
+        errors = [(f"loop {x!r}", apart[i, j], turned[i, j]) for j, x in enumerate(loops)]
+        errors += [(f"coupling {x!r}", abs(rows[i, j]), 0.0) for j, x in enumerate(couplings)]
+        words = _open(errors, asked.length, asked.tolerance)
+        where = "at a limit" if limits else "beyond limits"
+        begun = int(starts[i]), int(from_start[i])
+        messages.append(_message(closed[i], best.tried[i], begun, words, names, where, freed))
+    return Assembly(
+        q,
+        closed,
+        {name: apart[:, j] for j, name in enumerate(loops)},
+        {name: turned[:, j] for j, name in enumerate(loops)},
+        {name: np.abs(rows[:, j]) for j, name in enumerate(couplings)},
+        inside,
+        best.tried,
+        starts,
+        tuple(blocked),
+        tuple(messages),
+    )
+
+
+def _in_the_way(
+    asked: Problem, best: Searches, i: int, *, closed: bool, limits: bool
+) -> tuple[str, ...]:
+    """Hinges at a limit while loops are open; without limits, those beyond them."""
+    mech, q = asked.joints.mech, best.q[i]
+    if not limits:
+        return asked.joints.names((q < mech.lower - SLACK) | (q > mech.upper + SLACK))
+    return () if closed else asked.joints.names(asked.joints.at_limit(q[None])[0])
+
+
+def _open(errors: list[tuple[str, float, float]], length: float, tolerance: float) -> str:
+    """Which stay open by how much, the worst first."""
+    left = [x for x in errors if max(x[1], x[2]) > max(tolerance, ROUNDED)]
+    left.sort(key=lambda x: -(x[1] + length * x[2]))
+    parts = list[str]()
+    for what, apart, turned in left[:3]:
+        # Only what matters: searches that end with open loops leave 1e-4 of this or that.
+        sizes = [f"{apart:.3g} m"] if apart > 1e-3 * length * turned else []
+        sizes += [f"{turned:.3g} rad"] if length * turned > 1e-3 * apart else []
+        parts.append(f"{what} stays open by {' and '.join(sizes)}")
+    return ", ".join(parts) + (f", and {len(left) - 3} more" if len(left) > 3 else "")
+
+
+def _message(
+    closed: bool,
+    steps: int,
+    begun: tuple[int, int],
+    words: str,
+    names: tuple[str, ...],
+    where: str,
+    freed: bool,
+) -> str:
+    at = ", ".join(repr(name) for name in names)
+    starts, nearest = begun
+    if closed:
+        told = f"closed in {steps} step{'' if steps == 1 else 's'}"
+        if nearest > 1:
+            told += f" from start {nearest}, at random, since that at the guess led nowhere"
+        return told + (f"; {at} {where}" if at else "")
+    if freed:
+        which = "limit" if len(names) == 1 else "limits"
+        return f"blocked by the {which} of {at}: without limits it can be closed; {words}"
+    tried = f"not closed from {starts} start{'' if starts == 1 else 's'}: {words}"
+    return tried + (f", with {at} {where}" if at else "")

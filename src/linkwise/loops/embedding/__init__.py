@@ -1,0 +1,1 @@
+"""Constraint embedding: loops and couplings built into a tree of aggregate bodies."""

@@ -1,0 +1,243 @@
+"""Positions and velocities put back to where loops and couplings hold.
+
+Positions, by Gauss and Newton: with e the errors of the constraints (`constraint_error`) and W what
+a step is measured by,
+
+    δ = -W⁻¹ J_c* (J_c W⁻¹ J_c* + μ)⁻¹ e,      q ← q ⊕ δ.
+
+For μ = 0 it is the least step that takes the errors away to first order. Where constraints are
+redundant J_c W⁻¹ J_c* is singular, and off the closed configurations nearly so, which is worse: a
+row that repeats others gives a large step for a small error. Damping by μ in proportion to |e|
+keeps such steps small and leaves the convergence quadratic, redundant rows or not (Yamashita and
+Fukushima 2001).
+
+Velocities: of all v' with J_c v' = 0 the one with the least ½ (v' - v)* W (v' - v). With W = 𝓜 it
+is the velocity after an impact by which the loops catch the mechanism: it loses the least energy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.arguments import count, number
+from linkwise.dynamics.closure import constraint_error, constraint_jacobian
+from linkwise.dynamics.velocity_space import (
+    holonomic,
+    inertia_products,
+    scale,
+    states,
+    velocity_spaces,
+    worst,
+)
+from linkwise.errors import ClosureError, ModelError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+
+Weight: TypeAlias = Literal["mass"] | None
+"""What a change is measured by: kinetic energy, or the angles and lengths themselves."""
+
+CLOSED = 1e-12
+"""Errors of rows up to this are zero [rad or m]."""
+
+ROUNDED = 1e-10
+"""Errors up to this that no step makes smaller are rounding [rad or m]."""
+
+DAMPING = 0.01
+"""μ over the mean diagonal entry, for an error of the size of the mechanism."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """Where the search for closed loops ended. For a batch, (batch,) in front of everything.
+
+    Attributes:
+        q: Joint positions (nq,).
+        closed: Whether all constraints hold ().
+        error: The largest error of a row of the constraints () [rad or m].
+        iterations: Steps that were tried ().
+    """
+
+    q: Array
+    closed: NDArray[np.bool_]
+    error: Array
+    iterations: NDArray[np.int64]
+
+
+def position_projection(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    weight: Weight = None,
+    tolerance: float = CLOSED,
+    iterations: int = 50,
+) -> Projection:
+    """The configuration with closed loops next to a given one, and how it was found.
+
+    Expression of a step:
+        δ = -W⁻¹ J_c* (J_c W⁻¹ J_c* + μ)⁻¹ e,  μ ~ |e|
+
+    It goes downhill only, and is meant for configurations that are nearly closed: those of a
+    simulation that has drifted, for instance. From far away `assemble` finds more.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        weight: What the step is measured by: None for angles, and lengths over the size of the
+            mechanism; "mass" for kinetic energy, W = 𝓜.
+        tolerance: Largest error of a row that counts as closed [rad or m].
+        iterations: Steps, at most.
+
+    Returns:
+        A `Projection`; it does not raise where loops stay open.
+    """
+    single, rows, _ = states(mech, q)
+    _check(weight, tolerance)
+    iterations = count(iterations, "iterations")
+    search = _Search(holonomic(mech), np.array(rows), weight, tolerance)
+    while search.going().any() and search.tried.max(initial=0) < iterations:
+        search.step()
+    error = search.largest()
+    closed = (error <= tolerance) | (search.stuck() & (error <= max(ROUNDED, tolerance)))
+    found = (search.q, closed, error, search.tried)
+    return Projection(*(x[0] for x in found)) if single else Projection(*found)
+
+
+class _Search:
+    """Several searches side by side."""
+
+    def __init__(self, mech: Mechanism, q: Array, weight: Weight, tolerance: float) -> None:
+        self.mech, self.q, self.weight, self.tolerance = mech, q, weight, tolerance
+        self.scale = scale(mech)
+        m = len(self.scale.rows)
+        self.error = constraint_error(mech, q) if len(q) else np.zeros((0, m))
+        self.boost = np.ones(len(q))
+        self.tried = np.zeros(len(q), dtype=np.int64)
+
+    def largest(self) -> Array:
+        return np.abs(self.error).max(axis=-1, initial=0.0)
+
+    def stuck(self) -> NDArray[np.bool_]:
+        """Where even the smallest steps do not lead down."""
+        return self.boost > 1e12
+
+    def going(self) -> NDArray[np.bool_]:
+        return (self.largest() > self.tolerance) & ~self.stuck()
+
+    def step(self) -> None:
+        """One step of each search that is not at its end; taken where the error gets smaller."""
+        at = np.flatnonzero(self.going())
+        q, D = self.q[at], self.scale.rows
+        e = self.error[at] * D
+        J = D[:, None] * constraint_jacobian(self.mech, q)
+        if self.weight == "mass":
+            back = np.stack(inertia_products(self.mech, q, list(J)))  # J_c 𝓜⁻¹
+        else:
+            back = J * self.scale.columns**2  # W⁻¹ = C²
+        square = back @ np.swapaxes(J, 1, 2)
+        size = np.linalg.norm(e, axis=-1)
+        mean = np.trace(square, axis1=1, axis2=2) / len(D)
+        mu = DAMPING * self.boost[at] * np.minimum(1.0, size / self.scale.length) + 1e-13
+        square += (mu * np.maximum(mean, 1e-300))[:, None, None] * np.eye(len(D))
+        pull = cast(Array, np.linalg.solve(square, e[..., None]))
+        step = -(np.swapaxes(back, 1, 2) @ pull)[..., 0]
+        ahead = self.mech.integrate(q, step)
+        error = constraint_error(self.mech, ahead)
+        better = np.linalg.norm(error * D, axis=-1) < size
+        taken = at[better]
+        self.q[taken], self.error[taken] = ahead[better], error[better]
+        self.boost[taken] = np.maximum(self.boost[taken] / 10.0, 1.0)
+        self.boost[at[~better]] *= 10.0
+        self.tried[at] += 1
+
+
+def project_position(
+    mech: Mechanism,
+    q: ArrayLike,
+    *,
+    weight: Weight = None,
+    tolerance: float = CLOSED,
+    iterations: int = 50,
+) -> Array:
+    """The configuration with closed loops next to a given one.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad], nearly closed.
+        weight: What the change is measured by: None for angles, and lengths over the size of the
+            mechanism; "mass" for kinetic energy.
+        tolerance: Largest error of a row that counts as closed [rad or m].
+        iterations: Steps, at most.
+
+    Returns:
+        Joint positions (nq,) or (batch, nq). `position_projection` also tells the error that is
+        left and how many steps it took.
+
+    Raises:
+        ClosureError: Some loop stays open; the worst is named.
+    """
+    found = position_projection(mech, q, weight=weight, tolerance=tolerance, iterations=iterations)
+    if not np.all(found.closed):
+        i = int(np.flatnonzero(~np.atleast_1d(found.closed))[0])
+        kind, name, error = worst(holonomic(mech), np.atleast_2d(found.q)[i])
+        where = f" in state {i} of the batch" if found.q.ndim == 2 else ""
+        raise ClosureError(
+            f"no configuration with closed loops was found near the given one{where}: after "
+            f"{int(np.atleast_1d(found.iterations)[i])} steps {kind} {name!r} of {mech.name!r} is "
+            f"still off by {error:.3g} (rad or m), and {tolerance:.3g} is allowed. Begin nearer, "
+            "or let lw.loops.assemble search."
+        )
+    return found.q
+
+
+def project_velocity(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    weight: Weight = "mass",
+    tolerance: float | None = None,
+) -> Array:
+    """The velocity that obeys loops and couplings next to a given one.
+
+    Expression:
+        v' = v - 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c v,      `weight="mass"`
+    of all that obey, the one whose difference from v has the least kinetic energy; with
+    `weight=None` it has the least square, angles as they are and lengths over the mechanism's size.
+
+    Redundant rows are left out first: they are found by the singular values of J_c.
+
+    Args:
+        mech: The mechanism.
+        q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        weight: "mass" or None.
+        tolerance: Singular values below this part of the largest count as zero.
+
+    Returns:
+        (nv,) or (batch, nv), with J_c v' = 0 to rounding.
+
+    Raises:
+        SingularHingeError: For "mass", nothing resists the hinge of some body, which is named.
+    """
+    single, rows, (speed,) = states(mech, q, v=v)
+    _check(weight, 1.0)
+    spaces = velocity_spaces(mech, rows, tolerance)
+    out = np.array(speed)
+    if weight == "mass":
+        backs = inertia_products(mech, rows, [space.blocked for space in spaces])
+        for i, (space, back) in enumerate(zip(spaces, backs, strict=True)):
+            R = space.blocked
+            out[i] -= np.linalg.solve(R @ back.T, R @ out[i]) @ back
+    for i, space in enumerate(spaces):  # also takes rounding of the above away
+        out[i] -= (space.blocked @ out[i]) @ space.right * space.scale.columns
+    return out[0] if single else out
+
+
+def _check(weight: object, tolerance: float) -> None:
+    if weight is not None and weight != "mass":
+        raise ModelError(f"weight is {weight!r}; it must be 'mass' or None.")
+    number(tolerance, "tolerance", above=0.0)

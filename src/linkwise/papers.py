@@ -1,0 +1,36 @@
+"""Algorithms and theorems that carry the name of a paper.
+
+Wen and Bayard's control law and its energy; the diagonalised equations of motion and the
+innovations; RCCFD1 to RCCFD3, `multi_arm_dynamics(..., method=...)`; Theorem 2 of Khatib's reduced
+inertia and its general form, macro and mini. FD1 to FD4 are in `lw.dynamics.QUANTITIES`.
+"""
+
+from linkwise.dynamics import (
+    InnovationsFactors as InnovationsFactors,
+    diagonal_coriolis as diagonal_coriolis,
+    diagonal_dynamics as diagonal_dynamics,
+    diagonal_velocity as diagonal_velocity,
+    force_from_innovations as force_from_innovations,
+    innovations as innovations,
+    innovations_factors as innovations_factors,
+    tip_force_correction as tip_force_correction,
+    tracking_energy as tracking_energy,
+    velocity_from_diagonal as velocity_from_diagonal,
+    wen_bayard as wen_bayard,
+)
+from linkwise.front_door import open_front_door
+from linkwise.grasp import (
+    MultiArmMotion as MultiArmMotion,
+    multi_arm_dynamics as multi_arm_dynamics,
+)
+from linkwise.inertial import (
+    DextrousCoordination as DextrousCoordination,
+    MacroMini as MacroMini,
+    ReducedInertia as ReducedInertia,
+    SmallestMini as SmallestMini,
+    macro_mini as macro_mini,
+    reduced_inertia as reduced_inertia,
+    smallest_mini as smallest_mini,
+)
+
+open_front_door(globals())

@@ -1,0 +1,1 @@
+"""Control in task space: servos, priorities, postures, joint limits, singularities."""

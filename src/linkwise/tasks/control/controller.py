@@ -1,0 +1,295 @@
+"""Controllers of tasks: a state and goals in, joint forces out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.arguments import number
+from linkwise.dynamics.kernels import written
+from linkwise.dynamics.loops import Loops, require_open
+from linkwise.dynamics.velocity_space import states
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.closure import closure_nodes
+from linkwise.model.mechanism import Mechanism
+from linkwise.pipeline import compile
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.tasks.control.check import check_tasks
+from linkwise.tasks.control.gain import spread_out
+from linkwise.tasks.control.goal import GoalNumbers
+from linkwise.tasks.control.hierarchy import TOLERANCE
+from linkwise.tasks.control.joint_limits import JointLimits
+from linkwise.tasks.control.posture import Posture
+from linkwise.tasks.control.report import ControlReport, LevelReport, row_labels
+from linkwise.tasks.control.servo import Level, Servo, as_levels
+from linkwise.tasks.control.singular import STANDARD, SingularStrategy
+from linkwise.tasks.control.tick import (
+    OF_LEVEL,
+    Driven,
+    Kept,
+    Near,
+    Structure,
+    report_formula,
+    torque_formula,
+)
+from linkwise.tasks.dynamics import Compensate
+from linkwise.tasks.twin import HOLDS, Twin, twin
+
+if TYPE_CHECKING:
+    from linkwise.codegen.c.source import CSource
+
+PER_TICK = 5
+"""Inputs of the kernel that change with every tick come first: q, v, goal, rate, ahead."""
+
+UNBOUNDED = 1e30
+"""Stands for a limit that is not there: inputs of kernels are finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TaskController:
+    """Joint forces that drive tasks to their goals, in order of priority.
+
+    Expression, for one level:
+        τ = J* (Λ (F* - γ) + J̄* C) + N* Γ₀,        F* = ẍ_d + k_v (ẋ_d - ẋ) + k_p e
+    with Γ₀ of the posture and the joint limits. Further levels act in the dynamically consistent
+    null space of all before them, the posture in that of all levels.
+
+    Source: 003 (12), (14), (27), (69) and section 5.3; priorities after Sentis and Khatib (2005).
+
+        hand = lw.tasks.Servo(lw.Task.pose("hand"), kp=100.0, kv=20.0)
+        controller = lw.TaskController(arm, hand, posture=lw.tasks.Posture(q_mid, kp=20.0, kv=5.0))
+        tau = controller(q, v, goal)
+
+    It holds no state of its own: the same (q, v, goals) give the same τ.
+
+    Attributes:
+        mech: The mechanism.
+        levels: Servos in order of priority, each level one servo or several of equal rank.
+        posture: What is done with the freedoms that all levels leave.
+        limits: Repulsion from the ends of joint ranges.
+        singular: What is done near singular configurations; None for the plain inverse, which
+            grows without bounds there and gives up exactly at them.
+        damping: None, or the damping of `lw.tasks.task_space` in place of a strategy; reports tell
+        what
+            it takes away.
+        compensate: Whether gravity, Coriolis and centrifugal forces are taken out in all "joints",
+            or only as the "task"s see them, which lets the rest of the arm fall.
+        length: Where turning is compared with moving [m]; by default the reach at the nodes.
+        tolerance: Singular values of J below this fraction of the largest are called zero.
+        loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
+
+    Raises:
+        ModelError: A task that the mechanism cannot do, or has too many rows; names that come
+            twice.
+        UnknownNameError: A node or hinge that the mechanism does not have; lists near ones.
+    """
+
+    mech: Mechanism
+    levels: Level | Sequence[Level]
+    posture: Posture | None = None
+    limits: JointLimits | None = None
+    singular: SingularStrategy | None = STANDARD
+    damping: float | None = None
+    compensate: Compensate = "joints"
+    length: float | None = None
+    tolerance: float = TOLERANCE
+    loops: Loops = "closed"
+    servos: tuple[tuple[Servo, ...], ...] = field(init=False, repr=False)
+    twins: tuple[Twin, ...] = field(init=False, repr=False)
+    structure: Structure = field(init=False, repr=False)
+    numbers: dict[str, Array] = field(init=False, repr=False)
+    _goals: GoalNumbers = field(init=False, repr=False)
+    _quick: list[Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put: Any = object.__setattr__
+        servos = as_levels(self.levels)
+        put(self, "servos", servos)
+        twins = tuple(twin(self.mech, tuple(s.task for s in level)) for level in servos)
+        put(self, "twins", twins)
+        _check_options(self)
+        check_tasks(self.mech, twins)
+        require_open(self.mech, self.loops, "lw.TaskController", HOLDS)
+        put(self, "structure", self._structure())
+        put(self, "numbers", self._numbers())
+        put(self, "_quick", [])  # the call for one state, and its numbers
+        put(self, "_goals", GoalNumbers(self.mech, [s.task for level in servos for s in level]))
+
+    def __repr__(self) -> str:
+        told = " > ".join(" + ".join(servo.name for servo in level) for level in self.servos)
+        parts = [f"{self.mech.name!r}", told]
+        parts += [name for name in ("posture", "limits") if getattr(self, name) is not None]
+        parts += [f"damping {self.damping:g}"] if self.damping else []
+        parts += ["plain inverse"] if self.singular is None and not self.damping else []
+        return f"TaskController({', '.join(parts)})"
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel of a call: of q, v, the goals and `numbers`, by their names, gives τ (nv,).
+
+        It belongs to the structure of the controller: what there is, not how large. `goal` has the
+        numbers of all targets (for a pose rotation and origin, row by row), `rate` ẋ_d and `ahead`
+        ẍ_d, one servo behind the other.
+        """
+        whole = self._whole
+        return written(whole.mech, torque_formula(self.structure), closure_nodes(whole.mech))
+
+    def export_c(self, name: str | None = None, *, dtype: Any = np.float64) -> CSource:
+        """The same as a C function; `.write(folder)` makes its two files.
+
+        Args:
+            name: Of the function and the files; its inputs are those of `kernel`.
+            dtype: float64 or float32.
+        """
+        mech, formula = self._whole.mech, torque_formula(self.structure)
+        code: Any = compile(formula, mech, nodes=closure_nodes(mech), target="c", dtype=dtype)
+        return code.named(name) if name else code
+
+    def __call__(self, q: ArrayLike, v: ArrayLike, goals: Any) -> Array:
+        """Joint forces for a state.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+            goals: For one servo its goal, a `lw.Goal` or a target alone; for several a dictionary
+                of goals by the names of the tasks, or a list in their order.
+
+        Returns:
+            (nv,) or (batch, nv) [N or N m].
+        """
+        found = self._goals.quickly(goals)
+        if found is not None and self._quick:
+            call, numbers = self._quick
+            tau = call(q, v, *found, *numbers)
+            if tau is not None:
+                return tau
+        if not self._quick and self.kernel.quick is not None:
+            names = self.kernel.arguments[PER_TICK:]
+            self._quick.extend([self.kernel.quick, [self.numbers[name] for name in names]])
+        return self._called(self.kernel, q, v, goals)
+
+    def explain(self, q: ArrayLike, v: ArrayLike, goals: Any) -> ControlReport:
+        """What the controller does in a state: `print` it.
+
+        Args:
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+            goals: As for a call.
+        """
+        whole = self._whole
+        kernel = written(whole.mech, report_formula(self.structure), closure_nodes(whole.mech))
+        found = self._called(kernel, q, v, goals)
+        levels = list[LevelReport]()
+        for k, tasks in enumerate(self.twins):
+            parts = {name: found[f"{k}.{name}"] for name in OF_LEVEL}
+            parts |= {name: parts[name] > 0.0 for name in ("held", "slowed")}
+            rank = np.nan_to_num(parts["rank"]).astype(np.int64)
+            parts["rank"] = rank if rank.ndim else int(rank)
+            levels.append(
+                LevelReport(tasks.tasks, row_labels(tasks), **parts, damped=bool(self.damping))
+            )
+        free = found["free"] if found["free"].ndim else float(found["free"])
+        close = found["close"] > 0.0
+        return ControlReport(found["tau"], found["acceleration"], tuple(levels), close, free)
+
+    @property
+    def _whole(self) -> Twin:
+        """The tasks of all levels."""
+        return twin(self.mech, tuple(s.task for level in self.servos for s in level))
+
+    def _called(self, kernel: Any, q: ArrayLike, v: ArrayLike, goals: Any) -> Any:
+        """A kernel in a state, or in a batch of states."""
+        single, q, (v,) = states(self.mech, q, v=v)
+        goal, rate, ahead = self._goals.carefully(goals, len(q), single)
+        q, v = (q[0], v[0]) if single else (q, v)
+        arrays = self.numbers | {"q": q, "v": v, "goal": goal, "rate": rate, "ahead": ahead}
+        return kernel(*[arrays[name] for name in kernel.arguments])
+
+    # ---------------------------------------------------------------------- structure and numbers
+
+    def _structure(self) -> Structure:
+        """What the kernel depends on."""
+        levels = tuple(
+            tuple(
+                Driven(s.task, m, np.ndim(s.kp) == 2, np.ndim(s.kv) == 2, s.speed is not None)
+                for s, m in zip(level, tasks.sizes, strict=True)
+            )
+            for level, tasks in zip(self.servos, self.twins, strict=True)
+        )
+        near: Near = "damped" if self.damping else "plain"
+        braked = False
+        if self.singular is not None:
+            near = self.singular.remaining
+            braked = self.singular.speeds(self.mech.velocity_limit) is not None
+        order = self._whole.order
+        posture, limits = self.posture, self.limits
+        drawn, kept = None if posture is None else posture.drawn(self.mech), None
+        if limits is not None:
+            q_at, v_at = (tuple(x.tolist()) for x in limits.places(self.mech))
+            kept = Kept(q_at, v_at, limits.priority == "top")
+        places = None if order is None else tuple(order.tolist())
+        return Structure(levels, places, near, braked, drawn, kept, self.compensate == "joints")
+
+    def _numbers(self) -> dict[str, Array]:
+        """Inputs of the kernel that are the same in all states."""
+        servos = [servo for level in self.servos for servo in level]
+        sizes = [m for tasks in self.twins for m in tasks.sizes]
+        lengths = [t.length() if self.length is None else self.length for t in self.twins]
+        found = {
+            "scale": [t.scale(length) for t, length in zip(self.twins, lengths, strict=True)],
+            "kp": [spread_out(s.kp, m) for s, m in zip(servos, sizes, strict=True)],
+            "kv": [spread_out(s.kv, m) for s, m in zip(servos, sizes, strict=True)],
+        }
+        numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+        numbers["reach"] = np.array([tasks.length() for tasks in self.twins])
+        numbers["speed"] = np.array([s.speed for s in servos if s.speed is not None])
+        numbers["tolerance"] = np.array([self.tolerance])
+        numbers["damping"] = np.array([self.damping or 0.0])
+        if self.singular is not None:
+            numbers["threshold"] = np.array([self.singular.threshold])
+            speeds = self.singular.speeds(self.mech.velocity_limit)
+            numbers |= {} if speeds is None else {"speeds": speeds}
+        if self.posture is not None:
+            numbers |= self.posture.numbers(self.mech)
+        if self.limits is not None:
+            q_at, _ = self.limits.places(self.mech)
+            for name, ends in (("lower", self.mech.lower), ("upper", self.mech.upper)):
+                numbers[name] = np.clip(ends[q_at], -UNBOUNDED, UNBOUNDED)
+            numbers["limits"] = np.array(self.limits.numbers)
+        return numbers
+
+
+def _check_options(controller: TaskController) -> None:
+    for name, kind in (
+        ("posture", Posture),
+        ("limits", JointLimits),
+        ("singular", SingularStrategy),
+    ):
+        value = getattr(controller, name)
+        if value is not None and not isinstance(value, kind):
+            raise ModelError(
+                f"{name} is a {type(value).__name__}; it must be a lw.{kind.__name__}."
+            )
+    if controller.compensate not in ("task", "joints"):
+        owner = "lw.TaskController"
+        raise unknown_name("compensate", controller.compensate, ("task", "joints"), owner=owner)
+    d = controller.damping
+    if d is not None:
+        number(d, "damping", least=0.0)
+    if d and controller.singular is STANDARD:
+        object.__setattr__(controller, "singular", None)
+    elif d and controller.singular is not None:
+        raise ModelError(
+            f"damping is {d!r} and singular a strategy of its own: both are for singular "
+            "configurations; give one or the other."
+        )
+    for name in ("length", "tolerance"):
+        if getattr(controller, name) is not None:
+            number(getattr(controller, name), name, above=0.0)
+    if controller.limits is not None:
+        controller.limits.places(controller.mech)  # raises where there are none
+    if controller.posture is not None:  # raises for gains, targets and names that do not fit
+        controller.posture.numbers(controller.mech)

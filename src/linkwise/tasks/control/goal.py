@@ -1,0 +1,176 @@
+"""Goals: where tasks should be, and how they should move there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model import aim
+from linkwise.model.body import Body
+from linkwise.model.hinges.plain import is_plain
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.pose import Pose
+from linkwise.tasks.dynamics import along_rows
+from linkwise.tasks.measure import checked_target
+from linkwise.tasks.task import Task
+from linkwise.tasks.twin import twin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """Where a task should be, and how it should move there.
+
+    Attributes:
+        target: What `lw.tasks.task_position` should become: a `Pose`, a point, a rotation, a
+        direction or
+            joint coordinates; a batch of them has (batch,) in front.
+        velocity: ẋ_d (m,) or (batch, m) along the rows of the task; None for zero.
+        acceleration: ẍ_d (m,) or (batch, m); None for zero.
+    """
+
+    target: Any
+    velocity: ArrayLike | None = None
+    acceleration: ArrayLike | None = None
+
+
+def as_goals(goals: Any, names: Sequence[str]) -> list[Goal]:
+    """A goal for each servo."""
+    if isinstance(goals, Mapping):
+        given = cast("Mapping[object, Any]", goals)
+        for name in given:
+            if name not in names:
+                raise unknown_name("servo", name, names, owner="the controller")
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ModelError(
+                f"no goal was given for {_listed(missing)}; the controller needs one for each of "
+                f"{_listed(names)}."
+            )
+        each = [given[name] for name in names]
+    elif len(names) == 1:
+        each = [goals]
+    elif isinstance(goals, list | tuple):
+        each = list(cast("Sequence[Any]", goals))
+        if len(each) != len(names):
+            raise ModelError(
+                f"{len(each)} goals were given for {len(names)} servos; give one for each, in the "
+                f"order {_listed(names)}, or a dictionary by name."
+            )
+    else:
+        raise ModelError(
+            f"goals is a {type(goals).__name__}; for {len(names)} servos it must be a dictionary "
+            f"with the keys {_listed(names)}, or a list in that order."
+        )
+    return [goal if isinstance(goal, Goal) else Goal(goal) for goal in each]
+
+
+def goal_size(mech: Mechanism, task: Task) -> int:
+    """Numbers of the goal of a task: as in `linkwise.model.aim`; coordinates of joints."""
+    if task.kind == "joints":
+        return sum(at.stop - at.start for at in map(mech.q_slice, task.hinges))
+    return aim.SIZES[task.kind]
+
+
+class GoalNumbers:
+    """Goals of servos as inputs of a kernel: all targets, ẋ_d and ẍ_d, one behind the other."""
+
+    def __init__(self, mech: Mechanism, tasks: Sequence[Task]) -> None:
+        self.mech, self.tasks, self.names = mech, tasks, [task.name for task in tasks]
+        self._places = list[tuple[Task, slice, slice, bool]]()
+        self.size, self.rows = 0, 0
+        for task in tasks:
+            size, rows = goal_size(mech, task), twin(mech, task).size
+            at, row = slice(self.size, self.size + size), slice(self.rows, self.rows + rows)
+            hinges = [_body(mech, name).hinge for name in task.hinges]
+            plain = task.kind != "orientation" and all(map(is_plain, hinges))
+            self._places.append((task, at, row, plain))
+            self.size, self.rows = at.stop, row.stop
+        self._still = np.zeros(self.rows)
+
+    def quickly(self, goals: Any) -> tuple[Array, Array, Array] | None:
+        """The goals of one state; None where a closer look is needed."""
+        names, each = self.names, [goals]
+        if type(goals) is dict:
+            given = cast("dict[str, Any]", goals)
+            each = [given.get(name) for name in names] if len(given) == len(names) else []
+        elif len(names) > 1 and type(goals) in (list, tuple):
+            each = cast("list[Any]", goals)
+        if len(each) != len(names):
+            return None
+        out, speeds = np.empty(self.size), [self._still, self._still]
+        for (task, at, rows, plain), goal in zip(self._places, each, strict=True):
+            target = goal
+            if type(goal) is Goal:
+                target = goal.target
+                for i, x in enumerate((goal.velocity, goal.acceleration)):
+                    if x is None:
+                        continue
+                    if type(x) is not np.ndarray or x.shape != (rows.stop - rows.start,):
+                        return None
+                    if speeds[i] is self._still:
+                        speeds[i] = np.zeros(self.rows)
+                    speeds[i][rows] = x
+            if type(target) is Pose and task.kind == "pose" and target.p.ndim == 1:
+                place = out[at].reshape(3, 4)
+                place[:, :3], place[:, 3] = target.rot, target.p
+            elif not plain or type(target) is not np.ndarray or target.dtype.kind != "f":
+                return None
+            elif target.shape != (at.stop - at.start,):
+                return None
+            else:
+                out[at] = target
+        return out, speeds[0], speeds[1]
+
+    def carefully(self, goals: Any, batch: int, single: bool) -> tuple[Array, Array, Array]:
+        """The goals, checked: for one state, or for each of a batch.
+
+        Raises:
+            ShapeError: Targets or velocities for another number of states, or of another shape.
+            ModelError: What is not a target, or not finite.
+        """
+        each = as_goals(goals, self.names)
+        parts = [list[Array](), list[Array](), list[Array]()]
+        for (task, at, _, _), goal in zip(self._places, each, strict=True):
+            target = self._numbers(task, goal.target)
+            if target.shape[:-1] not in (((),) if single else ((), (batch,))):
+                raise ShapeError(
+                    f"the goal of {task.name!r} has targets for another number of states than q, "
+                    f"which has {'one' if single else batch}; give one target, or one for each "
+                    "state."
+                )
+            one, whose = twin(self.mech, task), f"of the goal of {task.name!r}"
+            rest = (batch, single)
+            parts[0].append(np.broadcast_to(target, (batch, at.stop - at.start)))
+            parts[1].append(along_rows(one, goal.velocity, f"velocity {whose}", *rest))
+            parts[2].append(along_rows(one, goal.acceleration, f"acceleration {whose}", *rest))
+        goal, rate, ahead = (np.concatenate(part, axis=-1) for part in parts)
+        return (goal[0], rate[0], ahead[0]) if single else (goal, rate, ahead)
+
+    def _numbers(self, task: Task, target: Any) -> Array:
+        """A target as numbers (..., size), checked."""
+        found: Any = checked_target(self.mech, task, target)
+        if isinstance(found, Pose):
+            place = np.concatenate([found.rot, found.p[..., None]], axis=-1)
+            return place.reshape(*found.p.shape[:-1], 12)
+        if task.kind == "orientation":
+            return found.reshape(*found.shape[:-2], 9)
+        if task.kind == "joints":
+            mech, every = self.mech, np.arange(self.mech.nq)
+            there = np.array(np.broadcast_to(mech.neutral(), (*found.shape[:-1], mech.nq)))
+            there[..., np.concatenate([every[mech.q_slice(x)] for x in task.hinges])] = found
+            mech.check_q(there)  # raises for quaternions that are not of unit length
+        return found
+
+
+def _body(mech: Mechanism, name: str) -> Body:
+    """The body of a hinge, named by either."""
+    return mech.hinge(name) if name in mech.hinge_index else mech.body(name)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,210 @@
+"""A posture: joint forces that pull a mechanism to where it should be, as far as tasks let it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.algebra import mass, vdot
+from linkwise.codegen.formula import Formula
+from linkwise.dynamics.configuration import between, coordinates
+from linkwise.dynamics.kernels import check_mechanism, written
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.tasks.control.gain import checked_gain, gains_read, spread_out, times
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+By: TypeAlias = Literal["torque", "acceleration"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A posture, without its numbers.
+
+    Attributes:
+        freedoms: Where in v its hinges stand.
+        to: Whether there is a target.
+        kp: Whether the stiffness is a matrix.
+        kv: Whether the damping is.
+        weighed: Whether gains make accelerations.
+    """
+
+    freedoms: tuple[int, ...]
+    to: bool
+    kp: bool
+    kv: bool
+    weighed: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posture:
+    """A spring to a configuration and a damper, for what tasks leave free.
+
+    Expression:
+        Γ₀ = k_p e - k_v v,       e = difference(q, target),           by="torque"
+        Γ₀ = 𝓜 (k_p e - k_v v),                                        by="acceleration"
+    It is -∇V - k_v v of the potential V = ½ e* k_p e. A controller takes it through the
+    dynamically consistent null space of its tasks, N* Γ₀, so that it moves nothing there.
+
+    Source: 003 section 5.3, equations (53) to (55), where k_p = 2 k_d.
+
+    Attributes:
+        target: Joint positions (nq,) to be drawn to; None for damping alone.
+        kp: Stiffness over the freedoms of `hinges` [N m/rad], or [1/s²] by acceleration; a number,
+            one for each freedom or a symmetric positive matrix; None with no target.
+        kv: Damping [N m s/rad], or [1/s]; like kp.
+        hinges: Names of the hinges that are drawn and damped; None for all.
+        by: Whether gains make torques, as the paper has it, or accelerations, which act alike on
+            heavy and light joints.
+    """
+
+    target: ArrayLike | None
+    kp: ArrayLike | None
+    kv: ArrayLike
+    hinges: tuple[str, ...] | None = None
+    by: By = "torque"
+
+    def __post_init__(self) -> None:
+        if (self.target is None) != (self.kp is None):
+            raise ModelError(
+                "a posture has a target and its stiffness kp together, or neither of them: "
+                "then it damps only."
+            )
+        if self.by not in ("torque", "acceleration"):
+            raise ModelError(f"by is {self.by!r}; it must be 'torque' or 'acceleration'.")
+        if self.target is not None:
+            target = np.array(floats(self.target, "the target of the posture"), dtype=np.float64)
+            if target.ndim != 1:
+                raise ShapeError(
+                    f"the target of the posture has shape {target.shape}; it must be (nq,)."
+                )
+            if not np.isfinite(target).all():
+                raise ModelError(
+                    f"the target of the posture is {target.tolist()}; all of it must be finite."
+                )
+            object.__setattr__(self, "target", target)
+        if self.kp is not None:
+            object.__setattr__(self, "kp", checked_gain(self.kp, "kp of the posture"))
+        object.__setattr__(self, "kv", checked_gain(self.kv, "kv of the posture"))
+        if isinstance(self.hinges, str):
+            object.__setattr__(self, "hinges", (self.hinges,))
+        elif self.hinges is not None:
+            object.__setattr__(self, "hinges", tuple(self.hinges))
+
+    @classmethod
+    def damping(cls, kv: ArrayLike, *, hinges: Iterable[str] | None = None) -> Posture:
+        """No place to be drawn to: what tasks leave free comes to rest."""
+        return cls(None, None, kv, None if hinges is None else tuple(hinges))
+
+    @classmethod
+    def mid_range(
+        cls,
+        mech: Mechanism,
+        kp: ArrayLike,
+        kv: ArrayLike,
+        *,
+        hinges: Iterable[str] | None = None,
+        by: By = "torque",
+    ) -> Posture:
+        """The middle of the joint ranges, of the hinges named or of all that have a range.
+
+        Raises:
+            ModelError: A hinge that was named has no range on both sides; or no hinge has.
+        """
+        check_mechanism(mech)
+        if hinges is None:
+            moving = [b.hinge_name for b in mech.bodies if b.hinge.nv]
+            names = tuple(name for name in moving if _ranged(mech, name))
+        else:
+            names = (hinges,) if isinstance(hinges, str) else tuple(hinges)
+        bad = [name for name in names if not _ranged(mech, name)]
+        if bad or not names:
+            what = f"hinge {bad[0]!r}" if bad else f"mechanism {mech.name!r}"
+            raise ModelError(
+                f"{what} has no lower and upper limit, so there is no middle of its range; give "
+                "limits (mech.with_drive(name, lower=..., upper=...)) or a target of your own."
+            )
+        target = mech.neutral()
+        for name in names:
+            at = mech.q_slice(name)
+            target[at] = 0.5 * (mech.lower[at] + mech.upper[at])
+        return cls(target, kp, kv, names, by)
+
+    def freedoms(self, mech: Mechanism) -> NDArray[np.int64]:
+        """Where in v the freedoms of the hinges stand."""
+        if self.hinges is None:
+            return np.arange(mech.nv)
+        parts = [np.arange(mech.nv)[mech.v_slice(name)] for name in self.hinges]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+    def drawn(self, mech: Mechanism) -> Drawn:
+        """What kernels depend on."""
+        kinds = (
+            self.target is not None,
+            np.ndim(0.0 if self.kp is None else self.kp) == 2,
+            np.ndim(self.kv) == 2,
+        )
+        return Drawn(tuple(self.freedoms(mech).tolist()), *kinds, self.by == "acceleration")
+
+    def numbers(self, mech: Mechanism) -> dict[str, Array]:
+        """Inputs of such kernels."""
+        size = len(self.freedoms(mech))
+        kv = checked_gain(self.kv, "kv of the posture", size)
+        found = {"posture_kv": spread_out(kv, size)}
+        if self.target is not None and self.kp is not None:
+            kp = checked_gain(self.kp, "kp of the posture", size)
+            found |= {"posture_kp": spread_out(kp, size), "posture": mech.check_q(self.target)}
+        return found
+
+    def torque(self, mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
+        """Γ₀ (..., nv) [N or N m], before a null space is applied.
+
+        Args:
+            mech: The mechanism.
+            q: Joint positions (nq,) or (batch, nq) [m or rad].
+            v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        """
+        kernel, arrays = written(mech, _formula(self.drawn(mech))), self.numbers(mech)
+        arrays |= {"q": mech.check_q(q), "v": mech.check_v(v)}
+        return kernel(*[arrays[name] for name in kernel.arguments])
+
+
+@cache
+def _formula(drawn: Drawn) -> Formula:
+    return Formula(drawing, (drawn,))
+
+
+def drawing(at: Writing, drawn: Drawn, inertia: Any = None) -> Any:
+    """Γ₀ (nv,), as a formula.
+
+    Args:
+        at: The formula.
+        drawn: The posture without its numbers.
+        inertia: 𝓜 (nv, nv), where it is at hand.
+    """
+    chosen, out = list(drawn.freedoms), np.full(at.mech.nv, 0.0, dtype=object)
+    q, v = coordinates(at), at.v
+    (kv,) = gains_read(at, "posture_kv", [len(chosen)], [drawn.kv])
+    pull = -times(kv, v[chosen])
+    if drawn.to:
+        (kp,) = gains_read(at, "posture_kp", [len(chosen)], [drawn.kp])
+        pull = pull + times(kp, between(at, "q", "posture")[chosen])
+    out[chosen] = pull
+    if not drawn.weighed:
+        return out
+    return at.value(mass @ vdot, vdot=out, q=q) if inertia is None else inertia @ out
+
+
+def _ranged(mech: Mechanism, name: str) -> bool:
+    at = mech.q_slice(name)
+    body = mech.hinge(name)
+    limits = np.concatenate([mech.lower[at], mech.upper[at]])
+    return body.hinge.nq == body.hinge.nv > 0 and bool(np.isfinite(limits).all())

@@ -1,0 +1,1 @@
+"""Control of motion and force: selections, servos, compliant surfaces, impacts."""

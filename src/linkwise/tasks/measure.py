@@ -1,0 +1,256 @@
+"""What tasks measure: where they are, how far from where they should be, how fast they go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.dynamics.kernels import kernel
+from linkwise.dynamics.relative_pose import relative_pose
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.body import WORLD
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import rotation
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.spatial.choice import absolute, angle, minimum, root, where
+from linkwise.spatial.pose import Pose, trusted_pose
+from linkwise.spatial.vector import cross
+from linkwise.tasks.kernels import task_kernel
+from linkwise.tasks.task import Task, Tasks, as_tuple
+from linkwise.tasks.twin import twin
+
+SQUARE = 1e-9
+"""How far a target may be from a rotation, or a direction from unit length."""
+
+
+def task_position(mech: Mechanism, q: ArrayLike, task: Task) -> Any:
+    """Where a task is, in the axes of its reference.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        task: One task.
+
+    Returns:
+        For a pose a `Pose`; for a position the point (3,) [m], whichever rows the task has; for an
+        orientation the rotation matrix (3, 3); for a direction the unit vector (3,); for joints
+        their coordinates (k,), quaternions included. For a batch with (batch,) in front.
+    """
+    (task,) = _one(task)
+    twin(mech, task)  # names that are not there are told of
+    if task.kind == "joints":
+        q = mech.check_q(q)
+        return np.concatenate([q[..., mech.q_slice(name)] for name in task.hinges], axis=-1)
+    X = _pose(mech, q, task)
+    if task.kind == "pose":
+        return X
+    if task.kind == "position":
+        return X.p
+    return X.rot if task.kind == "orientation" else X.rot @ np.array(task.axis)
+
+
+def task_error(mech: Mechanism, q: ArrayLike, task: Task, target: Any) -> Array:
+    """What is missing to a target: the velocities that would arrive there in a second.
+
+    Expression:
+        e = S (log(R* R_d), R* (p_d - p)) in the node's axes, each part times R in the reference's
+    with the pose (R, p) of the task; for a direction the shortest turn, for joints
+    `mech.difference`.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        task: One task.
+        target: What `task_position` should become; a batch of targets has (batch,) in front.
+
+    Returns:
+        (m,) or (batch, m) [rad or m], in the order of the rows.
+    """
+    (task,) = _one(task)
+    twin(mech, task)  # names that are not there are told of
+    if task.kind == "joints":
+        return _joint_error(mech, mech.check_q(q), task, target)
+    X = _pose(mech, q, task)
+    goal = checked_target(mech, task, target)
+    given = goal.p if isinstance(goal, Pose) else goal
+    lead = given.shape[: given.ndim - (2 if task.kind == "orientation" else 1)]
+    rows = {X.p.shape[:-1], lead}
+    if len(rows - {(), (1,)}) > 1:
+        raise ShapeError(
+            f"q and the target of {task.name!r} are batches of {sorted(rows)}; one is wanted."
+        )
+    if isinstance(goal, Pose):
+        return missing(task, X.rot, X.p, goal.rot, goal.p)
+    return missing(task, X.rot, X.p, goal, goal)
+
+
+def missing(task: Task, R: Any, p: Any, R_d: Any, p_d: Any) -> Any:
+    """What a task of a node misses (..., m), in array code.
+
+    Args:
+        task: The task.
+        R: How the node is turned, seen from the reference (..., 3, 3).
+        p: Where it is [m] (..., 3).
+        R_d: How it should be turned; for a direction the unit vector (..., 3).
+        p_d: Where it should be.
+    """
+    back = np.swapaxes(R, -1, -2)
+    if task.kind == "direction":
+        turn = _times(back, _turn(_times(R, np.array(task.axis)), R_d))
+        return _times(task.matrix[:, :3], turn)
+    parts = list[Any]()
+    if task.kind != "position":
+        turn = rotation.log(back @ R_d)
+        turn = _times(R, turn) if task.axes == "reference" else turn
+        parts.append(_times(task.matrix[:, :3], turn))
+    if task.kind != "orientation":
+        way = p_d - p
+        way = way if task.axes == "reference" else _times(back, way)
+        parts.append(_times(task.matrix[:, 3:], way))
+    return sum(parts[1:], parts[0])
+
+
+def task_velocity(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Array:
+    """ẋ = J_t v: the velocities of tasks.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        tasks: A task or several.
+
+    Returns:
+        (m,) or (batch, m) [rad/s or m/s].
+    """
+    found = twin(mech, tasks)
+    return found.sorted(task_kernel(found, "task_velocity")(q, v), -1)
+
+
+def task_jacobian(mech: Mechanism, q: ArrayLike, tasks: Tasks) -> Array:
+    """J_t = Q J + Y: velocities of tasks per velocity of hinges.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        tasks: A task or several.
+
+    Returns:
+        (m, nv) or (batch, m, nv).
+    """
+    found = twin(mech, tasks)
+    return found.sorted(task_kernel(found, "task_jacobian")(q), -2)
+
+
+def task_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike, tasks: Tasks) -> Array:
+    """γ = J̇_t v: the accelerations of tasks that are there while the hinges keep their speed.
+
+    Args:
+        mech: The mechanism; loops and couplings are left open.
+        q: Joint positions (nq,) or (batch, nq) [m or rad].
+        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
+        tasks: A task or several.
+
+    Returns:
+        (m,) or (batch, m) [rad/s² or m/s²].
+    """
+    found = twin(mech, tasks)
+    return found.sorted(task_kernel(found, "task_bias")(q, v), -1)
+
+
+def _pose(mech: Mechanism, q: ArrayLike, task: Task) -> Pose:
+    """The pose of the node seen from the reference, with the batch in front."""
+    if task.relative_to != WORLD:
+        return relative_pose(mech, q, task.node, task.relative_to)
+    place = kernel(mech, "node_poses", task.node)(q)
+    place = place.reshape(*place.shape[:-1], 3, 4)
+    return trusted_pose(place[..., :3], place[..., 3])
+
+
+def _one(task: object) -> tuple[Task]:
+    each = as_tuple(task)
+    if len(each) != 1:
+        raise ModelError(f"{len(each)} tasks were given; this is about one at a time.")
+    return (each[0],)
+
+
+def checked_target(mech: Mechanism, task: Task, target: Any) -> Any:
+    """A target of the kind that the task has, checked."""
+    if task.kind == "joints":
+        return _joint_target(mech, task, target)
+    if task.kind == "pose":
+        if not isinstance(target, Pose):
+            raise ModelError(
+                f"the target of {task.name!r} is a {type(target).__name__}; it must be a lw.Pose."
+            )
+        return target  # which is turned by a rotation, or would not be one
+    goal = floats(target, f"the target of {task.name!r}")
+    shape = (3, 3) if task.kind == "orientation" else (3,)
+    if goal.shape[-len(shape) :] != shape:
+        whole = f"the whole {task.kind}, whichever rows the task has: "
+        raise ShapeError(
+            f"the target of {task.name!r} has shape {goal.shape}; it must be "
+            f"{whole * (len(task.rows) < 3 and task.kind != 'direction')}{shape}, or with (batch,) "
+            "in front."
+        )
+    if not np.isfinite(goal).all():
+        raise ModelError(f"the target of {task.name!r} is not finite.")
+    if task.kind == "orientation":
+        _rotation(task, goal)
+    if task.kind == "direction":
+        length = np.linalg.norm(goal, axis=-1, keepdims=True)
+        if not np.all(length > SQUARE):
+            raise ModelError(f"the target of {task.name!r} is {goal.tolist()}: no direction.")
+        goal = goal / length
+    return goal
+
+
+def _rotation(task: Task, rot: Array) -> None:
+    if not np.all(rotation.deviation(rot) < SQUARE):
+        raise ModelError(f"the target of {task.name!r} is turned by a matrix that is no rotation.")
+
+
+def _turn(d: Any, goal: Any) -> Any:
+    """The shortest turn (..., 3) from one unit vector to another."""
+    d, goal = np.broadcast_arrays(d, goal)
+    across, cosine = cross(d, goal), (d * goal).sum(axis=-1, keepdims=True)
+    sine = root((across * across).sum(axis=-1, keepdims=True))
+    turn = across * (angle(sine, cosine) / where(sine, sine, 1.0))
+    # Opposite: any axis across will do, such as d × that of x, y, z which d has the least of.
+    size, least = absolute(d), np.broadcast_to(np.eye(3)[0], d.shape)
+    smallest = size[..., :1]
+    for k in (1, 2):
+        own = size[..., k : k + 1]
+        least = where(smallest - own, np.eye(3)[k], least)
+        smallest = minimum(smallest, own)
+    other = cross(d, least)
+    other = other * (np.pi / root((other * other).sum(axis=-1, keepdims=True)))
+    return where(1e-12 - sine, where(-cosine, other, turn), turn)
+
+
+def _times(matrix: Any, vector: Any) -> Any:
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def _joint_target(mech: Mechanism, task: Task, target: Any) -> Array:
+    goal = floats(target, f"the target of {task.name!r}")
+    size = sum(at.stop - at.start for at in map(mech.q_slice, task.hinges))
+    if goal.shape[-1:] != (size,):
+        raise ShapeError(
+            f"the target of {task.name!r} has shape {goal.shape}; it must be ({size},), or "
+            f"(batch, {size})."
+        )
+    if not np.isfinite(goal).all():
+        raise ModelError(f"the target of {task.name!r} is not finite.")
+    return goal
+
+
+def _joint_error(mech: Mechanism, q: Array, task: Task, target: Any) -> Array:
+    goal, start = _joint_target(mech, task, target), 0
+    lead = np.broadcast_shapes(q.shape[:-1], goal.shape[:-1])
+    there = np.array(np.broadcast_to(q, (*lead, mech.nq)))
+    for at in map(mech.q_slice, task.hinges):
+        there[..., at] = goal[..., start : start + at.stop - at.start]
+        start += at.stop - at.start
+    e = mech.difference(np.broadcast_to(q, there.shape), mech.check_q(there))
+    return np.concatenate([e[..., mech.v_slice(name)] for name in task.hinges], axis=-1)

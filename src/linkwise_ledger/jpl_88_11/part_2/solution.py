@@ -1,0 +1,184 @@
+"""Document 001, Part II, section 3: the closed chain solved by eliminating one block at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.algebra.space import NODE
+from linkwise.spatial.array import Array
+from linkwise_ledger.case import apart
+from linkwise_ledger.entry import Entry, definition, holds
+from linkwise_ledger.grasp import Grasp, when_rigid
+from linkwise_ledger.jpl_88_11.operators import diagonal
+from linkwise_ledger.jpl_88_11.part_2.closed_chain import given, smaller, unknown
+from linkwise_ledger.literal import drawn
+
+
+def _lower(g: Grasp) -> Array:
+    """[[I, 0], [-J 𝓜⁻¹, I]]."""
+    n, m = len(g.T), len(g.A)
+    return np.block([[np.eye(n), np.zeros((n, m))], [-g.J @ g.mass_inv, np.eye(m)]])
+
+
+def _upper(g: Grasp) -> Array:
+    """[[I, Jᵀ Ω⁻¹], [0, I]]."""
+    n, m = len(g.T), len(g.A)
+    return np.block([[np.eye(n), g.J.T @ g.Omega_inv], [np.zeros((m, n)), np.eye(m)]])
+
+
+def _triangle(g: Grasp) -> Array:
+    """The matrix on the left of (3.2)."""
+    n, m = len(g.T), len(g.A)
+    return np.block([[g.mass, g.J.T], [np.zeros((m, n)), -g.Omega]])
+
+
+def _inverse(g: Grasp) -> Array:
+    """The right side of (3.5a)."""
+    joined = g.mass_inv @ g.J.T @ g.Omega_inv
+    return np.block([[g.mass_inv - joined @ g.J @ g.mass_inv, joined], [joined.T, -g.Omega_inv]])
+
+
+def solved(g: Grasp) -> tuple[Array, Array]:
+    """(θ̈, f(0)) by (3.6)."""
+    gain = g.mass_inv @ g.J.T @ g.Omega_inv
+    theta_ddot = (g.mass_inv - gain @ g.J @ g.mass_inv) @ g.T_free + gain @ g.a_free
+    return theta_ddot, g.Omega_inv @ g.J @ g.mass_inv @ g.T_free - g.Omega_inv @ g.a_free
+
+
+def finds(g: Grasp, theta_ddot: Array, f: Array) -> float:
+    """How far accelerations and contact forces are from those of d'Alembert's principle."""
+    return max(apart(theta_ddot, g.solution.theta_ddot), apart(f, g.solution.f))
+
+
+def _contact_compliance(g: Grasp) -> float:
+    """Ω f is how fast forces ±f part the tips and the object that they held.
+
+    Arms and object are let go of each other: -f on the tips, f on the object at the same points.
+    """
+    f = drawn(g, NODE)
+    tips = g.J @ np.linalg.solve(g.mass, -g.J.T @ f)
+    points = g.A @ np.linalg.solve(g.M_C, g.A.T @ f)
+    return apart(points - tips, g.Omega @ f)
+
+
+def _first_step(g: Grasp) -> float:
+    return max(
+        apart(_lower(g) @ smaller(g), _triangle(g)),
+        apart(_triangle(g) @ unknown(g), _lower(g) @ given(g)),
+    )
+
+
+def _second_step(g: Grasp) -> float:
+    n = len(g.T)
+    right = np.block(
+        [
+            [np.eye(n) - g.J.T @ g.Omega_inv @ g.J @ g.mass_inv, g.J.T @ g.Omega_inv],
+            [-g.J @ g.mass_inv, np.eye(len(g.A))],
+        ]
+    )
+    left = diagonal([g.mass, -g.Omega])
+    return max(
+        apart(_upper(g) @ _triangle(g), left),
+        apart(_upper(g) @ _lower(g), right),
+        apart(left @ unknown(g), right @ given(g)),
+    )
+
+
+def _last_step(g: Grasp) -> float:
+    n, found = len(g.T), _inverse(g) @ given(g)
+    return finds(g, found[:n], found[n:])
+
+
+def _three_factors(g: Grasp) -> float:
+    outer = diagonal([g.mass_inv, g.Omega_inv])
+    middle = np.block([[g.mass - g.J.T @ g.Omega_inv @ g.J, g.J.T], [g.J, -g.Omega]])
+    return apart(outer @ middle @ outer, np.linalg.inv(smaller(g)))
+
+
+def _substituted(g: Grasp) -> float:
+    """θ̈ of (2.13a) into (2.13b), solved for f(0), and back."""
+    f = np.linalg.solve(
+        g.J @ g.mass_inv @ g.J.T + g.compliance, g.J @ g.mass_inv @ g.T_free - g.a_free
+    )
+    theta_ddot = g.mass_inv @ (g.T_free - g.J.T @ f)
+    found = solved(g)
+    return max(apart(found[0], theta_ddot), apart(found[1], f))
+
+
+SOLUTION: tuple[Entry, ...] = (
+    definition(
+        "(3.1)",
+        "compliance of the contacts",
+        "Ω ≡ J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ",
+        "Ω f is how fast forces ±f part tips and object, let go of each other",
+        when_rigid(_contact_compliance),
+        note="Not the Ω = ψ* H* D⁻¹ H ψ of open chains; J 𝓜⁻¹ Jᵀ is Λ(0) of (6.8).",
+    ),
+    holds(
+        "(3.2)",
+        "one block eliminated",
+        "[[I, 0], [-J 𝓜⁻¹, I]] times (2.14): [[𝓜, Jᵀ], [0, -Ω]] (θ̈, f(0)) = "
+        "[[I, 0], [-J 𝓜⁻¹, I]] (T', a'(C))",
+        "the same",
+        when_rigid(_first_step),
+    ),
+    holds(
+        "(3.3)",
+        "both blocks eliminated",
+        "[[I, Jᵀ Ω⁻¹], [0, I]] times (3.2): [[𝓜, 0], [0, -Ω]] (θ̈, f(0)) = "
+        "[[I - Jᵀ Ω⁻¹ J 𝓜⁻¹, Jᵀ Ω⁻¹], [-J 𝓜⁻¹, I]] (T', a'(C))",
+        "the same",
+        when_rigid(_second_step),
+    ),
+    holds(
+        "(3.4)",
+        "solution of the closed chain",
+        "(θ̈, f(0)) = [[𝓜⁻¹ - 𝓜⁻¹ Jᵀ Ω⁻¹ J 𝓜⁻¹, 𝓜⁻¹ Jᵀ Ω⁻¹], [Ω⁻¹ J 𝓜⁻¹, -Ω⁻¹]] (T', a'(C))",
+        "the same",
+        when_rigid(_last_step),
+        note="The text names (2.4) as what it solves; (2.14) is meant.",
+    ),
+    holds(
+        "(3.5a)",
+        "inverse of the matrix of (2.14)",
+        "[[𝓜, Jᵀ], [J, -A M⁻¹(C) Aᵀ]]⁻¹ = "
+        "[[𝓜⁻¹ - 𝓜⁻¹ Jᵀ Ω⁻¹ J 𝓜⁻¹, 𝓜⁻¹ Jᵀ Ω⁻¹], [Ω⁻¹ J 𝓜⁻¹, -Ω⁻¹]]",
+        "the same",
+        when_rigid(lambda g: apart(_inverse(g), np.linalg.inv(smaller(g)))),
+    ),
+    holds(
+        "(3.5b)",
+        "the same in three factors",
+        "diag(𝓜⁻¹, Ω⁻¹) [[𝓜 - Jᵀ Ω⁻¹ J, Jᵀ], [J, -Ω]] diag(𝓜⁻¹, Ω⁻¹)",
+        "the same",
+        when_rigid(_three_factors),
+    ),
+    holds(
+        "(3.6a)",
+        "joint accelerations of the closed chain",
+        "θ̈ = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Ω⁻¹ J 𝓜⁻¹) T' + 𝓜⁻¹ Jᵀ Ω⁻¹ a'(C)",
+        "the same",
+        when_rigid(lambda g: apart(solved(g)[0], g.solution.theta_ddot)),
+    ),
+    holds(
+        "(3.6b)",
+        "contact forces of the closed chain",
+        "f(0) = Ω⁻¹ J 𝓜⁻¹ T' - Ω⁻¹ a'(C)",
+        "the same",
+        when_rigid(lambda g: apart(solved(g)[1], g.solution.f)),
+    ),
+    holds(
+        "sec. 3, without an inverse of Ω",
+        "what (3.6b) stands for",
+        "Ω f(0) = J 𝓜⁻¹ T' - a'(C)",
+        "the same",
+        when_rigid(lambda g: apart(g.Omega @ g.solution.f, g.J @ g.mass_inv @ g.T_free - g.a_free)),
+    ),
+    holds(
+        "sec. 3, by substitution",
+        "the other way to (3.6)",
+        "θ̈ of (2.13a) into (2.13b) gives (3.6b); f(0) of it into (2.13a) gives (3.6a)",
+        "the same",
+        when_rigid(_substituted),
+    ),
+)

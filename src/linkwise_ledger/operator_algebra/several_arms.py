@@ -1,0 +1,349 @@
+"""Document 000, section 6: several arms that hold one object.
+
+The document has no equations for this, but says what holds; each such sentence is put as one and
+executed, on arms of any hinges that hold an object rigidly.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from linkwise import models
+from linkwise.algebra.symbols import J, mass, rot_W
+from linkwise.spatial.array import Array
+from linkwise.spatial.rotation import random_rotation
+from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Entry, holds
+from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved, when_rigid
+from linkwise_ledger.jpl_88_11.motion import shift
+from linkwise_ledger.jpl_88_11.operators import diagonal
+from linkwise_ledger.operator_algebra.closed_chain import WELL_POSED
+from linkwise_ledger.operator_algebra.tip import correction_loops, tip_compliance
+
+
+@cache
+def _held(case: Case) -> Grasp:
+    """An object held by those arms of a case that are not singular."""
+    every = rigid(case)
+    free = [arm for arm in every.arms if rank(arm.matrix(J)) == 6]
+    return Grasp(free, every.contacts[: len(free)], every.seed)
+
+
+def _tip(i: int) -> slice:
+    return slice(6 * i, 6 * i + 6)
+
+
+def _compliances(g: Grasp) -> list[Array]:
+    """Λ_i⁻¹ = J_i 𝓜_i⁻¹ J_i*, in the axes of the world, by the recursion of application 2."""
+    found: list[Array] = []
+    for arm in g.arms:
+        turn = arm.matrix(rot_W)
+        found.append(turn @ tip_compliance(arm) @ turn.T)
+    return found
+
+
+def _system(g: Grasp) -> Array:
+    """The closed chain as one dense system in f(0), θ̈ and α(C)."""
+    n, m = len(g.T), len(g.A)
+    return np.block(
+        [
+            [np.zeros((m, m)), g.J, -g.A],
+            [g.J.T, g.mass, np.zeros((n, 6))],
+            [-g.A.T, np.zeros((6, n)), g.M_C],
+        ]
+    )
+
+
+# ------------------------------------------------------------------------- effective inertia
+
+
+def _effective(g: Grasp) -> list[Array]:
+    """What a force on the object meets: M(C), and after each arm that takes hold of it."""
+    found = [g.M_C]
+    for i, compliance in enumerate(_compliances(g)):
+        A_i = g.A[_tip(i)]
+        found.append(found[-1] + A_i.T @ np.linalg.inv(compliance) @ A_i)
+    return found
+
+
+def _pushed(g: Grasp, arms: int) -> Array:
+    """The inertia that pushes on the object meet with the first arms on it: the dense system."""
+    n = g.arm_of(arms - 1).stop
+    m = 6 * arms
+    matrix = np.block(
+        [
+            [np.zeros((m, m)), g.J[:m, :n], -g.A[:m]],
+            [g.J[:m, :n].T, g.mass[:n, :n], np.zeros((n, 6))],
+            [-g.A[:m].T, np.zeros((6, n)), g.M_C],
+        ]
+    )
+    pushes = np.vstack([np.zeros((m + n, 6)), np.eye(6)])
+    return np.asarray(np.linalg.inv(solved(matrix, pushes)[m + n :]), dtype=np.float64)
+
+
+def _check_effective(case: Case) -> float:
+    g = _held(case)
+    return apart(_effective(g)[-1], _pushed(g, len(g.arms)))
+
+
+def _check_incremental(case: Case) -> float:
+    """After each arm, against the dense system of the arms so far."""
+    g = _held(case)
+    found = _effective(g)
+    return max(apart(found[k], _pushed(g, k)) for k in range(1, len(g.arms) + 1))
+
+
+def _check_multibody_object(case: Case) -> float:
+    """The object may be a mechanism: held by all others, it meets the last arm as one inertia.
+
+    What is grasped is then a closed chain itself; the last arm sees its effective inertia.
+    """
+    g = _held(case)
+    last = len(g.arms) - 1
+    A_last = g.A[_tip(last)]
+    held = _effective(g)[last]
+    there = A_last @ np.linalg.inv(held) @ A_last.T  # compliance of it where the arm takes hold
+    together = there + _compliances(g)[last]
+    whole = diagonal(_compliances(g)) + g.compliance
+    # Eliminating all other contacts from Ω leaves the compliance between that arm and the rest.
+    return apart(np.linalg.inv(together), np.linalg.inv(whole)[_tip(last), _tip(last)])
+
+
+# ------------------------------------------------------------------------------- estimates
+
+
+class _Estimate:
+    """α(C), and what belongs to a covariance of it; counts its 6 × 6 inverses."""
+
+    def __init__(self, g: Grasp) -> None:
+        """The object alone: M(C) α(C) + b(C) = 0."""
+        self.mean, self.covariance = -g.M_C_inv @ g.object_bias, g.M_C_inv
+        self.inverses = 1
+
+    def combine(self, A_i: Array, seen: Array, covariance: Array) -> None:
+        """With the estimate of an arm: A_i α(C) is `seen`, up to its own covariance."""
+        innovation = seen - A_i @ self.mean
+        spread = A_i @ self.covariance @ A_i.T + covariance
+        gain = self.covariance @ A_i.T @ np.linalg.inv(spread)
+        self.mean = self.mean + gain @ innovation
+        self.covariance = self.covariance - gain @ A_i @ self.covariance
+        self.inverses += 1
+
+
+@cache
+def _combined(g: Grasp) -> tuple[_Estimate, Array, Array]:
+    """Estimates combined arm by arm: α(C); then f_i(0) and θ̈ of each arm by its loops."""
+    estimate, compliances = _Estimate(g), _compliances(g)
+    free = g.mass_inv @ g.T_free
+    tips = g.J @ free + g.bent
+    for i, compliance in enumerate(compliances):
+        seen = tips[_tip(i)] - g.contact_bias[_tip(i)]
+        estimate.combine(g.A[_tip(i)], seen, compliance)
+    forces, moved = np.zeros(len(g.A)), free.copy()
+    for i, compliance in enumerate(compliances):
+        wanted = g.A[_tip(i)] @ estimate.mean + g.contact_bias[_tip(i)]
+        forces[_tip(i)] = solved(compliance, tips[_tip(i)] - wanted)
+        turn = g.arms[i].matrix(rot_W)
+        moved[g.arm_of(i)] += correction_loops(g.arms[i], turn.T @ forces[_tip(i)])
+        estimate.inverses += 1
+    return estimate, forces, moved
+
+
+def _check_estimates(case: Case) -> float:
+    """The combined estimate is α(C), its covariance the inverse of the effective inertia."""
+    g = _held(case)
+    estimate, forces, _ = _combined(g)
+    return max(
+        apart(estimate.mean, g.solution.alpha),
+        apart(estimate.covariance, np.linalg.inv(_effective(g)[-1])),
+        apart(forces, g.solution.f),
+    )
+
+
+def _check_linear(case: Case) -> float:
+    """θ̈ and f(0) by loops over links and one over arms, in which everything is 6 × 6."""
+    g = _held(case)
+    estimate, forces, moved = _combined(g)
+    return max(
+        apart(moved, g.solution.theta_ddot),
+        apart(forces, g.solution.f),
+        apart(estimate.inverses, 2 * len(g.arms) + 1),
+    )
+
+
+def _check_cubic(g: Grasp) -> float:
+    """All contact forces at once, from 6ℓ × 6ℓ; arms may be singular."""
+    f = solved(
+        diagonal(_compliances(g)) + g.compliance,
+        g.J @ g.mass_inv @ g.T_free - g.a_free,
+    )
+    parts = [
+        correction_loops(arm, arm.matrix(rot_W).T @ f[_tip(i)]) for i, arm in enumerate(g.arms)
+    ]
+    found = g.mass_inv @ g.T_free + np.concatenate(parts)
+    return max(apart(f, g.solution.f), apart(found, g.solution.theta_ddot))
+
+
+# --------------------------------------------------------------------------- well-posedness
+
+
+def _check_well_posed(case: Case) -> float:
+    """The dense system lacks as many ranks as Ω; contact forces may then be added for nothing."""
+    for g in (rigid(case), planar(case)):
+        matrix = _system(g)
+        scale = 1.0 / np.sqrt(np.abs(matrix).max(axis=0))
+        lacking = len(g.Omega) - rank(g.Omega)
+        if len(matrix) - rank(scale[:, None] * matrix * scale) != lacking:
+            return float("inf")
+        sizes, directions = np.linalg.eigh(g.Omega)
+        idle = directions[:, sizes < 1e-9 * sizes[-1]]
+        if idle.shape[1] != lacking:
+            return float("inf")
+        moving = np.vstack([g.J.T @ idle, g.A.T @ idle])
+        if np.abs(moving).max(initial=0.0) > 1e-6:  # of unit forces: they move nothing
+            return float("inf")
+    return 0.0
+
+
+@cache
+def _straight_wrist() -> tuple[Array, Array, Array]:
+    """A PUMA whose wrist is straight, of rank five: J, Λ⁻¹ and the tip, from its base."""
+    arm = Case("PUMA", models.puma560().with_gravity(np.zeros(3)), 5)
+    arm.q = arm.q.copy()
+    arm.q[4] = 0.0
+    jacobian = arm.matrix(rot_W @ J)
+    compliance = jacobian @ np.linalg.inv(arm.matrix(mass)) @ jacobian.T
+    return jacobian, compliance, arm.mech.pose(arm.q, arm.node).p
+
+
+def _placed(rot: list[Array], p: list[Array], M_C: Array) -> Array:
+    """Ω of such arms with their bases there, of an object whose C is at the origin."""
+    _, compliance, tip = _straight_wrist()
+    parts = [diagonal([r, r]) @ compliance @ diagonal([r, r]).T for r in rot]
+    A = np.vstack([shift(r @ tip + x).T for r, x in zip(rot, p, strict=True)])
+    return diagonal(parts) + A @ np.linalg.inv(M_C) @ A.T
+
+
+def _check_generic(case: Case) -> float:
+    """Bases drawn at random leave Ω of full rank though both arms are singular; equal ones not."""
+    rng = np.random.default_rng(case.seed)
+    M_C = rigid(case).M_C
+    if rank(_straight_wrist()[0]) != 5:
+        return float("inf")
+    for _ in range(20):
+        turns, places = list(random_rotation(rng, (2,))), list(rng.standard_normal((2, 3)))
+        if rank(_placed(turns, places, M_C)) != 12:
+            return float("inf")
+        if rank(_placed([turns[0]] * 2, [places[0]] * 2, M_C)) != 11:
+            return float("inf")
+    return 0.0
+
+
+def _check_control(case: Case) -> float:
+    """Any acceleration that the contacts allow, and any squeeze, have moments that give both."""
+    every = _held(case)
+    rng = np.random.default_rng((case.seed, 8))
+    alpha = rng.standard_normal(6)
+    wanted = every.A @ alpha + every.contact_bias - every.bent
+    theta_ddot = np.linalg.pinv(every.J) @ wanted
+    squeeze = rng.standard_normal(len(every.A))
+    squeeze = squeeze - np.linalg.pinv(every.A.T) @ (every.A.T @ squeeze)
+    net = every.M_C @ alpha + every.object_bias
+    f = np.linalg.pinv(every.A.T) @ net + squeeze
+    moments = every.mass @ theta_ddot + every.coriolis + every.J.T @ f
+    right = np.concatenate([every.contact_bias - every.bent, moments - every.coriolis])
+    found = solved(_system(every), np.concatenate([right, -every.object_bias]))
+    m, n = len(every.A), len(every.T)
+    return max(
+        apart(found[:m], f),
+        apart(found[m : m + n], theta_ddot),
+        apart(found[m + n :], alpha),
+    )
+
+
+SEVERAL_ARMS: tuple[Entry, ...] = (
+    holds(
+        "sec. 6, effective inertia",
+        "of several arms and the object that they hold",
+        "it generalises the operational space inertia of one arm",
+        "a force on the object at C meets M(C) + Σ φ(C,O_i) Λ_i φ*(C,O_i)",
+        _check_effective,
+        note="Arms that are not singular; against the dense system. Without object and for one arm "
+        "it is Λ at another point.",
+    ),
+    holds(
+        "sec. 6, one more arm",
+        "effective inertia as an incremental change",
+        "the effect of a new grasp is added, not all computed again",
+        "each arm adds φ Λ_i φ*; after each, what the dense system of the arms so far gives",
+        _check_incremental,
+    ),
+    holds(
+        "sec. 6, a mechanism as object",
+        "what an arm takes hold of may be a multibody system",
+        "the object may be a simple body or a complex mechanism",
+        "the last arm meets body and other arms as one inertia: a diagonal block of Ω⁻¹",
+        _check_multibody_object,
+    ),
+    holds(
+        "sec. 6, combined estimates",
+        "contact forces by combining estimates",
+        "like two state estimates, each with a covariance, which are combined",
+        "α(C) with covariance M⁻¹(C), A_i α(C) + a_i with Λ_i⁻¹: the combined mean is α(C), its "
+        "covariance the inverse of the effective inertia; f_i = Λ_i (α_if - α_i)",
+        _check_estimates,
+        note="The covariance is named articulated body inertia; accelerations have its inverse.",
+    ),
+    holds(
+        "sec. 6, O(n) + O(ℓ)",
+        "several arms that are not singular",
+        "effective inertia, accelerations and contact forces in O(n) + O(ℓ)",
+        "loops over links, and one over arms with two 6 × 6 inverses for each: "
+        "v̇ and f(0) of d'Alembert's principle",
+        _check_linear,
+        note="Estimates combined arm by arm; the loops are those of applications 1 and 2. Said "
+        "again after well-posedness.",
+    ),
+    holds(
+        "sec. 6, O(n) + O(ℓ³)",
+        "several arms that may be singular",
+        "more generally O(n) + O(ℓ³)",
+        "the same loops, and one system of 6ℓ: v̇ and f(0) of d'Alembert's principle",
+        when_rigid(_check_cubic),
+        note="One of the arms has five joints here.",
+    ),
+    *WELL_POSED,
+    holds(
+        "sec. 6, well-posedness of several arms",
+        "when accelerations and contact forces are unique",
+        "the inverse of the effective inertia must be full rank",
+        "the dense system lacks the ranks that Ω = J 𝓜⁻¹ J* + A M⁻¹(C) A* does; what Ω loses is "
+        "forces that move nothing",
+        _check_well_posed,
+        note="On three arms in space, and on two of parallel pins, where Ω lacks three. Forces are "
+        "lost, accelerations stay unique.",
+    ),
+    holds(
+        "sec. 6, genericity",
+        "where the bases of the arms stand",
+        "well-posedness is generic with respect to base locations",
+        "Ω has full rank for bases drawn at random, though each arm lacks one; not where they "
+        "coincide",
+        _check_generic,
+        note="Twenty draws of two arms with straight wrists for each mechanism: an instance, not a "
+        "proof.",
+    ),
+)
+
+CONTROL: tuple[Entry, ...] = (
+    holds(
+        "sec. 6, motion and internal forces",
+        "what moments can do to an object that is held",
+        "configuration and internal forces can be controlled at the same time",
+        "moments 𝓜 v̇ + C + J* (f + squeeze), A* squeeze = 0, give v̇, α(C) and the squeeze",
+        _check_control,
+        note="Arms that are not singular; control laws are not printed.",
+    ),
+)

@@ -1,0 +1,199 @@
+"""Document 004, section 11: the inverse of the inertia matrix in closed form, and its elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.algebra.rules import BY_NAME
+from linkwise.algebra.rules.covariance import UPSILON_PLUS
+from linkwise.algebra.space import BODY, JOINT
+from linkwise.algebra.symbols import (
+    D,
+    E_phi,
+    E_psi,
+    H,
+    I,
+    K,
+    Omega,
+    Upsilon,
+    mass,
+    tau,
+)
+from linkwise.spatial.array import Array
+from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Entry, definition, holds, misprint, same
+from linkwise_ledger.literal import each, outward_both, rule_named
+from linkwise_ledger.random_field.field import ELL
+from linkwise_ledger.recursion import costate_blocks, step_to_parent
+
+
+def _gain(case: Case, k: int) -> Array:
+    """K(k+1, k), zero where k hangs on the ground."""
+    p = case.parent(k)
+    return np.zeros((6, len(case.block(D, k)))) if p < 0 else case.block(K, p, k)
+
+
+def _above(case: Case, found: dict[int, Array], k: int) -> Array:
+    """Υ(k+1), zero for the ground."""
+    p = case.parent(k)
+    return np.zeros((6, 6)) if p < 0 else found[p]
+
+
+def _elements(case: Case) -> Array:
+    """The two loops of Lemma 13, with Υ of (10.2); on trees, k runs along the path below i.
+
+    An element is 𝓜⁻¹(i, k), the adjoint of 𝓜⁻¹(k, i): the same for hinges of one freedom.
+    """
+    rows, Upsilon_at = case.dense.slices(JOINT), costate_blocks(case)
+    out = np.zeros((case.mech.nv, case.mech.nv))
+    for i in case.outward:
+        K_i, Upsilon_above = _gain(case, i), _above(case, Upsilon_at, i)
+        own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
+        out[rows[i], rows[i]] = own
+        costate = {i: K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ case.block(H, i)}
+        for k in _below(case, i):
+            p = case.parent(k)
+            element = costate[p] @ _gain(case, k)
+            out[rows[i], rows[k]], out[rows[k], rows[i]] = element, element.T
+            costate[k] = costate[p] @ case.block(E_psi, p, k)
+    return out
+
+
+def _below(case: Case, i: int) -> list[int]:
+    """Bodies that hang on body i, parents before children."""
+    below = [i]
+    for k in case.outward:
+        if case.parent(k) in below:
+            below.append(k)
+    return below[1:]
+
+
+def _check_elements(case: Case) -> float:
+    return apart(_elements(case), np.linalg.inv(case.matrix(mass)))
+
+
+def _check_own_elements(case: Case) -> float:
+    rows, inverse = case.dense.slices(JOINT), np.linalg.inv(case.matrix(mass))
+    found = _elements(case)
+    return max(apart(found[s, s], inverse[s, s]) for s in rows)
+
+
+def _check_costate_plus(case: Case) -> float:
+    plus, rows = case.matrix(UPSILON_PLUS), case.dense.slices(BODY)
+    errors: list[float] = []
+    for k in case.outward:
+        expected = outward_both(case, E_phi, k, costate_blocks(case))
+        errors.append(apart(plus[rows[k], rows[k]], expected))
+    return max(errors)
+
+
+def _check_costate_start(case: Case) -> float:
+    """K* Υ φ - 𝓜⁻¹(i,i) H = K* Υ ψ - D⁻¹ H, by blocks."""
+    Upsilon_at, errors = costate_blocks(case), list[float]()
+    for i in case.outward:
+        K_i, Upsilon_above, H_i = _gain(case, i), _above(case, Upsilon_at, i), case.block(H, i)
+        own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
+        found = K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ H_i
+        p = case.parent(i)
+        psi_i = np.zeros((6, 6)) if p < 0 else case.block(E_psi, p, i)
+        errors.append(apart(found, K_i.T @ Upsilon_above @ psi_i - case.block(D.inv, i) @ H_i))
+    return max(errors)
+
+
+def _check_costate_blocks_as_printed(case: Case) -> float:
+    """ψ* Υ ψ + H D⁻¹ H*: H* and H have changed places, and nothing fits."""
+    found: dict[int, Array] = {}
+    try:
+        for i in case.outward:
+            H_i, D_inv = case.block(H, i), case.block(D.inv, i)
+            found[i] = outward_both(case, E_psi, i, found) + H_i @ D_inv @ H_i.T
+    except ValueError:
+        return float("inf")
+    return max(apart(found[i], case.block(Upsilon, i)) for i in found)
+
+
+INVERSE: tuple[Entry, ...] = (
+    holds(
+        "Lemma 12",
+        "closed form of the inverse, two forms",
+        "𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ K "
+        "= D⁻¹ - K* Υ K + K* ψ* (Υ K - H* D⁻¹) + (K* Υ - D⁻¹ H) ψ K",
+        "𝓜⁻¹ = D⁻¹ - K* Υ K + K* ψ* (Υ K - H* D⁻¹) + (K* Υ - D⁻¹ H) ψ K, and the form by E_ψ",
+        each(
+            (mass.inv, BY_NAME["closed form of the inverse by E_ψ"].right),
+            (mass.inv, BY_NAME["closed form of the inverse"].right),
+        ),
+        note="On trees K* ψ* Ξ ψ K is to be added. The proof says (9.2) where (10.1) and (10.3) "
+        "are used.",
+    ).on_chains(),
+    holds(
+        "Lemma 12, U",
+        "closed form of the inverse, between H and H*",
+        "𝓜⁻¹ = D⁻¹ H U H* D⁻¹,  U = P + P Υ⁺ P + P E_φ* ψ* (τ̄* Υ⁺ P - I) + (P Υ⁺ τ̄ - I) ψ E_φ P",
+        "𝓜⁻¹ = D⁻¹ H [P + P Υ⁺ P + P E_φ* ψ* (Π̄* Υ⁺ P - I) + (P Υ⁺ Π̄ - I) ψ E_φ P] H* D⁻¹",
+        rule_named("closed form of the inverse by U"),
+    ).on_chains(),
+    definition(
+        "Lemma 12, Υ⁺",
+        "Υ on the inboard side of the hinges",
+        "Υ⁺ = E_φ* Υ E_φ",
+        "block k of E_φ* Υ E_φ is φ*(p,k) Υ(p) φ(p,k)",
+        _check_costate_plus,
+    ),
+    holds(
+        "Lemma 12, proof",
+        "what is multiplied out",
+        "𝓜⁻¹ = (I - ℒ*) D⁻¹ (I - ℒ),  ℒ = H ψ K",
+        "𝓜⁻¹ = D⁻¹ - D⁻¹ H ψ K - K* ψ* H* D⁻¹ + K* Ω K",
+        each(
+            (mass.inv, (I - ELL).T @ D.inv @ (I - ELL)),
+            (mass.inv, D.inv - D.inv @ ELL - ELL.T @ D.inv + K.T @ Omega @ K),
+        ),
+    ),
+    holds(
+        "sec. 11, equations of motion",
+        "equations of motion by the inverse",
+        "θ̈ = 𝓜⁻¹(θ) T, equivalent to 𝓜 θ̈ = T",
+        "𝓜 [closed form of 𝓜⁻¹] τ = τ",
+        same(mass @ BY_NAME["closed form of the inverse on trees"].right @ tau, tau),
+    ),
+    misprint(
+        "Lemma 13",
+        "Υ in the loop of the elements",
+        "Υ(i) = ψ*(i+1,i) Υ(i+1) ψ(i+1,i) + H(i) D⁻¹(i) H*(i)",
+        "Υ(i) = ψ*(i+1,i) Υ(i+1) ψ(i+1,i) + H*(i) D⁻¹(i) H(i)",
+        lambda case: max(
+            apart(found, case.block(Upsilon, i)) for i, found in costate_blocks(case).items()
+        ),
+        _check_costate_blocks_as_printed,
+        note="H and H* have changed places; (10.2) has them right.",
+    ),
+    holds(
+        "Lemma 13, 𝓜⁻¹(i, i)",
+        "diagonal elements of the inverse",
+        "𝓜⁻¹(i,i) = D⁻¹(i) + K*(i+1,i) Υ(i+1) K(i+1,i)",
+        "𝓜⁻¹(i,i) = D⁻¹(i) + K*(p,i) Υ(p) K(p,i), p the parent of i",
+        _check_own_elements,
+        note="On branched trees too.",
+    ),
+    holds(
+        "Lemma 13, λ(i)",
+        "how a vertical sweep starts",
+        "λ(i) = K*(i+1,i) Υ(i+1) φ(i+1,i) - H(i) 𝓜⁻¹(i,i)",
+        "λ(i) = K*(i+1,i) Υ(i+1) φ(i+1,i) - 𝓜⁻¹(i,i) H(i) "
+        "= K*(i+1,i) Υ(i+1) ψ(i+1,i) - D⁻¹(i) H(i)",
+        _check_costate_start,
+        note="As printed only for hinges of one freedom, where 𝓜⁻¹(i,i) is a number: the document "
+        "has no others. For more, it stands before H(i).",
+    ),
+    holds(
+        "Lemma 13, 𝓜⁻¹(k, i)",
+        "elements of the inverse by vertical sweeps",
+        "for i = N … 1: for k = i-1 … 1: 𝓜⁻¹(k,i) = λ(k+1) K(k+1,k), λ(k) = λ(k+1) ψ(k+1,k)",
+        "the loops leave 𝓜⁻¹(i,k) = λ(k+1) K(k+1,k), and 𝓜⁻¹(k,i) its adjoint",
+        _check_elements,
+        note="Both loops are run, with Υ of (10.2). For hinges of one freedom 𝓜⁻¹(k,i) and "
+        "𝓜⁻¹(i,k) are one number. On trees they leave elements of bodies on one path; those "
+        "across branches are missing.",
+    ).on_chains(),
+)

@@ -1,0 +1,111 @@
+"""The recursions that the documents print, as loops over bodies: k-1 children, k+1 the parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.space import JOINT
+from linkwise.algebra.symbols import D, E_phi, E_psi, H, M
+from linkwise.spatial.array import Array
+from linkwise_ledger.case import Case
+from linkwise_ledger.literal import inward, outward, outward_both, split
+
+Blocks = dict[int, Array]
+
+
+def paths(case: Case) -> list[tuple[int, int]]:
+    """Pairs (k, i) of a body k and a body i that hangs on it, or is it."""
+    pairs: list[tuple[int, int]] = []
+    for i in case.outward:
+        k = i
+        while k >= 0:
+            pairs.append((k, i))
+            k = case.parent(k)
+    return pairs
+
+
+def accelerations(case: Case, vdot_: Array) -> dict[int, Array]:
+    """α(k) = φ*(k+1, k) α(k+1) + H*(k) θ̈(k), from the base to the tips."""
+    given, alpha = split(case, vdot_, JOINT), dict[int, Array]()
+    for k in case.outward:
+        alpha[k] = outward(case, E_phi, k, alpha) + case.block(H, k).T @ given[k]
+    return alpha
+
+
+def forces(case: Case, alpha: dict[int, Array]) -> dict[int, Array]:
+    """f(k) = φ(k, k-1) f(k-1) + M(k) α(k), from the tips, with f(0) = 0, to the base."""
+    f: dict[int, Array] = {}
+    for k in case.inward:
+        f[k] = inward(case, E_phi, k, f) + case.block(M, k) @ alpha[k]
+    return f
+
+
+def kinetic_energy(case: Case, v_: Array) -> float:
+    """½ Σ V*(k) M(k) V(k), with V from the recursion."""
+    V_ = accelerations(case, v_)
+    return 0.5 * sum(float(V_[k] @ case.block(M, k) @ V_[k]) for k in case.outward)
+
+
+def step_to_parent(case: Case, k: int) -> Array:
+    """φ(k+1, k): from body k to what it hangs on, the ground too."""
+    return case.dense.step[k].shift
+
+
+@dataclass
+class Filter:
+    """What the Riccati recursion leaves at each body."""
+
+    P: Blocks = field(default_factory=dict[int, Array])
+    D: Blocks = field(default_factory=dict[int, Array])
+    G: Blocks = field(default_factory=dict[int, Array])
+    K: Blocks = field(default_factory=dict[int, Array])
+    Pi: Blocks = field(default_factory=dict[int, Array])
+    Pi_bar: Blocks = field(default_factory=dict[int, Array])
+    psi: Blocks = field(default_factory=dict[int, Array])
+
+
+def kalman_filter(case: Case) -> Filter:
+    """The Riccati recursion as documents 000 and 004 print it; P(0) = 0, k-1 are the children."""
+    at = Filter()
+    for k in case.inward:
+        H_k = case.block(H, k)
+        before = (at.psi[c] @ at.P[c] @ at.psi[c].T for c in case.children(k))
+        at.P[k] = sum(before, case.block(M, k))
+        at.D[k] = H_k @ at.P[k] @ H_k.T
+        at.G[k] = at.P[k] @ H_k.T @ np.linalg.inv(at.D[k])
+        at.K[k] = step_to_parent(case, k) @ at.G[k]
+        at.Pi[k] = at.G[k] @ H_k
+        at.Pi_bar[k] = np.eye(6) - at.Pi[k]
+        at.psi[k] = step_to_parent(case, k) @ at.Pi_bar[k]
+    return at
+
+
+def costate_blocks(case: Case) -> dict[int, Array]:
+    """Υ(k) = ψ*(k+1, k) Υ(k+1) ψ(k+1, k) + H*(k) D⁻¹(k) H(k), from the base to the tips."""
+    found: dict[int, Array] = {}
+    for k in case.outward:
+        H_k, D_inv = case.block(H, k), case.block(D.inv, k)
+        found[k] = outward_both(case, E_psi, k, found) + H_k.T @ D_inv @ H_k
+    return found
+
+
+def at_tip(case: Case) -> tuple[int, Array]:
+    """The body that has the node of the case, and φ(1, 0) from the node to that body."""
+    node = case.dense.nodes[0]
+    return case.mech.body_index[node.body], node.pose.shift
+
+
+@cache
+def weightless(case: Case) -> Case:
+    """The same mechanism in the same state, without gravity."""
+    return Case(case.name, case.mech.with_gravity(np.zeros(3)), case.seed)
+
+
+def moved(case: Case, t: float) -> Dense:
+    """The operators a time t later, if the velocities stay what they are."""
+    q = case.mech.integrate(case.q, case.v, t)
+    return Dense(case.mech, q, case.v, nodes=[case.node])

@@ -1,0 +1,58 @@
+"""Document 001, Part I: every number it prints has an entry, and every entry is what it claims."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from linkwise_ledger import Entry, cases, entries, run
+from linkwise_ledger.case import apart
+from linkwise_ledger.jpl_88_11 import GROUPS, PRINTED
+from linkwise_ledger.jpl_88_11.links import Links, body_axes, sliding
+from linkwise_ledger.jpl_88_11.motion import pins
+from linkwise_ledger.jpl_88_11.sweeps import fd1, fd3, fd4
+
+ENTRIES = entries("001")
+
+
+def test_every_number_has_an_entry() -> None:
+    numbers = [entry.number for entry in ENTRIES]
+    assert not set(PRINTED) - set(numbers)
+    assert len(set(numbers)) == len(numbers), "two entries of one number"
+    for group in GROUPS:
+        assert any(entry.title.startswith(f"{group}: ") for entry in ENTRIES), group
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.number)
+def test_entry(entry: Entry) -> None:
+    (verdict,) = run([entry])
+    assert verdict.confirmed, verdict.evidence
+
+
+def _fd(algorithm: str, links: Links) -> float:
+    found = {"fd1": fd1, "fd3": fd3, "fd4": fd4}[algorithm](links)
+    return apart(np.concatenate(found), np.concatenate(links.theta_ddot))
+
+
+@pytest.mark.parametrize("algorithm", ["fd1", "fd3", "fd4"])
+def test_algorithms_need_all_that_they_are_given(algorithm: str) -> None:
+    # A loop that left a bias or the environment out would still look like forward dynamics.
+    for case in cases():
+        for links in (body_axes(case), sliding(case)):
+            assert _fd(algorithm, links) < 1e-9
+            for without in (
+                replace(links, a=[0.0 * x for x in links.a]),
+                replace(links, b=[0.0 * x for x in links.b]),
+                replace(links, f_tip=0.0 * links.f_tip),
+            ):
+                assert _fd(algorithm, without) > 1e-6, case.name
+
+
+def test_motion_is_that_of_the_joints() -> None:
+    # The differences that all of section 2 is held against, against plain turns about the axes.
+    for case in cases():
+        x = pins(case)
+        for k in range(x.n):
+            relative = x.w[k] - x.up(x.w)[k]
+            assert np.allclose(relative, x.h[k] * x.qdot[k], atol=1e-10)
+            assert np.isclose(np.linalg.norm(x.h[k]), 1.0)

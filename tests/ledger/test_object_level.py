@@ -1,0 +1,108 @@
+"""Document 003: every number it prints has an entry, and every entry is what it claims to be."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linkwise_ledger import Entry, cases, entries, run
+from linkwise_ledger.object_level import PRINTED
+from linkwise_ledger.object_level.held import held_redundantly, poorly_held
+from linkwise_ledger.object_level.reduced import sigmas, slides
+from linkwise_ledger.object_level.redundancy import effect, some_inverse
+from linkwise_ledger.object_level.serial import serial
+from linkwise_ledger.object_level.several import effector_freedom, object_freedom
+from linkwise_ledger.object_level.subject import On, arm
+
+ENTRIES = entries("003")
+CHAIN_OF_PINS = cases()[1]
+
+COUNTED = {
+    # Only numbers of freedoms: nothing to perturb.
+    *("(35)", "sec. 3, redundancy", "sec. 3, task redundancy", "sec. 3.1, incomplete"),
+    *("(70)", "sec. 7.1, q", "sec. 2.2, selection"),
+}
+
+
+def test_every_number_has_an_entry() -> None:
+    numbers = [entry.number for entry in ENTRIES]
+    assert not set(PRINTED) - set(numbers)
+    assert len(set(numbers)) == len(numbers), "two entries of one number"
+    assert [n for n in numbers if n in PRINTED] == list(PRINTED), "not in the document's order"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.number)
+def test_entry(entry: Entry) -> None:
+    (verdict,) = run([entry])
+    assert verdict.confirmed, verdict.evidence
+
+
+def _with_one_wrong(subject: Any, path: str) -> Any:
+    """The subject anew, with one of its quantities a tenth off in every entry."""
+    rng = np.random.default_rng(7)
+    fresh = tuple(m.again() for m in subject) if isinstance(subject, tuple) else subject.again()
+    owner, _, name = path.rpartition(".")
+    target = getattr(fresh, owner) if owner else fresh
+    for one in target if isinstance(target, list | tuple) else [target]:
+        right = getattr(one, name)
+        wrong = right * (1.0 + 0.1 * rng.uniform(0.5, 1.0, np.shape(right)))
+        if name == "A" or name == "I_C":
+            wrong = 0.5 * (wrong + wrong.T)
+        setattr(one, name, wrong)
+    return fresh
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [e for e in ENTRIES if isinstance(e.check, On) and e.number not in COUNTED],
+    ids=lambda entry: entry.number,
+)
+def test_entry_notices_a_wrong_quantity(entry: Entry) -> None:
+    """Each statement fails if something that it is made of is wrong."""
+    assert isinstance(entry.check, On)
+    subject = entry.check.build(CHAIN_OF_PINS)
+    one = subject[0] if isinstance(subject, tuple) else subject
+    assert entry.check.check(subject) < 1e-9
+    for path in one.QUANTITIES:
+        with np.errstate(all="ignore"):
+            try:
+                error = entry.check.check(_with_one_wrong(subject, path))
+            except np.linalg.LinAlgError:  # no longer definite
+                continue
+        if not error < 1e-6:
+            return
+    pytest.fail(f"nothing of {one.QUANTITIES} matters to {entry.number}")
+
+
+def test_other_inverses_disturb_the_effector() -> None:
+    """Theorem 1: torques of the null space of another inverse accelerate the effector."""
+    for case in cases():
+        m = arm(case)
+        scale = np.abs(effect(m, some_inverse(m))).max()
+        assert scale > 1e-2
+        assert np.abs(effect(m, m.J_bar.T)).max() < 1e-9 * scale
+
+
+def test_inertia_is_reduced_and_where_it_is_not() -> None:
+    """Theorem 2: five pins reduce some of the six directions, and leave one at least."""
+    whole, mini = sigmas(serial(CHAIN_OF_PINS))
+    assert (whole[:4] < 0.99 * mini[:4]).any()
+    assert (whole / mini).max() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_slides_at_right_angles_alone_reduce_nothing() -> None:
+    for case in cases():
+        whole, mini = slides(case, 0.0)
+        np.testing.assert_allclose(whole, mini, atol=1e-9)
+        # Oblique slides: the macro helps, as Theorem 2 says, and Λ̄_C is not zero.
+        whole, mini = slides(case, 0.3)
+        added = np.linalg.eigvalsh(whole - mini)
+        assert added[0] > -1e-9 and added[-1] > 1e-4
+
+
+def test_connection_takes_freedom() -> None:
+    """(70) with the sign of inequality: five pins and a plane leave two of three directions."""
+    h = poorly_held(CHAIN_OF_PINS)
+    assert [effector_freedom(m) for m in h.arms] == [5, 3, 6]
+    assert object_freedom(h) == 2
+    assert object_freedom(held_redundantly(CHAIN_OF_PINS)) == 6

@@ -1,0 +1,220 @@
+"""Loops that are closed from a guess, or said not to close."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.errors import ClosureError, ModelError, ShapeError
+from linkwise.loops.assembly_search import opened, problem, widened
+from tests.loops.linkages import bennett
+from tests.loops.random_loops import KINDS, LIGHT, looped, triangle
+
+
+@cache
+def model(name: str) -> lw.Mechanism:
+    if name == "nested":
+        return looped(3, ("spherical", "pin", "planar"), n=7, hinges=LIGHT)[0]
+    if name == "couplings":
+        return looped(4, ("spherical",), n=8, couplings=2, hinges=("pin", "prismatic"))[0]
+    return bennett() if name == "bennett" else getattr(lw.models, name)()
+
+
+MODELS = ("four_bar", "bennett", "stewart", "dual_arm", "nested", "couplings")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_closed_from_far_away(name):
+    """A guess a radian or so away in every freedom."""
+    mech = model(name)
+    rng = np.random.default_rng(1)
+    guess = mech.integrate(mech.neutral(), rng.standard_normal(mech.nv))
+    found = lw.loops.assemble(mech, guess)
+    assert found.converged and "closed" in found.message
+    assert np.abs(lw.loops.constraint_error(mech, found.q)).max() < 1e-12
+    for error in (found.position_error, found.orientation_error):
+        assert set(error) == {loop.name for loop in mech.loops}
+        assert max(error.values(), default=0.0) < 1e-11
+    assert (mech.lower <= found.q).all() and (found.q <= mech.upper).all()
+    assert found.required() is found.q
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "rolling_ball"])
+def test_loops_of_each_kind(kind):
+    mech, _ = looped(11, (kind,), n=4, hinges=LIGHT)
+    found = lw.loops.assemble(mech, mech.random(5))
+    assert found.converged
+    assert np.abs(lw.loops.loop_errors(mech, found.q)).max() < 1e-11
+    (loop,) = mech.loops
+    X_AB = mech.pose(found.q, loop.node_a).inverse() @ mech.pose(found.q, loop.node_b)
+    wanted = loop.hinge.pose(found.loop_coordinates[loop.name])
+    assert np.abs(wanted.matrix - X_AB.matrix).max() < 1e-11
+
+
+@pytest.mark.parametrize("angle", np.linspace(-3.0, 3.0, 9))
+def test_four_bar_by_circles(angle):
+    """The end of the coupler is where two circles meet, for every angle of the crank."""
+    mech = model("four_bar")
+    found = lw.loops.assemble(mech, hold={"crank": angle})
+    assert found.converged and found.q[0] == angle
+    p_B = 0.1 * np.array([np.sin(angle), 0.0, np.cos(angle)])  # a turn about y takes z to x
+    p_D = np.array([0.4, 0.0, 0.0])
+    p_C = mech.pose(found.q, "coupler_end").p
+    assert abs(np.linalg.norm(p_C - p_B) - 0.5) < 1e-12
+    assert abs(np.linalg.norm(p_C - p_D) - 0.4) < 1e-12
+    assert np.abs(mech.pose(found.q, "rocker_end").p - p_C).max() < 1e-12
+
+
+def test_stewart_legs_by_distances():
+    """With the platform held, a slider is the distance of its anchors less that at neutral."""
+    mech = model("stewart")
+    rng = np.random.default_rng(4)
+    turn = np.concatenate([[1.0], 0.05 * rng.standard_normal(3)])
+    pose = np.concatenate([turn / np.linalg.norm(turn), 0.05 * rng.standard_normal(3)])
+    found = lw.loops.assemble(mech, hold={"platform": pose})
+    assert found.converged and (found.q[mech.q_slice("platform")] == pose).all()
+    for k in range(1, 7):
+        foot = mech.pose(found.q, f"lower_{k}").p
+        way, before = (
+            np.linalg.norm(mech.pose(q, f"anchor_{k}").p - foot) for q in (found.q, mech.neutral())
+        )
+        assert abs(found.q[mech.q_slice(f"slider_{k}")][0] - (way - before)) < 1e-12
+
+
+def test_a_triangle_that_cannot_be_is_open_by_what_is_missing():
+    mech = triangle(1.3)  # two bars of half a metre
+    found = lw.loops.assemble(mech)
+    assert not found.converged and found.starts == 31
+    assert abs(found.position_error["apex"] - 0.3) < 1e-6  # quadratic in the error of the angles
+    assert found.orientation_error["apex"] < 1e-4  # its square is a part of 1e-9 of the error
+    assert found.message == "not closed from 31 starts: loop 'apex' stays open by 0.3 m"
+    with pytest.raises(ClosureError, match=r"loop 'apex' stays open by 0\.3 m"):
+        found.required()
+    assert not lw.loops.assemble(mech, restarts=2).converged
+    assert lw.loops.assemble(triangle(0.99)).converged
+
+
+def test_a_stretched_guess_is_no_dead_end():
+    """Bars in one line are pulled straight: the slope is zero, only other starts help."""
+    mech = triangle(0.7)
+    guess = np.array([0.5 * np.pi, 0.5 * np.pi])
+    found = lw.loops.assemble(mech, guess)
+    assert found.converged
+    told = re.fullmatch(r"closed in \d+ steps from start (\d+), at random, .*", found.message)
+    assert told is not None and 2 <= int(told[1]) <= found.starts
+    # With no more starts than that, the same is found, at the same one.
+    again = lw.loops.assemble(mech, guess, restarts=int(told[1]) - 1)
+    assert again.message == found.message and again.starts == int(told[1])
+    np.testing.assert_array_equal(again.q, found.q)
+
+
+def test_limits_in_the_way_are_named():
+    mech = model("stewart")
+    high = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.4])  # sliders reach 0.2 m
+    found = lw.loops.assemble(mech, hold={"platform": high}, restarts=4)
+    assert not found.converged
+    assert set(found.blocked[0]) == {f"slider_{k}" for k in range(1, 7)}
+    assert "blocked by the limits of 'slider_1'" in found.message
+    assert "without limits it can be closed" in found.message
+    assert (found.q <= mech.upper).all()
+    beyond = lw.loops.assemble(mech, hold={"platform": high}, limits=False)
+    assert beyond.converged and set(beyond.blocked[0]) == set(found.blocked[0])
+    assert "beyond limits" in beyond.message
+
+
+def test_limits_inside_a_loop_count():
+    b = lw.Builder("limited")
+    pin = lw.hinges.Pin((0.0, 1.0, 0.0))
+    bar = lw.SpatialInertia.point(1.0)
+    b.body("left", hinge=pin, inertia=bar)
+    b.body("right", hinge=pin, inboard=(0.5, 0.0, 0.0), inertia=bar)
+    b.node("left end", "left", (0.0, 0.0, 0.5))
+    b.node("right end", "right", (0.0, 0.0, 0.5))
+    # The apex of an equilateral triangle opens by 60 degrees, up or down: never by 20.
+    drive = lw.Drive(lower=-0.35, upper=0.35)
+    b.loop("apex", "left end", "right end", pin, drive=drive)
+    found = lw.loops.assemble(b.build())
+    assert not found.converged and "apex" in found.blocked[0][0]
+    assert lw.loops.assemble(b.build(), limits=False).converged
+
+
+@pytest.mark.parametrize("name", ["nested", "stewart", "couplings"])
+def test_the_slope_of_the_error_is_exact(name):
+    """½ |D e|² against central differences, far from closed; e itself has another derivative."""
+    mech = model(name)
+    asked = problem(mech, (), limits=False, tolerance=1e-12)
+    wide = opened(mech)
+    rng = np.random.default_rng(7)
+    q = widened(mech, mech.integrate(mech.neutral(), 0.6 * rng.standard_normal(mech.nv))[None])
+    q = wide.integrate(q, 0.5 * rng.standard_normal(wide.nv))
+    e = asked.error(q)[0] * asked.rows
+    slope = (asked.rows[:, None] * asked.jacobian(q)[0]).T @ e
+
+    def cost(at):
+        return 0.5 * ((asked.error(at)[0] * asked.rows) ** 2).sum()
+
+    h = 1e-5
+    for j in range(wide.nv):
+        ahead, behind = (cost(wide.integrate(q, s * np.eye(wide.nv)[j])) for s in (h, -h))
+        # Truncation h² times third derivatives, some ten at most.
+        assert abs((ahead - behind) / (2 * h) - slope[j]) < 1e-7 * max(1.0, np.abs(slope).max())
+
+
+def test_balls_are_put_where_they_are_needed():
+    """A ball that rolled around a square is elsewhere: rolling back straight does not close loops.
+
+    The weld leaves one place for the ball; steps along its rolling alone would miss it by the area
+    it went round.
+    """
+    mech, q = looped(2, ("locked",), n=2, hinges=("rolling_ball",), ground=True)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        q = mech.integrate(q, 0.3 * rng.standard_normal(mech.nv))
+    found = lw.loops.assemble(mech, q, restarts=0)
+    assert found.converged
+    assert np.abs(lw.loops.loop_errors(mech, found.q)).max() < 1e-12
+    mech.check_q(found.q)
+
+
+def test_batches_and_seeds():
+    mech = model("four_bar")
+    guesses = np.stack([mech.random(seed) for seed in range(5)])
+    found = lw.loops.assemble(mech, guesses, hold=["crank"])
+    assert len(found) == 5 and found.converged.all() and "5 of 5 closed" in found.message
+    assert (found.q[:, 0] == guesses[:, 0]).all()
+    assert found.position_error["coupler_rocker"].shape == (5,)
+    one = lw.loops.assemble(mech, guesses[3], hold=["crank"])
+    assert np.abs(found[3].q - one.q).max() < 1e-12 and one.q.shape == (3,)
+    assert [x.q[0] for x in found] == guesses[:, 0].tolist()
+    again = lw.loops.assemble(mech, guesses, hold=["crank"])
+    assert (again.q == found.q).all()
+    assert lw.loops.assemble(mech, np.zeros((0, 3))).q.shape == (0, 3)
+
+
+def test_without_constraints_the_guess_is_the_answer():
+    arm = lw.models.puma560()
+    q = arm.random(0)
+    found = lw.loops.assemble(arm, q)
+    assert found.converged and (found.q == q).all() and found.iterations == 0
+
+
+def test_bad_arguments():
+    mech = model("four_bar")
+    with pytest.raises(ModelError, match="no hinge or body called 'krank'"):
+        lw.loops.assemble(mech, hold={"krank": 0.0})
+    with pytest.raises(ModelError, match=r"'coupler_rocker' is a loop, .*lw\.loop_coordinates"):
+        lw.loops.assemble(mech, hold={"coupler_rocker": 0.0})
+    with pytest.raises(ShapeError, match="hold\\['crank'\\] has shape \\(2,\\)"):
+        lw.loops.assemble(mech, hold={"crank": [0.0, 1.0]})
+    with pytest.raises(ModelError, match="outside of its limits"):
+        lw.loops.assemble(model("stewart"), hold={"slider_1": 0.3})
+    with pytest.raises(ModelError, match="restarts is -1"):
+        lw.loops.assemble(mech, restarts=-1)
+    with pytest.raises(ModelError, match="tolerance is 0"):
+        lw.loops.assemble(mech, tolerance=0)
+    with pytest.raises(ModelError, match="not finite"):
+        lw.loops.assemble(mech, hold={"crank": np.nan})

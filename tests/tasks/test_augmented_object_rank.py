@@ -1,0 +1,74 @@
+"""Objects with fewer motions than six, since an arm has: 003, (70), (71), against dense ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.spatial.array import Array
+from tests.loops.dense_kkt import allowed_velocity, dense_motion
+from tests.tasks.multi_effector_systems import (
+    accelerated,
+    close,
+    driven,
+    grasped,
+    planar_and_spatial,
+    straight_wrist,
+)
+
+
+def at_rest_and_moving(mech: lw.Mechanism, q: Array) -> tuple[Array, Array]:
+    theta = {loop.name: np.zeros(0) for loop in mech.loops}
+    v = allowed_velocity(mech, q, theta, np.random.default_rng(3).standard_normal(mech.nv))
+    tau = driven(mech, 4)
+    return v, dense_motion(mech, q, v, tau, theta).vdot
+
+
+@pytest.mark.parametrize(
+    "name", ["planar and spatial", pytest.param("straight wrist", marks=pytest.mark.slow)]
+)
+def test_where_the_object_has_fewer_motions(name: str) -> None:
+    """(70): m = min m_i here; what the arms enforce is part of ẍ, and no force changes it."""
+    mech, q = planar_and_spatial() if name == "planar and spatial" else straight_wrist()
+    v, vdot = at_rest_and_moving(mech, q)
+    whole = lw.grasp.augmented_object(mech, q, v)
+    wanted = (3, [3, 6]) if name == "planar and spatial" else (5, [5, 6])
+    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == wanted
+    assert np.abs(v).max() > 0.1
+    found = whole.acceleration(whole.total_force(driven(mech, 4)))
+    close(found, accelerated(mech, q, v, vdot), 1e-8)
+    close(whole.lost.T @ found, whole.lost.T @ whole.enforced, 1e-8)
+    if whole.rank == 3:
+        close(whole.inertia, lw.loops.effective_inertia(mech, q, "object", frame="world"), 1e-9)
+    assert np.abs(whole.lost.T @ whole.inertia).max() < 1e-9 * np.abs(whole.inertia).max()
+
+
+def test_71_where_an_arm_could_do_more() -> None:
+    """m = 3 < m_2 = 6: the arm is not free in the other directions, as (17) on m rows says."""
+    mech, q = planar_and_spatial()
+    whole = lw.grasp.augmented_object(mech, q)
+    arm, exist = whole.arm("grasp_2"), whole.directions
+    mass = lw.mass_matrix(mech, q)[np.ix_(arm.rows, arm.rows)]
+    Omega = arm.jacobian @ np.linalg.solve(mass, arm.jacobian.T)
+    held = exist.T @ np.linalg.inv(Omega) @ exist
+    close(exist.T @ arm.inertia @ exist, held, 1e-9)
+    free = np.linalg.inv(exist.T @ Omega @ exist)  # "the procedure for a single redundant arm"
+    assert np.linalg.eigvalsh(held - free)[-1] > 0.1 * np.linalg.eigvalsh(held)[-1]
+    assert np.linalg.eigvalsh(held - free)[0] > -1e-9
+    # It is six axes for six rows: no motion is left to it, though n_i - m = 3.
+    assert np.linalg.matrix_rank(lw.loops.constraint_jacobian(mech, q), tol=1e-9) == mech.nv - 3
+
+
+def test_an_arm_without_freedoms_holds_the_object_still() -> None:
+    b = lw.Builder("held still")
+    b.body("post", hinge=lw.hinges.Locked(), inertia=lw.SpatialInertia.point(1.0))
+    b.body(
+        "pin", hinge=lw.hinges.Pin((0, 0, 1)), inertia=lw.SpatialInertia.solid_box(1.0, (0.1,) * 3)
+    )
+    mech, q = grasped(b, {}, ["post", "pin"])
+    whole = lw.grasp.augmented_object(mech, q)
+    assert (whole.rank, [arm.rank for arm in whole.arms.values()]) == (0, [0, 1])
+    assert not whole.inertia.any() and not whole.acceleration(np.ones(6)).any()
+    found = lw.grasp.object_torque(mech, q, np.zeros(mech.nv), np.ones(6))
+    assert not found.acceleration.any() and np.isfinite(found.tau).all()

@@ -1,0 +1,66 @@
+"""Control of an object by arms that can do more than it, or by one that can do less: 003, (76)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import linkwise as lw
+from linkwise.spatial.array import Array
+from tests.tasks.multi_effector_systems import (
+    accelerated_by,
+    contacts,
+    moving,
+    planar_and_spatial,
+    redundant,
+)
+
+UNIT_MASS = 1e-8
+"""[m/s²]: what is asked of (69)."""
+
+FORCES = 1e-8
+"""[N]: contact forces of a closed chain, some 100 N large, with a condition of 1e4 or so."""
+
+
+def test_postures_of_redundant_arms() -> None:
+    """(76): what is inside the arms does not reach the object, nor the contact forces."""
+    mech = redundant()
+    q, v = moving(mech, 4)
+    tau0 = 10.0 * np.random.default_rng(1).standard_normal(mech.nv)
+    wanted = np.array([0.1, 0.2, -0.3, 0.5, 1.0, -1.0])
+    held = lw.Grasp.of(mech, lw.grasp.Contact("rigid"))
+    taus = list[Array]()
+    for compensate in ("joints", "task"):
+        found = lw.grasp.object_torque(mech, q, v, wanted, tau0=tau0, compensate=compensate)  # type: ignore
+        assert np.abs(accelerated_by(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
+        assert (
+            np.abs(lw.grasp.contact_forces(held, q, v, found.tau) - contacts(found)).max() < FORCES
+        )
+        taus.append(found.tau)
+    plain = lw.grasp.object_torque(mech, q, v, wanted)
+    whole = lw.grasp.augmented_object(mech, q, v)
+    posture = lw.tasks.Posture(mech.neutral(), kp=20.0, kv=5.0)
+    goal = lw.Goal(lw.Pose.identity(), acceleration=wanted)
+    calm = lw.grasp.AugmentedObjectController(mech, 1.0, 2.0)(q, v, goal)
+    drawn = lw.grasp.AugmentedObjectController(mech, 1.0, 2.0, posture=posture)(q, v, goal)
+    for arm in whole.arms.values():
+        pull = arm.null_torque(posture.torque(mech, q, v)[arm.rows])
+        assert np.allclose((drawn - calm)[arm.rows], pull, atol=1e-9)
+    for arm in whole.arms.values():  # exactly the torque of the theorem
+        more = taus[0][arm.rows] - plain.tau[arm.rows]
+        assert np.allclose(more, arm.null_torque(tau0[arm.rows]), atol=1e-9)
+        assert np.abs(more).max() > 0.1
+        # Compensated in the joints, the arm does not fall inside: what differs is C between N*.
+        bias = lw.bias_force(mech, q, v)[arm.rows]
+        assert np.allclose((taus[0] - taus[1])[arm.rows], arm.null_torque(bias), atol=1e-8)
+
+
+def test_an_object_that_cannot_move_in_every_way() -> None:
+    """What exists of F* is done; the rest is enforced by the arms."""
+    mech, q = planar_and_spatial()
+    v = lw.loops.project_velocity(mech, q, np.random.default_rng(0).standard_normal(mech.nv))
+    wanted = np.arange(1.0, 7.0)
+    found = lw.grasp.object_torque(mech, q, v, wanted, share="effort")
+    whole = lw.grasp.augmented_object(mech, q, v)
+    moved = accelerated_by(mech, q, v, found.tau)
+    assert np.abs(whole.directions.T @ (moved - wanted)).max() < UNIT_MASS
+    assert np.abs(moved - found.acceleration).max() < UNIT_MASS
