@@ -8,13 +8,10 @@ its subject: `lw.hinges`, `lw.dynamics`, `lw.loops`, `lw.grasp`, `lw.tasks`, `lw
 `lw.viewer`. Everything is imported on first use, so that `import linkwise` is fast.
 """
 
-from typing import Any
-
 import lazy_loader  # pyright: ignore[reportMissingTypeStubs]
 
 __version__ = "0.1.0"
 
-_lazy: Any = lazy_loader.attach_stub(__name__, __file__)
-__getattr__, __dir__, __all__ = _lazy
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)  # pyright: ignore
 
-del Any, lazy_loader
+del lazy_loader
