@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 import numpy as np
 
 from linkwise import arguments
+from linkwise.documented import documented
 from linkwise.errors import LinkwiseError, ModelError, ShapeError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +54,8 @@ def open_front_door(
 ) -> None:
     """Check the calls of all public functions and classes of a module, where they are defined.
 
+    Docstrings of functions are completed by the arguments that many share: see `documented`.
+
     Args:
         namespace: The module's globals.
         names: Its public names; by default all that do not begin with an underscore.
@@ -68,6 +71,7 @@ def open_front_door(
         if inspect.isclass(value):
             check_class(value, record=name in records, sizes=sizes)
         elif inspect.isfunction(value) and value.__module__.startswith("linkwise"):
+            documented(value)
             namespace[name] = value if name in careful else checked(value)
     if names is None:
         public = sorted(name for name, value in namespace.items() if _is_public(name, value))

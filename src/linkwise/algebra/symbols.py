@@ -60,7 +60,12 @@ def _check_name(name: str, range_: Space, domain: Space) -> None:
 
 
 def vector(name: str, space: Space, *, ascii: str = "", tex: str = "") -> Symbol:
-    """A stacked vector of your own, to be given when the expression is evaluated."""
+    """A stacked vector of your own, to be given when the expression is evaluated.
+
+    Args:
+        name: The name it prints with.
+        space: The space it belongs to.
+    """
     _check_name(ascii or name, space, ONE)
     return symbol(name, space, ONE, role.Vector(ascii or name), ascii or name, tex or name)
 
@@ -78,7 +83,18 @@ def memoryless(
     ascii: str = "",
     tex: str = "",
 ) -> Symbol:
-    """A block-diagonal operator of your own; its blocks are given when it is evaluated."""
+    """A block-diagonal operator of your own; its blocks are given when it is evaluated.
+
+    Args:
+        name: The name it prints with.
+        range_: The space of its results.
+        domain: The space of its operands.
+        symmetric: Whether each block equals its transpose.
+        definite: Whether each block is positive definite.
+        semidefinite: Whether each block is positive semidefinite.
+        independent: Whether the rows of each block are linearly independent.
+        invertible: Whether each block has an inverse.
+    """
     _check_name(ascii or name, range_, domain)
     if range_.block != domain.block:
         raise ExpressionError(
@@ -97,12 +113,21 @@ def memoryless(
 
 
 def shift(name: str, *, ascii: str = "", tex: str = "") -> Symbol:
-    """A one-step operator of your own, from each body to its parent (BODY to BODY)."""
+    """A one-step operator of your own, from each body to its parent (BODY to BODY).
+
+    Args:
+        name: The name it prints with.
+    """
     return symbol(name, BODY, BODY, role.Shift(ascii or name), ascii or name, tex or name)
 
 
 def named(name: str, definition: Expr, *, ascii: str = "", tex: str = "") -> Symbol:
-    """A name for an expression: it prints as the name and is opened where that helps."""
+    """A name for an expression: it prints as the name and is opened where that helps.
+
+    Args:
+        name: The name it prints with.
+        definition: The expression it stands for.
+    """
     key = role.Named(definition)
     return symbol(name, definition.range, definition.domain, key, ascii or name, tex or name)
 

@@ -14,6 +14,9 @@ def drake_layout(mech: Mechanism, plant: Any) -> Layout:
 
     Joints are matched by name; the floating base that Drake adds takes the name of the body, and
     stands for our hinge of that body.
+
+    Args:
+        plant: The finalised plant.
     """
     check_model(plant, "plant", "a MultibodyPlant", ("GetJointIndices", "get_joint"))
     joints, aliases = list[Foreign](), dict[str, str]()

@@ -25,6 +25,9 @@ def mujoco_layout(mech: Mechanism, model: Any) -> Layout:
     Joints are matched by name; a joint without one is called as `lw.load` calls it. Spatial
     velocities (cvel, mj_objectVelocity) are (angular, linear) as ours; applied forces
     (xfrc_applied) are (force, moment).
+
+    Args:
+        model: The model.
     """
     check_model(model, "model", "a mujoco.MjModel", ("njnt", "jnt_type", "nq", "nv"))
     joints = list[Foreign]()

@@ -14,6 +14,9 @@ def pinocchio_layout(mech: Mechanism, model: Any) -> Layout:
 
     Joints are matched by name; Pinocchio calls a floating base "root_joint", which stands for our
     first hinge on the world. A joint that mimics another has no coordinate of its own there.
+
+    Args:
+        model: The model.
     """
     check_model(model, "model", "a pinocchio.Model", ("names", "joints", "nq", "nv"))
     joints = [

@@ -70,18 +70,7 @@ def body_accelerations(
     accelerated by v̇ + ω × v, which `node_acceleration` gives.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         vdot: Joint accelerations (nv,) or (batch, nv); or else
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
-            (6,) or (batch, 6) [N m, N], about the node's origin.
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
-        loops: With `tau`, "closed" holds loops and couplings; "open" leaves them open.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n_bodies, 6) or (batch, n_bodies, 6), (angular, linear) [rad/s², m/s²], each about the
@@ -150,20 +139,9 @@ def node_acceleration(
     and the angular part ω̇ in all. An accelerometer shows the classical one less gravity.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        node: Name of a node or body, or several, one after the other.
         vdot: Joint accelerations (nv,) or (batch, nv); or else
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: With `tau`, forces that act on the mechanism from outside, by node: (moment, force),
-            (6,) or (batch, 6) [N m, N], about the node's origin.
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         frame: Axes of the result: those of each "node" or of the "world".
         kind: "rate", "classical" or "spatial".
-        loops: With `tau`, "closed" holds loops and couplings; "open" leaves them open.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k,) for k nodes, or (batch, 6 k), (angular, linear) [rad/s², m/s²].

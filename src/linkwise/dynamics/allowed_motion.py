@@ -37,13 +37,7 @@ def obeyed(
     """What `compute` gives, for accelerations that obey loops and couplings.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq).
-        v: Joint velocities (nv,) or (batch, nv).
-        vdot: Joint accelerations (nv,) or (batch, nv).
         compute: Called with out, status and threads.
-        out: Where to put the result.
-        status: Receives a code for each state.
         threads: Processor cores for a batch.
 
     Raises:

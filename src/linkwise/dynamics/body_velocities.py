@@ -37,9 +37,6 @@ def body_velocities(
     "Body frame at hinge", "Body frame not at hinge", "Inertially referenced body velocities".
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         frame: Where it is taken, and in which axes:
 
             * "body": at the body frame B(k), in its axes: V(k).
@@ -78,13 +75,7 @@ def inboard_velocities(
     travelled has the two apart. `with_hinge_frames` gives O⁺ as a node.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         frame: Where it is taken, and in which axes, as for `body_velocities`.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n, 6) in the order of `mech.bodies`, or (batch, n, 6) [rad/s, m/s].
@@ -109,13 +100,7 @@ def hinge_velocities(
     Source: 002, "The Joint Map operator H"; away from the hinge, H_B* = φ*(O, B) H*.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         frame: Where it is taken, and in which axes, as for `body_velocities`.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n, 6) in the order of `mech.bodies`, or (batch, n, 6) [rad/s, m/s].

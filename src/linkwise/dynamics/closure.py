@@ -40,8 +40,6 @@ def loop_coordinates(
     loop is not closed, θ is that of the nearest pose its hinge allows.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         guess: Where to begin, by the loop's name; by default each hinge at neutral.
 
     Returns:
@@ -66,10 +64,6 @@ def loop_errors(mech: Mechanism, q: ArrayLike) -> Array:
     For each loop the rotation vector [rad] and the translation [m] from the nearest pose its hinge
     allows to the pose that node b has, seen from there.
 
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-
     Returns:
         (loops, 6) or (batch, loops, 6).
     """
@@ -92,10 +86,6 @@ def constraint_error(mech: Mechanism, q: ArrayLike) -> Array:
     For a loop S e, with e as in `loop_errors` and S the directions that its hinge blocks; for a
     coupling q_dependent - f(q). Its rate of change is `constraint_jacobian` times v, up to terms
     of the size of the error.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
 
     Returns:
         (m,) or (batch, m) [rad or m], in the order of `constraint_names`.
@@ -124,10 +114,6 @@ def constraint_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
     with J = B* φ* H* of the nodes of the loops, Q V = S (V_b - T V_a) for each loop and Y the rows
     of the couplings.
 
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-
     Returns:
         (m, nv) or (batch, m, nv), in the order of `constraint_names`.
     """
@@ -143,11 +129,6 @@ def constraint_bias(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     Expression:
         γ = Q B* φ* A_V v + κ,   κ = S (V_ab × T V_a - Ḣ* W) for a loop,
                                  κ = Ṅ_d v - Σ (f_j Ṅ_j v + f_jj (N_j v)²) for a coupling
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
 
     Returns:
         (m,) or (batch, m) [rad/s² or m/s²].
@@ -180,8 +161,6 @@ def loop_forces(mech: Mechanism, q: ArrayLike, lam: ArrayLike) -> dict[str, Arra
     """The force in each loop: S* λ, which acts on node b; on node a acts the opposite.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         lam: Forces along the rows of the constraints (m,) or (batch, m), from `constraint_forces`.
 
     Returns:

@@ -70,7 +70,6 @@ def closed_kernel(
     """The kernel behind a quantity of a mechanism with loops or couplings.
 
     Args:
-        mech: The mechanism.
         name: A key of `closure_quantity.CLOSED`.
         forced: Nodes with forces from outside; they stand behind those of the loops.
         frame: Axes of these forces.

@@ -158,7 +158,6 @@ def accelerated(
     Args:
         mech: The mechanism; it has loops or couplings.
         arrays: q, v and tau by name.
-        forces: Forces from outside by node.
         frame: Axes of `forces`.
         closing: What J_c v̇ + γ shall be instead of zero.
         options: out, status and threads.

@@ -36,10 +36,6 @@ def closure_inertia_inverse(mech: Mechanism, q: ArrayLike) -> Array:
 
     It is singular where rows follow from each other; `lw.loops.mobility` tells the rank.
 
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-
     Returns:
         (m, m) or (batch, m, m), in the order of `constraint_names`.
     """
@@ -87,14 +83,9 @@ def constrained_forward_dynamics(
         mech: The mechanism; without loops and couplings this is `forward_dynamics`.
         q: Joint positions (nq,) or (batch, nq) [m or rad]; loops shall be closed there.
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; J_c v shall be zero.
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: See `forward_dynamics`.
         frame: See `forward_dynamics`.
         closing: What J_c v̇ + γ shall be instead of zero (m,) or (batch, m), in the order of
             `constraint_names`: −2 a J_c v − a² e is Baumgarte's.
-        out: See `forward_dynamics`.
-        status: See `forward_dynamics`.
-        threads: See `forward_dynamics`.
 
     Returns:
         Joint accelerations (nv,) or (batch, nv). The errors are those of `forward_dynamics`.
@@ -133,11 +124,6 @@ def constraint_forces(
     the one of least norm. `lw.loops.mobility` tells how many rows are redundant.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: See `forward_dynamics`.
         frame: See `forward_dynamics`.
         closing: See `constrained_forward_dynamics`.
 
@@ -160,8 +146,6 @@ def least(mech: Mechanism, q: ArrayLike, lam: Array) -> Array:
     that no size of a mechanism makes one kind look redundant: by D J_c with D = `scale(mech).rows`.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         lam: Forces along the rows of the constraints (m,) or (batch, m).
     """
     rows = scale(mech).rows

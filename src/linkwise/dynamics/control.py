@@ -57,8 +57,6 @@ def gravity_compensation(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         q_d: Where it should be, like q.
         v_d: How fast it should be there, like v; zero by default.
         kp: Stiffness [N/m or N m/rad].
@@ -94,8 +92,6 @@ def computed_torque(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         q_d: Where it should be, like q.
         v_d: How fast it should be there, like v.
         vdot_d: The acceleration it should have there, like v.
@@ -144,8 +140,6 @@ def wen_bayard(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         q_d: Where it should be, like q.
         v_d: How fast it should be there, like v.
         vdot_d: The acceleration it should have there, like v.
@@ -174,8 +168,6 @@ def tracking_energy(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         q_d: Where it should be, like q.
         v_d: How fast it should be there, like v.
         kp: Stiffness [N/m or N m/rad].

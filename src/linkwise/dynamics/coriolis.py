@@ -24,11 +24,6 @@ def coriolis_force(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
@@ -67,11 +62,6 @@ def coriolis_matrix(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (nv, nv) or (batch, nv, nv).
@@ -102,12 +92,7 @@ def coriolis_product(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         w: Others (nv,) or (batch, nv) [m/s or rad/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].

@@ -52,11 +52,6 @@ def diagonal_velocity(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         ν (nv,) or (batch, nv) [√(kg) m/s].
@@ -83,11 +78,7 @@ def velocity_from_diagonal(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         nu: Diagonal velocities (nv,) or (batch, nv) [√(kg) m/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         v (nv,) or (batch, nv) [m/s or rad/s].
@@ -114,11 +105,6 @@ def innovations(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         ε (nv,) or (batch, nv) [√(kg) m/s²].
@@ -145,11 +131,7 @@ def force_from_innovations(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         eps: Innovations (nv,) or (batch, nv) [√(kg) m/s²].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         τ (nv,) or (batch, nv) [N or N m].
@@ -181,11 +163,7 @@ def diagonal_coriolis(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         nu: Diagonal velocities (nv,) or (batch, nv) [√(kg) m/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         c (nv,) or (batch, nv) [√(kg) m/s²].
@@ -215,13 +193,8 @@ def diagonal_dynamics(
     Args:
         mech: The mechanism. Diagonal velocities belong to a tree: with loops or couplings this
             raises, unless they are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         nu: Diagonal velocities (nv,) or (batch, nv) [√(kg) m/s].
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
         loops: "open" leaves loops and couplings open; "closed" refuses mechanisms with any.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         ν̇ (nv,) or (batch, nv) [√(kg) m/s²].

@@ -48,9 +48,7 @@ def effective_space(
     The same as `lw.operational_space`, for the mechanism with its loops closed.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
-        node: Name of a node or body, or several.
         frame: See `operational_space`.
         length: See `operational_space`.
         tolerance: Motions below this fraction of the easiest one of the open mechanism are called
@@ -134,7 +132,6 @@ def effective_inertia(
     the others; `lw.loops.effective_space` has the rank, and which are lost.
 
     Args:
-        mech: The mechanism.
         q: See `effective_space`.
         node: See `effective_space`.
         frame: See `effective_space`.
@@ -154,7 +151,6 @@ def effective_inertia_inverse(
         J (𝓜⁻¹ - 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺ J_c 𝓜⁻¹) J*
 
     Args:
-        mech: The mechanism.
         q: See `effective_space`.
         node: See `effective_space`.
         frame: See `effective_space`.

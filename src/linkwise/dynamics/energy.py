@@ -47,13 +47,6 @@ def energy(
     """Kinetic and potential energy; springs of the hinges are not part of it.
 
     Expressions: those of `kinetic_energy` and `potential_energy`.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
     """
     found = written(mech, BOTH)
     both = found(q, v) if status is threads is None else found(q, v, status=status, threads=threads)
@@ -82,13 +75,6 @@ def kinetic_energy(
     Expression:
         ½ V* M V + ½ v* N v with V = φ* H* v,   `0.5 * (V.T @ M @ V) + 0.5 * (v.T @ N @ v)`
     with the armature N of the mechanism. It is ½ v* 𝓜 v, in one pass.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
     """
     found = named(mech, "kinetic_energy")
     if status is threads is None:
@@ -109,12 +95,6 @@ def potential_energy(
         weight* X,   `weight.T @ X`
     linear in the poses X of the bodies, with −g (h*, m) of each body as its weight. It is zero with
     all mass at the origin of the world.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
     """
     found = named(mech, "potential_energy")
     if status is threads is None:

@@ -36,16 +36,10 @@ def equivalent_force(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of each "node", of the "world", or of any node or body by its
             name.
         about: The point that `forces` are about instead: the origin of any node or body, or of the
             "world".
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
@@ -79,16 +73,10 @@ def compensating_force(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of each "node", of the "world", or of any node or body by its
             name.
         about: The point that `forces` are about instead: the origin of any node or body, or of the
             "world".
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m], to be added to those of the motion.

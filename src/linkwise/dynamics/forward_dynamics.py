@@ -62,20 +62,10 @@ def forward_dynamics(
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        tau: Joint forces (nv,) or (batch, nv) [N or N m].
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
         method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as it is written
             (`open_chain_quantity.py`); by default the cheapest form that is derived. All agree up
             to round-off. They are algorithms of trees: with loops or couplings, pass loops="open".
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint accelerations (nv,) or (batch, nv).
@@ -141,14 +131,9 @@ def tip_force_correction(
     J_c* λ with Ω λ = −J_c 𝓜⁻¹ J* f.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         forces: See `forward_dynamics`; at least one.
         frame: See `forward_dynamics`.
         loops: See `forward_dynamics`.
-        out: See `forward_dynamics`.
-        status: See `forward_dynamics`.
-        threads: See `forward_dynamics`.
 
     Returns:
         Change of the joint accelerations (nv,) or (batch, nv).

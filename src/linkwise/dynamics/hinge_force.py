@@ -72,14 +72,7 @@ def hinge_forces(
     `inverse_dynamics`.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tau: Joint forces (nv,) or (batch, nv) [N or N m]; or else
-        vdot: Joint accelerations (nv,) or (batch, nv).
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         frame: Where the result is taken, and in which axes:
 
             * "body": about the origin of the body frame, in its axes.

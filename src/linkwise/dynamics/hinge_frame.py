@@ -28,9 +28,6 @@ def with_hinge_frames(mech: Mechanism) -> Mechanism:
     with them poses, velocities, Jacobians and forces at the hinges are those of any other node. A
     mechanism that has them already is given back as it is.
 
-    Args:
-        mech: The mechanism.
-
     Raises:
         ModelError: A node of that name is somewhere else.
     """

@@ -68,12 +68,7 @@ def places(mech: Mechanism) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def hinge_root(mech: Mechanism, q: Array) -> HingeBlocks:
-    """s with s s* = D, the upper triangular root of each block of D; nobody is told of trouble.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq).
-    """
+    """s with s s* = D, the upper triangular root of each block of D; nobody is told of trouble."""
     D = named(mech, "hinge_inertia")(q, status=np.empty(q.shape[:-1], np.int32))
     where = places(mech)
     values = (upper_root(D[..., of, : at.shape[1], : at.shape[1]]) for of, at in where)

@@ -83,20 +83,12 @@ def hybrid_dynamics(
     least.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         tau: Forces at the driven hinges: by name of the hinge, a number for one freedom, (nv_k,) or
             (batch, nv_k) [N or N m]; or (nv,) or (batch, nv) for all, where entries of
             prescribed hinges are not looked at.
         vdot: Accelerations of the prescribed hinges, likewise.
         prescribed: Where `tau` and `vdot` are arrays: names of the prescribed hinges.
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         All accelerations and all forces.
@@ -151,7 +143,6 @@ def hybrid_kernel(
     hinges.
 
     Args:
-        mech: The mechanism.
         prescribed: Names of the hinges that move as prescribed.
         nodes: Nodes at which outside forces act.
         frame: Axes of these forces.

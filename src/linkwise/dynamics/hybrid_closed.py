@@ -50,14 +50,10 @@ def held_hybrid(
 
     Args:
         mech: The mechanism, with loops or couplings.
-        q: Joint positions (nq,) or (batch, nq).
-        v: Joint velocities (nv,) or (batch, nv).
         tau: Joint forces (nv,) or (batch, nv), zero where hinges are prescribed.
         vdot: Joint accelerations (nv,) or (batch, nv), zero where hinges are driven.
         driven: Which freedoms are driven (nv,).
-        forces: Forces from outside by node.
         frame: Axes of these.
-        status: Receives a code for each state.
 
     Raises:
         ClosureError: What is prescribed breaks a loop or coupling.

@@ -35,10 +35,6 @@ def composite_inertias(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n_bodies, 6, 6) or (batch, n_bodies, 6, 6), each about the origin of its body frame and in
@@ -65,11 +61,7 @@ def articulated_inertias(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         inboard: P⁺ instead of P: as it is felt on the inboard side of the body's own hinge.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n_bodies, 6, 6) or (batch, n_bodies, 6, 6), each about the origin of its body frame and in
@@ -98,9 +90,6 @@ def log_det_mass_matrix(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Raises:
         SingularHingeError: Nothing resists the hinge of some body, which is named. In a batch its
@@ -209,7 +198,6 @@ def innovations_factors(mech: Mechanism, q: ArrayLike) -> InnovationsFactors:
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
 
     Returns:
         An object that computes each factor when it is asked for.

@@ -38,12 +38,8 @@ def mass_matrix_inverse_block(
 
     Args:
         mech: The mechanism; loops and couplings are left open. Armature is included.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         rows: Hinges or bodies by name, or freedoms by their number in v; one or several.
         columns: The same for the columns; by default the rows.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (r, c) or (batch, r, c): as many rows and columns as the named hinges have freedoms.

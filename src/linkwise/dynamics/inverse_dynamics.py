@@ -44,18 +44,9 @@ def inverse_dynamics(
     Damping, friction, springs and limits of the hinges are not part of it.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; with loops or couplings,
             J_c v̇ + γ = 0 (`lw.loops.full_acceleration`, `lw.loops.independent_coordinates`).
-        forces: Forces that act on the mechanism from outside, by node: (moment, force), (6,) or
-            (batch, 6) [N m, N], about the node's origin.
         frame: Axes of `forces`: those of the "node" or of the "world".
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
@@ -104,14 +95,6 @@ def bias_force(
 
     With loops or couplings it is the same term of 𝓜 v̇ + C = τ + J_c* λ.
 
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
-
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
     """
@@ -137,13 +120,6 @@ def gravity_force(
     v = 0, and the gradient of `potential_energy`. With loops or couplings these forces hold it at
     rest as well, and the loops carry nothing; `lw.loops.holding_forces` finds those of chosen
     drives.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].

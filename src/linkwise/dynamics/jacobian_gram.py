@@ -42,14 +42,9 @@ def jacobian_gram(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        node: Name of a node or body, or several, whose rows stand one below the other.
         of: "rows" for J J*, "columns" for J* J.
         frame: Axes, as for `jacobian`; J* J is the same in all.
         about: The point, as for `jacobian`.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k, 6 k) for the rows of k nodes, (nv, nv) for the columns; or with (batch,) in front.

@@ -46,16 +46,9 @@ def jacobian_dot_v(
     Gravity is not part of it.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        node: Name of a node or body, or several, one after the other.
         frame: Axes, as for `jacobian`: those of each "node", of the "world", or of any node or body
             by its name, which move with it.
         about: The point, as for `jacobian`; it moves with the node or body it belongs to.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k,) for k nodes, or (batch, 6 k) [rad/s², m/s²].
@@ -100,16 +93,9 @@ def jacobian_dot(
     where A_V w = V × H* w + Ḣ* w. `jacobian_dot_v` gives J̇ v without the matrix, in one pass.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        node: Name of a node or body, or several, whose rows stand one below the other.
         frame: Axes, as for `jacobian`: those of each "node", of the "world" (as MuJoCo's
             `mj_jacDot`), or of any node or body by its name, which move with it.
         about: The point, as for `jacobian`; it moves with the node or body it belongs to.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k, nv) for k nodes, or (batch, 6 k, nv).

@@ -38,7 +38,6 @@ def kernel(
     """The kernel behind a named quantity of a mechanism: made once, then kept with it.
 
     Args:
-        mech: The mechanism.
         name: "forward_dynamics", "mass_matrix" ... (`linkwise.dynamics.QUANTITIES`).
         nodes: Node or nodes it is about, for those that are about nodes.
         frame: Axes of what belongs to nodes.
@@ -83,7 +82,6 @@ def written(mech: Mechanism | Embedded, formula: Formula, nodes: Nodes = ()) -> 
     """The kernel of a formula on a mechanism: made once, then kept with it.
 
     Args:
-        mech: The mechanism.
         formula: Array code on top of expressions.
         nodes: Node or nodes it is about.
     """

@@ -34,12 +34,8 @@ def forward_kinematics(
         X for the bodies, X_B for nodes,   X(k) = X(p) X_pk(q(k)): one pass, O(n).
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body, or several; by default all bodies, in their order.
         out: Array (..., 3, 4) for the rows of (rot | p), which the result then looks into.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         One pose for the name of one node, else a stack of k poses; for a batch with (batch,) in
@@ -98,16 +94,11 @@ def jacobian(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        node: Name of a node or body, or several, whose rows stand one below the other.
         frame: Axes: those of each "node" (as Pinocchio's LOCAL), of the "world" (as its
             LOCAL_WORLD_ALIGNED), or of any node or body by its name.
         about: The point whose linear velocity is meant, as if it were fixed on the node's body: by
             default the node's own origin, else that of any node or body, or of the "world" (with
             frame="world" Pinocchio's WORLD).
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k, nv) for k nodes, or (batch, 6 k, nv).
@@ -148,16 +139,9 @@ def node_velocity(
         J v = B* φ* H* v,   `J @ v`, or `rot_W @ J @ v` in world axes: one pass, O(n).
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-        node: Name of a node or body, or several, one after the other.
         frame: Axes: those of each "node", of the "world", or of any node or body by its name.
         about: The point whose linear velocity is meant, as if it were fixed on the node's body: by
             default the node's own origin, else that of any node or body, or of the "world".
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k,) for k nodes, or (batch, 6 k) [rad/s, m/s].

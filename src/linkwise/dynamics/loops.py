@@ -66,7 +66,6 @@ def require_open(
     """Refuse loops and couplings in a function that cannot hold them.
 
     Args:
-        mech: The mechanism.
         loops: What the caller asked for.
         function: Name of the function.
         instead: What holds them, as a sentence.

@@ -23,10 +23,6 @@ def mass_matrix(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         The whole symmetric matrix (nv, nv), or (batch, nv, nv).
@@ -55,10 +51,6 @@ def mass_matrix_inverse(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         The whole symmetric matrix (nv, nv), or (batch, nv, nv).
@@ -91,11 +83,7 @@ def mass_matrix_inverse_product(
 
     Args:
         mech: The mechanism; loops and couplings are left open.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         x: Joint forces, or what is to be treated as such, (nv,) or (batch, nv) [N or N m].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (nv,) or (batch, nv): the accelerations that x causes at rest and without gravity.

@@ -43,12 +43,7 @@ def momentum(
 
     Args:
         mech: The mechanism, free or on the ground; of several trees all are counted.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         about: "com", "world" or a point in the world (3,) or (batch, 3) [m].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6,) or (batch, 6) [kg m²/s, kg m/s].
@@ -76,11 +71,7 @@ def momentum_matrix(
 
     Args:
         mech: The mechanism, free or on the ground; of several trees all are counted.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         about: "com", "world" or a point in the world (3,) or (batch, 3) [m].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         A with `momentum` = A v, (6, nv) or (batch, 6, nv).
@@ -113,12 +104,7 @@ def momentum_bias(
 
     Args:
         mech: The mechanism, free or on the ground; of several trees all are counted.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         about: "com", "world" or a fixed point in the world (3,) or (batch, 3) [m].
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6,) or (batch, 6) [N m, N].

@@ -54,15 +54,9 @@ def operational_inertia(
     `lw.loops.effective_inertia`.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        out: Where to put the result.
         status: int32 (batch,), or () for one state: receives a code for each state, 0 where all is
             well and 3 where the rank is not full; then there is no warning.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).
@@ -177,14 +171,7 @@ def operational_inertia_inverse(
     Loops and couplings are held: then it is `lw.loops.effective_inertia_inverse`.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (6 k, 6 k) for k nodes, or (batch, 6 k, 6 k).

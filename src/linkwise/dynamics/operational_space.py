@@ -150,16 +150,10 @@ def operational_space(
     Loops and couplings are held: then it is `lw.loops.effective_space`.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        node: Name of a node or body, or several.
         frame: Axes: those of the "node" or of the "world"; the point is the node's origin.
         length: Where turning is compared with moving [m]: an angular velocity counts as the speed
             it makes at that distance. By default the reach of the mechanism at the nodes.
         tolerance: Singular values of J below this fraction of the largest are called zero.
-        loops: "closed" holds loops and couplings; "open" leaves them open.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Raises:
         ModelError: The length or the tolerance is not a positive number.

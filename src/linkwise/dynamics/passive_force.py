@@ -25,11 +25,6 @@ def passive_force(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> Array:
     Springs of hinges whose v is not the rate of q (quaternions) have no such formula and are left
     out. Coulomb friction is no part of it.
 
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-
     Returns:
         (nv,) or (batch, nv).
 

@@ -36,12 +36,8 @@ def relative_pose(
     Source: 002, "Computing relative pose".
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         node: Name of a node or body B, or several.
         seen_from: Name of the node or body A; "world" gives `forward_kinematics`.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         One pose for the name of one node, else a stack of k poses; for a batch with (batch,) in

@@ -119,7 +119,6 @@ def renumbering(mech: Mechanism, order: Sequence[str] = "tips first") -> Renumbe
     before their children. Here any order will do: only arrays are rearranged.
 
     Args:
-        mech: The mechanism.
         order: Names of all bodies, each once; or "tips first", as in the source documents: the
             mechanism's own order reversed, each body before its parent.
 

@@ -38,16 +38,11 @@ def scatter(
     with its hinge held.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         x: Six numbers for each body, in its frame and in the order of `mech.bodies`: (n, 6) or
             (batch, n, 6). Many x at one q are a batch of them.
         strict: Leave out what x has at the body itself.
         through: "rigid" for φ; "articulated" for ψ = (I − E_ψ)⁻¹, whose hinges give way with the
             inertia (and armature) of the mechanism.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n, 6), or (batch, n, 6).
@@ -82,16 +77,11 @@ def gather(
     With a force x on each body it gives what each hinge has to hold: all that is outboard of it.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         x: Six numbers for each body, in its frame and in the order of `mech.bodies`: (n, 6) or
             (batch, n, 6). Many x at one q are a batch of them.
         strict: Leave out what x has at the body itself.
         through: "rigid" for φ; "articulated" for ψ = (I − E_ψ)⁻¹, whose hinges give way with the
             inertia (and armature) of the mechanism.
-        out: Where to put the result.
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Returns:
         (n, 6), or (batch, n, 6).

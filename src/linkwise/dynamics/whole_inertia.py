@@ -59,9 +59,6 @@ def whole_inertia(
 
     Args:
         mech: The mechanism; of several trees all are counted. Armature is no part of it.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        status: For a batch, int32 (batch,): receives a code for each state, 0 where all is well.
-        threads: Processor cores for a batch; by default as many as are worth it.
 
     Raises:
         ModelError: There is no mass, hence no centre of it.

@@ -129,7 +129,6 @@ def assemble(
     loop stays open by how much; `lw.loops.assemble(...).required()` gives q or raises.
 
     Args:
-        mech: The mechanism.
         guess: Where to begin (nq,), or (batch, nq) [m or rad]; by default at neutral.
         hold: Hinges (by their names or their bodies') that stand still: with the coordinates to
             stand at, {"crank": 0.3}, or only named, at those of the guess.
@@ -137,7 +136,6 @@ def assemble(
         tolerance: Largest error of a row of the constraints that counts as closed [rad or m].
         iterations: Steps of one search, at most.
         restarts: How many more searches there are, at most, if the first one fails.
-        seed: For where they begin, or a generator.
 
     Returns:
         An `Assembly`.

@@ -107,7 +107,6 @@ def independent_coordinates(
     independent velocities than freedoms of the mechanism (`lw.loops.mobility` tells).
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad], with closed loops.
         prefer: Names of velocities, of hinges or of bodies that shall be independent, the most
             wanted first: the driven ones, for instance. Those that depend on earlier ones are

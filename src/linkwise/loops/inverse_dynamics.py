@@ -104,7 +104,6 @@ def constrained_inverse_dynamics(
     Damping, friction, springs and limits of the hinges are not part of it.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s] that obey the constraints.
         vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²] that obey them; with
@@ -113,7 +112,6 @@ def constrained_inverse_dynamics(
         actuated: Names of driven velocities, hinges or bodies; by default all are driven.
         weights: w of each driven velocity, in their order or by the names given, positive; 1 by
             default. A large one spares a weak drive.
-        forces: Forces from outside, by node: (moment, force), (6,) or (batch, 6) [N m, N].
         frame: Axes of `forces`: those of the "node" or of the "world".
         tolerance: Singular values of J_c below this part of the largest count as zero.
 
@@ -167,11 +165,9 @@ def holding_forces(
     """Joint forces that hold a mechanism with loops at rest: inverse dynamics at v = v̇ = 0.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
         actuated: Names of driven velocities, hinges or bodies; by default all are driven.
         weights: As of `constrained_inverse_dynamics`.
-        forces: Forces from outside, by node: (moment, force), (6,) or (batch, 6) [N m, N].
         frame: Axes of `forces`: those of the "node" or of the "world".
         tolerance: Singular values of J_c below this part of the largest count as zero.
     """

@@ -35,11 +35,6 @@ def loop_velocities(mech: Mechanism, q: ArrayLike, v: ArrayLike) -> dict[str, Ar
         W = (H H*)⁻¹ H (V_b - T V_a)
     Where loops are not closed it is that of the nearest motion which the hinge allows.
 
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
-
     Returns:
         For each loop (nv of its hinge,) or (batch, nv of its hinge).
 
@@ -70,8 +65,6 @@ def loop_drive_forces(
 
     Args:
         mech: The mechanism; `loop.drive` has stiffness, rest and damping.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         guess: About where the hinges of loops are, by the loop's name: (nq of its hinge,) or
             (batch, nq of its hinge), or a number for one coordinate [m or rad]. To angles that
             repeat after a turn whole turns are added, up to the nearest to the guess.

@@ -219,7 +219,6 @@ def mobility(
         effective inertia, J_c 𝓜⁻¹ J_c*, has full rank. Without that λ is not unique; v̇ still is.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad], with closed loops. Where they are open by some error,
             singular values of that size are not told from zero.
         nearby: How many configurations nearby the rank is compared with; 0 leaves it out.

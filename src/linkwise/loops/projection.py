@@ -84,8 +84,6 @@ def position_projection(
     simulation that has drifted, for instance. From far away `assemble` finds more.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,) or (batch, nq) [m or rad].
         weight: What the step is measured by: None for angles, and lengths over the size of the
             mechanism; "mass" for kinetic energy, W = 𝓜.
         tolerance: Largest error of a row that counts as closed [rad or m].
@@ -165,7 +163,6 @@ def project_position(
     """The configuration with closed loops next to a given one.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad], nearly closed.
         weight: What the change is measured by: None for angles, and lengths over the size of the
             mechanism; "mass" for kinetic energy.
@@ -211,9 +208,7 @@ def project_velocity(
     Redundant rows are left out first: they are found by the singular values of J_c.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
-        v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s].
         weight: "mass" or None.
         tolerance: Singular values below this part of the largest count as zero.
 

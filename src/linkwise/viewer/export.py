@@ -101,7 +101,19 @@ def html_page(
     roots: Roots = (),
     detail: int = 6000,
 ) -> str:
-    """The text of that page: see `export_html`."""
+    """The text of that page, which `export_html` writes to a file.
+
+    Args:
+        subject: See `export_html`, as for all arguments.
+        q: Joint positions.
+        t: Times of the motion (k,) [s].
+        show: Names of the layers.
+        nodes: Nodes of ellipsoids and traces.
+        title: Title of the page.
+        fps: Pictures per second.
+        roots: Folders with meshes.
+        detail: Most triangles of a mesh.
+    """
     guard.viser("lw.viewer.export_html")
     mech, start, motion = subject_of(subject, q, t)
     layers, look = check_layers(show), look_of(theme)

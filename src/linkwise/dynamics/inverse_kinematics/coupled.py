@@ -75,7 +75,6 @@ def couplings(mech: Mechanism, moved: Iterable[int], *, limits: bool) -> Couplin
     """The couplings that take part.
 
     Args:
-        mech: The mechanism.
         moved: Bodies whose hinges move the targets; couplings with no part in them are left out.
         limits: Whether limits count.
     """

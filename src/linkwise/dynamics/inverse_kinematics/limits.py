@@ -152,7 +152,6 @@ def joints(mech: Mechanism, hold: Iterable[str], *, limits: bool, length: float)
     """What may move, and how far.
 
     Args:
-        mech: The mechanism.
         hold: Hinges (or their bodies) that shall stay where they are.
         limits: Whether the limits of the hinges count.
         length: What a shift is measured by [m].

@@ -69,7 +69,6 @@ def inverse_kinematics(
     the limits. What it returns is always within the limits.
 
     Args:
-        mech: The mechanism.
         targets: What is asked of nodes, by their names (or bodies'): a `Pose`, a position (3,), a
             homogeneous matrix (4, 4) or a `Target`, which also knows orientations alone,
             directions, weights and batches.
@@ -84,7 +83,6 @@ def inverse_kinematics(
             [rad] alike, or one for each.
         iterations: Steps of one search, at most.
         restarts: How many more searches there are, at most, if the first one fails.
-        seed: For where they begin, or a generator.
 
     Returns:
         A `Solution`: q, whether the targets were reached, how far from them it ended, and why.

@@ -45,7 +45,6 @@ def embed(
     which is right but not quick.
 
     Args:
-        mech: The mechanism.
         at: A configuration (nq,) in which loops and couplings hold; there it is found which
             velocities follow from which. By default the neutral one. It must not be singular.
         independent: Names of hinges, or of single velocities, that shall be independent. By default

@@ -21,7 +21,6 @@ def full_velocity(embedded: Embedded, q: ArrayLike, u: ArrayLike) -> Array:
     """All joint velocities v = 𝒳 u of a mechanism, from the independent ones.
 
     Args:
-        embedded: The mechanism with its loops and couplings built in.
         q: Joint positions (nq,) or (batch, nq) [m or rad] in which they hold.
         u: Independent velocities (nv,) or (batch, nv) [m/s or rad/s].
 
@@ -35,7 +34,6 @@ def full_acceleration(embedded: Embedded, q: ArrayLike, u: ArrayLike, udot: Arra
     """All joint accelerations v̇ = 𝒳 u̇ + 𝔵 of a mechanism, from the independent ones.
 
     Args:
-        embedded: The mechanism with its loops and couplings built in.
         q: Joint positions (nq,) or (batch, nq) [m or rad] in which they hold.
         u: Independent velocities (nv,) or (batch, nv) [m/s or rad/s].
         udot: Independent accelerations (nv,) or (batch, nv).
@@ -52,7 +50,6 @@ def independent_force(embedded: Embedded, q: ArrayLike, tau: ArrayLike) -> Array
     """τ_r = 𝒳* τ: what forces of all hinges do to the independent velocities.
 
     Args:
-        embedded: The mechanism with its loops and couplings built in.
         q: Joint positions (nq,) or (batch, nq) [m or rad] in which they hold.
         tau: Forces of all hinges (mech.nv,) or (batch, mech.nv) [N or N m].
 
