@@ -7,6 +7,7 @@ are called by name; an unknown name is answered with the near ones.
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 from collections.abc import Iterable
 
@@ -121,12 +122,23 @@ class ParseError(LinkwiseError, ValueError):
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {reason}")
 
+    def __str__(self) -> str:  # OSError, a base of MissingFileError, prints its errno
+        return str(self.args[0])
+
     def __reduce__(self) -> tuple[object, ...]:  # keywords survive pickling
-        return (_parse_error, (self.reason, self.file, self.line))
+        return (_parse_error, (type(self), self.reason, self.file, self.line))
 
 
-def _parse_error(reason: str, file: str, line: int | None) -> ParseError:
-    return ParseError(reason, file=file, line=line)
+def _parse_error(kind: type[ParseError], reason: str, file: str, line: int | None) -> ParseError:
+    return kind(reason, file=file, line=line)
+
+
+class MissingFileError(ParseError, FileNotFoundError):
+    """A model file that does not exist."""
+
+    def __init__(self, reason: str, *, file: str, line: int | None = None) -> None:
+        super().__init__(reason, file=file, line=line)
+        self.errno, self.filename = errno.ENOENT, file
 
 
 class WriteError(LinkwiseError, OSError):

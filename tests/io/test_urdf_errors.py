@@ -183,11 +183,6 @@ CASES = {
         'r.urdf:4: <mimic joint="j">: a floating joint cannot mimic another; only joints of one '
         "freedom can",
     ),
-    "xacro": (
-        robot('<xacro:macro name="m"/>', link("a")),
-        'r.urdf:2: <xacro:macro name="m">: xacro macros are not expanded here; run xacro on the '
-        "file first",
-    ),
     "mesh without file": (
         robot(link("a", "<visual><geometry><mesh/></geometry></visual>")),
         "r.urdf:2: <mesh>: attribute 'filename' is missing",

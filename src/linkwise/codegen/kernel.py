@@ -77,6 +77,12 @@ class Kernel(Stages):
 
         object.__setattr__(self, "_fast", bare if bare is not None and not layout else parted)
 
+    def __repr__(self) -> str:
+        result = ", ".join(self.shapes) or f"array {self.signature.shape}"
+        result = result if len(result) <= 40 else f"{len(self.shapes)} results"
+        taken = ", ".join(self.arguments)
+        return f"<Kernel of {self.mech.name!r} for {self.target!r}: ({taken}) -> {result}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return kernel, (self.request, self.target)  # machine code belongs to its process
 

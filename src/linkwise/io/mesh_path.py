@@ -1,18 +1,24 @@
-"""Which file does a mesh reference mean, and may it be opened?
+"""Which file does a mesh reference mean, may it be opened, and how is it written elsewhere?
 
-A reference is followed only into the model's own directory, its package, and the roots the caller
-allows, after symbolic links are resolved. Nothing is opened here.
+A reference is followed only into the model's own folder, its package, the packages of ROS, and the
+roots that the caller allows, after symbolic links are resolved. Nothing is opened here.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from linkwise.errors import ParseError
+from linkwise.errors import MissingFileError, ParseError
+from linkwise.io.report import Reporter
 from linkwise.io.xml import shorten
+from linkwise.model.body import Body, Node
+from linkwise.model.geometry import Geometry
+from linkwise.model.mechanism import Mechanism
 
 SUFFIXES: Final = frozenset(
     f".{suffix}"
@@ -29,7 +35,8 @@ def resolve_mesh(uri: str, model_path: str | os.PathLike[str], roots: Roots = ()
     """The existing file that `uri` means, confined to the allowed folders.
 
     Allowed are the folder of the model file, its package (the nearest folder above it that has a
-    `package.xml`, or, for `package://NAME/...`, a folder above it called NAME) and `roots`.
+    `package.xml`, or, for `package://NAME/...`, a folder above it called NAME), `roots`, and, for
+    `package://`, packages found by `ROS_PACKAGE_PATH` and `AMENT_PREFIX_PATH`.
 
     Args:
         uri: `package://NAME/path`, `model://NAME/path`, `file:///path`, or a plain path, which is
@@ -54,16 +61,9 @@ def resolve_mesh(uri: str, model_path: str | os.PathLike[str], roots: Roots = ()
     else:
         allowed = [folder, *_package_of(folder), *given]
         candidates = [(os.path.join(start, path), allowed) for start in (folder, *given)]
-    inside = False
-    for candidate, allowed in candidates:
-        try:
-            real = os.path.realpath(candidate)
-            if any(_within(real, root) for root in allowed):
-                inside = True
-                if os.path.isfile(real):
-                    return Path(real)
-        except (OSError, ValueError):
-            continue
+    real, inside = _first_file(candidates)
+    if real is not None:
+        return Path(real)
     if not inside:
         raise ParseError(
             f"mesh reference '{shorten(uri)}' leaves the allowed folders; "
@@ -76,6 +76,38 @@ def resolve_mesh(uri: str, model_path: str | os.PathLike[str], roots: Roots = ()
     )
 
 
+def package_file(uri: str, roots: Roots = ()) -> str:
+    """The existing file that `package://NAME/path` means.
+
+    Raises:
+        MissingFileError: No package of this name has the file.
+    """
+    given = [os.path.realpath(str(os.fspath(root))) for root in roots]
+    real, _ = _first_file(_in_packages(_split(uri)[1], os.getcwd(), given))
+    if real is None:
+        raise MissingFileError(
+            "no package has this file; pass the folder of the package as roots=[...], or add it to "
+            "ROS_PACKAGE_PATH",
+            file=uri,
+        )
+    return real
+
+
+def _first_file(candidates: Sequence[tuple[str, list[str]]]) -> tuple[str | None, bool]:
+    """The first file inside its allowed folders, and whether any candidate was inside."""
+    inside = False
+    for candidate, allowed in candidates:
+        try:
+            real = os.path.realpath(candidate)
+            if any(_within(real, root) for root in allowed):
+                inside = True
+                if os.path.isfile(real):
+                    return real, True
+        except (OSError, ValueError):
+            continue
+    return None, inside
+
+
 def _split(uri: str) -> tuple[str, str]:
     scheme, separator, rest = uri.partition("://")
     if not separator:
@@ -84,7 +116,7 @@ def _split(uri: str) -> tuple[str, str]:
 
 
 def _in_packages(path: str, folder: str, roots: list[str]) -> list[tuple[str, list[str]]]:
-    """Places where `NAME/rest` may be, each with the package it has to stay in."""
+    """Candidates for `NAME/rest`, each with the package that it has to stay in."""
     name, _, rest = path.lstrip("/").partition("/")
     if name in ("", ".", ".."):
         return []
@@ -95,8 +127,25 @@ def _in_packages(path: str, folder: str, roots: list[str]) -> list[tuple[str, li
     # A folder directly below the file system's root (/home, /usr) is never taken for a package.
     packages += [p for p in above if os.path.basename(p) == name and len(Path(p).parts) > 2]
     packages += [os.path.join(p, name) for p in _package_of(folder)]  # a package inside the package
-    packages += [os.path.join(folder, name)]
-    return [(os.path.join(p, rest), [p]) for p in packages]
+    packages += [os.path.join(folder, name), *_ros_packages(name)]
+    return [(os.path.join(p, rest), [os.path.realpath(p)]) for p in packages]
+
+
+def _ros_packages(name: str) -> list[str]:
+    """Folders that ROS knows as this package: of ROS 1 up to three levels below its path."""
+    packages = list[str]()
+    for start in _folders("ROS_PACKAGE_PATH"):
+        packages += [start] if os.path.basename(start) == name else []
+        for levels in range(3):
+            pattern = os.path.join(glob.escape(start), *("*",) * levels, glob.escape(name))
+            packages += sorted(glob.glob(pattern))
+    packages += [os.path.join(start, "share", name) for start in _folders("AMENT_PREFIX_PATH")]
+    return packages
+
+
+def _folders(variable: str) -> list[str]:
+    parts = os.environ.get(variable, "").split(os.pathsep)
+    return [os.path.realpath(os.path.expanduser(part)) for part in parts if part]
 
 
 def _package_of(folder: str) -> list[str]:
@@ -108,3 +157,55 @@ def _package_of(folder: str) -> list[str]:
 
 def _within(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def move_meshes(mech: Mechanism, target: Path, reporter: Reporter, *, packages: bool) -> Mechanism:
+    """The mechanism, with mesh paths that lead from the folder of `target` to the same files.
+
+    A mesh is kept as the text of its model file, which is relative to that file, or names a
+    package. In another folder that text would mean another file, or none.
+
+    Args:
+        mech: The mechanism.
+        target: The file it will be saved to.
+        reporter: Collects the meshes that do not exist: their text is written unchanged.
+        packages: Whether the format knows `package://`, which is then kept.
+    """
+    if not any(s.file for part in (*mech.bodies, *mech.nodes) for s in part.geometry):
+        return mech
+    moved: dict[str, str] = {}
+
+    def shapes(part: Body | Node) -> tuple[Geometry, ...]:
+        for shape in part.geometry:
+            if shape.file is not None and shape.file not in moved:
+                moved[shape.file] = _moved(shape.file, mech, target, reporter, packages)
+        return tuple(s if s.file is None else replace(s, file=moved[s.file]) for s in part.geometry)
+
+    return replace(
+        mech,
+        bodies=tuple(replace(b, geometry=shapes(b)) if b.geometry else b for b in mech.bodies),
+        nodes=tuple(replace(n, geometry=shapes(n)) if n.geometry else n for n in mech.nodes),
+    )
+
+
+def _moved(file: str, mech: Mechanism, target: Path, reporter: Reporter, packages: bool) -> str:
+    source = mech.load_report.source
+    in_package = file.startswith(("package://", "model://"))
+    if in_package and packages:
+        return file
+    here = os.path.dirname(os.path.realpath(target))
+    model = os.path.realpath(source) if source else os.path.join(here, "model")
+    plain = file.replace("\\", "/").removeprefix("file://")
+    mesh = os.path.join(os.path.dirname(model), plain)
+    if in_package:
+        try:
+            mesh = str(resolve_mesh(file, model))
+        except ParseError:
+            mesh = ""
+    if not os.path.isfile(mesh):
+        reason = f"mesh file '{file}' is not found; its path is written as it is"
+        reporter.note(f"mesh '{file}'", "approximate", reason, "appearance")
+        return file
+    if os.path.isabs(plain):
+        return file
+    return os.path.relpath(os.path.realpath(mesh), here).replace(os.sep, "/")

@@ -10,7 +10,7 @@ from typing import Literal
 from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.front_door import open_front_door
-from linkwise.io.mesh_move import with_meshes_seen_from
+from linkwise.io.mesh_path import move_meshes
 from linkwise.io.report import Reporter, SaveReport
 from linkwise.model.mechanism import Mechanism
 
@@ -44,11 +44,11 @@ def save(
         ModelError: The format has no way to express the mechanism; says why and what to do.
         WriteError: The file cannot be written; an existing one is as it was.
     """
-    target = Path(path)
+    target = Path(path).expanduser()
     kind = format or _SUFFIXES.get(target.suffix.lower())
     reporter = Reporter(path)
     if kind in ("urdf", "mjcf"):
-        mech = with_meshes_seen_from(mech, target, reporter, packages=kind == "urdf")
+        mech = move_meshes(mech, target, reporter, packages=kind == "urdf")
     if kind == "urdf":
         from linkwise.io.urdf.write import write_urdf
 

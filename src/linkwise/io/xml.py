@@ -21,7 +21,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.errors import ParseError
+from linkwise.errors import MissingFileError, ParseError
 
 MAX_BYTES: Final = 64 * 2**20
 """Largest file that is read [bytes]."""
@@ -133,7 +133,7 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_BYTES) -> bytes
     except ParseError:
         raise
     except FileNotFoundError:
-        raise ParseError("there is no such file; check the path", file=name) from None
+        raise MissingFileError("there is no such file; check the path", file=name) from None
     except (OSError, ValueError) as problem:  # ValueError: a zero byte in the path
         reason = getattr(problem, "strerror", None) or str(problem)
         raise ParseError(f"the file cannot be read: {reason}", file=name) from None

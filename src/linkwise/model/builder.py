@@ -208,6 +208,12 @@ class Builder:
             load_report=LoadReport() if load_report is None else load_report,
         )
 
+    def __repr__(self) -> str:
+        names = ("bodies", "joints", "nodes", "loops", "couplings")
+        sizes = [(len(getattr(self, f"_{name}")), name) for name in names]
+        parts = [f"{size} {name}" for size, name in sizes if size or name == "bodies"]
+        return f"<Builder {self.name!r}: {', '.join(parts)}>"
+
     def _assemble(
         self,
     ) -> tuple[

@@ -44,6 +44,9 @@ class CSource(Stages):
         object.__setattr__(self, "name", check_identifier(name))
         self.texts  # noqa: B018  whatever cannot be written in C is told now
 
+    def __repr__(self) -> str:
+        return f"<C source {self.name!r} of {self.mech.name!r}, {self.dtype}>"
+
     @property
     def dtype(self) -> DType:
         """Kind of its numbers."""

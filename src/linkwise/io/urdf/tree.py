@@ -41,9 +41,6 @@ class Robot:
 
 def read_robot(root: Element, file: str, reporter: Reporter, roots: Roots) -> Robot:
     """All links and joints below a `<robot>`, connected; raises where they make no tree."""
-    for element in root.children:
-        if element.tag.startswith("xacro:"):
-            raise element.error("xacro macros are not expanded here; run xacro on the file first")
     _report_rest(root, reporter)
     materials = read_materials(root, reporter)
     meshes = MeshCheck(file, roots, reporter, set())

@@ -11,7 +11,14 @@ import numpy as np
 
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.kernels import check_mechanism
-from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError, caller
+from linkwise.errors import (
+    LinkwiseError,
+    MissingExtraError,
+    MissingFileError,
+    ModelError,
+    ParseError,
+    caller,
+)
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.files.content import (
     Content,
@@ -62,8 +69,10 @@ def load_recording(
     kind = format_of(source, "there is no recording in")
     try:
         if not source.is_file():
-            found = "it is a folder" if source.is_dir() else "there is no such file"
-            raise ParseError(f"no recording can be read: {found}", file=str(source))
+            error, reason = MissingFileError, "there is no such file"
+            if source.is_dir():
+                error, reason = ParseError, "it is a folder"
+            raise error(f"no recording can be read: {reason}", file=str(source))
         content = cast(Content, kind.read(source))
         _check_records(content, str(source))
         known = not verify or check_sum(content, str(source))
