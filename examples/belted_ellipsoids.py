@@ -48,7 +48,7 @@ def response(arm: lw.Mechanism, q: np.ndarray) -> float:
     """Acceleration of the hand along U by a unit force along U, from rest and beyond gravity's."""
     rest = np.zeros(arm.nv)
     force = {"hand": np.concatenate([np.zeros(3), U])}
-    pushed = lw.forward_dynamics(arm, q, rest, rest, forces=force, frame="world")
+    pushed = lw.forward_dynamics(arm, q, rest, rest, forces=force, forces_frame="world")
     row = U @ lw.jacobian(arm, q, "hand", frame="world")[3:]
     return float(row @ (pushed - lw.forward_dynamics(arm, q, rest, rest)))
 

@@ -108,7 +108,7 @@ def test_what_the_kinds_are(frame):
 def test_with_forces_at_other_nodes(axes, frame):
     mech = small()
     q, v, x = state(mech)
-    motion = lw.forward_dynamics(mech, q, v, x, forces=PUSH, frame=axes)
+    motion = lw.forward_dynamics(mech, q, v, x, forces=PUSH, forces_frame=axes)
     ask = {"tau": x, "forces": PUSH, "forces_frame": axes}
     alpha = lw.dynamics.body_accelerations(mech, q, v, **ask)
     close(alpha, lw.dynamics.body_accelerations(mech, q, v, vdot=motion), 1e-11)

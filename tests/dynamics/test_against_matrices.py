@@ -64,9 +64,9 @@ def test_forces_at_nodes(name, frame):
     A, c = matrices(mech, q, v)
     pushed = stacked_jacobian(mech, q, frame).T @ f.ravel()
     forces = dict(zip(NODES, f, strict=True))
-    needed = lw.inverse_dynamics(mech, q, v, x, forces=forces, frame=frame)
+    needed = lw.inverse_dynamics(mech, q, v, x, forces=forces, forces_frame=frame)
     close(needed, A @ x + c - pushed, 1e-11)
-    vdot = lw.forward_dynamics(mech, q, v, x, forces=forces, frame=frame)
+    vdot = lw.forward_dynamics(mech, q, v, x, forces=forces, forces_frame=frame)
     size = (np.abs(A) @ np.abs(vdot) + np.abs(c) + np.abs(x) + np.abs(pushed)).max()
     close(A @ vdot + c - pushed, x, 1e-12, scale=size)
 

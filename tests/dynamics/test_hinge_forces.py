@@ -107,7 +107,7 @@ def test_compiled_in_batches_with_forces():
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
     found = lw.hinge_forces(mech, q, v, tau=x, forces=forces, forces_frame="world")
     assert found.shape == (4, 3, 6)
-    vdot = lw.forward_dynamics(mech, q, v, x, forces=forces, frame="world")
+    vdot = lw.forward_dynamics(mech, q, v, x, forces=forces, forces_frame="world")
     for i in range(4):
         assert unbalanced(mech, q[i], v[i], vdot[i], found[i], PUSH, "world") < 1e-12
     close(lw.hinge_forces(mech, q, v, vdot=vdot, forces=forces, forces_frame="world"), found, 1e-11)

@@ -184,7 +184,9 @@ def test_by_names_in_batches_and_with_forces():
         fourth: rng.standard_normal((3, 1)),
     }
     push = {"tool": np.array([1.0, -2.0, 0.5, 3.0, -1.0, 2.0])}
-    found = lw.hybrid_dynamics(mech, q, v, tau=forces, vdot=motions, forces=push, frame="world")
+    found = lw.hybrid_dynamics(
+        mech, q, v, tau=forces, vdot=motions, forces=push, forces_frame="world"
+    )
     assert found.vdot.shape == found.tau.shape == (3, mech.nv)
     for group, part in ((forces, found.tau), (motions, found.vdot)):
         for name, value in group.items():
@@ -197,7 +199,7 @@ def test_by_names_in_batches_and_with_forces():
         close(A @ found.vdot[i] + c, found.tau[i], 1e-12, scale=size)
     arrays = lw.hybrid_dynamics(
         mech, q, v, tau=np.where(mask(mech, motions), np.nan, found.tau), vdot=found.vdot,
-        prescribed=[second, mech.hinge(fourth).name], forces=push, frame="world",
+        prescribed=[second, mech.hinge(fourth).name], forces=push, forces_frame="world",
     )  # fmt: skip
     close(arrays.vdot, found.vdot, 1e-14)  # a hinge may be called by its body; NaN is not looked at
 
@@ -267,8 +269,8 @@ def test_what_cannot_be_meant():
         call(x, np.zeros(3), prescribed=[third])
     with pytest.raises(ShapeError, match="has 2 rows, others have 3; one batch"):
         call({first: np.zeros((3, mech.hinge(first).hinge.nv)), second: np.zeros((2, 1))}, motions)
-    with pytest.raises(ModelError, match="frame is 'body'"):
-        call(forces, motions, frame="body")
+    with pytest.raises(ModelError, match="forces_frame is 'body'"):
+        call(forces, motions, forces_frame="body")
 
 
 def test_selections_are_projections():

@@ -103,7 +103,9 @@ def test_forces_at_nodes(name):
         found = lw.dynamics.equivalent_force(mech, q, forces, frame=frame, about=about)
         close(found, expected, 1e-11)
         close(
-            lw.dynamics.compensating_force(mech, q, forces, frame=frame, about=about), -found, 1e-15
+            lw.dynamics.compensating_force(mech, q, forces, frame=frame, about=about),
+            -found,
+            1e-15,
         )
     # The power is that of the forces on the moving nodes, whatever the frame.
     V = lw.node_velocity(mech, q, v, NODES, frame="body_3", about="world")
@@ -118,10 +120,10 @@ def test_compensating_forces_cause_no_acceleration():
     forces = {"tool": np.array([0.3, -0.2, 0.5, 4.0, 5.0, -6.0])}
     free = lw.forward_dynamics(mech, q, v, tau)
     held = tau + lw.dynamics.compensating_force(mech, q, forces, frame="world")
-    close(lw.forward_dynamics(mech, q, v, held, forces=forces, frame="world"), free, 1e-9)
-    pushed = lw.forward_dynamics(mech, q, v, tau, forces=forces, frame="world")
+    close(lw.forward_dynamics(mech, q, v, held, forces=forces, forces_frame="world"), free, 1e-9)
+    pushed = lw.forward_dynamics(mech, q, v, tau, forces=forces, forces_frame="world")
     wrong = tau + lw.dynamics.equivalent_force(mech, q, forces, frame="world")
-    found = lw.forward_dynamics(mech, q, v, wrong, forces=forces, frame="world")
+    found = lw.forward_dynamics(mech, q, v, wrong, forces=forces, forces_frame="world")
     close(found - free, 2.0 * (pushed - free), 1e-9)
 
 

@@ -73,7 +73,9 @@ def test_compiled_methods_agree(armature):
         one = lw.forward_dynamics(mech, q[0], v[0], x[0], method=method)
         close(one, found[0], 1e-13)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.forward_dynamics(mech, q[1], v[1], x[1], method="FD4", forces=forces, frame="world")
+    found = lw.forward_dynamics(
+        mech, q[1], v[1], x[1], method="FD4", forces=forces, forces_frame="world"
+    )
     extra = pushed(mech, q[1], "world")
     assert residual(mech, q[1], v[1], x[1], found, extra) < 1e-12
 
@@ -149,7 +151,7 @@ def test_tip_force_correction(frame):
     mech = small(True)
     q, v, x = state(mech, 2)
     forces = dict(zip(NODES, PUSH.reshape(2, 6), strict=True))
-    found = lw.papers.tip_force_correction(mech, q, forces, frame=frame)
+    found = lw.papers.tip_force_correction(mech, q, forces, forces_frame=frame)
     A, push = mass_matrix(mech, q), pushed(mech, q, frame)
     close(A @ found, push, 1e-12, scale=float((np.abs(A) @ np.abs(found)).max()))
     without = lw.forward_dynamics(mech, q, v, x)

@@ -156,7 +156,7 @@ def test_mujoco(tmp_path):
     whole = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, whole)
     close(lw.mass_matrix(mech, q), T.T @ whole @ T, 1e-10)
-    ours = lw.forward_dynamics(mech, q, v, tau, forces={"foot": f}, frame="world")
+    ours = lw.forward_dynamics(mech, q, v, tau, forces={"foot": f}, forces_frame="world")
     # v_mujoco = T(q) v, so accelerations differ by Ṫ v: the linear part is in world axes there.
     base, spin = mech.v_slice("base"), v[mech.v_slice("base")]
     ours_there = T @ ours

@@ -190,7 +190,7 @@ def test_dynamics_obeys_newton_and_the_constraints(kind: str, axes: str):
     rng = np.random.default_rng(0)
     node, force = mech.bodies[5].name, rng.standard_normal(6)
     closing = lw.loops.constraint_jacobian(mech, q) @ rng.standard_normal(mech.nv)
-    asked = {"forces": {node: force}, "frame": axes, "closing": closing}
+    asked = {"forces": {node: force}, "forces_frame": axes, "closing": closing}
     vdot = lw.loops.constrained_forward_dynamics(mech, q, v, tau, **asked)
     lam = lw.loops.constraint_forces(mech, q, v, tau, **asked)
     J_c, J = lw.loops.constraint_jacobian(mech, q), lw.jacobian(mech, q, node, frame=axes)

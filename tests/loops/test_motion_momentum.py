@@ -86,7 +86,7 @@ def test_a_force_from_outside_changes_momentum_by_its_impulse():
     q, v = mech.neutral(), np.zeros(mech.nv)
     run = lw.simulate(
         mech, q, v, duration=0.05, step=2.5e-3,
-        forces={"left_hand": [0.0, 0.0, 0.0, 2.0, -1.0, 0.5]}, frame="world",
+        forces={"left_hand": [0.0, 0.0, 0.0, 2.0, -1.0, 0.5]}, forces_frame="world",
     )  # fmt: skip
     change = lw.momentum(mech, run.q[-1], run.v[-1], about="world")
     np.testing.assert_allclose(change[3:], 0.05 * np.array([2.0, -1.0, 0.5]), atol=1e-11)

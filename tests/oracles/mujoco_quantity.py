@@ -59,7 +59,9 @@ def _table() -> tuple[Quantity, ...]:
             "forward dynamics with forces at nodes",
             "forward_dynamics(forces=)",
             "mj_applyFT, mj_forward",
-            lambda it: lw.forward_dynamics(it.mech, it.q, it.v, it.x, forces=it.f, frame="world"),
+            lambda it: lw.forward_dynamics(
+                it.mech, it.q, it.v, it.x, forces=it.f, forces_frame="world"
+            ),
             lambda it: it.run(it.x, it.v, it.pushed()).vdot,
         ),
         Quantity(
@@ -133,7 +135,7 @@ def _table() -> tuple[Quantity, ...]:
             "accelerations of forces at nodes",
             "tip_force_correction",
             "mj_applyFT, mj_solveM",
-            lambda it: lw.papers.tip_force_correction(it.mech, it.q, it.f, frame="world"),
+            lambda it: lw.papers.tip_force_correction(it.mech, it.q, it.f, forces_frame="world"),
             lambda it: it.solved((it.T.T @ it.pushed())[:, None])[:, 0],
         ),
         Quantity(

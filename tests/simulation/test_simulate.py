@@ -273,7 +273,7 @@ def test_forces_from_outside():
     mech = build.build()
     v = np.array([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])
     push = {"puck": np.array([0.0, 0, 0, 4.0, 0, 0])}
-    world = lw.simulate(mech, v=v, duration=0.5, step=1e-3, forces=push, frame="world")
+    world = lw.simulate(mech, v=v, duration=0.5, step=1e-3, forces=push, forces_frame="world")
     assert world.q[-1, 4:] == pytest.approx([0.25, 0.0, 0.0], abs=1e-12)
     assert world["work.forces"][-1] == pytest.approx(1.0, abs=1e-12)  # 4 N over 0.25 m
     own = lw.simulate(mech, v=v, duration=0.5, step=1e-3, forces=lambda t, q, v: push)
@@ -331,7 +331,7 @@ def test_dampers_and_springs_in_loops_act():
     tau = lambda t, q, v: -mech.damping * v  # noqa: E731
     motion = lw.simulate(mech, q, v, tau=tau, forces=forces, passive=False, **options)
     for frame in ("node", "world"):
-        rec = lw.simulate(mech, q, v, frame=frame, **options)
+        rec = lw.simulate(mech, q, v, forces_frame=frame, **options)
         assert rec.q == pytest.approx(motion.q, abs=1e-11)
         assert rec["work.passive"][-1] < -1e-3
         assert rec.report.drift < 1e-7 * rec.report.kinetic
@@ -350,7 +350,7 @@ def test_springs_in_loops_pull_along_their_axes(frame):
     build.node("slot", "lump", pose=oblique).node("guide", "world", pose=oblique)
     drive = lw.Drive(stiffness=mass * w**2)
     mech = build.loop("guides", "guide", "slot", lw.hinges.Translation(), drive=drive).build()
-    rec = lw.simulate(mech, duration=0.05, frame=frame, forces={"slot": np.zeros(6)})
+    rec = lw.simulate(mech, duration=0.05, forces_frame=frame, forces={"slot": np.zeros(6)})
     s = (mech.gravity @ oblique.rot)[:, None] / w**2 * (1.0 - np.cos(w * rec.t))
     assert rec.q[:, 4:] == pytest.approx((oblique.rot @ s).T, abs=1e-8)  # RK4 with h ω = 0.03
     assert rec.report.drift < 1e-6 * rec.report.kinetic

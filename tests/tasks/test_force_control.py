@@ -94,7 +94,7 @@ def test_equations_15_and_16(case):
         world = in_axes(mech, q, task, sensed)
         # What really happens: the forward dynamics with this force at the node.
         vdot = lw.forward_dynamics(
-            mech, q, v, command.tau, forces={task.node: world}, frame="world"
+            mech, q, v, command.tau, forces={task.node: world}, forces_frame="world"
         )
         happens = task_acceleration(mech, q, v, vdot, task)
         Omega, Omega_bar = selection.matrices(mech, q, task)
@@ -146,7 +146,7 @@ def test_without_sensing_the_two_systems_are_coupled():
     q, v = POSTURE, np.zeros(6)
     pushed = np.append(np.zeros(3), 20.0 * NORMAL)
     tau = controller.torque(q, v, target=mech.pose(q, "flange"))
-    vdot = lw.forward_dynamics(mech, q, v, tau, forces={"flange": pushed}, frame="world")
+    vdot = lw.forward_dynamics(mech, q, v, tau, forces={"flange": pushed}, forces_frame="world")
     Omega, _ = selection.matrices(mech, q, task)
     assert np.abs(Omega @ task_acceleration(mech, q, v, vdot, task)).max() > 0.1
 
@@ -177,7 +177,7 @@ def test_near_a_singularity_it_does_without_what_is_lost(case, bend):
     assert np.abs(tau).max() < 200.0
     np.testing.assert_allclose(command.tau, tau, rtol=0.0, atol=1e-9 * np.abs(tau).max())
     world = in_axes(mech, q, task, sensed)
-    vdot = lw.forward_dynamics(mech, q, v, tau, forces={task.node: world}, frame="world")
+    vdot = lw.forward_dynamics(mech, q, v, tau, forces={task.node: world}, forces_frame="world")
     happens = task_acceleration(mech, q, v, vdot, task)
     u, sigma, scale = directions(mech, q, task)
     assert sigma[5] < 0.02 * sigma[0] < sigma[4]

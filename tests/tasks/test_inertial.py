@@ -93,7 +93,9 @@ def test_a_unit_force_from_rest(frame):
             (np.concatenate([np.zeros(3), u]), lw.inertial.effective_mass),
             (np.concatenate([u, np.zeros(3)]), lw.inertial.effective_rotational_inertia),
         ):
-            pushed = lw.forward_dynamics(mech, q, rest, rest, forces={"hand": f}, frame=frame)
+            pushed = lw.forward_dynamics(
+                mech, q, rest, rest, forces={"hand": f}, forces_frame=frame
+            )
             answer = f @ J @ (pushed - alone)
             assert 1.0 / felt(mech, q, "hand", u, frame=frame) == pytest.approx(answer, rel=1e-10)
 
@@ -249,7 +251,7 @@ def test_loops_are_closed(name, node):
         u = u / np.linalg.norm(u)
         f = np.concatenate([np.zeros(3), u])
         pushed = lw.loops.constrained_forward_dynamics(
-            mech, q, rest, rest, forces={node: f}, frame="world"
+            mech, q, rest, rest, forces={node: f}, forces_frame="world"
         )
         # The reference solves with the square of J_c, whose condition is 1e3 and more.
         answer = u @ J[3:] @ (pushed - alone)

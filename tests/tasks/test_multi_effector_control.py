@@ -101,7 +101,7 @@ def test_forces_on_the_surroundings() -> None:
     wanted, push = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), np.array([1.0, 2, 3, 4, 5, 6])
     found = lw.grasp.object_torque(mech, q, v, wanted, applied=push)
     vdot = lw.loops.constrained_forward_dynamics(
-        mech, q, v, found.tau, forces={"object": -push}, frame="world"
+        mech, q, v, found.tau, forces={"object": -push}, forces_frame="world"
     )
     J = lw.jacobian(mech, q, "object", frame="world")
     moved = J @ vdot + lw.dynamics.jacobian_dot_v(mech, q, v, "object", frame="world")

@@ -87,7 +87,14 @@ def body_accelerations(
     given = _cause("body_accelerations", vdot, tau, forces)
     if is_closed(mech, loops) and tau is not None:
         vdot = forward_dynamics(
-            mech, q, v, tau, forces=forces, frame=forces_frame, status=status, threads=threads
+            mech,
+            q,
+            v,
+            tau,
+            forces=forces,
+            forces_frame=forces_frame,
+            status=status,
+            threads=threads,
         )
         given, forces, status = {"vdot": vdot}, None, _unseen(vdot, status)
     mech = tree_of(mech)
@@ -162,7 +169,14 @@ def node_acceleration(
         mech.node(name)  # raises for one that is not there
     if is_closed(mech, loops) and tau is not None:
         vdot = forward_dynamics(
-            mech, q, v, tau, forces=forces, frame=forces_frame, status=status, threads=threads
+            mech,
+            q,
+            v,
+            tau,
+            forces=forces,
+            forces_frame=forces_frame,
+            status=status,
+            threads=threads,
         )
         given, forces, status = {"vdot": vdot}, None, _unseen(vdot, status)
     mech = tree_of(mech)

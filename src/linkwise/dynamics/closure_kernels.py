@@ -129,7 +129,7 @@ def run(
     rank: int | None = None,
 ) -> Array:
     """A quantity on arrays, with forces at nodes and what loops of one's own hinges need."""
-    check_frame(frame)
+    check_frame(frame, "forces_frame")
     forced = tuple(sorted(node_names(tuple(forces)))) if acting(forces) else ()
     found = closed_kernel(mech, name, forced, frame=frame, closing=closing is not None, rank=rank)
     given = dict(arrays)

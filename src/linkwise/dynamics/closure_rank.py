@@ -146,7 +146,7 @@ def accelerated(
     mech: Mechanism,
     arrays: Mapping[str, Any],
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     closing: ArrayLike | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Array:
@@ -158,7 +158,7 @@ def accelerated(
     Args:
         mech: The mechanism; it has loops or couplings.
         arrays: q, v and tau by name.
-        frame: Axes of `forces`.
+        forces_frame: Axes of `forces`.
         closing: What J_c v̇ + γ shall be instead of zero.
         options: out, status and threads.
     """
@@ -166,7 +166,7 @@ def accelerated(
 
     def found(rows: Mapping[str, Any], rank: int | None, **more: Any) -> Array:
         return run(
-            mech, "constrained_forward_dynamics", rows, forces=forces, frame=frame,
+            mech, "constrained_forward_dynamics", rows, forces=forces, frame=forces_frame,
             closing=closing, options=asked | more, rank=rank,
         )  # fmt: skip
 

@@ -52,7 +52,7 @@ def constrained_forward_dynamics(
     tau: ArrayLike,
     *,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     closing: ArrayLike | None = None,
     out: Array | None = None,
     status: Status | None = None,
@@ -83,7 +83,7 @@ def constrained_forward_dynamics(
         mech: The mechanism; without loops and couplings this is `forward_dynamics`.
         q: Joint positions (nq,) or (batch, nq) [m or rad]; loops shall be closed there.
         v: Joint velocities (nv,) or (batch, nv) [m/s or rad/s]; J_c v shall be zero.
-        frame: See `forward_dynamics`.
+        forces_frame: See `forward_dynamics`.
         closing: What J_c v̇ + γ shall be instead of zero (m,) or (batch, m), in the order of
             `constraint_names`: −2 a J_c v − a² e is Baumgarte's.
 
@@ -91,7 +91,7 @@ def constrained_forward_dynamics(
         Joint accelerations (nv,) or (batch, nv). The errors are those of `forward_dynamics`.
     """
     quick = one_state(mech).forward_dynamics
-    plain = type(frame) is str and frame == "node"
+    plain = type(forces_frame) is str and forces_frame == "node"
     if quick is not None and plain and forces is closing is out is status is None:
         result = quick(q, v, tau)
         if result is not None:
@@ -100,8 +100,8 @@ def constrained_forward_dynamics(
     _check_closing(mech, closing)
     asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
     if not constraint_sizes(mech):
-        return forward_dynamics(mech, q, v, tau, forces=forces, frame=frame, **asked)
-    return accelerated(mech, {"q": q, "v": v, "tau": tau}, forces, frame, closing, asked)
+        return forward_dynamics(mech, q, v, tau, forces=forces, forces_frame=forces_frame, **asked)
+    return accelerated(mech, {"q": q, "v": v, "tau": tau}, forces, forces_frame, closing, asked)
 
 
 def constraint_forces(
@@ -111,7 +111,7 @@ def constraint_forces(
     tau: ArrayLike,
     *,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     closing: ArrayLike | None = None,
 ) -> Array:
     """λ: the forces that keep loops and couplings closed, along the rows of the constraints.
@@ -124,7 +124,7 @@ def constraint_forces(
     the one of least norm. `lw.loops.mobility` tells how many rows are redundant.
 
     Args:
-        frame: See `forward_dynamics`.
+        forces_frame: See `forward_dynamics`.
         closing: See `constrained_forward_dynamics`.
 
     Returns:
@@ -135,7 +135,7 @@ def constraint_forces(
     if not constraint_sizes(mech):
         return np.zeros((*lead(mech, q, v, tau), 0))
     arrays = {"q": q, "v": v, "tau": tau}
-    lam = run(mech, "constraint_forces", arrays, forces=forces, frame=frame, closing=closing)
+    lam = run(mech, "constraint_forces", arrays, forces=forces, frame=forces_frame, closing=closing)
     return least(mech, q, lam)
 
 

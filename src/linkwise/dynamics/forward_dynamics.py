@@ -35,7 +35,7 @@ def forward_dynamics(
     tau: ArrayLike,
     *,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     method: Method | None = None,
     loops: Loops = "closed",
     out: Array | None = None,
@@ -62,7 +62,7 @@ def forward_dynamics(
     Damping, friction, springs and limits of the hinges are not part of it: add their forces to tau.
 
     Args:
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         method: "FD1", "FD2", "FD3" or "FD4", to run that algorithm as it is written
             (`open_chain_quantity.py`); by default the cheapest form that is derived. All agree up
             to round-off. They are algorithms of trees: with loops or couplings, pass loops="open".
@@ -77,7 +77,7 @@ def forward_dynamics(
         UnknownNameError: A node that the mechanism does not have, or a method that there is not.
     """
     quick = one_state(mech).forward_dynamics
-    plain = frame is OWN_AXES and loops is HELD and forces is out is status is method is None
+    plain = forces_frame is OWN_AXES and loops is HELD and forces is out is status is method is None
     if plain and quick is not None:  # most calls: one state
         result = quick(q, v, tau)
         if result is not None:
@@ -85,17 +85,17 @@ def forward_dynamics(
     if method is not None and str(method) not in METHODS:
         raise unknown_name("method", method, METHODS, owner="forward dynamics")
     name = method or "forward_dynamics"
-    check_frame(frame)
+    check_frame(forces_frame, "forces_frame")
     check_mechanism(mech)
     asked: dict[str, Any] = {"out": out, "status": status, "threads": threads}
     arrays = {"q": q, "v": v, "tau": tau}
     if is_closed(mech, loops):
         if method is not None:
             refuse(mech, f"forward_dynamics(..., method={method!r})", "Leave method out.")
-        return accelerated(mech, arrays, forces, frame, options=asked)
+        return accelerated(mech, arrays, forces, forces_frame, options=asked)
     mech = tree_of(mech)
     if acting(forces):
-        return pushed(mech, f"{name}_with_forces", arrays, forces, frame, asked)
+        return pushed(mech, f"{name}_with_forces", arrays, forces, forces_frame, asked)
     found = named(mech, name)
     if method is None:
         one_state(mech).forward_dynamics = found.quick
@@ -109,7 +109,7 @@ def tip_force_correction(
     q: ArrayLike,
     forces: Mapping[str, ArrayLike],
     *,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
@@ -132,7 +132,7 @@ def tip_force_correction(
 
     Args:
         forces: See `forward_dynamics`; at least one.
-        frame: See `forward_dynamics`.
+        forces_frame: See `forward_dynamics`.
         loops: See `forward_dynamics`.
 
     Returns:
@@ -148,9 +148,9 @@ def tip_force_correction(
     if is_closed(mech, loops):
         side_by_side(forces, tuple(forces) if acting(forces) else ())  # raises for none
         return closure_kernels.run(
-            mech, "tip_force_correction", {"q": q}, forces=forces, frame=frame, options=asked
+            mech, "tip_force_correction", {"q": q}, forces=forces, frame=forces_frame, options=asked
         )
-    return pushed(tree_of(mech), "tip_force_correction", {"q": q}, forces, frame, asked)
+    return pushed(tree_of(mech), "tip_force_correction", {"q": q}, forces, forces_frame, asked)
 
 
 __all__ = ["Method", "forward_dynamics", "tip_force_correction"]

@@ -118,7 +118,7 @@ def hinge_forces(
 
             return obeyed(mech, q, v, vdot, tree_forces, out=out, status=status, threads=threads)
         assert tau is not None
-        given: dict[str, Any] = {"forces": forces, "frame": forces_frame}
+        given: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame}
         vdot = forward_dynamics(mech, q, v, tau, **given, status=status, threads=threads)
         lam = constraint_forces(mech, q, v, tau, **given)
         forces = _with_loops(mech, q, lam, forces, forces_frame)

@@ -59,7 +59,7 @@ def hybrid_dynamics(
     vdot: Mapping[str, ArrayLike] | ArrayLike,
     prescribed: Sequence[str] | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
     status: Status | None = None,
     threads: int | None = None,
@@ -88,7 +88,7 @@ def hybrid_dynamics(
             prescribed hinges are not looked at.
         vdot: Accelerations of the prescribed hinges, likewise.
         prescribed: Where `tau` and `vdot` are arrays: names of the prescribed hinges.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
 
     Returns:
         All accelerations and all forces.
@@ -102,10 +102,10 @@ def hybrid_dynamics(
             row is NaN instead, and a warning or `status` tells.
     """
     check_mechanism(mech)
-    check_frame(frame)
+    check_frame(forces_frame, "forces_frame")
     closed, whole, mech = is_closed(mech, loops), mech, tree_of(mech)
     nodes = tuple(sorted(node_names(tuple(forces)))) if acting(forces) else ()
-    choice = _choice(mech, tau, vdot, prescribed, nodes, frame)
+    choice = _choice(mech, tau, vdot, prescribed, nodes, forces_frame)
     given: dict[str, Any] = {
         "q": q,
         "v": v,
@@ -115,7 +115,7 @@ def hybrid_dynamics(
     if closed:
         motion = held_hybrid(
             whole, q, v, given["tau"], given["vdot"], choice.driven,
-            forces=forces, frame=frame, status=status,
+            forces=forces, forces_frame=forces_frame, status=status,
         )  # fmt: skip
         return HybridMotion(*motion)
     if acting(forces):

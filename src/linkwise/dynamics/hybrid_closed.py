@@ -43,7 +43,7 @@ def held_hybrid(
     driven: NDArray[np.bool_],
     *,
     forces: Mapping[str, ArrayLike] | None,
-    frame: Frame,
+    forces_frame: Frame,
     status: Status | None,
 ) -> tuple[Array, Array]:
     """All accelerations and all joint forces, (nv,) or (batch, nv) each.
@@ -53,7 +53,7 @@ def held_hybrid(
         tau: Joint forces (nv,) or (batch, nv), zero where hinges are prescribed.
         vdot: Joint accelerations (nv,) or (batch, nv), zero where hinges are driven.
         driven: Which freedoms are driven (nv,).
-        frame: Axes of these.
+        forces_frame: Axes of these.
 
     Raises:
         ClosureError: What is prescribed breaks a loop or coupling.
@@ -70,7 +70,7 @@ def held_hybrid(
     single = not lead and status is None
     codes = np.zeros(lead, np.int32) if status is None else status
     asked: dict[str, Any] = {} if single else {"status": codes}
-    pushed: dict[str, Any] = {"forces": forces, "frame": frame}
+    pushed: dict[str, Any] = {"forces": forces, "forces_frame": forces_frame}
     needed = inverse_dynamics(mech, **arrays, **pushed, loops="open", **asked)
     unseen = {} if single else {"status": np.zeros(lead, np.int32)}
     rows = run(mech, "constraint_acceleration", arrays, options=unseen)

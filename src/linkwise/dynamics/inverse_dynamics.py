@@ -21,7 +21,7 @@ def inverse_dynamics(
     vdot: ArrayLike,
     *,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     loops: Loops = "closed",
     out: Array | None = None,
     status: Status | None = None,
@@ -46,7 +46,7 @@ def inverse_dynamics(
     Args:
         vdot: Joint accelerations (nv,) or (batch, nv) [m/s² or rad/s²]; with loops or couplings,
             J_c v̇ + γ = 0 (`lw.loops.full_acceleration`, `lw.loops.independent_coordinates`).
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
 
     Returns:
         Joint forces (nv,) or (batch, nv) [N or N m].
@@ -56,18 +56,18 @@ def inverse_dynamics(
             instead, and a warning or `status` tells.
     """
     quick = one_state(mech).inverse_dynamics
-    plain = frame is OWN_AXES and loops is HELD and forces is out is status is None
+    plain = forces_frame is OWN_AXES and loops is HELD and forces is out is status is None
     if plain and quick is not None:  # most calls: one state
         result = quick(q, v, vdot)
         if result is not None:
             return result
-    check_frame(frame)
+    check_frame(forces_frame, "forces_frame")
     check_mechanism(mech)
 
     def tree_forces(**asked: Any) -> Array:
         if acting(forces):
             arrays = {"q": q, "v": v, "vdot": vdot}
-            return pushed(tree, "inverse_dynamics_with_forces", arrays, forces, frame, asked)
+            return pushed(tree, "inverse_dynamics_with_forces", arrays, forces, forces_frame, asked)
         asked = {key: value for key, value in asked.items() if value is not None}
         found = named(tree, "inverse_dynamics")
         one_state(tree).inverse_dynamics = found.quick

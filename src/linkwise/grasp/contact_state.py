@@ -33,7 +33,7 @@ def contact_forces(
     tau: ArrayLike,
     *,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     multipliers: ArrayLike | None = None,
 ) -> Array:
     """f(0): the forces of the fingers on the object while the grasp holds.
@@ -48,7 +48,7 @@ def contact_forces(
         v: Joint velocities (nv,) or (batch, nv).
         tau: Joint forces (nv,) or (batch, nv).
         forces: Further forces at nodes, as in `constrained_forward_dynamics`.
-        frame: Axes of those.
+        forces_frame: Axes of those.
         multipliers: λ (m,) or (batch, m), where they are known already; then v and tau do not
             matter.
 
@@ -63,7 +63,9 @@ def contact_forces(
     mech = mechanism_of(grasp, "contact_forces")
     q = mech.check_q(q)
     if multipliers is None:
-        lam = np.asarray(constraint_forces(mech, q, v, tau, forces=forces, frame=frame))
+        lam = np.asarray(
+            constraint_forces(mech, q, v, tau, forces=forces, forces_frame=forces_frame)
+        )
     else:
         lam = _multipliers(mech, multipliers)
     lead = _lead(q=q, multipliers=lam)

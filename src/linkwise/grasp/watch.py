@@ -21,7 +21,7 @@ def grasp_watch(
     *,
     reserve: float = 0.0,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
 ) -> dict[str, Callable[[float, Array, Array, Array], float]]:
     """Margins for `simulate(..., watch=...)`, one for each limit of each contact.
 
@@ -35,7 +35,7 @@ def grasp_watch(
         grasp: The grasp, of a mechanism.
         reserve: What has to be left of each margin [N].
         forces: Forces from outside, those given to `simulate`.
-        frame: Axes of those.
+        forces_frame: Axes of those.
 
     Returns:
         Margins by name, like "left slips", "left breaks", "right twists": functions of the time, q,
@@ -50,7 +50,7 @@ def grasp_watch(
     def margins(q: Array, v: Array, tau: Array) -> GraspMargins:
         key = (q.tobytes(), v.tobytes(), tau.tobytes())
         if not last or last[0][0] != key:
-            found = contact_forces(grasp, q, v, tau, forces=forces, frame=frame)
+            found = contact_forces(grasp, q, v, tau, forces=forces, forces_frame=forces_frame)
             last[:] = [(key, grasp_margins(grasp, found))]
         return last[0][1]
 

@@ -91,7 +91,7 @@ def constrained_inverse_dynamics(
     actuated: Iterable[str] | None = None,
     weights: ArrayLike | Mapping[str, float] | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     tolerance: float | None = None,
 ) -> ConstrainedForces:
     """Joint forces of the driven hinges, and forces of the loops, that cause a motion.
@@ -112,7 +112,7 @@ def constrained_inverse_dynamics(
         actuated: Names of driven velocities, hinges or bodies; by default all are driven.
         weights: w of each driven velocity, in their order or by the names given, positive; 1 by
             default. A large one spares a weak drive.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         tolerance: Singular values of J_c below this part of the largest count as zero.
 
     Returns:
@@ -134,7 +134,9 @@ def constrained_inverse_dynamics(
     spaces = velocity_spaces(mech, rows, tolerance)
     if len(rows):
         _check(mech, rows, speed, rate, spaces)
-    needed = inverse_dynamics(mech, rows, speed, rate, forces=forces, frame=frame, loops="open")
+    needed = inverse_dynamics(
+        mech, rows, speed, rate, forces=forces, forces_frame=forces_frame, loops="open"
+    )
     needed = np.broadcast_to(needed, (len(rows), mech.nv))
     tau, missing = np.zeros((2, len(rows), mech.nv))
     lam = np.zeros((len(rows), sum(closure.constraint_sizes(mech))))
@@ -159,7 +161,7 @@ def holding_forces(
     actuated: Iterable[str] | None = None,
     weights: ArrayLike | Mapping[str, float] | None = None,
     forces: Mapping[str, ArrayLike] | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     tolerance: float | None = None,
 ) -> ConstrainedForces:
     """Joint forces that hold a mechanism with loops at rest: inverse dynamics at v = v̇ = 0.
@@ -168,7 +170,7 @@ def holding_forces(
         q: Joint positions (nq,) or (batch, nq) [m or rad], with closed loops.
         actuated: Names of driven velocities, hinges or bodies; by default all are driven.
         weights: As of `constrained_inverse_dynamics`.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         tolerance: Singular values of J_c below this part of the largest count as zero.
     """
     check_mechanism(mech)
@@ -180,7 +182,7 @@ def holding_forces(
         actuated=actuated,
         weights=weights,
         forces=forces,
-        frame=frame,
+        forces_frame=forces_frame,
         tolerance=tolerance,
     )
 

@@ -55,14 +55,14 @@ class Acting:
         *,
         hold: bool,
         forces: OutsideForces | OutsideForce | None,
-        frame: Frame,
+        forces_frame: Frame,
         contacts: Contacts,
         springs: LimitSprings | None,
         passive: bool,
     ) -> None:
-        check_frame(frame)
+        check_frame(forces_frame, "forces_frame")
         self.mech, self.tau, self.controller, self.hold = mech, tau, controller, hold
-        self.frame: Frame = frame
+        self.frame: Frame = forces_frame
         self.contacts, self.springs, self.passive = contacts, springs, passive
         self.power, self.pushed = np.zeros(len(WORKERS)), False
         self._free = _free_roots(mech)

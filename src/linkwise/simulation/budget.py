@@ -52,7 +52,7 @@ def budget(
     works: Mapping[str, ArrayLike | None],
     error: float,
     forces: Mapping[str, Array],
-    frame: Frame,
+    forces_frame: Frame,
     held: bool,
     passive: bool,
 ) -> Budget:
@@ -66,7 +66,7 @@ def budget(
         works: Work up to each record (k,) [J] by name; None for one that is not known.
         error: How far these may be off [J].
         forces: (moment, force) (k, 6) by node.
-        frame: Axes of these.
+        forces_frame: Axes of these.
         held: Whether joint forces act unchanged from record to record.
         passive: Whether dampers and springs acted.
     """
@@ -86,7 +86,7 @@ def budget(
         elif name == "passive" and passive:
             work = passive_work(mech, t, q, v)
         elif name == "forces" and forces:
-            work = outside_work(mech, t, q, v, forces, frame)
+            work = outside_work(mech, t, q, v, forces, forces_frame)
         found[name], error = work.values, error + work.error
     left = total - total[0] - sum(found.values(), np.zeros(len(t)))
     words = "energy since the start that no work accounts for"

@@ -90,7 +90,7 @@ class Log:
             mech, t, q, v, tau,
             works=works,
             forces=_together([x[0] for x in self._more]),
-            frame=acting.frame,
+            forces_frame=acting.frame,
             held=not counted,
             passive=acting.passive,
             contacts=bool(acting.contacts.names),

@@ -61,7 +61,7 @@ class LoopKeeper:
         if self.keep == "baumgarte":
             closing = baumgarte_closing(self.mech, q, v, self.rates)
         vdot = constrained_forward_dynamics(
-            self.mech, q, v, tau, forces=forces, frame=self.frame, closing=closing
+            self.mech, q, v, tau, forces=forces, forces_frame=self.frame, closing=closing
         )
         bad = np.flatnonzero(~np.isfinite(vdot))
         if len(bad):

@@ -164,7 +164,7 @@ class March:
             return self.loops.accelerated(q, v, tau, outside)
         if outside is None:
             return forward_dynamics(self.mech, q, v, tau)
-        return forward_dynamics(self.mech, q, v, tau, forces=outside, frame=acting.frame)
+        return forward_dynamics(self.mech, q, v, tau, forces=outside, forces_frame=acting.frame)
 
     def push(self, t: float, q: Array, v: Array) -> Array:
         """All that acts besides gravity, along the freedoms (nv,)."""

@@ -89,7 +89,7 @@ class Recording:
         works: Mapping[str, ArrayLike | None] | None = None,
         work_error: float = 0.0,
         forces: Mapping[str, ArrayLike] | None = None,
-        frame: Frame = "node",
+        forces_frame: Frame = "node",
         held: bool = False,
         passive: bool = True,
         limits: str = "ignore",
@@ -121,7 +121,7 @@ class Recording:
                 given is integrated from the records.
             work_error: How far the given works may be off [J].
             forces: Forces from outside at the records, (moment, force) (k, 6) by node.
-            frame: Their axes, "node" or "world".
+            forces_frame: Their axes, "node" or "world".
             held: Whether the joint forces of each record act unchanged until the next one.
             passive: Whether dampers and springs of the drives acted.
             limits: What became of joint limits: "ignore", or the way in which they acted.
@@ -159,11 +159,11 @@ class Recording:
         found = standard.state_channels(mech, q, v, force) + standard.energy_channels(mech, q, v)
         spent = budget(
             mech, times, (q, v, force), found[-1].values, works=works or {}, error=work_error,
-            forces=acting, frame=frame, held=held, passive=passive,
+            forces=acting, forces_frame=forces_frame, held=held, passive=passive,
         )  # fmt: skip
         found += spent.channels
         found += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q, v)
-        axes = "of the node" if frame == "node" else "of the world"
+        axes = "of the node" if forces_frame == "node" else "of the world"
         found += [
             Channel(f"force.{node}", ("N m",) * 3 + ("N",) * 3, f"from outside, in axes {axes}", f,
                     ("mx", "my", "mz", "fx", "fy", "fz"))

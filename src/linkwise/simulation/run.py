@@ -58,7 +58,7 @@ def simulate(
     controller: GivenController | None = None,
     control_step: float | None = None,
     forces: OutsideForces | OutsideForce | None = None,
-    frame: Frame = "node",
+    forces_frame: Frame = "node",
     contacts: Mapping[str, tuple[str, CompliantSurface]]
     | Sequence[tuple[str, CompliantSurface]] = (),
     limits: Limits = "ignore",
@@ -115,7 +115,7 @@ def simulate(
             every step, as if it were part of the mechanics.
         forces: Forces from outside by node, (moment, force) (6,), as in `forward_dynamics`, or a
             function of (t, q, v) that gives them.
-        frame: Axes of `forces`: those of the "node" or of the "world".
+        forces_frame: Axes of `forces`: those of the "node" or of the "world".
         contacts: Nodes and the surfaces they may touch: (node, lw.tasks.CompliantSurface), several
         of
             these, or such by names of their own. Touching and leaving are events. A slip speed
@@ -172,7 +172,7 @@ def simulate(
             f"a simulation begins with one state; q is {q.shape}, v is {v.shape}. Many motions at "
             "once are lw.rollout."
         )
-    keeper = LoopKeeper(mech, keep, baumgarte, frame, drift_limit)
+    keeper = LoopKeeper(mech, keep, baumgarte, forces_frame, drift_limit)
     q, v = keeper.beginning(q, v)
     springs = _springs(mech, q, limits)
     points = Contacts(mech, contacts)
@@ -180,8 +180,8 @@ def simulate(
     tick = plan.tick if control_step is not None else None
     asked = None if controller is None else Commands(mech, controller, "controller", tick, duration)
     acting = Acting(
-        mech, commands, asked, hold=tick is not None, forces=forces, frame=frame, contacts=points,
-        springs=springs, passive=bool(passive),
+        mech, commands, asked, hold=tick is not None, forces=forces, forces_frame=forces_frame,
+        contacts=points, springs=springs, passive=bool(passive),
     )  # fmt: skip
     points.begin(q, v)
     if scheme.step is not None:

@@ -150,7 +150,7 @@ def spring_energy(mech: Mechanism, q: Array) -> Array:
 
 
 def outside_work(
-    mech: Mechanism, t: Array, q: Array, v: Array, forces: Mapping[str, Array], frame: Frame
+    mech: Mechanism, t: Array, q: Array, v: Array, forces: Mapping[str, Array], forces_frame: Frame
 ) -> Work:
     """∫ Σ f · V dt of forces at nodes.
 
@@ -160,11 +160,11 @@ def outside_work(
         q: Joint positions (k, nq).
         v: Joint velocities (k, nv).
         forces: (moment, force) at each record (k, 6) by node.
-        frame: Their axes, "node" or "world".
+        forces_frame: Their axes, "node" or "world".
     """
     power = np.zeros(len(t))
     for node, force in forces.items():
-        power = power + (force * node_velocity(mech, q, v, node, frame=frame)).sum(axis=-1)
+        power = power + (force * node_velocity(mech, q, v, node, frame=forces_frame)).sum(axis=-1)
     return integrated(t, power) if power.any() else Work(power)
 
 
