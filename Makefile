@@ -19,10 +19,10 @@ help:
 	@echo "make lint    style, spelling, types, import layers"
 	@echo "make docs    the documentation, in docs/_build/html"
 	@echo "make bench   measurements, written to benchmarks/results"
-	@echo "make corpus  the table docs/corpus.md: public robots, compared with Pinocchio and MuJoCo"
-	@echo "make agreement  the table docs/agreement.md: every quantity, compared with them"
-	@echo "make fuzz    a long run of all fuzzers, and the table of docs/fuzzing.md"
-	@echo "make mutants the table docs/mutants.md: small mistakes in the source, and which the tests notice"
+	@echo "make corpus  the table docs/evidence/corpus.md: public robots, compared with Pinocchio and MuJoCo"
+	@echo "make agreement  the table docs/evidence/agreement.md: every quantity, compared with them"
+	@echo "make fuzz    a long run of all fuzzers, and the table of docs/evidence/fuzzing.md"
+	@echo "make mutants the table docs/evidence/mutants.md: small mistakes in the source, and which the tests notice"
 	@echo "make clean   remove .venv and everything built"
 
 $(VENV)/bin/python:

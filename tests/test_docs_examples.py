@@ -98,7 +98,7 @@ def test_console_commands_run(page, command, shown, tmp_path, monkeypatch):
 
 def test_readme_counts_the_corpus():
     """The README's numbers are the sums of the generated table."""
-    corpus = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
+    corpus = (ROOT / "docs" / "evidence" / "corpus.md").read_text(encoding="utf-8")
     row = r"^(\d+) files: (\d+) load and agree to 1e-12, (\d+) are refused,.* (\d+) disagree"
     counts = [[int(x) for x in found] for found in re.findall(row, corpus, re.MULTILINE)]
     files, agree, refused, disagree = (sum(column) for column in zip(*counts, strict=True))

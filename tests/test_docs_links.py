@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+PUBLISHED = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PUBLISHED]
 
 FENCE = re.compile(r"^(?P<marks>`{3,}|:{3,})(?P<info>.*?)$")
 LINK = re.compile(
@@ -107,7 +108,7 @@ def trouble(page: Path, target: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     wrong = {target: said for target in links(page) if (said := trouble(page, target))}
     assert not wrong, "\n".join(f"{page.name}: {to} {said}" for to, said in wrong.items())
@@ -116,14 +117,14 @@ def test_links_lead_somewhere(page):
 def test_links_are_found_at_all():
     """More than a handful a page, on the page that is made of them."""
     assert len(list(links(DOCS / "index.md"))) > 20
-    assert "other-layouts" in anchors(DOCS / "conventions.md")
-    assert "positions-and-velocities-hinge-by-hinge" in anchors(DOCS / "conventions.md")
+    conventions = anchors(DOCS / "explanation" / "conventions.md")
+    assert {"other-layouts", "positions-and-velocities-hinge-by-hinge"} <= conventions
 
 
 def test_broken_links_are_told(tmp_path):
     page = DOCS / "index.md"
     assert trouble(page, "no_such_page.md") == "does not exist"
-    assert "has no heading" in str(trouble(page, "conventions.md#no-such-heading"))
+    assert "has no heading" in str(trouble(page, "explanation/conventions.md#no-such-heading"))
     assert trouble(page, "_static/no_such.png") == "does not exist"
     assert trouble(page, "http:/broken") is not None
     assert trouble(page, "https://example.org/page") is None
@@ -132,20 +133,19 @@ def test_broken_links_are_told(tmp_path):
 TOCTREE = re.compile(r"^(`{3,}|:{3,})\{toctree\}\n(?P<body>.*?)^\1\s*$", re.DOTALL | re.MULTILINE)
 
 
-def entries(page: Path) -> list[str]:
+def entries(page: Path) -> list[Path]:
     """Documents in the tables of contents of a page."""
-    found: list[str] = []
+    found: list[Path] = []
     for tree in TOCTREE.finditer(page.read_text(encoding="utf-8")):
         lines = [line.strip() for line in tree["body"].splitlines()]
         named = [re.sub(r"^.*<(.*)>$", r"\1", line) for line in lines]
-        found += [line for line in named if line and not line.startswith(":")]
+        found += [page.parent / f"{n}.md" for n in named if n and not n.startswith(":")]
     return found
 
 
 def test_every_page_is_in_one_table_of_contents():
-    listed = Counter(name for page in sorted(DOCS.glob("*.md")) for name in entries(page))
-    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
-    assert set(listed) == pages
+    listed = Counter(entry for page in PUBLISHED for entry in entries(page))
+    assert set(listed) == set(PUBLISHED) - {DOCS / "index.md"}
     assert max(listed.values()) == 1
 
 

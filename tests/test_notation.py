@@ -13,7 +13,7 @@ def allowed_by_ruff() -> set[str]:
 
 
 def rows_of_notation_page() -> list[list[str]]:
-    text = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "notation.md").read_text(encoding="utf-8")
     rows = [line.strip().strip("|").split("|") for line in text.splitlines() if "|" in line]
     return [[cell.strip() for cell in row] for row in rows]
 

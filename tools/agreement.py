@@ -1,6 +1,6 @@
-"""Compares every quantity with Pinocchio, MuJoCo and dense algebra; writes docs/agreement.md.
+"""Compare every quantity with Pinocchio, MuJoCo and dense algebra: docs/evidence/agreement.md.
 
-    python tools/agreement.py [--workers 2]     writes docs/agreement.md
+    python tools/agreement.py [--workers 2]     writes docs/evidence/agreement.md
     python tools/agreement.py --check           only prints it; fails where something disagrees
     python tools/agreement.py --menagerie FOLDER    with the robots of MuJoCo Menagerie there
 
@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tools.corpus import find_mjcf, find_urdf, menagerie, version  # noqa: E402
 
-PAGE = ROOT / "docs" / "agreement.md"
+PAGE = ROOT / "docs" / "evidence" / "agreement.md"
 TREES = {"Pinocchio": 40, "MuJoCo": 40, "dense algebra": 20}
 TREE = "random tree"
 COMPILED = {

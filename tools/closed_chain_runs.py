@@ -1,4 +1,4 @@
-"""How closed chains keep their loops, energy and momentum: docs/closed_runs.md, from long runs.
+"""How closed chains keep loops, energy and momentum in long runs: docs/evidence/closed_runs.md.
 
     python tools/closed_chain_runs.py [--duration 60] [--only four_bar ...] [--again]
 
@@ -25,7 +25,7 @@ import numpy as np
 import linkwise as lw
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "closed_runs.md"
+PAGE = ROOT / "docs" / "evidence" / "closed_runs.md"
 KEPT = ROOT / "build" / "closed_chain_runs.json"
 SHORT = 5.0
 """How long [s] the ways of keeping loops are compared."""
@@ -315,7 +315,7 @@ _TRACKING = """\
 `lw.loops.constrained_inverse_dynamics` for the forces of its six motors, which are held for 5 ms
 each. As modelled, and with a load of 6 kg that the controller does not know of:
 
-![A Stewart platform on its path, its errors and its forces](_static/stewart_tracking.png)
+![A Stewart platform on its path, its errors and its forces](../_static/stewart_tracking.png)
 """
 
 

@@ -1,8 +1,8 @@
-"""Loads every model file of some public packages and writes the table docs/corpus.md.
+"""Loads every model file of some public packages and writes the table docs/evidence/corpus.md.
 
 Each file either loads and agrees with an outside reference, or its row says why it is refused.
 
-    python tools/corpus.py                       writes docs/corpus.md
+    python tools/corpus.py                       writes docs/evidence/corpus.md
     python tools/corpus.py --check               only prints the table; fails if a file disagrees
     python tools/corpus.py --menagerie FOLDER    with the robots of MuJoCo Menagerie in that folder
 
@@ -270,7 +270,7 @@ def main() -> int:
     arguments = parser.parse_args()
     sections: list[str] = []
     bad = 0
-    page_file = ROOT / "docs" / "corpus.md"
+    page_file = ROOT / "docs" / "evidence" / "corpus.md"
     given = [] if arguments.menagerie is None else [menagerie(arguments.menagerie)]
     for corpus in CORPORA + given:
         rows = [corpus.judge(name, path) for name, path in corpus.files().items()]

@@ -1,4 +1,4 @@
-"""Compares MJCF files that have equalities with MuJoCo and writes docs/closed_files.md.
+"""Compares MJCF files that have equalities with MuJoCo and writes docs/evidence/closed_files.md.
 
     python tools/equalities.py                                   files of the installed packages
     python tools/equalities.py "a collection, version=FOLDER"    and those below some folders
@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 INTRODUCTION = """# Closed chains in files
 
-Model files with `<equality>`, loaded as [loops and couplings](closed_chains.md) and compared with
-MuJoCo, in a state that MuJoCo finds: joint positions at which its residuals vanish, random
-velocities that its equalities allow, random joint forces. What is compared:
+Model files with `<equality>`, loaded as [loops and couplings](../how_to/close_a_loop.md) and
+compared with MuJoCo, in a state that MuJoCo finds: joint positions at which its residuals vanish,
+random velocities that its equalities allow, random joint forces. What is compared:
 
 - *rank* of the constraints' Jacobian, and how many *rows* it has here; the rank is the same in
   MuJoCo. Planar linkages that are closed in space have redundant rows.
@@ -160,7 +160,7 @@ def main() -> int:
         title, _, folder = argument.rpartition("=")
         sections.append(section(title, in_folder(Path(folder)), Path(folder)))
     page = INTRODUCTION + "\n".join(sections)
-    (ROOT / "docs" / "closed_files.md").write_text(page, encoding="utf-8")
+    (ROOT / "docs" / "evidence" / "closed_files.md").write_text(page, encoding="utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Runs all fuzzers and writes the table of docs/fuzzing.md.
+"""Runs all fuzzers and writes the table of docs/evidence/fuzzing.md.
 
 python tools/fuzzing.py                        100,000 cases; a quarter of an hour of one core
 python tools/fuzzing.py --cases 0 --results f  the table of a run that was done before
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "fuzzing.md"
+PAGE = ROOT / "docs" / "evidence" / "fuzzing.md"
 
 SHARES = {"models": 0.20, "meshes": 0.30, "recordings": 0.25, "kernels": 0.20, "commands": 0.05}
 """Of all cases, by what a case costs."""

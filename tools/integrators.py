@@ -1,4 +1,4 @@
-"""How integrators converge, and what they keep: the tables of docs/integrators.md.
+"""How integrators converge, and what they keep: the tables of docs/evidence/integrators.md.
 
     python tools/integrators.py            # prints the tables and writes them into the page
 
@@ -21,7 +21,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.errors import TroubleWarning
 
-PAGE = Path(__file__).parents[1] / "docs" / "integrators.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "integrators.md"
 
 FIXED = ("euler", "variational", "rk4", "rk4_mujoco")
 """Integrators with steps of a given length."""
@@ -268,7 +268,7 @@ def put(text: str, name: str, content: str) -> str:
     """The page with a table between its marks."""
     mark = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not mark.search(text):
-        raise SystemExit(f"docs/integrators.md has no place for the table {name!r}")
+        raise SystemExit(f"docs/evidence/integrators.md has no place for the table {name!r}")
     return mark.sub(lambda m: f"{m[1]}\n{content}\n\n{m[2]}", text)
 
 

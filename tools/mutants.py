@@ -1,4 +1,4 @@
-"""How many small mistakes in the source the tests notice: docs/mutants.md, from mutants.
+"""How many small mistakes in the source the tests notice: docs/evidence/mutants.md, from mutants.
 
     python tools/mutants.py [--seed 1] [--packages spatial model] [--workers 1] [--again survived]
 
@@ -51,7 +51,7 @@ from tools.mutation.nearest import Nearest  # noqa: E402
 from tools.mutation.operators import Mutant  # noqa: E402
 from tools.mutation.page import write_page  # noqa: E402
 
-PAGE = ROOT / "docs" / "mutants.md"
+PAGE = ROOT / "docs" / "evidence" / "mutants.md"
 PARTS = ("src", "tests", "docs", "examples", "tools", "benchmarks")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "LICENSE")
 MOST = 80

@@ -1,4 +1,4 @@
-"""How well accelerations fulfil the equations of motion: docs/accuracy.md, from random mechanisms.
+"""How well accelerations fulfil the equations of motion: docs/evidence/accuracy.md.
 
     python tools/residuals.py [--count 10040] [--workers 2]
 
@@ -32,7 +32,7 @@ from linkwise.sweeps.interpret import run  # noqa: E402
 from linkwise.sweeps.program import Program  # noqa: E402
 from tests.dense_kinematics import mass_matrix  # noqa: E402
 
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "evidence" / "accuracy.md"
 BOUND = 1e-12
 EVERY = 100
 

@@ -67,8 +67,23 @@ def signature(app, what, name, obj, options, text: str | None, returns: str | No
     return tuple(plain)
 
 
+def skipped(app, what, name, obj, skip: bool, options) -> bool | None:
+    """Skip in a namespace what the page of top-level names or of papers already documents."""
+    import linkwise
+    from linkwise import papers
+
+    if what != "module":
+        return None
+    module = app.env.temp_data.get("autodoc:module") or app.env.current_document.autodoc_module
+    elsewhere = [linkwise] if module == "linkwise.papers" else [linkwise, papers]
+    if any(name in page.__all__ and getattr(page, name) is obj for page in elsewhere):
+        return True
+    return None
+
+
 def setup(app) -> dict[str, bool]:
     """Connect before napoleon (priority 500), which adds markup of its own."""
     app.connect("autodoc-process-docstring", process, priority=400)
     app.connect("autodoc-process-signature", signature)
+    app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True}

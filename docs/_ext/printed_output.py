@@ -4,7 +4,7 @@ A fenced block `output` behind a fenced block `python` is compared with what tha
 difference is a warning, which fails the build. The blocks of a page run in order, in one namespace,
 in an empty folder of their own.
 
-    python docs/_ext/printed_output.py docs/algebra.md      # writes the output anew
+    python docs/_ext/printed_output.py docs/explanation/algebra.md      # writes the output anew
 """
 
 import contextlib

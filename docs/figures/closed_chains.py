@@ -1,4 +1,4 @@
-"""Draw docs/_static/closed_chains.png: the four-bar linkage that docs/closed_chains.md turns.
+"""Draw docs/_static/closed_chains.png: the four-bar linkage that docs/how_to/close_a_loop.md turns.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -18,7 +18,7 @@ from pages import COLORS, FAINT, INK, PAPER, names_of, save
 
 def main() -> None:
     """The linkage with the curve of a point of its coupler; torque and pin force over a turn."""
-    names = names_of("closed_chains.md")
+    names = names_of("how_to/close_a_loop.md")
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(9.5, 4.0), facecolor=PAPER, width_ratios=(1.0, 1.2)
     )

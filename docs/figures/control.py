@@ -1,4 +1,4 @@
-"""Draw docs/_static/control.png: the errors that docs/control.md computes.
+"""Draw docs/_static/control.png: the errors that docs/how_to/track_a_pose.md computes.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -18,7 +18,7 @@ from pages import COLORS, FAINT, INK, PAPER, names_of, save
 
 def main() -> None:
     """Largest error of the six joints over time, with the right model and with a load."""
-    names = names_of("control.md")
+    names = names_of("how_to/track_a_pose.md")
     figure, panels = plt.subplots(1, 2, figsize=(9.5, 3.6), sharey=True, facecolor=PAPER)
     titles = ("the model is right", "2 kg that nobody told the laws of")
     for panel, title, runs in zip(

@@ -1,4 +1,4 @@
-"""Draw the two figures of docs/estimation.md into docs/_static.
+"""Draw the two figures of docs/explanation/estimation.md into docs/_static.
 
 Run from the repository root, with the extra `plot` installed:
 

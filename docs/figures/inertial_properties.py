@@ -1,4 +1,4 @@
-"""Draw the figures of docs/inertial_properties.md from what the page computes.
+"""Draw the figures of docs/how_to/inertia_of_a_hand.md from what the page computes.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -122,7 +122,7 @@ def example(ax: Any, rpp: lw.Mechanism, q: np.ndarray) -> None:
 
 def main() -> None:
     """All of them."""
-    names = names_of("inertial_properties.md")
+    names = names_of("how_to/inertia_of_a_hand.md")
     belted_ellipsoids()
     postures(names)
     maps(names)

@@ -1,4 +1,4 @@
-"""Draw docs/_static/integrators.png: what docs/integrators.md tells in tables.
+"""Draw docs/_static/integrators.png: the tables of docs/evidence/integrators.md.
 
 Run from the repository root, with the extras `plot` and `simulate` installed; it takes a minute:
 

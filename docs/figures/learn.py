@@ -1,4 +1,4 @@
-"""Draw the figures of docs/learn.md: the shift, propagation, articulated inertia, a hand.
+"""Draw the figures of docs/tutorial/algebra_course.md.
 
 Run from the repository root, with the extra `plot` installed:
 

@@ -1,4 +1,4 @@
-"""Draw docs/_static/momentum.png: the satellite that turns itself in docs/momentum.md.
+"""Draw docs/_static/momentum.png: the satellite of docs/how_to/compute_dynamics.md.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -20,7 +20,7 @@ from raycast import Camera, picture, solids
 
 def main() -> None:
     """The robot at the start, half a loop later and at the end; the loop; the angle."""
-    names = names_of("momentum.md")
+    names = names_of("how_to/compute_dynamics.md")
     robot, path, steps = names["robot"], names["path"], names["steps"]
     figure = plt.figure(figsize=(11.5, 6.6), facecolor=PAPER)
     shown = (("at the start", 0), ("half a loop", steps // 2), ("after four loops", -1))

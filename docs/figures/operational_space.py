@@ -20,7 +20,7 @@ import linkwise as lw
 
 def main() -> None:
     """Inertias over the angle of joint 5: of the principal motions, and of the one that is lost."""
-    names = names_of("operational_space.md")
+    names = names_of("how_to/inertia_of_a_hand.md")
     puma, straight = names["puma"], names["straight"]
     angles = np.linspace(-0.6, 0.6, 240)  # zero is between two of them
     q = straight + np.outer(angles, np.eye(6)[4])

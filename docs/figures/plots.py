@@ -1,4 +1,4 @@
-"""Draw the figures of docs/plots.md: those that the page itself makes.
+"""Draw the figures of docs/how_to/show_and_plot.md: those that the page itself makes.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -51,7 +51,7 @@ def operators(names: dict[str, Any]) -> None:
 def main() -> None:
     """All figures."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        names = names_of("plots.md")
+        names = names_of("how_to/show_and_plot.md")
     save(names["histories"][0].figure, "history")
     save(names["chosen"][0].figure, "channels")
     save(names["budget"][0].figure, "energy")

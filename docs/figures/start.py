@@ -1,4 +1,4 @@
-"""Draw docs/_static/start_motion.png: the arm of docs/start.md at five instants of its motion.
+"""Draw docs/_static/start_motion.png: the arm of docs/tutorial/first_robot.md at five instants.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -27,7 +27,7 @@ COLORS = ("#3a4a5c", "#2f6690", "#c8553d")  # of the three links
 
 def main() -> None:
     """Five arms in a row, in one scene, so that all have one scale."""
-    names = names_of("start.md")
+    names = names_of("tutorial/first_robot.md")
     arm, motion = names["arm"], names["motion"]
     camera = Camera(-50.0, 18.0)
     scene: list[Solid] = []

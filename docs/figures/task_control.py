@@ -1,4 +1,4 @@
-"""Draw docs/_static/task_control.png and through_singularities.png, for docs/task_control.md.
+"""Draw docs/_static/{task_control,through_singularities}.png for docs/how_to/track_a_pose.md.
 
 Run from the repository root, with the extra `plot` installed:
 
@@ -21,7 +21,7 @@ from pages import COLORS, DOCS, FAINT, INK, PAPER, names_of, save
 
 def main() -> None:
     """What the page computes, and what the example does."""
-    names = names_of("task_control.md")
+    names = names_of("how_to/track_a_pose.md")
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), facecolor=PAPER)
     t, labels = names["motion"].t, ("x", "y", "z")
     for color, label, row in zip(COLORS, labels, (3, 4, 5), strict=False):

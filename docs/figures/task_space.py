@@ -18,7 +18,7 @@ from pages import COLORS, FAINT, INK, PAPER, names_of, save
 
 def main() -> None:
     """Left, how the elbow goes; right, where the hand is meanwhile."""
-    names = names_of("task_space.md")
+    names = names_of("explanation/task_space.md")
     arm, place = names["arm"], names["place"]
     figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.6), facecolor=PAPER)
     for color, (label, inverse) in zip(

@@ -1,4 +1,4 @@
-"""Take docs/_static/viewer_*.png, for docs/viewer.md: pages in a browser without a window.
+"""Take docs/_static/viewer_*.png for docs/how_to/show_and_plot.md, in a headless browser.
 
 Run from the repository root, with the extras `viewer` and `test` and a Chromium installed:
 

@@ -1,4 +1,4 @@
-"""docs/command_line.md says what the parser knows, and its examples are understood."""
+"""docs/reference/command_line.md says what the parser knows, and its examples are understood."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from linkwise.cli import parser
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "command_line.md").read_text(encoding="utf-8")
+TEXT = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
 COMMANDS = next(
     action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction)
 )
 BLOCKS = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SHELL = [
     line.partition(" #")[0].strip()
-    for page in ("command_line.md", "tour.md")
+    for page in ("reference/command_line.md", "how_to/show_and_plot.md")
     for block in BLOCKS.findall((DOCS / page).read_text(encoding="utf-8"))
     for line in block.splitlines()
     if line.startswith("linkwise ")

@@ -1,4 +1,4 @@
-"""Every quantity against Pinocchio, MuJoCo and dense algebra: the tables of docs/agreement.md.
+"""Every quantity against Pinocchio, MuJoCo and dense algebra: docs/evidence/agreement.md.
 
 Here a few robots and trees; all of the corpus is `slow`. Differences are relative to the largest
 entry of a quantity.

@@ -1,7 +1,7 @@
 """How often inverse kinematics reaches targets that can be reached: those of random positions.
 
 Failures are counted, not only tolerated: each bound is what was measured on some thousand targets
-(`docs/inverse_kinematics.md`), less what chance allows on as many as are tried here.
+(`docs/how_to/solve_inverse_kinematics.md`), less what chance allows on as many as are tried here.
 """
 
 from __future__ import annotations

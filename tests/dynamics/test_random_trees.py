@@ -33,7 +33,7 @@ def test_accelerations_energies_and_poses(mech, seed):
     c = lw.bias_force(mech, q, v)
     vdot = lw.forward_dynamics(mech, q, v, tau)
     size = np.abs(A) @ np.abs(vdot) + np.abs(c) + np.abs(tau)
-    # docs/accuracy.md: rounding along at most nine bodies, whatever the masses
+    # docs/evidence/accuracy.md: rounding along at most nine bodies, whatever the masses
     close(A @ vdot + c, tau, 2e-15, scale=float(size.max(initial=1e-9)))
     needed = lw.inverse_dynamics(mech, q, v, vdot)
     close(needed, tau, 4e-15, scale=float(size.max(initial=1e-9)))

@@ -3,7 +3,7 @@
 python -m tests.fuzz.run --cases 1000                     each target
 python -m tests.fuzz.run --target meshes --cases 25000
 python -m tests.fuzz.run --target meshes --only 1234      one case, and its traceback
-python -m tests.fuzz.run ... --results results.json       adds the counts, for docs/fuzzing.md
+python -m tests.fuzz.run ... --results results.json       counts for docs/evidence/fuzzing.md
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _numbers(cell: str) -> list[str]:
 
 
 def test_the_table_has_every_number_and_functions_that_exist():
-    page = Path(__file__).parents[2] / "docs" / "ledger.md"
+    page = Path(__file__).parents[2] / "docs" / "evidence" / "ledger.md"
     rows = re.findall(r"^\| (.+?) \| (`lw\..+) \|$", page.read_text(encoding="utf-8"), re.M)
     numbers = [number for cell, _ in rows for number in _numbers(cell)]
     assert sorted(numbers) == sorted(PRINTED)

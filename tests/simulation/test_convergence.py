@@ -1,6 +1,6 @@
 """Orders of convergence of all integrators, and energy over long runs.
 
-The page docs/integrators.md has the whole study (`tools/integrators.py`), this is it in short.
+docs/evidence/integrators.md has the complete study (`tools/integrators.py`); this is a short one.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def write_page(
     seed: int,
     known: Collection[str],
 ):
-    """Writes docs/mutants.md; of some mutants, `known`, the test to begin with was given."""
+    """Write docs/evidence/mutants.md; for the mutants in `known` the first test was given."""
     tried = [m for m in every if verdict_of(m, results) != "not tried"]
     killed = [m for m in tried if verdict_of(m, results) == "killed"]
     hand = sum(m.key in known for m in killed)

@@ -28,7 +28,7 @@ kinds:
 Where it says "serial chains", the identity fails on branched trees. Where it says "without
 armature", it needs N = 0; all others hold with the armature of the mechanism in mass, D, P and the
 rest. All take for granted that every hinge has inertia to move (D is invertible). Sources are the
-documents of docs/references.md.
+documents of docs/reference/references.md.
 """
 
 

@@ -25,8 +25,8 @@ EXAMPLES = """examples:
 
 Every statement is evaluated on chains and, unless it speaks of chains only, on branched trees while
 you wait. "holds": its two sides agree to 1e-9. "misprint": as printed they do not, and what is said
-instead does. Definitions give names; the documents are those of docs/references.md. The number of a
-statement is as it is printed, or a part of its title: linkwise ledger 000 "Lemma 4.3".
+instead does. Definitions give names; docs/reference/references.md lists the documents. The number
+of a statement is as it is printed, or a part of its title: linkwise ledger 000 "Lemma 4.3".
 Exit status: 0 if every statement is what the ledger says of it, 1 if one is not.
 """
 

@@ -86,7 +86,7 @@ def simulate(
         v̇ = 𝓜⁻¹ (τ − C + J* f)   on trees (`forward_dynamics`)
         𝓜 v̇ + C = τ + J* f + J_c* λ,   J_c v̇ + γ = 0   with loops (`constrained_forward_dynamics`)
     with τ = τ_user − d v − k (q − rest), stepped by one of `lw.simulation.INTEGRATORS` on the
-    configuration manifold; docs/simulation.md compares them.
+    configuration manifold; docs/how_to/simulate.md compares them.
 
     Where nothing has to be asked from Python within a step (a tree, joint forces that are constant
     or held, no forces at nodes), long runs are made by one compiled kernel, thousands of steps at a
