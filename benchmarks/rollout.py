@@ -214,11 +214,11 @@ def simulated_row(robot: str) -> str:
     mech, steps = ROBOTS[robot](), 10 * STEPS
     q, every = mech.neutral(), 10 * STEPS // 1000 or 1
     options = {"step": STEP, "record_every": every, "tau": 0.01 * (mech.damping > 0.0)}
-    end = lw.rollout(mech, q, steps=steps, **options).q[-1]
+    end = lw.rollout(mech, q, duration=steps * STEP, **options).q[-1]
     rec = lw.simulate(mech, q, duration=steps * STEP, **options)
     if not np.abs(mech.difference(rec.q[-1], end)).max() < ALLOWED:
         raise SystemExit("states differ: nothing was measured")
-    plain = best(lambda: lw.rollout(mech, q, steps=steps, **options), ROUNDS)
+    plain = best(lambda: lw.rollout(mech, q, duration=steps * STEP, **options), ROUNDS)
     whole = best(lambda: lw.simulate(mech, q, duration=steps * STEP, **options), ROUNDS)
     ns = 1e9 / steps
     return f"| {robot} | {ns * plain:.0f} | {ns * whole:.0f} | {whole / plain:.2f} |"
@@ -233,7 +233,7 @@ def ours(
         c.mech,
         q,
         v,
-        steps=steps,
+        duration=steps * STEP,
         step=STEP,
         tau=tau,
         integrator=c.integrator,

@@ -23,7 +23,7 @@ from gpu import arithmetic, fused_rate, told
 from gpu_checks import show
 
 import linkwise as lw
-from linkwise.simulation.rollout_kernel import card_kernel
+from linkwise.simulation.rollout_kernel import gpu_kernel
 
 ROBOTS = {"arm": lw.models.seven_dof_arm, "humanoid": lw.models.humanoid}
 INTEGRATORS = ("euler", "rk4", "rk4_mujoco", "variational")
@@ -67,7 +67,7 @@ def prepare() -> None:
         for integrator in INTEGRATORS:
             for dtype in ("float64", "float32"):
                 q, v, tau = (x.astype(float) for x in case_arrays(name, dtype))
-                options = {"steps": FEW, "integrator": integrator, "record_every": FEW}
+                options = {"duration": FEW * STEP, "integrator": integrator, "record_every": FEW}
                 found = lw.rollout(make(), q, v, tau=tau[:, :FEW], step=STEP, **options)
                 place = FOLDER / f"{name}_{integrator}_{dtype}.npz"
                 np.savez(place, q=found.q[:, -1], v=found.v[:, -1])
@@ -80,14 +80,23 @@ def compiled(name: str, integrator: str, dtype: str) -> float:
     began = time.perf_counter()
     mech = ROBOTS[name]()
     q, v, tau = (cp.asarray(x[:32]) for x in case_arrays(name, dtype))
-    lw.rollout(mech, q, v, tau=tau, steps=STEPS, integrator=integrator, target="cuda", dtype=dtype)
+    lw.rollout(
+        mech,
+        q,
+        v,
+        tau=tau,
+        duration=STEPS * 1e-3,
+        integrator=integrator,
+        target="cuda",
+        dtype=dtype,
+    )
     return time.perf_counter() - began
 
 
 def difference(cp, mech: lw.Mechanism, name: str, integrator: str, dtype: str) -> float:
     """To the reference; a wrong result is an error."""
     q, v, tau = (cp.asarray(x) for x in case_arrays(name, dtype))
-    options = {"steps": FEW, "integrator": integrator, "target": "cuda", "dtype": dtype}
+    options = {"duration": FEW * STEP, "integrator": integrator, "target": "cuda", "dtype": dtype}
     found = lw.rollout(mech, q, v, tau=tau[:, :FEW], step=STEP, record_every=FEW, **options)
     right = np.load(FOLDER / f"{name}_{integrator}_{dtype}.npz")
     assert not found.status.any(), "motions end early"
@@ -116,10 +125,10 @@ def seconds(cp, work: Callable[[], object], rounds: int = 5) -> float:
 def row(cp, name: str, integrator: str, dtype: str, took: str, limit: float) -> str:
     """A line of the table."""
     mech, size = ROBOTS[name](), np.dtype(dtype).itemsize
-    kernel = card_kernel(mech, integrator, itemsize=size)
+    kernel = gpu_kernel(mech, integrator, itemsize=size)
     error = difference(cp, mech, name, integrator, dtype)
     q, v, tau = (cp.asarray(x) for x in case_arrays(name, dtype))
-    options = {"steps": STEPS, "step": STEP, "integrator": integrator}
+    options = {"duration": STEPS * STEP, "step": STEP, "integrator": integrator}
     rates, best, flow = list[str](), 0.0, 0.0
     for batch in BATCHES:
         times = batch // STATES
@@ -157,7 +166,8 @@ def calls(cp) -> list[str]:
     q, v, tau = case_arrays("arm", "float32")
     forces = np.tile(tau[:, :64], (16, 1, 1))
     there = cp.ascontiguousarray(cp.asarray(forces).transpose(1, 2, 0)).transpose(2, 0, 1)
-    options = {"steps": 64, "step": 5e-3, "target": "cuda", "dtype": "float32", "record_every": 8}
+    options = {"duration": 0.32, "step": 5e-3, "target": "cuda", "dtype": "float32"}
+    options["record_every"] = 8
     at, speed = cp.asarray(q[0]), cp.asarray(v[0])
     for integrator in TIMED:
         given = options | {"integrator": integrator}
@@ -172,7 +182,7 @@ def calls(cp) -> list[str]:
 
 def of_libraries(cp) -> str:
     """Arrays of Torch and JAX, where they are installed."""
-    mech, options = ROBOTS["arm"](), {"steps": 9, "target": "cuda", "dtype": "float32"}
+    mech, options = ROBOTS["arm"](), {"duration": 9e-3, "target": "cuda", "dtype": "float32"}
     q, v, tau = (x[:33] for x in case_arrays("arm", "float32"))
     right = lw.rollout(mech, q, v, tau=tau[:, :9], **options)
     assert type(right.q) is np.ndarray
@@ -202,7 +212,7 @@ def of_libraries(cp) -> str:
 def of_trouble(cp) -> str:
     """Motions that end early, in both kinds of kernels; the others stay as they are."""
     for name, dtype in (("arm", "float32"), ("arm", "float64"), ("humanoid", "float64")):
-        mech, options = ROBOTS[name](), {"steps": 40, "step": 0.01, "target": "cuda"}
+        mech, options = ROBOTS[name](), {"duration": 0.4, "step": 0.01, "target": "cuda"}
         q, v, _ = (x[:77].copy() for x in case_arrays(name, dtype))
         sound = lw.rollout(mech, q, v, dtype=dtype, **options)
         v[[5, 40]] *= 1e6
@@ -220,7 +230,7 @@ def of_trouble(cp) -> str:
 def of_batches(cp) -> str:
     """Sizes that fill no warp, one motion, forces in another order in memory."""
     for name in ROBOTS:
-        mech, options = ROBOTS[name](), {"steps": 7, "target": "cuda"}
+        mech, options = ROBOTS[name](), {"duration": 7e-3, "target": "cuda"}
         q, v, tau = case_arrays(name, "float64")
         tau = tau[:, :7]
         whole = lw.rollout(mech, q, v, tau=tau, **options)

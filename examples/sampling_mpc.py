@@ -51,7 +51,7 @@ class Sampler:
             q,
             v,
             tau=np.clip(hold + tried, -self.most, self.most),
-            steps=HORIZON,
+            duration=HORIZON * STEP,
             step=STEP,
             integrator="euler",
             record_every=EVERY,
@@ -86,7 +86,7 @@ def main(target: str = "cpu", count: int = 384) -> list[float]:
             began = time.perf_counter()
             torque = sampler.better(q, v, goal)
             spent, plans = spent + time.perf_counter() - began, plans + 1
-            moved = lw.rollout(mech, q, v, tau=torque[:PERIOD], steps=PERIOD, step=STEP)
+            moved = lw.rollout(mech, q, v, tau=torque[:PERIOD], duration=PERIOD * STEP, step=STEP)
             q, v = moved.q[-1], moved.v[-1]
             sampler.advance()
         hand = lw.forward_kinematics(mech, q, "hand").p

@@ -67,8 +67,8 @@ class Case:
         count = round(duration / step)
         every = max(1, count // records)
         return lw.rollout(
-            self.mech, self.q, self.v, steps=count, step=step, integrator=name, passive=False,
-            record_every=every,
+            self.mech, self.q, self.v, duration=count * step, step=step, integrator=name,
+            passive=False, record_every=every,
         )  # fmt: skip
 
     def reference(self, duration: float) -> tuple[np.ndarray, np.ndarray]:
@@ -210,13 +210,13 @@ def long_runs(step: float = 1e-3, steps: int = 1_000_000, motions: int = 16) -> 
     case, rng = arm(), np.random.default_rng(0)
     q = case.q + 0.4 * rng.standard_normal((motions, case.mech.nq))
     v, found = np.zeros((motions, case.mech.nv)), dict[str, Long]()
-    warm = lw.rollout(case.mech, q, v, steps=300_000, record_every=300_000, passive=False)
+    warm = lw.rollout(case.mech, q, v, duration=300.0, record_every=300_000, passive=False)
     q, v = warm.q[:, -1], warm.v[:, -1]
     for name in ("euler", "rk4", "variational"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TroubleWarning)  # the table tells of them
             done = lw.rollout(
-                case.mech, q, v, steps=steps, step=step, integrator=name, passive=False,
+                case.mech, q, v, duration=steps * step, step=step, integrator=name, passive=False,
                 record_every=steps // 5000,
             )  # fmt: skip
         gone = ~np.isfinite(done.v).all(axis=2)

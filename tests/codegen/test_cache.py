@@ -477,13 +477,13 @@ def test_unreadable_contents_are_compiled_again(folder, compiled):
         assert len(compiled) == before + 1
     rollout_of = lw.models.pendulum(1)
     q, v = np.array([0.3]), np.array([0.1])
-    right = lw.rollout(rollout_of, q, v, step=1e-3, steps=5).q
+    right = lw.rollout(rollout_of, q, v, step=1e-3, duration=0.005).q
     made = next(x for x in files(folder) if x != file)
     for body in (b"", b"{}\n", b"[1]\n", b"\xff\xfe\n"):
         assert cache.write(made.name, body)
         before = len(compiled)
         again = lw.models.pendulum(1)  # another object: nothing is left in memory
-        np.testing.assert_array_equal(lw.rollout(again, q, v, step=1e-3, steps=5).q, right)
+        np.testing.assert_array_equal(lw.rollout(again, q, v, step=1e-3, duration=0.005).q, right)
         assert len(compiled) == before + 1
 
 
@@ -555,7 +555,7 @@ def test_all_code_that_runs_for_a_kernel_counts(folder, monkeypatch):
         lw.loops.constraint_jacobian(bar, bar.neutral())
         for integrator in ("euler", "rk4", "variational"):
             q, v = mech.neutral(), np.ones(mech.nv)
-            lw.rollout(mech, q, v, step=1e-3, steps=2, integrator=integrator)
+            lw.rollout(mech, q, v, step=1e-3, duration=0.002, integrator=integrator)
     finally:
         sys.setprofile(None)
     assert len(seen) > 30 and seen <= known, sorted(seen - known)

@@ -15,7 +15,7 @@ from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
 from linkwise.codegen.stepping.interpret import Interpreted
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
-from linkwise.simulation.rollout_kernel import COMPILED, card_kernel
+from linkwise.simulation.rollout_kernel import COMPILED, gpu_kernel
 from tests.codegen import cupy_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
 from tests.codegen.motion_on_host import OnHost
@@ -47,7 +47,7 @@ def states(mech, count, dtype, seed=0):
 )
 def test_source_against_segments_in_numpy(robot, integrator, dtype, tmp_path):
     mech = ROBOTS[robot]()
-    kernel = card_kernel(mech, integrator, itemsize=np.dtype(dtype).itemsize)
+    kernel = gpu_kernel(mech, integrator, itemsize=np.dtype(dtype).itemsize)
     (q, v), steps, every = states(mech, 35, dtype), 8, 3
     tau = np.random.default_rng(1).standard_normal((35, steps, mech.nv)).astype(dtype)
     source = kernel.emitted if robot in ("quadruped", "humanoid") else kernel.alone
@@ -73,7 +73,7 @@ def test_source_against_segments_in_numpy(robot, integrator, dtype, tmp_path):
 def test_shapes_give_the_same_numbers(tmp_path):
     """Called or written into the loop, with or without a table, blocks of any size."""
     mech = lw.models.puma560()
-    stepping = card_kernel(mech, "euler").stepping
+    stepping = gpu_kernel(mech, "euler").stepping
     (q, v), found = states(mech, 37, "float64"), []
     tau = np.random.default_rng(2).standard_normal((37, 6, mech.nv))
     for i, shape in enumerate((Shape(), Shape(64, 128, longest=0), Shape(table=False))):
@@ -93,7 +93,7 @@ def test_shapes_give_the_same_numbers(tmp_path):
 @pytest.mark.parametrize("workers", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
     mech = lw.models.quadruped()
-    kernel = card_kernel(mech, "euler")
+    kernel = gpu_kernel(mech, "euler")
     (q, v), found = states(mech, 33, "float64"), []
     tau = np.random.default_rng(2).standard_normal((33, 3, mech.nv))
     options = {"dtype": "float64", "title": ["test"], "warps": 12, "workers": workers}
@@ -108,7 +108,7 @@ def test_any_number_of_workers_gives_the_same_numbers(workers, tmp_path):
 
 def test_one_limb_has_one_worker():
     mech = lw.models.chain(12)
-    kernel = card_kernel(mech, "rk4")
+    kernel = gpu_kernel(mech, "rk4")
     assert kernel.work > cuda_kernel.SHARED[8] and kernel.emitted is kernel.alone
 
 
@@ -158,7 +158,7 @@ def test_rollouts_are_those_of_the_processor(card, dtype):
     mech = lw.models.puma560()
     q, v = states(mech, 70, dtype)
     tau = np.random.default_rng(3).standard_normal((70, 10, mech.nv)).astype(dtype)
-    options = {"steps": 10, "record_every": 4, "step": 2e-3, "dtype": dtype}
+    options = {"duration": 0.02, "record_every": 4, "step": 2e-3, "dtype": dtype}
     near = {"float64": 1e-12, "float32": 1e-4}[dtype]
     right = lw.rollout(mech, q, v, tau=tau, **options)
     found = lw.rollout(mech, q, v, tau=tau, target="cuda", **options)
@@ -184,18 +184,18 @@ def test_forces_and_starts_for_all(card):
     one, each = rng.standard_normal(mech.nv), rng.standard_normal((5, mech.nv))
     many = rng.standard_normal((3, 5, mech.nv))
     for tau in (None, one, each, many, many[:1]):
-        right = lw.rollout(mech, q, v, steps=5, tau=tau)
-        found = lw.rollout(mech, q, v, steps=5, tau=tau, target="cuda")
+        right = lw.rollout(mech, q, v, duration=0.005, tau=tau)
+        found = lw.rollout(mech, q, v, duration=0.005, tau=tau, target="cuda")
         assert np.abs(found.q - right.q).max() < 1e-13
-    alone = lw.rollout(mech, q[1], v[1], steps=5, tau=each, target="cuda")
+    alone = lw.rollout(mech, q[1], v[1], duration=0.005, tau=each, target="cuda")
     assert alone.q.shape == (6, 6) and alone.status.shape == ()
-    right = lw.rollout(mech, q[1], v[1], steps=5, tau=each)
+    right = lw.rollout(mech, q[1], v[1], duration=0.005, tau=each)
     assert np.abs(alone.q - right.q).max() < 1e-13
-    spread = lw.rollout(mech, q[1], v[1], steps=5, tau=many, target="cuda")
+    spread = lw.rollout(mech, q[1], v[1], duration=0.005, tau=many, target="cuda")
     assert spread.q.shape == (3, 6, 6)
-    nothing = lw.rollout(mech, q, v, steps=0, target="cuda")
+    nothing = lw.rollout(mech, q, v, duration=0.0, target="cuda")
     np.testing.assert_array_equal(nothing.q[:, 0], q)
-    none = lw.rollout(mech, q[:0], v[:0], steps=5, target="cuda")
+    none = lw.rollout(mech, q[:0], v[:0], duration=0.005, target="cuda")
     assert none.q.shape == (0, 6, 6)
 
 
@@ -205,7 +205,7 @@ def test_a_control_law_in_the_loop(card):
     q = np.array([0.3, 0.6, -0.2, 1.2, 0.4, 0.7, 0.1])
     goal = lw.tasks.task_position(mech, q, hand) + np.array([0.05, 0.0, -0.05])
     stiff = np.array([[[50.0] * 3], [[400.0] * 3]])  # one for each of two motions
-    options = {"steps": 20, "step": 2e-3, "law": law, "goal": goal, "inputs": {"kp": stiff}}
+    options = {"duration": 0.04, "step": 2e-3, "controller": (law, goal), "inputs": {"kp": stiff}}
     right = lw.rollout(mech, q, np.zeros(7), **options)
     found = lw.rollout(mech, q, np.zeros(7), target="cuda", **options)
     assert np.abs(found.q - right.q).max() < 1e-12
@@ -217,23 +217,23 @@ def test_trouble_is_told(card):
     q, v = states(mech, 4, "float64")
     v[2] *= 1e6
     with pytest.warns(lw.errors.TroubleWarning, match="1 of 4 motions"):
-        found = lw.rollout(mech, q, v, steps=40, step=0.01, target="cuda")
+        found = lw.rollout(mech, q, v, duration=0.4, step=0.01, target="cuda")
     with pytest.warns(lw.errors.TroubleWarning):
-        right = lw.rollout(mech, q, v, steps=40, step=0.01)
+        right = lw.rollout(mech, q, v, duration=0.4, step=0.01)
     np.testing.assert_array_equal(found.status, right.status)
     np.testing.assert_array_equal(found.failed_step, right.failed_step)
     np.testing.assert_array_equal(np.isnan(found.q), np.isnan(right.q))
     fine = np.isfinite(right.q) & (np.abs(right.q) < 100.0)
     assert np.abs(found.q - right.q)[fine].max() < 1e-9
     with pytest.raises(SimulationError, match="without bounds"):
-        lw.rollout(mech, q[2], v[2], steps=40, step=0.01, target="cuda")
+        lw.rollout(mech, q[2], v[2], duration=0.4, step=0.01, target="cuda")
     tree = ROBOTS["tree"]()
     q, v = states(tree, 2, "float64")
     v[1, :3] = (0.0, 0.0, 400.0)
     with pytest.warns(lw.errors.TroubleWarning, match="half a turn in one step"):
-        lw.rollout(tree, q, v, steps=3, step=0.01, target="cuda")
+        lw.rollout(tree, q, v, duration=0.03, step=0.01, target="cuda")
     with pytest.raises(lw.errors.ModelError, match="quaternion"):
-        lw.rollout(tree, 1.1 * q, v, steps=3, target="cuda")
+        lw.rollout(tree, 1.1 * q, v, duration=0.003, target="cuda")
 
 
 def test_trouble_where_several_warps_share_motions(card):
@@ -241,7 +241,7 @@ def test_trouble_where_several_warps_share_motions(card):
     q, v = states(mech, 40, "float64")
     v[7, :3], v[33, 9] = (0.0, 0.0, 400.0), 1e7
     for every in (1, 4):
-        options = {"steps": 9, "step": 0.01, "record_every": every}
+        options = {"duration": 0.09, "step": 0.01, "record_every": every}
         with pytest.warns(lw.errors.TroubleWarning, match="2 of 40 motions"):
             found = lw.rollout(mech, q, v, target="cuda", **options)
         with pytest.warns(lw.errors.TroubleWarning):
@@ -274,7 +274,9 @@ def test_arrays_that_do_not_fit(card):
     ):
         given = {"q": on_card(q), "v": on_card(v), "tau": on_card(np.zeros(6))} | wrong
         with pytest.raises(ShapeError, match=what):
-            lw.rollout(mech, given["q"], given["v"], tau=given["tau"], steps=5, target="cuda")
+            lw.rollout(
+                mech, given["q"], given["v"], tau=given["tau"], duration=0.005, target="cuda"
+            )
 
 
 def test_without_a_card_or_llvm():
@@ -283,12 +285,12 @@ import sys
 sys.modules["llvmlite"] = None
 sys.modules["cupy"] = None
 import linkwise as lw
-from linkwise.simulation.rollout_kernel import card_kernel
+from linkwise.simulation.rollout_kernel import gpu_kernel
 mech = lw.models.seven_dof_arm()
-kernel = card_kernel(mech)
+kernel = gpu_kernel(mech)
 assert "__global__" in kernel.source and kernel.source.isascii() and kernel.ops["cos"] > 0
 try:
-    lw.rollout(mech, mech.neutral(), [0.0] * 7, steps=2, target="cuda")
+    lw.rollout(mech, mech.neutral(), [0.0] * 7, duration=2e-3, target="cuda")
 except lw.errors.MissingExtraError as error:
     assert "linkwise[cuda]" in str(error)
 else:
@@ -306,7 +308,7 @@ def test_no_card(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", absent)
     mech = lw.models.puma560()
     with pytest.raises(DeviceError, match="cudaErrorNoDevice"):
-        lw.rollout(mech, mech.neutral(), np.zeros(6), steps=2, target="cuda")
+        lw.rollout(mech, mech.neutral(), np.zeros(6), duration=0.002, target="cuda")
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(MissingExtraError, match="cupy"):
-        lw.rollout(mech, mech.neutral(), np.zeros(6), steps=2, target="cuda")
+        lw.rollout(mech, mech.neutral(), np.zeros(6), duration=0.002, target="cuda")

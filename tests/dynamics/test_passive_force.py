@@ -69,7 +69,7 @@ def test_it_is_what_a_simulation_adds():
     tau, step = np.array([0.3, 0.4]), 1e-3
     vdot = lw.forward_dynamics(mech, q, v, tau + lw.passive_force(mech, q, v))
     rec = lw.simulate(mech, q, v, duration=step, step=step, integrator="euler", tau=tau)
-    run = lw.rollout(mech, q, v, steps=1, step=step, integrator="euler", tau=tau)
+    run = lw.rollout(mech, q, v, duration=step, step=step, integrator="euler", tau=tau)
     assert rec.v[-1] == pytest.approx(v + step * vdot, abs=1e-14)
     assert run.v[-1] == pytest.approx(v + step * vdot, abs=1e-14)
 

@@ -324,7 +324,7 @@ _of(
 )
 _of(
     "rollout",
-    lambda: call(arm(), q(), v(), steps=2, step=1e-3, tau=v(), integrator="rk4", record_every=1),
+    lambda: call(arm(), q(), v(), duration=0.002, step=1e-3, tau=v(), integrator="rk4"),
 )
 _of("viewer.export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
 _of("viewer.html_page", lambda: call(arm(), q(), fps=30.0, detail=100))

@@ -24,9 +24,7 @@ def energy(mech: lw.Mechanism, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 def moved(
     mech: lw.Mechanism, name: str, q, v, step: float, duration: float
 ) -> lw.simulation.Rollout:
-    return lw.rollout(
-        mech, q, v, steps=round(duration / step), step=step, integrator=name, passive=False
-    )
+    return lw.rollout(mech, q, v, duration=duration, step=step, integrator=name, passive=False)
 
 
 def slope(steps, errors) -> float:
@@ -87,10 +85,17 @@ def long_run(name: str, steps: int) -> tuple[np.ndarray, np.ndarray]:
     mech, rng = lw.models.seven_dof_arm(), np.random.default_rng(0)
     q = mech.neutral() + START + 0.4 * rng.standard_normal((16, mech.nq))
     v = np.zeros((16, mech.nv))
-    warm = lw.rollout(mech, q, v, steps=50_000, step=4e-3, record_every=50_000, passive=False)
+    warm = lw.rollout(mech, q, v, duration=200.0, step=4e-3, record_every=50_000, passive=False)
     q, v = warm.q[:, -1], warm.v[:, -1]
     done = lw.rollout(
-        mech, q, v, steps=steps, step=1e-3, integrator=name, record_every=200, passive=False
+        mech,
+        q,
+        v,
+        duration=steps * 1e-3,
+        step=1e-3,
+        integrator=name,
+        record_every=200,
+        passive=False,
     )
     found = energy(mech, done.q, done.v)
     return done.t, found - found[:, :1]

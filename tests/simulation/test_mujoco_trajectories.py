@@ -112,7 +112,7 @@ class Motion:
             self.mech,
             self.q,
             self.v,
-            steps=STEPS,
+            duration=STEPS * STEP,
             step=STEP,
             tau=self.tau,
             integrator=integrator,

@@ -26,8 +26,8 @@ class Tuned:
 
     def run(self, q: Any = None, goal: Any = None, **inputs: Any) -> lw.simulation.Rollout:
         return lw.rollout(
-            self.mech, self.q if q is None else q, steps=STEPS, step=0.01, law=self.law,
-            goal=self.goal if goal is None else goal, inputs=inputs,
+            self.mech, self.q if q is None else q, duration=STEPS * 0.01, step=0.01, inputs=inputs,
+            controller=(self.law, self.goal if goal is None else goal),
         )  # fmt: skip
 
 
@@ -74,29 +74,31 @@ def test_shapes_that_do_not_fit_are_told_what_to_write(tuned: Tuned) -> None:
     with pytest.raises(ShapeError, match=r"For 8 motions with a row each: goal\[:, None\]"):
         tuned.run(goal=np.tile(tuned.goal, (MANY, 1)))
     with pytest.raises(ShapeError, match=r"tau has shape \(8, 7\).*row each: tau\[:, None\]"):
-        lw.rollout(tuned.mech, tuned.q, steps=STEPS, tau=np.zeros((MANY, 7)))
+        lw.rollout(tuned.mech, tuned.q, duration=STEPS * 1e-3, tau=np.zeros((MANY, 7)))
     with pytest.raises(ShapeError, match=r"tau has shape \(5, 1\)"):
-        lw.rollout(tuned.mech, tuned.q, steps=STEPS, tau=np.zeros((STEPS, 1)))
+        lw.rollout(tuned.mech, tuned.q, duration=STEPS * 1e-3, tau=np.zeros((STEPS, 1)))
 
 
 def test_torques_of_each_motion_that_are_held_over_all_steps(tuned: Tuned) -> None:
     mech, tau = tuned.mech, np.random.default_rng(0).standard_normal((MANY, 7))
     states = np.tile(tuned.q, (MANY, 1))
-    found = lw.rollout(mech, states, steps=STEPS, tau=tau)
-    assert np.array_equal(found.q, lw.rollout(mech, tuned.q, steps=STEPS, tau=tau[:, None]).q)
+    found = lw.rollout(mech, states, duration=STEPS * 1e-3, tau=tau)
+    assert np.array_equal(
+        found.q, lw.rollout(mech, tuned.q, duration=STEPS * 1e-3, tau=tau[:, None]).q
+    )
 
 
 def test_without_velocities_it_begins_at_rest(tuned: Tuned) -> None:
     mech, q = tuned.mech, tuned.q
-    still = lw.rollout(mech, q, np.zeros(7), steps=3)
-    assert np.array_equal(lw.rollout(mech, q, steps=3).v, still.v)
-    many = lw.rollout(mech, np.stack([q, q + 0.1]), steps=3)
+    still = lw.rollout(mech, q, np.zeros(7), duration=0.003)
+    assert np.array_equal(lw.rollout(mech, q, duration=0.003).v, still.v)
+    many = lw.rollout(mech, np.stack([q, q + 0.1]), duration=0.003)
     assert many.v.shape == (2, 4, 7) and np.array_equal(many.v[0], still.v)
 
 
 def test_a_function_for_tau_is_told_where_to_go(tuned: Tuned) -> None:
-    with pytest.raises(ModelError, match=r"tau is a function.*law=lw\.control_law.*lw\.simulate"):
-        lw.rollout(tuned.mech, tuned.q, steps=3, tau=lambda t, q, v: 0.0)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"tau is a function.*lw\.control_law.*lw\.simulate"):
+        lw.rollout(tuned.mech, tuned.q, duration=0.003, tau=lambda t, q, v: 0.0)  # type: ignore[arg-type]
 
 
 def geared() -> lw.Mechanism:
@@ -117,15 +119,15 @@ def test_loops_and_couplings_are_held(make: Any, integrator: str) -> None:
     v = lw.loops.project_velocity(mech, q, np.ones(mech.nv))
     acting: Any = {"integrator": integrator, "tau": np.eye(mech.nv)[0]}
     speeds = np.array([v, 0.5 * v])
-    run = lw.rollout(mech, np.array([q, q]), speeds, steps=50, **acting)
+    run = lw.rollout(mech, np.array([q, q]), speeds, duration=0.05, **acting)
     assert np.abs(lw.loops.constraint_error(mech, run.q.reshape(-1, mech.nq))).max() < 1e-10
     for i in (0, 1):
         expected = lw.simulate(mech, q, speeds[i], duration=0.05, record_every=1, **acting)
         np.testing.assert_allclose(run.q[i], expected.q, rtol=0.0, atol=1e-12)
-    opened = lw.rollout(mech, q, v, steps=50, loops="open", **acting)
+    opened = lw.rollout(mech, q, v, duration=0.05, loops="open", **acting)
     assert np.abs(opened.q[-1] - run.q[0, -1]).max() > 1e-3
     names = [x.name for x in (*mech.loops, *mech.couplings)]
-    again = lw.rollout(mech.without(*names), q, v, steps=50, **acting)
+    again = lw.rollout(mech.without(*names), q, v, duration=0.05, **acting)
     assert np.array_equal(opened.q, again.q)
 
 
@@ -133,7 +135,7 @@ def test_loops_that_are_open_at_the_beginning_are_refused() -> None:
     mech = lw.models.four_bar()
     q = lw.loops.assemble(mech, mech.neutral()).required()
     with pytest.raises(lw.ClosureError, match=r"motion 1: .* is open by"):
-        lw.rollout(mech, np.array([q, q + 0.1]), steps=2)
+        lw.rollout(mech, np.array([q, q + 0.1]), duration=0.002)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_loops_that_are_open_at_the_beginning_are_refused() -> None:
 def test_a_rollout_that_cannot_hold_loops_says_so(options: Any) -> None:
     mech = lw.models.four_bar()
     with pytest.raises(ModelError, match=r'cannot hold.*loops="open"'):
-        lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), steps=1, **options)
+        lw.rollout(mech, mech.neutral(), np.zeros(mech.nv), duration=0.001, **options)
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "euler", "rk4_mujoco", "variational"])
@@ -152,11 +154,11 @@ def test_numbers_that_are_too_large_are_no_singular_hinge(integrator: str, many:
     v = np.array([0.5, 1e200])[:, None] * np.ones((2, mech.nv))
     if many:
         with pytest.warns(lw.errors.TroubleWarning, match="numbers are no longer finite"):
-            run = lw.rollout(mech, mech.neutral(), v, steps=3, integrator=integrator)
+            run = lw.rollout(mech, mech.neutral(), v, duration=0.003, integrator=integrator)
         assert run.status.tolist() == [0, status.RESULT] and np.isfinite(run.q[0]).all()
         return
     with pytest.raises(lw.SimulationError, match="numbers are no longer finite") as told:
-        lw.rollout(mech, mech.neutral(), v[1], steps=3, integrator=integrator)
+        lw.rollout(mech, mech.neutral(), v[1], duration=0.003, integrator=integrator)
     assert "hinge" not in str(told.value)
 
 
@@ -169,4 +171,4 @@ def test_a_singular_hinge_is_still_named() -> None:
     weight = lw.SpatialInertia.point(1.0, (0.5, 0.0, 0.0))
     builder.body("slide", "fork", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=weight)
     with pytest.raises(lw.SimulationError, match="hinge of body 'fork' is singular"):
-        lw.rollout(builder.build(), [0.0, 0.0, -0.5], steps=3)
+        lw.rollout(builder.build(), [0.0, 0.0, -0.5], duration=0.003)

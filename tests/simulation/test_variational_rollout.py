@@ -25,7 +25,7 @@ def test_rollout_is_the_step_in_numpy():
     mech, h = mixed(), 1e-3
     q, v = mech.random(seed=1), mech.random_velocity(seed=1)
     tau = np.random.default_rng(0).standard_normal((30, mech.nv))
-    found = lw.rollout(mech, q, v, steps=30, step=h, tau=tau, integrator="variational")
+    found = lw.rollout(mech, q, v, duration=30 * h, step=h, tau=tau, integrator="variational")
     drives, p = passive(mech), enter(mech, q, v)
     for i in range(30):
         done = step(mech, lambda t, q, v, i=i: tau[i] + drives.force(q, v), i * h, q, p, h)
@@ -56,7 +56,7 @@ def test_armature_in_turning_axes_is_that_of_forward_dynamics(name: str):
     errors = list[float]()
     for h in (8e-3, 4e-3):
         steps = round(0.16 / h)
-        done = lw.rollout(mech, q, v, steps=steps, step=h, integrator="variational")
+        done = lw.rollout(mech, q, v, duration=steps * h, step=h, integrator="variational")
         held = {"tau": np.zeros(mech.nv)}
         given = (mech, "variational", q[None], v[None], held, h, steps, steps, None, None)
         slow = stepwise(*given).records[0, -1]
@@ -70,7 +70,7 @@ def test_momentum_is_kept():
     mech = flying()
     q, v = mech.random(seed=1), mech.random_velocity(seed=1)
     done = lw.rollout(
-        mech, q, v, steps=2000, integrator="variational", passive=False, record_every=100
+        mech, q, v, duration=2.0, integrator="variational", passive=False, record_every=100
     )
     found = lw.momentum(mech, done.q, done.v, about="world")
     # 2000 steps with rounding of 1e-16 in each.
@@ -82,7 +82,7 @@ def test_momentum_is_kept():
 def test_forces_at_nodes_act(frame: lw.dynamics.Frame):
     """A constant push changes the linear momentum of what flies by h f a step."""
     mech = flying()
-    kernel = rollout_kernel(mech, "variational", nodes=("arm",), frame=frame)
+    kernel = rollout_kernel(mech, "variational", nodes=("arm",), forces_frame=frame)
     q, v = mech.neutral(), np.zeros(mech.nv)
     v[6:] = 0.5
     push = np.array([0.0, 0.0, 0.0, 3.0, 4.0, 5.0])
@@ -108,7 +108,7 @@ def test_dampers_and_springs_may_be_stiff():
     rate = np.array([[0.0, 1.0], [-2e7, -2.5e4]])
     one = np.linalg.solve(np.eye(2) - 0.5 * h * rate, np.eye(2) + 0.5 * h * rate)
     exact = np.linalg.matrix_power(one, steps) @ [0.1, 1.0]
-    done = lw.rollout(mech, [0.1], [1.0], steps=steps, step=h, integrator="variational")
+    done = lw.rollout(mech, [0.1], [1.0], duration=steps * h, step=h, integrator="variational")
     assert done.q[-1, 0] == pytest.approx(exact[0], rel=1e-9)
     assert done.v[-1, 0] == pytest.approx(exact[1], rel=1e-9)
 
@@ -116,8 +116,10 @@ def test_dampers_and_springs_may_be_stiff():
 def test_single_precision_is_near():
     mech = lw.models.seven_dof_arm()
     q = mech.neutral() + 0.3
-    exact = lw.rollout(mech, q, np.zeros(7), steps=200, integrator="variational")
-    near = lw.rollout(mech, q, np.zeros(7), steps=200, integrator="variational", dtype=np.float32)
+    exact = lw.rollout(mech, q, np.zeros(7), duration=0.2, integrator="variational")
+    near = lw.rollout(
+        mech, q, np.zeros(7), duration=0.2, integrator="variational", dtype=np.float32
+    )
     assert 0.0 < np.abs(near.q - exact.q).max() < 1e-4
 
 
@@ -125,7 +127,7 @@ def test_steps_that_are_not_solved_are_told():
     mech = lw.models.seven_dof_arm()
     q, v = mech.neutral() + 0.3, 3.0 * mech.random_velocity(seed=1)
     with pytest.raises(SimulationError, match="the equations of a variational step are not solved"):
-        lw.rollout(mech, q, v, steps=50, step=0.3, integrator="variational")
+        lw.rollout(mech, q, v, duration=15.0, step=0.3, integrator="variational")
 
 
 def test_turns_that_are_too_long_are_told():
@@ -133,7 +135,9 @@ def test_turns_that_are_too_long_are_told():
     b.body("top", hinge=lw.hinges.Spherical(), inertia=lw.SpatialInertia.solid_sphere(1.0, 0.1))
     mech = b.build()
     with pytest.raises(SimulationError, match="body 'top' turns by more than half a turn"):
-        lw.rollout(mech, mech.neutral(), [0, 0, 40.0], steps=3, step=0.1, integrator="variational")
+        lw.rollout(
+            mech, mech.neutral(), [0, 0, 40.0], duration=0.3, step=0.1, integrator="variational"
+        )
 
 
 def test_hinges_that_nothing_resists_are_told():
@@ -144,4 +148,4 @@ def test_hinges_that_nothing_resists_are_told():
     b.body("bead", parent="rod", hinge=lw.hinges.Prismatic((1, 0, 0)), inertia=bead)
     mech = b.build()
     with pytest.raises(SimulationError, match="the hinge of body 'rod' is singular"):
-        lw.rollout(mech, mech.neutral(), np.zeros(2), steps=3, integrator="variational")
+        lw.rollout(mech, mech.neutral(), np.zeros(2), duration=0.003, integrator="variational")

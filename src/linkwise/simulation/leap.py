@@ -12,7 +12,7 @@ from linkwise.dynamics.forward_dynamics import forward_dynamics
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.acting import WORKERS, Acting
 from linkwise.simulation.divergence import FASTEST
-from linkwise.simulation.rollout import commands
+from linkwise.simulation.rollout_input import commands
 from linkwise.simulation.timetable import Counts
 from linkwise.spatial.array import Array
 from linkwise.tasks.law import ControlLaw
@@ -61,7 +61,7 @@ class Leaper:
     ) -> None:
         self.mech, self.kernel, self.acting, self.count_work = mech, kernel, acting, count_work
         self.law = law
-        self._held = {} if law is None else commands(*law, None, None)
+        self._held = {} if law is None else commands(*law)
 
     @property
     def foreseen(self) -> bool:

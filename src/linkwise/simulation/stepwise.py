@@ -18,9 +18,9 @@ from linkwise.dynamics.loops import is_closed
 from linkwise.errors import ClosureError, SingularHingeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import rates
-from linkwise.simulation.commanded import INTERNAL
 from linkwise.simulation.integrators import INTEGRATORS
 from linkwise.simulation.loop_keeper import LoopKeeper
+from linkwise.simulation.rollout_kernel import INTERNAL
 from linkwise.spatial.array import Array
 from linkwise.tasks.law import ControlLaw
 

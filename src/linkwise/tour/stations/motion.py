@@ -135,7 +135,7 @@ def _step_time(mech: Mechanism, q: Array, v: Array, integrator: str, step: float
 
     def run() -> object:
         return rollout(
-            mech, q, v, steps=count, step=step, integrator=integrator, passive=False,
+            mech, q, v, duration=count * step, step=step, integrator=integrator, passive=False,
             record_every=count,
         )  # fmt: skip
 

@@ -1,0 +1,140 @@
+"""Inputs held over the steps of a rollout: joint forces, or goal and gains of a control law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from linkwise.errors import ModelError, ShapeError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.rollout_kernel import INTERNAL
+from linkwise.spatial.array import Array, ArrayLike, floats
+from linkwise.tasks.law import ControlLaw
+
+
+def check_controller(controller: object) -> tuple[ControlLaw | None, Any]:
+    """The control law of a rollout and its goal; None and None without a controller.
+
+    Raises:
+        ModelError: It is not a control law, or a pair of a law and a goal.
+    """
+    if controller is None:
+        return None, None
+    law, goal = controller, None
+    if isinstance(controller, tuple) and len(cast("tuple[Any, ...]", controller)) == 2:
+        law, goal = cast("tuple[Any, Any]", controller)
+    if not isinstance(law, ControlLaw):
+        raise ModelError(
+            f"controller is {type(law).__name__}; a rollout runs no Python between its steps. Give "
+            "controller=(law, goal) with law = lw.control_law(...), or use lw.simulate."
+        )
+    return law, goal
+
+
+def law_inputs(law: ControlLaw) -> dict[str, Array]:
+    """Everything a law takes besides the state, with its defaults, by the names of registers."""
+    return {INTERNAL if name == "tau" else name: x for name, x in law.inputs.items()}
+
+
+def commands(
+    law: ControlLaw, goal: Any, inputs: Mapping[str, ArrayLike] | None = None
+) -> dict[str, Array]:
+    """The inputs of a law by the names of registers, with its goal and the given values.
+
+    Raises:
+        ModelError: The goal is missing, or a value is not finite.
+        UnknownNameError: The law has no input of that name.
+    """
+    held = law_inputs(law)
+    if "goal" in held:
+        if goal is None:
+            raise ModelError(
+                "the goal is missing: controller=(law, goal), where the goal is the desired value "
+                "of lw.tasks.task_position."
+            )
+        size = held["goal"].shape[-1]
+        numbers = isinstance(goal, np.ndarray) and np.shape(cast("Any", goal))[-1:] == (size,)
+        held["goal"] = floats(goal, "goal") if numbers else law.goal(goal)
+    for name, given in (inputs or {}).items():
+        if name not in held or name == "goal":
+            raise unknown_name("input", name, [x for x in held if x != "goal"], owner="the law")
+        array = floats(given, name)
+        held[name] = np.broadcast_to(array, held[name].shape) if array.ndim == 0 else array
+    for name, array in held.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"{name} is not finite.")
+    return held
+
+
+def joint_forces(mech: Mechanism, tau: ArrayLike | None) -> Array:
+    """Joint forces as an array; raises unless they are finite."""
+    forces = np.zeros(mech.nv) if tau is None else floats(tau, "tau")
+    if forces.ndim == 0:
+        forces = np.full(mech.nv, forces)
+    if not np.isfinite(forces).all():
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(forces))[0])
+        hinge = f", {mech.velocity_names[index[-1]]!r}" if forces.shape[-1] == mech.nv else ""
+        raise ModelError(f"tau is not finite, first at {index}{hinge}.")
+    return forces
+
+
+def shaped(
+    held: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    steps: int,
+    states: Iterable[Any],
+    scalars: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Arrays (n,), (steps, n), (batch, 1, n) or (batch, steps, n) from what was given.
+
+    An array (batch, n) is read as one row per motion if nothing else is possible: as many states
+    or as many motions of another input exist, and the number of steps differs.
+
+    Args:
+        held: Inputs by name; arrays that are not NumPy's pass through unchanged.
+        sizes: n of each.
+        steps: The number of steps.
+        states: q and v, (n,) or (batch, n).
+        scalars: Names of inputs where one number may replace a row of n, (..., 1).
+
+    Raises:
+        ShapeError: An array that does not fit; names the allowed shapes.
+    """
+    wide = set(scalars)
+    batches = {int(x.shape[0]) for x in states if x.ndim == 2}
+    batches |= {int(x.shape[0]) for x in held.values() if x.ndim == 3}
+    batches -= {1, steps}
+    return {
+        name: _shaped(cast(Array, x), name, sizes[name], steps, batches, name in wide)
+        if isinstance(x, np.ndarray)
+        else x
+        for name, x in held.items()
+    }
+
+
+def _shaped(array: Array, name: str, size: int, steps: int, batches: set[int], wide: bool) -> Array:
+    if wide and array.shape[-1:] == (1,):
+        array = np.broadcast_to(array, (*array.shape[:-1], size))
+    shape = array.shape
+    if shape == (size,):
+        return array
+    if array.ndim == 2 and shape[1] == size:
+        if shape[0] in (1, steps):
+            return array
+        if shape[0] in batches:
+            return array[:, None]
+    if array.ndim == 3 and shape[2] == size and shape[1] in (1, steps):
+        return array
+    message = (
+        f"{name} has shape {shape}; it must be ({size},), ({steps}, {size}) with one row for each "
+        f"of the {steps} steps, (batch, 1, {size}) with one for each motion, or "
+        f"(batch, {steps}, {size})."
+    )
+    if array.ndim == 1:
+        message += f" For {shape[0]} motions with a number each: {name}[:, None, None]"
+        message += "." if wide or size == 1 else f" * np.ones({size})."
+    elif array.ndim == 2 and shape[1] == size:
+        message += f" For {shape[0]} motions with a row each: {name}[:, None]."
+    raise ShapeError(message)
