@@ -10,12 +10,13 @@ TOUR    := $(VENV)/.tour
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tour test test-all lint types docs bench corpus agreement fuzz mutants clean
+.PHONY: help setup tour test prove test-all lint types docs bench corpus agreement fuzz mutants clean
 
 help:
 	@echo "make setup   the development environment in .venv"
 	@echo "make tour    a guided tour, and its report linkwise_tour.html (your robot: make tour ROBOT=a.urdf)"
-	@echo "make test    the tests (make test-all: the slow ones too)"
+	@echo "make test    the tests, in a few minutes"
+	@echo "make prove   the full evidence: all other tests, oracles, every page, browsers (make test-all: hours)"
 	@echo "make lint    style, spelling, types, import layers"
 	@echo "make docs    the documentation, in docs/_build/html"
 	@echo "make bench   measurements, written to benchmarks/results"
@@ -44,10 +45,13 @@ tour: $(TOUR)
 	@$(BIN)/linkwise tour "$(ROBOT)"
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+prove: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "(prove or slow) and not nightly"
 
 test-all: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m ""
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --shipped -m ""
 
 lint: $(DEV)
 	$(BIN)/ruff check .

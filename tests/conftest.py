@@ -3,18 +3,81 @@
 Hypothesis profiles: the default one, and `nightly` with many more examples, chosen by
 `HYPOTHESIS_PROFILE=nightly make test`; `quick` is that of `make mutants`. Time limits for single
 examples are off: a loaded machine is no failure of the code.
+
+Kernels are compiled as users get them in tests of code generation only. All other tests ask what a
+kernel computes, and `tests/codegen` proves that every target and level computes the same: they are
+compiled at LLVM's level 0, which takes an eighth of the time. `--shipped` compiles all of them as
+users get them.
 """
 
 import os
+import random
+from collections import defaultdict
 
 import pytest
 from hypothesis import settings
+
+from linkwise.codegen.cpu import machine
+
+SHIPPED = ("codegen", "sweeps", "tests")
+"""Folders of tests whose kernels are those that users get."""
+
+LARGEST = 4 << 20
+"""Bytes of LLVM text above which level 0, which keeps every number on the stack, is not taken."""
+
+LATER = ("prove", "slow", "nightly")
+"""Markers of tests that `make test` leaves out."""
+
+level, versions = machine.level, machine.versions
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden files anew instead"
     )
+    parser.addoption("--shipped", action="store_true", help="compile all kernels as users get them")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the cases that a test with the marker `few` leaves to `make prove`.
+
+    Which ones stay is drawn by its name: over stacked parameters, a mixture.
+    """
+    groups = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if item.get_closest_marker("few"):
+            groups[item.nodeid.split("[")[0]].append(item)
+    for name, group in groups.items():
+        usual = [item for item in group if not any(map(item.get_closest_marker, LATER))]
+        stay = random.Random(name).sample(usual, min(len(usual), _few(group[0])))
+        for item in usual:
+            if item not in stay:
+                item.add_marker(pytest.mark.prove)
+
+
+def _few(item: pytest.Item) -> int:
+    marker = item.get_closest_marker("few")
+    assert marker is not None
+    (count,) = marker.args
+    return count
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Chooses how much effort LLVM puts into the kernels of a test."""
+    shipped = item.config.getoption("--shipped") or item.path.parent.name in SHIPPED
+    machine.level = level if shipped else _quick_level
+    machine.versions = versions if shipped else _quick_versions
+
+
+def _quick_level(unit: machine.Unit) -> int:
+    return 0 if len(unit.text) < LARGEST else level(unit)
+
+
+def _quick_versions() -> tuple[str, ...]:
+    """Kernels on disk are apart from those that users get."""
+    return (*versions(), "level 0")
 
 
 settings.register_profile("usual", deadline=None, print_blob=True)

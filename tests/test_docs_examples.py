@@ -35,10 +35,15 @@ def shows_output(page: Path) -> bool:
     )
 
 
-WITH_BLOCKS = [page for page in PAGES if blocks(page) and not shows_output(page)]
+README = ROOT / "README.md"
+WITH_BLOCKS = [page for page in PAGES[1:] if blocks(page) and not shows_output(page)]
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [README, *(pytest.param(page, marks=pytest.mark.prove) for page in WITH_BLOCKS)],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for oracle in ("pinocchio", "mujoco", "pydrake"):
         if any(re.search(rf"(import|from) {oracle}", code) for _, code in blocks(page)):
@@ -78,6 +83,7 @@ def commands(page: Path) -> list[tuple[str, str]]:
 CONSOLE = [(page, *command) for page in PAGES for command in commands(page)]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("page", "command", "shown"), CONSOLE, ids=[c for _, c, _ in CONSOLE])
 def test_console_commands_run(page, command, shown, tmp_path, monkeypatch):
     """A `linkwise` command prints what the page shows, beside the files its Python blocks write."""

@@ -26,6 +26,7 @@ def _extension():
 EXTENSION = _extension()
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_output_is_what_the_code_prints(page):
     differences = EXTENSION.differences(page.read_text(encoding="utf-8"))

@@ -14,6 +14,9 @@ from tests.fuzz import meshes
 from tests.fuzz.case import run_range
 
 CASES = {"models": 500, "meshes": 300, "recordings": 40, "kernels": 150, "commands": 60}
+FEW = {"models": 60, "meshes": 60, "recordings": 8, "kernels": 30, "commands": 12}
+"""Of each fuzzer, how many cases `make prove` and `make test` run."""
+
 EXPECTED = {
     "models": {"loaded", "ParseError"},
     "meshes": {"loaded", "shown", "ParseError"},
@@ -24,9 +27,12 @@ EXPECTED = {
 """Verdicts that must be among them: a fuzzer must not only make rubbish."""
 
 
-@pytest.mark.parametrize("target", CASES)
-def test_odd_files_and_arguments_never_surprise(target):
-    outcomes = list(run_range(target, 0, CASES[target]))
+@pytest.mark.parametrize(
+    ("target", "count"),
+    [*FEW.items(), *(pytest.param(*case, marks=pytest.mark.prove) for case in CASES.items())],
+)
+def test_odd_files_and_arguments_never_surprise(target, count):
+    outcomes = list(run_range(target, 0, count))
     failures = [f"case {o.number}: {o.trouble}" for o in outcomes if o.trouble]
     assert not failures, "\n".join(failures)
     assert EXPECTED[target] <= {o.verdict for o in outcomes}

@@ -71,6 +71,7 @@ def test_text_for_people_is_left_alone():
         assert '"""' not in line and "raise" not in line
 
 
+@pytest.mark.prove
 def test_every_package_has_its_share_and_the_choice_is_the_same_each_time(found):
     assert len(found) >= 200 and len({m.key for m in found}) == len(found)
     counts = {name: sum(package(m.file) == name for m in found) for name in QUOTAS}
@@ -82,6 +83,7 @@ def test_every_package_has_its_share_and_the_choice_is_the_same_each_time(found)
     assert sum(m.kind == "named" for m in found) == len(NAMED)
 
 
+@pytest.mark.prove
 def test_every_mutant_can_be_made_and_has_tests_near_to_it(found):
     nearest = Nearest(ROOT)
     for mutant in found:
@@ -98,6 +100,7 @@ def test_tests_to_begin_with_exist():
         assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), test
 
 
+@pytest.mark.prove
 def test_reasons_for_equivalence_are_of_mutants_that_exist(found):
     keys = {m.key for m in found}
     assert set(EQUIVALENT) <= keys, "no such mutant any more: remove its reason"

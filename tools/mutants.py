@@ -72,6 +72,9 @@ SOON = (
 TOGETHER = 6
 """How many mutants are tried on tests that were collected once."""
 
+QUICK = "not slow and not nightly"
+"""Tests that are run on a mutant: those of `make test`, and of `make prove` the quick ones."""
+
 FILES_OF_TESTS = 3
 """How many of the nearest files of tests are run on a mutant."""
 
@@ -153,6 +156,7 @@ def attempt(copy: Copy, mutant: Mutant, nearest: Nearest, effort: float) -> dict
         _write(path, mutant.marked(text))
         status, said = copy.run(
             *("-m", "pytest", "-x", "-q", "--tb=line", "-p", "tools.mutation.nearest_first"),
+            *("-m", QUICK),
             *("-p", "no:cacheprovider", *nearest.files(mutant, round(FILES_OF_TESTS * effort))),
             seconds=round(MOST * effort),
             kernels=copy.root.parent / "kernels" if shared else None,
@@ -205,7 +209,7 @@ def attempt_together(
         told.with_suffix(".out").unlink(missing_ok=True)
         copy.run(
             *("-m", "pytest", "-q", "-p", "tools.mutation.together", "-p", "no:cacheprovider"),
-            *files,
+            *("-m", QUICK, *files),
             seconds=round(MOST * effort * (1 + len(some))),
             MUTANTS=str(told),
         )
@@ -313,7 +317,7 @@ def _fails_anyway(copy: Copy, test: str) -> bool:
     """Whether a test fails in the copy without a mistake."""
     if not test.startswith("tests/"):
         return False
-    return copy.run("-m", "pytest", "-q", "-p", "no:cacheprovider", test)[0] != 0
+    return copy.run("-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", test)[0] != 0
 
 
 def _groups(todo: list[Mutant], nearest: Nearest) -> list[list[Mutant]]:

@@ -125,10 +125,10 @@ extern "C" void launch(void **arguments, long long count, int blocks, int backwa
         for (size_t i = 0; i < sizeof memory / sizeof *memory; ++i) memory[i] = (T)NAN;
         memset(under_way, 0, sizeof under_way);
         for (int t = 0; t < %(threads)d; ++t) {
-            if (!stack[t]) stack[t] = (char *)malloc(1 << 18);
+            if (!stack[t]) stack[t] = (char *)malloc(1 << 20);
             getcontext(&fiber[t]);
             fiber[t].uc_stack.ss_sp = stack[t];
-            fiber[t].uc_stack.ss_size = 1 << 18;
+            fiber[t].uc_stack.ss_size = 1 << 20;
             fiber[t].uc_link = &home;
             makecontext(&fiber[t], thread, 0);
             done[t] = false;
@@ -156,7 +156,7 @@ class OnHost:
         after = {"threads": source.threads, "arguments": ", ".join(pairs), "after": 2 * inputs}
         text = HEAD + source.text.replace(source.primitives, host) + TAIL % after
         (folder / "kernel.cc").write_text(text)
-        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra"]
+        flags = ["-std=c++17", "-O0", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra"]
         ignored = ["-Wno-unused-variable", "-Wno-unused-function", "-Wno-unknown-pragmas"]
         ignored += ["-Wno-unused-parameter", "-Wno-sign-compare", "-Wno-maybe-uninitialized"]
         command = [compiler, *flags, *ignored, "-Werror", "kernel.cc", "-o", "kernel.so", "-lm"]

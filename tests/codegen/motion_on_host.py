@@ -54,7 +54,7 @@ class OnHost:
             before, after = BEFORE, AFTER % {"arguments": ", ".join(arguments)}
         text = before + source.text.replace(source.primitives, host) + after
         (folder / "motion.cc").write_text(HEAD + text)
-        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra"]
+        flags = ["-std=c++17", "-O0", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Wextra"]
         ignored = ["-Wno-unused-variable", "-Wno-unused-function", "-Wno-unknown-pragmas"]
         ignored += ["-Wno-unused-parameter", "-Wno-sign-compare"]
         command = [compiler, *flags, *ignored, "-Werror", "motion.cc", "-o", "motion.so", "-lm"]

@@ -19,7 +19,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import to_W
 from linkwise.codegen.c.selftest import evaluate
 from linkwise.codegen.c.source import CSource
-from linkwise.codegen.scalar.trace import trace
+from linkwise.codegen.scalar.trace import Traced, trace
 from linkwise.pipeline import derive
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
@@ -29,7 +29,7 @@ from tests.codegen.rounding import UNIT, Rounded, depth, rounded
 
 C_COMPILER = shutil.which("cc") or shutil.which("gcc")
 CPP_COMPILER = shutil.which("g++") or shutil.which("clang++")
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0")
 STATES = 17
 DENSE = (0, 1, STATES - 1)
 """States that are looked at as matrices and by the interpreter, which are slow."""
@@ -60,6 +60,9 @@ class Case:
     given: dict[str, np.ndarray] = field(init=False)
     blocks: dict[str, object] = field(init=False)
     """Operators of one's own, the same in all states."""
+    _graphs: dict[int, tuple[Traced, list[np.ndarray], Rounded]] = field(
+        init=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         rng, mech = np.random.default_rng(self.seed), self.mech
@@ -133,10 +136,7 @@ class Case:
 
     def bound(self, itemsize: int = 8, *, looped: bool = False) -> Rounded:
         """The scalar graph with its rounding; `looped` for loops over bodies."""
-        program = lower(self.result)
-        traced = trace(program, self.mech, self.nodes, itemsize=itemsize)
-        given = self.rows([name for name, _ in traced.inputs])
-        found = rounded(traced, given, itemsize)
+        traced, given, found = self._rounded(itemsize)
         # Loops do not fold constants: what is zero by structure is rounded there.
         unit = UNIT[itemsize] * (self.longest if looped else depth(traced))
         sharper = unit * self.magnitudes
@@ -150,6 +150,13 @@ class Case:
             seen = OTHER_ROUNDING * apart.max(axis=1, initial=0.0) + floor
             error = np.fmin(error, seen[:, None])
         return replace(found, error=error)
+
+    def _rounded(self, itemsize: int) -> tuple[Traced, list[np.ndarray], Rounded]:
+        if itemsize not in self._graphs:
+            traced = trace(lower(self.result), self.mech, self.nodes, itemsize=itemsize)
+            given = self.rows([name for name, _ in traced.inputs])
+            self._graphs[itemsize] = traced, given, rounded(traced, given, itemsize)
+        return self._graphs[itemsize]
 
     # -------------------------------------------------------------------------------- kernels
 

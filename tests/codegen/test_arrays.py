@@ -87,7 +87,7 @@ def test_threads_share_a_batch_and_a_kernel(rolled):
     mech = lw.models.chain(40) if rolled else lw.models.seven_dof_arm()
     kernel = lw.compile(FORWARD, mech, rolled=rolled)
     assert bool(kernel.device.machine.work) == rolled
-    q, v, force = states(mech, 6001)
+    q, v, force = np.random.default_rng(0).standard_normal((3, 6001, mech.nv))
     expected = kernel(q, v, force, threads=1)
     for threads in (2, 3, 8):
         np.testing.assert_array_equal(kernel(q, v, force, threads=threads), expected)
@@ -110,6 +110,7 @@ def test_threads_share_a_batch_and_a_kernel(rolled):
     assert not wrong
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_single_precision_is_as_good_as_its_numbers(seed):
     """Against double precision on the same inputs: rounding, times the condition where it is."""
@@ -147,6 +148,7 @@ def test_angles_in_single_precision(scale):
     np.testing.assert_allclose(low(q, zero, zero), high(q, zero, zero), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.prove
 def test_large_graphs_in_parts_equal_the_whole(monkeypatch):
     from linkwise.codegen.cpu import llvm
 
@@ -170,6 +172,7 @@ def test_large_graphs_in_parts_equal_the_whole(monkeypatch):
         )
 
 
+@pytest.mark.prove
 def test_no_memory_is_lost_over_many_calls():
     mech = lw.models.pendulum(2)
     kernel = lw.compile(FORWARD, mech)

@@ -285,6 +285,7 @@ def test_a_full_folder_loses_what_was_not_used_for_longest(folder, monkeypatch):
     assert cache.read(f"{7:064x}") == bytes([7]) * 300
 
 
+@pytest.mark.prove
 def test_threads_and_processes_at_once(folder):
     """Several processes ask for the same kernels at the same time; some files are damaged."""
     script = (

@@ -120,6 +120,7 @@ class Case:
             assert difference < self.bound(i), (i, difference, self.bound(i))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("robot", "quantity"), CASES)
 def test_agrees_with_the_interpreter(robot, quantity, dtype, tmp_path):
@@ -138,6 +139,7 @@ def test_agrees_with_the_interpreter(robot, quantity, dtype, tmp_path):
             assert not codes.any() and trouble[0] == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("robot", ["tree", "quadruped"])
 def test_long_rows(robot, dtype, tmp_path):
@@ -173,6 +175,7 @@ def test_long_rows(robot, dtype, tmp_path):
         np.testing.assert_array_equal(np.delete(found, bad, 0), np.delete(right, bad, 0))
 
 
+@pytest.mark.prove
 def test_what_the_card_has_decides():
     def shape(robot, quantity, dtype, room):
         case = Case(robot, quantity, dtype, 1)

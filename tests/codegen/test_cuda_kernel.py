@@ -88,6 +88,7 @@ def test_without_a_card(monkeypatch, arm):
         kernel(*states(arm, 2))
 
 
+@pytest.mark.prove
 def test_too_large_for_straight_code():
     kernel = lw.compile(FORWARD, lw.models.chain(400), target="cuda", dtype="float32")
     with pytest.raises(DeviceError, match=r"operations a state.*target='cpu'"):

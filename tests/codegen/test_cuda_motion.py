@@ -236,6 +236,7 @@ def test_trouble_is_told(card):
         lw.rollout(tree, 1.1 * q, v, duration=0.003, target="cuda")
 
 
+@pytest.mark.prove
 def test_trouble_where_several_warps_share_motions(card):
     mech = lw.models.quadruped()
     q, v = states(mech, 40, "float64")

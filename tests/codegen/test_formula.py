@@ -85,6 +85,7 @@ def test_an_angle_is_good_to_rounding_everywhere() -> None:
     assert choice.angle(0.0, -1.0) == math.pi
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["seven_dof_arm", "humanoid", "dual_arm"])
 def test_a_formula_is_one_kernel(name: str) -> None:
     mech = getattr(lw.models, name)()

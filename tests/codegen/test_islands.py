@@ -79,6 +79,7 @@ def test_what_hinges_loops_and_couplings_join_is_one_island():
     assert len(islands(four_bars(3, apart=False))) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("more", [False, True])
 def test_islands_in_one_loop_are_as_each_alone(more: bool):
     mech = four_bars(9, more=more)
@@ -91,6 +92,7 @@ def test_islands_in_one_loop_are_as_each_alone(more: bool):
     assert np.allclose(batch[10], one_by_one(mech, q, v, 10.0 * tau), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.prove
 def test_single_precision():
     mech = four_bars(8)
     q, v, tau = state(mech)

@@ -36,6 +36,7 @@ def agree(found, expected, bound=1e-9):
     np.testing.assert_allclose(found / scale, expected / scale, atol=bound)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_kernels_agree_with_matrices(name):
     expr = EXPRESSIONS[name]
@@ -52,6 +53,7 @@ def test_kernels_agree_with_matrices(name):
         np.testing.assert_array_equal(found, again)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 33])
 def test_batches_of_any_size_equal_single_states(count):
     mech = lw.models.random_tree(5, 3)

@@ -143,6 +143,7 @@ def nodes_of(mech):
 # ------------------------------------------------------------------------- named quantities
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     ("name", "which"),
     [
@@ -161,6 +162,7 @@ def test_named_quantities(name, which, tmp_path):
     climb(Case(expr, mech, nodes, seed=number), tmp_path)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", lw.models.HINGE_KINDS)
 def test_every_hinge(kind, tmp_path):
     """A body on that hinge, and another one on it; a welded body carries one on a pin."""
@@ -187,6 +189,7 @@ def is_own(expr):
     return any(key.source not in (*STATE_BLOCKS, "phi") for key in blocks)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "seed", [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in range(60)]
 )

@@ -31,6 +31,7 @@ def variant(mech, factor, gravity):
     return replace(mech, bodies=bodies, gravity=gravity)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("expr", [FORWARD, INVERSE, mass, mass.inv], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_batch_of_variants_on_one_kernel(expr, seed):
@@ -75,6 +76,7 @@ def test_a_payload_is_a_node_with_inertia():
     np.testing.assert_allclose(alone(q, v, force, ten), plain(q, v, force), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_locked_hinges_at_run_time_equal_a_locked_mechanism(seed):
     """Some hinges held: the free ones move as in a mechanism in which the others are locked."""

@@ -114,6 +114,7 @@ def nodes_of(mech):
 # ------------------------------------------------------------------------------ named quantities
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("coarse", [False, True])
 def test_every_quantity_on_trees(name, coarse):
@@ -130,6 +131,7 @@ def test_every_quantity_on_trees(name, coarse):
         agree(kernel(*inputs(kernel, dense)), dense(expr), 1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_every_hinge(seed):
     """As many bodies as there are kinds of hinges; forward dynamics against the interpreter."""
@@ -206,6 +208,7 @@ def test_small_dense_matrices_between_loops():
 DRAWS = (trees.branched, trees.floating, trees.welded, trees.every_hinge, trees.serial)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("start", [0, 25, pytest.param(50, marks=pytest.mark.slow)])
 def test_random_expressions(start):
     used = 0
@@ -230,6 +233,7 @@ def test_random_expressions(start):
 # ---------------------------------------------------------------------------- batches, precision
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["forward dynamics", "mass matrix", "external forces"])
 @pytest.mark.parametrize("count", [1, 7, 8, 19])
 def test_batches_of_any_size(name, count):

@@ -103,6 +103,7 @@ def test_what_was_derived_by_hand_is_equal(name: str, setting: Setting):
     assert proof.found, proof.verdict
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("setting", [LOOPS, BOTH, COUPLINGS, PUSHED], ids=str)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_is_derived_costs_no_more_than_by_hand(name: str, setting: Setting):
@@ -127,6 +128,7 @@ def test_three_passes_are_printed():
     assert "\nκ = rate of Q" in str(program), "what belongs to no body stands between the loops"
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", HINGES)
 @pytest.mark.parametrize("ground", [False, True], ids=["between bodies", "to the ground"])
 def test_every_rung_agrees(kind: str, ground: bool):
@@ -158,6 +160,7 @@ PLANE = lw.hinges.PointOnPlane(0.2, (0.6, 0.0, 0.8))
 RATES = {**HINGES, "plane": PLANE, "plane, seen from b": PLANE.reversed()}
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("kind", RATES)
 @pytest.mark.parametrize("ground", [False, True], ids=["between bodies", "to the ground"])
 def test_rates_are_rates(kind: str, ground: bool):
@@ -182,6 +185,7 @@ def test_rates_are_rates(kind: str, ground: bool):
     np.testing.assert_allclose(change / (2.0 * step), bias, atol=1e-7 * (1.0 + np.abs(bias).max()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "axes"), [("pin", "node"), ("two screws", "world")])
 def test_dynamics_obeys_newton_and_the_constraints(kind: str, axes: str):
     """𝓜 v̇ + C = τ + J_c* λ + J* f and J_c v̇ + γ = closing, with forces from outside."""
@@ -201,6 +205,7 @@ def test_dynamics_obeys_newton_and_the_constraints(kind: str, axes: str):
     assert np.abs(missed).max() < 1e-9 * (1.0 + np.abs(vdot).max())
 
 
+@pytest.mark.prove
 def test_batches_and_single_states_agree():
     mech, q = closed_tree(HINGES["two screws"], seed=2)
     states = np.stack([mech.integrate(q, allowed(mech, q, s), 1e-3) for s in range(5)])
@@ -216,6 +221,7 @@ def test_batches_and_single_states_agree():
     np.testing.assert_allclose(forces, singly, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.prove
 def test_redundant_rows_change_nothing():
     """Each loop twice: accelerations stay, forces are shared, which has the least norm."""
     mech = lw.models.multi_arm(2)

@@ -30,6 +30,7 @@ def dense(mech, q, J):
     return J @ free @ inside @ free.T @ J.T
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("name", "frame"),
     [*((name, "node") for name in LINKAGES), ("four_bar", "world"), ("bennett", "world")],
@@ -69,6 +70,7 @@ def test_the_pen_moves_along_one_line():
     assert np.abs(motion[[0, 2, 4, 5]]).max() < 1e-12 and abs(motion[3]) > 0.01
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["four_bar", "bennett", "stewart"])
 def test_a_push_is_answered(name):
     """At rest a force adds the acceleration Λ_c⁻¹ f, by constrained forward dynamics."""

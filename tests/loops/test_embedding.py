@@ -58,6 +58,7 @@ def close(found: Array, wanted: Array, tolerance: float = 1e-9) -> None:
     assert np.abs(found - wanted).max(initial=0.0) <= tolerance * scale
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_forward_dynamics_is_that_of_the_constrained_mechanism(name: str) -> None:
     e = embedded(name)

@@ -182,6 +182,7 @@ def check(mech: lw.Mechanism, seeds: Sequence[int]) -> None:
         assert np.abs(ours - theirs).max() < 1e-9 * scale
 
 
+@pytest.mark.few(4)
 @pytest.mark.oracle
 @pytest.mark.parametrize("kind", KINDS)
 def test_loops_of_every_kind(kind: str):

@@ -152,6 +152,7 @@ def thirty_degrees():
     return np.array([[k * np.sin(turn), -k * np.cos(turn), 0.0, *away]])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("grasp", "seeds", "want"),
     [

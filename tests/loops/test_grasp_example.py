@@ -10,6 +10,7 @@ import pytest
 FILE = Path(__file__).parents[2] / "examples" / "three_arms_soft_fingers.py"
 
 
+@pytest.mark.prove
 def test_three_arms_until_one_slips(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", [str(FILE)])
     runpy.run_path(str(FILE), run_name="__main__")

@@ -54,6 +54,7 @@ def test_largest_margin():
     assert found.margins.smallest == pytest.approx(0.4 * 30.0 - WEIGHT / 2, rel=1e-9)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_minimum_norm_against_a_nonlinear_solver(seed):
     """The exact cones, against SLSQP on the same problem from the solution's neighbourhood."""

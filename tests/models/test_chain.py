@@ -37,12 +37,14 @@ def memory(n: int) -> int:
     return kept
 
 
+@pytest.mark.prove
 def test_memory_is_linear():
     small, large = memory(2_000), memory(8_000)
     assert large / small == pytest.approx(4.0, rel=0.15)
     assert large / 8_000 < 3_000  # bytes a link
 
 
+@pytest.mark.prove
 def test_a_hundred_thousand_links():
     mech = models.chain(100_000)
     assert mech.nv == mech.nq == 100_000

@@ -58,6 +58,7 @@ class Opened:
         return [url for url in self.calls if not url.startswith(("data:", "blob:", "about:"))]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (420, "dark")])
 def test_it_fits_and_is_quiet(browser, toured, width, scheme):
     it = Opened(browser, toured, width, scheme)
@@ -80,6 +81,7 @@ def test_it_fits_and_is_quiet(browser, toured, width, scheme):
     page.context.close()
 
 
+@pytest.mark.prove
 def test_dark_pictures_are_dark(browser, toured):
     it = Opened(browser, toured, 1280, "dark")
     image = imageio.imread(it.page.locator("figure picture img").first.screenshot())[..., :3]
@@ -87,6 +89,7 @@ def test_dark_pictures_are_dark(browser, toured):
     it.page.context.close()
 
 
+@pytest.mark.prove
 def test_every_link_of_the_contents_leads_somewhere(browser, toured):
     it = Opened(browser, toured, 1280, "light")
     links = it.page.locator("nav a")

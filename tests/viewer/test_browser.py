@@ -107,6 +107,7 @@ def shown(subject, *args, **options):
     return viewer
 
 
+@pytest.mark.prove
 def test_robot_is_there_a_slider_moves_it_and_a_motion_plays(look):
     with shown(lw.models.puma560(), show=("shapes",)) as viewer:
         page = look(viewer.url)
@@ -156,6 +157,7 @@ def test_robot_is_there_a_slider_moves_it_and_a_motion_plays(look):
         assert all(url.startswith(here) for url in page.calls), page.calls
 
 
+@pytest.mark.prove
 def test_static_page_plays_from_a_file_and_asks_for_nothing(look, tmp_path):
     mech = lw.models.puma560()
     t, q = swing(mech)
