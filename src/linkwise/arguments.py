@@ -124,8 +124,8 @@ def rows(
     last = (size,) if isinstance(size, int) else size
     if array.shape[-len(last) :] != last or (not stacked and array.shape != last):
         several = f" or ({', '.join(['...', *map(str, last)])})" if stacked else ""
-        told = f"{what} has shape {array.shape}; it must have shape {last}{several}"
-        raise ShapeError(f"{told}: {hint}." if hint else f"{told}.")
+        message = f"{what} has shape {array.shape}; it must have shape {last}{several}"
+        raise ShapeError(f"{message}: {hint}." if hint else f"{message}.")
     if array.dtype.kind == "f":
         # The sum of squares shows in one look that all are finite; large ones are looked at again.
         square = float(np.vdot(array, array))
@@ -224,11 +224,11 @@ def number(
 def count(value: Any, what: str, *, least: int = 0, most: int = LARGEST) -> int:
     """A whole number within bounds."""
     try:
-        found = None if type(value) in (bool, np.bool_) else operator.index(value)
+        integer = None if type(value) in (bool, np.bool_) else operator.index(value)
     except TypeError:
-        found = None
-    if found is not None and least <= found <= most:
-        return found
+        integer = None
+    if integer is not None and least <= integer <= most:
+        return integer
     bounds = f"at least {least}" + (f", at most {most}" if most != LARGEST else "")
     raise ModelError(f"{what} is {shown(value)}; it must be a whole number, {bounds}.")
 
@@ -263,8 +263,8 @@ def name(value: Any, what: str) -> str:
     """A name: a string that is not empty."""
     if isinstance(value, str) and value:
         return value
-    own = getattr(value, "name", None)
-    hint = f" The name of this one is {own!r}." if isinstance(own, str) else ""
+    its_name = getattr(value, "name", None)
+    hint = f" The name of this one is {its_name!r}." if isinstance(its_name, str) else ""
     raise ModelError(f"{what} must be a name (a string); found {shown(value)}.{hint}")
 
 
@@ -309,10 +309,10 @@ def is_a(kind: type[T] | tuple[type[T], ...], value: object, what: str, advice: 
     if isinstance(value, kind):
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    wanted = " or ".join(one.__name__ for one in kinds)
-    article = "an" if wanted[0] in "AEIOUaeiou" else "a"
+    needed = " or ".join(one.__name__ for one in kinds)
+    article = "an" if needed[0] in "AEIOUaeiou" else "a"
     hint = f" {advice}" if advice else ""
-    raise ModelError(f"{what} must be {article} {wanted}; found {shown(value)}.{hint}")
+    raise ModelError(f"{what} must be {article} {needed}; found {shown(value)}.{hint}")
 
 
 def all_are(kind: type[T] | tuple[type[T], ...], values: Any, what: str) -> tuple[T, ...]:

@@ -163,9 +163,9 @@ class WriteError(LinkwiseError, OSError):
 class MissingExtraError(LinkwiseError, ImportError):
     """A function that needs an optional dependency which is not installed."""
 
-    def __init__(self, asked: str, *, package: str, extra: str) -> None:
+    def __init__(self, what: str, *, package: str, extra: str) -> None:
         super().__init__(
-            f"{asked} needs the package '{package}', which is not installed. "
+            f"{what} needs the package '{package}', which is not installed. "
             f"Install it with: pip install 'linkwise[{extra}]'"
         )
 
@@ -194,11 +194,11 @@ def unknown_name(
             that follow a first few.
         loops: Names of loops, where a hinge was looked for: those have no place in q and v.
     """
-    names, asked = list(dict.fromkeys(known)), str(name)
+    names, text = list(dict.fromkeys(known)), str(name)
     # The time of a comparison grows with the square of the length.
-    short = [n for n in names if len(n) <= LONGEST_NAME] if len(asked) <= LONGEST_NAME else []
+    short = [n for n in names if len(n) <= LONGEST_NAME] if len(text) <= LONGEST_NAME else []
     compare = compare and len(names) < 5000
-    near = difflib.get_close_matches(asked, short, n=4, cutoff=0.5) if compare else []
+    near = difflib.get_close_matches(text, short, n=4, cutoff=0.5) if compare else []
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
     elif not names:
@@ -206,7 +206,7 @@ def unknown_name(
     else:
         more = f" and {len(names) - 8} more" if len(names) > 8 else ""
         hint = f"known: {', '.join(_cut(n) for n in names[:8])}{more}."
-    if asked in loops:
+    if text in loops:
         hint = (
             f"{_cut(name)} is a loop, whose hinge has no place in q and v: "
             f"lw.loops.loop_coordinates "

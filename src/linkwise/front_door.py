@@ -84,26 +84,26 @@ def _is_public(name: str, value: object) -> bool:
     return not hidden and value is not open_front_door
 
 
-def check_class(found: Any, *, record: bool = False, sizes: Sizes | None = None) -> None:
+def check_class(cls: Any, *, record: bool = False, sizes: Sizes | None = None) -> None:
     """Check the calls of a class: its constructor and its public methods, also inherited ones."""
-    if KEPT in vars(found) or issubclass(found, BaseException):
+    if KEPT in vars(cls) or issubclass(cls, BaseException):
         return
-    for base in found.__bases__:
+    for base in cls.__bases__:
         check_class(base, sizes=sizes)
-    if not found.__module__.startswith("linkwise") or getattr(found, "_is_protocol", False):
+    if not cls.__module__.startswith("linkwise") or getattr(cls, "_is_protocol", False):
         return
-    members = cast("dict[str, Any]", dict(cast(Any, vars(found))))
+    members = cast("dict[str, Any]", dict(cast(Any, vars(cls))))
     for name, member in members.items():
         if name != "__init__" and name.startswith("_"):
             continue
         if isinstance(member, staticmethod | classmethod):
             one = cast(Any, member)
-            setattr(found, name, type(one)(checked(one.__func__)))
+            setattr(cls, name, type(one)(checked(one.__func__)))
         elif inspect.isfunction(member):
             first = name == "__init__"
             around = sized(member, {} if first or sizes is None else sizes)
-            setattr(found, name, checked(around, keeps=record and first))
-    setattr(found, KEPT, True)
+            setattr(cls, name, checked(around, keeps=record and first))
+    setattr(cls, KEPT, True)
 
 
 def sized(method: F, sizes: Sizes) -> F:
@@ -127,8 +127,8 @@ def sized(method: F, sizes: Sizes) -> F:
         try:
             return method(*given, **options)
         except (ValueError, IndexError):
-            found: list[Any] = [given[i] if i < len(given) else options.get(x) for i, x, _ in named]
-            shapes = [np.shape(x) for x in found if np.ndim(x)]
+            rows: list[Any] = [given[i] if i < len(given) else options.get(x) for i, x, _ in named]
+            shapes = [np.shape(x) for x in rows if np.ndim(x)]
             if not _broadcast([shape[:-1] for shape in shapes]):
                 raise ShapeError(
                     f"the stacks given to {method.__qualname__} do not go together: their shapes "
@@ -323,7 +323,7 @@ _signature = cache(inspect.signature)
 @cache
 def hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The declared kind of each parameter; one that cannot be resolved is left out."""
-    found = dict[str, Any]()
+    kinds = dict[str, Any]()
     for name, parameter in _signature(function).parameters.items():
         text = parameter.annotation
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -333,8 +333,8 @@ def hints(function: Callable[..., Any]) -> dict[str, Any]:
         except Exception:  # a name that only the type checker imports
             continue
         if hint is not inspect.Parameter.empty and hint is not Any:
-            found[name] = hint
-    return found
+            kinds[name] = hint
+    return kinds
 
 
 class _Names(dict[str, Any]):
@@ -352,10 +352,10 @@ class _Names(dict[str, Any]):
         if hasattr(builtins, name):
             return getattr(builtins, name)
         # What only the type checker imports is public, most of it.
-        found = getattr(sys.modules["linkwise"], name, None)
-        if found is None:
+        public = getattr(sys.modules["linkwise"], name, None)
+        if public is None:
             raise KeyError(name)
-        return found
+        return public
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:

@@ -85,9 +85,9 @@ def _bare_family(family: Family) -> Family:
 
 
 def _symbol(leaf: Symbol) -> Symbol:
-    found = without_armature(leaf)
-    assert isinstance(found, Symbol), f"{leaf} is nothing but armature"
-    return found
+    bare = without_armature(leaf)
+    assert isinstance(bare, Symbol), f"{leaf} is nothing but armature"
+    return bare
 
 
 __all__ = ["without_armature"]

@@ -207,8 +207,8 @@ class Dense:
             return self._lyapunov(key)
         if isinstance(key, role.Siblings):
             E, inside = self.matrix(key.shift), self.matrix(key.inside)
-            whole = E.T @ inside @ E
-            return whole - self._diagonal_blocks(whole)
+            full = E.T @ inside @ E
+            return full - self._diagonal_blocks(full)
         assert isinstance(key, role.Riccati)
         return self._riccati(leaf, key)
 
@@ -256,7 +256,7 @@ class Dense:
 
     def _coriolis_blocks(self, source: str) -> list[Array]:
         """A_V = (V×) H* + Ḣ*, and B_V = ½ (V ×* M - M V× + (M V)×~)."""
-        mech, found = self.mech, list[Array]()
+        mech, blocks = self.mech, list[Array]()
         V = self._coriolis()["V"].reshape(-1, 6)
         for k, body in enumerate(mech.bodies):
             turn = cross_velocity_matrix(V[k])
@@ -265,12 +265,12 @@ class Dense:
                 q_k, v_k = self.q[part[0]], self.v[part[1]]
                 H = body.hinge.hinge_map(q_k) @ body.outboard.shift
                 rate = body.hinge.hinge_map_rate(q_k, v_k) @ body.outboard.shift
-                found.append(turn @ H.T + rate.T)
+                blocks.append(turn @ H.T + rate.T)
             else:
                 M = mech.inertias[k].matrix
                 other = np.stack([cross_force(e, M @ V[k]) for e in np.eye(6)], axis=-1)
-                found.append(0.5 * (cross_force_matrix(V[k]) @ M - M @ turn + other))
-        return found
+                blocks.append(0.5 * (cross_force_matrix(V[k]) @ M - M @ turn + other))
+        return blocks
 
     def _node_pose(self, node: Node) -> Pose:
         return self.mech.pose(self.q, node.body) @ node.pose
@@ -279,11 +279,11 @@ class Dense:
         if source not in self.values:
             raise ExpressionError(f"no value was given for {leaf}: values={{'{source}': ...}}.")
         blocks = [np.asarray(block, dtype=np.float64) for block in self.values[source]]
-        wanted = len(self.slices(leaf.range))
-        if len(blocks) != wanted:
+        count = len(self.slices(leaf.range))
+        if len(blocks) != count:
             raise ShapeError(
                 f"{leaf} has {len(blocks)} blocks; one for each {leaf.range.block} is wanted, "
-                f"{wanted} here."
+                f"{count} here."
             )
         for block, rows, columns in zip(
             blocks, self.slices(leaf.range), self.slices(leaf.domain), strict=True
@@ -333,9 +333,9 @@ class Dense:
         for i, loop in enumerate(mech.loops):
             X_ab = self._relative_pose(i)
             carried = X_ab.shift_velocity(V[2 * i])
-            found = closure.blocked(loop.hinge, X_ab, V[2 * i + 1] - carried)
-            asked = cross_velocity(V[2 * i + 1] - carried, carried)
-            parts.append(found.S @ asked + found.rate)
+            rows = closure.blocked(loop.hinge, X_ab, V[2 * i + 1] - carried)
+            turned = cross_velocity(V[2 * i + 1] - carried, carried)
+            parts.append(rows.S @ turned + rows.rate)
         for coupling in mech.couplings:
             parts.append(np.atleast_1d(closure.follower(mech, coupling, self.q, self.v).rate))
         return np.concatenate(parts)
@@ -350,8 +350,8 @@ class Dense:
             np.linalg.inv(np.eye(len(left)) - left),
             np.linalg.inv(np.eye(len(right)) - right),
         )
-        whole = phi_a.T @ W @ phi_b if key.outward else phi_a @ W @ phi_b.T
-        return self._diagonal_blocks(whole)
+        full = phi_a.T @ W @ phi_b if key.outward else phi_a @ W @ phi_b.T
+        return self._diagonal_blocks(full)
 
     # ---------------------------------------------------------------------------- Riccati
 
@@ -450,10 +450,10 @@ class Dense:
         for k, body in enumerate(mech.bodies):
             p, pose = int(mech.parent[k]), self.step[k]
             q_k, v_k = self.q[mech.q_slice(body.hinge_name)], self.v[mech.v_slice(body.hinge_name)]
-            own = body.outboard.shift.T @ (body.hinge.hinge_map(q_k).T @ v_k)
-            V[k] = own if p < 0 else pose.shift.T @ V[p] + own
+            relative = body.outboard.shift.T @ (body.hinge.hinge_map(q_k).T @ v_k)
+            V[k] = relative if p < 0 else pose.shift.T @ V[p] + relative
             rate = body.outboard.shift.T @ body.hinge.bias(q_k, v_k)
-            a[k] = cross_velocity(V[k], own) + rate
+            a[k] = cross_velocity(V[k], relative) + rate
             if p < 0:
                 a[k] += pose.shift.T @ up
             b[k] = cross_force(V[k], mech.inertias[k].matrix @ V[k])

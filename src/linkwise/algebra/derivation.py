@@ -138,13 +138,13 @@ def residual(dense: Dense, left: Expr, right: Expr) -> float:
 
 def _largest(dense: Dense, expr: Expr) -> float:
     """The largest entry of any term; for a product that is zero, that of its factors multiplied."""
-    own = float(np.abs(dense.matrix(expr)).max(initial=0.0))
+    largest = float(np.abs(dense.matrix(expr)).max(initial=0.0))
     if isinstance(expr, Sum):
-        return max(own, *(abs(c) * _largest(dense, e) for c, e in expr.terms))
+        return max(largest, *(abs(c) * _largest(dense, e) for c, e in expr.terms))
     if isinstance(expr, Product):
         inside = float(np.prod([_largest(dense, f) for f in expr.factors]))
-        return inside if own < 1e-12 * inside else own
-    return own
+        return inside if largest < 1e-12 * inside else largest
+    return largest
 
 
 def random_dense(

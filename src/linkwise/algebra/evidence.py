@@ -84,12 +84,12 @@ class Evidence:
         Raises:
             ProofError: The sides differ somewhere in the domain.
         """
-        found = self.in_domain(where, needs)
-        if not found < SAME:
+        difference = self.in_domain(where, needs)
+        if not difference < SAME:
             domain = where + (" without armature" if needs else "")
             raise ProofError(
                 f"a derivation was found of  {self.left} = {self.right}  on {domain}, but the two "
-                f"sides differ by {found:.1e} there. This is a bug in Linkwise, not in your "
+                f"sides differ by {difference:.1e} there. This is a bug in Linkwise, not in your "
                 "expression: do not use the result, and please report it."
             )
 

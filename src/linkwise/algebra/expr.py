@@ -177,18 +177,18 @@ def _expr(value: object) -> Expr:
 
 def _make(cls: type[Expr], key: tuple[Any, ...], **fields: Any) -> Any:
     """The one object of this class with these fields."""
-    found = _TABLE.get((cls, *key))
-    if found is not None:
-        return found
+    node = _TABLE.get((cls, *key))
+    if node is not None:
+        return node
     with _LOCK:  # two threads that make the same expression get the same object
-        found = _TABLE.get((cls, *key))
-        if found is None:
-            found = object.__new__(cls)
+        node = _TABLE.get((cls, *key))
+        if node is None:
+            node = object.__new__(cls)
             for name, value in fields.items():
-                object.__setattr__(found, name, value)
-            object.__setattr__(found, "depth", _depth(found))
-            _TABLE[(cls, *key)] = found
-        return found
+                object.__setattr__(node, name, value)
+            object.__setattr__(node, "depth", _depth(node))
+            _TABLE[(cls, *key)] = node
+        return node
 
 
 class Symbol(Expr):
@@ -647,10 +647,10 @@ def substituted(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     memo = dict[Expr, Expr]()
 
     def go(e: Expr) -> Expr:
-        found = memo.get(e)
-        if found is None:
-            found = memo[e] = _go(e)
-        return found
+        new_part = memo.get(e)
+        if new_part is None:
+            new_part = memo[e] = _go(e)
+        return new_part
 
     def _go(e: Expr) -> Expr:
         new = change(e)

@@ -59,10 +59,10 @@ def opened_inverse(expr: Inverse) -> Expr | None:
             return _innovations(family) / number
         return _of_product(word, number)
     # 2 I - 2 E is 2 (I - E), and 2 𝓜 + N is 2 (𝓜 + N / 2).
-    whole = next((number for word, number in words.items() if _ends(word) is not None), None)
-    scale = words.get((), next(iter(words.values()), 1.0)) if whole is None else whole
-    found = _of_sum({word: number / scale for word, number in words.items()})
-    return None if found is None else found / scale
+    leading = next((number for word, number in words.items() if _ends(word) is not None), None)
+    scale = words.get((), next(iter(words.values()), 1.0)) if leading is None else leading
+    result = _of_sum({word: number / scale for word, number in words.items()})
+    return None if result is None else result / scale
 
 
 def _of_leaf(leaf: Expr) -> Expr | None:
@@ -97,11 +97,11 @@ def _family(words: Words) -> Family | None:
     ends: tuple[Symbol, Symbol] | None = None
     core, noise = Words(), Words()
     for word, number in words.items():
-        found = _ends(word)
-        if found is None:
+        word_ends = _ends(word)
+        if word_ends is None:
             noise[word] = number
-        elif ends is None or found == ends:
-            ends, core[word[2:-2]] = found, number
+        elif ends is None or word_ends == ends:
+            ends, core[word[2:-2]] = word_ends, number
         else:
             return None
     if ends is None:
@@ -137,9 +137,9 @@ def _of_sum(words: Words) -> Expr | None:
     rest = {word: number for word, number in words.items() if word}
     if () in words and len(rest) == 1:
         ((word, number),) = rest.items()
-        found = _one_plus(word, number)
-        if found is not None:
-            return found
+        result = _one_plus(word, number)
+        if result is not None:
+            return result
     family = _family(words)
     return None if family is None else _innovations(family)
 
@@ -161,12 +161,12 @@ def _one_plus(word: Word, number: float) -> Expr | None:
         last = letters[-1]
         family = family_of(last) if isinstance(last, Symbol) else None
         if family is not None and last is family.K and letters[0] is family.H:
-            found: Expr | None = None
+            result: Expr | None = None
             if letters[1] is family.phi and number == 1.0:
-                found = family.whitening
+                result = family.whitening
             elif letters[1] is family.psi and number == -1.0:
-                found = family.coloring
-            return found.T if found is not None and star else found
+                result = family.coloring
+            return result.T if result is not None and star else result
     return None
 
 
@@ -181,28 +181,28 @@ def families_of(words: Words) -> tuple[Family, ...]:
     The standard one where nothing points to any. Of those that only words point to, each core has
     one: with N in an expression H φ M φ* H* is a part of 𝓜.
     """
-    found: dict[Family, None] = {}
+    families: dict[Family, None] = {}
     letters = dict.fromkeys(letter for word in words for letter in word)
     leaves = dict.fromkeys(node for letter in letters for node in nodes(letter))
     for leaf in leaves:
         family = family_of(leaf) if isinstance(leaf, Symbol) else None
         if family is not None:
-            found[family] = None
+            families[family] = None
     if N in leaves:
-        found[articulated] = None
+        families[articulated] = None
     patterns = (pattern(word[i : i + 5]) for word in words for i in range(len(word) - 4))
     for family in patterns:
-        if family is not None and not _has(found, family.E, family.M, family.H):
-            found[family] = None
+        if family is not None and not _has(families, family.E, family.M, family.H):
+            families[family] = None
     for E, core in _composites(words):
-        if not _has(found, E, core):
-            found[riccati(E, core, H)] = None
-    return tuple(found) or (articulated,)
+        if not _has(families, E, core):
+            families[riccati(E, core, H)] = None
+    return tuple(families) or (articulated,)
 
 
-def _has(found: Iterable[Family], E: Symbol, M: Symbol, H: Symbol | None = None) -> bool:
+def _has(families: Iterable[Family], E: Symbol, M: Symbol, H: Symbol | None = None) -> bool:
     """Whether one of them is that of a shift, a core and a projection, whatever its noise."""
-    return any(f.E is E and f.M is M and H in (None, f.H) for f in found)
+    return any(f.E is E and f.M is M and H in (None, f.H) for f in families)
 
 
 def _composites(words: Words) -> Iterator[tuple[Symbol, Symbol]]:

@@ -130,15 +130,15 @@ def _ascii_word(letter: str) -> bool:
 
 def _mark(text: str, at: int) -> Token | None:
     for kind, pattern in _PATTERNS:
-        found = pattern.match(text, at)
-        if found is None:
+        match = pattern.match(text, at)
+        if match is None:
             continue
-        plain = found[0]
+        plain = match[0]
         if kind in ("open", "close"):
             plain = plain[-1]
         elif kind == "sign":
             plain = "+" if plain == "+" else "-"
-        return Token(kind, plain, at, found.end())
+        return Token(kind, plain, at, match.end())
     return None
 
 
@@ -148,16 +148,16 @@ def _unknown(text: str, at: int, names: Mapping[str, Expr]) -> NoReturn:
     stop = word.end() if word is not None else at + 1
     while stop < len(text) and unicodedata.combining(text[stop]):
         stop += 1
-    asked = text[at:stop]
+    piece = text[at:stop]
     if text[at] == "^":
         fail(text, at, at + 1, "after ^ there can be -1 (inverse), T or * (adjoint), -T or -*")
-    if word is None or asked == "\\":
-        fail(text, at, stop, f"{asked!r} means nothing here")
-    parts = _split(asked, names)
+    if word is None or piece == "\\":
+        fail(text, at, stop, f"{piece!r} means nothing here")
+    parts = _split(piece, names)
     if parts:
-        fail(text, at, stop, f"{asked!r} is no name; did you mean {' '.join(parts)!r}?")
+        fail(text, at, stop, f"{piece!r} is no name; did you mean {' '.join(parts)!r}?")
     known = sorted(n for n in names if n.isascii() and "\\" not in n and "^" not in n)
-    fail(text, at, stop, str(unknown_name("operator", asked, known, owner="the vocabulary")))
+    fail(text, at, stop, str(unknown_name("operator", piece, known, owner="the vocabulary")))
 
 
 def _split(word: str, names: Mapping[str, Expr]) -> list[str]:
@@ -174,24 +174,26 @@ def _split(word: str, names: Mapping[str, Expr]) -> list[str]:
     return ways[-1] or []
 
 
-def known_names(own: Mapping[str, Expr] | None) -> Mapping[str, Expr]:
+def known_names(extra: Mapping[str, Expr] | None) -> Mapping[str, Expr]:
     """The vocabulary, and names of your own."""
-    return _vocabulary() if not own else {**_vocabulary(), **{n: e for n, e in own.items() if n}}
+    return (
+        _vocabulary() if not extra else {**_vocabulary(), **{n: e for n, e in extra.items() if n}}
+    )
 
 
 @cache
 def _vocabulary() -> dict[str, Expr]:
     """Every way to write a name: as typed, as printed, as LaTeX."""
-    found = dict(VOCABULARY)
+    names = dict(VOCABULARY)
     for expr in VOCABULARY.values():
         if isinstance(expr, Symbol):
-            found |= {expr.name: expr, expr.tex: expr}
+            names |= {expr.name: expr, expr.tex: expr}
     for expr in VOCABULARY.values():  # P₀, typed P_0 or P0, and so on
         bare = without_armature(expr)
         if bare is not expr and isinstance(bare, Symbol):
-            found |= {bare.name: bare, bare.tex: bare, bare.ascii: bare}
-            found[bare.ascii.removesuffix(BARE_ASCII) + "0"] = bare
-    return found | {alias: VOCABULARY[name] for alias, name in ALIASES.items()}
+            names |= {bare.name: bare, bare.tex: bare, bare.ascii: bare}
+            names[bare.ascii.removesuffix(BARE_ASCII) + "0"] = bare
+    return names | {alias: VOCABULARY[name] for alias, name in ALIASES.items()}
 
 
 # ----------------------------------------------------------------------------------- errors

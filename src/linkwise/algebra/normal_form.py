@@ -87,13 +87,13 @@ def normal_form(
     allowed = tuple(replacements(families or families_of(words), tuple(modules)))
     done = 0
     while done < LIMIT:
-        found = next(_applicable(words, allowed), None)
-        if found is None:
+        replacement = next(_applicable(words, allowed), None)
+        if replacement is None:
             return words
-        words = replaced(words, found)
+        words = replaced(words, replacement)
         done += 1
         if trace is not None:
-            trace.append(Reduction(found.rule, words))
+            trace.append(Reduction(replacement.rule, words))
     return words
 
 
@@ -117,9 +117,9 @@ def opened(leaf: Expr) -> Expr | None:
 
 
 def _opened_inverse(leaf: Inverse) -> Expr | None:
-    found = opened_inverse(leaf)
-    if found is not None or isinstance(leaf.of, Symbol | Adjoint):
-        return found
+    result = opened_inverse(leaf)
+    if result is not None or isinstance(leaf.of, Symbol | Adjoint):
+        return result
     # What stays an inverse gets a normal form inside, so that equal ones are one letter.
     if count(leaf.of, opened) > MOST_INSIDE:
         return None

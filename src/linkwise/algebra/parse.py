@@ -280,8 +280,8 @@ class _Parser:
         if closing.kind == "end":
             self.fail(opening, f"this {opening.text} is never closed")
         if closing.kind != "close" or closing.text != CLOSING[opening.text]:
-            found = "" if closing.kind != "close" else f", not {closing.text!r}"
-            self.fail(closing, f"expected {CLOSING[opening.text]!r} here{found}")
+            instead = "" if closing.kind != "close" else f", not {closing.text!r}"
+            self.fail(closing, f"expected {CLOSING[opening.text]!r} here{instead}")
         self.take()
         return expr
 

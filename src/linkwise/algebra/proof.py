@@ -27,8 +27,8 @@ def proof_of(rule: Rule) -> Derivation | None:
         bare = rule.about(bare_tree) if rule.needs else rule
         itself = Derivation(bare.left, (_by(bare, bare.left, bare.right),))
         return without_armature_steps(rule.left, rule.right, itself) if rule.needs else itself
-    found = _without(rule, rule)
-    return found if found is not None else _difference(rule)
+    derivation = _without(rule, rule)
+    return derivation if derivation is not None else _difference(rule)
 
 
 def inverse_proof_of(rule: Rule) -> Derivation | None:
@@ -51,10 +51,10 @@ def _proved(left: Expr, right: Expr, rule: Rule, without: str = "") -> Derivatio
     chain, sides = rule.where == "serial chains", (left, right)
     if rule.needs:
         sides = (without_armature(left), without_armature(right))
-    found = by_normal_form(*sides, chain=chain, without=without)
-    if found is None or not rule.needs:
-        return found
-    return without_armature_steps(left, right, found)
+    derivation = by_normal_form(*sides, chain=chain, without=without)
+    if derivation is None or not rule.needs:
+        return derivation
+    return without_armature_steps(left, right, derivation)
 
 
 def _difference(rule: Rule) -> Derivation | None:

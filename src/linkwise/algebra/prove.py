@@ -98,23 +98,23 @@ def prove(left: Expr, right: Expr) -> Proof:
     left, right = left + 0.0 * right, right + 0.0 * left
     if (left.range, left.domain) != (right.range, right.domain):
         raise ExpressionError(f"{left} and {right} map between different spaces.")
-    numbers, found = Evidence(left, right), None
+    numbers, derivation = Evidence(left, right), None
     match numbers.domain:
         case ("any tree", ""):
-            found = connect(left, right, ENOUGH)
+            derivation = connect(left, right, ENOUGH)
         case ("serial chains", ""):
-            found = by_normal_form(left, right, chain=True)
+            derivation = by_normal_form(left, right, chain=True)
         case ("any tree", "N = 0"):
-            found = connect(*_bare(left, right), ENOUGH)
+            derivation = connect(*_bare(left, right), ENOUGH)
         case ("serial chains", "N = 0"):
-            found = by_normal_form(*_bare(left, right), chain=True)
+            derivation = by_normal_form(*_bare(left, right), chain=True)
         case _:
             pass
-    if found is not None and found.start is not left:
-        found = without_armature_steps(left, right, found)
-    if found is not None:
-        numbers.check(found.where, found.needs)
-    return Proof(left, right, found, numbers)
+    if derivation is not None and derivation.start is not left:
+        derivation = without_armature_steps(left, right, derivation)
+    if derivation is not None:
+        numbers.check(derivation.where, derivation.needs)
+    return Proof(left, right, derivation, numbers)
 
 
 def path(expr: Expr, to: Expr, budget: Budget = ENOUGH) -> Derivation:
@@ -132,12 +132,12 @@ def path(expr: Expr, to: Expr, budget: Budget = ENOUGH) -> Derivation:
             f"{expr} maps {expr.domain} to {expr.range}, but {to} maps {to.domain} to {to.range}: "
             "they cannot be equal."
         )
-    found, numbers = connect(expr, to, budget), Evidence(expr, to)
-    if found is None:
+    derivation, numbers = connect(expr, to, budget), Evidence(expr, to)
+    if derivation is None:
         verdict = Proof(expr, to, None, numbers).verdict
         raise ExpressionError(f"no derivation was found from  {expr}  to  {to}. {verdict}")
-    numbers.check(found.where, found.needs)
-    return found
+    numbers.check(derivation.where, derivation.needs)
+    return derivation
 
 
 __all__ = ["Proof", "prove"]

@@ -94,7 +94,7 @@ def _built(plan: _Plan, seed: int, *, closed: bool) -> Sample:
     b = Builder(f"sample_{seed}")
     for k, (body, kind, parent) in enumerate(zip(drawn, plan.hinges, plan.parents, strict=True)):
         hinge = HINGE_KINDS[kind](rng)
-        own = tuple(rng.uniform(0.05, 0.2, hinge.nv).tolist())
+        armature = tuple(rng.uniform(0.05, 0.2, hinge.nv).tolist())
         b.body(
             body.name,
             "world" if parent < 0 else drawn[parent].name,
@@ -103,7 +103,7 @@ def _built(plan: _Plan, seed: int, *, closed: bool) -> Sample:
             inboard=body.inboard,
             outboard=_pose(rng),
             inertia=body.inertia,
-            drive=Drive(armature=own) if own else Drive(),
+            drive=Drive(armature=armature) if armature else Drive(),
         )
     tools = tuple(f"tool_{i + 1}" for i in range(len(plan.tips)))
     for name, tip in zip(tools, plan.tips, strict=True):

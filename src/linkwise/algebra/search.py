@@ -78,10 +78,10 @@ def opened_steps(expr: Expr) -> Derivation:
     """Names and inverses opened, one step each."""
     steps, here = list[Step](), expr
     while True:
-        found = _next_opening(here)
-        if found is None:
+        opening = _next_opening(here)
+        if opening is None:
             return Derivation(expr, tuple(steps))
-        old, new, title, source = found
+        old, new, title, source = opening
         after = substituted(here, {old: new}.get)
         steps.append(Step(here, after, title, f"{old} = {new}", source))
         here = after
@@ -154,8 +154,8 @@ def directions(rule: Rule, kept: set[Expr], *, both: bool) -> Iterator[Replaceme
 
 def _without_inverse(letter: Expr) -> Expr | None:
     """𝓜⁻¹ as expressions have it once they are opened."""
-    found = opened_inverse(letter) if isinstance(letter, Inverse) else None
-    return opened_inverse(found) if isinstance(found, Inverse) else found
+    result = opened_inverse(letter) if isinstance(letter, Inverse) else None
+    return opened_inverse(result) if isinstance(result, Inverse) else result
 
 
 def everywhere(words: Words, move: Replacement) -> Words:
@@ -283,8 +283,8 @@ def connect(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
     """
     if max(count(expr, opened), count(to, opened)) > MOST_WORDS:
         return None
-    found = _short_path(expr, to, budget)
-    return found if found is not None else by_normal_form(expr, to)
+    derivation = _short_path(expr, to, budget)
+    return derivation if derivation is not None else by_normal_form(expr, to)
 
 
 def _short_path(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
@@ -330,8 +330,10 @@ def by_normal_form(
         chain: Also use what holds on serial chains only.
         without: Name of a rule not to use: the one that is to be proved.
     """
-    found = _common_form(expr, to, chain=chain, without=without)
-    return found if found is not None else _cleared(expr, to, chain=chain, without=without)
+    derivation = _common_form(expr, to, chain=chain, without=without)
+    return (
+        derivation if derivation is not None else _cleared(expr, to, chain=chain, without=without)
+    )
 
 
 def _cleared(
@@ -345,8 +347,8 @@ def _cleared(
             if way is None and depth > 1:
                 way = _cleared(one, other, chain=chain, without=without, depth=depth - 1)
             if way is not None:
-                found = _behind(head, left, way, right)
-                return _adjoint(found) if star else found
+                derivation = _behind(head, left, way, right)
+                return _adjoint(derivation) if star else derivation
     return None
 
 

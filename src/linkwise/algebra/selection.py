@@ -36,11 +36,11 @@ def unnamed(expr: Expr) -> tuple[Expr, dict[role.Selection, role.Selection]]:
     def number(key: role.Selection) -> role.Selection:
         return numbered.setdefault(key, replace(key, hinges=(f"#{len(numbered)}",)))
 
-    found = with_selections(expr, number)
-    return found, {new: old for old, new in numbered.items()}
+    numbered_expr = with_selections(expr, number)
+    return numbered_expr, {new: old for old, new in numbered.items()}
 
 
-def with_selections(whole: Any_, change: Callable[[role.Selection], role.Selection | None]) -> Any_:
+def with_selections(value: Any_, change: Callable[[role.Selection], role.Selection | None]) -> Any_:
     """An expression or a derivation with other selections, also inside what defines operators."""
 
     def leaf(part: Expr) -> Expr | None:
@@ -62,7 +62,7 @@ def with_selections(whole: Any_, change: Callable[[role.Selection], role.Selecti
         new = {name: go(value) for name, value in inside.items()}
         return part if new == inside else replace(part, **new)
 
-    return go(whole)
+    return go(value)
 
 
 __all__ = ["selection", "unnamed", "with_selections"]

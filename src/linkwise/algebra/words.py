@@ -186,9 +186,9 @@ def _divided(words: Words, part: Expr, inside: Words) -> Words:
             if word[i : i + size] != first or word not in words:
                 continue
             head, tail, scale = word[:i], word[i + size :], words[word] / number
-            whole = {(*head, *w, *tail): scale * n for w, n in inside.items()}
-            if all(math.isclose(words.get(w, 0.0), n, rel_tol=1e-12) for w, n in whole.items()):
-                rest = {w: n for w, n in words.items() if w not in whole}
+            multiple = {(*head, *w, *tail): scale * n for w, n in inside.items()}
+            if all(math.isclose(words.get(w, 0.0), n, rel_tol=1e-12) for w, n in multiple.items()):
+                rest = {w: n for w, n in words.items() if w not in multiple}
                 again = collected([*rest.items(), ((*head, part, *tail), scale)])
                 return _divided(again, part, inside)
     return words
@@ -287,14 +287,14 @@ def _joined(terms: list[tuple[float, Expr]], side: int) -> Expr:
         groups.setdefault(factors[-1] if ends else term, []).append((number, tuple(factors)))
     if len(groups) == len(terms):
         return total(terms)
-    found = list[tuple[float, Expr]]()
+    joined = list[tuple[float, Expr]]()
     for group in groups.values():
         shared = _shared_end([word for _, word in group]) if len(group) > 1 else 0
         heads = [(number, word[: len(word) - shared]) for number, word in group]
         sign, inner = _signed(total((n, _turned(word, side)) for n, word in heads))
         first = group[0][1]
-        found.append((sign, _turned((inner, *first[len(first) - shared :]), side)))
-    return total(found)
+        joined.append((sign, _turned((inner, *first[len(first) - shared :]), side)))
+    return total(joined)
 
 
 def _turned(word: Word, side: int) -> Expr:

@@ -214,12 +214,12 @@ class Layout:
         """
         for coupling in self.reduced:
             i = place(coupling.dependent)
-            found, right = np.broadcast_arrays(given[..., i], followed[..., i])
-            error = np.abs(found - right)
+            actual, right = np.broadcast_arrays(given[..., i], followed[..., i])
+            error = np.abs(actual - right)
             if not np.all(error <= FOLLOWED * (1.0 + np.abs(right))):
                 worst = int(np.argmax(error))
                 raise FrameError(
-                    f"{what} of {coupling.dependent!r} is {found.flat[worst]:.6g}, but its "
+                    f"{what} of {coupling.dependent!r} is {actual.flat[worst]:.6g}, but its "
                     f"coupling {coupling.name!r} says {right.flat[worst]:.6g}; {self.library} has "
                     f"no coordinate for it, and the difference would be lost. Use "
                     f"{'mech.couple(q)' if what == 'q' else 'values that follow the coupling'}."
@@ -299,24 +299,24 @@ def matched(
         if joint.nv == 0:
             continue
         name = aliases.get(joint.name, joint.name)
-        whole, inner = _split(name, mech)
-        if whole is None:
+        hinge, inner = _split(name, mech)
+        if hinge is None:
             strangers.append(joint.name)
             continue
-        body = mech.bodies[mech.hinge_index[whole]]
-        q_here, v_here = mech.q_slice(whole), mech.v_slice(whole)
+        body = mech.bodies[mech.hinge_index[hinge]]
+        q_here, v_here = mech.q_slice(hinge), mech.v_slice(hinge)
         if inner is not None:
             q_here = slice(q_here.start + inner, q_here.start + inner + 1)
             v_here = slice(v_here.start + inner, v_here.start + inner + 1)
         rule = rule_for("freedom" if inner is not None else body.hinge.kind, joint)
         if rule is None or joint.nv != v_here.stop - v_here.start:
             raise FrameError(
-                f"hinge {whole!r} is a {body.hinge.kind} hinge here ({body.hinge.nv} freedoms) and "
+                f"hinge {hinge!r} is a {body.hinge.kind} hinge here ({body.hinge.nv} freedoms) and "
                 f"a {joint.kind} joint with {joint.nv} in {library}; these cannot be converted."
             )
         q_there = slice(joint.q_start, joint.q_start + joint.nq)
         v_there = slice(joint.v_start, joint.v_start + joint.nv)
-        parts.append(Part(whole, q_here, v_here, q_there, v_there, rule))
+        parts.append(Part(hinge, q_here, v_here, q_there, v_there, rule))
     reduced = _check_complete(library, mech, parts, strangers)
     return Layout(library, mech, *size, tuple(parts), reduced, *orders)
 

@@ -50,6 +50,6 @@ def _rule(kind: str, joint: Foreign) -> Rule | None:
         return COS_SIN
     special = {"free": FREE_LINEAR_FIRST, "spherical": BALL_XYZW, "planar": PLANAR_COS_SIN}
     if kind in special:
-        wanted = {"free": 7, "spherical": 4, "planar": 4}[kind]
-        return special[kind] if joint.nq == wanted else None
+        nq = {"free": 7, "spherical": 4, "planar": 4}[kind]
+        return special[kind] if joint.nq == nq else None
     return SAME if joint.nq == joint.nv else None

@@ -60,8 +60,8 @@ def digits(value: float) -> str:
     value = float(value)
     if not np.isfinite(value):
         raise ModelError(f"a model file cannot hold the number {value}")
-    whole = value.is_integer() and abs(value) < 1e15
-    return repr(int(value)) if whole else repr(value)
+    integer = value.is_integer() and abs(value) < 1e15
+    return repr(int(value)) if integer else repr(value)
 
 
 def row(values: Iterable[float] | Array | Sequence[float]) -> str:
@@ -75,9 +75,9 @@ def _quoted(text: str) -> str:
 
 
 def _writable(text: str) -> str:
-    found = _UNWRITABLE.search(text)
-    if found:
+    match = _UNWRITABLE.search(text)
+    if match:
         raise ModelError(
-            f"{text!r} contains the character {found.group()!r}, which XML cannot hold; rename it"
+            f"{text!r} contains the character {match.group()!r}, which XML cannot hold; rename it"
         )
     return text

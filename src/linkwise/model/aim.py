@@ -37,12 +37,12 @@ HALF_TURN = {8: 1e-14, 4: 1e-7}
 
 def goal_sizes(mech: Mechanism) -> list[int]:
     """Numbers of the goal of each loop and coupling of a mechanism with tasks in their place."""
-    found = list[int]()
+    sizes = list[int]()
     for loop in mech.loops:
         if not isinstance(loop.hinge, Rows):
             raise ModelError(f"loop {loop.name!r} of {mech.name!r} is no task: it has no goal.")
-        found.append(SIZES[loop.hinge.aim])
-    return found + [1] * len(joint_places(mech))
+        sizes.append(SIZES[loop.hinge.aim])
+    return sizes + [1] * len(joint_places(mech))
 
 
 def joint_places(mech: Mechanism) -> list[tuple[int, int]]:
@@ -51,7 +51,7 @@ def joint_places(mech: Mechanism) -> list[tuple[int, int]]:
     Raises:
         ModelError: The velocities of a hinge are no rates of its coordinates.
     """
-    found = list[tuple[int, int]]()
+    places = list[tuple[int, int]]()
     for row in mech.couplings:
         if not isinstance(row, JointRow):
             raise ModelError(f"coupling {row.name!r} of {mech.name!r} is no task: it has no goal.")
@@ -61,8 +61,8 @@ def joint_places(mech: Mechanism) -> list[tuple[int, int]]:
                 f"hinge {row.dependent!r} has coordinates whose rates are not its velocities; a "
                 "kernel has no error for it. Take a task about a node instead."
             )
-        found.append((k, row.index))
-    return found
+        places.append((k, row.index))
+    return places
 
 
 def random_goal(mech: Mechanism, rng: np.random.Generator) -> Array:
@@ -71,8 +71,8 @@ def random_goal(mech: Mechanism, rng: np.random.Generator) -> Array:
     for loop in mech.loops:
         assert isinstance(loop.hinge, Rows)
         turn, way = rotation.random_rotation(rng), rng.standard_normal(3)
-        whole = np.concatenate([turn, way[:, None]], axis=1).ravel()
-        each = {"pose": whole, "orientation": turn.ravel(), "position": way, "direction": turn[0]}
+        pose = np.concatenate([turn, way[:, None]], axis=1).ravel()
+        each = {"pose": pose, "orientation": turn.ravel(), "position": way, "direction": turn[0]}
         parts.append(each[loop.hinge.aim])
     return np.concatenate([*parts, rng.standard_normal(len(joint_places(mech)))])
 
@@ -100,8 +100,8 @@ def missing(hinge: Rows, X_ab: Pose, goal: Any, itemsize: int = 8) -> Any:
     if not hinge.outer:
         back = np.swapaxes(R, -1, -2)
         turn, way = (back @ turn[..., None])[..., 0], (back @ way[..., None])[..., 0]
-    whole: Any = six(turn, way)
-    return (hinge.rows @ whole[..., None])[..., 0]
+    both: Any = six(turn, way)
+    return (hinge.rows @ both[..., None])[..., 0]
 
 
 def chord(R: Array, R_d: Array, least: float) -> Array:

@@ -139,26 +139,26 @@ class Coupling:
     def slopes(self, independent: dict[str, Array]) -> dict[str, Array]:
         """Derivative of the dependent coordinate by each independent one: Σ_i i c_i q^(i-1)."""
         self._check(independent)
-        found = dict[str, Array]()
+        slopes = dict[str, Array]()
         for name, coefficients in self.terms:
             slope, power = np.zeros(np.shape(independent[name])), 1.0
             for i, c in enumerate(coefficients, start=1):
                 power = power * independent[name] if i > 1 else power
                 slope = slope + i * c * power
-            found[name] = slope
-        return found
+            slopes[name] = slope
+        return slopes
 
     def curvatures(self, independent: dict[str, Array]) -> dict[str, Array]:
         """Second derivative by each independent one: Σ_i i (i - 1) c_i q^(i-2)."""
         self._check(independent)
-        found = dict[str, Array]()
+        curvatures = dict[str, Array]()
         for name, coefficients in self.terms:
             curvature, power = np.zeros(np.shape(independent[name])), 1.0
             for i, c in enumerate(coefficients[1:], start=2):
                 power = power * independent[name] if i > 2 else power
                 curvature = curvature + i * (i - 1) * c * power
-            found[name] = curvature
-        return found
+            curvatures[name] = curvature
+        return curvatures
 
     def _check(self, independent: dict[str, Array]) -> None:
         missing = [name for name, _ in self.terms if name not in independent]

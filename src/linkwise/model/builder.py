@@ -260,13 +260,13 @@ class Builder:
     def _joint_problems(self) -> list[Finding]:
         names = [name for name, _, _ in self._bodies]
         known = {WORLD, *names}
-        found = list[Finding]()
+        problems = list[Finding]()
         if len(known) <= len(names):
             seen = {WORLD}
             for name in names:
                 if name in seen:
                     reason = "the name is used more than once" if name != WORLD else "is the ground"
-                    found.append(
+                    problems.append(
                         Finding(
                             "error",
                             f"body {name!r}",
@@ -279,14 +279,14 @@ class Builder:
         for joint in self._joints:
             for end in (joint.a, joint.b):
                 if end not in known:
-                    reason = validate.unknown("body", end, known, repr(self.name), len(found))
-                    found.append(
+                    reason = validate.unknown("body", end, known, repr(self.name), len(problems))
+                    problems.append(
                         Finding("error", f"hinge {joint.name!r}", "unknown-body", reason, "")
                     )
             if joint.a == joint.b:
                 reason = f"it joins {joint.a!r} to itself."
-                found.append(Finding("error", f"hinge {joint.name!r}", "cyclic", reason, ""))
-        return found
+                problems.append(Finding("error", f"hinge {joint.name!r}", "cyclic", reason, ""))
+        return problems
 
     def _closures(self, cut: Sequence[Joint]) -> tuple[tuple[Node, ...], tuple[Loop, ...]]:
         """Each joint that is not in the tree: a node on either body and a loop between them."""

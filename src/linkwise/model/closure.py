@@ -150,9 +150,9 @@ def blocked(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
     if plane is not None:
         return _blocked_by_plane(X_ab, V_ab, *plane)
     lead = np.shape(V_ab)[:-1]
-    found = [_blocked_at(hinge, one_of(X_ab, i), V_ab[i]) for i in np.ndindex(*lead)]
-    S = np.reshape([x.S for x in found], (*lead, 6 - hinge.nv, 6))
-    return Blocked(S, np.reshape([x.rate for x in found], (*lead, 6 - hinge.nv)))
+    each = [_blocked_at(hinge, one_of(X_ab, i), V_ab[i]) for i in np.ndindex(*lead)]
+    S = np.reshape([x.S for x in each], (*lead, 6 - hinge.nv, 6))
+    return Blocked(S, np.reshape([x.rate for x in each], (*lead, 6 - hinge.nv)))
 
 
 def _asked(hinge: Rows, X_ab: Pose, V_ab: Array) -> Blocked:
@@ -335,9 +335,9 @@ def coupling_error(mech: Mechanism, coupling: Coupling, q: Array) -> Array:
 
 def check_nodes(mech: Mechanism, nodes: tuple[str, ...]) -> None:
     """Raise unless the loops' own nodes stand first."""
-    wanted = closure_nodes(mech)
-    if nodes[: len(wanted)] != wanted:
+    needed = closure_nodes(mech)
+    if nodes[: len(needed)] != needed:
         raise ModelError(
             f"the closure map of {mech.name!r} is about the nodes of its loops, which have to "
-            f"stand first: nodes=lw.loops.closure_nodes(mech), {wanted}; found {nodes}."
+            f"stand first: nodes=lw.loops.closure_nodes(mech), {needed}; found {nodes}."
         )

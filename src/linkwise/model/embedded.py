@@ -109,28 +109,28 @@ class Embedded:
     @cached_property
     def group_of(self) -> tuple[int, ...]:
         """The aggregate that each body of the mechanism belongs to."""
-        found = [0] * self.mech.n_bodies
+        groups = [0] * self.mech.n_bodies
         for g, group in enumerate(self.bodies):
             for k in group.bodies:
-                found[k] = g
-        return tuple(found)
+                groups[k] = g
+        return tuple(groups)
 
     @cached_property
     def slot(self) -> tuple[int, ...]:
         """The place that each body of the mechanism has in its aggregate."""
-        found = [0] * self.mech.n_bodies
+        slots = [0] * self.mech.n_bodies
         for group in self.bodies:
             for i, k in enumerate(group.bodies):
-                found[k] = i
-        return tuple(found)
+                slots[k] = i
+        return tuple(slots)
 
     @cached_property
     def parent(self) -> NDArray[np.int64]:
         """The aggregate on which each one hangs (n,); -1 for the ground."""
         parents = [x.parent for x in self.bodies]
-        found = np.array([self.group_of[p] if p >= 0 else -1 for p in parents], dtype=np.int64)
-        found.setflags(write=False)
-        return found
+        index = np.array([self.group_of[p] if p >= 0 else -1 for p in parents], dtype=np.int64)
+        index.setflags(write=False)
+        return index
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
@@ -171,8 +171,8 @@ class Embedded:
     @cached_property
     def independent(self) -> NDArray[np.int64]:
         """Entries of v that are independent (nv,): u = v[independent]."""
-        found = [x.velocities[i] for x in self.bodies for i in x.independent]
-        return np.array(found, dtype=np.int64)
+        entries = [x.velocities[i] for x in self.bodies for i in x.independent]
+        return np.array(entries, dtype=np.int64)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:

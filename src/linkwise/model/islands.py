@@ -55,15 +55,15 @@ def islands(mech: Mechanism) -> list[Island]:
         join((k, parent))
     for bodies in [*loops, *couplings]:
         join(bodies)
-    found = {k: (list[int](), list[int](), list[int]()) for k in range(mech.n_bodies)}
+    members = {k: (list[int](), list[int](), list[int]()) for k in range(mech.n_bodies)}
     for k in range(mech.n_bodies):
-        found[leader(k)][0].append(k)
+        members[leader(k)][0].append(k)
     for place, joined in ((1, loops), (2, couplings)):
         for i, bodies in enumerate(joined):
             moving = [k for k in bodies if k >= 0]
             if moving:
-                found[leader(moving[0])][place].append(i)
-    return [Island(*map(tuple, parts)) for parts in found.values() if parts[0]]
+                members[leader(moving[0])][place].append(i)
+    return [Island(*map(tuple, parts)) for parts in members.values() if parts[0]]
 
 
 def _looped(mech: Mechanism, i: int) -> tuple[int, ...]:
@@ -83,10 +83,10 @@ def _coupled(mech: Mechanism, i: int) -> tuple[int, ...]:
 @once_per_mechanism
 def alike(mech: Mechanism) -> list[list[Island]]:
     """The islands of a mechanism by their build, in the order of the first of each kind."""
-    found = dict[Any, list[Island]]()
+    kinds = dict[Any, list[Island]]()
     for island in islands(mech):
-        found.setdefault(_build(mech, island), []).append(island)
-    return list(found.values())
+        kinds.setdefault(_build(mech, island), []).append(island)
+    return list(kinds.values())
 
 
 def _build(mech: Mechanism, island: Island) -> Any:

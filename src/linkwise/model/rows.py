@@ -97,11 +97,11 @@ def row_scales(mech: Mechanism) -> Array:
     way = sum(float(np.linalg.norm(p)) for p in parts)
     moving = 1.0 / mass if mass > 0.0 else 0.0
     turning = moving / way**2 if way > 0.0 else moving
-    found = list[float]()
+    scales = list[float]()
     for loop in mech.loops:
         assert isinstance(loop.hinge, Rows)
-        found += [moving if any(row[3:]) else turning for row in loop.hinge.directions]
-    return np.array(found + [min(moving, turning)] * len(mech.couplings))
+        scales += [moving if any(row[3:]) else turning for row in loop.hinge.directions]
+    return np.array(scales + [min(moving, turning)] * len(mech.couplings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,10 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
         error = np.abs(length - 1.0)
         if not np.all(error <= quaternion.TOLERANCE):
             worst = int(np.argmax(error))
-            own = q[..., start : start + body.hinge.nq].reshape(-1, body.hinge.nq)[worst]
+            q_k = q[..., start : start + body.hinge.nq].reshape(-1, body.hinge.nq)[worst]
             raise ModelError(
                 f"q is off the manifold: the quaternion of hinge {body.hinge_name!r} has length "
-                f"{float(length.flat[worst]):.6g}, it must be 1. {quaternion_advice(own)}"
+                f"{float(length.flat[worst]):.6g}, it must be 1. {quaternion_advice(q_k)}"
             )
     return q
 
@@ -91,14 +91,14 @@ def _checked(
 
 def names(mech: Mechanism, *, velocities: bool) -> tuple[str, ...]:
     """Names of the entries of q, or of v."""
-    found = list[str]()
+    listed = list[str]()
     for body in mech.bodies:
         parts = body.hinge.velocities if velocities else body.hinge.coordinates
         if len(parts) == 1:
-            found.append(body.hinge_name)
+            listed.append(body.hinge_name)
         else:
-            found.extend(f"{body.hinge_name}.{part.name}" for part in parts)
-    return tuple(found)
+            listed.extend(f"{body.hinge_name}.{part.name}" for part in parts)
+    return tuple(listed)
 
 
 def coordinate(mech: Mechanism, name: str) -> int:
@@ -244,12 +244,12 @@ def normalise(mech: Mechanism, q: ArrayLike) -> Array:
                 f"the quaternion of hinge {body.hinge_name!r} is zero and cannot be normalised; "
                 "the identity is (1, 0, 0, 0)."
             )
-        for own in out[..., part].reshape(-1, body.hinge.nq):
-            length = float(np.linalg.norm(own[body.hinge.quaternion]))
-            if abs(length - 1.0) > DRIFT and position_first(own):
+        for q_k in out[..., part].reshape(-1, body.hinge.nq):
+            length = float(np.linalg.norm(q_k[body.hinge.quaternion]))
+            if abs(length - 1.0) > DRIFT and position_first(q_k):
                 raise ModelError(
                     f"the quaternion of hinge {body.hinge_name!r} has length {length:.6g}. "
-                    f"{quaternion_advice(own)}"
+                    f"{quaternion_advice(q_k)}"
                 )
         out[..., part] = body.hinge.normalise(out[..., part])
     return out

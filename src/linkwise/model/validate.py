@@ -60,9 +60,9 @@ def as_text(title: str, problems: Sequence[Finding]) -> str:
     return "\n  ".join([f"{title}:", *lines]) if len(lines) > 1 else f"{title}: {lines[0]}"
 
 
-def unknown(kind: str, name: str, known: Iterable[str], owner: str, found: int) -> str:
+def unknown(kind: str, name: str, known: Iterable[str], owner: str, before: int) -> str:
     """Reason of a finding about an unknown name; `found` is how many findings came before it."""
-    return str(unknown_name(kind, name, known, owner=owner, compare=found < SHOWN))
+    return str(unknown_name(kind, name, known, owner=owner, compare=before < SHOWN))
 
 
 # -------------------------------------------------------------------------------- structure
@@ -77,34 +77,36 @@ def structure(
     couplings: Sequence[Coupling],
 ) -> list[Finding]:
     """Findings that make it impossible to speak of these records as one mechanism."""
-    found = [
+    problems = [
         *_doubled("body or node", [WORLD, *(b.name for b in bodies), *(n.name for n in nodes)]),
         *_doubled("hinge", [b.hinge_name for b in bodies]),
         *_doubled("loop", [x.name for x in loops]),
         *_doubled("coupling", [c.name for c in couplings]),
     ]
-    found += _numbers(bodies, nodes)
+    problems += _numbers(bodies, nodes)
     seen, everyone = {WORLD}, {b.name: None for b in bodies}
     for body in bodies:
         if body.parent not in seen:
             reason = (
                 f"its parent {body.parent!r} comes after it; parents are stored first."
                 if body.parent in everyone
-                else unknown("body", body.parent, everyone, _HERE, len(found))
+                else unknown("body", body.parent, everyone, _HERE, len(problems))
             )
-            found.append(_error(f"body {body.name!r}", "parent", reason, "Give an earlier body."))
+            problems.append(
+                _error(f"body {body.name!r}", "parent", reason, "Give an earlier body.")
+            )
         seen.add(body.name)
         try:
             body.drive.check(body.hinge)
         except ModelError as error:
-            found.append(_error(f"hinge {body.hinge_name!r}", "drive", str(error), ""))
+            problems.append(_error(f"hinge {body.hinge_name!r}", "drive", str(error), ""))
     for node in nodes:
         if node.body not in seen:
-            reason = unknown("body", node.body, seen, _HERE, len(found))
-            found.append(_error(f"node {node.name!r}", "node", reason, ""))
-    found += _loop_structure(loops, seen | {n.name for n in nodes})
-    found += _coupling_structure(couplings, bodies)
-    return found
+            reason = unknown("body", node.body, seen, _HERE, len(problems))
+            problems.append(_error(f"node {node.name!r}", "node", reason, ""))
+    problems += _loop_structure(loops, seen | {n.name for n in nodes})
+    problems += _coupling_structure(couplings, bodies)
+    return problems
 
 
 def _numbers(bodies: Sequence[Body], nodes: Sequence[Node]) -> Iterator[Finding]:
@@ -181,37 +183,39 @@ def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -
     couplings = [c for c in couplings if not isinstance(c, JointRow)]
     if not couplings:
         return []
-    found = list[Finding]()
+    problems = list[Finding]()
     count = {b.hinge_name: b.hinge.nq for b in bodies}
     couplings = [plain_names(c, count) for c in couplings]
     for c in couplings:
         where = f"coupling {c.name!r}"
         if not c.terms:
-            found.append(_error(where, "coupling", "it has no terms.", "Lock the hinge instead."))
+            problems.append(
+                _error(where, "coupling", "it has no terms.", "Lock the hinge instead.")
+            )
         for name, uses in Counter(name for name, _ in c.terms).items():
             if uses > 1:
                 reason = f"{name!r} stands in {uses} of its terms."
-                found.append(_error(where, "coupling", reason, "Add the coefficients up."))
+                problems.append(_error(where, "coupling", reason, "Add the coefficients up."))
         for name in [c.dependent, *(n for n, _ in c.terms)]:
             hinge, inner = split_coordinate(name, count)
             nq = count.get(hinge)
             if nq is None:
-                reason = unknown("hinge", hinge, count, _HERE, len(found))
-                found.append(_error(where, "coupling", reason, ""))
+                reason = unknown("hinge", hinge, count, _HERE, len(problems))
+                problems.append(_error(where, "coupling", reason, ""))
             elif nq == 0:
                 reason = f"hinge {hinge!r} is locked and has no coordinate."
-                found.append(_error(where, "coupling", reason, "Remove the coupling."))
+                problems.append(_error(where, "coupling", reason, "Remove the coupling."))
             elif not (inner is None and nq == 1) and not (inner is not None and inner < nq):
                 reason = f"{name!r} does not name one of the {nq} coordinates of hinge {hinge!r}."
-                found.append(_error(where, "coupling", reason, f"Write '{hinge}[0]' and so on."))
+                problems.append(_error(where, "coupling", reason, f"Write '{hinge}[0]' and so on."))
         if not np.isfinite([c.offset, *(x for _, cs in c.terms for x in cs)]).all():
-            found.append(_error(where, "coupling", "a coefficient is not finite.", ""))
+            problems.append(_error(where, "coupling", "a coefficient is not finite.", ""))
     for name, uses in Counter(c.dependent for c in couplings).items():
         if uses > 1:
             reason = f"it is made to follow others {uses} times."
-            found.append(_error(f"hinge {name!r}", "coupling", reason, "Keep one coupling."))
-    found += _coupling_circles(couplings)
-    return found
+            problems.append(_error(f"hinge {name!r}", "coupling", reason, "Keep one coupling."))
+    problems += _coupling_circles(couplings)
+    return problems
 
 
 def _coupling_circles(couplings: Sequence[Coupling]) -> Iterator[Finding]:
@@ -227,14 +231,14 @@ def _coupling_circles(couplings: Sequence[Coupling]) -> Iterator[Finding]:
 
 def findings(mech: Mechanism) -> tuple[Finding, ...]:
     """All findings about a mechanism, errors first."""
-    found = [
+    problems = [
         *_inertia_findings(mech),
         *_massless_findings(mech),
         *_drive_findings(mech),
         *_loop_findings(mech),
     ]
     if mech.nv == 0:
-        found.append(
+        problems.append(
             Finding(
                 "warning",
                 f"mechanism {mech.name!r}",
@@ -243,7 +247,7 @@ def findings(mech: Mechanism) -> tuple[Finding, ...]:
                 "Give some body a hinge other than Locked.",
             )
         )
-    return tuple(sorted(found, key=lambda f: f.severity != "error"))
+    return tuple(sorted(problems, key=lambda f: f.severity != "error"))
 
 
 def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
@@ -268,16 +272,16 @@ def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
             continue
         top = _welded_to(mech, name)
         if top not in wholes:
-            whole = None if top < 0 else _welded_inertia(mech, top)
-            wholes[top] = [] if whole is None else whole.findings()
+            sum_of = None if top < 0 else _welded_inertia(mech, top)
+            wholes[top] = [] if sum_of is None else sum_of.findings()
             for code, reason in wholes[top]:
-                assert whole is not None
+                assert sum_of is not None
                 body = f"body {mech.bodies[top].name!r}"
                 part = "" if where == body else f"with what is welded to it, {where} for instance, "
-                yield _error(body, code, part + reason, _inertia_repair(code, whole))
+                yield _error(body, code, part + reason, _inertia_repair(code, sum_of))
         for code, reason in problems if not wholes[top] else []:
-            whole = "the ground" if top < 0 else f"body {mech.bodies[top].name!r}"
-            reason = f"{reason} It is welded to {whole}, and the whole is possible."
+            sum_of = "the ground" if top < 0 else f"body {mech.bodies[top].name!r}"
+            reason = f"{reason} It is welded to {sum_of}, and the whole is possible."
             yield Finding("warning", where, code, reason, _inertia_repair(code, inertia))
 
 

@@ -51,5 +51,5 @@ def handover(*, mass: float = 12.0) -> Mechanism:
     b.node("left_grip", "cargo", ahead.inverse())
     b.node("right_grip", "cargo", Pose.rpy((np.pi, 0.0, 0.0)) @ ahead.inverse())
     grasp = Loop("left_grasp", "left_hand", "left_grip", Locked())
-    whole = flyer.mount(b.build(), at="world")
-    return dataclasses.replace(whole, name="handover", loops=(grasp,))
+    mech = flyer.mount(b.build(), at="world")
+    return dataclasses.replace(mech, name="handover", loops=(grasp,))

@@ -109,8 +109,8 @@ def macro_mini(*, wrist: bool = True) -> Mechanism:
     links = (*_MINI_ARM, *_MINI_WRIST) if wrist else _MINI_ARM
     last = _add(mini, links)
     mini.node("tip", last, Pose.translation((0, 0, _TOOL if wrist else links[-1].end[2])))
-    whole = macro.build().mount(mini.build(), at="flange", prefix="mini_")
-    return _renamed(whole, "macro_mini", "tip")
+    mech = macro.build().mount(mini.build(), at="flange", prefix="mini_")
+    return _renamed(mech, "macro_mini", "tip")
 
 
 _PLANAR_MACRO = (
@@ -142,8 +142,8 @@ def planar_macro_mini() -> Mechanism:
     macro.node("flange", last, Pose.translation(_PLANAR_MACRO[-1].end))
     last = _add(mini, _PLANAR_MINI)
     mini.node("tip", last, Pose.translation(_PLANAR_MINI[-1].end))
-    whole = macro.build().mount(mini.build(), at="flange", prefix="mini_")
-    return _renamed(whole, "planar_macro_mini", "tip")
+    mech = macro.build().mount(mini.build(), at="flange", prefix="mini_")
+    return _renamed(mech, "planar_macro_mini", "tip")
 
 
 def _add(b: Builder, links: Sequence[_Link]) -> str:

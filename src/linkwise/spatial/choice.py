@@ -97,10 +97,10 @@ def angle(y: Any, x: Any) -> Any:
     square, total = quarter * quarter, 0.0
     for n in range(TERMS, -1, -1):
         total = (-1.0) ** n / (2 * n + 1) + square * total
-    found = 4.0 * quarter * total
-    found = where(steep, 0.5 * math.pi - found, found)
-    found = where(-x, math.pi - found, found)
-    return where(-y, -found, found)
+    turn = 4.0 * quarter * total
+    turn = where(steep, 0.5 * math.pi - turn, turn)
+    turn = where(-x, math.pi - turn, turn)
+    return where(-y, -turn, turn)
 
 
 TERMS = 13

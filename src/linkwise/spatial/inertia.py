@@ -217,18 +217,18 @@ class SpatialInertia:
         self._single()
         if not all(np.isfinite(x).all() for x in (self.mass, self.h, self.J)):
             return [("not-finite", "mass, first moment or rotational inertia is not finite.")]
-        m, found = float(self.mass), list[tuple[str, str]]()
+        m, problems = float(self.mass), list[tuple[str, str]]()
         if m < 0.0:
             return [("mass", f"mass is {m:.6g} kg; it must be positive, or zero for a frame.")]
         scale = float(np.abs(self.J).max())
         if m == 0.0:
             if float(np.abs(self.h).max()) > 0.0:
-                found.append(("first-moment", "mass is zero but the first moment m c is not."))
+                problems.append(("first-moment", "mass is zero but the first moment m c is not."))
             if scale > 0.0:
-                found.append(
+                problems.append(
                     ("mass", f"mass is zero but the rotational inertia is up to {scale:.3g} kg m².")
                 )
-            return found
+            return problems
         skewness = float(np.abs(self.J - self.J.T).max())
         if skewness > 1e-9 * scale:
             return [("symmetry", f"rotational inertia is not symmetric, by {skewness:.3g} kg m².")]
@@ -238,10 +238,12 @@ class SpatialInertia:
         low, middle, high = (float(x) for x in moments)
         shown = f"principal moments {low:.6g}, {middle:.6g}, {high:.6g} kg m²"
         if low < -slack:
-            found.append(("positive", f"{shown}: about the centre of mass none may be negative."))
+            problems.append(
+                ("positive", f"{shown}: about the centre of mass none may be negative.")
+            )
         elif high > low + middle + slack:
-            found.append(("triangle", f"{shown}: the largest exceeds the sum of the other two."))
-        return found
+            problems.append(("triangle", f"{shown}: the largest exceeds the sum of the other two."))
+        return problems
 
     def _single(self) -> None:
         if np.ndim(self.mass):

@@ -109,8 +109,8 @@ def from_matrix(rot: Array) -> Array:
     )
     row, most = four_qq[..., 0, :], four_qq[..., 0, :1]
     for k in range(1, 4):
-        own = four_qq[..., k, k : k + 1]
-        row, most = where(own - most, four_qq[..., k, :], row), maximum(own, most)
+        diagonal = four_qq[..., k, k : k + 1]
+        row, most = where(diagonal - most, four_qq[..., k, :], row), maximum(diagonal, most)
     return _with_positive_w(row / _length(row))
 
 

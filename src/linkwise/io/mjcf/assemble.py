@@ -13,9 +13,8 @@ from linkwise.io.mjcf.compiler import Compiler
 from linkwise.io.mjcf.geom import Assets, Geom, fitted, geom_geometry
 from linkwise.io.mjcf.joint import Joint
 from linkwise.io.mjcf.mesh import MeshAsset
-from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import read_fromto, read_pose
-from linkwise.io.mjcf.tree import BodyRecord, Part
+from linkwise.io.mjcf.tree import BodyRecord, Names, Part
 from linkwise.io.report import Reporter
 from linkwise.io.xml import choice
 from linkwise.model.body import WORLD
@@ -148,7 +147,7 @@ class Assembly:
 
     def shapes(self, k: int) -> tuple[Geometry, ...]:
         """Shapes of a body; those that cannot be kept are reported."""
-        found: list[Geometry] = []
+        shapes: list[Geometry] = []
         for geom in self.geoms[k]:
             if geom.mesh is not None and geom.mesh.name not in self.looked_at:
                 self.looked_at.add(geom.mesh.name)
@@ -159,8 +158,8 @@ class Assembly:
                 self.reporter.note(geom.element, "ignored", problem.reason, "appearance")
                 continue
             if shape is not None:
-                found.append(shape)
-        return tuple(found)
+                shapes.append(shape)
+        return tuple(shapes)
 
     def look_for(self, mesh: MeshAsset) -> None:
         """Report a mesh whose file is not to be had; it is not opened."""
@@ -181,8 +180,8 @@ class Assembly:
             pose = read_pose(element, self.compiler.degree, self.compiler.eulerseq)
         if part.name and part.name in self.sites:
             raise element.error("the site name is used twice")
-        wanted = part.name or f"{record.name}:site"
-        name = self.taken.fresh(f"{wanted}:site" if part.name in self.taken else wanted)
+        base_name = part.name or f"{record.name}:site"
+        name = self.taken.fresh(f"{base_name}:site" if part.name in self.taken else base_name)
         if part.name and name != part.name:
             reason = f"the name is taken by a body or node; the site is called '{name}'"
             self.reporter.note(element, "approximate", reason, "other")

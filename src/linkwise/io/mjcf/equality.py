@@ -13,12 +13,11 @@ from typing import Final
 import numpy as np
 
 from linkwise.errors import unknown_name
-from linkwise.io.mjcf.compiler import boolean
-from linkwise.io.mjcf.defaults import MAIN, Defaults
+from linkwise.io.mjcf.compiler import MAIN, Defaults, boolean
 from linkwise.io.mjcf.ignored import Ignored
 from linkwise.io.mjcf.joint import Joint
-from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import make_pose
+from linkwise.io.mjcf.tree import Names
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, number, numbers, required, shorten
 from linkwise.model.builder import Builder
@@ -29,6 +28,8 @@ from linkwise.spatial.pose import Pose
 FixedTendon = list[tuple[str, float]]
 """Joints of a fixed tendon with their coefficients: length = Σ coef q."""
 
+_PARTS = ("fixed", "spatial", "joint", "site", "geom", "pulley")
+_FORCES = ("stiffness", "damping", "frictionloss", "armature")
 _POLYNOMIAL: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
 
 
@@ -253,3 +254,51 @@ def _polynomial(element: Element) -> list[float]:
     """The five numbers of `polycoef`; those not given are 0 1 0 0 0."""
     given = numbers(element, "polycoef", (1, 5), _POLYNOMIAL).tolist()
     return [*given, *_POLYNOMIAL[len(given) :]]
+
+
+def read_tendons(
+    root: Element, defaults: Defaults, reporter: Reporter, ignored: Ignored
+) -> dict[str, FixedTendon | None]:
+    """Tendons by name: joints and coefficients of fixed ones, None for spatial ones."""
+    tendons: dict[str, FixedTendon | None] = {}
+    for section in root.findall("tendon"):
+        for element in section.children:
+            if element.tag not in ("fixed", "spatial"):
+                reporter.note(element, "ignored", "unknown kind of tendon", "motion")
+                continue
+            _report_forces(defaults.apply(element, MAIN, "tendon"), element, reporter)
+            for part in element.walk():
+                if part.tag in _PARTS:
+                    ignored.check(part, "tendon", unknown_only=True)
+                else:
+                    reporter.note(part, "ignored", "unknown element in a tendon", "motion")
+            name = element.attrib.get("name", "")
+            if not name:
+                continue
+            if name in tendons:
+                raise element.error("the tendon name is used twice")
+            tendons[name] = _read_fixed(element) if element.tag == "fixed" else None
+    return tendons
+
+
+def _read_fixed(element: Element) -> FixedTendon:
+    return [
+        (required(child, "joint"), number(child, "coef"))
+        for child in element.children
+        if child.tag == "joint"
+    ]
+
+
+def _report_forces(merged: Element, element: Element, reporter: Reporter) -> None:
+    """A tendon moves something if it has forces or limits; else actuators and sensors use it."""
+    acting = [
+        attr for attr in _FORCES if attr in merged.attrib and numbers(merged, attr, (1, 3)).any()
+    ]
+    if "range" in merged.attrib and merged.attrib.get("limited") != "false":
+        acting.append("range")
+    if acting:
+        reason = f"tendon forces and limits ({', '.join(acting)}) are not supported"
+        reporter.note(element, "ignored", reason, "motion")
+    else:
+        reason = "tendons are used in equalities only"
+        reporter.note(element, "ignored", reason, "control")

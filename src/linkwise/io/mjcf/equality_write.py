@@ -54,12 +54,12 @@ class EqualityWriter:
 
     def sections(self) -> list[Element]:
         """`<tendon>` and `<equality>`, if there is something in them."""
-        found: list[Element] = []
+        sections: list[Element] = []
         if self.tendons:
-            found.append(make("tendon", {}, *self.tendons))
+            sections.append(make("tendon", {}, *self.tendons))
         if self.equalities:
-            found.append(make("equality", {}, *self.equalities))
-        return found
+            sections.append(make("equality", {}, *self.equalities))
+        return sections
 
     def loop(self, loop: Loop) -> None:
         """A loop between two sites: weld, connect, or two connects on the axis of a pin."""
@@ -157,7 +157,7 @@ class EqualityWriter:
 
 def _trimmed(coefficients: Sequence[float]) -> list[float]:
     """Without zeros at the end, but one coefficient at least."""
-    found = list(coefficients)
-    while len(found) > 1 and found[-1] == 0.0:
-        found.pop()
-    return found or [0.0]
+    trimmed = list(coefficients)
+    while len(trimmed) > 1 and trimmed[-1] == 0.0:
+        trimmed.pop()
+    return trimmed or [0.0]

@@ -1,23 +1,24 @@
-"""What is a geom: its shape and pose, what it weighs, and how it is kept for the viewer?"""
+"""What is a geom, which assets may it refer to, and how is it kept for the viewer?"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
 import numpy as np
 
 from linkwise.errors import unknown_name
-from linkwise.io.mjcf import shape
-from linkwise.io.mjcf.compiler import Compiler, boolean
-from linkwise.io.mjcf.mesh import MeshAsset, box_axes
+from linkwise.io.mjcf.compiler import MAIN, Compiler, Defaults
+from linkwise.io.mjcf.ignored import ASSET_AFFECTS, Ignored, ignore
+from linkwise.io.mjcf.include import Files
+from linkwise.io.mjcf.mesh import MeshAsset, box_axes, read_meshes
 from linkwise.io.mjcf.orientation import read_fromto, read_pose
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers
 from linkwise.model.geometry import Geometry, Role, Shape, bad_size
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import frozen
-from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose, trusted_pose
 
 TYPES: Final = (
@@ -121,9 +122,9 @@ def _size(element: Element, kind: str, half: float | None) -> tuple[float, ...]:
         values = [values[0], half] if count == 2 else [values[0], values[0], half]
     size = tuple(values[:count])
     if not all(0.0 < value for value in size):
-        wanted = 1 if half is not None else count
+        needed = 1 if half is not None else count
         raise element.error(
-            f"a {kind} takes {wanted} positive size{'s' if wanted > 1 else ''}; "
+            f"a {kind} takes {needed} positive size{'s' if needed > 1 else ''}; "
             f"found '{' '.join(f'{value:g}' for value in given)}'"
         )
     return size
@@ -155,44 +156,6 @@ def fitted(geom: Geom, compiler: Compiler) -> Geom:
     return Geom(
         geom.element, geom.name, geom.kind, size, geom.pose @ place, geom.group, None, geom.hfield
     )
-
-
-def geom_inertia(geom: Geom, reporter: Reporter) -> SpatialInertia:
-    """Inertia about the body frame; nothing for planes and for geoms without mass.
-
-    The mass is given, or density times volume (area for a shell).
-    """
-    element = geom.element
-    shell = boolean(element, "shellinertia", False)
-    density = number(element, "density", 1000.0)
-    mass = number(element, "mass") if "mass" in element.attrib else None
-    if geom.kind == "plane" or (density == 0.0 if mass is None else mass == 0.0):
-        return SpatialInertia.zero()
-    com = np.zeros(3)
-    if geom.kind in ("mesh", "sdf"):
-        assert geom.mesh is not None
-        if shell:
-            raise element.error("'shellinertia' of a mesh is said in its asset: inertia='shell'")
-        if geom.kind == "sdf":
-            reporter.note(element, "approximate", "an sdf weighs as its mesh does", "motion")
-        found = geom.mesh.mass()
-        volume, com, J = found.volume, found.com, found.J / found.volume
-    else:
-        kind = "box" if geom.kind == "hfield" else geom.kind
-        size = geom.size if geom.hfield is None else geom.hfield
-        volume = shape.area(kind, size) if shell else shape.volume(kind, size)
-        J = np.diag(shape.shell_moments(kind, size) if shell else shape.solid_moments(kind, size))
-    if mass is None:
-        mass = density * volume
-    elif volume <= SMALL:
-        return SpatialInertia.zero()
-    if mass < 0.0:
-        raise element.error(f"the mass is {mass:.6g} kg; it must not be negative")
-    if mass <= SMALL:
-        return SpatialInertia.zero()
-    if not np.isfinite(mass * J).all():
-        raise element.error("mass and size together exceed the range of numbers")
-    return SpatialInertia.from_com(mass, com, mass * J).moved(geom.pose)
 
 
 def geom_geometry(geom: Geom, assets: Assets, reporter: Reporter) -> Geometry | None:
@@ -259,3 +222,46 @@ def _asset(element: Element, attr: str, known: dict[str, T]) -> T:
 
 def _integer(value: float) -> int:
     return int(value) if abs(value) < 1e9 else 10**9
+
+
+def read_assets(
+    root: Element,
+    defaults: Defaults,
+    files: Files,
+    compiler: Compiler,
+    reporter: Reporter,
+    ignored: Ignored,
+) -> Assets:
+    """Meshes, height fields and colours of the sections `<asset>`."""
+    meshes: list[Element] = []
+    hfields: dict[str, tuple[float, float, float]] = {}
+    colours: dict[str, tuple[float, float, float, float]] = {}
+    for section in root.findall("asset"):
+        for element in section.children:
+            name = element.attrib.get("name", "")
+            if element.tag in ("mesh", "material"):
+                ignored.check(element)
+                merged = defaults.apply(element, MAIN)
+                if element.tag == "mesh":
+                    meshes.append(merged)
+                elif "rgba" in merged.attrib and "texture" not in merged.attrib:
+                    r, g, b, a = numbers(merged, "rgba", 4).tolist()
+                    colours[name] = (r, g, b, a)
+            elif element.tag == "hfield":
+                ignored.check(element)
+                x, y, top, bottom = numbers(element, "size", 4).tolist()
+                if min(x, y, top, bottom) <= 0.0:
+                    raise element.error("'size' of a height field takes 4 positive numbers")
+                file = element.attrib.get("file", "").replace("\\", "/")
+                # For its mass MuJoCo takes a box of half the elevation on top of the base.
+                hfields[name or stem(file)] = (x, y, 0.25 * top + 0.5 * bottom)
+            elif element.tag in ASSET_AFFECTS:
+                ignore(reporter, element, ASSET_AFFECTS[element.tag])
+            else:
+                reporter.note(element, "ignored", "unknown kind of asset", "motion")
+    return Assets(read_meshes(meshes, files, compiler, reporter), hfields, colours)
+
+
+def stem(path: str) -> str:
+    """Name of a file without its directory and suffix."""
+    return os.path.splitext(os.path.basename(path))[0] or "mechanism"

@@ -175,26 +175,26 @@ def _drive_attributes(body: Body, joint: JointOut, reporter: Reporter) -> dict[s
         "frictionloss": pick("friction"),
         "stiffness": pick("stiffness"),
     }
-    found = {key: digits(value) for key, value in values.items() if value != 0.0}
+    attributes = {key: digits(value) for key, value in values.items() if value != 0.0}
     if pick("rotor_inertia") != 0.0:
         _note(reporter, body, "rotor and gear are written as the armature they make")
     if joint.q is not None:
         rest = float(drive.array("rest", hinge)[joint.q])
         if rest != 0.0:
-            found["springref"] = digits(rest)
-        found |= _range(body, joint.q, reporter)
+            attributes["springref"] = digits(rest)
+        attributes |= _range(body, joint.q, reporter)
         effort = float(drive.array("effort", hinge)[_velocity(hinge, joint)])
         if effort <= 0.0:
             reason = f"MJCF has no limit of effort at {effort:g}"
             reporter.note(f"hinge '{body.hinge_name}'", "ignored", reason, "control")
         elif np.isfinite(effort):
-            found |= {"actuatorfrclimited": "true", "actuatorfrcrange": row((-effort, effort))}
+            attributes |= {"actuatorfrclimited": "true", "actuatorfrcrange": row((-effort, effort))}
     elif np.isfinite(drive.max_angle):
-        found |= {"limited": "true", "range": row((0.0, drive.max_angle))}
+        attributes |= {"limited": "true", "range": row((0.0, drive.max_angle))}
     if np.isfinite(drive.array("velocity", hinge)).any():
         reason = "MJCF has no limit of velocity"
         reporter.note(f"hinge '{body.hinge_name}'", "ignored", reason, "control")
-    return found
+    return attributes
 
 
 def _range(body: Body, q: int, reporter: Reporter) -> dict[str, str]:

@@ -24,8 +24,8 @@ import numpy as np
 
 from linkwise.errors import MissingExtraError, ParseError
 from linkwise.io.mjcf.compiler import Compiler
+from linkwise.io.mjcf.include import Files
 from linkwise.io.mjcf.mesh_file import read_mesh_file
-from linkwise.io.mjcf.path import Files
 from linkwise.io.mjcf.triangles import Faces, Triangles, check_triangles, single
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, choice, number, numbers, shorten
@@ -108,12 +108,12 @@ class MeshAsset:
     def address(self) -> str | None:
         """The file as seen from the main model file: where it is found, or as it is written."""
         try:
-            found = self.path()
+            path = self.path()
         except ParseError:  # outside the allowed directories: nothing is opened there
-            found = None
-        if found is None:
+            path = None
+        if path is None:
             return self.file
-        return os.path.relpath(found, self.files.model_dir).replace(os.sep, "/")
+        return os.path.relpath(path, self.files.model_dir).replace(os.sep, "/")
 
     def mass(self) -> MeshMass:
         """Volume, centre of mass and inertia; the file is read the first time.
@@ -148,10 +148,10 @@ class MeshAsset:
                 f"the mesh file '{shorten(self.file)}' does not exist, and the inertia of a body "
                 "depends on it; put it there or give the body an <inertial>"
             )
-        found = read_mesh_file(path, element.attrib.get("content_type", ""), like_mujoco=True)
-        for reason in found.left_out:
+        triangles = read_mesh_file(path, element.attrib.get("content_type", ""), like_mujoco=True)
+        for reason in triangles.left_out:
             self.reporter.note(element, "approximate", f"{shorten(self.file)}: {reason}", "motion")
-        return found
+        return triangles
 
     def _placed(self) -> Triangles:
         """Triangles after refpos, refquat and scale, in this order."""
@@ -257,8 +257,8 @@ def _hull(vertices: Array, element: Element) -> Faces:
     try:
         spatial: Any = import_module("scipy.spatial")
     except ImportError:
-        asked = f"The inertia of mesh {element.label} from its convex hull"
-        raise MissingExtraError(asked, package="scipy", extra="mesh") from None
+        request = f"The inertia of mesh {element.label} from its convex hull"
+        raise MissingExtraError(request, package="scipy", extra="mesh") from None
     try:
         hull: Any = spatial.ConvexHull(vertices)
     except (spatial.QhullError, ValueError) as problem:

@@ -71,29 +71,29 @@ def read_obj(data: bytes, path: str, *, like_mujoco: bool) -> Triangles:
     Raises:
         ParseError: Broken, or beyond the limits on vertices and faces; with the line.
     """
-    found = _parse(data, path)
-    vertices = single(np.frombuffer(found.vertices, np.float64).reshape(-1, 3))
-    _check_indices(found, len(vertices), path)
+    polygons = _parse(data, path)
+    vertices = single(np.frombuffer(polygons.vertices, np.float64).reshape(-1, 3))
+    _check_indices(polygons, len(vertices), path)
     left_out: list[str] = []
-    count = len(found.sizes)
+    count = len(polygons.sizes)
     if not like_mujoco:
-        return Triangles(vertices, _fans(found, path))
-    if len(found.shapes) > 1:
-        count = found.shapes[1]
-        others = ", ".join(f"'{name}'" for name in found.names[1:])
-        more = " ..." if len(found.shapes) > len(found.names) else ""
+        return Triangles(vertices, _fans(polygons, path))
+    if len(polygons.shapes) > 1:
+        count = polygons.shapes[1]
+        others = ", ".join(f"'{name}'" for name in polygons.names[1:])
+        more = " ..." if len(polygons.shapes) > len(polygons.names) else ""
         left_out.append(
-            f"of its {len(found.shapes)} objects and groups only the first, '{found.names[0]}', "
-            f"gives the inertia, as in MuJoCo; left out: {others}{more}"
+            f"of its {len(polygons.shapes)} objects and groups only the first, "
+            f"'{polygons.names[0]}', gives the inertia, as in MuJoCo; left out: {others}{more}"
         )
     with np.errstate(all="ignore"):  # coordinates near the limits overflow, and are checked later
-        faces = _cut(found, count, vertices.astype(np.float32), path, left_out)
+        faces = _cut(polygons, count, vertices.astype(np.float32), path, left_out)
     return Triangles(vertices, faces, tuple(left_out))
 
 
 def _parse(data: bytes, path: str) -> _Polygons:
     """The numbers of a file, in compact arrays."""
-    found, name, fresh = _Polygons(), "", True
+    polygons, name, fresh = _Polygons(), "", True
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     for number, line in enumerate(io.BytesIO(data), start=1):
@@ -104,34 +104,34 @@ def _parse(data: bytes, path: str) -> _Polygons:
             if len(words) < 4:
                 raise ParseError("a vertex has fewer than 3 numbers", file=path, line=number)
             try:
-                found.vertices.extend([float(word) for word in words[1:4]])
+                polygons.vertices.extend([float(word) for word in words[1:4]])
             except ValueError:
                 reason = f"a coordinate is no number: '{_text(line)}'"
                 raise ParseError(reason, file=path, line=number) from None
-            if len(found.vertices) > 3 * MAX_VERTICES:
+            if len(polygons.vertices) > 3 * MAX_VERTICES:
                 reason = f"the mesh has more than {MAX_VERTICES} vertices, the most that are read"
                 raise ParseError(reason, file=path, line=number)
         elif words[0] == b"f":
             if fresh:
-                found.shapes.append(len(found.sizes))
-                found.names += [name] if len(found.names) < MAX_NAMES else []
+                polygons.shapes.append(len(polygons.sizes))
+                polygons.names += [name] if len(polygons.names) < MAX_NAMES else []
                 fresh = False
-            _add_face(found, words[1:], path, number)
+            _add_face(polygons, words[1:], path, number)
         elif words[0] in (b"o", b"g"):
             name, fresh = _text(line).partition(" ")[2], True
-    return found
+    return polygons
 
 
-def _add_face(found: _Polygons, words: list[bytes], path: str, line: int) -> None:
+def _add_face(polygons: _Polygons, words: list[bytes], path: str, line: int) -> None:
     if len(words) < 3:
         raise ParseError("a face has fewer than 3 corners", file=path, line=line)
-    if len(found.sizes) >= MAX_FACES:
+    if len(polygons.sizes) >= MAX_FACES:
         reason = f"the mesh has more than {MAX_FACES} faces, the most that are read"
         raise ParseError(reason, file=path, line=line)
-    known = len(found.vertices) // 3
-    found.corners.extend([_index(word, known, path, line) for word in words])
-    found.sizes.append(len(words))
-    found.lines.append(line)
+    known = len(polygons.vertices) // 3
+    polygons.corners.extend([_index(word, known, path, line) for word in words])
+    polygons.sizes.append(len(words))
+    polygons.lines.append(line)
 
 
 def _text(line: bytes) -> str:
@@ -158,19 +158,19 @@ def _no_vertex(word: str, known: int) -> str:
     )
 
 
-def _check_indices(found: _Polygons, known: int, path: str) -> None:
+def _check_indices(polygons: _Polygons, known: int, path: str) -> None:
     """A face may name vertices that follow it, but they have to exist in the end."""
-    corners = np.frombuffer(found.corners, np.int32)
+    corners = np.frombuffer(polygons.corners, np.int32)
     if corners.size and int(corners.max()) >= known:
         first = int(np.argmax(corners >= known))
-        face = int(np.searchsorted(np.cumsum(found.sizes), first, side="right"))
+        face = int(np.searchsorted(np.cumsum(polygons.sizes), first, side="right"))
         reason = _no_vertex(str(int(corners[first]) + 1), known)
-        raise ParseError(reason, file=path, line=found.lines[face])
+        raise ParseError(reason, file=path, line=polygons.lines[face])
 
 
-def _count_triangles(found: _Polygons, count: int, path: str) -> tuple[Faces, Faces, Faces]:
+def _count_triangles(polygons: _Polygons, count: int, path: str) -> tuple[Faces, Faces, Faces]:
     """Number of corners, first corner and number of triangles of the first `count` polygons."""
-    sizes = np.frombuffer(found.sizes, np.int32)[:count].astype(np.int64)
+    sizes = np.frombuffer(polygons.sizes, np.int32)[:count].astype(np.int64)
     counts = sizes - 2
     if int(counts.sum()) > MAX_FACES:
         reason = f"the mesh has {int(counts.sum())} triangles; at most {MAX_FACES} are read"
@@ -178,19 +178,19 @@ def _count_triangles(found: _Polygons, count: int, path: str) -> tuple[Faces, Fa
     return sizes, np.cumsum(sizes) - sizes, counts
 
 
-def _fans(found: _Polygons, path: str) -> Faces:
+def _fans(polygons: _Polygons, path: str) -> Faces:
     """Each polygon as a fan around its first corner."""
-    _, starts, counts = _count_triangles(found, len(found.sizes), path)
-    corners = np.frombuffer(found.corners, np.int32).astype(np.int64)
+    _, starts, counts = _count_triangles(polygons, len(polygons.sizes), path)
+    corners = np.frombuffer(polygons.corners, np.int32).astype(np.int64)
     step = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     first = np.repeat(starts, counts)
     return corners[np.stack([first, first + step + 1, first + step + 2], axis=1)]
 
 
-def _cut(found: _Polygons, count: int, points: Single, path: str, left_out: list[str]) -> Faces:
+def _cut(polygons: _Polygons, count: int, points: Single, path: str, left_out: list[str]) -> Faces:
     """The triangles of the first `count` polygons, one polygon after the other."""
-    sizes, starts, counts = _count_triangles(found, count, path)
-    corners = np.frombuffer(found.corners, np.int32).astype(np.int64)
+    sizes, starts, counts = _count_triangles(polygons, count, path)
+    corners = np.frombuffer(polygons.corners, np.int32).astype(np.int64)
     faces = np.full((int(counts.sum()), 3), -1, dtype=np.int64)
     rows = np.cumsum(counts) - counts
     three, four = np.flatnonzero(sizes == 3), np.flatnonzero(sizes == 4)
@@ -204,11 +204,11 @@ def _cut(found: _Polygons, count: int, points: Single, path: str, left_out: list
         trials += tried
         if trials > MAX_EARS:
             reason = f"its polygons need more than {MAX_EARS} attempts to be cut into triangles"
-            raise ParseError(f"{reason}; triangulate the mesh", file=path, line=found.lines[k])
+            raise ParseError(f"{reason}; triangulate the mesh", file=path, line=polygons.lines[k])
         faces[rows[k] : rows[k] + len(ears)] = np.reshape(ears, (-1, 3))
         if len(ears) < counts[k]:
-            stuck.append(found.lines[k])
-    large = [found.lines[k] for k in np.flatnonzero(sizes > MAX_CORNERS)]
+            stuck.append(polygons.lines[k])
+    large = [polygons.lines[k] for k in np.flatnonzero(sizes > MAX_CORNERS)]
     for what, lines in (
         ("parts of {} polygons that cannot be cut into triangles", stuck),
         (f"{{}} polygons of more than {MAX_CORNERS} corners", large),

@@ -8,14 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.errors import LinkwiseError, MissingExtraError, ModelError, ParseError
-from linkwise.io.drive_report import report_drives
 from linkwise.io.mjcf.assemble import Assembly, Base
-from linkwise.io.mjcf.asset import read_assets, stem
-from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_options
-from linkwise.io.mjcf.contact import report_contacts
-from linkwise.io.mjcf.defaults import read_defaults
-from linkwise.io.mjcf.equality import Equalities
-from linkwise.io.mjcf.geom import Geom, read_geom
+from linkwise.io.mjcf.compiler import Compiler, Options, read_compiler, read_defaults, read_options
+from linkwise.io.mjcf.equality import Equalities, read_tendons
+from linkwise.io.mjcf.geom import Geom, read_assets, read_geom, stem
 from linkwise.io.mjcf.ignored import (
     SECTION_AFFECTS,
     WHOLE_SECTIONS,
@@ -23,16 +19,12 @@ from linkwise.io.mjcf.ignored import (
     ignore,
     in_section,
 )
-from linkwise.io.mjcf.include import expand_includes
+from linkwise.io.mjcf.include import Files, expand_includes
 from linkwise.io.mjcf.inertia import Inference, set_total_mass
-from linkwise.io.mjcf.joint import Joint, read_joint
-from linkwise.io.mjcf.names import Names
-from linkwise.io.mjcf.path import Files
-from linkwise.io.mjcf.springdamper import resolve_springdampers
-from linkwise.io.mjcf.tendon import read_actuators, read_tendons
-from linkwise.io.mjcf.tree import BodyRecord, read_tree
-from linkwise.io.report import Reporter
-from linkwise.io.xml import Element, shorten
+from linkwise.io.mjcf.joint import Joint, read_actuators, read_joint, resolve_springdampers
+from linkwise.io.mjcf.tree import BodyRecord, Names, read_tree
+from linkwise.io.report import Reporter, report_drives
+from linkwise.io.xml import Element, number, shorten
 from linkwise.model.builder import Builder
 from linkwise.model.hinges import Hinge
 from linkwise.model.mechanism import Mechanism
@@ -161,8 +153,8 @@ def _read_inertias(
 ) -> list[SpatialInertia]:
     inference = Inference(compiler, reporter)
     inertias = [SpatialInertia.zero()]
-    for record, own in zip(records[1:], geoms[1:], strict=True):
-        inertias.append(inference.body(record, own))
+    for record, group in zip(records[1:], geoms[1:], strict=True):
+        inertias.append(inference.body(record, group))
     if compiler.settotalmass > 0.0:
         inertias = set_total_mass(inertias, compiler.settotalmass)
     return inertias
@@ -196,3 +188,48 @@ def _report_sections(root: Element, reporter: Reporter) -> None:
                 ignore(reporter, child, "appearance")
         elif section.tag not in used:
             reporter.note(section, "ignored", "unknown section", "motion")
+
+
+def report_contacts(
+    records: Sequence[BodyRecord],
+    geoms: Sequence[Sequence[Geom]],
+    options: Options,
+    reporter: Reporter,
+) -> None:
+    """Note, once, the geoms that can touch another one."""
+    if not options.contacts:
+        return
+    moving = list[bool]()
+    for record in records:
+        above = record.parent >= 0 and moving[record.parent]
+        moving.append(above or bool(record.joints))
+    masks: dict[tuple[int, int], set[int]] = {}  # bodies by the masks of their geoms
+    for k, group in enumerate(geoms):
+        for geom in group:
+            masks.setdefault(_mask(geom), set()).add(k)
+    touching = [
+        geom for k, group in enumerate(geoms) for geom in group if _touches(k, geom, masks, moving)
+    ]
+    if touching:
+        some = "1 geom" if len(touching) == 1 else f"{len(touching)} geoms"
+        reason = (
+            f"contacts of {some} do not act: bodies pass through each other and through the "
+            "ground, but for contacts given to lw.simulate"
+        )
+        reporter.note(touching[0].element, "kept", reason, "motion")
+
+
+def _mask(geom: Geom) -> tuple[int, int]:
+    return int(number(geom.element, "contype", 1.0)), int(number(geom.element, "conaffinity", 1.0))
+
+
+def _touches(
+    k: int, geom: Geom, masks: dict[tuple[int, int], set[int]], moving: Sequence[bool]
+) -> bool:
+    """Whether some geom of another body meets this one, and one of the two moves."""
+    contype, conaffinity = _mask(geom)
+    for (other_type, other_affinity), bodies in masks.items():
+        if contype & other_affinity or other_type & conaffinity:
+            if any(other != k and (moving[k] or moving[other]) for other in bodies):
+                return True
+    return False

@@ -6,19 +6,43 @@ their poses and default classes are carried to what stands in them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from linkwise.io.mjcf.compiler import Compiler, boolean
-from linkwise.io.mjcf.defaults import MAIN, Defaults
+from linkwise.io.mjcf.compiler import MAIN, Compiler, Defaults, boolean
 from linkwise.io.mjcf.ignored import BODY_AFFECTS, REFUSED, Ignored, ignore
-from linkwise.io.mjcf.names import Names
 from linkwise.io.mjcf.orientation import check_single_orientation, euler, make_pose, read_pose
 from linkwise.io.report import Reporter
 from linkwise.io.xml import Element, number, numbers, required, shorten
 from linkwise.spatial.pose import Pose
+
+
+class Names:
+    """Names in use. `fresh` gives a new one in constant time, however many were alike before."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken
+
+    def add(self, name: str) -> None:
+        """Put a name in use."""
+        self._taken.add(name)
+
+    def fresh(self, base: str) -> str:
+        """`wanted`, or `wanted_2`, `wanted_3` ..., whichever is free first; it is in use then."""
+        name, i = base, self._next.get(base, 2)
+        while name in self._taken:
+            name, i = f"{base}_{i}", i + 1
+        self._next[base] = i
+        self._taken.add(name)
+        return name
+
 
 MAX_REPLICAS: Final = 20_000
 """Most elements that replicates may make: a few lines could ask for billions."""

@@ -14,15 +14,17 @@ from typing import Final
 import numpy as np
 
 from linkwise.io.mjcf.assemble import WORLD_NODE
-from linkwise.io.mjcf.body_write import ShapeWriter, inertial_element, pose_attributes
 from linkwise.io.mjcf.equality_write import EqualityWriter
 from linkwise.io.mjcf.joint_write import JointOut, joint_elements, joints_of, reference
 from linkwise.io.report import Reporter
 from linkwise.io.xml import MAX_DEPTH, Element
-from linkwise.io.xml_write import make, row, xml_text
+from linkwise.io.xml_write import digits, make, row, xml_text
 from linkwise.model.body import WORLD, Body, Node
+from linkwise.model.geometry import Geometry
 from linkwise.model.hinges import Free, Locked, Prismatic, Translation
 from linkwise.model.mechanism import Mechanism
+from linkwise.spatial import quaternion
+from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 
 MAX_FREEDOMS: Final = 6
@@ -121,12 +123,12 @@ class _Draft:
         mech = self.mech
         busy = {node.body for node in mech.nodes}
         busy |= {end for loop in mech.loops for end in (loop.node_a, loop.node_b)}
-        found: set[str] = set()
+        absorbed: set[str] = set()
         freedoms: dict[str, int] = {}
         after_ball: set[str] = set()
         for k, body in enumerate(mech.bodies):
             children = mech.children[k]
-            in_row = body.parent in found
+            in_row = body.parent in absorbed
             freedoms[body.name] = body.hinge.nv + (freedoms[body.parent] if in_row else 0)
             if body.hinge.quaternion is not None or (in_row and body.parent in after_ball):
                 after_ball.add(body.name)
@@ -140,8 +142,8 @@ class _Draft:
             # After a ball joint MuJoCo takes slides only within one body.
             turns = not isinstance(child.hinge, Prismatic | Translation)
             if fits and not still and not (turns and body.name in after_ball):
-                found.add(body.name)
-        return found
+                absorbed.add(body.name)
+        return absorbed
 
     def name_joints(self, body: Body, joints: list[JointOut], taken: set[str]) -> None:
         """One joint takes the name of the hinge; several add the name of the coordinate."""
@@ -166,20 +168,20 @@ class _Draft:
         """`<body>` with inertia, joints and shapes; the chain ends with the body itself."""
         # S_i, from hinge i to the body frame at the reference, from the last hinge to the first.
         way, ways = Pose.identity(), list[Pose]()
-        for one, own in reversed(chain):
+        for one, outs in reversed(chain):
             q = one.hinge.neutral()
-            if one is not chain[0][0] and len(own) == 1:
+            if one is not chain[0][0] and len(outs) == 1:
                 q = reference(one)
                 if q.any():
                     self.refs[one.hinge_name] = float(q[0])
             ways.append(one.outboard @ way)
             way = one.inboard @ one.hinge.pose(q) @ ways[-1]
         joints: list[Element] = []
-        for (one, own), after in zip(chain, reversed(ways), strict=True):
-            names = [name for name, _ in self.joint_names[one.hinge_name]] if own else []
-            if own:
+        for (one, outs), after in zip(chain, reversed(ways), strict=True):
+            names = [name for name, _ in self.joint_names[one.hinge_name]] if outs else []
+            if outs:
                 ref = self.refs.get(one.hinge_name, 0.0)
-                joints += joint_elements(one, own, names, after, ref, self.reporter)
+                joints += joint_elements(one, outs, names, after, ref, self.reporter)
             if one is not body and one.name != f"{body.name}:{one.hinge_name}":
                 reason = f"it has no mass and is written as joints of body '{body.name}'"
                 self.reporter.note(f"body '{one.name}'", "approximate", reason, "other")
@@ -221,11 +223,11 @@ class _Draft:
         here = not node.pose.p.any() and bool((node.pose.rot == np.eye(3)).all())
         return node.name == WORLD_NODE and node.body == WORLD and node.inertia is None and here
 
-    def sites_to_add(self, wanted: dict[str, tuple[str, Pose]]) -> list[tuple[Element, str]]:
+    def sites_to_add(self, places: dict[str, tuple[str, Pose]]) -> list[tuple[Element, str]]:
         """Sites that loops need, with the body each stands on."""
         return [
             (make("site", {"name": name, **pose_attributes(pose)}), body)
-            for name, (body, pose) in wanted.items()
+            for name, (body, pose) in places.items()
         ]
 
     def check_order(self) -> None:
@@ -245,3 +247,111 @@ class _Draft:
 def _is_free(chain: list[tuple[Body, list[JointOut]]]) -> bool:
     joints = chain[0][1]
     return len(chain) == 1 and bool(joints) and joints[0].kind == "free"
+
+
+MIN_MOMENT: Final = 1e-14
+"""Least eigenvalue of a full inertia matrix in MuJoCo [kg m²]."""
+ROUNDING: Final = 1e-14
+"""Moments are known to this part of the largest entry of the inertia about the body frame."""
+
+
+def pose_attributes(pose: Pose) -> dict[str, str]:
+    """`pos` and `quat`, each left out where it is nothing."""
+    attributes: dict[str, str] = {}
+    if pose.p.any():
+        attributes["pos"] = row(pose.p)
+    if (pose.rot != np.eye(3)).any():
+        attributes["quat"] = row(quaternion.from_matrix(pose.rot))
+    return attributes
+
+
+def inertial_element(
+    inertia: SpatialInertia | None, where: str, reporter: Reporter
+) -> Element | None:
+    """`<inertial>` about the centre of mass; None where there is nothing to say.
+
+    MuJoCo refuses a full matrix with moments that are zero, and moments A, B, C with A + B < C.
+    What is so by rounding only is written as principal moments, corrected within the rounding.
+    """
+    if inertia is None or not (float(inertia.mass) or inertia.h.any() or inertia.J.any()):
+        return None
+    J = inertia.J_com
+    attrib = {"pos": row(inertia.com), "mass": digits(float(inertia.mass))}
+    moments, axes = inertia.principal()
+    low, middle, high = (float(m) for m in moments)
+    slack = ROUNDING * float(np.abs(inertia.J).max())
+    thin = low < MIN_MOMENT or high > low + middle - slack
+    if thin and low > -slack and high <= low + middle + slack:
+        low, middle = max(low, 0.0), max(middle, 0.0)
+        attrib["diaginertia"] = row((low, middle, min(high, low + middle)))
+        attrib["quat"] = row(quaternion.from_matrix(axes))
+        return make("inertial", attrib)
+    if low < 0.0 or high > low + middle:
+        reason = "MuJoCo refuses moments of inertia that no body can have"
+        reporter.note(f"inertia of '{where}'", "approximate", reason, "other")
+    off = (J[0, 1], J[0, 2], J[1, 2])
+    if any(off):
+        attrib["fullinertia"] = row((J[0, 0], J[1, 1], J[2, 2], *off))
+    else:
+        attrib["diaginertia"] = row(np.diag(J))
+    return make("inertial", attrib)
+
+
+@dataclass(slots=True)
+class ShapeWriter:
+    """Writes shapes as geoms, and collects the mesh assets they need."""
+
+    reporter: Reporter
+    meshes: dict[tuple[str, tuple[float, float, float], str], str] = field(
+        default_factory=lambda: {}
+    )
+    geom_names: set[str] = field(default_factory=lambda: set())
+
+    def geoms(self, shapes: tuple[Geometry, ...], where: str, *, moving: bool) -> list[Element]:
+        """`<geom>` elements of a body; planes only where nothing moves."""
+        geoms: list[Element] = []
+        for shape in shapes:
+            if shape.shape == "plane" and moving:
+                reason = "MJCF allows planes on the ground only"
+                self.reporter.note(f"plane on '{where}'", "ignored", reason, "appearance")
+                continue
+            attrib = {"type": shape.shape, **self._size(shape), **pose_attributes(shape.pose)}
+            if shape.name and shape.name not in self.geom_names:
+                self.geom_names.add(shape.name)
+                attrib = {"name": shape.name, **attrib}
+            if shape.role == "visual":
+                attrib |= {"contype": "0", "conaffinity": "0"}
+            elif shape.role == "collision":
+                attrib["group"] = "3"
+            if shape.rgba is not None:
+                attrib["rgba"] = row(shape.rgba)
+            geoms.append(make("geom", attrib))
+        return geoms
+
+    def _size(self, shape: Geometry) -> dict[str, str]:
+        size = shape.size
+        if shape.shape == "mesh":
+            assert shape.file is not None
+            key = (shape.file, shape.scale, shape.mesh_inertia)
+            return {"mesh": self.meshes.setdefault(key, f"mesh{len(self.meshes)}")}
+        if shape.shape == "box":
+            size = tuple(0.5 * s for s in size)
+        elif shape.shape in ("cylinder", "capsule"):
+            size = (size[0], 0.5 * size[1])
+        elif shape.shape == "plane":
+            size = (*size, 1.0)
+        return {"size": row(size)}
+
+    def assets(self) -> Element | None:
+        """`<asset>` with the meshes used."""
+        if not self.meshes:
+            return None
+        meshes: list[Element] = []
+        for (file, scale, inertia), name in self.meshes.items():
+            attrib = {"name": name, "file": file}
+            if inertia:
+                attrib["inertia"] = inertia
+            if scale != (1.0, 1.0, 1.0):
+                attrib["scale"] = row(scale)
+            meshes.append(make("mesh", attrib))
+        return make("asset", {}, *meshes)

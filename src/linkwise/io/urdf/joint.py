@@ -1,9 +1,9 @@
-"""What does a URDF joint say: its hinge, its drive, its mimic, the rotor behind it?"""
+"""What does a URDF joint say (hinge, drive, mimic, rotor), and how is its drive written?"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from linkwise.io.report import Affects, Reporter
 from linkwise.io.urdf.link import read_origin, report_unknown
 from linkwise.io.xml import Element, choice, number, numbers, parse_numbers, required, shorten
-from linkwise.model.drive import Drive
+from linkwise.io.xml_write import digits, make
+from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Spherical
 from linkwise.spatial.pose import Pose
 
@@ -243,3 +244,72 @@ def _only_rotor(element: Element) -> bool:
     """Whether nothing is left of a transmission once its rotor and ratio are taken."""
     known = {"transmission", "joint", "actuator", "drake:rotor_inertia", "drake:gear_ratio", "type"}
     return all(child.tag in known for child in element.walk())
+
+
+_NONE = 1e308
+"""Written for an infinite limit: finite, and read back as none (see `joint.UNLIMITED`)."""
+
+
+def limit_element(kind: str, drive: Drive, dof: int) -> tuple[str, Element | None]:
+    """Type of the joint ("continuous" for a turn without limits) and its `<limit>`."""
+    lower, upper = _at(drive.lower, dof), _at(drive.upper, dof)
+    effort, velocity = _at(drive.effort, dof), _at(drive.velocity, dof)
+    values = {"effort": _bound_text(effort), "velocity": _bound_text(velocity)}
+    if kind == "revolute" and lower == -np.inf and upper == np.inf:
+        bare = effort == np.inf and velocity == np.inf
+        return "continuous", None if bare else make("limit", values)
+    return kind, make("limit", {"lower": _bound_text(lower), "upper": _bound_text(upper), **values})
+
+
+def dynamics_elements(
+    name: str, drive: Drive, dof: int, reporter: Reporter
+) -> tuple[Element | None, Element | None]:
+    """`<dynamics>` and `<linkwise:spring>`, each None where all is zero."""
+    damping, friction = _at(drive.damping, dof), _at(drive.friction, dof)
+    stiffness, rest = _at(drive.stiffness, dof), _at(drive.rest, dof)
+    dynamics = spring = None
+    if damping or friction:
+        values = {"damping": digits(damping), "friction": digits(friction)}
+        dynamics = make("dynamics", values)
+    if stiffness or rest:
+        spring = make("linkwise:spring", {"stiffness": digits(stiffness), "rest": digits(rest)})
+        reason = "its spring is written as <linkwise:spring>, which only Linkwise reads"
+        reporter.note(f"hinge '{name}'", "approximate", reason, "motion")
+    return dynamics, spring
+
+
+def rotor_element(name: str, drive: Drive, dof: int) -> Element | None:
+    """A `<transmission>` with rotor inertia and gear ratio; None where there is nothing to say.
+
+    Reflected inertia is armature + ratio² rotor; the armature goes to the rotor, divided by the
+    square of the ratio.
+    """
+    armature, rotor = _at(drive.armature, dof), _at(drive.rotor_inertia, dof)
+    ratio = _at(drive.gear_ratio, dof)
+    if armature and abs(ratio) < 1e-10:  # too slow a rotor to carry it
+        ratio, rotor = 1.0, armature + ratio**2 * rotor
+    elif armature:
+        rotor += armature / ratio**2
+    if rotor == 0.0 and ratio == 1.0:
+        return None
+    inertia = make("drake:rotor_inertia", {"value": digits(rotor)})
+    gear = make("drake:gear_ratio", {"value": digits(ratio)})
+    kind = Element("type", text="transmission_interface/SimpleTransmission")
+    ends = make("joint", {"name": name}), make("actuator", {"name": f"{name}_motor"}, inertia, gear)
+    return make("transmission", {"name": f"{name}_transmission"}, kind, *ends)
+
+
+def is_plain(drive: Drive) -> bool:
+    """Whether a drive says nothing at all."""
+    plain = Drive()
+    return all(
+        np.all(np.asarray(getattr(drive, f.name)) == getattr(plain, f.name)) for f in fields(drive)
+    )
+
+
+def _at(value: PerFreedom, dof: int) -> float:
+    return value[dof] if isinstance(value, tuple) else value
+
+
+def _bound_text(value: float) -> str:
+    return digits(value) if np.isfinite(value) else repr(float(np.copysign(_NONE, value)))

@@ -1,22 +1,24 @@
-"""What does a URDF link carry: inertia, shapes and colours?"""
+"""What does a URDF link carry (inertia, shapes and colours), and how is it written?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, ParseError
+from linkwise.errors import LinkwiseError, ModelError, ParseError
 from linkwise.io.mesh_path import Roots, resolve_mesh
 from linkwise.io.report import Affects, Reporter
 from linkwise.io.xml import Element, number, numbers, required, shorten
+from linkwise.io.xml_write import digits, make, row
 from linkwise.model.geometry import Geometry, bad_size
 from linkwise.spatial import quaternion
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import rpy_of
 
 Rgba = tuple[float, float, float, float]
 MAX_CHECKED: Final = 2000
@@ -241,8 +243,8 @@ def _shape(
         if not all(math.isfinite(x) and x >= 0.0 for x in size):
             raise shape.error(reason)
         # urdfdom takes a size of 0: there is nothing to draw and nothing to touch.
-        told = f"a {kind} with a size of 0 has no volume, and is left out"
-        reporter.note(shape, "ignored", told, about)
+        reason = f"a {kind} with a size of 0 has no volume, and is left out"
+        reporter.note(shape, "ignored", reason, about)
         return []
     rgba = _material(element, materials, reporter) if role == "visual" else None
     name = element.attrib.get("name", "")
@@ -280,3 +282,94 @@ def _colour(material: Element) -> Rgba | None:
         return None
     r, g, b, a = numbers(element, "rgba", 4).tolist()
     return (r, g, b, a)
+
+
+def link_element(
+    name: str, inertia: SpatialInertia | None, geometry: Iterable[Geometry], reporter: Reporter
+) -> Element:
+    """A `<link>`; inertia and shapes are in its own frame."""
+    shapes = [element for shape in geometry for element in _shape_elements(name, shape, reporter)]
+    return make("link", {"name": name}, _inertial(name, inertia), *shapes)
+
+
+def _inertial(name: str, inertia: SpatialInertia | None) -> Element | None:
+    if inertia is None or not (inertia.mass or inertia.J.any() or inertia.h.any()):
+        return None
+    if not inertia.mass and inertia.h.any():
+        raise ModelError(f"link '{name}' has no mass but a first moment, which URDF cannot express")
+    J = inertia.J_com
+    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    moments = J[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    com = inertia.com
+    origin = make("origin", {"xyz": row(com), "rpy": "0 0 0"}) if com.any() else None
+    return make(
+        "inertial",
+        None,
+        origin,
+        make("mass", {"value": digits(float(inertia.mass))}),
+        make("inertia", {key: digits(m) for key, m in zip(keys, moments.tolist(), strict=True)}),
+    )
+
+
+def _shape_elements(link: str, shape: Geometry, reporter: Reporter) -> list[Element]:
+    """`<visual>` and `<collision>` elements for one geometry."""
+    size = [digits(value) for value in shape.size]
+    match shape.shape:
+        case "box":
+            body = make("box", {"size": " ".join(size)})
+        case "sphere":
+            body = make("sphere", {"radius": size[0]})
+        case "cylinder":
+            body = make("cylinder", {"radius": size[0], "length": size[1]})
+        case "capsule":
+            reason = "URDF readers know no capsule; written as a cylinder and two spheres"
+            reporter.note(f"shape '{shape.name}' of '{link}'", "approximate", reason, "appearance")
+            return [
+                e for part in _capsule_parts(shape) for e in _shape_elements(link, part, reporter)
+            ]
+        case "ellipsoid" if len(set(shape.size)) == 1:
+            body = make("sphere", {"radius": size[0]})
+        case "mesh":
+            scale = tuple(shape.scale)
+            factors = {} if scale == (1.0, 1.0, 1.0) else {"scale": row(scale)}
+            body = make("mesh", {"filename": shape.file or "", **factors})
+        case _:
+            reason = f"a {shape.shape} has no form in URDF"
+            reporter.note(f"shape '{shape.name}' of '{link}'", "ignored", reason, "appearance")
+            return []
+    roles = ("visual", "collision") if shape.role == "both" else (shape.role,)
+    return [_placed(role, shape, body) for role in roles]
+
+
+def _capsule_parts(shape: Geometry) -> list[Geometry]:
+    """The cylinder and the two spheres that a capsule is together."""
+    radius, length = shape.size
+    ends = [
+        replace(
+            shape, name="", shape="sphere", size=(radius,), pose=shape.pose @ Pose.translation(p)
+        )
+        for p in ((0.0, 0.0, -0.5 * length), (0.0, 0.0, 0.5 * length))
+    ]
+    if length == 0.0:
+        return ends[:1]
+    return [replace(shape, shape="cylinder"), *ends]
+
+
+def _placed(role: str, shape: Geometry, body: Element) -> Element:
+    name = {"name": shape.name} if shape.name else {}
+    colour = None
+    if shape.rgba is not None and role == "visual":
+        # Material names are global in a file, so that a colour is its own name.
+        rgba = row(shape.rgba)
+        colour = make("material", {"name": f"rgba {rgba}"}, make("color", {"rgba": rgba}))
+    origin = None if _is_identity(shape.pose) else make("origin", write_pose(shape.pose))
+    return make(role, name, origin, make("geometry", None, body), colour)
+
+
+def _is_identity(pose: Pose) -> bool:
+    return not pose.p.any() and np.array_equal(pose.rot, np.eye(3))
+
+
+def write_pose(pose: Pose) -> dict[str, str]:
+    """Attributes xyz and rpy; reading them gives the pose back to the last digit or two."""
+    return {"xyz": row(pose.p), "rpy": row(rpy_of(pose.rot))}

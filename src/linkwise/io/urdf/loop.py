@@ -39,7 +39,7 @@ from typing import Final
 from linkwise.errors import LinkwiseError
 from linkwise.io.report import Reporter
 from linkwise.io.urdf.joint import Rotor, read_axis, read_drive
-from linkwise.io.urdf.link import read_pose, report_unknown
+from linkwise.io.urdf.link import read_pose, report_unknown, write_pose
 from linkwise.io.xml import Element, choice, number, numbers, required
 from linkwise.io.xml_write import digits, make, row
 from linkwise.model.drive import Drive
@@ -158,13 +158,6 @@ def write_loop(
     return make("loop_joint", {"name": name, "type": kind, **extra}, first, second, *children)
 
 
-def write_pose(pose: Pose) -> dict[str, str]:
-    """Attributes xyz and rpy; reading them gives the pose back to the last digit or two."""
-    from linkwise.spatial.rotation import rpy_of
-
-    return {"xyz": row(pose.p), "rpy": row(rpy_of(pose.rot))}
-
-
 def read_coupling(element: Element, number_in_file: int, reporter: Reporter) -> CouplingElement:
     """A `<linkwise:coupling>`."""
     known = {"name", "dependent", "offset"}
@@ -194,11 +187,11 @@ def write_coupling(
 
 
 def _read_hinge(element: Element, kind: str, axes: list[tuple[float, float, float]]) -> Hinge:
-    wanted = _AXES.get(kind, 0)
-    if kind in _AXES and wanted == 1 and not axes:
+    count = _AXES.get(kind, 0)
+    if kind in _AXES and count == 1 and not axes:
         axes = [(1.0, 0.0, 0.0)]  # the default of a URDF joint
-    if len(axes) != wanted:
-        raise element.error(f"{len(axes)} axes are given; a {kind} loop takes {wanted}")
+    if len(axes) != count:
+        raise element.error(f"{len(axes)} axes are given; a {kind} loop takes {count}")
     try:
         if kind == "universal":
             return Universal(axes[0], axes[1])
@@ -213,7 +206,7 @@ def _read_hinge(element: Element, kind: str, axes: list[tuple[float, float, floa
         if kind == "screws":
             rows = [tuple(numbers(s, "value", 6).tolist()) for s in element.findall("screw")]
             return Screws(tuple(rows))
-        if wanted == 1:
+        if count == 1:
             one = {"prismatic": Prismatic, "cylindrical": Cylindrical, "planar": Planar}
             one |= {"soft_finger": SoftFinger}
             return one.get(kind, Pin)(axes[0])

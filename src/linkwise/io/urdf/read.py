@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from linkwise.errors import LinkwiseError, ModelError, ParseError, unknown_name
-from linkwise.io.drive_report import Driven, report_drives
 from linkwise.io.mesh_path import Roots
-from linkwise.io.report import Reporter
+from linkwise.io.report import Driven, Reporter, report_drives
 from linkwise.io.urdf.joint import Joint
 from linkwise.io.urdf.link import Link, read_origin, read_pose
 from linkwise.io.urdf.loop import TAGS, LoopEnd, read_coupling, read_loop
-from linkwise.io.urdf.mimic import resolve_mimics
-from linkwise.io.urdf.tree import Robot, in_order, read_robot, root_link
+from linkwise.io.urdf.tree import Robot, in_order, read_robot, resolve_mimics, root_link
 from linkwise.io.xml import Element, required
 from linkwise.model.body import WORLD
 from linkwise.model.builder import Builder

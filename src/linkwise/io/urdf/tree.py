@@ -1,4 +1,4 @@
-"""Which links and joints does a URDF have, and how do they hang together?"""
+"""Which links and joints does a URDF have, how are they connected, and which joints mimic?"""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Final
 from linkwise.errors import unknown_name
 from linkwise.io.mesh_path import Roots
 from linkwise.io.report import Affects, Reporter
-from linkwise.io.urdf.joint import Joint, Rotor, read_joint, read_transmissions
+from linkwise.io.urdf.joint import Joint, Mimic, Rotor, read_joint, read_transmissions
 from linkwise.io.urdf.link import Link, MeshCheck, read_link, read_materials, report_unknown
 from linkwise.io.urdf.loop import TAGS
-from linkwise.io.xml import Element, shorten
+from linkwise.io.xml import MAX_SIZE, Element, shorten
+from linkwise.model.drive import Drive
+from linkwise.model.hinges import Locked
 
 _USED: Final = {"link", "joint", "material", "transmission", "fixed_frame", "frame"}
 _GAZEBO_AFFECTS: Final[dict[str, Affects]] = {
@@ -149,3 +151,65 @@ def in_order(robot: Robot, top: str) -> Iterator[tuple[str, Joint | None]]:
         yield link, joint
         below = robot.children.get(link, ())
         stack.extend((child.child, child) for child in reversed(below))
+
+
+def resolve_mimics(robot: Robot) -> dict[str, tuple[str, float, float]]:
+    """For each joint that follows another: which, multiplier and offset.
+
+    A joint that follows a fixed one, whose coordinate is zero, is locked at the offset.
+    """
+    ends: dict[str, tuple[str, float, float]] = {}
+    followers: dict[str, tuple[str, float, float]] = {}
+    for joint in robot.joints.values():
+        if joint.mimic is None:
+            continue
+        source, multiplier, offset = _followed(robot, joint.name, ends)
+        if robot.joints[source].hinge.nq == 1:
+            followers[joint.name] = (source, multiplier, offset)
+    for joint in robot.joints.values():
+        if joint.mimic is not None and joint.name not in followers:
+            source, _, offset = ends[joint.name]
+            joint.hinge, joint.drive = Locked(joint.hinge, (offset,)), Drive()
+            reason = f"joint '{joint.name}' follows the fixed joint '{source}': locked at {offset}"
+            robot.reporter.note(joint.mimic.element, "approximate", reason, "motion")
+    return followers
+
+
+def _followed(
+    robot: Robot, name: str, ends: dict[str, tuple[str, float, float]]
+) -> tuple[str, float, float]:
+    """The joint that a chain of mimics ends at, with the multiplier and offset from there."""
+    chain: dict[str, Mimic] = {}
+    source = name
+    while source not in ends:
+        joint = robot.joints[source]
+        if joint.mimic is None:
+            ends[source] = (source, 1.0, 0.0)
+            break
+        chain[source] = joint.mimic
+        source = _source(robot, joint, joint.mimic)
+        if source in chain:
+            raise joint.mimic.element.error(
+                f"joint '{joint.name}' follows itself by way of '{source}'; "
+                "let one joint of the circle move by itself"
+            )
+    for follower, mimic in reversed(chain.items()):  # q = m (m' q'' + o') + o
+        end, multiplier, offset = ends[mimic.joint]
+        m, o = mimic.multiplier * multiplier, mimic.multiplier * offset + mimic.offset
+        if not (abs(m) <= MAX_SIZE and abs(o) <= MAX_SIZE):
+            raise mimic.element.error(f"along the chain, q = {m:g} q + {o:g}: too large")
+        ends[follower] = (end, m, o)
+    return ends[name]
+
+
+def _source(robot: Robot, joint: Joint, mimic: Mimic) -> str:
+    source = robot.joints.get(mimic.joint)
+    if source is None:
+        reason = unknown_name("joint", mimic.joint, robot.joints, owner="the file")
+        raise mimic.element.error(f"joint '{joint.name}' cannot follow it: {reason}")
+    if source.hinge.nq > 1:
+        raise mimic.element.error(
+            f"joint '{source.name}' has {source.hinge.nq} coordinates; "
+            "only a joint with one can be followed"
+        )
+    return source.name

@@ -15,9 +15,9 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.io.report import Reporter
-from linkwise.io.urdf.joint_write import dynamics_elements, is_plain, limit_element, rotor_element
-from linkwise.io.urdf.link_write import link_element
-from linkwise.io.urdf.loop import write_coupling, write_loop, write_pose
+from linkwise.io.urdf.joint import dynamics_elements, is_plain, limit_element, rotor_element
+from linkwise.io.urdf.link import link_element, write_pose
+from linkwise.io.urdf.loop import write_coupling, write_loop
 from linkwise.io.urdf.split import split_hinge
 from linkwise.io.xml import Element
 from linkwise.io.xml_write import digits, make, row, xml_text
@@ -99,11 +99,11 @@ def _root_node(mech: Mechanism, skipped: Collection[str]) -> Node | None:
 
 def _frames_of_loops(mech: Mechanism) -> set[str]:
     """Nodes that a loop element says by itself: bare frames called LOOP.a and LOOP.b."""
-    own = {f"{loop.name}.{end}" for loop in mech.loops for end in "ab"}
+    ends = {f"{loop.name}.{end}" for loop in mech.loops for end in "ab"}
     return {
         node.name
         for node in mech.nodes
-        if node.name in own and node.inertia is None and not node.geometry and node.kind == "frame"
+        if node.name in ends and node.inertia is None and not node.geometry and node.kind == "frame"
     }
 
 

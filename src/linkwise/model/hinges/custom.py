@@ -131,10 +131,10 @@ class CustomHinge(Hinge):
         other the rotations say β(v, w) - β(w, v) = -(H* v) × (H* w).
         """
         q, v = np.asarray(q), np.asarray(v)
-        V, H, own = velocity(self, q, v), self.hinge_map(q), self.bias(q, v)
+        V, H, bias = velocity(self, q, v), self.hinge_map(q), self.bias(q, v)
         rows = list[Array]()
         for j, e in enumerate(np.eye(self.nv)):
-            both = self.bias(q, v + e) - own - self.bias(q, np.broadcast_to(e, v.shape))
+            both = self.bias(q, v + e) - bias - self.bias(q, np.broadcast_to(e, v.shape))
             rows.append(0.5 * (both - cross_velocity(V, H[..., j, :])))
         return np.stack(rows, axis=-2)
 
