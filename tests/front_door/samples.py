@@ -327,6 +327,8 @@ _of(
     lambda: call(arm(), q(), v(), duration=0.002, step=1e-3, tau=v(), integrator="rk4"),
 )
 _of("viewer.export_html", lambda: call(arm(), folder() / "page.html", q(), fps=30.0, detail=100))
+_of("viewer.export_video", lambda: call(recording(), folder() / "a.gif", fps=30.0, size=(32, 24)))
+_of("viewer.picture", lambda: call(arm(), q(), size=(32, 24), detail=100))
 _of("viewer.html_page", lambda: call(arm(), q(), fps=30.0, detail=100))
 _of("viewer.scene_of", lambda: call(arm(), roots=()))
 

@@ -36,7 +36,9 @@ class Recording:
         rec["q[elbow]"]            one column of it, by its label
         rec.at(0.5)                q and v at a time, between records too
         rec[0.5:1.0]               the part between two times
+        rec + other                one motion after the other
         rec.save("run.parquet")    with names, units and labels; lw.load_recording reads it
+        rec.save("run.mp4")        a film with the shapes of the viewer
 
     Attributes:
         mech: The mechanism; None in a recording that was loaded without one.
@@ -234,6 +236,22 @@ class Recording:
             return self._between(asked)
         return self.channel(asked).values
 
+    def __add__(self, other: object) -> Recording:
+        """This motion followed by another of the same mechanism, whose times continue.
+
+        The first record of the other motion coincides with the last of this one and is left out;
+        if the state differs there, an event "jump" reports it. Works continue; a channel that only
+        one of the two has is NaN in the other.
+
+        Raises:
+            ModelError: The mechanisms differ, by name or by coordinates.
+        """
+        if not isinstance(other, Recording):
+            return NotImplemented
+        from linkwise.simulation.concatenation import concatenated
+
+        return concatenated(self, other)
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self.channels
 
@@ -324,12 +342,14 @@ class Recording:
     # ------------------------------------------------------------------------------- writing
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the recording to a file, in the format that its suffix says.
+        """Write the recording to a file; the suffix selects the format.
 
-        .parquet and .h5 (extra `record`), .csv and .npz. Times and channels are kept to the last
-        bit with names, units and labels; so are the mechanism's name, integrator, step, events,
-        the notes of the report and the version of Linkwise, under a checksum of all of it.
-        `lw.load_recording` reads it again.
+        .parquet and .h5 (extra `record`), .csv and .npz keep times and channels to the last bit,
+        with names, units and labels; also the mechanism's name, integrator, step, events, the notes
+        of the report and the version of Linkwise, under a checksum. `lw.load_recording` reads them.
+
+        .mp4 and .gif (extra `video`) are films, drawn with the shapes of the viewer without a
+        display; `lw.viewer.export_video` has options for them.
 
         Args:
             path: The file; one that exists is replaced once the new one is complete.

@@ -1,7 +1,8 @@
 """A mechanism or a recording in a web page, in three dimensions: the extra `viewer`.
 
 `lw.view` serves a page on this machine, with sliders and a time bar; `lw.viewer.export_html` writes
-one file that needs no server. Nothing of viser is imported before one of them is called.
+one file that needs no server; `export_video` and `picture` draw films and pictures without viser
+(extra `video`). viser is imported only when a page is requested.
 """
 
 from linkwise.front_door import open_front_door
@@ -10,7 +11,19 @@ from linkwise.viewer.launch import view
 from linkwise.viewer.notebook import embedded
 from linkwise.viewer.scene import Part, Scene, scene_of
 from linkwise.viewer.server import Viewer
+from linkwise.viewer.video import export_video, picture
 
-__all__ = ["Part", "Scene", "Viewer", "embedded", "export_html", "html_page", "scene_of", "view"]
+__all__ = [
+    "Part",
+    "Scene",
+    "Viewer",
+    "embedded",
+    "export_html",
+    "export_video",
+    "html_page",
+    "picture",
+    "scene_of",
+    "view",
+]
 
 open_front_door(globals(), __all__)

@@ -94,12 +94,18 @@ class Frame:
 
 
 def framed(
-    scene: Scene, q: Array, motion: Motion | None = None, layers: Sequence[str] = ()
+    scene: Scene,
+    q: Array,
+    motion: Motion | None = None,
+    layers: Sequence[str] = (),
+    *,
+    tight: bool = False,
 ) -> Frame:
     """The picture for a configuration, or for a whole motion unless it goes far away.
 
     Around a configuration there is room for others that the sliders may lead to. The floor is at
-    z = 0, or as low as the lowest point. What reaches out of the bodies gets room.
+    z = 0, or as low as the lowest point. What reaches out of the bodies gets room; with `tight`
+    nothing else does.
     """
     low, high = scene.bounds(q)
     ground = min(0.0, float(low[2]))
@@ -111,7 +117,7 @@ def framed(
         if np.linalg.norm(wide_high - wide_low) < 3.0 * np.linalg.norm(high - low):
             low, high = wide_low, wide_high
             ground = min(0.0, float(low[2]))
-    else:
+    elif not tight:
         low, high = _room(scene, q, low, high)
     room = 0.12 * scene.size if {"belted", "forces"} & {*layers} else 0.0
     return Frame(low - room, high + room, ground)

@@ -132,7 +132,7 @@ class Stage:
 
     def floor(self, height: float, middle: Array, span: float) -> None:
         """A grid at this height [m] under a point, for a scene of this width."""
-        cell = _round_length(0.3 * span)
+        cell = round_length(0.3 * span)
         at = (round(float(middle[0]) / cell) * cell, round(float(middle[1]) / cell) * cell, height)
         handle = self.page.add_grid(
             "/floor",
@@ -342,7 +342,7 @@ class Stage:
             handle.remove()
 
 
-def _round_length(length: float) -> float:
+def round_length(length: float) -> float:
     """The largest of 1, 2, 5, 10 ... [m] that is not longer."""
     power = 10.0 ** np.floor(np.log10(length))
     return float(power * max(x for x in (1.0, 2.0, 5.0) if x * power <= length * (1.0 + 1e-9)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,16 @@ FORMATS = {
 }
 """The module of each suffix, with `encoded(content)`, the parts of the file, and `read(path)`."""
 
+FILMS = (".mp4", ".gif")
+"""Suffixes of films, which `linkwise.viewer.video` draws."""
+
 
 def save_recording(rec: Recording, path: str | os.PathLike[str]) -> None:
     """Write a recording to a file, in the format that its suffix says; see `Recording.save`."""
     target = Path(path)
-    kind = format_of(target, f"the recording of {rec.name!r} cannot be saved as")
+    kind = None
+    if target.suffix.lower() not in FILMS:
+        kind = format_of(target, f"the recording of {rec.name!r} cannot be saved as", FILMS)
     if target.is_dir():
         raise ModelError(f"'{target}' is a folder; name a file in it, like '{target}/run.csv'.")
     if not target.parent.is_dir():
@@ -33,12 +39,17 @@ def save_recording(rec: Recording, path: str | os.PathLike[str]) -> None:
             f"the recording of {rec.name!r} cannot be saved as '{target}': there is no folder "
             f"'{target.parent}'. Make it first, or choose another."
         )
-    write_file(target, kind.encoded(content_of(rec)))
+    if kind is None:
+        # The viewer is above this layer: it is loaded only when a film is requested.
+        importlib.import_module("linkwise.viewer.video").export_video(rec, target)
+    else:
+        write_file(target, kind.encoded(content_of(rec)))
 
 
-def format_of(path: Path, asked: str) -> Any:
-    """The module for a suffix; raises for one that is not known."""
-    found = FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise ModelError(f"{asked} '{path.name}'; its suffix must be one of {', '.join(FORMATS)}.")
-    return importlib.import_module(found)
+def format_of(path: Path, action: str, films: Sequence[str] = ()) -> Any:
+    """The module for a suffix; raises for an unknown one."""
+    module = FORMATS.get(path.suffix.lower())
+    if module is None:
+        known = ", ".join((*FORMATS, *films))
+        raise ModelError(f"{action} '{path.name}'; its suffix must be one of {known}.")
+    return importlib.import_module(module)
