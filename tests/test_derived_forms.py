@@ -34,7 +34,8 @@ SECTION = re.compile(r"^Derived form[^\n]*?, (\d) pass[^\n]*:\n((?:    \S[^\n]*\
 def docstrings() -> Iterator[tuple[str, str]]:
     """Functions of the library whose docstrings show a derived form, and these."""
     for path in Path(lw.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if "Derived form" in source else ():
             if isinstance(node, ast.FunctionDef):
                 text = ast.get_docstring(node) or ""
                 if "Derived form" in text:

@@ -20,6 +20,7 @@ from tests.tasks.multi_effector_systems import (
 )
 
 
+@pytest.mark.prove
 def test_parts_are_those_of_each_arm_alone() -> None:
     """(63), (65), (66): Λ_i, μ_i, p_i of an arm whose hand reaches to the point; and of a body."""
     mech, point = pumas(), np.array([0.05, -0.1, 0.2])

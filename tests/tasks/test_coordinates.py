@@ -45,6 +45,7 @@ def state(mech: lw.Mechanism, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
 HAND = lw.Task.pose("link_6")
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("position", ["cartesian", "cylindrical", "spherical"])
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 def test_rates_of_a_pose(orientation, position):

@@ -107,6 +107,7 @@ def test_options(options, told):
             ask()
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("ask", "told"),
     [

@@ -148,6 +148,7 @@ def test_projectors():
     close(space.null_torque(left), left, 1e-12)
 
 
+@pytest.mark.prove
 def test_a_batch_is_its_states():
     """Of ranks that differ: the second elbow is stretched."""
     mech, _, _, _, tasks, _ = setting("seven", "stack")
@@ -209,6 +210,7 @@ def test_a_force_that_is_applied_is_added():
     close(dense.J @ vdot + dense.gamma, dense.yielding @ push, 1e-10)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("masses", [(1e6, 1e3, 1.0, 1e-3), (1e-3, 1.0, 1e3, 1e6)])
 def test_an_extreme_ratio_of_masses(masses):
     """Tons that carry grams, and the other way round, without armature.

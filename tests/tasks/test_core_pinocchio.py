@@ -105,6 +105,7 @@ def test_task_space(name, kind):
     close(tau, whole, BOUND, scale=np.abs(theirs.J.T).max() * forces + np.abs(whole).max())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SOME)
 def test_their_forward_dynamics_has_the_wanted_acceleration(name):
     """aba with our torque, their frame acceleration: ẍ of the position, in world axes."""

@@ -66,6 +66,7 @@ def task_acceleration(mech, q, v, vdot, task):
     return task.matrix @ (J @ vdot + lw.dynamics.jacobian_dot_v(mech, q, v, task.node, frame=frame))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES)
 def test_equations_15_and_16(case):
     """Ω ẍ = Ω F*_motion and Ω̄ ẍ = Ω̄ F*_active at random states, under random contact forces.
@@ -159,6 +160,7 @@ def directions(mech, q, task):
     return u, sigma, scale
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("bend", [0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.01])
 @pytest.mark.parametrize("case", ["pose", "pose, forces and moments", "pose, node axes"])
 def test_near_a_singularity_it_does_without_what_is_lost(case, bend):
@@ -217,6 +219,7 @@ def test_a_threshold_is_a_part_of_one():
             MotionForceController(mech, task, selection, 1.0, 1.0, SERVO, threshold=bad)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES)
 def test_no_states_have_no_torques(case):
     mech, task, selection = CASES[case]

@@ -36,6 +36,7 @@ def test_the_reference_is_a_motion_on_the_wall(example):
         assert np.allclose(second, acceleration[3:], atol=1e-5)
 
 
+@pytest.mark.prove
 def test_approach_impact_and_a_steady_force_while_it_slides(example):
     run = example.slide(0.64)
     assert [name for name, _ in run.phases] == ["approach", "impact", "contact"]

@@ -159,6 +159,7 @@ def wanted_by_hand(case, found):
     ]
 
 
+@pytest.mark.few(2)
 def test_torque_is_that_of_recursive_null_spaces(case):
     levels, mass, bias = dense(case, case.q, case.v)
     given, posture = goals(case), lw.tasks.Posture.damping(3.0)
@@ -172,6 +173,7 @@ def test_torque_is_that_of_recursive_null_spaces(case):
     np.testing.assert_allclose(tau, everywhere, rtol=0.0, atol=1e-8 * np.abs(expected).max())
 
 
+@pytest.mark.few(2)
 def test_lower_levels_and_posture_do_not_disturb_upper_ones(case):
     """What a level gets by forward dynamics does not change with anything below it."""
     mech, q, v = case.mech, case.q, case.v
@@ -293,6 +295,7 @@ def test_one_level_is_the_torque_of_the_task(damping, compensate):
     np.testing.assert_allclose(run(q, v, goal), expected, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.few(1)
 def test_batches_are_rows_whatever_their_ranks(case):
     mech, rng = case.mech, np.random.default_rng(4)
     q = np.stack([case.q, mech.neutral(), mech.random(rng)])

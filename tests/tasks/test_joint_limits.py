@@ -52,6 +52,7 @@ def states(mech, joint, count, seed=0):
     return q, 0.3 * rng.standard_normal((count, mech.nv))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_no_torque_hangs_on_rounding(name):
     """q and q + 1e-10 give the same torque, one state at a time.
@@ -72,6 +73,7 @@ def test_no_torque_hangs_on_rounding(name):
             assert np.abs(tau - near).max() < 1e-4, here
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_of_a_batch_know_nothing_of_each_other(name):
     """Whichever joints are near their limits in the other rows."""
@@ -85,6 +87,7 @@ def test_rows_of_a_batch_know_nothing_of_each_other(name):
         np.testing.assert_allclose(together.tau[i], tau, rtol=0.0, atol=1e-9 * np.abs(tau).max())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("singular", [None, lw.tasks.SingularStrategy()], ids=["plain", "strategy"])
 def test_lower_levels_leave_the_first_alone_while_a_limit_comes_in(singular):
     """A joint that is taken in part leaves three rows all they ask for, whatever comes below."""

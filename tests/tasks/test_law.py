@@ -67,6 +67,7 @@ CASES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", CASES)
 def test_the_law_is_what_dense_matrices_give(case: str) -> None:
     tasks = CASES[case]
@@ -127,6 +128,7 @@ def test_a_batch_is_its_states_one_by_one() -> None:
     assert many["inertia"] == pytest.approx(lw.tasks.task_space(mech, q, HAND).inertia, rel=1e-9)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("name", "node"), [("puma560", "flange"), ("ur_arm", "flange"), ("seven_dof_arm", "hand")]
 )

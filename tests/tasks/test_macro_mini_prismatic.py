@@ -78,6 +78,7 @@ def test_sliders_at_right_angles_have_equality(seed):
     assert "the same as that of the mini alone" in str(found)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_oblique_sliders_have_not(seed):
     """So the claim needs its condition; Theorem 2 itself holds."""

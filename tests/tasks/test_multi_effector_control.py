@@ -31,6 +31,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CHOICES)
 def test_unit_mass(name: str) -> None:
     """(67)-(69): ẍ = F*, whatever the shares; contact forces are those that were chosen."""

@@ -65,6 +65,7 @@ def directions(mech, q):
     return u, sigma, v, scale
 
 
+@pytest.mark.few(2)
 def test_what_is_left_of_the_task_is_exact(place):
     """At the singular configuration five directions get what they ask for, one gets nothing."""
     mech, q, _ = place
@@ -132,6 +133,7 @@ def test_joints_never_turn_faster_than_the_threshold_allows(place):
     assert plain_worst > 1e3  # the plain inverse has no such bound
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("remaining", ["goal", "rest", "free"])
 def test_torque_is_continuous_through_the_singularity(place, remaining):
     mech, q_0, joint = place
@@ -149,6 +151,7 @@ def test_torque_is_continuous_through_the_singularity(place, remaining):
     assert fine < 0.15 * coarse  # ten times the points, a tenth of the jump
 
 
+@pytest.mark.few(2)
 def test_torque_is_continuous_where_joints_are_held_to_their_speeds(place):
     """Fast joints, so that the bound acts, from far outside its region through the singularity."""
     mech, q_0, joint = place
@@ -166,6 +169,7 @@ def test_torque_is_continuous_where_joints_are_held_to_their_speeds(place):
     assert jump(4001) < 0.15 * jump(401)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("remaining", ["goal", "rest", "free"])
 def test_torque_is_continuous_for_an_arm_with_a_freedom_to_spare(remaining):
     """Where a direction is all but gone its joint motion is one with the others that are free."""
@@ -236,6 +240,7 @@ def driven(mech, run, q, goal, duration):
     return motion, np.array(errors)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "where", ["UR wrist", "UR elbow", pytest.param("PUMA wrist", marks=pytest.mark.slow)]
 )

@@ -34,10 +34,15 @@ HEADER = b"linkwise kernel 2\n"
 LARGEST_FOLDER = 256 << 20
 """Bytes of the folder above which the files not used for longest are removed."""
 
+PART = 64
+"""The folder is looked through again when a process has written this part of its largest size."""
+
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, RuntimeError)
 """What taking a content apart may raise; it is made again then, as if it were not there."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+_written = [LARGEST_FOLDER]
+"""Bytes written since the folder was looked through: a process begins with that."""
 
 
 def read(key: str) -> bytes | None:
@@ -63,7 +68,10 @@ def write(key: str, body: bytes) -> bool:
         if folder is None or not _KEY.fullmatch(key):
             return False
         write_private(key, HEADER + _checksum(key, body) + body, folder)
-        _prune(folder)
+        _written[0] += len(body)
+        if _written[0] > LARGEST_FOLDER // PART:
+            _written[0] = 0
+            _prune(folder)
         return True
     return False
 
