@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tools.mutation.choice import NAMED, QUOTAS, chosen, package
 from tools.mutation.equivalent import EQUIVALENT
-from tools.mutation.nearest import Nearest
+from tools.mutation.nearest import APART, FOLDERS, KNOWN, Nearest
 from tools.mutation.operators import mutants
 
 ROOT = Path(__file__).parents[1]
@@ -90,6 +90,15 @@ def test_every_mutant_can_be_made_and_has_tests_near_to_it(found):
         text = (SOURCE / mutant.file).read_text(encoding="utf-8")
         ast.parse(mutant.applied(text))
         assert all((ROOT / file).exists() for file in nearest.files(mutant, 3)), mutant.file
+
+
+def test_files_that_are_known_exist():
+    modules = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")]
+    for start, tests in KNOWN.items():
+        assert any(module.startswith(start) for module in modules), start
+        assert all((ROOT / test).exists() for test in tests), tests
+    folders = {*FOLDERS, *(x for near in FOLDERS.values() for x in near), *APART}
+    assert all((ROOT / "tests" / x).exists() or (SOURCE / x).exists() for x in folders), folders
 
 
 def test_tests_to_begin_with_exist():

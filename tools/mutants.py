@@ -65,7 +65,7 @@ MAKES_KERNELS = (
 
 SOON = (
     *("spatial", "convert", "models", "model", "estimation", "io", "algebra", "plot", "viewer"),
-    *("dynamics", "task", "simulation", "codegen", "sweeps", "closed"),
+    *("dynamics", "tasks", "inertial", "simulation", "codegen", "sweeps", "grasp", "loops"),
 )
 """The order of the packages: those whose tests are quick come first."""
 

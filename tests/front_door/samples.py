@@ -16,7 +16,7 @@ import numpy as np
 import linkwise as lw
 import linkwise_ledger
 from linkwise.algebra import BODY, JOINT, H, M, mass, phi
-from tests.loops.grasps import block
+from tests.grasp.grasps import block
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -11,8 +11,8 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ModelError
 from linkwise.simulation.contact import Contacts
-from tests.loops.grasps import contact
-from tests.loops.test_grasp_motion import MASS, MU, driven, gripper, held
+from tests.grasp.grasps import contact
+from tests.grasp.test_grasp_motion import MASS, MU, driven, gripper, held
 from tests.simulation.moving import mass_on_spring, pendulum
 
 G, M, K = 9.81, 2.0, 5000.0

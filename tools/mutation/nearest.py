@@ -37,8 +37,8 @@ FOLDERS = {
     "model": ("model", "models"),
     "algebra": ("algebra", "sweeps"),
     "codegen": ("codegen", "simulation"),
-    "grasp": ("loops", "tasks"),
-    "inertial": ("tasks",),
+    "grasp": ("grasp", "loops"),
+    "inertial": ("inertial", "tasks"),
 }
 """Folders of tests besides the one of the package's own name."""
 

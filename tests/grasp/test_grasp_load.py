@@ -9,7 +9,7 @@ import linkwise as lw
 from linkwise.errors import ModelError
 from linkwise.grasp.cone_program import ConeProgram, least_distance
 from linkwise.grasp.internal_force import typical_length
-from tests.loops.grasps import block, disc
+from tests.grasp.grasps import block, disc
 
 optimize = pytest.importorskip("scipy.optimize")
 

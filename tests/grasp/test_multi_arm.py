@@ -22,8 +22,8 @@ from linkwise.model.closure import coordinates
 from linkwise.model.derived import replaced
 from linkwise.spatial.array import Array
 from tests.dense_kinematics import mass_matrix
+from tests.grasp.random_systems import GRASPS, SLIDING, System, random_system
 from tests.loops.dense_kkt import Motion, allowed_velocity, dense_motion, relative_jacobian
-from tests.loops.random_systems import GRASPS, SLIDING, System, random_system
 
 BOUND = 1e-9
 

@@ -13,9 +13,9 @@ from linkwise.io.mjcf import write_mjcf
 from linkwise.io.report import Reporter
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
+from tests.grasp.random_systems import System, random_system
 from tests.loops.dense_kkt import allowed_velocity
 from tests.loops.pinocchio_loops import loops_in_pinocchio
-from tests.loops.random_systems import System, random_system
 from tests.oracles.mujoco_equality import SOFTNESS, EqualityCase
 from tests.oracles.mujoco_oracle import parse_model
 

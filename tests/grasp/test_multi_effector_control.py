@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial.array import Array
-from tests.tasks.multi_effector_systems import accelerated_by, contacts, moving, pumas
+from tests.grasp.multi_effector_systems import accelerated_by, contacts, moving, pumas
 
 UNIT_MASS = 1e-8
 """[m/s²]: what is asked of (69)."""

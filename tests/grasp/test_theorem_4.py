@@ -13,8 +13,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial.array import Array
-from tests.loops.random_systems import random_system
-from tests.tasks.multi_effector_systems import moving, planar_and_spatial, redundant
+from tests.grasp.multi_effector_systems import moving, planar_and_spatial, redundant
+from tests.grasp.random_systems import random_system
 
 STILL = 1e-11
 """Of the accelerations of the arm's own joints: rounding of a closed chain of condition 1e4."""

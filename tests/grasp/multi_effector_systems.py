@@ -10,7 +10,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.models.puma560 import add_puma560
 from linkwise.spatial.array import Array
-from tests.loops.random_systems import _arm
+from tests.grasp.random_systems import _arm
 
 
 @cache

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from tests.loops.dense_kkt import dense_motion
-from tests.loops.random_systems import random_system
-from tests.tasks.multi_effector_systems import (
+from tests.grasp.multi_effector_systems import (
     accelerated,
     close,
     driven,
@@ -18,6 +16,8 @@ from tests.tasks.multi_effector_systems import (
     pumas,
     redundant,
 )
+from tests.grasp.random_systems import random_system
+from tests.loops.dense_kkt import dense_motion
 
 
 @pytest.mark.prove

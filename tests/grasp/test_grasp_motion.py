@@ -11,7 +11,7 @@ import pytest
 import linkwise as lw
 from linkwise.model import closure
 from linkwise.spatial import quaternion
-from tests.loops.grasps import contact, frame
+from tests.grasp.grasps import contact, frame
 
 MASS, MU, GAMMA, G = 0.8, 0.5, 0.01, 9.81
 

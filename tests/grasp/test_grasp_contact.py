@@ -9,7 +9,7 @@ import linkwise as lw
 from linkwise.errors import LinkwiseError, ModelError, ShapeError, UnknownNameError
 from linkwise.grasp.cone import edges, extreme
 from linkwise.spatial.vector import cross
-from tests.loops.grasps import KINDS, block, contact, disc, frame, random_grasp
+from tests.grasp.grasps import KINDS, block, contact, disc, frame, random_grasp
 
 every_kind = pytest.mark.parametrize("name", KINDS)
 

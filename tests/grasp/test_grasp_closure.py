@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ModelError
 from linkwise.grasp.cone import edges, extreme
-from tests.loops.grasps import block, contact, disc, frame, random_grasp
+from tests.grasp.grasps import block, contact, disc, frame, random_grasp
 
 pytest.importorskip("scipy")
 

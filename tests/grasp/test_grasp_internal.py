@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ModelError, ShapeError
-from tests.loops.grasps import block, contact, disc, frame, random_grasp
+from tests.grasp.grasps import block, contact, disc, frame, random_grasp
 
 SPLITS = ("minimum_norm", "equal_shares", "virtual_linkage")
 POINT = np.array([0.05, -0.1, 0.2])

@@ -7,8 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial.array import Array
-from tests.loops.dense_kkt import allowed_velocity, dense_motion
-from tests.tasks.multi_effector_systems import (
+from tests.grasp.multi_effector_systems import (
     accelerated,
     close,
     driven,
@@ -16,6 +15,7 @@ from tests.tasks.multi_effector_systems import (
     planar_and_spatial,
     straight_wrist,
 )
+from tests.loops.dense_kkt import allowed_velocity, dense_motion
 
 
 def at_rest_and_moving(mech: lw.Mechanism, q: Array) -> tuple[Array, Array]:

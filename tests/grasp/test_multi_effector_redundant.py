@@ -6,7 +6,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise.spatial.array import Array
-from tests.tasks.multi_effector_systems import (
+from tests.grasp.multi_effector_systems import (
     accelerated_by,
     contacts,
     moving,

@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.spatial.array import Array
-from tests.tasks.multi_effector_systems import moving, redundant
+from tests.grasp.multi_effector_systems import moving, redundant
 
 CALLS: dict[str, Callable[[lw.Mechanism, Array, Array], object]] = {
     "augmented_object": lw.grasp.augmented_object,
