@@ -55,8 +55,8 @@ class Cell:
         one = CONTACT.hinge.hinge_map(CONTACT.hinge.neutral()).T
         # Any forces with the right resultant, and of these what is no squeeze.
         S = grasp.passed
-        some = np.linalg.pinv(S @ lw.grasp.grasp_map(grasp)) @ S
-        share = lw.grasp.internal_forces(grasp, some.reshape(6, 3, 6)).motion
+        some = np.linalg.pinv(S @ grasp.map()) @ S
+        share = grasp.internal_forces(some.reshape(6, 3, 6)).motion
         return Cell(mech, locked, grasp, np.kron(np.eye(3), one), share)
 
 
@@ -91,7 +91,7 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     alpha = np.concatenate([angular, pose.rot.T @ linear - np.cross(V[:3], V[3:])])
 
     # Tips: every contact is brought back to where its frame lies on the finger's.
-    state = lw.grasp.contact_state(cell.grasp, q, v)
+    state = cell.grasp.contact_state(q, v)
     tips = list[np.ndarray]()
     for name in cell.grasp.names:
         tilt = quaternion.log(state.parameters[name])[:2]
@@ -113,7 +113,7 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
     """What moves the object, of least norm, and the squeeze (3, 6)."""
-    forces = np.tensordot(lw.grasp.needed_wrench(cell.grasp, q, v, vdot), cell.share, axes=1)
+    forces = np.tensordot(cell.grasp.needed_wrench(q, v, vdot), cell.share, axes=1)
     forces[:, 5] += SQUEEZE  # along the normals, which meet in the centre: it cancels
     return forces
 
@@ -121,7 +121,7 @@ def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) ->
 def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """τ = 𝓜 v̇ + C + J* f: the arms do it, nothing drives the object."""
     vdot = acceleration(cell, t, q, v)
-    effort = lw.grasp.grasp_effort(cell.grasp, q, v, vdot)
+    effort = cell.grasp.effort(q, v, vdot)
     tau = np.zeros(cell.mech.nv)
     tau[lw.grasp.multi_arm_parts(cell.mech).arm_rows] = effort.of(wanted_forces(cell, q, v, vdot))
     return tau
@@ -155,7 +155,7 @@ def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.Record
         tau=tau,
         duration=duration,
         step=step,
-        watch=lw.grasp.grasp_watch(cell.grasp),
+        watch=cell.grasp.watch(),
     )
 
 
@@ -165,21 +165,21 @@ def main() -> None:
     options.add_argument("figure", nargs="?", help="where to draw the forces, like figure.png")
     figure: str | None = options.parse_args().figure
     cell = Cell.build()
-    print(lw.grasp.force_space(cell.grasp), flush=True)
+    print(cell.grasp.force_space(), flush=True)
     motion = shake(cell)
     print(motion)
 
-    forces = lw.grasp.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
-    margins = lw.grasp.grasp_margins(cell.grasp, forces)
+    forces = cell.grasp.contact_forces(motion.q, motion.v, motion.tau)
+    margins = cell.grasp.margins(forces)
     slip = motion.events[0]
     print(f"\n{slip.name!r} at {slip.t:.6f} s; contact forces there:")
-    print(lw.grasp.grasp_margins(cell.grasp, forces[-1]))
+    print(cell.grasp.margins(forces[-1]))
 
     # It held until then, and the fingers neither slid nor twisted.
     assert motion.stopped
     assert (margins.smallest[:-1] > 0.0).all()
     assert abs(margins.smallest[-1]) < 1e-5
-    state = lw.grasp.contact_state(cell.grasp, motion.q, motion.v)
+    state = cell.grasp.contact_state(motion.q, motion.v)
     assert max(np.abs(x).max() for x in state.sliding.values()) < 1e-9
     assert max(motion.report.loop) < 1e-9
 
@@ -206,8 +206,8 @@ def plot(cell: Cell, motion: lw.Recording, file: str) -> None:
 
 def draw(cell: Cell, motion: lw.Recording, panels: object, colors: tuple[str, ...] = ()) -> None:
     """The two pictures, on two axes of Matplotlib."""
-    forces = lw.grasp.contact_forces(cell.grasp, motion.q, motion.v, motion.tau)
-    margins = lw.grasp.grasp_margins(cell.grasp, forces)
+    forces = cell.grasp.contact_forces(motion.q, motion.v, motion.tau)
+    margins = cell.grasp.margins(forces)
     over_time, in_cone = panels  # type: ignore[misc]
     for i, name in enumerate(cell.grasp.names):
         style = {"color": colors[i] if colors else f"C{i}"}

@@ -78,7 +78,7 @@ class Cell:
     @property
     def bars(self) -> tuple[str, ...]:
         """Names of the bars between the hands."""
-        return lw.grasp.virtual_linkage(self.grasp).names[: len(self.mech.loops) * 2 - 3]
+        return self.grasp.virtual_linkage().names[: len(self.mech.loops) * 2 - 3]
 
     def torque(self, t: float, q: np.ndarray, v: np.ndarray, start: lw.Pose) -> np.ndarray:
         """Joint forces by the augmented object."""
@@ -92,7 +92,7 @@ class Cell:
         forces = np.stack(list(found.contact_forces.values()))
         tau = np.zeros(self.mech.nv)
         arms = lw.grasp.multi_arm_parts(self.mech).arm_rows
-        tau[arms] = lw.grasp.grasp_effort(self.grasp, q).of(forces)
+        tau[arms] = self.grasp.effort(q).of(forces)
         return tau
 
     def move(
@@ -118,8 +118,8 @@ class Cell:
 
     def tensions(self, motion: lw.Recording) -> np.ndarray:
         """Tensions of the bars (n, bars) from the contact forces of the closed chain [N]."""
-        forces = lw.grasp.contact_forces(self.grasp, motion.q, motion.v, motion.tau)
-        inside = lw.grasp.virtual_linkage(self.grasp).split(forces)[1]
+        forces = self.grasp.contact_forces(motion.q, motion.v, motion.tau)
+        inside = self.grasp.virtual_linkage().split(forces)[1]
         return inside[:, : len(self.bars)]
 
 

@@ -67,7 +67,7 @@ def _arms(scene: Any, cell: Any, motion: lw.Recording) -> None:
     ]
     shadow = np.array(to_rgb(SHADOW))
     scene.imshow(picture(shapes, VIEW, SIZE, paper=paper, shadow=shadow))
-    forces = lw.grasp.contact_forces(cell.grasp, q, v, tau)
+    forces = cell.grasp.contact_forces(q, v, tau)
     X_WO = cell.mech.pose(q, "object")
     for i, contact in enumerate(cell.grasp.contacts.values()):
         X_WC = X_WO @ contact.pose

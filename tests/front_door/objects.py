@@ -52,10 +52,6 @@ for _name, _function in {
     "CoordinateDynamics": "coordinate_dynamics",
     "Embedded": "embed",
     "Energy": "energy",
-    "ForceClosure": "force_closure",
-    "ForceSpace": "force_space",
-    "GraspEffort": "grasp_effort",
-    "GraspMargins": "grasp_margins",
     "HybridMotion": "hybrid_dynamics",
     "Impact": "impact_estimate",
     "IndependentCoordinates": "independent_coordinates",
@@ -63,8 +59,6 @@ for _name, _function in {
     "InertialProperties": "inertial_properties",
     "InertialShape": "belted_ellipsoid",
     "InnovationsFactors": "innovations_factors",
-    "InternalForces": "internal_forces",
-    "LoadDistribution": "load_distribution",
     "LoadEffect": "load_effect",
     "LoadReport": "save",
     "MacroMini": "macro_mini",
@@ -84,9 +78,7 @@ for _name, _function in {
     "TaskCoordinates": "task_coordinates",
     "TaskDynamics": "task_dynamics",
     "TaskSpace": "task_space",
-    "VirtualLinkage": "virtual_linkage",
     "WholeInertia": "whole_inertia",
-    "ContactState": "contact_state",
     "viewer.Scene": "viewer.scene_of",
     "Kernel": "compile",
     "Derivation": "derive",
@@ -104,6 +96,15 @@ _made("Builder", lambda: (lw.Builder("robot")
                           .body("p", "world", lw.hinges.Pin(), inertia=PART).node("n", "p")
                           .body("s", "p", lw.hinges.Pin(), inertia=PART)
                           .node("m", "s")))  # fmt: skip
+_made("Grasp", samples.moving_grasp)
+_made("ForceClosure", lambda: samples.grasp().force_closure())
+_made("ForceSpace", lambda: samples.grasp().force_space())
+_made("GraspEffort", lambda: samples.moving_grasp().effort(q(held())))
+_made("GraspMargins", lambda: samples.grasp().margins(samples.PRESS))
+_made("InternalForces", lambda: samples.grasp().internal_forces(samples.PRESS))
+_made("LoadDistribution", lambda: samples.grasp().load_distribution(np.zeros(6)))
+_made("VirtualLinkage", lambda: samples.grasp().virtual_linkage())
+_made("ContactState", lambda: samples.moving_grasp().contact_state(q(held()), v(held()) * 0))
 _made("Selection", lambda: lw.tasks.Selection.along_normal((0, 0, 1)))
 _made("AugmentedArm", lambda: next(iter(OBJECTS["AugmentedObject"]().arms.values())))
 _made("AugmentedPart", lambda: OBJECTS["AugmentedObject"]().object)
@@ -372,7 +373,19 @@ _of("Renumbering.columns", lambda it: call(np.ones((6, 2))))
 
 # Closed chains and grasps.
 _of("Grasp.of", lambda it: call(held(), lw.grasp.Contact("point"), q(held())))
-_of("Grasp.check_forces GraspEffort.of", lambda it: call(samples.PRESS))
+_of("GraspEffort.of", lambda it: call(samples.PRESS))
+_of(
+    "Grasp.check_forces Grasp.margins Grasp.object_force Grasp.internal_forces",
+    lambda it: call(np.tile([0.0, 0.0, 0.0, 1.0, 0.0, 4.0], (len(it), 1))),
+)
+_of("Grasp.mechanism", lambda it: call("contact_forces"))
+_of("Grasp.map Grasp.virtual_linkage Grasp.force_space", lambda it: call(point=(0.0, 0.0, 0.0)))
+_of("Grasp.force_closure", lambda it: call(point=(0.0, 0.0, 0.0), sides=4, length=0.1))
+_of("Grasp.load_distribution", lambda it: call(X6 * 0, reserve=0.0, most=100.0, length=0.1))
+_of("Grasp.effort Grasp.needed_wrench", lambda it: call(q(held()), v(held()) * 0))
+_of("Grasp.contact_forces", lambda it: call(q(held()), v(held()) * 0, tau=v(held())))
+_of("Grasp.contact_state", lambda it: call(q(held()), v(held()) * 0))
+_of("Grasp.watch", lambda it: call(reserve=0.1))
 _of("GraspMargins.of", lambda it: call(it.names[0], it.limits[0]))
 _of("Contact.margins Contact.slopes", lambda it: call(X6))
 _of("IndependentCoordinates.velocity", lambda it: call(np.ones(1)))

@@ -256,17 +256,6 @@ _of(
 )
 _of("reflected_load", lambda: call(held(), q(held()), arm="arm_1_cart", tolerance=1e-9))
 
-# Grasps.
-_of("grasp_map virtual_linkage force_space", lambda: call(grasp(), point=(0.0, 0.0, 0.0)))
-_of("force_closure", lambda: call(grasp(), point=(0.0, 0.0, 0.0), sides=4, length=0.1))
-_of("object_force internal_forces", lambda: call(grasp(), forces=PRESS, point=np.zeros(3)))
-_of("grasp_margins", lambda: call(grasp(), forces=PRESS))
-_of("load_distribution", lambda: call(grasp(), np.zeros(6), reserve=0.0, most=100.0, length=0.1))
-_of("grasp_effort needed_wrench", lambda: call(moving_grasp(), q(held()), v(held()) * 0))
-_of("contact_forces", lambda: call(moving_grasp(), q(held()), v(held()) * 0, tau=v(held())))
-_of("contact_state", lambda: call(moving_grasp(), q(held()), v(held()) * 0))
-_of("grasp_watch", lambda: call(moving_grasp(), reserve=0.1))
-
 # Tasks.
 TASK = lw.Task.joints(["pin_1"])
 _of("task_jacobian", lambda: call(arm(), q(), tasks=TASK))

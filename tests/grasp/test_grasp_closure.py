@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import ModelError
-from linkwise.grasp.cone import edges, extreme
+from linkwise.grasp.force_closure import edges, extreme
 from tests.grasp.grasps import block, contact, disc, frame, random_grasp
 
 pytest.importorskip("scipy")
@@ -15,8 +15,8 @@ pytest.importorskip("scipy")
 
 def check_squeeze(grasp, found):
     """It cancels, and every contact with limits holds it with room to spare."""
-    np.testing.assert_allclose(lw.grasp.object_force(grasp, found.squeeze), 0.0, atol=1e-9)
-    assert lw.grasp.grasp_margins(grasp, found.squeeze).smallest > 1e-6
+    np.testing.assert_allclose(grasp.object_force(found.squeeze), 0.0, atol=1e-9)
+    assert grasp.margins(found.squeeze).smallest > 1e-6
     push = [
         f[3:] @ np.array(c.normal)
         for f, c in zip(found.squeeze, grasp.contacts.values(), strict=True)
@@ -26,7 +26,7 @@ def check_squeeze(grasp, found):
 
 def check_escape(grasp, found):
     """No force that a contact holds works against the escape; the witness works along it."""
-    A = lw.grasp.grasp_map(grasp).reshape(-1, 6, 6)
+    A = grasp.map().reshape(-1, 6, 6)
     for i, one in enumerate(grasp.contacts.values()):
         rays, lines = edges(one, 64)
         V = A[i] @ found.escape
@@ -37,12 +37,12 @@ def check_escape(grasp, found):
 
 def test_two_soft_fingers_hold_and_two_points_do_not():
     """001-II, Appendix A, case 3: two soft fingers are statically stable, two points are not."""
-    soft = lw.grasp.force_closure(block("soft_finger"))
+    soft = block("soft_finger").force_closure()
     assert soft.closed
     assert "margin" in str(soft)
     check_squeeze(block("soft_finger"), soft)
 
-    point = lw.grasp.force_closure(block("point"))
+    point = block("point").force_closure()
     assert not point.closed
     assert point.rank == 5
     check_escape(block("point"), point)
@@ -54,7 +54,7 @@ def test_two_soft_fingers_hold_and_two_points_do_not():
 def test_three_points_hold():
     """ "At least three contact points are needed for a stable grasp"."""
     grasp = disc(3, "point")
-    found = lw.grasp.force_closure(grasp)
+    found = grasp.force_closure()
     assert found.closed
     check_squeeze(grasp, found)
 
@@ -65,10 +65,10 @@ def test_three_points_with_little_friction_on_a_triangle():
     Without friction the turn about the axis is free. With any friction it is not.
     """
     slick, rough = disc(3, "frictionless"), disc(3, "point", friction=0.05)
-    found = lw.grasp.force_closure(slick)
+    found = slick.force_closure()
     assert not found.closed
     check_escape(slick, found)
-    assert lw.grasp.force_closure(rough).closed
+    assert rough.force_closure().closed
 
 
 def test_all_fingers_on_one_side_only_push():
@@ -77,7 +77,7 @@ def test_all_fingers_on_one_side_only_push():
         for i in range(3)
     }
     grasp = lw.Grasp(contacts)
-    found = lw.grasp.force_closure(grasp)
+    found = grasp.force_closure()
     assert not found.closed
     assert found.rank == 6  # every force can be made, were it not for the limits
     check_escape(grasp, found)
@@ -98,25 +98,25 @@ def test_form_closure_of_a_box():
                     "point", pose=frame(-out, at)
                 )
     box = lw.Grasp(contacts)
-    held = lw.grasp.force_closure(box, friction=False)
+    held = box.force_closure(friction=False)
     assert held.closed
     for drop in range(0, 12, 3):
         names = [n for i, n in enumerate(contacts) if i % 12 != drop][:6]
         six = lw.Grasp({n: contacts[n] for n in names})
-        assert not lw.grasp.force_closure(six, friction=False).closed
+        assert not six.force_closure(friction=False).closed
 
 
 def test_rigid_contacts_hold_alone():
     grasp = lw.Grasp({"weld": contact("rigid", pose=frame((0, 1, 1), (0.2, 0.1, 0)))})
-    assert lw.grasp.force_closure(grasp).closed
-    assert lw.grasp.force_closure(grasp, friction=False).closed
+    assert grasp.force_closure().closed
+    assert grasp.force_closure(friction=False).closed
 
 
 def brute_force_radius(grasp, length, seeds):
     """The smallest work of the extreme forces over directions, from some that were thought of."""
     rng = np.random.default_rng(0)
     scale = np.array([1 / length] * 3 + [1.0] * 3)
-    A = lw.grasp.grasp_map(grasp).reshape(-1, 6, 6)
+    A = grasp.map().reshape(-1, 6, 6)
     contacts = list(grasp.contacts.values())
 
     def radius(y):
@@ -163,7 +163,7 @@ def thirty_degrees():
 )
 def test_margin_against_a_search(grasp, seeds, want):
     """The exact radius is between the two bounds."""
-    found = lw.grasp.force_closure(grasp)
+    found = grasp.force_closure()
     exact = brute_force_radius(grasp, found.length, seeds)
     assert exact == pytest.approx(want, rel=1e-3)  # the search finds nothing weaker
     assert found.margin <= exact + 1e-9
@@ -176,7 +176,7 @@ def test_certificates_of_random_grasps(seed):
     """Either answer comes with a proof."""
     kinds = ("soft_finger", "point", "edge", "frictionless")
     grasp = random_grasp(seed, 3 + seed % 3, kinds[seed % 2 :])
-    found = lw.grasp.force_closure(grasp, sides=6)
+    found = grasp.force_closure(sides=6)
     if found.closed:
         check_squeeze(grasp, found)
         assert 0 < found.margin <= found.margin_most + 1e-12
@@ -187,8 +187,7 @@ def test_certificates_of_random_grasps(seed):
 def test_both_answers_were_among_the_random_ones():
     kinds = ("soft_finger", "point", "edge", "frictionless")
     closed = [
-        lw.grasp.force_closure(random_grasp(s, 3 + s % 3, kinds[s % 2 :]), sides=6).closed
-        for s in range(8)
+        random_grasp(s, 3 + s % 3, kinds[s % 2 :]).force_closure(sides=6).closed for s in range(8)
     ]
     assert any(closed)
     assert not all(closed)
@@ -198,24 +197,22 @@ def test_both_answers_were_among_the_random_ones():
 def test_points_without_friction_are_frictionless_contacts(count):
     """μ = 0 asks for no more and no less than the kind "frictionless"."""
     smooth, slick = disc(count, "point", friction=0.0), disc(count, "frictionless")
-    found = lw.grasp.force_closure(smooth)
+    found = smooth.force_closure()
     assert not found.closed
     check_escape(slick, found)
-    space, expected = lw.grasp.force_space(smooth), lw.grasp.force_space(slick)
+    space, expected = smooth.force_space(), slick.force_space()
     assert (space.rank, space.dimension) == (expected.rank, expected.dimension)
     assert found.rank == expected.rank == min(count - 1, 2)
 
 
 def test_without_friction_the_twist_of_a_soft_finger_is_left():
     """Push and twist of three normals in a plane: two forces and two moments in that plane."""
-    assert lw.grasp.force_space(disc(3, "soft_finger", friction=0.0)).rank == 4
+    assert disc(3, "soft_finger", friction=0.0).force_space().rank == 4
     patches = disc(3, "rigid patch", friction=0.0)
-    assert (
-        lw.grasp.force_space(patches).rank == 5
-    )  # bending moments make all three, but no twist is held
+    assert patches.force_space().rank == 5  # bending moments make all three, but no twist is held
     forces = np.zeros((3, 6))
     forces[:, 5], forces[0, 2] = 10.0, 0.1
-    margins = lw.grasp.grasp_margins(patches, forces)
+    margins = patches.margins(forces)
     assert margins.of("finger_1", "twist") == pytest.approx(-0.1 / 0.02)  # m_n / r
     assert margins.of("finger_2", "twist") == 0.0
 
@@ -229,28 +226,26 @@ def test_a_grasp_too_flat_for_a_hull_has_a_small_margin(monkeypatch):
 
     exact = 0.5 / np.sqrt(3.0)  # see `thirty_degrees`
     monkeypatch.setattr(spatial, "ConvexHull", fails)
-    found = lw.grasp.force_closure(disc(3, "point"))
+    found = disc(3, "point").force_closure()
     assert found.closed
     assert found.margin == 0.0
     assert exact <= found.margin_most <= 1.0  # that of a push along its normal
 
 
 def test_form_closure_is_called_so():
-    assert str(lw.grasp.force_closure(disc(3, "point"), friction=False)).startswith(
-        "no form closure"
-    )
+    assert str(disc(3, "point").force_closure(friction=False)).startswith("no form closure")
     weld = lw.Grasp({"weld": contact("rigid", pose=frame((0, 1, 1), (0.2, 0.1, 0)))})
-    assert str(lw.grasp.force_closure(weld, friction=False)).startswith("form closure")
-    assert str(lw.grasp.force_closure(weld)).startswith("force closure")
+    assert str(weld.force_closure(friction=False)).startswith("form closure")
+    assert str(weld.force_closure()).startswith("force closure")
 
 
 def test_impossible_questions():
     with pytest.raises(ModelError, match="length is -1"):
-        lw.grasp.force_closure(block("point"), length=-1)
+        block("point").force_closure(length=-1)
     with pytest.raises(ModelError, match="at least 3"):
-        lw.grasp.force_closure(block("point"), sides=2)
+        block("point").force_closure(sides=2)
     with pytest.raises(ModelError, match="a whole number"):
-        lw.grasp.force_closure(block("point"), sides="six")
+        block("point").force_closure(sides="six")
 
 
 def test_without_scipy(monkeypatch):
@@ -258,4 +253,4 @@ def test_without_scipy(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(ImportError, match=r"pip install 'linkwise\[optimize\]'"):
-        lw.grasp.force_closure(block("point"))
+        block("point").force_closure()

@@ -26,14 +26,14 @@ def test_a_block_held_by_two_fingers():
     """Each carries half of the weight, with a push of weight / 2 μ: no less holds it."""
     for name in ("point", "soft_finger"):
         grasp = block(name, friction=0.4)
-        found = lw.grasp.load_distribution(grasp, [0, 0, 0, 0, 0, WEIGHT])
+        found = grasp.load_distribution([0, 0, 0, 0, 0, WEIGHT])
         assert found.feasible
         np.testing.assert_allclose(found.forces[:, 5], WEIGHT / 2 / 0.4, rtol=1e-8)
         assert found.margins.smallest >= 0.0
         np.testing.assert_allclose(
-            lw.grasp.object_force(grasp, found.forces), [0, 0, 0, 0, 0, WEIGHT], atol=1e-9
+            grasp.object_force(found.forces), [0, 0, 0, 0, 0, WEIGHT], atol=1e-9
         )
-        with_room = lw.grasp.load_distribution(grasp, [0, 0, 0, 0, 0, WEIGHT], reserve=2.0)
+        with_room = grasp.load_distribution([0, 0, 0, 0, 0, WEIGHT], reserve=2.0)
         np.testing.assert_allclose(with_room.forces[:, 5], (WEIGHT / 2 + 2.0) / 0.4, rtol=1e-7)
 
 
@@ -41,15 +41,15 @@ def test_the_moment_that_soft_fingers_hold():
     """About the line through them: by the ellipse, (w/2)² + (μ m/2γ)² = (μ f_n)²."""
     mu, gamma, moment = 0.5, 0.01, 0.08
     grasp = block("soft_finger", friction=mu, torsion=gamma)
-    found = lw.grasp.load_distribution(grasp, [moment, 0, 0, 0, 0, WEIGHT])
+    found = grasp.load_distribution([moment, 0, 0, 0, 0, WEIGHT])
     push = np.hypot(WEIGHT / 2, mu * moment / 2 / gamma) / mu
     np.testing.assert_allclose(found.forces[:, 5], push, rtol=1e-7)
 
 
 def test_largest_margin():
     """At the largest push allowed, and it is μ most - weight / 2."""
-    found = lw.grasp.load_distribution(
-        block("point", friction=0.4), [0, 0, 0, 0, 0, WEIGHT], objective="margin", most=30.0
+    found = block("point", friction=0.4).load_distribution(
+        [0, 0, 0, 0, 0, WEIGHT], objective="margin", most=30.0
     )
     assert found.margins.smallest == pytest.approx(0.4 * 30.0 - WEIGHT / 2, rel=1e-9)
 
@@ -62,15 +62,15 @@ def test_minimum_norm_against_a_nonlinear_solver(seed):
     name = ("soft_finger", "point", "soft_finger separate", "rigid patch")[seed]
     grasp = disc(3, name)
     w = rng.standard_normal(6) * np.array([0.1] * 3 + [3.0] * 3)
-    found = lw.grasp.load_distribution(grasp, w)
+    found = grasp.load_distribution(w)
     assert found.feasible
-    S, A = grasp.passed, lw.grasp.grasp_map(grasp)
-    np.testing.assert_allclose(lw.grasp.object_force(grasp, found.forces), w, atol=1e-8)
+    S, A = grasp.passed, grasp.map()
+    np.testing.assert_allclose(grasp.object_force(found.forces), w, atol=1e-8)
     assert found.margins.smallest >= -1e-8
     best = size(grasp, found.forces)
 
     def margins(lam):
-        values = lw.grasp.grasp_margins(grasp, (lam @ S).reshape(-1, 6)).values.ravel()
+        values = grasp.margins((lam @ S).reshape(-1, 6)).values.ravel()
         return values[np.isfinite(values)]
 
     start = (S @ found.forces.ravel()) + 0.5 * rng.standard_normal(len(S))
@@ -92,34 +92,32 @@ def test_no_feasible_neighbour_is_smaller():
     """Steps along internal forces that keep the margins make the norm larger."""
     rng = np.random.default_rng(0)
     grasp = disc(3, "soft_finger")
-    found = lw.grasp.load_distribution(grasp, [0.05, 0.02, 0.1, 1, -2, WEIGHT])
+    found = grasp.load_distribution([0.05, 0.02, 0.1, 1, -2, WEIGHT])
     assert found.feasible
     best, tried = size(grasp, found.forces), 0
     for _ in range(1500):
         mix = rng.standard_normal(found.space.dimension) * 10.0 ** rng.uniform(-4, 0)
         forces = found.forces + np.tensordot(mix, found.space.internal, axes=1)
-        if lw.grasp.grasp_margins(grasp, forces).smallest >= 0.0:
+        if grasp.margins(forces).smallest >= 0.0:
             tried += 1
             assert size(grasp, forces) >= best * (1 - 1e-7)
     assert tried > 10
 
 
 def test_what_stands_in_the_way_is_said():
-    weak = lw.grasp.load_distribution(
-        block("point", friction=0.4), [0, 0, 0, 0, 0, WEIGHT], most=10.0
-    )
+    weak = block("point", friction=0.4).load_distribution([0, 0, 0, 0, 0, WEIGHT], most=10.0)
     assert not weak.feasible
     assert "'left' slips, 'right' slips" in weak.reason
     assert weak.margins.smallest == pytest.approx(4.0 - WEIGHT / 2)
     assert "not feasible" in str(weak)
 
-    twisted = lw.grasp.load_distribution(block("point"), [0.1, 0, 0, 0, 0, WEIGHT])
+    twisted = block("point").load_distribution([0.1, 0, 0, 0, 0, WEIGHT])
     assert not twisted.feasible
-    assert "(0.1, 0, 0, 0, 0, 0) of it is left over" in twisted.reason
+    assert "(0.1, 0, 0, 0, 0, 0) of it remains" in twisted.reason
     assert "rank 5 of 6" in twisted.reason
     assert "turning about" in twisted.reason
 
-    pulled = lw.grasp.load_distribution(block("point"), [0, 0, 0, 100.0, 0, 0], most=10.0)
+    pulled = block("point").load_distribution([0, 0, 0, 100.0, 0, 0], most=10.0)
     assert not pulled.feasible
     assert np.isfinite(pulled.forces).all()
 
@@ -127,10 +125,10 @@ def test_what_stands_in_the_way_is_said():
 def test_contacts_without_limits_only_share():
     grasp = disc(3, "rigid")
     w = np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
-    found = lw.grasp.load_distribution(grasp, w)
+    found = grasp.load_distribution(w)
     f = np.random.default_rng(0).standard_normal((3, 6))
-    split = lw.grasp.internal_forces(grasp, f)
-    same = lw.grasp.load_distribution(grasp, split.resultant)
+    split = grasp.internal_forces(f)
+    same = grasp.load_distribution(split.resultant)
     np.testing.assert_allclose(same.forces, split.motion, atol=1e-9)
     assert found.feasible
 
@@ -163,11 +161,11 @@ def test_least_distance_at_the_edges():
 
 def test_impossible_questions():
     with pytest.raises(ModelError, match="objective is 'speed'"):
-        lw.grasp.load_distribution(block("point"), np.zeros(6), objective="speed")
+        block("point").load_distribution(np.zeros(6), objective="speed")
     with pytest.raises(ModelError, match="no effort was given"):
-        lw.grasp.load_distribution(block("point"), np.zeros(6), objective="effort")
+        block("point").load_distribution(np.zeros(6), objective="effort")
     with pytest.raises(ModelError, match="most is 0"):
-        lw.grasp.load_distribution(block("point"), np.zeros(6), most=0)
+        block("point").load_distribution(np.zeros(6), most=0)
 
 
 @pytest.mark.parametrize("objective", ["force", "margin"])
@@ -176,14 +174,14 @@ def test_points_without_friction_share_a_load_as_frictionless_contacts_do(object
     wanted = [0, 0, 0, 3.0, 0, 0]
     smooth, slick = disc(3, "point", friction=0.0), disc(3, "frictionless")
     options = {"objective": objective, "reserve": 1.0, "most": 10.0}
-    found = lw.grasp.load_distribution(smooth, wanted, **options)
+    found = smooth.load_distribution(wanted, **options)
     assert found.feasible
     assert found.margins.holds
-    expected = lw.grasp.load_distribution(slick, wanted, **options)
+    expected = slick.load_distribution(wanted, **options)
     np.testing.assert_allclose(found.forces, expected.forces, atol=1e-6)
-    up = lw.grasp.load_distribution(smooth, [0, 0, 0, 0, 0, 1.0])
+    up = smooth.load_distribution([0, 0, 0, 0, 0, 1.0])
     assert not up.feasible
-    assert "of whatever size" in up.reason
+    assert "of any size" in up.reason
 
 
 def test_a_search_that_does_not_end_is_told(monkeypatch):
@@ -193,8 +191,8 @@ def test_a_search_that_does_not_end_is_told(monkeypatch):
         raise RuntimeError("Maximum number of iterations reached.")
 
     monkeypatch.setattr(optimize, "nnls", fails)
-    with pytest.raises(ModelError, match="did not end"):
-        lw.grasp.load_distribution(block("soft_finger"), [0, 0, 0, 0, 0, 1.0])
+    with pytest.raises(ModelError, match="did not converge"):
+        block("soft_finger").load_distribution([0, 0, 0, 0, 0, 1.0])
 
 
 def kept(grasp, wrench, found, *, reserve=0.0, most=1e4):
@@ -202,9 +200,7 @@ def kept(grasp, wrench, found, *, reserve=0.0, most=1e4):
     assert found.feasible, found.reason
     assert found.reason == ""
     whole = max(1.0, np.abs(wrench).max())
-    np.testing.assert_allclose(
-        lw.grasp.object_force(grasp, found.forces), wrench, atol=1e-9 * whole
-    )
+    np.testing.assert_allclose(grasp.object_force(found.forces), wrench, atol=1e-9 * whole)
     assert found.margins.smallest >= reserve - 1e-7 * whole
     pushes = [
         f[3:] @ np.array(c.normal)
@@ -223,10 +219,10 @@ def test_fingers_that_just_hold(objective, more):
     w, most = np.array([0, 0, 0, 0, 0, WEIGHT]), WEIGHT * (1 + more)
     for name in ("soft_finger", "point"):
         grasp = block(name, friction=0.5)
-        found = lw.grasp.load_distribution(grasp, w, most=most, objective=objective)
+        found = grasp.load_distribution(w, most=most, objective=objective)
         kept(grasp, w, found, most=most)
         np.testing.assert_allclose(found.forces[:, 5], WEIGHT, rtol=2e-3)
-    weak = lw.grasp.load_distribution(grasp, w, most=WEIGHT * (1 - 1e-4), objective=objective)
+    weak = grasp.load_distribution(w, most=WEIGHT * (1 - 1e-4), objective=objective)
     assert not weak.feasible
     assert "slips" in weak.reason
 
@@ -237,9 +233,9 @@ def test_a_reserve_as_large_as_can_be(less):
     grasp, w = disc(3, "point", friction=0.5), np.array([0, 0, 0, 0, 0, WEIGHT])
     best = 0.5 * 20.0 - WEIGHT / 3
     reserve = best - less
-    found = lw.grasp.load_distribution(grasp, w, reserve=reserve, most=20.0)
+    found = grasp.load_distribution(w, reserve=reserve, most=20.0)
     kept(grasp, w, found, reserve=reserve, most=20.0)
-    too_much = lw.grasp.load_distribution(grasp, w, reserve=best + 1e-4, most=20.0)
+    too_much = grasp.load_distribution(w, reserve=best + 1e-4, most=20.0)
     assert not too_much.feasible
     assert "at best" in too_much.reason
 
@@ -250,34 +246,32 @@ def test_forces_that_fail_are_never_called_feasible(monkeypatch):
     wrong = [np.full(8, np.nan), np.full(8, 50.0), np.zeros(8)]
     for lam in wrong:
         monkeypatch.setattr(ConeProgram, "nearest", lambda *_, lam=lam: lam)
-        kept(grasp, w, lw.grasp.load_distribution(grasp, w))
+        kept(grasp, w, grasp.load_distribution(w))
     for lam in wrong[1:]:
         monkeypatch.setattr(ConeProgram, "nearest", lambda *_, lam=lam: lam)
         monkeypatch.setattr(ConeProgram, "largest_margin", lambda *_, lam=lam, **__: (lam, 1.0))
-        found = lw.grasp.load_distribution(grasp, w)
+        found = grasp.load_distribution(w)
         assert not found.feasible
-        assert "no forces that keep all limits were found" in found.reason
+        assert "no forces that satisfy all limits were found" in found.reason
 
 
 @pytest.mark.parametrize("size", [1e-12, 8e-7, 1.0, 1e6])
 def test_a_resultant_is_reached_relative_to_itself(size):
     """However small a moment about the line through two points is, nothing resists it."""
-    found = lw.grasp.load_distribution(block("point"), [size, 0, 0, 0, 0, 0])
+    found = block("point").load_distribution([size, 0, 0, 0, 0, 0])
     assert not found.feasible
-    assert "of whatever size" in found.reason
+    assert "of any size" in found.reason
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e-8, 1e-3, 1.0, 1e3])
 def test_loads_of_any_size_are_carried(size):
     grasp, w = block("soft_finger"), size * np.array([0.01, 0.02, 0.01, 0.5, 0.3, 1.0])
     for objective in ("force", "margin"):
-        found = lw.grasp.load_distribution(grasp, w, objective=objective)
+        found = grasp.load_distribution(w, objective=objective)
         assert found.feasible, found.reason
         rounding = 1e-13 * np.abs(found.forces).max()
-        np.testing.assert_allclose(
-            lw.grasp.object_force(grasp, found.forces), w, atol=1e-9 * size + rounding
-        )
-    nothing = lw.grasp.load_distribution(grasp, np.zeros(6))
+        np.testing.assert_allclose(grasp.object_force(found.forces), w, atol=1e-9 * size + rounding)
+    nothing = grasp.load_distribution(np.zeros(6))
     assert nothing.feasible
     np.testing.assert_allclose(nothing.forces, 0.0, atol=1e-7)
 
@@ -285,7 +279,7 @@ def test_loads_of_any_size_are_carried(size):
 @pytest.mark.parametrize("reserve", [np.nan, -1.0, -1e-12, np.inf, [1.0, 2.0]])
 def test_a_reserve_that_is_none(reserve):
     with pytest.raises(ModelError, match="reserve is"):
-        lw.grasp.load_distribution(block("point"), [0, 0, 0, 0, 0, 1.0], reserve=reserve)
+        block("point").load_distribution([0, 0, 0, 0, 0, 1.0], reserve=reserve)
 
 
 def test_a_joint_that_just_holds():
@@ -296,12 +290,10 @@ def test_a_joint_that_just_holds():
     for limit, most in ((WEIGHT, 1e4), (WEIGHT, WEIGHT), (np.inf, WEIGHT), (50.0, WEIGHT)):
         effort = lw.grasp.GraspEffort(("slide",), push, np.zeros(1), np.array([limit]))
         for objective in ("force", "effort", "margin"):
-            found = lw.grasp.load_distribution(
-                grasp, w, most=most, effort=effort, objective=objective
-            )
+            found = grasp.load_distribution(w, most=most, effort=effort, objective=objective)
             kept(grasp, w, found, most=most)
             assert abs(found.efforts[0]) <= limit * (1 + 1e-7)
     effort = lw.grasp.GraspEffort(("slide",), push, np.zeros(1), np.array([0.9 * WEIGHT]))
-    weak = lw.grasp.load_distribution(grasp, w, effort=effort)
+    weak = grasp.load_distribution(w, effort=effort)
     assert not weak.feasible
-    assert "1.111 of their limits at least" in weak.reason
+    assert "at least 1.111 of their limits" in weak.reason

@@ -45,13 +45,13 @@ def test_unit_mass(name: str) -> None:
     assert np.allclose(found.total, sum(found.shares.values()), atol=1e-10)
     for arm in whole.arms.values():
         assert np.allclose(found.shares[arm.name], arm.force(found.tau[arm.rows]), atol=FORCES)
-    measured = lw.grasp.contact_forces(grasp(), q, v, found.tau)
+    measured = grasp().contact_forces(q, v, found.tau)
     assert np.abs(measured - contacts(found)).max() < FORCES
     if name == "virtual linkage":
-        inside = lw.grasp.virtual_linkage(grasp()).split(measured)[1]
+        inside = grasp().virtual_linkage().split(measured)[1]
         assert np.allclose(inside, [20.0] + [0.0] * 5, atol=FORCES)
     if name == "no squeeze":
-        assert np.abs(lw.grasp.internal_forces(grasp(), measured).internal).max() < FORCES
+        assert np.abs(grasp().internal_forces(measured).internal).max() < FORCES
     assert "contact grasp_1" in str(found)
 
 
@@ -60,11 +60,9 @@ def test_given_contact_forces_as_a_squeeze() -> None:
     mech = pumas()
     q, v = moving(mech, 2)
     rng = np.random.default_rng(0)
-    squeeze = lw.grasp.internal_forces(grasp(), 10.0 * rng.standard_normal((2, 6))).internal
+    squeeze = grasp().internal_forces(10.0 * rng.standard_normal((2, 6))).internal
     found = lw.grasp.object_torque(mech, q, v, np.zeros(6), internal=squeeze)
-    inside = lw.grasp.internal_forces(
-        grasp(), lw.grasp.contact_forces(grasp(), q, v, found.tau)
-    ).internal
+    inside = grasp().internal_forces(grasp().contact_forces(q, v, found.tau)).internal
     assert np.abs(squeeze).max() > 1.0
     assert np.abs(inside - squeeze).max() < FORCES
 
@@ -76,9 +74,9 @@ def test_least_effort() -> None:
     q, v = moving(mech, 3)
     found = lw.grasp.object_torque(mech, q, v, wanted, share="effort")
     vdot = lw.loops.constrained_forward_dynamics(mech, q, v, found.tau)
-    effort = lw.grasp.grasp_effort(grasp(), q, v, vdot)
-    wrench = lw.grasp.needed_wrench(grasp(), q, v, vdot)
-    best = lw.grasp.load_distribution(grasp(), wrench, objective="effort", effort=effort)
+    effort = grasp().effort(q, v, vdot)
+    wrench = grasp().needed_wrench(q, v, vdot)
+    best = grasp().load_distribution(wrench, objective="effort", effort=effort)
     assert best.feasible and best.efforts is not None
     arms = lw.grasp.multi_arm_parts(mech).arm_rows
     assert np.allclose(found.tau[arms], best.efforts, atol=1e-5)
@@ -89,8 +87,8 @@ def test_least_effort() -> None:
 
     least = activity(found.tau)
     assert least < activity(lw.grasp.object_torque(mech, q, v, wanted).tau)
-    for k, basis in enumerate(lw.grasp.force_space(grasp()).internal):
-        squeeze = 0.5 * basis + lw.grasp.internal_forces(grasp(), contacts(found)).internal
+    for k, basis in enumerate(grasp().force_space().internal):
+        squeeze = 0.5 * basis + grasp().internal_forces(contacts(found)).internal
         other = lw.grasp.object_torque(mech, q, v, wanted, internal=squeeze)
         assert activity(other.tau) > least + 1e-9, k
 
@@ -120,10 +118,10 @@ def test_soft_fingers() -> None:
     squeeze = {"grasp_1-grasp_2": 30.0}
     found = lw.grasp.object_torque(mech, q, v, wanted, grasp=held, internal=squeeze)
     assert np.abs(accelerated_by(mech, q, v, found.tau) - wanted).max() < UNIT_MASS
-    measured = lw.grasp.contact_forces(held, q, v, found.tau)
+    measured = held.contact_forces(q, v, found.tau)
     assert np.abs(measured - contacts(found)).max() < FORCES
-    inside = lw.grasp.internal_forces(held, measured).internal
-    assert np.allclose(lw.grasp.virtual_linkage(held).split(inside)[1][0], 30.0, atol=1e-7)
+    inside = held.internal_forces(measured).internal
+    assert np.allclose(held.virtual_linkage().split(inside)[1][0], 30.0, atol=1e-7)
 
 
 def test_controller_is_a_spring_and_a_damper() -> None:
@@ -144,9 +142,9 @@ def test_controller_is_a_spring_and_a_damper() -> None:
     one = lw.Goal(lw.Pose(target.rot[1], target.p[1]), goal.velocity, goal.acceleration)
     assert np.allclose(carry(q[1], v[1], one), found.tau[1], atol=1e-9)
     squeezed = carry.explain(q[0], v[0], here[0], internal={"grasp_1-grasp_2": 7.0})
-    f = lw.grasp.contact_forces(grasp(), q[0], v[0], squeezed.tau)
-    split = lw.grasp.internal_forces(grasp(), f).internal
-    assert np.allclose(lw.grasp.virtual_linkage(grasp()).split(split)[1][0], 7.0, atol=1e-7)
+    f = grasp().contact_forces(q[0], v[0], squeezed.tau)
+    split = grasp().internal_forces(f).internal
+    assert np.allclose(grasp().virtual_linkage().split(split)[1][0], 7.0, atol=1e-7)
 
 
 def test_closed_loop() -> None:
@@ -166,9 +164,9 @@ def test_closed_loop() -> None:
     wanted = e * ((1.0 + omega * motion.t) * np.exp(-omega * motion.t))[:, None]
     assert np.abs(left - wanted).max() < 2e-6  # a step of 0.01 s: (ω h)⁵ / 120 of 0.02 a step
     assert np.abs(left[-1]).max() < 0.5 * np.abs(e).max()
-    forces = lw.grasp.contact_forces(grasp(), motion.q, motion.v, motion.tau)
-    inside = lw.grasp.internal_forces(grasp(), forces).internal
-    assert np.allclose(lw.grasp.virtual_linkage(grasp()).split(inside)[1][:, 0], 15.0, atol=1e-6)
+    forces = grasp().contact_forces(motion.q, motion.v, motion.tau)
+    inside = grasp().internal_forces(forces).internal
+    assert np.allclose(grasp().virtual_linkage().split(inside)[1][:, 0], 15.0, atol=1e-6)
 
 
 def test_what_is_refused() -> None:

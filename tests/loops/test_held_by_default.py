@@ -301,12 +301,9 @@ ALWAYS = {
     "constrained_forward_dynamics",
     "constrained_inverse_dynamics",
     "constraint_forces",
-    "contact_forces",
     "effective_inertia_inverse",
-    "grasp_effort",
     "holding_forces",
     "multi_arm_dynamics",
-    "needed_wrench",
     "object_torque",
     "coordinate_dynamics",  # hands `loops` on to task_dynamics
 }

@@ -167,7 +167,7 @@ def test_a_margin_that_is_no_number_is_refused():
 
 def test_open_loops_and_pulling_velocities_are_refused():
     mech, q, v = swinging()
-    with pytest.raises(ClosureError, match=r"'coupler_rocker' is open by .* lw\.assemble"):
+    with pytest.raises(ClosureError, match=r"'coupler_rocker' is open by .* lw\.loops\.assemble"):
         lw.simulate(mech, q + np.array([1e-3, 0.0, 0.0]), v, duration=0.1)
     with pytest.raises(ClosureError, match=r"pull its loops apart.*lw\.project_velocity"):
         lw.simulate(mech, q, np.array([1.0, 0.0, 0.0]), duration=0.1)
@@ -243,7 +243,7 @@ def test_the_report_counts_steps_that_were_made():
         ({"forces": lambda q, v: {}}, r"forces is a function of \(q, v\); it is called"),
         ({"forces": lambda t, q, v: 3.0}, "forces at t = 0 s is 3.0; .* by node"),
         ({"forces": [1.0]}, "by node"),
-        ({"watch": [1.0]}, r"watch is a list; .*lw\.grasp_watch\(grasp\)"),
+        ({"watch": [1.0]}, r"watch is a list; .*grasp\.watch\(\)"),
         ({"watch": {"low": 1.0}}, "watch 'low' is 1.0; it must be a function"),
         ({"watch": {"low": lambda t, q, v: 1.0}}, r"called with \(t, q, v, tau\)"),
     ],

@@ -301,7 +301,7 @@ def test_a_grasp_that_slips():
     """Fingers let go slowly: the block slips when μ times their push is half its weight."""
     one = contact("point", friction=MU)
     mech = gripper(one.hinge)
-    watch = lw.grasp.grasp_watch(held(mech, one))
+    watch = held(mech, one).watch()
     tau = driven(mech, lambda t: 20.0 * (1.0 - 2.0 * t), lambda t: 0.0)
     rec = lw.simulate(mech, duration=0.5, step=2e-3, watch=watch, tau=tau)
     wanted = 0.5 - 0.5 * (0.5 * MASS * G / MU) / 20.0

@@ -2,39 +2,18 @@
 
 from linkwise.front_door import open_front_door
 from linkwise.grasp.contact import Contact as Contact
-from linkwise.grasp.contact_state import (
+from linkwise.grasp.contact_motion import (
     ContactState as ContactState,
-    contact_forces as contact_forces,
-    contact_state as contact_state,
-)
-from linkwise.grasp.effort import (
     GraspEffort as GraspEffort,
-    grasp_effort as grasp_effort,
-    needed_wrench as needed_wrench,
+    GraspMargins as GraspMargins,
 )
-from linkwise.grasp.force_closure import (
-    ForceClosure as ForceClosure,
-    force_closure as force_closure,
-)
-from linkwise.grasp.grasp import (
-    Grasp as Grasp,
-    grasp_map as grasp_map,
-    object_force as object_force,
-)
+from linkwise.grasp.force_closure import ForceClosure as ForceClosure
+from linkwise.grasp.grasp import Grasp as Grasp
 from linkwise.grasp.internal_force import (
     ForceSpace as ForceSpace,
     InternalForces as InternalForces,
-    force_space as force_space,
-    internal_forces as internal_forces,
 )
-from linkwise.grasp.load_distribution import (
-    LoadDistribution as LoadDistribution,
-    load_distribution as load_distribution,
-)
-from linkwise.grasp.margin import (
-    GraspMargins as GraspMargins,
-    grasp_margins as grasp_margins,
-)
+from linkwise.grasp.load_distribution import LoadDistribution as LoadDistribution
 from linkwise.grasp.multi_arm.held_object import (
     MultiArm as MultiArm,
     multi_arm_parts as multi_arm_parts,
@@ -66,10 +45,6 @@ from linkwise.grasp.multi_effector.reflected_load import (
     ReflectedLoad as ReflectedLoad,
     reflected_load as reflected_load,
 )
-from linkwise.grasp.virtual_linkage import (
-    VirtualLinkage as VirtualLinkage,
-    virtual_linkage as virtual_linkage,
-)
-from linkwise.grasp.watch import grasp_watch as grasp_watch
+from linkwise.grasp.virtual_linkage import VirtualLinkage as VirtualLinkage
 
 open_front_door(globals(), records=("Grasp",))

@@ -1,13 +1,13 @@
-"""Contact forces that are best in some way and stay inside their cones, exactly.
+"""Optimal contact forces inside their exact cones.
 
 The margins g_k(λ) of the contacts are concave (see `contact`), so each is below its tangents:
 
     g_k(λ) ≤ g_k(λ_0) + ∇g_k(λ_0) (λ - λ_0)                                  for every λ_0
 
-Instead of g_k ≥ reserve, tangents at points tried so far are asked for: a problem with flat sides
-that contains the true one. Its solution is tried, tangents are added where it fails, and so on
-(Kelley's cutting planes), until the solution is inside the curved cones too, up to a tolerance. If
-the flat problem has no solution, neither has the true one. No number of sides enters.
+Instead of g_k ≥ reserve, the tangents at points tried so far must be at least `reserve`: a problem
+with flat sides that contains the true one. Tangents are added where its solution violates the
+curved cones, until it satisfies them up to a tolerance (Kelley's cutting planes). If the flat
+problem has no solution, neither has the true one. No number of sides enters.
 
 The flat problems, all under G λ = w (the resultant) and B λ ≤ d (normal forces, efforts):
 
@@ -19,26 +19,37 @@ The flat problems, all under G λ = w (the resultant) and B λ ≤ d (normal for
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.errors import ModelError
+from linkwise.errors import MissingExtraError, ModelError
 from linkwise.grasp.contact import Contact
-from linkwise.grasp.grasp import Grasp
-from linkwise.grasp.solver import scipy
 from linkwise.spatial.array import Array
 
+if TYPE_CHECKING:
+    from linkwise.grasp.grasp import Grasp
+
 TOLERANCE = 1e-9
-"""By how much of the forces' size a limit may be missed."""
+"""Allowed violation of a limit, relative to the size of the forces."""
 
 ACCURATE = 1e-6
-"""What linear programs may miss, as a part of the forces' size: HiGHS keeps rows to 1e-7."""
+"""The same for linear programs: HiGHS satisfies rows to 1e-7."""
 
 MOST_ROUNDS = 200
-"""Of adding tangents, before the best so far is taken."""
+"""Rounds of adding tangents before the best solution so far is returned."""
 
-ASKED = "load_distribution"
+FUNCTION = "load_distribution"
+
+
+def scipy(module: str, function: str) -> Any:
+    """A module of SciPy; raises with the name of the extra if it is missing."""
+    try:
+        return importlib.import_module(f"scipy.{module}")
+    except ImportError:
+        raise MissingExtraError(function, package="scipy", extra="optimize") from None
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +79,7 @@ class ConeProgram:
 
     @property
     def count(self) -> int:
-        """Of unknowns λ."""
+        """The number of unknowns λ."""
         return int(self.G.shape[1])
 
     @property
@@ -78,13 +89,13 @@ class ConeProgram:
 
     def margin(self, lam: Array) -> float:
         """The smallest margin at λ [N]; inf where no contact has a limit."""
-        f = (lam @ self.grasp.held).reshape(-1, 6)
+        f = (lam @ self.grasp.usable).reshape(-1, 6)
         each = [room(c, f[i]).min() for i, c in enumerate(self.grasp.contacts.values())]
         return float(min(each))
 
     def _cut(self, lam: Array, below: float) -> int:
-        """Add tangents at λ of all margins that are smaller than `below`; how many."""
-        S, before = self.grasp.held, len(self.rows)
+        """Add tangents at λ of all margins smaller than `below`; returns their number."""
+        S, before = self.grasp.usable, len(self.rows)
         f = (lam @ S).reshape(-1, 6)
         for i, contact in enumerate(self.grasp.contacts.values()):
             values, slopes = room(contact, f[i]), contact.slopes(f[i])
@@ -100,7 +111,7 @@ class ConeProgram:
     def _linear(self, above: Array, bound: Array, most: float | None) -> Array | None:
         """(λ, s) with the smallest s under above (λ, s) ≤ bound, B λ ≤ d and G λ = w."""
         wide = np.concatenate([self.B, np.zeros((len(self.B), 1))], axis=1)
-        found = scipy("optimize", ASKED).linprog(
+        result = scipy("optimize", FUNCTION).linprog(
             np.append(np.zeros(self.count), 1.0),
             A_ub=np.concatenate([above, wide]),
             b_ub=np.concatenate([bound, self.d]),
@@ -109,35 +120,35 @@ class ConeProgram:
             bounds=[(None, None)] * self.count + [(None if most is None else -most, None)],
             method="highs",
         )
-        return np.asarray(found.x, dtype=np.float64) if found.status == 0 else None
+        return np.asarray(result.x, dtype=np.float64) if result.status == 0 else None
 
     def _balanced(self, lam: Array) -> Array:
-        """λ moved by what it misses G λ = w by: a linear program keeps it to 1e-7 N only."""
+        """λ corrected to G λ = w, which a linear program satisfies only to 1e-7 N."""
         moved = np.linalg.lstsq(self.G, self.w - self.G @ lam, rcond=None)[0]
         return np.asarray(lam + moved, dtype=np.float64)
 
     def largest_margin(self, most: float, enough: float = np.inf) -> tuple[Array, float] | None:
-        """λ whose smallest margin is largest, and that margin; negative if the cones are missed.
+        """λ with the largest smallest margin, and that margin; negative outside the cones.
 
-        min s  with  -s ≤ tangents. None where G λ = w and B λ ≤ d alone have no solution.
+        min s  with  -s ≤ tangents. None if G λ = w and B λ ≤ d alone have no solution.
 
         Args:
-            most: A bound of all margins [N].
-            enough: A margin that is good enough to stop at [N].
+            most: Upper bound of all margins [N].
+            enough: A margin at which to stop [N].
         """
         best: tuple[Array, float] | None = None
         for _ in range(MOST_ROUNDS):
             rows, offsets = self._tangents()
             above = np.concatenate([-rows, -np.ones((len(rows), 1))], axis=1)
-            found = self._linear(above, offsets, most)
-            if found is None:
+            solution = self._linear(above, offsets, most)
+            if solution is None:
                 break
-            lam, bound = self._balanced(found[:-1]), -float(found[-1])
+            lam, bound = self._balanced(solution[:-1]), -float(solution[-1])
             margin = min(self.margin(lam), most)
             if best is None or margin > best[1]:
                 best = lam, margin
-            known = best[1] >= bound - ACCURATE * max(self.size, abs(bound))
-            if known or best[1] >= enough or not self._cut(lam, bound):
+            optimal = best[1] >= bound - ACCURATE * max(self.size, abs(bound))
+            if optimal or best[1] >= enough or not self._cut(lam, bound):
                 break
         return best
 
@@ -146,8 +157,8 @@ class ConeProgram:
     ) -> tuple[Array, float] | None:
         """λ with the smallest largest |start + efforts λ| / limit, all margins at least `reserve`.
 
-        A little more is asked for, so that it is kept indeed; where that is too much, for contacts
-        or for joints, `reserve` itself. None where there is nothing of the kind.
+        First with slightly more reserve, so that rounding does not violate it; if that is too much
+        for contacts or joints, with `reserve` itself. None if there is no solution.
         """
         more = self._least_overload(efforts, start, limit, reserve + ACCURATE * self.size, reserve)
         if more is not None and more[1] <= 1.0:
@@ -155,7 +166,7 @@ class ConeProgram:
         return self._least_overload(efforts, start, limit, reserve, reserve) or more
 
     def _least_overload(
-        self, efforts: Array, start: Array, limit: Array, asked: float, reserve: float
+        self, efforts: Array, start: Array, limit: Array, target: float, reserve: float
     ) -> tuple[Array, float] | None:
         best: tuple[Array, float] | None = None
         for _ in range(MOST_ROUNDS):
@@ -167,11 +178,11 @@ class ConeProgram:
                     np.concatenate([-rows, np.zeros((len(rows), 1))], axis=1),
                 ]
             )
-            found = self._linear(above, np.concatenate([-start, start, offsets - asked]), None)
-            if found is None:
+            solution = self._linear(above, np.concatenate([-start, start, offsets - target]), None)
+            if solution is None:
                 return None
-            best = self._balanced(found[:-1]), float(found[-1])
-            if self.margin(best[0]) >= reserve or not self._cut(best[0], asked):
+            best = self._balanced(solution[:-1]), float(solution[-1])
+            if self.margin(best[0]) >= reserve or not self._cut(best[0], target):
                 break
         return best
 
@@ -181,7 +192,7 @@ class ConeProgram:
         Args:
             R: (n, r), of full column rank.
             start: (n,).
-            reserve: What is asked of all margins [N].
+            reserve: Smallest allowed margin [N].
         """
         # λ = λ_p + N z solves G λ = w. With R N = Q T the distance, up to a constant, is |x| with
         # x = T z + Q* (R λ_p + start): a least-distance problem.
@@ -190,24 +201,24 @@ class ConeProgram:
         back: Array = null @ np.linalg.inv(T)
         lam_0: Array = lam_p - back @ (Q.T @ (R @ lam_p + start))
         lam = lam_0
-        asked = reserve + TOLERANCE * self.size  # a little more, so that it is kept indeed
+        target = reserve + TOLERANCE * self.size  # so that rounding does not violate it
         for _ in range(MOST_ROUNDS):
             rows, offsets = self._tangents()
             above = np.concatenate([rows, -self.B])
-            bound = np.concatenate([asked - offsets, -self.d])
+            bound = np.concatenate([target - offsets, -self.d])
             x = least_distance(above @ back, bound - above @ lam_0)
             if x is None:
                 return None
             lam = lam_0 + back @ x
-            if self.margin(lam) >= reserve or not self._cut(lam, asked):
+            if self.margin(lam) >= reserve or not self._cut(lam, target):
                 break
         return lam
 
 
 def room(contact: Contact, force: Array) -> Array:
-    """Margins (4,) of a force that the contact can hold; inf for slip and twist without friction.
+    """Margins (4,) of a force S* λ with the rows of `Contact.usable`.
 
-    Forces S* λ with the rows of `Contact.held` have nothing of these there, by themselves.
+    Slip and twist are inf without friction: such forces have no component there.
     """
     values = contact.margins(force)
     return np.where([False, contact.smooth, contact.spins, False], np.inf, values)
@@ -216,9 +227,9 @@ def room(contact: Contact, force: Array) -> Array:
 def least_distance(above: Array, bound: Array) -> Array | None:
     """x of least norm with above x ≥ bound; None if there is none.
 
-    By non-negative least squares: u ≥ 0 with [above*; bound*] u nearest to (0, ..., 0, 1); the
-    residual r gives x = -(r_1 ... r_n) / r_n+1, and is zero where nothing solves the inequalities.
-    Between the two, where what is left of r is rounding, x is tried and None if it fails.
+    By non-negative least squares: u ≥ 0 with [above*; bound*] u nearest to (0, ..., 0, 1). The
+    residual r gives x = -(r_1 ... r_n) / r_n+1; it is zero if the inequalities have no solution. In
+    between, where r is mostly rounding, x is verified, and None if it violates an inequality.
     """
     lengths = np.linalg.norm(above, axis=1)
     plain = lengths > 1e-12
@@ -232,13 +243,13 @@ def least_distance(above: Array, bound: Array) -> Array | None:
     stacked = np.concatenate([rows.T, least[None] / size])
     goal = np.append(np.zeros(rows.shape[1]), 1.0)
     try:
-        found = scipy("optimize", ASKED).nnls(stacked, goal, maxiter=100 * max(stacked.shape))
+        solution = scipy("optimize", FUNCTION).nnls(stacked, goal, maxiter=100 * max(stacked.shape))
     except RuntimeError as error:  # too many steps
         raise ModelError(
-            f"the smallest forces were asked for, but the search for them did not end ({error}). "
-            "`objective='margin'` is found in another way."
+            f"the search for the smallest forces did not converge ({error}). `objective='margin'` "
+            "uses another method."
         ) from error
-    u: Array = np.asarray(found[0], dtype=np.float64)
+    u: Array = np.asarray(solution[0], dtype=np.float64)
     r: Array = stacked @ u - goal
     if float(r @ r) < 1e-16 or r[-1] >= 0.0:  # |r|² = -r_n+1
         return None

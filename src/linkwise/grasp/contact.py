@@ -1,19 +1,19 @@
-"""Contacts: which forces pass between a finger and an object, and how large they may be.
+"""Contacts: which forces a finger transmits to an object, and how large they may be.
 
-A contact lets some motions of the object go relative to the finger, and passes the forces that do
-no work in them (001-II, Appendix A):
+A contact leaves some motions of the object relative to the finger free, and transmits the forces
+that do no work in them (001-II, Appendix A):
 
     ΔV = H(0)* W,     H(0) f = 0     so   f = S* λ   with   S H(0)* = 0
 
-    kind            free (in the object's axes)          rows of S: what is passed
+    kind            free (in the object's axes)          rows of S: transmitted
     rigid           nothing                              6  all moments, all forces
     edge            turn about the edge                  5  two moments, all forces
     soft_finger     turn about both tangents             4  moment about the normal, all forces
     point           all turns                            3  all forces
     frictionless    all turns, slide along the surface   1  force along the normal
 
-A contact of one side only pushes. With f_n the force along the normal, f_t that across it and m
-the moments, it holds while
+A one-sided contact only pushes. With f_n the normal force, f_t the tangential force and m the
+moments, it holds while
 
     press    f_n ≥ 0                                     else the contact breaks
     slip     |f_t| ≤ μ f_n                               else it slides
@@ -21,11 +21,12 @@ the moments, it holds while
     tip      |m_t| ≤ r f_n                               else it rolls off its edge or patch
 
 and for the soft finger, by the elliptic law, slip and twist together: |f_t|² + (μ m_n / γ)² ≤
-(μ f_n)². Each margin is in newtons, and concave in the force: μ f_n - |f_t|, f_n - |m_n| / γ ...
+(μ f_n)². Each margin is in newtons and concave in the force: μ f_n - |f_t|, f_n - |m_n| / γ ...
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
@@ -44,35 +45,34 @@ ContactKind: TypeAlias = Literal["rigid", "edge", "soft_finger", "point", "frict
 FrictionLaw: TypeAlias = Literal["ellipse", "separate"]
 
 LIMITS = ("press", "slip", "twist", "tip")
-"""Names of the limits of a contact of one side, in the order in which margins are given."""
+"""Limits of a one-sided contact, in the order of its margins."""
 
-ALONG = 1e-9
-"""How far from a right angle [rad] an edge may be to the normal."""
-
+PERPENDICULAR = 1e-9
+"""Largest deviation [rad] of the angle between an edge and its normal from a right angle."""
 
 ROUNDING = 1e-14
-"""What of the normal force counts as no force across it, where there is no friction."""
+"""Without friction, tangential forces below this fraction of the normal force count as zero."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contact:
-    """What passes at a contact, and how much of it.
+    """Which forces a contact transmits, and how large they may be.
 
-    Its frame is fixed on the object, with the origin at the point that is touched: the frame of
-    node b of a loop, or `pose` for a grasp without a mechanism. Forces are those on the object.
+    The contact's frame is fixed on the object with its origin at the point of contact: the frame of
+    node b of a loop, or `pose` for a grasp without a mechanism. Forces act on the object.
 
     Attributes:
         kind: "rigid", "edge", "soft_finger", "point" or "frictionless".
-        friction: Coefficient μ; 0 holds nothing across the normal, as "frictionless" does.
-        torsion: γ [m]: the moment about the normal is at most γ f_n. By default that of an evenly
-            pressed edge or patch of the given extent, μ r / 2 and 2 μ r / 3; a soft finger has none
-            unless it is given.
-        extent: r [m]: half the length of an edge, radius of a patch; by default no moment tips it.
+        friction: Coefficient μ; 0 resists no tangential force, like "frictionless".
+        torsion: γ [m]: the moment about the normal is at most γ f_n. Default: that of an evenly
+            pressed edge or patch of the given extent, μ r / 2 and 2 μ r / 3. Required for a soft
+            finger.
+        extent: r [m]: half the length of an edge, radius of a patch. Default: no moment tips it.
         normal: Into the object, in the contact's frame.
         axis: Along the edge, in the contact's frame.
-        law: How slip and twist go together: "ellipse" or "separate".
-        two_sided: A contact that cannot be broken, like a hinge: it has no limits. By default that
-            is so for "rigid" and for no other.
+        law: How slip and twist combine: "ellipse" or "separate".
+        two_sided: Whether the contact cannot break, like a hinge; it then has no limits. Default:
+            only for "rigid".
         pose: Of the contact's frame in the object's frame.
     """
 
@@ -98,10 +98,10 @@ class Contact:
         for name in ("friction", "torsion", "extent"):
             if (value := getattr(self, name)) is not None:
                 put(self, name, _size(f"{name} of a contact", value))
-        if self.kind == "edge" and abs(np.dot(self.normal, self.axis)) > ALONG:
+        if self.kind == "edge" and abs(np.dot(self.normal, self.axis)) > PERPENDICULAR:
             raise ModelError(
-                f"the axis {self.axis} of an edge is not across its normal {self.normal}; an edge "
-                "lies in the surface."
+                f"the axis {self.axis} of an edge is not perpendicular to its normal "
+                f"{self.normal}; an edge lies in the surface."
             )
         if self.extent == 0.0:
             raise ModelError(
@@ -118,7 +118,7 @@ class Contact:
 
     @property
     def hinge(self) -> Hinge:
-        """For a loop from the finger (node a) to the object (node b)."""
+        """The hinge of a loop from the finger (node a) to the object (node b)."""
         match self.kind:
             case "rigid":
                 return Locked()
@@ -133,7 +133,7 @@ class Contact:
 
     @property
     def passed(self) -> Array:
-        """S (rows, 6): orthonormal; the forces that are passed are S* λ, moments first."""
+        """S (rows, 6), orthonormal: the transmitted forces are S* λ, moments first."""
         normal, axis = np.array(self.normal), np.array(self.axis)
         forces = np.eye(6)[3:]
         match self.kind:
@@ -153,15 +153,15 @@ class Contact:
 
     @property
     def rows(self) -> int:
-        """How many components of force are passed."""
+        """The number of transmitted force components."""
         return len(self.passed)
 
     @property
-    def held(self) -> Array:
-        """Rows of `passed` along which the limits leave any room, as another basis of them (k, 6).
+    def usable(self) -> Array:
+        """A basis (k, 6) of the transmitted forces that the limits allow.
 
-        All of them, unless a coefficient is zero: with μ = 0 nothing is held across the normal, and
-        with γ = 0 no moment about it. A point with μ = 0 holds what a frictionless contact does.
+        It spans `passed` unless a coefficient is zero: μ = 0 allows no tangential force, and γ = 0
+        no moment about the normal. A point with μ = 0 is a frictionless contact.
         """
         if self.two_sided or not (self.smooth or self.twist_arm == 0.0):
             return self.passed
@@ -180,17 +180,17 @@ class Contact:
 
     @property
     def smooth(self) -> bool:
-        """Whether it is a contact of one side that holds nothing across its normal: μ = 0."""
+        """Whether it is one-sided and resists no tangential force: μ = 0."""
         return not self.two_sided and (self.kind == "frictionless" or self.friction == 0.0)
 
     @property
     def spins(self) -> bool:
-        """Whether it is an edge or patch of one side that holds no moment m_n: γ = 0."""
+        """Whether it is a one-sided edge or patch that resists no moment m_n: γ = 0."""
         return not self.two_sided and self.kind in ("edge", "rigid") and self.twist_arm == 0.0
 
     @property
     def twist_arm(self) -> float:
-        """γ [m], 0 where no moment about the normal is held and inf where any is."""
+        """γ [m]: 0 where no moment about the normal is resisted, inf where it has no limit."""
         if self.kind in ("point", "frictionless"):
             return 0.0
         if self.torsion is not None:
@@ -201,7 +201,7 @@ class Contact:
 
     @property
     def tip_arm(self) -> float:
-        """r [m], inf where nothing tips."""
+        """r [m], inf where no moment tips the contact."""
         return np.inf if self.extent is None or self.kind not in ("edge", "rigid") else self.extent
 
     @property
@@ -210,13 +210,13 @@ class Contact:
         return _axes(self.normal, self.axis if self.kind == "edge" else None)
 
     def margins(self, forces: Array) -> Array:
-        """How far a force is from each of `LIMITS`, in newtons.
+        """The distance of a force from each of `LIMITS`, in newtons.
 
         Args:
             forces: On the object, in the contact's frame (..., 6) [N m, N].
 
         Returns:
-            (..., 4), positive where the contact holds and inf for limits that it does not have.
+            (..., 4), positive where the contact holds, inf for limits that it does not have.
         """
         forces = rows(forces, 6, "the force of a contact")
         out = np.full((*forces.shape[:-1], 4), np.inf)
@@ -224,31 +224,32 @@ class Contact:
             return out
         moment, force = forces[..., :3] @ self.axes.T, forces[..., 3:] @ self.axes.T
         f_n, m_n = force[..., 2], moment[..., 2]
-        across = np.hypot(force[..., 0], force[..., 1])
+        tangential = np.hypot(force[..., 0], force[..., 1])
         out[..., 0] = f_n
         if self.kind == "frictionless":
             return out
-        if self._elliptic:
-            across = np.hypot(across, self.friction / self.twist_arm * m_n)
+        if self.elliptic:
+            tangential = np.hypot(tangential, self.friction / self.twist_arm * m_n)
         elif 0.0 < self.twist_arm < np.inf:
             out[..., 2] = f_n - np.abs(m_n) / self.twist_arm
-        elif self.spins:  # m_n = 0 up to rounding is all that is left
+        elif self.spins:  # only m_n = 0, up to rounding, is allowed
             spin = np.abs(m_n) / (self.extent or 1.0)
             out[..., 2] = np.where(spin <= ROUNDING * np.abs(f_n), 0.0, -spin)
-        if self.smooth:  # f_t = 0 up to rounding is all that is left
-            across = np.where(across <= ROUNDING * np.abs(f_n), 0.0, across)
-        out[..., 1] = self.friction * f_n - across
+        if self.smooth:  # only f_t = 0, up to rounding, is allowed
+            tangential = np.where(tangential <= ROUNDING * np.abs(f_n), 0.0, tangential)
+        out[..., 1] = self.friction * f_n - tangential
         if np.isfinite(self.tip_arm):
-            # Of an edge the moment about it is zero: it turns there.
+            # The moment about an edge is zero: the contact turns there.
             out[..., 3] = f_n - np.hypot(moment[..., 0], moment[..., 1]) / self.tip_arm
         return out
 
     @property
-    def _elliptic(self) -> bool:
+    def elliptic(self) -> bool:
+        """Whether slip and twist share one limit, the elliptic law."""
         return self.law == "ellipse" and self.friction > 0.0 and 0.0 < self.twist_arm < np.inf
 
     def slopes(self, force: Array) -> Array:
-        """Gradients (4, 6) of the margins at one force (6,); one of them where there are several.
+        """Gradients (4, 6) of the margins at one force (6,); any subgradient at a kink.
 
         Margins are concave: margins(g) ≤ margins(f) + slopes(f) (g - f) for every g.
         """
@@ -262,14 +263,14 @@ class Contact:
         out[0] = normal
         if self.kind == "frictionless":
             return out
-        weight = self.friction / self.twist_arm if self._elliptic else 0.0
+        weight = self.friction / self.twist_arm if self.elliptic else 0.0
         parts = np.array([push[0], push[1], weight * moment[2]])
         length = float(np.linalg.norm(parts))
         parts = parts / length if length > 0.0 else np.zeros(3)
         out[1] = self.friction * normal
         out[1, 3:] -= parts[0] * axes[0] + parts[1] * axes[1]
         out[1, :3] -= weight * parts[2] * axes[2]
-        if not self._elliptic and 0.0 < self.twist_arm < np.inf:
+        if not self.elliptic and 0.0 < self.twist_arm < np.inf:
             out[2] = normal
             out[2, :3] -= np.sign(moment[2]) / self.twist_arm * axes[2]
         if np.isfinite(self.tip_arm):
@@ -278,6 +279,15 @@ class Contact:
             if size > 0.0:
                 out[3, :3] -= (moment[0] * axes[0] + moment[1] * axes[1]) / (size * self.tip_arm)
         return out
+
+
+def block_diagonal(blocks: Sequence[Array]) -> Array:
+    """(..., Σ k_i, 6 ℓ) with the ℓ blocks (..., k_i, 6) on its diagonal."""
+    ends = np.cumsum([0, *(block.shape[-2] for block in blocks)])
+    out = np.zeros((*blocks[0].shape[:-2], int(ends[-1]), 6 * len(blocks)))
+    for i, block in enumerate(blocks):
+        out[..., ends[i] : ends[i + 1], 6 * i : 6 * i + 6] = block
+    return out
 
 
 @lru_cache(maxsize=256)

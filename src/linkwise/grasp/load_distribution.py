@@ -1,54 +1,55 @@
-"""Which contact forces give the object the force that is wanted?
+"""Which contact forces apply a given wrench to the object?
 
     A* f = f_C,   f = S* λ,   margins(f) ≥ reserve,   |τ| ≤ limit,   τ = offset + map f
 
-Of the many, the one that is best: the smallest in a metric, the one with the least joint effort, or
-the one farthest from every limit. Cones are exact (see `cone_program`).
+Of all solutions, the best: the smallest in a metric, the one with the least joint effort, or the
+one farthest from every limit. Cones are exact (see `cone_program`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.grasp.cone_program import ConeProgram, room
 from linkwise.grasp.contact import LIMITS
-from linkwise.grasp.effort import GraspEffort
-from linkwise.grasp.grasp import Grasp, check_grasp, grasp_map
+from linkwise.grasp.contact_motion import FAILURES, GraspEffort, GraspMargins
 from linkwise.grasp.internal_force import ForceSpace, force_space, metric
-from linkwise.grasp.margin import WORDS, GraspMargins, grasp_margins
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
+
+if TYPE_CHECKING:
+    from linkwise.grasp.grasp import Grasp
 
 Objective: TypeAlias = Literal["force", "effort", "margin"]
 
 CLOSE = 1e-7
-"""A limit counts as kept within this part of the forces' size, which is 1 N at least."""
+"""A limit counts as satisfied within this fraction of the forces' size, which is 1 N at least."""
 
 NEAR = 1e-6
-"""A resultant counts as reached within this part of it."""
+"""A resultant counts as reached within this fraction of it."""
 
 ROUNDING = 1e-14
-"""How well sums of forces that cancel are known, as a part of the forces."""
+"""Relative rounding of sums of forces that cancel."""
 
 BLIND = 1e-9
-"""How much of the forces' norm is added to an effort that some internal forces do not change."""
+"""Fraction of the forces' norm added to an effort that some internal forces do not change."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadDistribution:
-    """Contact forces for a wanted force on the object.
+    """Contact forces that apply a given wrench to the object.
 
     Attributes:
-        feasible: Whether all limits are kept, to 1e-7 of the wrench or 1e-7 N: the forces that are
-            given were looked at for it.
-        reason: What is in the way where it is not; "" otherwise.
-        forces: On the object, in the contacts' frames (ℓ, 6) [N m, N]. Where nothing is feasible,
-            those that miss the limits by the least.
+        feasible: Whether the returned forces were verified to satisfy all limits, to 1e-7 of the
+            wrench or 1e-7 N.
+        reason: Why not; "" if feasible.
+        forces: On the object, in the contacts' frames (ℓ, 6) [N m, N]. If nothing is feasible,
+            those that violate the limits the least.
         margins: Their margins.
-        efforts: Joint forces (n,) that go with them; None where no effort was given.
+        efforts: The corresponding joint forces (n,); None if no effort was given.
         space: Rank and internal forces of the grasp.
     """
 
@@ -67,142 +68,111 @@ class LoadDistribution:
 def load_distribution(
     grasp: Grasp,
     wrench: ArrayLike,
-    point: ArrayLike = (0.0, 0.0, 0.0),
-    *,
-    objective: Objective = "force",
-    reserve: float = 0.0,
-    most: float = 1e4,
-    effort: GraspEffort | None = None,
-    length: float | None = None,
-    weights: ArrayLike | None = None,
+    point: ArrayLike,
+    objective: Objective,
+    reserve: float,
+    most: float,
+    effort: GraspEffort | None,
+    length: float | None,
+    weights: ArrayLike | None,
 ) -> LoadDistribution:
-    """Contact forces inside their limits that give the object a wanted force.
-
-    Expression:
-        "force":   min f* W f,   W as in `internal_forces`
-        "effort":  min Σ (τ_j / limit_j)²,   τ = offset + map f
-        "margin":  max min_k margin_k(f)
-        under  A* f = wrench,  f = S* λ,  margins ≥ reserve,  f_n ≤ most,  |τ| ≤ limit
-    Where the limits are met but leave nothing to spare, to about 1e-9 of the wrench, forces that
-    keep them are given, which need not be the smallest.
-
-    Args:
-        grasp: The grasp.
-        wrench: What the contacts have to do to the object (moment about C, force) (6,) in its axes
-            [N m, N]; against gravity, for an object at rest, minus its weight. `needed_wrench`
-            finds it for a motion.
-        point: C in the object's frame (3,) [m].
-        objective: What is best: "force", "effort" or "margin".
-        reserve: What is asked of every margin [N], of slip only where there is friction; zero or
-            more.
-        most: The largest normal force of a contact [N].
-        effort: Joint forces that go with contact forces, and their limits (`grasp_effort`).
-        length: Of the metric W [m]; by default `typical_length`.
-        weights: Of the contacts in W (ℓ,).
-
-    Returns:
-        The forces; where there are none inside the limits, `feasible` is False and `reason` says
-        which contact, limit or joint is in the way.
-
-    Raises:
-        ModelError: An effort is asked for without one given; a reserve that is negative or no
-            number.
-        MissingExtraError: SciPy is not installed.
-    """
-    check_grasp(grasp, "load_distribution")
+    """Find forces inside the limits first, then the best of them."""
     _check(objective, effort)
     most, reserve = float(constant(most, (), "most")), _reserve(reserve)
     if not most > 0.0:
         raise ModelError(f"most is {most}; the largest normal force must be positive [N].")
-    w = constant(wrench, (6,), "wanted wrench")
-    S, space = grasp.held, force_space(grasp, point, length=length)
-    G = (S @ grasp_map(grasp, point)).T
+    w = constant(wrench, (6,), "wrench")
+    S, space = grasp.usable, force_space(grasp, point, length)
+    G = (S @ grasp.map(point)).T
     reached = G @ np.linalg.lstsq(G, w, rcond=None)[0]
+
+    def answer(lam: Array, reason: str) -> LoadDistribution:
+        forces = (lam @ S).reshape(-1, 6)
+        efforts = None if effort is None else effort.of(forces)
+        margins = grasp.margins(forces)
+        return LoadDistribution(not reason, reason, forces, margins, efforts, space)
+
     if not _near(reached, w, space.length):
-        return _answer(grasp, np.linalg.pinv(G) @ w, space, effort, _unreachable(w, reached, space))
-    program = ConeProgram(grasp, G, reached, *_normals(grasp, most))
-    found = program.largest_margin(most, enough=reserve)
-    if found is None:
-        least = np.linalg.pinv(G) @ w
-        return _answer(grasp, least, space, effort, _pressed(most))
-    (inside, margin), whole = found, program
-    if margin < reserve - CLOSE * program.size:
-        return _answer(grasp, inside, space, effort, _crowded(grasp, inside, margin, reserve, most))
+        return answer(np.linalg.pinv(G) @ w, _unreachable(w, reached, space))
+    cones = ConeProgram(grasp, G, reached, *_normals(grasp, most))
+    best = cones.largest_margin(most, enough=reserve)
+    if best is None:
+        return answer(
+            np.linalg.pinv(G) @ w,
+            f"the wrench needs a normal force of more than {most:.6g} N at some contact, the "
+            "largest allowed.",
+        )
+    (inside, margin), program = best, cones
+    if margin < reserve - CLOSE * cones.size:
+        return answer(inside, _crowded(grasp, inside, margin, reserve, most))
     has = np.zeros(0, dtype=bool) if effort is None else np.isfinite(effort.limit)
     if effort is not None and has.any():
         rows, start, limit = effort.map[has] @ S.T, effort.offset[has], effort.limit[has]
-        lam, overload = program.least_overload(rows, start, limit, reserve) or (inside, np.inf)
+        lam, overload = cones.least_overload(rows, start, limit, reserve) or (inside, np.inf)
         if np.isinf(overload):
             overload = float((np.abs(start + rows @ lam) / limit).max())
         if overload > 1.0 + CLOSE:
-            return _answer(grasp, lam, space, effort, _weak(effort, lam @ S, overload))
-        below = np.concatenate([program.B, rows, -rows])
-        program = ConeProgram(
-            grasp, G, reached, below, np.concatenate([program.d, limit - start, limit + start])
-        )
-        inside = lam
+            return answer(lam, _weak(effort, lam @ S, overload))
+        below = np.concatenate([cones.B, rows, -rows])
+        bound = np.concatenate([cones.d, limit - start, limit + start])
+        program, inside = ConeProgram(grasp, G, reached, below, bound), lam
     if objective == "margin":
-        found = program.largest_margin(most)
-        best = None if found is None else found[0]
+        best = program.largest_margin(most)
+        optimal = None if best is None else best[0]
     else:
         R, start = _distance(grasp, objective, effort, length, weights)
-        best = program.nearest(R, start, reserve)
+        optimal = program.nearest(R, start, reserve)
     missed = ""
-    for lam in [inside] if best is None else [best, inside]:
-        missed = _missed(whole, lam, reserve, most, effort) or _off(G, lam, w, space)
+    for lam in [inside] if optimal is None else [optimal, inside]:
+        missed = _missed(cones, lam, reserve, most, effort) or _off(G, lam, w, space)
         if not missed:
-            return _answer(grasp, lam, space, effort, "")
-    return _answer(
-        grasp, inside, space, effort, f"no forces that keep all limits were found: {missed}"
-    )
+            return answer(lam, "")
+    return answer(inside, f"no forces that satisfy all limits were found: {missed}")
 
 
-def _near(found: Array, w: Array, length: float, size: float = 0.0) -> bool:
-    """Whether a resultant is the wanted one, but for the rounding of forces of some size.
-
-    Moments are divided by the length.
-    """
+def _near(resultant: Array, w: Array, length: float, size: float = 0.0) -> bool:
+    """Whether a resultant is w up to rounding of forces of some size; moments over the length."""
     scale = np.array([1.0 / length] * 3 + [1.0] * 3)
-    off, whole = np.abs((found - w) * scale).max(), np.abs(w * scale).max()
-    return bool(off <= NEAR * whole + ROUNDING * size)
+    off, norm = np.abs((resultant - w) * scale).max(), np.abs(w * scale).max()
+    return bool(off <= NEAR * norm + ROUNDING * size)
 
 
 def _off(G: Array, lam: Array, w: Array, space: ForceSpace) -> str:
     """What is wrong with the resultant of forces; "" if nothing."""
-    found, size = G @ lam, float(np.linalg.norm(lam)) * float(space.singular_values[0])
-    if _near(found, w, space.length, size):
+    resultant, size = G @ lam, float(np.linalg.norm(lam)) * float(space.singular_values[0])
+    if _near(resultant, w, space.length, size):
         return ""
-    return f"({_numbers(found - w)}) is what their resultant has too much."
+    return f"their resultant is off by ({_numbers(resultant - w)})."
 
 
 def _missed(
     program: ConeProgram, lam: Array, reserve: float, most: float, effort: GraspEffort | None
 ) -> str:
-    """Which limit forces miss; "" if none."""
+    """Which limit the forces violate; "" if none."""
     if not np.isfinite(lam).all():
         return "they are not finite."
-    margin, forces = program.margin(lam), (lam @ program.grasp.held).reshape(-1, 6)
+    margin, forces = program.margin(lam), (lam @ program.grasp.usable).reshape(-1, 6)
     if margin < reserve - CLOSE * program.size:
-        return f"the smallest margin is {margin:.6g} N, and {reserve:.6g} N is asked for."
-    # `whole` has normal forces alone in B.
+        return f"the smallest margin is {margin:.6g} N, below the reserve of {reserve:.6g} N."
+    # B of `program` has only normal forces.
     push = float((program.B @ lam).max(initial=0.0))
     if push > most + CLOSE * max(program.size, most):
-        return f"a normal force is {push:.6g} N, and {most:.6g} N is the most."
+        return f"a normal force is {push:.6g} N, above the largest allowed, {most:.6g} N."
     if effort is not None:
         overload = float((np.abs(effort.of(forces)) / effort.limit).max(initial=0.0))
         if overload > 1.0 + CLOSE:
-            return f"a joint gives {overload:.6g} of its limit."
+            return f"a joint needs {overload:.6g} of its limit."
     return ""
 
 
 def _reserve(reserve: float) -> float:
-    found = floats(reserve, "reserve")
-    if found.shape or not 0.0 <= float(found) < np.inf:
+    value = floats(reserve, "reserve")
+    if value.shape or not 0.0 <= float(value) < np.inf:
         raise ModelError(
-            f"reserve is {reserve}; what is asked of every margin must be zero or more [N], and "
+            f"reserve is {reserve}; the smallest allowed margin must be zero or more [N], and "
             "finite."
         )
-    return float(found)
+    return float(value)
 
 
 def _distance(
@@ -212,8 +182,8 @@ def _distance(
     length: float | None,
     weights: ArrayLike | None,
 ) -> tuple[Array, Array]:
-    """R and start of what is made small, |R λ + start|."""
-    S, W = grasp.held, metric(grasp, length, weights)
+    """R and start of the objective |R λ + start|."""
+    S, W = grasp.usable, metric(grasp, length, weights)
     if objective == "force" or effort is None:
         R: Array = np.sqrt(W) @ S.T
         return R, np.zeros(len(R))
@@ -229,64 +199,48 @@ def _check(objective: object, effort: object) -> None:
         raise ModelError(f"objective is {objective!r}; it must be 'force', 'effort' or 'margin'.")
     if objective == "effort" and effort is None:
         raise ModelError(
-            "the least effort was asked for, but no effort was given; `grasp_effort(grasp, q)` "
-            "makes it from the mechanism."
+            "objective is 'effort', but no effort was given; `grasp.effort(q)` makes it from the "
+            "mechanism."
         )
 
 
 def _normals(grasp: Grasp, most: float) -> tuple[Array, Array]:
     """f_n ≤ most for every contact with limits."""
-    S, rows = grasp.held, list[Array]()
+    S, rows = grasp.usable, list[Array]()
     for i, contact in enumerate(grasp.contacts.values()):
         if not contact.two_sided:
             rows.append(S[:, 6 * i + 3 : 6 * i + 6] @ np.array(contact.normal))
     return np.reshape(rows, (-1, len(S))), np.full(len(rows), most)
 
 
-def _answer(
-    grasp: Grasp, lam: Array, space: ForceSpace, effort: GraspEffort | None, reason: str
-) -> LoadDistribution:
-    forces = (lam @ grasp.held).reshape(-1, 6)
-    efforts = None if effort is None else effort.of(forces)
-    margins = grasp_margins(grasp, forces)
-    return LoadDistribution(not reason, reason, forces, margins, efforts, space)
-
-
 def _unreachable(w: Array, reached: Array, space: ForceSpace) -> str:
     off = w - reached
     off = np.where(np.abs(off) < 1e-9 * np.abs(w).max(), 0.0, off)
     return (
-        f"no contact forces, of whatever size, give the wanted wrench: ({_numbers(off)}) of it is "
-        f"left over. The grasp has {space}."
+        f"no contact forces of any size give this wrench: ({_numbers(off)}) of it remains. The "
+        f"grasp has {space}."
     )
 
 
 def _crowded(grasp: Grasp, lam: Array, margin: float, reserve: float, most: float) -> str:
-    """Which limits stand in the way at the best forces."""
-    f = (lam @ grasp.held).reshape(-1, 6)
+    """Which limits are active at the best forces."""
+    f = (lam @ grasp.usable).reshape(-1, 6)
     values = np.stack([room(c, f[i]) for i, c in enumerate(grasp.contacts.values())])
     tight = np.argwhere(values < margin + 1e-6 * max(1.0, abs(margin)))
-    told = [f"{grasp.names[i]!r} {WORDS[LIMITS[k]]}" for i, k in tight]
+    active = [f"{grasp.names[i]!r} {FAILURES[LIMITS[k]]}" for i, k in tight]
     return (
-        f"with normal forces up to {most:.6g} N the smallest margin is {margin:.6g} N at best, and "
-        f"{reserve:.6g} N is asked for: {', '.join(told)}."
+        f"with normal forces up to {most:.6g} N the smallest margin is {margin:.6g} N at best, "
+        f"below the reserve of {reserve:.6g} N: {', '.join(active)}."
     )
 
 
 def _weak(effort: GraspEffort, stacked: Array, overload: float) -> str:
-    """Which joints would have to give more than they can."""
+    """Which joints would need more than their limits."""
     ratio = np.abs(effort.of(stacked.reshape(-1, 6))) / effort.limit
     worst = [effort.names[j] for j in np.flatnonzero(ratio > overload * (1.0 - 1e-6))]
     return (
-        f"joints would have to give {overload:.4g} of their limits at least while the contacts "
-        f"hold: {', '.join(worst)}."
-    )
-
-
-def _pressed(most: float) -> str:
-    return (
-        f"the wanted wrench needs a normal force of more than {most:.6g} N at some contact, the "
-        "most that was allowed."
+        f"joints need at least {overload:.4g} of their limits while the contacts hold: "
+        f"{', '.join(worst)}."
     )
 
 

@@ -1,55 +1,58 @@
 """The virtual linkage: internal forces as tensions of bars between the contacts.
 
-ℓ contacts are the nodes of a truss. Bars between them carry tensions t, and the contacts' own
-moments τ_i sit at its nodes. With f_i the forces and m_i the moments at the contacts, all in the
+ℓ contacts are the nodes of a truss. Bars between them carry tensions t, and the moments τ_i of the
+contacts act at its nodes. With f_i the forces and m_i the moments at the contacts, all in the
 object's axes, r_i from C to contact i, and e_ij the unit vector from i to j,
 
     F = Σ f_i,   N = Σ (r_i × f_i + m_i)             the resultant
     t = E⁺ f,    E: column of bar ij is e_ij at i and -e_ij at j
     τ_i = m_i
 
-A positive t is a squeeze: a bar in tension pulls its ends together, as fingers do that press the
-object between them. Backwards, with W_f the map from forces alone to the resultant,
+A positive t is a squeeze: a bar in tension pulls its ends together, like fingers that press the
+object between them. In the other direction, with W_f the map from forces alone to the resultant,
 
     m_i = τ_i,    f = W_f⁺ ((N, F) - (Σ τ_i, 0)) + E t
 
-A truss of ℓ ≥ 3 points has 3 ℓ - 6 bars: those of a triangle, and three for each point more; with
-3 ℓ moments, 6 ℓ - 6 internal forces. Two points have one bar and cannot carry a moment about the
-line through them by forces alone: it comes from the twists of the contacts, in equal parts, and
-five moments are internal: the twists' difference and the four across.
+A truss of ℓ ≥ 3 points has 3 ℓ - 6 bars: those of a triangle, and three for each further point;
+with 3 ℓ moments, 6 ℓ - 6 internal forces. Two points have one bar, and forces alone cannot produce
+a moment about the line through them: the twists of the contacts do, in equal parts. Five moments
+are then internal: the difference of the twists and the four perpendicular to the line.
 
-Points in one plane make a truss that is soft across it: internal forces that bend are no tensions.
-They are kept as further members, called "transverse".
+Points in one plane make a truss that is soft out of the plane: internal forces that bend it are not
+tensions. They are kept as further members, called "transverse".
 
 Source: D. Williams, O. Khatib, "The virtual linkage: a model for internal forces in multi-grasp
 manipulation", IEEE International Conference on Robotics and Automation, 1993. The form of E⁺ for
-any number of points, and what is done for points in a plane, are this library's.
+any number of points and the treatment of points in a plane are this library's.
 """
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linkwise.arguments import rows
 from linkwise.errors import ModelError
-from linkwise.grasp.grasp import Grasp, check_grasp
 from linkwise.spatial.array import Array, ArrayLike, constant
 from linkwise.spatial.rotation import skew
 
+if TYPE_CHECKING:
+    from linkwise.grasp.grasp import Grasp
+
 TOLERANCE = 1e-9
-"""A bar whose column depends on those before up to this part is left out."""
+"""A bar whose column depends on earlier ones up to this residual is left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VirtualLinkage:
-    """Resultant and internal forces in terms of contact forces, and back.
+    """The map between contact forces and (resultant, internal forces).
 
     Attributes:
         names: One name for each internal force: "left-right" for a bar [N], "left moment x" ...
-            in the object's axes [N m], "transverse 1" ... for what bends a flat truss [N].
+            in the object's axes [N m], "transverse 1" ... for forces that bend a flat truss [N].
         description: (6 ℓ, 6 ℓ): (resultant, internal) = description f, with f the contact forces
             in the contacts' frames.
         inverse: (6 ℓ, 6 ℓ): f = inverse (resultant, internal).
@@ -68,10 +71,10 @@ class VirtualLinkage:
 
     def __str__(self) -> str:
         bars, others = len(self.bars), self.dimension - len(self.bars)
-        told = ", ".join(self.names[:bars])
         return (
-            f"virtual linkage of {self.dimension} internal forces: tensions of {bars} bar"
-            f"{'s' if bars != 1 else ''} ({told}), and {others} moments and bending forces"
+            f"virtual linkage of {self.dimension} internal forces: tensions of {bars} "
+            f"bar{'s' if bars != 1 else ''} ({', '.join(self.names[:bars])}), and {others} "
+            "moments and bending forces"
         )
 
     def split(self, forces: ArrayLike) -> tuple[Array, Array]:
@@ -90,41 +93,30 @@ class VirtualLinkage:
         return (both @ self.inverse.T).reshape(*lead, -1, 6)
 
 
-def virtual_linkage(grasp: Grasp, point: ArrayLike = (0.0, 0.0, 0.0)) -> VirtualLinkage:
-    """The virtual linkage of a grasp.
-
-    Args:
-        grasp: Two or more contacts at different points, which pass all forces: any kind but
-            "frictionless". Moments that a kind does not pass are internal forces that stay zero.
-        point: C in the object's frame (3,) [m], to which the resultant belongs.
-
-    Raises:
-        ModelError: Fewer than two contacts, two at one point, three or more on a line, contacts
-            without friction.
-    """
-    check_grasp(grasp, "virtual_linkage")
+def virtual_linkage(grasp: Grasp, point: ArrayLike) -> VirtualLinkage:
+    """The virtual linkage of a grasp, with the resultant at C = `point`."""
     points = grasp.points - constant(point, (3,), "point of the linkage")
     _check(grasp, points)
-    truss, bars = _truss(points)
-    across = _transverse(points, truss)
-    E = np.concatenate([truss, across], axis=1)
     count = len(grasp)
     # In the object's axes, all moments first and then all forces.
-    W_f = np.concatenate([np.concatenate([skew(r) for r in points], axis=1), _sums(count)])
-    W_m = np.concatenate([_sums(count), np.zeros((3, 3 * count))])
-    moments, told = _moments(grasp, points)
-    # inside = (tensions, internal moments); back = how (resultant, inside) make (m, f).
-    tensions = np.linalg.pinv(E)
+    sums = np.concatenate([np.eye(3)] * count, axis=1)
+    W_f = np.concatenate([np.concatenate([skew(r) for r in points], axis=1), sums])
+    W_m = np.concatenate([sums, np.zeros((3, 3 * count))])
+    truss, bars = _truss(points)
+    # Internal forces that are not tensions exist only for points in a plane.
+    values, right = np.linalg.svd(np.concatenate([W_f, truss.T]))[1:]
+    transverse = right[int((values > TOLERANCE * values[0]).sum()) :].T
+    tensions = np.linalg.pinv(np.concatenate([truss, transverse], axis=1))
+    moments, moment_names = _moments(grasp, points)
     left = np.zeros((6 * count, 6 * count))
     left[:6] = np.concatenate([W_m, W_f], axis=1)
     left[6 : 6 + len(tensions), 3 * count :] = tensions
     left[6 + len(tensions) :, : 3 * count] = moments
     names = [f"{grasp.names[i]}-{grasp.names[j]}" for i, j in bars]
-    names += [f"transverse {k + 1}" for k in range(across.shape[1])]
-    to_axes = _axes(grasp)
-    description = left @ to_axes
+    names += [f"transverse {k + 1}" for k in range(transverse.shape[1])]
+    description = left @ _axes(grasp)
     return VirtualLinkage(
-        (*names, *told),
+        (*names, *moment_names),
         description,
         np.asarray(np.linalg.inv(description), dtype=np.float64),
         tuple((grasp.names[i], grasp.names[j]) for i, j in bars),
@@ -135,7 +127,7 @@ def _check(grasp: Grasp, points: Array) -> None:
     slick = [name for name, contact in grasp.contacts.items() if contact.kind == "frictionless"]
     if slick:
         raise ModelError(
-            f"contacts without friction ({', '.join(slick)}) pass one force each; the virtual "
+            f"contacts without friction ({', '.join(slick)}) transmit one force each; the virtual "
             "linkage needs all three. Use `force_space` for their internal forces."
         )
     if len(grasp) < 2:
@@ -145,18 +137,18 @@ def _check(grasp: Grasp, points: Array) -> None:
         if float(np.linalg.norm(points[i] - points[j])) < TOLERANCE * size:
             raise ModelError(
                 f"contacts {grasp.names[i]!r} and {grasp.names[j]!r} are at one point; no bar of a "
-                "virtual linkage can join them. Move one, or take them as one contact."
+                "virtual linkage can join them. Move one, or model them as one contact."
             )
     flat = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     if len(grasp) > 2 and flat[1] < TOLERANCE * flat[0]:
         raise ModelError(
-            f"the {len(grasp)} contacts are on one line; a virtual linkage needs three of them "
-            "that are not, or two alone. Use `internal_forces(..., split='minimum_norm')`."
+            f"the {len(grasp)} contacts are on one line; a virtual linkage needs three that are "
+            "not, or exactly two. Use `internal_forces(..., split='minimum_norm')`."
         )
 
 
 def _truss(points: Array) -> tuple[Array, list[tuple[int, int]]]:
-    """Columns of E (3 ℓ, bars), short bars first, as many as are independent."""
+    """Columns of E (3 ℓ, bars) of the independent bars, short bars first."""
     pairs = sorted(
         itertools.combinations(range(len(points)), 2),
         key=lambda ij: (round(float(np.linalg.norm(points[ij[0]] - points[ij[1]])), 12), ij),
@@ -176,18 +168,8 @@ def _truss(points: Array) -> tuple[Array, list[tuple[int, int]]]:
     return np.stack(chosen, axis=1), bars
 
 
-def _transverse(points: Array, truss: Array) -> Array:
-    """Internal forces (3 ℓ, k) that are no tensions: none, except for points in a plane."""
-    count = len(points)
-    W_f = np.concatenate([np.concatenate([skew(r) for r in points], axis=1), _sums(count)])
-    both = np.concatenate([W_f, truss.T])
-    values, right = np.linalg.svd(both)[1:]
-    rank = int((values > TOLERANCE * values[0]).sum())
-    return right[rank:].T
-
-
 def _moments(grasp: Grasp, points: Array) -> tuple[Array, list[str]]:
-    """Rows that give the internal moments from all moments (3 ℓ), and their names."""
+    """Rows that extract the internal moments from all moments (3 ℓ), and their names."""
     count = len(grasp)
     if count > 2:
         names = [f"{name} moment {axis}" for name in grasp.names for axis in "xyz"]
@@ -205,15 +187,8 @@ def _moments(grasp: Grasp, points: Array) -> tuple[Array, list[str]]:
     return np.stack(rows), names
 
 
-def _sums(count: int) -> Array:
-    return np.concatenate([np.eye(3)] * count, axis=1)
-
-
 def _axes(grasp: Grasp) -> Array:
-    """From contact forces in the contacts' frames to all moments, then all forces, in the object's.
-
-    (6 ℓ, 6 ℓ).
-    """
+    """(6 ℓ, 6 ℓ): from the contacts' frames to all moments, then all forces, in the object's."""
     count = len(grasp)
     out = np.zeros((6 * count, 6 * count))
     for i, contact in enumerate(grasp.contacts.values()):

@@ -105,7 +105,7 @@ def _checked(watch: object) -> dict[str, Margin]:
     if not isinstance(watch, Mapping):
         raise ModelError(
             f"watch is a {type(watch).__name__}; it is a dictionary of functions of (t, q, v, tau) "
-            "by name. For the contacts of a grasp lw.grasp.grasp_watch(grasp) makes one."
+            "by name. For the contacts of a grasp grasp.watch() makes one."
         )
     for name, margin in cast("Mapping[object, object]", watch).items():
         if not callable(margin):

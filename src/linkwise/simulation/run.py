@@ -123,7 +123,7 @@ def simulate(
         limits: What becomes of joint limits: "ignore" (the report tells which were passed), "stop"
             at the first that is reached, "spring" or a `lw.simulation.LimitSpring`.
         watch: Margins by name: functions of (t, q, v, tau) that are negative when there is trouble;
-            `lw.grasp.grasp_watch(grasp)` makes them for slip. Here tau is all joint forces
+            `grasp.watch()` makes them for slip. Here tau is all joint forces
             together.
         stop: Whether to end at the first margin that is lost, or to note it and go on.
         passive: Whether dampers and springs of the drives act, in loops too.

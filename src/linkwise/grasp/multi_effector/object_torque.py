@@ -5,9 +5,9 @@ forces that give it (`share`), and Γ_0 joint forces that may do what they like 
 
     Γ_i = Γ_0i + B_i* {λ_i + Λ_i (A_i v̇_o + γ_i) - J̄_i* (Γ_0i - C_i)}
 
-which is Γ_i = J_i* F_i + (1 - J_i* J̄_i*) Γ_0i of (76) with F_i = Λ_i F* + μ_i + p_i + A_i* λ_i seen
-from the point. Summed over the arms it is F_⊕ = Λ_⊕ F* + μ_⊕ + p_⊕ (68), and the object moves as a
-unit mass would, ẍ = F* (69), with the contact forces that were chosen.
+which is Γ_i = J_i* F_i + (1 - J_i* J̄_i*) Γ_0i of (76) with F_i = Λ_i F* + μ_i + p_i + A_i* λ_i
+seen from the point. Summed over the arms it is F_⊕ = Λ_⊕ F* + μ_⊕ + p_⊕ (68), and the object moves
+as a unit mass would, ẍ = F* (69), with the contact forces that were chosen.
 """
 
 from __future__ import annotations

@@ -25,11 +25,11 @@ import numpy as np
 
 from linkwise.dynamics.closure import blocked_directions
 from linkwise.errors import ModelError, unknown_name
-from linkwise.grasp import Contact, Grasp, force_space, grasp_map, internal_forces
+from linkwise.grasp import Contact, Grasp
+from linkwise.grasp.contact import block_diagonal
 from linkwise.grasp.internal_force import Split
 from linkwise.grasp.multi_arm.held_object import MultiArm
 from linkwise.grasp.multi_effector.held_state import HeldState
-from linkwise.grasp.virtual_linkage import virtual_linkage
 from linkwise.model.hinges import Locked
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
@@ -85,8 +85,8 @@ class Sharing:
         found = _rigid(mech) if grasp is None else grasp
         _check_grasp(mech, parts, found)
         S = found.passed
-        some = (np.linalg.pinv(S @ grasp_map(found)) @ S).reshape(6, count, 6)
-        gain = internal_forces(found, some, split=split).motion.reshape(6, -1)
+        some = (np.linalg.pinv(S @ found.map()) @ S).reshape(6, count, 6)
+        gain = found.internal_forces(some, split=split).motion.reshape(6, -1)
         return Sharing(mech, share, found, gain, squeeze(found, internal))
 
     def squeezed(self, internal: Internal) -> Array:
@@ -116,8 +116,8 @@ class Sharing:
             B[np.ix_(arm.rows, arm.columns)] = arm.B
         some = np.linalg.lstsq(A.T, wrench, rcond=None)[0]
         if self.grasp is not None:
-            S = _blocks(blocked_directions(self.mech, q))
-            moving = (S.T @ some) @ grasp_map(self.grasp) @ self.gain
+            S = block_diagonal(blocked_directions(self.mech, q))
+            moving = (S.T @ some) @ self.grasp.map() @ self.gain
             return np.asarray(S @ (moving + internal.ravel()), dtype=np.float64)
         limit = self.mech.effort_limit
         weight = np.where(np.isfinite(limit), 1.0 / limit, 1.0)
@@ -132,7 +132,7 @@ def squeeze(grasp: Grasp, internal: Internal) -> Array:
     if internal is None:
         return np.zeros((len(grasp), 6))
     if isinstance(internal, Mapping):
-        linkage = virtual_linkage(grasp)
+        linkage = grasp.virtual_linkage()
         inside = np.zeros(linkage.dimension)
         for name, value in internal.items():
             if name not in linkage.names:
@@ -142,13 +142,12 @@ def squeeze(grasp: Grasp, internal: Internal) -> Array:
     f = grasp.check_forces(internal)
     if f.ndim != 2:
         raise ModelError(f"internal forces have shape {f.shape}; give ({len(grasp)}, 6).")
-    scale = np.array([1.0 / force_space(grasp).length] * 3 + [1.0] * 3)
-    off = np.abs((f.ravel() @ grasp_map(grasp)) * scale).max()
+    scale = np.array([1.0 / grasp.force_space().length] * 3 + [1.0] * 3)
+    off = np.abs((f.ravel() @ grasp.map()) * scale).max()
     if off > CANCELS * max(float(np.abs(f).max()), 1.0):
         raise ModelError(
             f"internal forces were given that do not cancel: {off:.4g} N is left of them. Take the "
-            "part lw.grasp.internal_forces(grasp, forces).internal, or members of "
-            "lw.grasp.virtual_linkage."
+            "part grasp.internal_forces(forces).internal, or members of grasp.virtual_linkage()."
         )
     return f
 
@@ -187,12 +186,3 @@ def _check_grasp(mech: Mechanism, parts: MultiArm, grasp: Grasp) -> None:
             f"{parts.object_bodies[0]!r}, which internal forces need; turn the loops round, or use "
             "share='effort'."
         )
-
-
-def _blocks(each: list[Array]) -> Array:
-    out = np.zeros((sum(len(S) for S in each), 6 * len(each)))
-    row = 0
-    for i, S in enumerate(each):
-        out[row : row + len(S), 6 * i : 6 * i + 6] = S
-        row += len(S)
-    return out
