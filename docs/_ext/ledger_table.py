@@ -1,6 +1,6 @@
 """A Sphinx extension: the directive `{ledger}`, statements run while the page is built.
 
-Its argument is the key of a document, or "counts" for the table of all. An entry that is not what
+Its argument is the key of a paper, or "counts" for the table of all. An entry that is not what
 it claims to be is a warning, which fails the build.
 """
 
@@ -27,7 +27,7 @@ class Ledger(SphinxDirective):
 
 @cache
 def verdicts(key: str) -> list:
-    """The entries of a document, run once a build."""
+    """The entries of a paper, run once a build."""
     from linkwise_ledger import entries, run
 
     found = list(run(entries(key)))
@@ -38,15 +38,15 @@ def verdicts(key: str) -> list:
 
 
 def totals() -> list[str]:
-    """How many statements of each status a document has."""
+    """How many statements of each status a paper has."""
     from linkwise_ledger import DOCUMENTS, counts
 
-    lines = ["| document | statements | hold | definitions | misprints |", "| --- " * 5 + "|"]
+    lines = ["| paper | statements | hold | definitions | misprints |", "| --- " * 5 + "|"]
     for source in DOCUMENTS:
         found, count = verdicts(source.key), counts(verdicts(source.key))
         numbers = [len(found), count["holds"], count["definition"], count["misprint"]]
         cells = " | ".join(map(str, numbers))
-        lines.append(f"| {source.key} {source.title}: {source.scope} | {cells} |")
+        lines.append(f"| {source.title}: {source.scope} (`{source.key}`) | {cells} |")
     return lines
 
 

@@ -1,23 +1,25 @@
-"""The ledger: every numbered statement of the source documents, executed.
+"""The ledger: every numbered statement of the source papers, executed.
 
-An entry says what a document prints, what it is in the notation of Linkwise, and how it is checked
-on mechanisms. Its status is not an opinion: `verdict` runs the check and says what came out.
+An entry says what a paper prints, what it means in the notation of Linkwise, and how it is checked
+on mechanisms. `run` executes the check and reports the verdict.
 
-    entry.py        what an entry is, and how one is written down
+    document.py     the papers, and where their entries are
+    entry.py        an entry and its check
+    section.py      how statements are written down: each above its check
     case.py         a mechanism in a state, and its operators as matrices
     verdict.py      entries, run
-    document.py     the documents, and where their entries are
-    document_NNN/   the entries of one document, in its own order
-    literal.py      what loops and checks of all documents are made of
+    literal.py      what loops and checks of all papers are made of
+    recursion.py    the recursions that several papers print
+    standard.py     checks of the operators that every paper starts from
     grasp.py        several arms that hold an object
-    recursion.py    the recursions that several documents print
-    standard.py     checks of what every document starts from
+
+One folder per paper has its statements in the paper's own order.
 """
 
 from linkwise.front_door import open_front_door
 from linkwise_ledger.case import Case, cases
 from linkwise_ledger.document import DOCUMENTS, Document, document, entries
-from linkwise_ledger.entry import Entry, definition, holds, misprint, same
+from linkwise_ledger.entry import Entry
 from linkwise_ledger.verdict import Verdict, counts, run
 
 __all__ = [
@@ -28,13 +30,9 @@ __all__ = [
     "Verdict",
     "cases",
     "counts",
-    "definition",
     "document",
     "entries",
-    "holds",
-    "misprint",
     "run",
-    "same",
 ]
 
 open_front_door(globals(), __all__, records=("Entry",))

@@ -368,13 +368,3 @@ def planar(case: Case) -> Grasp:
     flat = with_hinges(models.chain(4, length=0.4, mass=1.0), lambda k, was: Pin((0.0, 0.0, 1.0)))
     arms = [Case("arm in a plane", flat, case.seed + 30 + i) for i in range(2)]
     return Grasp(arms, ("rigid", "rigid"), case.seed + 40)
-
-
-def when_rigid(check: Callable[[Grasp], float]) -> Check:
-    """The check on the grasp of a case."""
-    return lambda case: check(rigid(case))
-
-
-def when_loose(check: Callable[[Grasp], float]) -> Check:
-    """The check on all loose grasps of a case."""
-    return lambda case: max(check(grasp) for grasp in loose(case))

@@ -12,7 +12,8 @@ from linkwise.algebra.space import Space
 from linkwise.errors import ExpressionError
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case
-from linkwise_ledger.entry import Check, same
+from linkwise_ledger.entry import Check
+from linkwise_ledger.section import same
 
 
 def drawn(case: Case, space: Space, which: int = 0) -> Array:

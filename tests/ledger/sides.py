@@ -51,11 +51,17 @@ class Sides:
         if same:
             self.alone.append(name)
 
+    def assert_two(self) -> None:
+        """There are two sides, and not only zeros."""
+        assert not self.alone, f"compared with itself: {self.alone[0]}"
+        assert self.moving or not self.count, "zeros are compared with zeros"
+
 
 @contextmanager
-def watched() -> Iterator[Sides]:
+def watched(sides: Sides | None = None) -> Iterator[Sides]:
     """Notes every comparison of the ledger, through whichever module it is called."""
-    sides, residual, apart = Sides(), Case.residual, case_module.apart
+    sides = Sides() if sides is None else sides
+    residual, apart = Case.residual, case_module.apart
 
     def watched_residual(self: Case, left: Expr, right: Expr) -> float:
         one, other = (opened(without_armature(x)) for x in (left, right))  # cases have none

@@ -9,10 +9,12 @@ import linkwise as lw
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import residual
 from linkwise.algebra.symbols import M, phi, tau, v
-from linkwise_ledger import Entry, cases, definition, entries, holds, misprint, run, same
+from linkwise_ledger import Entry, cases, run
 from linkwise_ledger.case import apart
+from linkwise_ledger.entry import Check, On
+from linkwise_ledger.section import Section, equations, same
 
-HOLDS = holds("(1)", "one", "M = M", "the same", same(M, M))
+HOLDS = Entry("(1)", "one", "M = M", "the same", "holds", check=same(M, M))
 
 
 def verdict(entry: Entry):
@@ -50,28 +52,32 @@ def test_statements_that_fail_on_one_mechanism_are_not_confirmed(error):
 
 
 def test_chains_are_not_asked_of_trees():
-    entry = replace(HOLDS, check=lambda case: 0.0 if case.is_chain else 0.5).on_chains()
+    entry = replace(HOLDS, check=lambda case: 0.0 if case.is_chain else 0.5, where="chains")
     assert verdict(entry).confirmed
     assert verdict(entry).evidence == "0e+00; on branched trees 5.0e-01"
 
 
+def misprint(check: Check, check_printed: Check) -> Entry:
+    return Entry("(1)", "one", "a", "b", "misprint", "trees", check, check_printed)
+
+
 def test_misprints_need_both():
     right, wrong = (lambda case: 1e-15), (lambda case: 0.25)
-    found = verdict(misprint("(1)", "one", "a", "b", right, wrong))
-    assert found.confirmed and found.evidence == "1e-15; as printed 2.5e-01"
-    assert not verdict(misprint("(1)", "one", "a", "b", wrong, wrong)).confirmed
-    assert not verdict(misprint("(1)", "one", "a", "b", right, right)).confirmed
-    never = misprint("(1)", "one", "a", "b", right, lambda case: float("inf"))
+    result = verdict(misprint(right, wrong))
+    assert result.confirmed and result.evidence == "1e-15; as printed 2.5e-01"
+    assert not verdict(misprint(wrong, wrong)).confirmed
+    assert not verdict(misprint(right, right)).confirmed
+    never = misprint(right, lambda case: float("inf"))
     assert verdict(never).evidence == "1e-15; as printed it does not fit"
 
 
 def test_entries_need_their_checks():
-    assert verdict(definition("(1)", "one", "a")).evidence == "by definition"
+    assert verdict(Entry("(1)", "one", "a", "a", "definition")).evidence == "by definition"
     with pytest.raises(lw.LinkwiseError, match="needs a check"):
         replace(HOLDS, check=None)
-    with pytest.raises(lw.LinkwiseError, match="checked for misprints"):
+    with pytest.raises(lw.LinkwiseError, match="misprints need a check of the printed form"):
         replace(HOLDS, check_printed=same(M, M))
-    with pytest.raises(lw.LinkwiseError, match="checked for misprints"):
+    with pytest.raises(lw.LinkwiseError, match="misprints need a check of the printed form"):
         replace(HOLDS, status="misprint")
 
 
@@ -81,8 +87,66 @@ def test_what_is_said_reads_by_itself():
     assert replace(HOLDS, statement="at the same time").said == "at the same time"
 
 
-@pytest.mark.parametrize("key", ["000", "001", "001-II", "002", "003", "004"])
-def test_only_definitions_go_unchecked(key):
-    for entry in entries(key):
-        assert entry.check is not None or entry.status == "definition", entry.number
-        assert entry.printed and entry.statement and entry.title
+# ------------------------------------------------------------------------------------- sections
+
+
+def test_a_statement_is_read_from_the_text_above_its_check():
+    section = Section()
+
+    @section("""(1)  a title that
+                 goes on
+        printed  M = M, twice
+                 or more
+        instead  M = 2 M
+        note     None.
+    """)
+    def _(case, printed=False):
+        return 0.5 if printed else 0.0
+
+    section.chains.unchecked("""sec. 2, name  another
+        means    N
+    """)
+    one, two = section
+    assert (one.number, one.title, one.note) == ("(1)", "a title that goes on", "None.")
+    assert (one.printed, one.statement) == ("M = M, twice or more", "M = 2 M")
+    assert (one.status, one.where) == ("misprint", "trees")
+    assert (two.number, two.title, two.printed) == ("sec. 2, name", "another", "N")
+    assert (two.status, two.where, two.check) == ("definition", "chains", None)
+    assert verdict(one).evidence == "0e+00; as printed 5.0e-01"
+
+
+@pytest.mark.parametrize("text", ["(1) title\n  holds  a", "(1)  title", "(1)  t\n  printed  a"])
+def test_a_statement_needs_a_title_and_something_to_check(text):
+    with pytest.raises(lw.LinkwiseError, match="needs a title, and one of holds, means, instead"):
+        Section()(text)
+
+
+def test_algebra_is_checked_as_it_is_written():
+    section = Section({"X": phi @ M})
+    section.algebra("""(1)  one
+        holds    X φ* = φ M φ*; φ⁻¹ = I - E_φ = φ⁻¹
+    """)
+    section.algebra("""(2)  two
+        printed  φ M = M
+        instead  φ M = X
+    """)
+    section.algebra("""(3)  three
+        holds    φ M = M
+    """)
+    assert [str(left) for left, _ in equations("X = M, φ = ψ = I", {"X": M})] == ["M", "φ", "φ"]
+    assert [verdict(entry).confirmed for entry in section] == [True, True, False]
+    assert all(verdict(entry).printed_error > 1e-3 for entry in list(section)[1:2])
+
+
+def test_a_check_returns_or_yields_sides_or_errors():
+    def of(outcome):
+        return On(lambda case: case, lambda case: outcome())(cases()[0])
+
+    assert of(lambda: 0.25) == of(lambda: ([1.0, 2.0], [1.0, 1.5])) == 0.25
+    assert of(lambda: iter([0.1, (np.ones(2), np.ones(2)), 0.3])) == 0.3
+    for order in ([np.nan, 0.0], [0.0, np.nan]):
+        assert of(lambda order=order: iter(order)) == np.inf, "NaN is never hidden"
+    with pytest.raises(ValueError):
+        of(lambda: iter([]))  # a check that compares nothing
+    each = On(lambda case: (1.0, 3.0, 2.0), lambda x: x, each=True)
+    assert each(cases()[0]) == 3.0

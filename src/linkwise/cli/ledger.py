@@ -1,4 +1,4 @@
-"""`linkwise ledger [DOCUMENT] [NUMBER]`: the equations of the source documents, executed."""
+"""`linkwise ledger [PAPER] [NUMBER]`: the equations of the source papers, executed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from linkwise_ledger.entry import Entry
 from linkwise_ledger.verdict import Verdict, counts, run
 
 COLUMNS = 86
-"""Of the text of one statement, behind its heads: 100 in all."""
+"""Width of the text of one statement, after its labels: 100 in all."""
 
 EXAMPLES = """examples:
-  linkwise ledger               how many statements of each document hold
-  linkwise ledger 001           every statement of one document
-  linkwise ledger 001 "(4.2)"   one of them, with what is printed and what holds
-  linkwise ledger --misprints   what is printed wrong, in all of them
+  linkwise ledger                     how many statements of each paper hold
+  linkwise ledger jpl_88_11           every statement of one paper
+  linkwise ledger jpl_88_11 "(4.2)"   one of them: what is printed and what holds
+  linkwise ledger --misprints         the misprints of all papers
 
-Every statement is evaluated on chains and, unless it speaks of chains only, on branched trees while
-you wait. "holds": its two sides agree to 1e-9. "misprint": as printed they do not, and what is said
-instead does. Definitions give names; docs/reference/references.md lists the documents. The number
-of a statement is as it is printed, or a part of its title: linkwise ledger 000 "Lemma 4.3".
-Exit status: 0 if every statement is what the ledger says of it, 1 if one is not.
+Every statement is evaluated on chains while you wait and, unless it is about chains only, on
+branched trees. "holds": its two sides agree to 1e-9. "misprint": the printed form does not hold,
+and the one given instead does. Definitions introduce names. docs/reference/references.md lists the
+papers. Give a number as it is printed, or a part of the title:
+  linkwise ledger operator_algebra "Lemma 4.3"
+Exit status: 0 if every statement is what the ledger claims, 1 otherwise.
 """
 
 
@@ -35,80 +36,79 @@ def add_to(commands: Any) -> None:
     """Add this command to the parser."""
     p = commands.add_parser(
         "ledger",
-        help="the equations of the source documents, executed",
-        description="Runs the numbered statements of the source documents on mechanisms, and says "
+        help="the equations of the source papers, executed",
+        description="Runs the numbered statements of the source papers on mechanisms and reports "
         "which hold and which are misprinted.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    keys = [paper.key for paper in DOCUMENTS]
     p.add_argument(
-        "document", metavar="DOCUMENT", nargs="?", help="000, 001, 001-II, 002, 003 or 004"
+        "document", metavar="PAPER", nargs="?", help=f"{', '.join(keys[:-1])} or {keys[-1]}"
     )
     p.add_argument("number", metavar="NUMBER", nargs="?", help="of a statement, as it is printed")
-    p.add_argument("--misprints", action="store_true", help="only those, in full")
+    p.add_argument("--misprints", action="store_true", help="misprints only, in full")
     p.set_defaults(run=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print what was asked for; status 1 if an entry is not what it claims to be."""
-    chosen = DOCUMENTS if options.document is None else (document(options.document),)
-    found = list[Verdict]()
-    for source in chosen:
-        picked = _picked(source, options.number)
+    """Print the requested statements; status 1 if an entry is not what it claims to be."""
+    papers = DOCUMENTS if options.document is None else (document(options.document),)
+    every = list[Verdict]()
+    for paper in papers:
+        statements = _matching(paper, options.number)
         if options.misprints:
-            picked = [entry for entry in picked if entry.status == "misprint"]
-        verdicts = list(_watched(source, picked))
-        found += verdicts
+            statements = [entry for entry in statements if entry.status == "misprint"]
+        verdicts = list(_watched(paper, statements))
+        every += verdicts
         if options.misprints or options.number is not None:
-            print("".join(f"{text}\n" for v in verdicts for text in _details(source, v)), end="")
+            print("".join(f"{text}\n" for v in verdicts for text in _details(paper, v)), end="")
         else:
             if options.document is not None:
-                print("\n".join(_table(verdicts)))
-                print()
-            print(f"{source.key}  {_summary(verdicts)}\n     {source.title} ({source.scope})")
-    if options.misprints and not found:
+                print("\n".join(_table(verdicts)), end="\n\n")
+            print(f"{paper.key}: {_summary(verdicts)}\n    {paper.title} ({paper.scope})")
+    if options.misprints and not every:
         print("no misprint among them")
-    if len(chosen) > 1 and not options.misprints:
-        print(f"all  {_summary(found)}")
-    return 0 if all(v.confirmed for v in found) else 1
+    if len(papers) > 1 and not options.misprints:
+        print(f"all: {_summary(every)}")
+    return 0 if all(v.confirmed for v in every) else 1
 
 
-def _picked(source: Document, number: str | None) -> list[Entry]:
-    every = list(entries(source.key))
+def _matching(paper: Document, number: str | None) -> list[Entry]:
+    every = list(entries(paper.key))
     if number is None:
         return every
-    asked = _bare(number)
-    found = [entry for entry in every if _bare(entry.number) == asked]
-    found = found or [entry for entry in every if asked in _bare(f"{entry.number} {entry.title}")]
-    if not asked or not found:
-        raise unknown_name(
-            "statement", number, [e.number for e in every], owner=f"document {source.key}"
-        )
-    return found
+    text = _bare(number)
+    matches = [entry for entry in every if _bare(entry.number) == text]
+    matches = matches or [e for e in every if text in _bare(f"{e.number} {e.title}")]
+    if not text or not matches:
+        raise unknown_name("statement", number, [e.number for e in every], owner=paper.key)
+    return matches
 
 
 def _bare(number: str) -> str:
     return " ".join(number.casefold().replace("(", " ").replace(")", " ").split())
 
 
-def _watched(source: Document, picked: Sequence[Entry]) -> Iterator[Verdict]:
-    """The verdicts; a terminal sees how far it is."""
+def _watched(paper: Document, statements: Sequence[Entry]) -> Iterator[Verdict]:
+    """The verdicts; a terminal shows the progress."""
     show = sys.stderr.isatty()
-    for i, verdict in enumerate(run(picked)):
+    for i, verdict in enumerate(run(statements)):
         if show:
-            print(f"\r{source.key}: {i + 1} of {len(picked)}", end="", file=sys.stderr, flush=True)
+            progress = f"\r{paper.key}: {i + 1} of {len(statements)}"
+            print(progress, end="", file=sys.stderr, flush=True)
         yield verdict
     if show:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _summary(verdicts: Sequence[Verdict]) -> str:
-    found = counts(verdicts)
-    said = [f"{len(verdicts)} statements", f"{found['holds']} hold"]
-    said += [f"{found['definition']} definitions", f"{found['misprint']} misprints"]
-    if found["not confirmed"]:
-        said.append(f"{found['not confirmed']} NOT CONFIRMED")
-    return ", ".join(said)
+    count = counts(verdicts)
+    parts = [f"{len(verdicts)} statements", f"{count['holds']} hold"]
+    parts += [f"{count['definition']} definitions", f"{count['misprint']} misprints"]
+    if count["not confirmed"]:
+        parts.append(f"{count['not confirmed']} NOT CONFIRMED")
+    return ", ".join(parts)
 
 
 def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -126,15 +126,15 @@ def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield "  ".join([*cells, row[4]]).rstrip()
 
 
-def _details(source: Document, verdict: Verdict) -> Iterator[str]:
+def _details(paper: Document, verdict: Verdict) -> Iterator[str]:
     entry = verdict.entry
-    yield f"{source.key} {entry.number}  {entry.title}"
+    yield f"{paper.key} {entry.number}  {entry.title}"
     lines = {
         "printed": entry.printed,
-        "means" if entry.status == "definition" else "holds": entry.statement,
+        "means" if entry.status == "definition" else "holds": entry.said,
         "status": f"{entry.status}, on {entry.where}: {verdict.evidence}",
         "note": entry.note,
     }
-    for head, text in lines.items():
+    for label, text in lines.items():
         for i, line in enumerate(wrap(text, COLUMNS, break_long_words=False)):
-            yield f"    {'' if i else head:<8}  {line}"
+            yield f"    {'' if i else label:<8}  {line}"

@@ -5,7 +5,7 @@ Their letters are in the vocabulary, Φ = φ S, Ψ = ψ S, L = Δ_φ G, and so a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -24,12 +24,13 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, definition, holds
+from linkwise_ledger.entry import Check
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.section_4 import check_of_filter, check_rigid
 from linkwise_ledger.jpl_88_11.sweeps import riccati
 from linkwise_ledger.literal import each, rule_named
 from linkwise_ledger.recursion import paths
+from linkwise_ledger.section import Section
 
 Way: TypeAlias = list[tuple[int, int]]
 """Pairs (i, i + 1) on the way from link m to link k."""
@@ -38,34 +39,7 @@ Term: TypeAlias = Callable[[Case, int, int, int, int], Array]
 """A term of a sum over the way from m to k: of (case, k, m, i, i + 1)."""
 
 
-def _group(group: str, rows: Iterable[tuple[str, str, str]]) -> tuple[Entry, ...]:
-    """Equations that are in the table of rules under their numbers."""
-    return tuple(
-        holds(f"(a.{n})", f"{group}: {title}", printed, "the same", rule_named(f"a.{n}"))
-        for n, title, printed in rows
-    )
-
-
 # ------------------------------------------------------------- blocks, and sums along a way
-
-
-def _steps(case: Case) -> float:
-    """Δ_φ has the steps φ(k+1, k), that of the base to the ground included."""
-    found = [case.block(Delta_phi, k) for k in case.outward]
-    return apart(found, [case.dense.step[k].shift for k in case.outward])
-
-
-def _articulated_steps(case: Case) -> float:
-    at = riccati(body_axes(case))
-    return apart(
-        [case.block(Delta_psi, k) for k in case.outward], [at.psi[k] for k in case.outward]
-    )
-
-
-def _gain(case: Case) -> float:
-    """L(k) of (4.6) is φ(k+1, k) G(k)."""
-    at = riccati(body_axes(case))
-    return max(apart(at.L[k], case.block(Delta_phi @ G, k)) for k in case.outward)
 
 
 def _way(case: Case, k: int, m: int) -> Way:
@@ -161,154 +135,176 @@ def _less_through_gain(case: Case, k: int, m: int) -> Array:
     return -_sum(_through_gain_too)(case, k, m)
 
 
-DEFINITIONS = (
-    definition("(a.1)", "hinge inertia", "D = H P Hᵀ", "D", rule_named("D = H P H* + N")),
-    definition("(a.2)", "Kalman gain", "G = P Hᵀ D⁻¹", "G", rule_named("G = P H* D⁻¹")),
-    definition("(a.3)", "φ without I", "φ̃ = φ - I", "φ̃", rule_named("φ̃ is φ without I")),
-    definition(
-        "(a.4)",
-        "steps",
-        "Δ_φ = diag[φ(2,1), ..., φ(N+1,N)]",
-        "Δ_φ, from each body to the inboard side of its hinge; E_φ = S Δ_φ",
-        _steps,
-    ),
-    definition(
-        "(a.5)",
-        "steps of the filter",
-        "Δ_ψ = diag[ψ(2,1), ..., ψ(N+1,N)]",
-        "Δ_ψ = Δ_φ Π̄; E_ψ = S Δ_ψ",
-        _articulated_steps,
-    ),
-)
+APPENDIX_A = Section()
+APPENDIX_A("""(a.1)  hinge inertia
+    printed  D = H P Hᵀ
+    means    D
+""")(rule_named("D = H P H* + N"))
+APPENDIX_A("""(a.2)  Kalman gain
+    printed  G = P Hᵀ D⁻¹
+    means    G
+""")(rule_named("G = P H* D⁻¹"))
+APPENDIX_A("""(a.3)  φ without I
+    printed  φ̃ = φ - I
+    means    φ̃
+""")(rule_named("φ̃ is φ without I"))
 
-A_1 = (
-    holds("(a.6)", "Identities A.1: Φ from φ", "Φ = φ S", "the same", check_rigid),
-    holds("(a.7)", "Identities A.1: Ψ from ψ", "Ψ = ψ S", "the same", check_of_filter),
-    *_group(
-        "Identities A.1",
-        (
-            ("8", "ψ̃ from Ψ", "Ψ Δ_ψ = ψ̃"),
-            ("9", "φ̃ from Φ", "Φ Δ_φ = φ̃"),
-            ("10", "ψ is a resolvent", "ψ⁻¹ = I - S Δ_ψ"),
-            ("11", "φ is a resolvent", "φ⁻¹ = I - S Δ_φ"),
-        ),
-    ),
-    holds("(a.12)", "Identities A.1: gain of the filter", "L = Δ_φ G", "the same", _gain),
-    *_group("Identities A.1", (("13", "gains propagated", "φ̃ G = Φ L"),)),
-)
 
-A_2 = (
-    *_group(
-        "Identities A.2",
-        (
-            ("14", "φ from ψ", "φ = ψ (I + S L H φ)"),
-            ("15", "ψ from φ", "ψ = (I - Ψ L H) φ"),
-            ("16", "Φ from Ψ", "Φ = Ψ (I + L H Φ)"),
-            ("17", "Ψ from Φ", "Ψ = (I - Ψ L H) Φ"),
-        ),
-    ),
-    holds(
-        "(a.18)",
-        "difference of φ and ψ",
-        "φ - ψ = Ψ L H φ = ψ S L H φ",
-        "φ - ψ = ψ K H φ",
-        each((phi - psi, Psi @ L @ H @ phi), (phi - psi, psi @ S @ L @ H @ phi)),
-    ),
-    definition(
-        "(a.19)",
-        "a sum that telescopes",
-        "T(k,m) = Σ_{i=m..k-1} [ψ(k,i+1) φ(i+1,m) - ψ(k,i) φ(i,m)], k > m",
-        "the same, i on the way from m to k",
-    ),
-    holds(
-        "(a.20)",
-        "its value",
-        "T(k,m) = ψ(k,k) φ(k,m) - ψ(k,m) φ(m,m) = φ(k,m) - ψ(k,m)",
-        "the same",
-        _everywhere(_sum(_telescope), _difference),
-    ),
-    holds(
-        "(a.21)",
-        "its value by gains",
-        "T(k,m) = Σ ψ(k,i+1) {φ(i+1,m) - [φ(i+1,i) - L(i) H(i)] φ(i,m)} "
-        "= Σ_{i=m..k-1} ψ(k,i+1) L(i) H(i) φ(i,m)",
-        "the same",
-        _everywhere(_sum(_telescope), _sum(_opened), _sum(_through_gain)),
-    ),
-    holds(
-        "App. A, blocks of (a.18)",
-        "from (a.20) and (a.21)",
-        "φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} ψ(k,i+1) L(i) H(i) φ(i,m)",
-        "the same",
-        _everywhere(_difference, _sum(_through_gain)),
-    ),
-)
+@APPENDIX_A("""(a.4)  steps
+    printed  Δ_φ = diag[φ(2,1), ..., φ(N+1,N)]
+    means    Δ_φ, from each body to the inboard side of its hinge; E_φ = S Δ_φ
+""")
+def _(case: Case) -> float:
+    """Δ_φ has the steps φ(k+1, k), that of the base to the ground included."""
+    found = [case.block(Delta_phi, k) for k in case.outward]
+    return apart(found, [case.dense.step[k].shift for k in case.outward])
 
-A_3 = (
-    *_group(
-        "Identities A.3",
-        (
-            ("22", "φ from ψ, other side", "φ = (I + Φ L H) ψ"),
-            ("23", "ψ from φ, other side", "ψ = φ (I - S L H ψ)"),
-            ("24", "Φ from Ψ, other side", "Φ = (I + Φ L H) Ψ"),
-            ("25", "Ψ from Φ, other side", "Ψ = Φ (I - L H Ψ)"),
-            ("26", "gains between φ and ψ", "Φ L H ψ = Ψ L H φ"),
-            ("27", "gains between Φ and Ψ", "Φ L H Ψ = Ψ L H Φ"),
-        ),
-    ),
-    holds(
-        "(a.28)",
-        "difference of φ and ψ, other side",
-        "φ - ψ = Φ L H ψ = φ S L H ψ",
-        "φ - ψ = φ K H ψ",
-        each((phi - psi, Phi @ L @ H @ psi), (phi - psi, phi @ S @ L @ H @ psi)),
-    ),
-    definition(
-        "(a.29)",
-        "another sum that telescopes",
-        "T'(k,m) = Σ_{i=m..k-1} [φ(k,i+1) ψ(i+1,m) - φ(k,i) ψ(i,m)], k > m",
-        "the same, i on the way from m to k",
-    ),
-    holds(
-        "(a.30)",
-        "its value",
-        "T'(k,m) = φ(k,k) ψ(k,m) - φ(k,m) ψ(m,m) = ψ(k,m) - φ(k,m)",
-        "the same",
-        _everywhere(_sum(_telescope_too), _less),
-    ),
-    holds(
-        "(a.31)",
-        "its value by gains",
-        "T'(k,m) = Σ φ(k,i+1) [ψ(i+1,i) - φ(i+1,i)] ψ(i,m) "
-        "= -Σ_{i=m..k-1} φ(k,i+1) L(i) H(i) ψ(i,m)",
-        "the same",
-        _everywhere(_sum(_telescope_too), _sum(_opened_too), _less_through_gain),
-    ),
-    holds(
-        "App. A, blocks of (a.28)",
-        "from (a.30) and (a.31)",
-        "φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} φ(k,i+1) L(i) H(i) ψ(i,m)",
-        "the same",
-        _everywhere(_difference, _sum(_through_gain_too)),
-    ),
-)
 
-A_4 = _group(
-    "Identities A.4",
-    (
-        ("32", "coloring of H ψ", "H φ = (I + H Φ L) H ψ"),
-        ("33", "coloring of H Ψ", "H Φ = (I + H Φ L) H Ψ"),
-        ("34", "H Ψ from H Φ", "H Ψ = H Φ (I - L H Ψ)"),
-        ("35", "whitening of H φ", "H ψ = (I - H Ψ L) H φ"),
-        ("36", "whitening of H Φ", "H Ψ = (I - H Ψ L) H Φ"),
-        ("37", "H Φ from H Ψ", "H Φ = H Ψ (I + L H Φ)"),
-        ("38", "gains between H Φ and H Ψ", "H Φ L H Ψ = H Ψ L H Φ"),
-        ("39", "Φ L from Ψ L", "Φ L = Ψ L (I + H Φ L)"),
-        ("40", "Ψ L from Φ L", "Ψ L = (I - Ψ L H) Φ L"),
-        ("41", "Ψ L from Φ L, other side", "Ψ L = Φ L (I - H Ψ L)"),
-        ("42", "Φ L from Ψ L, other side", "Φ L = (I + Φ L H) Ψ L"),
-        ("43", "gains between Φ L and Ψ L", "Ψ L H Φ L = Φ L H Ψ L"),
-    ),
-)
+@APPENDIX_A("""(a.5)  steps of the filter
+    printed  Δ_ψ = diag[ψ(2,1), ..., ψ(N+1,N)]
+    means    Δ_ψ = Δ_φ Π̄; E_ψ = S Δ_ψ
+""")
+def _(case: Case) -> float:
+    at = riccati(body_axes(case))
+    return apart(
+        [case.block(Delta_psi, k) for k in case.outward], [at.psi[k] for k in case.outward]
+    )
 
-APPENDIX_A: tuple[Entry, ...] = (*DEFINITIONS, *A_1, *A_2, *A_3, *A_4)
+
+APPENDIX_A("""(a.6)  Identities A.1: Φ from φ
+    holds    Φ = φ S
+""")(check_rigid)
+APPENDIX_A("""(a.7)  Identities A.1: Ψ from ψ
+    holds    Ψ = ψ S
+""")(check_of_filter)
+APPENDIX_A.algebra("""(a.8)  Identities A.1: ψ̃ from Ψ
+    holds    Ψ Δ_ψ = ψ̃
+""")
+APPENDIX_A.algebra("""(a.9)  Identities A.1: φ̃ from Φ
+    holds    Φ Δ_φ = φ̃
+""")
+APPENDIX_A.algebra("""(a.10)  Identities A.1: ψ is a resolvent
+    holds    ψ⁻¹ = I - S Δ_ψ
+""")
+APPENDIX_A.algebra("""(a.11)  Identities A.1: φ is a resolvent
+    holds    φ⁻¹ = I - S Δ_φ
+""")
+
+
+@APPENDIX_A("""(a.12)  Identities A.1: gain of the filter
+    holds    L = Δ_φ G
+""")
+def _(case: Case) -> float:
+    """L(k) of (4.6) is φ(k+1, k) G(k)."""
+    at = riccati(body_axes(case))
+    return max(apart(at.L[k], case.block(Delta_phi @ G, k)) for k in case.outward)
+
+
+APPENDIX_A.algebra("""(a.13)  Identities A.1: gains propagated
+    holds    φ̃ G = Φ L
+""")
+
+APPENDIX_A.algebra("""(a.14)  Identities A.2: φ from ψ
+    holds    φ = ψ (I + S L H φ)
+""")
+APPENDIX_A.algebra("""(a.15)  Identities A.2: ψ from φ
+    holds    ψ = (I - Ψ L H) φ
+""")
+APPENDIX_A.algebra("""(a.16)  Identities A.2: Φ from Ψ
+    holds    Φ = Ψ (I + L H Φ)
+""")
+APPENDIX_A.algebra("""(a.17)  Identities A.2: Ψ from Φ
+    holds    Ψ = (I - Ψ L H) Φ
+""")
+APPENDIX_A("""(a.18)  difference of φ and ψ
+    printed  φ - ψ = Ψ L H φ = ψ S L H φ
+    holds    φ - ψ = ψ K H φ
+""")(each((phi - psi, Psi @ L @ H @ phi), (phi - psi, psi @ S @ L @ H @ phi)))
+APPENDIX_A.unchecked("""(a.19)  a sum that telescopes
+    printed  T(k,m) = Σ_{i=m..k-1} [ψ(k,i+1) φ(i+1,m) - ψ(k,i) φ(i,m)], k > m
+    means    the same, i on the way from m to k
+""")
+APPENDIX_A("""(a.20)  its value
+    holds    T(k,m) = ψ(k,k) φ(k,m) - ψ(k,m) φ(m,m) = φ(k,m) - ψ(k,m)
+""")(_everywhere(_sum(_telescope), _difference))
+APPENDIX_A("""(a.21)  its value by gains
+    holds    T(k,m) = Σ ψ(k,i+1) {φ(i+1,m) - [φ(i+1,i) - L(i) H(i)] φ(i,m)} = Σ_{i=m..k-1} ψ(k,i+1)
+             L(i) H(i) φ(i,m)
+""")(_everywhere(_sum(_telescope), _sum(_opened), _sum(_through_gain)))
+APPENDIX_A("""App. A, blocks of (a.18)  from (a.20) and (a.21)
+    holds    φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} ψ(k,i+1) L(i) H(i) φ(i,m)
+""")(_everywhere(_difference, _sum(_through_gain)))
+
+APPENDIX_A.algebra("""(a.22)  Identities A.3: φ from ψ, other side
+    holds    φ = (I + Φ L H) ψ
+""")
+APPENDIX_A.algebra("""(a.23)  Identities A.3: ψ from φ, other side
+    holds    ψ = φ (I - S L H ψ)
+""")
+APPENDIX_A.algebra("""(a.24)  Identities A.3: Φ from Ψ, other side
+    holds    Φ = (I + Φ L H) Ψ
+""")
+APPENDIX_A.algebra("""(a.25)  Identities A.3: Ψ from Φ, other side
+    holds    Ψ = Φ (I - L H Ψ)
+""")
+APPENDIX_A.algebra("""(a.26)  Identities A.3: gains between φ and ψ
+    holds    Φ L H ψ = Ψ L H φ
+""")
+APPENDIX_A.algebra("""(a.27)  Identities A.3: gains between Φ and Ψ
+    holds    Φ L H Ψ = Ψ L H Φ
+""")
+APPENDIX_A("""(a.28)  difference of φ and ψ, other side
+    printed  φ - ψ = Φ L H ψ = φ S L H ψ
+    holds    φ - ψ = φ K H ψ
+""")(each((phi - psi, Phi @ L @ H @ psi), (phi - psi, phi @ S @ L @ H @ psi)))
+APPENDIX_A.unchecked("""(a.29)  another sum that telescopes
+    printed  T'(k,m) = Σ_{i=m..k-1} [φ(k,i+1) ψ(i+1,m) - φ(k,i) ψ(i,m)], k > m
+    means    the same, i on the way from m to k
+""")
+APPENDIX_A("""(a.30)  its value
+    holds    T'(k,m) = φ(k,k) ψ(k,m) - φ(k,m) ψ(m,m) = ψ(k,m) - φ(k,m)
+""")(_everywhere(_sum(_telescope_too), _less))
+APPENDIX_A("""(a.31)  its value by gains
+    holds    T'(k,m) = Σ φ(k,i+1) [ψ(i+1,i) - φ(i+1,i)] ψ(i,m) = -Σ_{i=m..k-1} φ(k,i+1) L(i) H(i)
+             ψ(i,m)
+""")(_everywhere(_sum(_telescope_too), _sum(_opened_too), _less_through_gain))
+APPENDIX_A("""App. A, blocks of (a.28)  from (a.30) and (a.31)
+    holds    φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} φ(k,i+1) L(i) H(i) ψ(i,m)
+""")(_everywhere(_difference, _sum(_through_gain_too)))
+
+APPENDIX_A.algebra("""(a.32)  Identities A.4: coloring of H ψ
+    holds    H φ = (I + H Φ L) H ψ
+""")
+APPENDIX_A.algebra("""(a.33)  Identities A.4: coloring of H Ψ
+    holds    H Φ = (I + H Φ L) H Ψ
+""")
+APPENDIX_A.algebra("""(a.34)  Identities A.4: H Ψ from H Φ
+    holds    H Ψ = H Φ (I - L H Ψ)
+""")
+APPENDIX_A.algebra("""(a.35)  Identities A.4: whitening of H φ
+    holds    H ψ = (I - H Ψ L) H φ
+""")
+APPENDIX_A.algebra("""(a.36)  Identities A.4: whitening of H Φ
+    holds    H Ψ = (I - H Ψ L) H Φ
+""")
+APPENDIX_A.algebra("""(a.37)  Identities A.4: H Φ from H Ψ
+    holds    H Φ = H Ψ (I + L H Φ)
+""")
+APPENDIX_A.algebra("""(a.38)  Identities A.4: gains between H Φ and H Ψ
+    holds    H Φ L H Ψ = H Ψ L H Φ
+""")
+APPENDIX_A.algebra("""(a.39)  Identities A.4: Φ L from Ψ L
+    holds    Φ L = Ψ L (I + H Φ L)
+""")
+APPENDIX_A.algebra("""(a.40)  Identities A.4: Ψ L from Φ L
+    holds    Ψ L = (I - Ψ L H) Φ L
+""")
+APPENDIX_A.algebra("""(a.41)  Identities A.4: Ψ L from Φ L, other side
+    holds    Ψ L = Φ L (I - H Ψ L)
+""")
+APPENDIX_A.algebra("""(a.42)  Identities A.4: Φ L from Ψ L, other side
+    holds    Φ L = (I + Φ L H) Ψ L
+""")
+APPENDIX_A.algebra("""(a.43)  Identities A.4: gains between Φ L and Ψ L
+    holds    Ψ L H Φ L = Φ L H Ψ L
+""")

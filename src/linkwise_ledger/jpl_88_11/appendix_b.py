@@ -6,8 +6,8 @@ beyond it, in world axes. The station is the hinge frame of the base that does n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,24 +18,27 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, definition, holds, misprint
+from linkwise_ledger.entry import Check
 from linkwise_ledger.jpl_88_11 import newton_euler
 from linkwise_ledger.jpl_88_11.links import Links, floating, inverse_dynamics
 from linkwise_ledger.jpl_88_11.motion import Motion, first, mobile_pins, times
 from linkwise_ledger.jpl_88_11.operators import Operators, stacked
 from linkwise_ledger.jpl_88_11.sweeps import Algorithm, fd1, fd2, fd3, fd4
-
-On: TypeAlias = Callable[[Motion, Links, Operators], float]
-"""A statement about a moving arm: how far its sides are apart."""
+from linkwise_ledger.section import Section
 
 
-def on_mobile(statement: On) -> Check:
-    """The check of a statement on all arms with a base that moves."""
+class Mobile(NamedTuple):
+    """An arm whose base moves: its motion, its blocks and its operators, in world axes."""
 
-    def check(case: Case) -> float:
-        return max(statement(x, links, stacked(links)) for x, links in floating(case))
+    x: Motion
+    links: Links
+    at: Operators
 
-    return check
+
+@cache
+def mobile_arms(case: Case) -> tuple[Mobile, ...]:
+    """All arms of a case with a base that moves."""
+    return tuple(Mobile(x, links, stacked(links)) for x, links in floating(case))
 
 
 # ------------------------------------------------------------------------------- dynamics
@@ -44,13 +47,6 @@ def on_mobile(statement: On) -> Check:
 def _forces(x: Motion) -> Array:
     """f(k), by balance of all that is beyond the joint, stacked."""
     return six(x.N, x.F).ravel()
-
-
-def _dynamics(x: Motion, _links: Links, at: Operators) -> float:
-    """𝓜 Ẇ + C + Jᵀ f(0) against H f; and against Linkwise's, joint by joint in its axes."""
-    coriolis = at.H @ at.phi @ (at.M @ at.phi.T @ at.a + at.b)
-    found = at.mass @ at.theta_ddot + coriolis + at.J.T @ x.f_tip
-    return max(apart(found, at.H @ _forces(x)), apart(_in_hinges(x, found), _ours(x)))
 
 
 def _ours(x: Motion) -> Array:
@@ -80,14 +76,6 @@ def _turned(x: Motion, k: int) -> Array:
     return body.hinge.pose(x.q[x.mech.q_slice(body.hinge_name)]).rot
 
 
-def _loops(x: Motion, links: Links, at: Operators) -> float:
-    """RSD with Ẇ for θ̈: accelerations against positions, joint forces against the balance."""
-    alpha = at.phi.T @ (at.H.T @ at.theta_ddot + at.a)
-    found = np.concatenate(inverse_dynamics(links, links.theta_ddot))
-    seen = six(x.w_dot, x.v_dot).ravel()
-    return max(apart(alpha, seen), apart(found, at.H @ _forces(x)))
-
-
 def _base(x: Motion) -> int | None:
     """The free base, if there is one."""
     return 0 if isinstance(x.hinge(0), Free) else None
@@ -97,43 +85,6 @@ def _in_own_axes(x: Motion, angular: Array, linear: Array) -> Array:
     """A pair of vectors at the base, in the axes of its hinge frame."""
     axes = x.now.axes[0] @ _turned(x, 0)
     return np.concatenate([axes.T @ angular, axes.T @ linear])
-
-
-def _base_velocity(x: Motion, links: Links, at: Operators) -> float:
-    """V(N) seen from positions is W(N): the six rates of Linkwise's free hinge."""
-    V = at.phi.T @ at.H.T @ at.theta_dot
-    errors = [apart(V, six(x.w, x.v).ravel())]
-    if _base(x) is not None:
-        errors.append(apart(links.H[0], np.eye(6)))
-        errors.append(apart(_in_own_axes(x, x.w[0], x.v[0]), x.qdot[:6]))
-    return max(errors)
-
-
-def _base_acceleration(x: Motion, links: Links, at: Operators) -> float:
-    """α(N) = Ẇ(N); in Linkwise's axes (ω̇, v̇ - ω × v) is the v̇ of the free hinge."""
-    if _base(x) is None:
-        return 0.0
-    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
-    alpha = at.phi.T @ (at.H.T @ at.theta_ddot + at.a)
-    return max(apart(own, x.qddot[:6]), apart(alpha[:6], links.theta_ddot[0]))
-
-
-def _no_bias(x: Motion, _links: Links, _at: Operators) -> float:
-    """What H* v̇ leaves of the acceleration of the base for a(N), relative to it; and our a."""
-    if _base(x) is None:
-        return 0.0
-    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
-    ours = Dense(x.mech, x.q, x.qdot)(a)[:6]
-    left = max(np.abs(own - x.qddot[:6]).max(), np.abs(ours).max())
-    return float(left / np.abs(own).max())
-
-
-def _base_force(x: Motion, links: Links, at: Operators) -> float:
-    """T(N) = f(N), the force and moment that hold the base; in Linkwise's axes its first six."""
-    if _base(x) is None:
-        return 0.0
-    f = six(x.N, x.F)[0]
-    return max(apart(links.H[0] @ f, f), apart(_in_own_axes(x, f[:3], f[3:]), _ours(x)[:6]))
 
 
 def _finds(*algorithms: Algorithm) -> Check:
@@ -179,30 +130,6 @@ def _q_dot(x: Motion) -> Array:
     return first([x.q_at(t) for t in times()])
 
 
-def _quaternion_rates(x: Motion, _links: Links, _at: Operators) -> float:
-    """q̇ = Λ(q) ω, and ω = π(q) q̇ with π = 4 Λ*; in the link's own axes as Linkwise has it."""
-    errors, rates = list[float](), _q_dot(x)
-    for k, where in turns(x):
-        q, w = x.q[where], relative(x, k)
-        own = _turned(x, k).T @ w
-        errors += [
-            apart(rates[where], rate_map(q) @ w),
-            apart(rates[where], quaternion.rate(q, own)),
-            apart(w, 4.0 * rate_map(q).T @ rates[where]),
-        ]
-    return max(errors)
-
-
-def _left_inverse(x: Motion, _links: Links, _at: Operators) -> float:
-    """π Λ = I, and Λ has rank three whatever q is: all its singular values are ½."""
-    errors: list[float] = []
-    for _, where in turns(x):
-        Lambda = rate_map(x.q[where])
-        values = np.linalg.svd(Lambda, compute_uv=False)
-        errors += [apart(4.0 * Lambda.T @ Lambda, np.eye(3)), apart(values, np.full(3, 0.5))]
-    return max(errors)
-
-
 def _omega(x: Motion, k: int) -> Array:
     """Ω[θ(k)]: diag(Λ, I) for a free base, Λ for a ball, 1 for one freedom."""
     where = dict(turns(x))
@@ -216,14 +143,6 @@ def _omega(x: Motion, k: int) -> Array:
     return found
 
 
-def _left_inverse_printed(x: Motion, _links: Links, _at: Operators) -> float:
-    """Ω⁻¹ = π: Ω is 7 × 6 and π is 3 × 4; not even a left inverse of Ω has its shape."""
-    if _base(x) is None:
-        return 0.0
-    Lambda = rate_map(x.q[turns(x)[0][1]])
-    return apart(np.linalg.pinv(_omega(x, 0)), 4.0 * Lambda.T)
-
-
 def _rates(x: Motion, k: int) -> Array:
     """W(k) in the axes of the station, or of link k + 1."""
     if isinstance(x.hinge(k), Free):
@@ -232,30 +151,201 @@ def _rates(x: Motion, k: int) -> Array:
     return x.theta_dot[k]
 
 
-def _base_rates(x: Motion, _links: Links, _at: Operators) -> float:
+APPENDIX_B = Section()
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.1)  dynamics with W for θ̇
+    printed  T = 𝓜 Ẇ + C + Jᵀ f(0)
+    holds    τ = 𝓜 v̇ + C + J* f
+    note     W is in inertial axes at a free base, in those of link k + 1 at a ball; Linkwise's v is
+             in those of link k.
+""")
+def _dynamics(arm: Mobile) -> float:
+    """𝓜 Ẇ + C + Jᵀ f(0) against H f; and against Linkwise's, joint by joint in its axes."""
+    x, _, at = arm
+    coriolis = at.H @ at.phi @ (at.M @ at.phi.T @ at.a + at.b)
+    found = at.mass @ at.theta_ddot + coriolis + at.J.T @ x.f_tip
+    return max(apart(found, at.H @ _forces(x)), apart(_in_hinges(x, found), _ours(x)))
+
+
+@APPENDIX_B.on_each(mobile_arms)("""App. B, RSD with W  the loops of section 2 on a mobile base
+    holds    (2.24) to (2.30) hold with θ̈(k) replaced by Ẇ(k)
+""")
+def _loops(arm: Mobile) -> float:
+    """RSD with Ẇ for θ̈: accelerations against positions, joint forces against the balance."""
+    x, links, at = arm
+    alpha = at.phi.T @ (at.H.T @ at.theta_ddot + at.a)
+    found = np.concatenate(inverse_dynamics(links, links.theta_ddot))
+    seen = six(x.w_dot, x.v_dot).ravel()
+    return max(apart(alpha, seen), apart(found, at.H @ _forces(x)))
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.2)  velocity of the base
+    printed  V(N) = Hᵀ(N) W(N); Hᵀ(N) = I ∈ R^{6×6}
+    holds    V = W at the base; H = I of a free hinge, in its own frame
+    note     From V(N) = φᵀ(N+1,N) V(N+1) + Hᵀ(N) W(N) with V(N+1) = 0.
+""")
+def _(arm: Mobile) -> float:
+    """V(N) seen from positions is W(N): the six rates of Linkwise's free hinge."""
+    x, links, at = arm
+    V = at.phi.T @ at.H.T @ at.theta_dot
+    errors = [apart(V, six(x.w, x.v).ravel())]
+    if _base(x) is not None:
+        errors.append(apart(links.H[0], np.eye(6)))
+        errors.append(apart(_in_own_axes(x, x.w[0], x.v[0]), x.qdot[:6]))
+    return max(errors)
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.3)  quaternions and angular velocity
+    printed  q̇ = Λ(q) ω(N); ω = π(q) q̇
+    holds    q̇ = ½ (0, ω) q, ω = 2 q̇ q⁻¹ in axes of the station; Linkwise has q̇ = ½ q (0, ω) in
+             those of the body
+    note     Λ and π are not printed; π = 4 Λ*.
+""")
+def _(arm: Mobile) -> float:
+    """q̇ = Λ(q) ω, and ω = π(q) q̇ with π = 4 Λ*; in the link's own axes as Linkwise has it."""
+    x, _, _ = arm
+    errors, rates = list[float](), _q_dot(x)
+    for k, where in turns(x):
+        q, w = x.q[where], relative(x, k)
+        own = _turned(x, k).T @ w
+        errors += [
+            apart(rates[where], rate_map(q) @ w),
+            apart(rates[where], quaternion.rate(q, own)),
+            apart(w, 4.0 * rate_map(q).T @ rates[where]),
+        ]
+    return max(errors)
+
+
+@APPENDIX_B.on_each(mobile_arms)("""App. B, inverse of Λ  what π is
+    printed  Ω⁻¹(q) = π(q), and Λ(q), are always nonsingular
+    instead  π(q) Λ(q) = I, and Λ(q) always has rank 3
+    note     Ω for Λ: Ω is named only after, in (b.4), and is 7 × 6. Λ itself is 4 × 3: its inverse
+             is one from the left, on rates that keep the quaternion at unit length.
+""")
+def _(arm: Mobile) -> float:
+    """π Λ = I, and Λ has rank three whatever q is: all its singular values are ½."""
+    x, _, _ = arm
+    errors: list[float] = []
+    for _, where in turns(x):
+        Lambda = rate_map(x.q[where])
+        values = np.linalg.svd(Lambda, compute_uv=False)
+        errors += [apart(4.0 * Lambda.T @ Lambda, np.eye(3)), apart(values, np.full(3, 0.5))]
+    return max(errors)
+
+
+@APPENDIX_B.on_each(mobile_arms).as_printed
+def _(arm: Mobile) -> float:
+    """Ω⁻¹ = π: Ω is 7 × 6 and π is 3 × 4; not even a left inverse of Ω has its shape."""
+    x, _, _ = arm
+    if _base(x) is None:
+        return 0.0
+    Lambda = rate_map(x.q[turns(x)[0][1]])
+    return apart(np.linalg.pinv(_omega(x, 0)), 4.0 * Lambda.T)
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.4)  coordinates of the base
+    printed  θ̇(N) = Ω[θ(N)] W(N); Ω = [[Λ(q), 0], [0, I]]; θ(N) = col[q, ℓ(N+1,N)]
+    holds    q̇ of a free hinge
+""")
+def _(arm: Mobile) -> float:
     """θ̇(N) of q and ℓ(N+1,N) by differences, against Ω W(N)."""
+    x, _, _ = arm
     if _base(x) is None:
         return 0.0
     return apart(_q_dot(x)[:7], _omega(x, 0) @ _rates(x, 0))
 
 
-def _all_rates(x: Motion, _links: Links, _at: Operators) -> float:
-    """θ̇ = Ω W for all joints, Ω = diag[Ω(k)]."""
-    found = [_omega(x, k) @ _rates(x, k) for k in range(x.n)]
-    return apart(_q_dot(x), np.concatenate(found))
-
-
-def _dimensions(case: Case) -> float:
+@APPENDIX_B("""App. B, dimensions  coordinates and freedoms
+    printed  θ ∈ R^{N+6}, N + 5 degrees of freedom
+    holds    nq = N + 6, nv = N + 5 with one freedom at each other joint
+""")
+def _(case: Case) -> float:
     """N + 6 coordinates and N + 5 freedoms on a free base with joints of one freedom."""
     x = mobile_pins(case)
     return apart([x.mech.nq, x.mech.nv], [x.n + 6, x.n + 5])
 
 
-def _both(x: Motion, links: Links, at: Operators) -> float:
-    return max(_dynamics(x, links, at), _all_rates(x, links, at))
+@APPENDIX_B.on_each(mobile_arms)("""(b.5)  coordinates of all joints
+    printed  θ̇ = Ω W, Ω = diag[Ω(k)], Ω(k) = 1 for k < N
+    holds    q̇ = Ω v; Ω(k) = Λ at balls
+""")
+def _all_rates(arm: Mobile) -> float:
+    """θ̇ = Ω W for all joints, Ω = diag[Ω(k)]."""
+    x, _, _ = arm
+    found = [_omega(x, k) @ _rates(x, k) for k in range(x.n)]
+    return apart(_q_dot(x), np.concatenate(found))
 
 
-def _table(case: Case) -> float:
+@APPENDIX_B.on_each(mobile_arms)("""(b.6)  acceleration of the base
+    printed  α(N) = Hᵀ(N) Ẇ(N) ≡ Ẇ(N)
+    holds    the same; in the axes of the bodies α = v̇ of the free hinge
+    note     The text calls α(N+1) = 0 the velocity of the station; its acceleration is meant.
+""")
+def _(arm: Mobile) -> float:
+    """α(N) = Ẇ(N); in Linkwise's axes (ω̇, v̇ - ω × v) is the v̇ of the free hinge."""
+    x, links, at = arm
+    if _base(x) is None:
+        return 0.0
+    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
+    alpha = at.phi.T @ (at.H.T @ at.theta_ddot + at.a)
+    return max(apart(own, x.qddot[:6]), apart(alpha[:6], links.theta_ddot[0]))
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.7)  no bias at the base
+    printed  a(N) = 0
+    holds    a = a_g at the base
+""")
+def _(arm: Mobile) -> float:
+    """What H* v̇ leaves of the acceleration of the base for a(N), relative to it; and our a."""
+    x, _, _ = arm
+    if _base(x) is None:
+        return 0.0
+    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
+    ours = Dense(x.mech, x.q, x.qdot)(a)[:6]
+    left = max(np.abs(own - x.qddot[:6]).max(), np.abs(ours).max())
+    return float(left / np.abs(own).max())
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.8)  force on the base
+    printed  T(k) = H(k) f(k) = f(k) ∈ R⁶
+    holds    T(N) = H(N) f(N) = f(N)
+    note     k is N, as the sentence before says: at the other joints (2.30) is unchanged.
+""")
+def _(arm: Mobile) -> float:
+    """T(N) = f(N), the force and moment that hold the base; in Linkwise's axes its first six."""
+    x, links, _ = arm
+    if _base(x) is None:
+        return 0.0
+    f = six(x.N, x.F)[0]
+    return max(apart(links.H[0] @ f, f), apart(_in_own_axes(x, f[:3], f[3:]), _ours(x)[:6]))
+
+
+@APPENDIX_B.on_each(mobile_arms)("""(b.9)  dynamics and kinematics together
+    printed  T = 𝓜 Ẇ + C + Jᵀ f(0); θ̇ = Ω W
+    holds    τ = 𝓜 v̇ + C + J* f; q̇ = Ω v
+""")
+def _(arm: Mobile) -> float:
+    return max(_dynamics(arm), _all_rates(arm))
+
+
+APPENDIX_B("""(b.10)  forward dynamics on a mobile base
+    printed  Ẇ = 𝓜⁻¹ [T - C - Jᵀ f(0)], by the factorisation and the loops of the paper
+    holds    v̇ = 𝓜⁻¹ (τ - C - J* f)
+    note     FD1 to FD4 as loops: on a free base, on a ball at the base, with balls and slides.
+""")(_finds(fd1, fd2, fd3, fd4))
+APPENDIX_B.on_each(mobile_arms)("""App. B, spherical joints  any joint as a ball
+    printed  the same procedure makes any joint a spherical one
+    holds    Hᵀ(k) = (axes of link k+1, 0), a(k) = (ω(k+1) × ω(k), ω(k+1) × [ω(k+1) × ℓ(k+1,k)])
+    note     The second form of (2.19) needs no change; T(k) is a moment in the axes of link k+1.
+""")(_loops)
+
+
+@APPENDIX_B("""Table 1.1  symbols
+    printed  h, θ, O, ℓ, F, N, Fᶜ, CM, p, v, ω, vᶜ, m, Iᶜ, I, T
+    means    points, vectors and inertias of each link; vᶜ = v + ω × p, Fᶜ = F(k) - F(k-1)
+""")
+def _(case: Case) -> float:
     """That vᶜ is the velocity of the mass centre, p from O(k) to it, and Fᶜ the net force."""
     errors: list[float] = []
     for x, _ in floating(case):
@@ -264,118 +354,3 @@ def _table(case: Case) -> float:
         com = x.mech.poses(x.q).apply(x.mech.inertias.com)
         errors.append(apart(x.O + x.p, com))
     return max(errors)
-
-
-APPENDIX_B: tuple[Entry, ...] = (
-    holds(
-        "(b.1)",
-        "dynamics with W for θ̇",
-        "T = 𝓜 Ẇ + C + Jᵀ f(0)",
-        "τ = 𝓜 v̇ + C + J* f",
-        on_mobile(_dynamics),
-        note="W is in inertial axes at a free base, in those of link k + 1 at a ball; Linkwise's v "
-        "is in those of link k.",
-    ),
-    holds(
-        "App. B, RSD with W",
-        "the loops of section 2 on a mobile base",
-        "(2.24) to (2.30) hold with θ̈(k) replaced by Ẇ(k)",
-        "the same",
-        on_mobile(_loops),
-    ),
-    holds(
-        "(b.2)",
-        "velocity of the base",
-        "V(N) = Hᵀ(N) W(N); Hᵀ(N) = I ∈ R^{6×6}",
-        "V = W at the base; H = I of a free hinge, in its own frame",
-        on_mobile(_base_velocity),
-        note="From V(N) = φᵀ(N+1,N) V(N+1) + Hᵀ(N) W(N) with V(N+1) = 0.",
-    ),
-    holds(
-        "(b.3)",
-        "quaternions and angular velocity",
-        "q̇ = Λ(q) ω(N); ω = π(q) q̇",
-        "q̇ = ½ (0, ω) q, ω = 2 q̇ q⁻¹ in axes of the station; Linkwise has q̇ = ½ q (0, ω) "
-        "in those of the body",
-        on_mobile(_quaternion_rates),
-        note="Λ and π are not printed; π = 4 Λ*.",
-    ),
-    misprint(
-        "App. B, inverse of Λ",
-        "what π is",
-        "Ω⁻¹(q) = π(q), and Λ(q), are always nonsingular",
-        "π(q) Λ(q) = I, and Λ(q) always has rank 3",
-        on_mobile(_left_inverse),
-        on_mobile(_left_inverse_printed),
-        note="Ω for Λ: Ω is named only after, in (b.4), and is 7 × 6. Λ itself is 4 × 3: its "
-        "inverse is one from the left, on rates that keep the quaternion at unit length.",
-    ),
-    holds(
-        "(b.4)",
-        "coordinates of the base",
-        "θ̇(N) = Ω[θ(N)] W(N); Ω = [[Λ(q), 0], [0, I]]; θ(N) = col[q, ℓ(N+1,N)]",
-        "q̇ of a free hinge",
-        on_mobile(_base_rates),
-    ),
-    holds(
-        "App. B, dimensions",
-        "coordinates and freedoms",
-        "θ ∈ R^{N+6}, N + 5 degrees of freedom",
-        "nq = N + 6, nv = N + 5 with one freedom at each other joint",
-        _dimensions,
-    ),
-    holds(
-        "(b.5)",
-        "coordinates of all joints",
-        "θ̇ = Ω W, Ω = diag[Ω(k)], Ω(k) = 1 for k < N",
-        "q̇ = Ω v; Ω(k) = Λ at balls",
-        on_mobile(_all_rates),
-    ),
-    holds(
-        "(b.6)",
-        "acceleration of the base",
-        "α(N) = Hᵀ(N) Ẇ(N) ≡ Ẇ(N)",
-        "the same; in the axes of the bodies α = v̇ of the free hinge",
-        on_mobile(_base_acceleration),
-        note="The text calls α(N+1) = 0 the velocity of the station; its acceleration is meant.",
-    ),
-    holds("(b.7)", "no bias at the base", "a(N) = 0", "a = a_g at the base", on_mobile(_no_bias)),
-    holds(
-        "(b.8)",
-        "force on the base",
-        "T(k) = H(k) f(k) = f(k) ∈ R⁶",
-        "T(N) = H(N) f(N) = f(N)",
-        on_mobile(_base_force),
-        note="k is N, as the sentence before says: at the other joints (2.30) is unchanged.",
-    ),
-    holds(
-        "(b.9)",
-        "dynamics and kinematics together",
-        "T = 𝓜 Ẇ + C + Jᵀ f(0); θ̇ = Ω W",
-        "τ = 𝓜 v̇ + C + J* f; q̇ = Ω v",
-        on_mobile(_both),
-    ),
-    holds(
-        "(b.10)",
-        "forward dynamics on a mobile base",
-        "Ẇ = 𝓜⁻¹ [T - C - Jᵀ f(0)], by the factorisation and the loops of the paper",
-        "v̇ = 𝓜⁻¹ (τ - C - J* f)",
-        _finds(fd1, fd2, fd3, fd4),
-        note="FD1 to FD4 as loops: on a free base, on a ball at the base, with balls and slides.",
-    ),
-    holds(
-        "App. B, spherical joints",
-        "any joint as a ball",
-        "the same procedure makes any joint a spherical one",
-        "Hᵀ(k) = (axes of link k+1, 0), a(k) = (ω(k+1) × ω(k), ω(k+1) × [ω(k+1) × ℓ(k+1,k)])",
-        on_mobile(_loops),
-        note="The second form of (2.19) needs no change; T(k) is a moment in the axes of link k+1.",
-    ),
-    definition(
-        "Table 1.1",
-        "symbols",
-        "h, θ, O, ℓ, F, N, Fᶜ, CM, p, v, ω, vᶜ, m, Iᶜ, I, T",
-        "points, vectors and inertias of each link; vᶜ = v + ω × p, Fᶜ = F(k) - F(k-1)",
-        _table,
-    ),
-)

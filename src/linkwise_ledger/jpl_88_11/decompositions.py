@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.algebra.expr import Expr, identity
+from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import (
     B,
     D,
@@ -28,14 +28,15 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, holds, misprint, same
-from linkwise_ledger.jpl_88_11.innovations import COLORING, VDOT, WHITENING
+from linkwise_ledger.entry import Check
+from linkwise_ledger.jpl_88_11.innovations import VDOT, WHITENING
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import diagonal, rows
 from linkwise_ledger.jpl_88_11.section_4 import filter_steps, rigid_steps, triangle
 from linkwise_ledger.jpl_88_11.sweeps import Blocks, riccati
-from linkwise_ledger.literal import each, rule_named
+from linkwise_ledger.literal import each
 from linkwise_ledger.recursion import paths
+from linkwise_ledger.section import Section, same
 
 PROJECTED = P @ H.T @ D.inv @ H @ P
 THETA = E_phi @ PROJECTED @ E_phi.T
@@ -74,28 +75,6 @@ def _decomposed(case: Case, left: Blocks, right: Blocks) -> float:
     return apart(psi_ @ case.matrix(M) @ phi_.T, expected)
 
 
-def _of_filter(case: Case) -> float:
-    """For ψ and φ of the document."""
-    return _decomposed(case, filter_steps(case), rigid_steps(case))
-
-
-def _lemma(case: Case) -> float:
-    """For steps of ψ drawn at random."""
-    return _decomposed(case, _any(case), rigid_steps(case))
-
-
-def _corollary(case: Case) -> float:
-    same_twice = (rigid_steps(case), filter_steps(case), _any(case))
-    return max(_decomposed(case, steps, steps) for steps in same_twice)
-
-
-def _recursion(case: Case) -> float:
-    """r of (a.44) is the diagonal of ψ M φ*."""
-    r = _lyapunov(case, filter_steps(case), rigid_steps(case))
-    whole = case.matrix(psi @ M @ phi.T)
-    return apart(r, diagonal([whole[rows(k), rows(k)] for k in case.outward]))
-
-
 def _summed(case: Case, first: Blocks, last: Blocks) -> Array:
     """Σ_j x(k,j) M(j) y*(k,j) over the links j at k and beyond, as a diagonal."""
     x, y = triangle(case, first), triangle(case, last)
@@ -105,7 +84,59 @@ def _summed(case: Case, first: Blocks, last: Blocks) -> Array:
     return diagonal([r[k] for k in case.outward])
 
 
-def _sum(case: Case) -> float:
+# --------------------------------------------------------------------------- (a.46) to (a.49)
+
+
+def _chain(*forms: Expr) -> Check:
+    """The check that all forms of a line of equations are equal."""
+    return each(*((forms[0], other) for other in forms[1:]))
+
+
+BY_GAIN = I + H @ phi_tilde @ G
+SPREAD = P + phi_tilde @ P + P @ phi_tilde.T
+LOADED = b + B @ f
+
+DECOMPOSITIONS = Section()
+
+
+@DECOMPOSITIONS("""(a.44)  recursion of r
+    printed  r(0) = 0; r(k+1) = ψ(k+1,k) r(k) φᵀ(k+1,k) + M(k+1)
+    holds    r_k = Σ_c ψ(k,c) r_c φ*(k,c) + M_k, the diagonal of ψ M φ*
+""")
+def _(case: Case) -> float:
+    """r of (a.44) is the diagonal of ψ M φ*."""
+    r = _lyapunov(case, filter_steps(case), rigid_steps(case))
+    whole = case.matrix(psi @ M @ phi.T)
+    return apart(r, diagonal([whole[rows(k), rows(k)] for k in case.outward]))
+
+
+@DECOMPOSITIONS("""(a.45)  decomposition of ψ M φ*
+    printed  ψ M φᵀ = r + ψ̃ r + r φ̃ᵀ
+    holds    the same, with r of (a.44)
+""")
+def _(case: Case) -> float:
+    """For ψ and φ of the document."""
+    return _decomposed(case, filter_steps(case), rigid_steps(case))
+
+
+@DECOMPOSITIONS("""Lemma A.1  decomposition of ψ M φ*, for any causal semigroup ψ
+    printed  (a.45) for r of (a.44)
+    holds    the same, for a ψ whose steps are drawn at random
+    note     Stated for the ψ of the filter; the proof of Corollary A.1 asks no more of it than
+             this.
+""")
+def _(case: Case) -> float:
+    """For steps of ψ drawn at random."""
+    return _decomposed(case, _any(case), rigid_steps(case))
+
+
+@DECOMPOSITIONS("""App. A, r(k) in the proof of Lemma A.1  r summed
+    printed  r(k) = Σ_{j=1..k} φ(k,j) M(j) ψᵀ(k,j), the diagonal of R = ψ M φᵀ
+    holds    r(k) = Σ_{j=1..k} φ(k,j) M(j) ψ*(k,j) = Σ_{j=1..k} ψ(k,j) M(j) φ*(k,j) obeys (a.44)
+    note     The two sums are transposes of each other, and equal for the ψ of the filter, since r =
+             P is symmetric. For any other ψ, as in Lemma A.1, only the second obeys (a.44).
+""")
+def _(case: Case) -> float:
     """ψ first, φ* last, for the filter and for a ψ drawn at random; φ first for the filter only."""
     rigid, errors = rigid_steps(case), list[float]()
     for steps in (filter_steps(case), _any(case)):
@@ -114,7 +145,11 @@ def _sum(case: Case) -> float:
     return max(*errors, apart(_summed(case, rigid, steps), _lyapunov(case, steps, rigid)))
 
 
-def _blocks(case: Case) -> float:
+@DECOMPOSITIONS("""App. A, blocks of R in the proof of Lemma A.1  off the diagonal
+    printed  R(k,l) = ψ(k,l) r(l) for k ≥ l; R(k,l) = r(k) φᵀ(l,k) for k ≤ l
+    holds    the same where one body is beyond the other; zero between branches
+""")
+def _(case: Case) -> float:
     """R(k,l) = ψ(k,l) r(l) below the diagonal, r(k) φ*(l,k) above it."""
     r = _lyapunov(case, filter_steps(case), rigid_steps(case))
     whole, errors = case.matrix(psi @ M @ phi.T), list[float]()
@@ -125,10 +160,29 @@ def _blocks(case: Case) -> float:
     return max(errors)
 
 
-# --------------------------------------------------------------------------- (a.46) to (a.49)
+@DECOMPOSITIONS("""Corollary A.1  Lemma A.1 for ψ = φ
+    printed  φ M φᵀ = r + φ̃ r + r φ̃ᵀ, r(k+1) = φ(k+1,k) r(k) φᵀ(k+1,k) + M(k+1)
+    holds    the same, for any one semigroup on both sides; r = R with φ
+""")
+def _(case: Case) -> float:
+    same_twice = (rigid_steps(case), filter_steps(case), _any(case))
+    return max(_decomposed(case, steps, steps) for steps in same_twice)
 
 
-def _forms_of_riccati(case: Case) -> float:
+DECOMPOSITIONS.algebra("""(a.46)  Identities A.5: mixed decomposition
+    holds    ψ M φᵀ = P + ψ̃ P + P φ̃ᵀ
+""")
+DECOMPOSITIONS.algebra("""(a.47)  Identities A.5: articulated decomposition
+    holds    ψ M ψᵀ = P + ψ̃ P + P ψ̃ᵀ
+""")
+
+
+@DECOMPOSITIONS("""App. A, P in the proof of A.5  five forms of the Riccati equation
+    printed  P(k+1) = φ [P - P Hᵀ D⁻¹ H P] φᵀ + M = φ [I - G H] P φᵀ + M = [φ - L H] P φᵀ + M = φ [I
+             - G H] P [I - G H]ᵀ φᵀ + M = ψ P ψᵀ + M
+    holds    the same, summed over children
+""")
+def _(case: Case) -> float:
     """P(k+1) in the five forms that the proofs of A.5 go through."""
     links = body_axes(case)
     at, errors = riccati(links), list[float]()
@@ -149,7 +203,22 @@ def _forms_of_riccati(case: Case) -> float:
     return max(errors)
 
 
-def _forced(case: Case) -> float:
+DECOMPOSITIONS.algebra("""App. A, a product that vanishes in the proof of A.5  why both sides
+             may be articulated
+    printed  [I - G H] P Hᵀ Gᵀ = 0
+    holds    P H* G* = G H P H* G*
+""")
+DECOMPOSITIONS.algebra("""(a.48)  Identity A.6: articulated inertia and innovations
+    holds    φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ
+""")
+
+
+@DECOMPOSITIONS("""(a.49)  Riccati as a Lyapunov equation
+    printed  P(k+1) = φ(k+1,k) P(k) φᵀ(k+1,k) + π(k+1); π = M - Θ; Θ(k+1) = φ(k+1,k) P(k) Hᵀ(k)
+             D⁻¹(k) H(k) P(k) φᵀ(k+1,k)
+    holds    P = E_φ P E_φ* + M - Θ, Θ = E_φ P H* D⁻¹ H P E_φ* = K D K*
+""")
+def _(case: Case) -> float:
     """(a.49): P(k+1) = φ P φ* + π(k+1), π = M - Θ, block by block."""
     links = body_axes(case)
     at, errors = riccati(links), list[float]()
@@ -165,205 +234,79 @@ def _forced(case: Case) -> float:
     return max(errors)
 
 
-def _chain(*forms: Expr) -> Check:
-    """The check that all forms of a line of equations are equal."""
-    return each(*((forms[0], other) for other in forms[1:]))
-
-
-BY_GAIN = I + H @ phi_tilde @ G
-SPREAD = P + phi_tilde @ P + P @ phi_tilde.T
-LOADED = b + B @ f
-
-DECOMPOSITIONS: tuple[Entry, ...] = (
-    holds(
-        "(a.44)",
-        "recursion of r",
-        "r(0) = 0; r(k+1) = ψ(k+1,k) r(k) φᵀ(k+1,k) + M(k+1)",
-        "r_k = Σ_c ψ(k,c) r_c φ*(k,c) + M_k, the diagonal of ψ M φ*",
-        _recursion,
-    ),
-    holds(
-        "(a.45)",
-        "decomposition of ψ M φ*",
-        "ψ M φᵀ = r + ψ̃ r + r φ̃ᵀ",
-        "the same, with r of (a.44)",
-        _of_filter,
-    ),
-    holds(
-        "Lemma A.1",
-        "decomposition of ψ M φ*, for any causal semigroup ψ",
-        "(a.45) for r of (a.44)",
-        "the same, for a ψ whose steps are drawn at random",
-        _lemma,
-        note="Stated for the ψ of the filter; the proof of Corollary A.1 asks no more of it than "
-        "this.",
-    ),
-    holds(
-        "App. A, r(k) in the proof of Lemma A.1",
-        "r summed",
-        "r(k) = Σ_{j=1..k} φ(k,j) M(j) ψᵀ(k,j), the diagonal of R = ψ M φᵀ",
-        "r(k) = Σ_{j=1..k} φ(k,j) M(j) ψ*(k,j) = Σ_{j=1..k} ψ(k,j) M(j) φ*(k,j) obeys (a.44)",
-        _sum,
-        note="The two sums are transposes of each other, and equal for the ψ of the filter, since "
-        "r = P is symmetric. For any other ψ, as in Lemma A.1, only the second obeys (a.44).",
-    ),
-    holds(
-        "App. A, blocks of R in the proof of Lemma A.1",
-        "off the diagonal",
-        "R(k,l) = ψ(k,l) r(l) for k ≥ l; R(k,l) = r(k) φᵀ(l,k) for k ≤ l",
-        "the same where one body is beyond the other; zero between branches",
-        _blocks,
-    ),
-    holds(
-        "Corollary A.1",
-        "Lemma A.1 for ψ = φ",
-        "φ M φᵀ = r + φ̃ r + r φ̃ᵀ, r(k+1) = φ(k+1,k) r(k) φᵀ(k+1,k) + M(k+1)",
-        "the same, for any one semigroup on both sides; r = R with φ",
-        _corollary,
-    ),
-    holds(
-        "(a.46)",
-        "Identities A.5: mixed decomposition",
-        "ψ M φᵀ = P + ψ̃ P + P φ̃ᵀ",
-        "the same",
-        rule_named("mixed decomposition"),
-    ),
-    holds(
-        "(a.47)",
-        "Identities A.5: articulated decomposition",
-        "ψ M ψᵀ = P + ψ̃ P + P ψ̃ᵀ",
-        "the same",
-        rule_named("articulated decomposition"),
-    ),
-    holds(
-        "App. A, P in the proof of A.5",
-        "five forms of the Riccati equation",
-        "P(k+1) = φ [P - P Hᵀ D⁻¹ H P] φᵀ + M = φ [I - G H] P φᵀ + M = [φ - L H] P φᵀ + M "
-        "= φ [I - G H] P [I - G H]ᵀ φᵀ + M = ψ P ψᵀ + M",
-        "the same, summed over children",
-        _forms_of_riccati,
-    ),
-    holds(
-        "App. A, a product that vanishes in the proof of A.5",
-        "why both sides may be articulated",
-        "[I - G H] P Hᵀ Gᵀ = 0",
-        "P H* G* = G H P H* G*",
-        same(P @ H.T @ G.T, G @ H @ P @ H.T @ G.T),
-    ),
-    holds(
-        "(a.48)",
-        "Identity A.6: articulated inertia and innovations",
-        "φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ",
-        "the same",
-        rule_named("articulated and innovations, by G"),
-    ),
-    holds(
-        "(a.49)",
-        "Riccati as a Lyapunov equation",
-        "P(k+1) = φ(k+1,k) P(k) φᵀ(k+1,k) + π(k+1); π = M - Θ; "
-        "Θ(k+1) = φ(k+1,k) P(k) Hᵀ(k) D⁻¹(k) H(k) P(k) φᵀ(k+1,k)",
-        "P = E_φ P E_φ* + M - Θ, Θ = E_φ P H* D⁻¹ H P E_φ* = K D K*",
-        _forced,
-    ),
-    holds(
-        "App. A, π and Θ in the proof of A.6",
-        "from (a.49) and Corollary A.1",
-        "φ π φᵀ = P + φ̃ P + P φ̃ᵀ; φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ Θ φᵀ; φ Θ φᵀ = φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ",
-        "the same",
-        each(
-            (phi @ (M - THETA) @ phi.T, SPREAD),
-            (phi @ M @ phi.T, SPREAD + phi @ THETA @ phi.T),
-            (phi @ THETA @ phi.T, phi_tilde @ PROJECTED @ phi_tilde.T),
-        ),
-    ),
-    holds(
-        "(a.50)",
-        "Identity A.7: bias accelerations through filter and smoother",
-        "(I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ",
-        "the same",
-        each((SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ psi_tilde @ P + REST)),
-    ),
-    misprint(
-        "App. A, first step of the proof of A.7",
-        "ψ M φ* decomposed",
-        "(I - H Ψ L)ᵀ D⁻¹ H (ψ M φᵀ) = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φᵀ), from (a.45)",
-        "(I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φ̃ᵀ), from (a.46)",
-        same(SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ (P + psi_tilde @ P + P @ phi_tilde.T)),
-        same(SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ (P + psi_tilde @ P + P @ phi.T)),
-        note="The tilde of φ̃ is lost, by the printer or the scan; the line after has it.",
-    ),
-    holds(
-        "App. A, second step of the proof of A.7",
-        "multiplied out",
-        "... = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ",
-        "the same",
-        _chain(
-            SMOOTHED @ psi @ M @ phi.T,
-            SMOOTHED @ psi_tilde @ P + SMOOTHED @ P + SMOOTHED @ P @ phi_tilde.T,
-        ),
-    ),
-    holds(
-        "(a.51)",
-        "what is left to show of (a.50)",
-        "(I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ = Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ",
-        "the same",
-        _chain(SMOOTHED @ P + SMOOTHED @ P @ phi_tilde.T, REST),
-    ),
-    holds(
-        "App. A, steps of the proof of (a.51)",
-        "by (a.13) and (a.25)",
-        "... = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Gᵀ φ̃ᵀ = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Lᵀ Φᵀ "
-        "= (I - H Ψ L)ᵀ Gᵀ + [Φ (I - L H Ψ) L]ᵀ = (I - H Ψ L)ᵀ Gᵀ + Lᵀ Ψᵀ",
-        "the same",
-        _chain(
-            REST,
-            WHITENING.T @ G.T + WHITENING.T @ G.T @ phi_tilde.T,
-            WHITENING.T @ G.T + WHITENING.T @ L.T @ Phi.T,
-            WHITENING.T @ G.T + (Phi @ (I - L @ H @ Psi) @ L).T,
-            WHITENING.T @ G.T + L.T @ Psi.T,
-        ),
-    ),
-    holds(
-        "App. A, proof of Fact 4.1",
-        "by (a.13) and (a.48)",
-        "H φ M φᵀ Hᵀ = (I + H φ̃ G) D (I + H φ̃ G)ᵀ "
-        "= H P Hᵀ + H φ̃ P Hᵀ + H P φ̃ᵀ Hᵀ + H φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ Hᵀ",
-        "the same",
-        _chain(
-            H @ phi @ M @ phi.T @ H.T,
-            BY_GAIN @ D @ BY_GAIN.T,
-            H @ P @ H.T
-            + H @ phi_tilde @ P @ H.T
-            + H @ P @ phi_tilde.T @ H.T
-            + H @ phi_tilde @ PROJECTED @ phi_tilde.T @ H.T,
-            H @ (SPREAD + phi_tilde @ PROJECTED @ phi_tilde.T) @ H.T,
-        ),
-    ),
-    holds(
-        "App. A, proof of Fact 4.2",
-        "by (a.16)",
-        "(I + H Φ L) (I - H Ψ L) = I + H (Φ - Ψ - Ψ L H Φ) L = I",
-        "the same",
-        each(
-            (COLORING @ WHITENING, I + H @ (Phi - Psi - Psi @ L @ H @ Phi) @ L),
-            (COLORING @ WHITENING, identity(H.range)),
-        ),
-        note="Multiplied out it is Φ L H Ψ, which is Ψ L H Φ by (a.27).",
-    ),
-    holds(
-        "App. A, proof of FD4",
-        "by Theorem 4.1, (a.35) and (a.50)",
-        "θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T - (I - H Ψ L)ᵀ D⁻¹ H ψ [b + B f(0)] "
-        "- (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ a, and the last term by (a.50)",
-        "the same",
-        _chain(
-            VDOT,
-            WHITENING.T @ D.inv @ WHITENING @ tau
-            - SMOOTHED @ psi @ LOADED
-            - SMOOTHED @ psi @ M @ phi.T @ a,
-            WHITENING.T @ D.inv @ WHITENING @ tau
-            - SMOOTHED @ psi @ LOADED
-            - (SMOOTHED @ psi_tilde @ P + REST) @ a,
-        ),
-    ),
+DECOMPOSITIONS("""App. A, π and Θ in the proof of A.6  from (a.49) and Corollary A.1
+    holds    φ π φᵀ = P + φ̃ P + P φ̃ᵀ; φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ Θ φᵀ; φ Θ φᵀ = φ̃ P Hᵀ D⁻¹ H P
+             φ̃ᵀ
+""")(
+    each(
+        (phi @ (M - THETA) @ phi.T, SPREAD),
+        (phi @ M @ phi.T, SPREAD + phi @ THETA @ phi.T),
+        (phi @ THETA @ phi.T, phi_tilde @ PROJECTED @ phi_tilde.T),
+    )
+)
+DECOMPOSITIONS.algebra("""(a.50)  Identity A.7: bias accelerations through filter and smoother
+    holds    (I - H Ψ L)ᵀ D⁻¹ H ψ M φᵀ = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ
+""")
+DECOMPOSITIONS("""App. A, first step of the proof of A.7  ψ M φ* decomposed
+    printed  (I - H Ψ L)ᵀ D⁻¹ H (ψ M φᵀ) = (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φᵀ), from (a.45)
+    instead  (I - H Ψ L)ᵀ D⁻¹ H (P + ψ̃ P + P φ̃ᵀ), from (a.46)
+    note     The tilde of φ̃ is lost, by the printer or the scan; the line after has it.
+""")(same(SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ (P + psi_tilde @ P + P @ phi_tilde.T)))
+DECOMPOSITIONS.as_printed(
+    same(SMOOTHED @ psi @ M @ phi.T, SMOOTHED @ (P + psi_tilde @ P + P @ phi.T))
+)
+DECOMPOSITIONS("""App. A, second step of the proof of A.7  multiplied out
+    holds    ... = (I - H Ψ L)ᵀ D⁻¹ H ψ̃ P + (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ
+""")(
+    _chain(
+        SMOOTHED @ psi @ M @ phi.T,
+        SMOOTHED @ psi_tilde @ P + SMOOTHED @ P + SMOOTHED @ P @ phi_tilde.T,
+    )
+)
+DECOMPOSITIONS.algebra("""(a.51)  what is left to show of (a.50)
+    holds    (I - H Ψ L)ᵀ D⁻¹ H P + (I - H Ψ L)ᵀ D⁻¹ H P φ̃ᵀ = Lᵀ Ψᵀ (I - G H)ᵀ + Gᵀ
+""")
+DECOMPOSITIONS("""App. A, steps of the proof of (a.51)  by (a.13) and (a.25)
+    holds    ... = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Gᵀ φ̃ᵀ = (I - H Ψ L)ᵀ Gᵀ + (I - H Ψ L)ᵀ Lᵀ Φᵀ = (I
+             - H Ψ L)ᵀ Gᵀ + [Φ (I - L H Ψ) L]ᵀ = (I - H Ψ L)ᵀ Gᵀ + Lᵀ Ψᵀ
+""")(
+    _chain(
+        REST,
+        WHITENING.T @ G.T + WHITENING.T @ G.T @ phi_tilde.T,
+        WHITENING.T @ G.T + WHITENING.T @ L.T @ Phi.T,
+        WHITENING.T @ G.T + (Phi @ (I - L @ H @ Psi) @ L).T,
+        WHITENING.T @ G.T + L.T @ Psi.T,
+    )
+)
+DECOMPOSITIONS("""App. A, proof of Fact 4.1  by (a.13) and (a.48)
+    holds    H φ M φᵀ Hᵀ = (I + H φ̃ G) D (I + H φ̃ G)ᵀ = H P Hᵀ + H φ̃ P Hᵀ + H P φ̃ᵀ Hᵀ + H φ̃ P
+             Hᵀ D⁻¹ H P φ̃ᵀ Hᵀ
+""")(
+    _chain(
+        H @ phi @ M @ phi.T @ H.T,
+        BY_GAIN @ D @ BY_GAIN.T,
+        H @ P @ H.T
+        + H @ phi_tilde @ P @ H.T
+        + H @ P @ phi_tilde.T @ H.T
+        + H @ phi_tilde @ PROJECTED @ phi_tilde.T @ H.T,
+        H @ (SPREAD + phi_tilde @ PROJECTED @ phi_tilde.T) @ H.T,
+    )
+)
+DECOMPOSITIONS.algebra("""App. A, proof of Fact 4.2  by (a.16)
+    holds    (I + H Φ L) (I - H Ψ L) = I + H (Φ - Ψ - Ψ L H Φ) L = I
+    note     Multiplied out it is Φ L H Ψ, which is Ψ L H Φ by (a.27).
+""")
+DECOMPOSITIONS("""App. A, proof of FD4  by Theorem 4.1, (a.35) and (a.50)
+    holds    θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T - (I - H Ψ L)ᵀ D⁻¹ H ψ [b + B f(0)] - (I - H Ψ L)ᵀ
+             D⁻¹ H ψ M φᵀ a, and the last term by (a.50)
+""")(
+    _chain(
+        VDOT,
+        WHITENING.T @ D.inv @ WHITENING @ tau
+        - SMOOTHED @ psi @ LOADED
+        - SMOOTHED @ psi @ M @ phi.T @ a,
+        WHITENING.T @ D.inv @ WHITENING @ tau
+        - SMOOTHED @ psi @ LOADED
+        - (SMOOTHED @ psi_tilde @ P + REST) @ a,
+    )
 )

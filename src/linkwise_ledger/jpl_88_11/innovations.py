@@ -25,7 +25,6 @@ from linkwise.algebra.symbols import (
     tau,
 )
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint, same
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import diagonal, rows, stacked
 from linkwise_ledger.jpl_88_11.section_4 import root, stack
@@ -39,7 +38,8 @@ from linkwise_ledger.jpl_88_11.sweeps import (
     riccati,
     whitened,
 )
-from linkwise_ledger.literal import drawn, each, rule_named, split
+from linkwise_ledger.literal import drawn, each, split
+from linkwise_ledger.section import Section, same
 
 COLORING = I + H @ Phi @ L
 WHITENING = I - H @ Psi @ L
@@ -48,49 +48,6 @@ FREE = tau - H @ phi @ (M @ phi.T @ a + b + B @ f)
 
 VDOT = mass.inv @ (tau - bias - J.T @ f)
 """θ̈, by the inverse of the mass matrix."""
-
-
-def _innovations(case: Case) -> float:
-    """E(Y Y*) of Y = (I + H Φ L) ε, with ε = D^½ w."""
-    outcome = case.matrix(COLORING) @ root(case, D)
-    return apart(outcome @ outcome.T, case.matrix(mass))
-
-
-def _colored(case: Case) -> float:
-    links, eps = body_axes(case), drawn(case, H.range)
-    _, y = colored(links, riccati(links), split(case, eps, H.range))
-    return apart(stack(y), case.matrix(COLORING) @ eps)
-
-
-def _whitened(case: Case) -> float:
-    links, y = body_axes(case), drawn(case, H.range)
-    _, eps = whitened(links, riccati(links), split(case, y, H.range))
-    return apart(stack(eps), np.linalg.solve(case.matrix(COLORING), y))
-
-
-def _same_state(case: Case) -> float:
-    """ẑ of (4.13), fed with ε, and ẑ of (4.15), fed with the y that comes of it."""
-    links, eps = body_axes(case), split(case, drawn(case, H.range), H.range)
-    at = riccati(links)
-    z, y = colored(links, at, eps)
-    z_again, eps_again = whitened(links, at, [y[k] for k in sorted(y)])
-    return max(apart(stack(z), stack(z_again)), apart(stack(eps_again), np.concatenate(list(eps))))
-
-
-def _expectation(case: Case) -> float:
-    """E[z(k) | y beyond k] = Cov(z, y) Cov(y)⁻¹ y, from the covariances φ M φ* and 𝓜."""
-    links, y = body_axes(case), drawn(case, H.range)
-    z, _ = whitened(links, riccati(links), split(case, y, H.range))
-    joints, errors = case.dense.slices(H.range), list[float]()
-    cross_, whole = case.matrix(phi @ M @ phi.T @ H.T), case.matrix(mass)
-    for k in links.inward:
-        known = [i for j in _beyond(case, k) for i in range(joints[j].start, joints[j].stop)]
-        if known:
-            expected = cross_[rows(k), known] @ np.linalg.solve(
-                whole[np.ix_(known, known)], y[known]
-            )
-            errors.append(apart(z[k], expected))
-    return max(errors)
 
 
 def _beyond(case: Case, k: int) -> list[int]:
@@ -112,34 +69,7 @@ def _causal(case: Case, expr: Expr) -> float:
     return float(np.abs(whole).max() / scale)
 
 
-def _factors(case: Case) -> float:
-    """The rule in φ and K; the left factor causal; D with a block for each joint, all definite."""
-    rule, joints = BY_NAME["innovations factorisation"], case.dense.slices(H.range)
-    whole = case.matrix(D)
-    diagonal_ = diagonal([whole[s, s] for s in joints])
-    if np.linalg.eigvalsh(whole).min() <= 0.0:
-        return float("inf")
-    return max(
-        case.residual(rule.left, rule.right), _causal(case, COLORING), apart(whole, diagonal_)
-    )
-
-
-def _reciprocal(case: Case) -> float:
-    """Both products, in φ, ψ and K; both factors causal."""
-    rules = (BY_NAME["coloring whitened"], BY_NAME["whitened coloring"])
-    errors = [case.residual(rule.left, rule.right) for rule in rules]
-    return max(*errors, _causal(case, COLORING), _causal(case, WHITENING))
-
-
 # ------------------------------------------------------------------------------------- FD1
-
-
-def _filtering(case: Case) -> float:
-    return _filtered(case, as_printed=False)
-
-
-def _filtering_printed(case: Case) -> float:
-    return _filtered(case, as_printed=True)
 
 
 def _filtered(case: Case, *, as_printed: bool) -> float:
@@ -151,12 +81,125 @@ def _filtered(case: Case, *, as_printed: bool) -> float:
     return apart(stack(nu), np.linalg.solve(case.matrix(D), case.matrix(WHITENING) @ free))
 
 
-def _smoothing(case: Case) -> float:
-    """The loop (4.22) from ν = D⁻¹ (I - H Ψ L) T', on all arms."""
-    return finds_accelerations(fd1)(case)
+INNOVATIONS = Section()
+INNOVATIONS.algebra("""(4.11)  innovations factorisation
+    holds    𝓜 = (I + H Φ L) D (I + H Φ L)ᵀ
+""")
 
 
-def _bias_free(case: Case) -> float:
+@INNOVATIONS("""Fact 4.1  innovations factorisation, what its factors are
+    printed  (4.11), with I + H Φ L causal and D memoryless and invertible
+    holds    𝓜 = (I + H φ K) D (I + H φ K)*, since Φ L = φ K
+    note     Causal: nothing goes from a link to those beyond it, or to another branch.
+""")
+def _(case: Case) -> float:
+    """The rule in φ and K; the left factor causal; D with a block for each joint, all definite."""
+    rule, joints = BY_NAME["innovations factorisation"], case.dense.slices(H.range)
+    whole = case.matrix(D)
+    diagonal_ = diagonal([whole[s, s] for s in joints])
+    if np.linalg.eigvalsh(whole).min() <= 0.0:
+        return float("inf")
+    return max(
+        case.residual(rule.left, rule.right), _causal(case, COLORING), apart(whole, diagonal_)
+    )
+
+
+@INNOVATIONS("""(4.12)  innovations representation
+    holds    Y = (I + H Φ L) ε; E(ε) = 0; E(ε εᵀ) = D; E(Y) = 0; E(Y Yᵀ) = 𝓜
+""")
+def _(case: Case) -> float:
+    """E(Y Y*) of Y = (I + H Φ L) ε, with ε = D^½ w."""
+    outcome = case.matrix(COLORING) @ root(case, D)
+    return apart(outcome @ outcome.T, case.matrix(mass))
+
+
+@INNOVATIONS("""(4.13)  the same as a loop
+    printed  ẑ(k) = φ(k,k-1) ẑ(k-1) + L(k-1) ε(k-1); y(k) = H(k) ẑ(k) + ε(k)
+    holds    ẑ_k = Σ_c (φ(k,c) ẑ_c + L_c ε_c); y = H ẑ + ε: y = (I + H Φ L) ε
+""")
+def _(case: Case) -> float:
+    links, eps = body_axes(case), drawn(case, H.range)
+    _, y = colored(links, riccati(links), split(case, eps, H.range))
+    return apart(stack(y), case.matrix(COLORING) @ eps)
+
+
+INNOVATIONS.algebra("""(4.14)  whitening inverts coloring
+    holds    (I + H Φ L)⁻¹ = I - H Ψ L
+""")
+
+
+@INNOVATIONS("""Fact 4.2  whitening and coloring, causal and inverse to each other
+    printed  I + H Φ L and I - H Ψ L are lower triangular and mutually reciprocal
+    holds    (I + H φ K) (I - H ψ K) = I = (I - H ψ K) (I + H φ K)
+""")
+def _(case: Case) -> float:
+    """Both products, in φ, ψ and K; both factors causal."""
+    rules = (BY_NAME["coloring whitened"], BY_NAME["whitened coloring"])
+    errors = [case.residual(rule.left, rule.right) for rule in rules]
+    return max(*errors, _causal(case, COLORING), _causal(case, WHITENING))
+
+
+@INNOVATIONS("""(4.15)  the whitening filter as a loop
+    printed  ẑ(k) = [φ(k,k-1) - L(k-1) H(k-1)] ẑ(k-1) + L(k-1) y(k-1); ε(k) = -H(k) ẑ(k) + y(k)
+    holds    ε = (I + H Φ L)⁻¹ y
+""")
+def _(case: Case) -> float:
+    links, y = body_axes(case), drawn(case, H.range)
+    _, eps = whitened(links, riccati(links), split(case, y, H.range))
+    return apart(stack(eps), np.linalg.solve(case.matrix(COLORING), y))
+
+
+@INNOVATIONS("""sec. 4, state of the filter  what ẑ is
+    printed  ẑ(k) = E[z(k) / y(1), ..., y(k-1)]
+    holds    ẑ_k is the expectation of z_k given y of all bodies beyond k
+    note     From the covariances of z and y, for W of a normal distribution.
+""")
+def _(case: Case) -> float:
+    """E[z(k) | y beyond k] = Cov(z, y) Cov(y)⁻¹ y, from the covariances φ M φ* and 𝓜."""
+    links, y = body_axes(case), drawn(case, H.range)
+    z, _ = whitened(links, riccati(links), split(case, y, H.range))
+    joints, errors = case.dense.slices(H.range), list[float]()
+    cross_, whole = case.matrix(phi @ M @ phi.T @ H.T), case.matrix(mass)
+    for k in links.inward:
+        known = [i for j in _beyond(case, k) for i in range(joints[j].start, joints[j].stop)]
+        if known:
+            expected = cross_[rows(k), known] @ np.linalg.solve(
+                whole[np.ix_(known, known)], y[known]
+            )
+            errors.append(apart(z[k], expected))
+    return max(errors)
+
+
+@INNOVATIONS("""sec. 4, one state  ẑ of (4.13) and of (4.15)
+    holds    the ẑ(k) of (4.13) and (4.15) are identical
+""")
+def _(case: Case) -> float:
+    """ẑ of (4.13), fed with ε, and ẑ of (4.15), fed with the y that comes of it."""
+    links, eps = body_axes(case), split(case, drawn(case, H.range), H.range)
+    at = riccati(links)
+    z, y = colored(links, at, eps)
+    z_again, eps_again = whitened(links, at, [y[k] for k in sorted(y)])
+    return max(apart(stack(z), stack(z_again)), apart(stack(eps_again), np.concatenate(list(eps))))
+
+
+INNOVATIONS.algebra("""(4.16)  inverse of the mass operator
+    holds    𝓜⁻¹ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L)
+""")
+INNOVATIONS.algebra("""Theorem 4.1  inverse of the mass operator, by K
+    printed  (4.16)
+    holds    𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
+""")
+INNOVATIONS("""FD1  forward dynamics in four sweeps, (4.17) and (4.18)
+    printed  T' = T - H φ [M φᵀ a + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'
+    holds    v̇ = 𝓜⁻¹ (τ - C - J* f)
+""")(each((WHITENING.T @ D.inv @ WHITENING @ FREE, VDOT)))
+
+
+@INNOVATIONS("""(4.17)  bias removed
+    printed  T' = T - H φ [M φᵀ a + b + B f(0)]
+    holds    τ - C - J* f = 𝓜 v̇
+""")
+def _(case: Case) -> float:
     """T' leaves 𝓜 θ̈ of what is known of the motion, on all arms."""
     errors: list[float] = []
     for links in arms(case):
@@ -165,134 +208,40 @@ def _bias_free(case: Case) -> float:
     return max(errors)
 
 
-INNOVATIONS: tuple[Entry, ...] = (
-    holds(
-        "(4.11)",
-        "innovations factorisation",
-        "𝓜 = (I + H Φ L) D (I + H Φ L)ᵀ",
-        "the same",
-        same(mass, COLORING @ D @ COLORING.T),
-    ),
-    holds(
-        "Fact 4.1",
-        "innovations factorisation, what its factors are",
-        "(4.11), with I + H Φ L causal and D memoryless and invertible",
-        "𝓜 = (I + H φ K) D (I + H φ K)*, since Φ L = φ K",
-        _factors,
-        note="Causal: nothing goes from a link to those beyond it, or to another branch.",
-    ),
-    holds(
-        "(4.12)",
-        "innovations representation",
-        "Y = (I + H Φ L) ε; E(ε) = 0; E(ε εᵀ) = D; E(Y) = 0; E(Y Yᵀ) = 𝓜",
-        "the same",
-        _innovations,
-    ),
-    holds(
-        "(4.13)",
-        "the same as a loop",
-        "ẑ(k) = φ(k,k-1) ẑ(k-1) + L(k-1) ε(k-1); y(k) = H(k) ẑ(k) + ε(k)",
-        "ẑ_k = Σ_c (φ(k,c) ẑ_c + L_c ε_c); y = H ẑ + ε: y = (I + H Φ L) ε",
-        _colored,
-    ),
-    holds(
-        "(4.14)",
-        "whitening inverts coloring",
-        "(I + H Φ L)⁻¹ = I - H Ψ L",
-        "the same",
-        same(COLORING.inv, WHITENING),
-    ),
-    holds(
-        "Fact 4.2",
-        "whitening and coloring, causal and inverse to each other",
-        "I + H Φ L and I - H Ψ L are lower triangular and mutually reciprocal",
-        "(I + H φ K) (I - H ψ K) = I = (I - H ψ K) (I + H φ K)",
-        _reciprocal,
-    ),
-    holds(
-        "(4.15)",
-        "the whitening filter as a loop",
-        "ẑ(k) = [φ(k,k-1) - L(k-1) H(k-1)] ẑ(k-1) + L(k-1) y(k-1); ε(k) = -H(k) ẑ(k) + y(k)",
-        "ε = (I + H Φ L)⁻¹ y",
-        _whitened,
-    ),
-    holds(
-        "sec. 4, state of the filter",
-        "what ẑ is",
-        "ẑ(k) = E[z(k) / y(1), ..., y(k-1)]",
-        "ẑ_k is the expectation of z_k given y of all bodies beyond k",
-        _expectation,
-        note="From the covariances of z and y, for W of a normal distribution.",
-    ),
-    holds(
-        "sec. 4, one state",
-        "ẑ of (4.13) and of (4.15)",
-        "the ẑ(k) of (4.13) and (4.15) are identical",
-        "the same",
-        _same_state,
-    ),
-    holds(
-        "(4.16)",
-        "inverse of the mass operator",
-        "𝓜⁻¹ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L)",
-        "the same",
-        same(mass.inv, WHITENING.T @ D.inv @ WHITENING),
-    ),
-    holds(
-        "Theorem 4.1",
-        "inverse of the mass operator, by K",
-        "(4.16)",
-        "𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)",
-        rule_named("inverse of the mass operator"),
-    ),
-    holds(
-        "FD1",
-        "forward dynamics in four sweeps, (4.17) and (4.18)",
-        "T' = T - H φ [M φᵀ a + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'",
-        "v̇ = 𝓜⁻¹ (τ - C - J* f)",
-        each((WHITENING.T @ D.inv @ WHITENING @ FREE, VDOT)),
-    ),
-    holds(
-        "(4.17)",
-        "bias removed",
-        "T' = T - H φ [M φᵀ a + b + B f(0)]",
-        "τ - C - J* f = 𝓜 v̇",
-        _bias_free,
-    ),
-    holds(
-        "(4.18)",
-        "accelerations from bias-free forces",
-        "θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'",
-        "v̇ = (I - H ψ K)* D⁻¹ (I - H ψ K) T'",
-        same(WHITENING.T @ D.inv @ WHITENING @ tau, mass.inv @ tau),
-    ),
-    definition("(4.19)", "start of the filter", "ẑ(0) = 0, T'(0) = 0", "nothing beyond the tips"),
-    misprint(
-        "(4.20)",
-        "filtering of bias-free moments, as a loop",
-        "ẑ(k) = [φ(k,k-1) - L(k-1) H(k-1)] ẑ(k-1) + L(k-1) T'(k-1); "
-        "ε(k) = T(k) - H(k) ẑ(k); ν(k) = D⁻¹(k) ε(k)",
-        "ε(k) = T'(k) - H(k) ẑ(k); the rest as printed",
-        _filtering,
-        _filtering_printed,
-        note="The prime of T' is lost in the text that we have; whether by the printer or by the "
-        "scan cannot be told. The line before has it.",
-    ),
-    definition("(4.21)", "start of the smoother", "λ(N+1) = 0", "nothing from the ground"),
-    holds(
-        "(4.22)",
-        "smoothing of weighted residuals, as a loop",
-        "λ(k) = [φ(k+1,k) - L(k) H(k)]ᵀ λ(k+1) + Hᵀ(k) ν(k); θ̈(k) = ν(k) - Lᵀ(k) λ(k+1)",
-        "λ_k = ψ*(p,k) λ_p + H_k* ν_k; v̇_k = ν_k - L_k* λ_p",
-        _smoothing,
-        note="From ν of the corrected (4.20).",
-    ),
-    holds(
-        "FD1, loops",
-        "FD1 as loops, (4.19) to (4.22)",
-        "(4.18) in state-space form is (4.19) to (4.22)",
-        "the loops leave v̇ = 𝓜⁻¹ (τ - C - J* f)",
-        finds_accelerations(fd1),
-        note="With T'(k) in (4.20). On trees of any hinges, and on arms in world axes.",
-    ),
-)
+INNOVATIONS("""(4.18)  accelerations from bias-free forces
+    printed  θ̈ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'
+    holds    v̇ = (I - H ψ K)* D⁻¹ (I - H ψ K) T'
+""")(same(WHITENING.T @ D.inv @ WHITENING @ tau, mass.inv @ tau))
+INNOVATIONS.unchecked("""(4.19)  start of the filter
+    printed  ẑ(0) = 0, T'(0) = 0
+    means    nothing beyond the tips
+""")
+INNOVATIONS("""(4.20)  filtering of bias-free moments, as a loop
+    printed  ẑ(k) = [φ(k,k-1) - L(k-1) H(k-1)] ẑ(k-1) + L(k-1) T'(k-1); ε(k) = T(k) - H(k) ẑ(k);
+             ν(k) = D⁻¹(k) ε(k)
+    instead  ε(k) = T'(k) - H(k) ẑ(k); the rest as printed
+    note     The prime of T' is lost in the text that we have; whether by the printer or by the scan
+             cannot be told. The line before has it.
+""")(lambda case: _filtered(case, as_printed=False))
+INNOVATIONS.as_printed(lambda case: _filtered(case, as_printed=True))
+INNOVATIONS.unchecked("""(4.21)  start of the smoother
+    printed  λ(N+1) = 0
+    means    nothing from the ground
+""")
+
+
+@INNOVATIONS("""(4.22)  smoothing of weighted residuals, as a loop
+    printed  λ(k) = [φ(k+1,k) - L(k) H(k)]ᵀ λ(k+1) + Hᵀ(k) ν(k); θ̈(k) = ν(k) - Lᵀ(k) λ(k+1)
+    holds    λ_k = ψ*(p,k) λ_p + H_k* ν_k; v̇_k = ν_k - L_k* λ_p
+    note     From ν of the corrected (4.20).
+""")
+def _(case: Case) -> float:
+    """The loop (4.22) from ν = D⁻¹ (I - H Ψ L) T', on all arms."""
+    return finds_accelerations(fd1)(case)
+
+
+INNOVATIONS("""FD1, loops  FD1 as loops, (4.19) to (4.22)
+    printed  (4.18) in state-space form is (4.19) to (4.22)
+    holds    the loops leave v̇ = 𝓜⁻¹ (τ - C - J* f)
+    note     With T'(k) in (4.20). On trees of any hinges, and on arms in world axes.
+""")(finds_accelerations(fd1))

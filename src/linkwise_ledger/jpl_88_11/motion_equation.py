@@ -9,7 +9,7 @@ from linkwise.algebra.symbols import B, H, J, M, a, a_g, b, bias, f, mass, phi, 
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import six
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, holds
+from linkwise_ledger.entry import Check
 from linkwise_ledger.jpl_88_11 import newton_euler
 from linkwise_ledger.jpl_88_11.motion import (
     STEP,
@@ -27,33 +27,11 @@ from linkwise_ledger.jpl_88_11.section_3 import (
     moving,
 )
 from linkwise_ledger.literal import each
+from linkwise_ledger.section import Section
 
 
 def _forces(x: Motion) -> Array:
     return six(x.N, x.F).ravel()
-
-
-def _force_sums(case: Case) -> float:
-    """Σ over the links beyond joint k, written out."""
-    errors: list[float] = []
-    for x, at in moving(case):
-        inertial = at.M @ accelerations(x) + at.b
-        found = np.zeros((x.n, 6))
-        for k in range(x.n):
-            for j in x.beyond(k):
-                tip = shift(x.tip - x.O[j]) @ x.f_tip if j == x.tip_link else np.zeros(6)
-                found[k] += shift(x.O[j] - x.O[k]) @ (inertial[rows(j)] + tip)
-        errors += [apart(found.ravel(), _forces(x)), apart(at.H @ found.ravel(), at.T)]
-    return max(errors)
-
-
-def _stacked_forces(case: Case) -> float:
-    errors: list[float] = []
-    for x, at in moving(case):
-        alpha = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
-        found = at.phi @ (at.M @ alpha + at.b + at.B @ x.f_tip)
-        errors += [apart(found, _forces(x)), apart(at.H @ found, newton_euler.by_operators(x))]
-    return max(errors)
 
 
 def _joint_forces(case: Case) -> float:
@@ -90,16 +68,6 @@ def _kinetic_energy(x: Motion) -> float:
     return float(0.5 * (linear + angular))
 
 
-def _gravity(case: Case) -> float:
-    """Against the slope of the potential energy; and Linkwise's a_g, with gravity of its own."""
-    errors: list[float] = []
-    for x, at in moving(case):
-        found = at.H @ at.phi @ at.M @ at.phi.T @ (at.E @ UP)
-        errors.append(apart(found, newton_euler.slope_of_potential_energy(x, GRAVITY)))
-    weights = case.matrix(H @ phi @ M @ phi.T @ a_g)
-    return max(*errors, apart(weights, _slope(case)))
-
-
 def _slope(case: Case) -> Array:
     mech = case.mech
 
@@ -126,89 +94,89 @@ BIAS_TORQUE = H @ phi @ (M @ phi.T @ a + b + B @ f)
 """T̂ of (3.23)."""
 
 
-MOTION_EQUATIONS: tuple[Entry, ...] = (
-    holds(
-        "(3.16)",
-        "forces, summed",
-        "f(k) = Σ_{j=1..k} φ(k,j) [M(j) α(j) + b(j) + δ(j,1) φ(1,0) f(0)]; T(k) = H(k) f(k)",
-        "f_k = Σ φ(k,j) (M_j α_j + b_j + B_j f) over k and all beyond it; τ = H f",
-        _force_sums,
-    ),
-    holds(
-        "(3.17)",
-        "forces, as operators",
-        "f = φ (M α + b + B f(0)); T = H f; α = φᵀ Hᵀ θ̈ + φᵀ a",
-        "the same",
-        _stacked_forces,
-    ),
-    holds(
-        "sec. 3, tip acceleration",
-        "from (2.27)",
-        "α(0) = Bᵀ φᵀ Hᵀ θ̈ + Bᵀ φᵀ a + a(0)",
-        "α_B = J v̇ + B* φ* a in the axes of the bodies",
-        check_tip_acceleration,
-    ),
-    holds(
-        "sec. 3, rate of the Jacobian",
-        "by comparison with α(0) = J θ̈ + J̇ θ̇",
-        "J̇ θ̇ = Bᵀ φᵀ a + a(0)",
-        "the same, in inertial derivatives",
-        check_jacobian_rate,
-        note="J̇ is J itself, written down from geometry, differentiated with respect to time.",
-    ),
-    holds(
-        "(3.18)",
-        "joint forces",
-        "T = H φ [M α + b + B f(0)]; α = φᵀ Hᵀ θ̈ + φᵀ a",
-        "the same",
-        _with_our_own(
-            H @ phi @ (M @ MOVED + b + B @ f), mass @ vdot + bias + J.T @ f, _stacked_forces
-        ),
-    ),
-    holds(
-        "(3.19)",
-        "joint forces by accelerations of the joints",
-        "T = H φ M φᵀ Hᵀ θ̈ + H φ [M φᵀ a + b + B f(0)] = H φ [M φᵀ (Hᵀ θ̈ + a) + b + B f(0)]",
-        "the same",
-        _with_our_own(
-            H @ phi @ M @ phi.T @ H.T @ vdot + BIAS_TORQUE,
-            H @ phi @ (M @ phi.T @ (H.T @ vdot + a) + b + B @ f),
-            _joint_forces,
-        ),
-    ),
-    holds(
-        "(3.20)",
-        "equations of motion",
-        "T = 𝓜 θ̈ + C + Jᵀ f(0); 𝓜 = H φ M φᵀ Hᵀ; C = H φ (M φᵀ a + b); Jᵀ = H φ B",
-        "τ = 𝓜 v̇ + C + J* f",
-        _with_our_own(
-            H @ phi @ (M @ MOVED + b + B @ f), mass @ vdot + bias + J.T @ f, _mass_and_bias
-        ),
-        note="½ θ̇* 𝓜 θ̇ is the kinetic energy as well.",
-    ),
-    holds(
-        "(3.21)",
-        "gravity",
-        "a → a + E g, gᵀ = (0ᵀ, 9.8 e₃ᵀ)",
-        "a = ... + a_g",
-        _gravity,
-        note="E a column, see (3.8). Against the slope of the potential energy.",
-    ),
-    holds(
-        "(3.22)",
-        "bias-free dynamics",
-        "𝓜 θ̈ = T', T' = T - T̂",
-        "𝓜 v̇ = τ - C - J* f",
-        _with_our_own(
-            mass @ (mass.inv @ (tau - BIAS_TORQUE)), tau - (bias + J.T @ f), _mass_and_bias
-        ),
-        note="Section 6 refers to it as (3.21).",
-    ),
-    holds(
-        "(3.23)",
-        "bias forces at the joints",
-        "T̂ = H φ [M φᵀ a + b + B f(0)] = C + Jᵀ f(0)",
-        "the same",
-        each((BIAS_TORQUE, bias + J.T @ f)),
-    ),
+MOTION_EQUATIONS = Section()
+
+
+@MOTION_EQUATIONS("""(3.16)  forces, summed
+    printed  f(k) = Σ_{j=1..k} φ(k,j) [M(j) α(j) + b(j) + δ(j,1) φ(1,0) f(0)]; T(k) = H(k) f(k)
+    holds    f_k = Σ φ(k,j) (M_j α_j + b_j + B_j f) over k and all beyond it; τ = H f
+""")
+def _(case: Case) -> float:
+    """Σ over the links beyond joint k, written out."""
+    errors: list[float] = []
+    for x, at in moving(case):
+        inertial = at.M @ accelerations(x) + at.b
+        found = np.zeros((x.n, 6))
+        for k in range(x.n):
+            for j in x.beyond(k):
+                tip = shift(x.tip - x.O[j]) @ x.f_tip if j == x.tip_link else np.zeros(6)
+                found[k] += shift(x.O[j] - x.O[k]) @ (inertial[rows(j)] + tip)
+        errors += [apart(found.ravel(), _forces(x)), apart(at.H @ found.ravel(), at.T)]
+    return max(errors)
+
+
+@MOTION_EQUATIONS("""(3.17)  forces, as operators
+    holds    f = φ (M α + b + B f(0)); T = H f; α = φᵀ Hᵀ θ̈ + φᵀ a
+""")
+def _stacked_forces(case: Case) -> float:
+    errors: list[float] = []
+    for x, at in moving(case):
+        alpha = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
+        found = at.phi @ (at.M @ alpha + at.b + at.B @ x.f_tip)
+        errors += [apart(found, _forces(x)), apart(at.H @ found, newton_euler.by_operators(x))]
+    return max(errors)
+
+
+MOTION_EQUATIONS("""sec. 3, tip acceleration  from (2.27)
+    printed  α(0) = Bᵀ φᵀ Hᵀ θ̈ + Bᵀ φᵀ a + a(0)
+    holds    α_B = J v̇ + B* φ* a in the axes of the bodies
+""")(check_tip_acceleration)
+MOTION_EQUATIONS("""sec. 3, rate of the Jacobian  by comparison with α(0) = J θ̈ + J̇ θ̇
+    printed  J̇ θ̇ = Bᵀ φᵀ a + a(0)
+    holds    the same, in inertial derivatives
+    note     J̇ is J itself, written down from geometry, differentiated with respect to time.
+""")(check_jacobian_rate)
+MOTION_EQUATIONS("""(3.18)  joint forces
+    holds    T = H φ [M α + b + B f(0)]; α = φᵀ Hᵀ θ̈ + φᵀ a
+""")(
+    _with_our_own(H @ phi @ (M @ MOVED + b + B @ f), mass @ vdot + bias + J.T @ f, _stacked_forces)
 )
+MOTION_EQUATIONS("""(3.19)  joint forces by accelerations of the joints
+    holds    T = H φ M φᵀ Hᵀ θ̈ + H φ [M φᵀ a + b + B f(0)] = H φ [M φᵀ (Hᵀ θ̈ + a) + b + B f(0)]
+""")(
+    _with_our_own(
+        H @ phi @ M @ phi.T @ H.T @ vdot + BIAS_TORQUE,
+        H @ phi @ (M @ phi.T @ (H.T @ vdot + a) + b + B @ f),
+        _joint_forces,
+    )
+)
+MOTION_EQUATIONS("""(3.20)  equations of motion
+    printed  T = 𝓜 θ̈ + C + Jᵀ f(0); 𝓜 = H φ M φᵀ Hᵀ; C = H φ (M φᵀ a + b); Jᵀ = H φ B
+    holds    τ = 𝓜 v̇ + C + J* f
+    note     ½ θ̇* 𝓜 θ̇ is the kinetic energy as well.
+""")(_with_our_own(H @ phi @ (M @ MOVED + b + B @ f), mass @ vdot + bias + J.T @ f, _mass_and_bias))
+
+
+@MOTION_EQUATIONS("""(3.21)  gravity
+    printed  a → a + E g, gᵀ = (0ᵀ, 9.8 e₃ᵀ)
+    holds    a = ... + a_g
+    note     E a column, see (3.8). Against the slope of the potential energy.
+""")
+def _(case: Case) -> float:
+    """Against the slope of the potential energy; and Linkwise's a_g, with gravity of its own."""
+    errors: list[float] = []
+    for x, at in moving(case):
+        found = at.H @ at.phi @ at.M @ at.phi.T @ (at.E @ UP)
+        errors.append(apart(found, newton_euler.slope_of_potential_energy(x, GRAVITY)))
+    weights = case.matrix(H @ phi @ M @ phi.T @ a_g)
+    return max(*errors, apart(weights, _slope(case)))
+
+
+MOTION_EQUATIONS("""(3.22)  bias-free dynamics
+    printed  𝓜 θ̈ = T', T' = T - T̂
+    holds    𝓜 v̇ = τ - C - J* f
+    note     Section 6 refers to it as (3.21).
+""")(_with_our_own(mass @ (mass.inv @ (tau - BIAS_TORQUE)), tau - (bias + J.T @ f), _mass_and_bias))
+MOTION_EQUATIONS("""(3.23)  bias forces at the joints
+    holds    T̂ = H φ [M φᵀ a + b + B f(0)] = C + Jᵀ f(0)
+""")(each((BIAS_TORQUE, bias + J.T @ f)))

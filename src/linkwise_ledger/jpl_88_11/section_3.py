@@ -15,7 +15,6 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import unskew
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
 from linkwise_ledger.jpl_88_11.links import tip_acceleration
 from linkwise_ledger.jpl_88_11.motion import (
     Motion,
@@ -29,6 +28,7 @@ from linkwise_ledger.jpl_88_11.motion import (
 )
 from linkwise_ledger.jpl_88_11.operators import Operators, on_pins, on_slides, rows
 from linkwise_ledger.literal import drawn
+from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_shift, check_transition
 
 GRAVITY = np.array([0.0, 0.0, -9.8])
@@ -43,42 +43,6 @@ def moving(case: Case) -> list[tuple[Motion, Operators]]:
 # ----------------------------------------------------------------------------- kinematics
 
 
-def _group(case: Case) -> float:
-    """In world axes between any two points, on one path or not; in body axes along paths."""
-    points, errors = pins(case).O, [check_transition(case)]
-    for i in points:
-        errors.append(apart(shift(i - i), np.eye(6)))
-        for j in points:
-            errors.append(apart(np.linalg.inv(shift(j - i)), shift(i - j)))
-            errors += [apart(shift(k - i) @ shift(j - k), shift(j - i)) for k in points]
-    return max(errors)
-
-
-def _products(case: Case) -> float:
-    """Products of the steps between two links are the shift between their points."""
-    errors: list[float] = []
-    for x, at in moving(case):
-        for k in range(x.n):
-            for j in x.beyond(k):
-                errors.append(apart(at.phi[rows(k), rows(j)], shift(x.O[j] - x.O[k])))
-    return max(errors)
-
-
-def _triangular(case: Case) -> float:
-    """I on the diagonal, φ(k, j) for the links j beyond k, nothing elsewhere."""
-    whole = case.matrix(phi)
-    x = pins(case)
-    expected = np.zeros_like(whole)
-    for k in range(x.n):
-        for j in x.beyond(k):
-            block = np.eye(6)
-            i = j
-            while i != k:
-                block, i = case.dense.step[i].shift @ block, case.parent(i)
-            expected[rows(k), rows(j)] = block
-    return apart(whole, expected)
-
-
 def _velocities(x: Motion) -> Array:
     return six(x.w, x.v).ravel()
 
@@ -86,16 +50,6 @@ def _velocities(x: Motion) -> Array:
 def accelerations(x: Motion) -> Array:
     """α by differences, stacked."""
     return six(x.w_dot, x.v_dot).ravel()
-
-
-def _sums(case: Case) -> float:
-    """Σ over link k and what it hangs on, written out."""
-    errors: list[float] = []
-    for x, at in moving(case):
-        own = [at.H.T[rows(i), :] @ at.theta_dot for i in range(x.n)]
-        found = _summed(x, own)
-        errors.append(apart(found, _velocities(x)))
-    return max(errors)
 
 
 def _summed(x: Motion, own: list[Array]) -> Array:
@@ -131,38 +85,6 @@ def _twists(rot: list[Array], p: list[Array]) -> tuple[Array, Array]:
     velocity = np.stack([w, v], axis=-2) @ rot[4]
     acceleration = np.stack([w_dot, v_dot - cross(w, v)], axis=-2) @ rot[4]
     return velocity.ravel(), acceleration.ravel()
-
-
-def _velocity(case: Case) -> float:
-    in_world = [apart(at.phi.T @ at.H.T @ at.theta_dot, _velocities(x)) for x, at in moving(case)]
-    return max(apart(case.matrix(V), seen(case)[0]), *in_world)
-
-
-def _tip_velocity(case: Case) -> float:
-    errors = [apart(case.matrix(J) @ case.v, seen(case)[2])]
-    for x, at in moving(case):
-        errors.append(apart(at.J @ at.theta_dot, six(x.w[x.tip_link], x.v_tip)))
-    return max(errors)
-
-
-def _acceleration_sums(case: Case) -> float:
-    errors: list[float] = []
-    for x, at in moving(case):
-        own = [at.H.T[rows(i), :] @ at.theta_ddot + at.a[rows(i)] for i in range(x.n)]
-        errors.append(apart(_summed(x, own), accelerations(x)))
-    return max(errors)
-
-
-def _acceleration(case: Case) -> float:
-    """In the axes of the bodies gravity is in a, and is taken out."""
-    still = case.matrix(a) - case.matrix(a_g)
-    given = drawn(case, H.range)
-    found = case.matrix(phi).T @ (case.matrix(H).T @ given + still)
-    errors = [apart(found, seen(case)[1])]
-    for x, at in moving(case):
-        found = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
-        errors.append(apart(found, accelerations(x)))
-    return max(errors)
 
 
 def check_tip_acceleration(case: Case) -> float:
@@ -202,7 +124,82 @@ def _jacobian(x: Motion, t: float) -> Array:
     return found
 
 
-def _base(case: Case) -> float:
+SECTION_3 = Section()
+SECTION_3("""(3.1)  shift between two points
+    printed  φ(i,j) = [[I, ℓ̃(i,j)], [0, I]], ℓ(i,j) = O(j) - O(i)
+    means    φ(k,i), which carries the turn between the axes of the bodies as well
+""")(check_shift)
+
+
+@SECTION_3("""(3.2)  group properties
+    holds    φ(i,i) = I; φ⁻¹(i,j) = φ(j,i); φ(i,k) φ(k,j) = φ(i,j)
+""")
+def _(case: Case) -> float:
+    """In world axes between any two points, on one path or not; in body axes along paths."""
+    points, errors = pins(case).O, [check_transition(case)]
+    for i in points:
+        errors.append(apart(shift(i - i), np.eye(6)))
+        for j in points:
+            errors.append(apart(np.linalg.inv(shift(j - i)), shift(i - j)))
+            errors += [apart(shift(k - i) @ shift(j - k), shift(j - i)) for k in points]
+    return max(errors)
+
+
+@SECTION_3("""(3.3)  product of steps
+    printed  φ(i,k) = φ(i,i-1) ... φ(k+1,k)
+    holds    φ(i,k) = φ(i,c) ... φ(p,k), along the path
+""")
+def _(case: Case) -> float:
+    """Products of the steps between two links are the shift between their points."""
+    errors: list[float] = []
+    for x, at in moving(case):
+        for k in range(x.n):
+            for j in x.beyond(k):
+                errors.append(apart(at.phi[rows(k), rows(j)], shift(x.O[j] - x.O[k])))
+    return max(errors)
+
+
+@SECTION_3("""(3.4)  the operator φ
+    printed  φ = lower block triangle of φ(i,j), i ≥ j
+    means    φ = (I - E_φ)⁻¹: φ(k,j) where j is k or beyond it
+""")
+def _(case: Case) -> float:
+    """I on the diagonal, φ(k, j) for the links j beyond k, nothing elsewhere."""
+    whole = case.matrix(phi)
+    x = pins(case)
+    expected = np.zeros_like(whole)
+    for k in range(x.n):
+        for j in x.beyond(k):
+            block = np.eye(6)
+            i = j
+            while i != k:
+                block, i = case.dense.step[i].shift @ block, case.parent(i)
+            expected[rows(k), rows(j)] = block
+    return apart(whole, expected)
+
+
+SECTION_3.unchecked("""(3.5)  H, memoryless
+    printed  H = diag[H(1), ..., H(N)]
+    means    H
+""")
+SECTION_3.unchecked("""(3.6)  M, memoryless
+    printed  M = diag[M(1), ..., M(N)]
+    means    M
+""")
+SECTION_3.unchecked("""(3.7)  from the tip to the links
+    printed  Bᵀ = [φᵀ(1,0), 0, ..., 0]
+    means    B, from forces at the node to forces on bodies
+    note     That Bᵀ V is the velocity of the tip is (3.13).
+""")
+
+
+@SECTION_3("""(3.8)  from the base to the links
+    printed  E = [0, ..., 0, φᵀ(N+1,N)]
+    instead  E = col[0, ..., 0, φᵀ(N+1,N)], so that E g = a_g
+    note     A column is meant: as a row it cannot take g in (3.21), and its transpose, which can,
+             has φ for φᵀ. Compare (3.7), where the transpose is on the left.
+""")
+def _(case: Case) -> float:
     """E g, E a column, is what Linkwise calls a_g."""
     E = np.zeros((6 * case.mech.n_bodies, 6))
     for k in case.outward:
@@ -211,100 +208,85 @@ def _base(case: Case) -> float:
     return apart(E @ six(np.zeros(3), -case.mech.gravity), case.matrix(a_g))
 
 
-def _base_printed(case: Case) -> float:
+@SECTION_3.as_printed
+def _(case: Case) -> float:
     """Printed as a row (6, 6 N), only its transpose can take g: it has φ in place of φᵀ."""
     x = pins(case)
     row = np.hstack([shift(x.arm[k]).T * (x.parent[k] < 0) for k in range(x.n)])
     return apart(row.T @ UP, on_pins(case).E @ UP)
 
 
-SECTION_3: tuple[Entry, ...] = (
-    definition(
-        "(3.1)",
-        "shift between two points",
-        "φ(i,j) = [[I, ℓ̃(i,j)], [0, I]], ℓ(i,j) = O(j) - O(i)",
-        "φ(k,i), which carries the turn between the axes of the bodies as well",
-        check_shift,
-    ),
-    holds(
-        "(3.2)",
-        "group properties",
-        "φ(i,i) = I; φ⁻¹(i,j) = φ(j,i); φ(i,k) φ(k,j) = φ(i,j)",
-        "the same",
-        _group,
-    ),
-    holds(
-        "(3.3)",
-        "product of steps",
-        "φ(i,k) = φ(i,i-1) ... φ(k+1,k)",
-        "φ(i,k) = φ(i,c) ... φ(p,k), along the path",
-        _products,
-    ),
-    definition(
-        "(3.4)",
-        "the operator φ",
-        "φ = lower block triangle of φ(i,j), i ≥ j",
-        "φ = (I - E_φ)⁻¹: φ(k,j) where j is k or beyond it",
-        _triangular,
-    ),
-    definition("(3.5)", "H, memoryless", "H = diag[H(1), ..., H(N)]", "H"),
-    definition("(3.6)", "M, memoryless", "M = diag[M(1), ..., M(N)]", "M"),
-    definition(
-        "(3.7)",
-        "from the tip to the links",
-        "Bᵀ = [φᵀ(1,0), 0, ..., 0]",
-        "B, from forces at the node to forces on bodies",
-        note="That Bᵀ V is the velocity of the tip is (3.13).",
-    ),
-    misprint(
-        "(3.8)",
-        "from the base to the links",
-        "E = [0, ..., 0, φᵀ(N+1,N)]",
-        "E = col[0, ..., 0, φᵀ(N+1,N)], so that E g = a_g",
-        _base,
-        _base_printed,
-        note="A column is meant: as a row it cannot take g in (3.21), and its transpose, which "
-        "can, has φ for φᵀ. Compare (3.7), where the transpose is on the left.",
-    ),
-    definition("(3.9)", "stacked vectors", "V, θ, T = col[...]", "V, q and v, τ"),
-    definition("(3.10)", "stacked vectors", "a, α, f, b = col[...]", "a, α, f, b"),
-    holds(
-        "(3.11)",
-        "velocities, summed",
-        "V(k) = Σ_{i=k..N} φᵀ(i,k) Hᵀ(i) θ̇(i)",
-        "V_k = Σ φ*(i,k) H_i* v_i over k and what it hangs on",
-        _sums,
-    ),
-    holds(
-        "(3.12)",
-        "velocities, as operators",
-        "V = φᵀ Hᵀ θ̇",
-        "V = φ* H* v",
-        _velocity,
-        note="Against poses differentiated with respect to time, on any hinges.",
-    ),
-    holds(
-        "(3.13)",
-        "the Jacobian",
-        "V(0) = J θ̇; J = Bᵀ φᵀ Hᵀ",
-        "J = B* φ* H*",
-        _tip_velocity,
-        note="Against poses differentiated with respect to time, on any hinges.",
-    ),
-    holds(
-        "(3.14)",
-        "accelerations, summed",
-        "α(k) = Σ_{i=k..N} φᵀ(i,k) [Hᵀ(i) θ̈(i) + a(i)]",
-        "α_k = Σ φ*(i,k) (H_i* v̇_i + a_i) over k and what it hangs on",
-        _acceleration_sums,
-    ),
-    holds(
-        "(3.15)",
-        "accelerations, as operators",
-        "α = φᵀ Hᵀ θ̈ + φᵀ a",
-        "α = φ* (H* v̇ + a)",
-        _acceleration,
-        note="In inertial derivatives with a of (2.19); in the axes of the bodies with Linkwise's "
-        "a less a_g, where α is (ω̇, v̇ - ω × v). Against poses differentiated twice, any hinges.",
-    ),
-)
+SECTION_3.unchecked("""(3.9)  stacked vectors
+    printed  V, θ, T = col[...]
+    means    V, q and v, τ
+""")
+SECTION_3.unchecked("""(3.10)  stacked vectors
+    printed  a, α, f, b = col[...]
+    means    a, α, f, b
+""")
+
+
+@SECTION_3("""(3.11)  velocities, summed
+    printed  V(k) = Σ_{i=k..N} φᵀ(i,k) Hᵀ(i) θ̇(i)
+    holds    V_k = Σ φ*(i,k) H_i* v_i over k and what it hangs on
+""")
+def _(case: Case) -> float:
+    """Σ over link k and what it hangs on, written out."""
+    errors: list[float] = []
+    for x, at in moving(case):
+        own = [at.H.T[rows(i), :] @ at.theta_dot for i in range(x.n)]
+        found = _summed(x, own)
+        errors.append(apart(found, _velocities(x)))
+    return max(errors)
+
+
+@SECTION_3("""(3.12)  velocities, as operators
+    printed  V = φᵀ Hᵀ θ̇
+    holds    V = φ* H* v
+    note     Against poses differentiated with respect to time, on any hinges.
+""")
+def _(case: Case) -> float:
+    in_world = [apart(at.phi.T @ at.H.T @ at.theta_dot, _velocities(x)) for x, at in moving(case)]
+    return max(apart(case.matrix(V), seen(case)[0]), *in_world)
+
+
+@SECTION_3("""(3.13)  the Jacobian
+    printed  V(0) = J θ̇; J = Bᵀ φᵀ Hᵀ
+    holds    J = B* φ* H*
+    note     Against poses differentiated with respect to time, on any hinges.
+""")
+def _(case: Case) -> float:
+    errors = [apart(case.matrix(J) @ case.v, seen(case)[2])]
+    for x, at in moving(case):
+        errors.append(apart(at.J @ at.theta_dot, six(x.w[x.tip_link], x.v_tip)))
+    return max(errors)
+
+
+@SECTION_3("""(3.14)  accelerations, summed
+    printed  α(k) = Σ_{i=k..N} φᵀ(i,k) [Hᵀ(i) θ̈(i) + a(i)]
+    holds    α_k = Σ φ*(i,k) (H_i* v̇_i + a_i) over k and what it hangs on
+""")
+def _(case: Case) -> float:
+    errors: list[float] = []
+    for x, at in moving(case):
+        own = [at.H.T[rows(i), :] @ at.theta_ddot + at.a[rows(i)] for i in range(x.n)]
+        errors.append(apart(_summed(x, own), accelerations(x)))
+    return max(errors)
+
+
+@SECTION_3("""(3.15)  accelerations, as operators
+    printed  α = φᵀ Hᵀ θ̈ + φᵀ a
+    holds    α = φ* (H* v̇ + a)
+    note     In inertial derivatives with a of (2.19); in the axes of the bodies with Linkwise's a
+             less a_g, where α is (ω̇, v̇ - ω × v). Against poses differentiated twice, any hinges.
+""")
+def _(case: Case) -> float:
+    """In the axes of the bodies gravity is in a, and is taken out."""
+    still = case.matrix(a) - case.matrix(a_g)
+    given = drawn(case, H.range)
+    found = case.matrix(phi).T @ (case.matrix(H).T @ given + still)
+    errors = [apart(found, seen(case)[1])]
+    for x, at in moving(case):
+        found = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
+        errors.append(apart(found, accelerations(x)))
+    return max(errors)

@@ -20,7 +20,6 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import rows
 from linkwise_ledger.jpl_88_11.sweeps import (
@@ -28,6 +27,7 @@ from linkwise_ledger.jpl_88_11.sweeps import (
     riccati,
 )
 from linkwise_ledger.literal import drawn, split
+from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_definite_mass
 
 # ------------------------------------------------------------------- the model of the mass
@@ -38,43 +38,12 @@ def root(case: Case, expr: Expr) -> Array:
     return np.asarray(np.linalg.cholesky(case.matrix(expr)), dtype=np.float64)
 
 
-def _covariance(case: Case) -> float:
-    """E(Y Y*) of Y = H φ W: with W = M^½ w the columns of w are e₁, e₂, ..."""
-    values, vectors = np.linalg.eigh(case.matrix(M))
-    noise = vectors * np.sqrt(np.clip(values, 0.0, None))
-    outcome = case.matrix(H @ phi) @ noise
-    return max(
-        apart(noise @ noise.T, case.matrix(M)), apart(outcome @ outcome.T, case.matrix(mass))
-    )
-
-
-def _model(case: Case) -> float:
-    """The loop (4.3) does what H φ does."""
-    links, w = body_axes(case), split(case, drawn(case, M.range), M.range)
-    z: Blocks = {}
-    y: Blocks = {}
-    for k in links.inward:
-        z[k] = w[k]
-        for c in links.children(k):
-            z[k] = z[k] + links.phi[c] @ z[c]
-        y[k] = links.H[k] @ z[k]
-    return apart(stack(y), case.matrix(H @ phi) @ np.concatenate(w))
-
-
 def stack(blocks: Blocks) -> Array:
     """Blocks of all links, one below the other."""
     return np.concatenate([blocks[k] for k in sorted(blocks)])
 
 
 # --------------------------------------------------------------------------------- Riccati
-
-
-def _start(case: Case) -> float:
-    return _start_error(case, inverted=True)
-
-
-def _start_printed(case: Case) -> float:
-    return _start_error(case, inverted=False)
 
 
 def _start_error(case: Case, *, inverted: bool) -> float:
@@ -91,27 +60,6 @@ def _start_error(case: Case, *, inverted: bool) -> float:
     return max(errors)
 
 
-def _articulated(case: Case) -> float:
-    """P(k) by the recursion: Linkwise's P, and the inertia that (a.47) says, ψ M ψ*, at k."""
-    at, whole = riccati(body_axes(case)), case.matrix(psi @ M @ psi.T)
-    errors = [apart(at.P[k], case.block(P, k)) for k in at.P]
-    return max(*errors, *(apart(at.P[k], whole[rows(k), rows(k)]) for k in at.P))
-
-
-def _hinges(case: Case) -> float:
-    at = riccati(body_axes(case))
-    errors = [apart(at.D[k], case.block(D, k)) for k in at.D]
-    return max(*errors, *(apart(at.L[k], case.block(L, k)) for k in at.L))
-
-
-def _all_bodies(case: Case) -> float:
-    return _diagonals(case, stop=None)
-
-
-def _all_bodies_printed(case: Case) -> float:
-    return _diagonals(case, stop=0)
-
-
 def _diagonals(case: Case, stop: int | None) -> float:
     """P, D of the recursion as (4.8) wants them; link `stop` is not reached and stays empty."""
     at = riccati(body_axes(case))
@@ -120,20 +68,6 @@ def _diagonals(case: Case, stop: int | None) -> float:
         if k != stop:
             P_all[rows(k), rows(k)], D_all[s, s] = at.P[k], at.D[k]
     return max(apart(P_all, case.matrix(P)), apart(D_all, case.matrix(D)))
-
-
-def _definite(case: Case) -> float:
-    """P(k) = P*(k) > 0, and D(k) with an inverse."""
-    at, errors = riccati(body_axes(case)), list[float]()
-    for k in at.P:
-        positive = min(np.linalg.eigvalsh(at.P[k]).min(), np.linalg.eigvalsh(at.D[k]).min()) > 0.0
-        errors.append(apart(at.P[k], at.P[k].T) if positive else float("inf"))
-    return max(errors)
-
-
-def check_transitions(case: Case) -> float:
-    """ψ(i,j) as products of ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1), against ψ = (I - E_ψ)⁻¹."""
-    return apart(triangle(case, filter_steps(case)), case.matrix(psi))
 
 
 def triangle(case: Case, steps: Blocks) -> Array:
@@ -168,17 +102,140 @@ def filter_steps(case: Case) -> Blocks:
     return riccati(body_axes(case)).psi
 
 
+SECTION_4 = Section()
+SECTION_4("""sec. 4, mass operator  it can be a covariance
+    holds    𝓜 is symmetric positive definite
+""")(check_definite_mass)
+
+
+@SECTION_4("""(4.1)  a model with the covariance 𝓜
+    means    Y = H φ W; E(W) = 0; E(W Wᵀ) = M
+""")
+def _covariance(case: Case) -> float:
+    """E(Y Y*) of Y = H φ W: with W = M^½ w the columns of w are e₁, e₂, ..."""
+    values, vectors = np.linalg.eigh(case.matrix(M))
+    noise = vectors * np.sqrt(np.clip(values, 0.0, None))
+    outcome = case.matrix(H @ phi) @ noise
+    return max(
+        apart(noise @ noise.T, case.matrix(M)), apart(outcome @ outcome.T, case.matrix(mass))
+    )
+
+
+SECTION_4("""(4.2)  covariance of the model
+    holds    E(Y Yᵀ) = H φ M φᵀ Hᵀ = 𝓜
+    note     By W = M^½ w with orthonormal w.
+""")(_covariance)
+
+
+@SECTION_4("""(4.3)  the model as a loop
+    printed  z(k) = φ(k,k-1) z(k-1) + w(k); y(k) = H(k) z(k); z(0) = 0
+    holds    z_k = Σ_c φ(k,c) z_c + w_k; y = H z: y = H φ w
+""")
+def _(case: Case) -> float:
+    """The loop (4.3) does what H φ does."""
+    links, w = body_axes(case), split(case, drawn(case, M.range), M.range)
+    z: Blocks = {}
+    y: Blocks = {}
+    for k in links.inward:
+        z[k] = w[k]
+        for c in links.children(k):
+            z[k] = z[k] + links.phi[c] @ z[c]
+        y[k] = links.H[k] @ z[k]
+    return apart(stack(y), case.matrix(H @ phi) @ np.concatenate(w))
+
+
+SECTION_4("""(4.4)  start of the Riccati recursion
+    printed  P(1) = M(1), D(1) = H(1) P(1) Hᵀ(1), L(1) = Φ(2,1) P(1) Hᵀ(1) D(1)
+    instead  L(1) = φ(2,1) P(1) H*(1) D⁻¹(1); P(1), D(1) as printed
+    note     D(1) for D⁻¹(1); compare (4.6). Φ(2,1) for φ(2,1) may be the scan's.
+""")(lambda case: _start_error(case, inverted=True))
+SECTION_4.as_printed(lambda case: _start_error(case, inverted=False))
+
+
+@SECTION_4("""sec. 4, loop of the Riccati recursion  how far the loop of (4.5) and (4.6) goes
+    printed  for k = 2 ... N-1
+    instead  for k = 2 ... N
+    note     P(N) and D(N) are wanted in (4.8), and D⁻¹(N) by FD1; the loop never makes them.
+""")
+def _all_bodies(case: Case) -> float:
+    return _diagonals(case, stop=None)
+
+
+SECTION_4.as_printed(lambda case: _diagonals(case, stop=0))
+
+
+@SECTION_4("""(4.5)  articulated inertia
+    printed  P(k) = φ(k,k-1) [P(k-1) - P(k-1) Hᵀ(k-1) D⁻¹(k-1) H(k-1) P(k-1)] φᵀ(k,k-1) + M(k)
+    holds    P_k = Σ_c φ(k,c) (P_c - P_c H_c* D_c⁻¹ H_c P_c) φ*(k,c) + M_k
+""")
+def _(case: Case) -> float:
+    """P(k) by the recursion: Linkwise's P, and the inertia that (a.47) says, ψ M ψ*, at k."""
+    at, whole = riccati(body_axes(case)), case.matrix(psi @ M @ psi.T)
+    errors = [apart(at.P[k], case.block(P, k)) for k in at.P]
+    return max(*errors, *(apart(at.P[k], whole[rows(k), rows(k)]) for k in at.P))
+
+
+@SECTION_4("""(4.6)  hinge inertia and gain
+    printed  D(k) = H(k) P(k) Hᵀ(k); L(k) = φ(k+1,k) P(k) Hᵀ(k) D⁻¹(k)
+    holds    D = H P H*; L = Δ_φ P H* D⁻¹
+""")
+def _(case: Case) -> float:
+    at = riccati(body_axes(case))
+    errors = [apart(at.D[k], case.block(D, k)) for k in at.D]
+    return max(*errors, *(apart(at.L[k], case.block(L, k)) for k in at.L))
+
+
+@SECTION_4("""sec. 4, P > 0  that the recursion can go on
+    holds    P(k) = Pᵀ(k) > 0, so that D⁻¹(k) exists
+    note     D(k) is a number at a joint of one freedom, a small matrix at others.
+""")
+def _(case: Case) -> float:
+    """P(k) = P*(k) > 0, and D(k) with an inverse."""
+    at, errors = riccati(body_axes(case)), list[float]()
+    for k in at.P:
+        positive = min(np.linalg.eigvalsh(at.P[k]).min(), np.linalg.eigvalsh(at.D[k]).min()) > 0.0
+        errors.append(apart(at.P[k], at.P[k].T) if positive else float("inf"))
+    return max(errors)
+
+
+@SECTION_4("""(4.7)  transitions of the filter
+    printed  ψ(k,k) = I; ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1); ψ(i,j) = ψ(i,i-1) ... ψ(j+1,j)
+    means    ψ = (I - E_ψ)⁻¹, E_ψ = E_φ - K H
+""")
+def check_transitions(case: Case) -> float:
+    """ψ(i,j) as products of ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1), against ψ = (I - E_ψ)⁻¹."""
+    return apart(triangle(case, filter_steps(case)), case.matrix(psi))
+
+
+SECTION_4("""(4.8)  P, D and L, memoryless
+    means    P, D, L = diag[...]
+""")(_all_bodies)
+
+
+@SECTION_4("""(4.9)  the operator Φ
+    printed  Φ: φ(i,j+1) in row i > column j, zero elsewhere
+    means    Φ = φ S: φ(i,p) in the column of a body with parent p
+""")
 def check_rigid(case: Case) -> float:
     """Φ of (4.9), written out, is φ S."""
     return apart(strictly(case, rigid_steps(case)), case.matrix(phi @ S))
 
 
+@SECTION_4("""(4.10)  the operator Ψ
+    printed  Ψ: ψ(i,j+1) in row i > column j, zero elsewhere
+    means    Ψ = ψ S
+""")
 def check_of_filter(case: Case) -> float:
     """Ψ of (4.10), written out, is ψ S."""
     return apart(strictly(case, filter_steps(case)), case.matrix(psi @ S))
 
 
-def _subdiagonal(case: Case) -> float:
+@SECTION_4("""sec. 4, Φ and Ψ  strictly causal
+    printed  Φ, Ψ strictly lower block triangular, with I in the block below the diagonal
+    holds    the same, with I between a body and its parent
+    note     The reason is printed as ψ(k,k) = ψ(k,k) = I; φ(k,k) = ψ(k,k) = I is meant.
+""")
+def _(case: Case) -> float:
     """Φ and Ψ have I at the parent of each link, and zero at and beyond the link itself."""
     errors: list[float] = []
     for whole in (case.matrix(Phi), case.matrix(Psi)):
@@ -188,106 +245,3 @@ def _subdiagonal(case: Case) -> float:
                 errors.append(apart(whole[rows(p), rows(j)], np.eye(6)))
             errors.append(float(np.abs(whole[6 * j :, rows(j)]).max()))
     return max(errors)
-
-
-SECTION_4: tuple[Entry, ...] = (
-    holds(
-        "sec. 4, mass operator",
-        "it can be a covariance",
-        "𝓜 is symmetric positive definite",
-        "the same",
-        check_definite_mass,
-    ),
-    definition(
-        "(4.1)",
-        "a model with the covariance 𝓜",
-        "Y = H φ W; E(W) = 0; E(W Wᵀ) = M",
-        "the same",
-        _covariance,
-    ),
-    holds(
-        "(4.2)",
-        "covariance of the model",
-        "E(Y Yᵀ) = H φ M φᵀ Hᵀ = 𝓜",
-        "the same",
-        _covariance,
-        note="By W = M^½ w with orthonormal w.",
-    ),
-    holds(
-        "(4.3)",
-        "the model as a loop",
-        "z(k) = φ(k,k-1) z(k-1) + w(k); y(k) = H(k) z(k); z(0) = 0",
-        "z_k = Σ_c φ(k,c) z_c + w_k; y = H z: y = H φ w",
-        _model,
-    ),
-    misprint(
-        "(4.4)",
-        "start of the Riccati recursion",
-        "P(1) = M(1), D(1) = H(1) P(1) Hᵀ(1), L(1) = Φ(2,1) P(1) Hᵀ(1) D(1)",
-        "L(1) = φ(2,1) P(1) H*(1) D⁻¹(1); P(1), D(1) as printed",
-        _start,
-        _start_printed,
-        note="D(1) for D⁻¹(1); compare (4.6). Φ(2,1) for φ(2,1) may be the scan's.",
-    ),
-    misprint(
-        "sec. 4, loop of the Riccati recursion",
-        "how far the loop of (4.5) and (4.6) goes",
-        "for k = 2 ... N-1",
-        "for k = 2 ... N",
-        _all_bodies,
-        _all_bodies_printed,
-        note="P(N) and D(N) are wanted in (4.8), and D⁻¹(N) by FD1; the loop never makes them.",
-    ),
-    holds(
-        "(4.5)",
-        "articulated inertia",
-        "P(k) = φ(k,k-1) [P(k-1) - P(k-1) Hᵀ(k-1) D⁻¹(k-1) H(k-1) P(k-1)] φᵀ(k,k-1) + M(k)",
-        "P_k = Σ_c φ(k,c) (P_c - P_c H_c* D_c⁻¹ H_c P_c) φ*(k,c) + M_k",
-        _articulated,
-    ),
-    holds(
-        "(4.6)",
-        "hinge inertia and gain",
-        "D(k) = H(k) P(k) Hᵀ(k); L(k) = φ(k+1,k) P(k) Hᵀ(k) D⁻¹(k)",
-        "D = H P H*; L = Δ_φ P H* D⁻¹",
-        _hinges,
-    ),
-    holds(
-        "sec. 4, P > 0",
-        "that the recursion can go on",
-        "P(k) = Pᵀ(k) > 0, so that D⁻¹(k) exists",
-        "the same",
-        _definite,
-        note="D(k) is a number at a joint of one freedom, a small matrix at others.",
-    ),
-    definition(
-        "(4.7)",
-        "transitions of the filter",
-        "ψ(k,k) = I; ψ(k,k-1) = φ(k,k-1) - L(k-1) H(k-1); ψ(i,j) = ψ(i,i-1) ... ψ(j+1,j)",
-        "ψ = (I - E_ψ)⁻¹, E_ψ = E_φ - K H",
-        check_transitions,
-    ),
-    definition("(4.8)", "P, D and L, memoryless", "P, D, L = diag[...]", "the same", _all_bodies),
-    definition(
-        "(4.9)",
-        "the operator Φ",
-        "Φ: φ(i,j+1) in row i > column j, zero elsewhere",
-        "Φ = φ S: φ(i,p) in the column of a body with parent p",
-        check_rigid,
-    ),
-    definition(
-        "(4.10)",
-        "the operator Ψ",
-        "Ψ: ψ(i,j+1) in row i > column j, zero elsewhere",
-        "Ψ = ψ S",
-        check_of_filter,
-    ),
-    holds(
-        "sec. 4, Φ and Ψ",
-        "strictly causal",
-        "Φ, Ψ strictly lower block triangular, with I in the block below the diagonal",
-        "the same, with I between a body and its parent",
-        _subdiagonal,
-        note="The reason is printed as ψ(k,k) = ψ(k,k) = I; φ(k,k) = ψ(k,k) = I is meant.",
-    ),
-)

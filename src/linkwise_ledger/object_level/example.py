@@ -9,13 +9,12 @@ import numpy as np
 from linkwise import models
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
 from linkwise_ledger.jpl_88_11.motion import FIRST
 from linkwise_ledger.object_level.inertial import along
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
 from linkwise_ledger.object_level.redundancy import gentle
-from linkwise_ledger.object_level.serial import Serial, in_series
-from linkwise_ledger.object_level.subject import On
+from linkwise_ledger.object_level.serial import Serial, serial
+from linkwise_ledger.section import Section
 
 
 class Example:
@@ -99,51 +98,6 @@ def example(case: Case) -> Example:
     return Example(case.seed)
 
 
-def _jacobian(x: Example) -> float:
-    rot = x.whole.mech.pose(x.whole.q, "link_1").rot[:2, :2]
-    return apart(x.J, rot.T @ x.whole.seen_basic[:2])
-
-
-def _mass(x: Example) -> float:
-    return apart(x.A, x.whole.energies)
-
-
-def _mini(x: Example) -> float:
-    return apart(inverted(x.alone), x.seen(x.mini))
-
-
-def _whole(x: Example) -> float:
-    return apart(inverted(x.Lambda), x.seen(x.whole))
-
-
-def _whole_as_printed(x: Example) -> float:
-    return apart(inverted(x.printed), x.seen(x.whole))
-
-
-def _eta(x: Example) -> float:
-    """What of m_2 is felt along the first axis, less than all of it."""
-    found = (1.0 / x.seen(x.whole)[0, 0] - x.m_3) / x.m_2
-    return apart(x.eta, found) if x.eta <= 1.0 else float("inf")
-
-
-def _belts(x: Example) -> float:
-    """Eigenvalues are effective masses along eigenvectors, of the whole and of the mini."""
-    errors: list[float] = []
-    for matrix, m in ((x.Lambda, x.whole), (x.alone, x.mini)):
-        sizes, axes = np.linalg.eigh(matrix)
-        errors.append(apart(1.0 / along(x.seen(m), axes.T), sizes))
-    return max(errors)
-
-
-def _turned(x: Example) -> float:
-    seen = x.whole.seen_response[:2, :2]
-    return apart(inverted(x.turn @ x.Lambda @ x.turn.T), seen)
-
-
-def _turn(x: Example) -> float:
-    return apart(x.turn, x.whole.mech.pose(x.whole.q, "link_1").rot[:2, :2])
-
-
 # -------------------------------------------------------------------------------- section 5.3
 
 
@@ -181,10 +135,82 @@ class Coordination(Serial):
 @cache
 def coordination(case: Case) -> Coordination:
     """The macro and the mini of a case, with limits."""
-    return Coordination(in_series(lambda _: 0.0).build(case))
+    return Coordination(serial(case))
 
 
-def _potential(x: Coordination) -> float:
+EXAMPLE = Section()
+
+
+@EXAMPLE.on(example)("""sec. 5.2, J_0(1)  example: Jacobian with respect to R_1
+    printed  J_0(1) = [[-q_3, 1, 0], [q_2, 0, 1]]
+    holds    the same, of `models.planar_rpp`
+""")
+def _(x: Example) -> float:
+    rot = x.whole.mech.pose(x.whole.q, "link_1").rot[:2, :2]
+    return apart(x.J, rot.T @ x.whole.seen_basic[:2])
+
+
+EXAMPLE.on(example)("""sec. 5.2, A(q)  example: kinetic energy matrix
+    holds    A(q) = [[I_1 + m_2 q_2² + m_3 (q_2² + q_3²), -m_3 q_3, m_3 q_2], [-m_3 q_3, m_2 + m_3,
+             0], [m_3 q_2, 0, m_3]]
+""")(lambda x: (x.A, x.whole.energies))
+EXAMPLE.on(example)("""sec. 5.2, Λ_m(0)  example: the mini-manipulator
+    printed  Λ_m(0) = [[m_2 + m_3, 0], [0, m_3]]
+    holds    the same, in the axes of R_1
+""")(lambda x: (inverted(x.alone), x.seen(x.mini)))
+EXAMPLE.on(example)("""sec. 5.2, Λ_0(1)  example: the macro/mini-manipulator
+    printed  Λ_0(1) = [[m_2 + m_3 × η, 0], [0, m_3]]
+    instead  Λ_0(1) = [[m_2 × η + m_3, 0], [0, m_3]]
+    note     η is at the wrong mass: the end effector carries all of m_3, and the turning link
+             relieves it of some of m_2.
+""")(lambda x: (inverted(x.Lambda), x.seen(x.whole)))
+EXAMPLE.on(example).as_printed(lambda x: (inverted(x.printed), x.seen(x.whole)))
+
+
+@EXAMPLE.on(example)("""sec. 5.2, η  example: what the macro takes off
+    holds    η = (I_1 + m_2 q_2²) / (I_1 + m_2 (q_2² + q_3²)) ≤ 1
+""")
+def _(x: Example) -> float:
+    """What of m_2 is felt along the first axis, less than all of it."""
+    found = (1.0 / x.seen(x.whole)[0, 0] - x.m_3) / x.m_2
+    return apart(x.eta, found) if x.eta <= 1.0 else float("inf")
+
+
+@EXAMPLE.on(example)("""sec. 5.2, figure 10  example: what is drawn
+    printed  the belted ellipsoids correspond to the eigenvalues and eigenvectors of Λ_0(1) and
+             Λ_m(0)
+    holds    effective masses along eigenvectors are the eigenvalues
+    note     With Λ_0(1) as it holds.
+""")
+def _(x: Example) -> float:
+    """Eigenvalues are effective masses along eigenvectors, of the whole and of the mini."""
+    errors: list[float] = []
+    for matrix, m in ((x.Lambda, x.whole), (x.alone, x.mini)):
+        sizes, axes = np.linalg.eigh(matrix)
+        errors.append(apart(1.0 / along(x.seen(m), axes.T), sizes))
+    return max(errors)
+
+
+@EXAMPLE.on(example)("""sec. 5.2, Λ_0 in R_0  example: with respect to R_0
+    holds    Λ_0 = Ω Λ_0(1) Ωᵀ
+    note     With Λ_0(1) as it holds. Ω is neither that of section 2.2 nor that of Linkwise.
+""")
+def _(x: Example) -> float:
+    seen = x.whole.seen_response[:2, :2]
+    return apart(inverted(x.turn @ x.Lambda @ x.turn.T), seen)
+
+
+EXAMPLE.on(example)("""sec. 5.2, Ω  example: from R_1 to R_0
+    means    Ω = [[cos q_1, -sin q_1], [sin q_1, cos q_1]]
+""")(lambda x: (x.turn, x.whole.mech.pose(x.whole.q, "link_1").rot[:2, :2]))
+
+COORDINATION = Section()
+
+
+@COORDINATION.on(coordination)("""(53)  potential that keeps the mini in the middle
+    means    V_Dextrous(q) = k_d Σ_{i=n_M+1}^{n} (q_i - (q̄_i + q̲_i)/2)²
+""")
+def _(x: Coordination) -> float:
     """(53) by its terms, somewhere else."""
     states, _ = x.whole.moved(x.whole.v)
     found = [
@@ -194,7 +220,11 @@ def _potential(x: Coordination) -> float:
     return apart(found, x.potential(states))
 
 
-def _gradient(x: Coordination) -> float:
+@COORDINATION.on(coordination)("""(54)  torques towards the middle
+    printed  Γ_Dextrous = -∇V_Dextrous
+    holds    Γ_i = -2 k_d (q_i - (q̄_i + q̲_i)/2) at the mini's joints, 0 at the macro's
+""")
+def _(x: Coordination) -> float:
     """-∇V by the power it takes to move each joint."""
     slopes: list[float] = []
     for unit in np.eye(x.whole.n):
@@ -203,7 +233,13 @@ def _gradient(x: Coordination) -> float:
     return apart(x.torque, -np.array(slopes))
 
 
-def _silent(x: Coordination) -> float:
+@COORDINATION.on(coordination)("""(55)  torques that the effector does not feel
+    printed  Γ_nd = [I_n - Jᵀ(q) J̄ᵀ(q)] Γ_Dextrous
+    holds    τ = N* Γ_Dextrous: ẍ does not change
+    note     The text has them in 'the null space of Jᵀ(q)', which has none but zero; J̄ᵀ is meant,
+             as J^{T#} is in the text below (19).
+""")
+def _(x: Coordination) -> float:
     """(55) does not change ẍ as seen, and what is not projected does."""
     m, pull = x.whole, x.torque
     before = m.x_acceleration(m.forward(gentle(m)))
@@ -212,95 +248,3 @@ def _silent(x: Coordination) -> float:
     if np.abs(other).max() < 1e-3 or np.abs(m.null_torque @ pull).max() < 1e-6:
         return float("inf")
     return float(np.abs(change).max() / np.abs(other).max())
-
-
-EXAMPLE: tuple[Entry, ...] = (
-    holds(
-        "sec. 5.2, J_0(1)",
-        "example: Jacobian with respect to R_1",
-        "J_0(1) = [[-q_3, 1, 0], [q_2, 0, 1]]",
-        "the same, of `models.planar_rpp`",
-        On(example, _jacobian),
-    ),
-    holds(
-        "sec. 5.2, A(q)",
-        "example: kinetic energy matrix",
-        "A(q) = [[I_1 + m_2 q_2² + m_3 (q_2² + q_3²), -m_3 q_3, m_3 q_2], "
-        "[-m_3 q_3, m_2 + m_3, 0], [m_3 q_2, 0, m_3]]",
-        "the same",
-        On(example, _mass),
-    ),
-    holds(
-        "sec. 5.2, Λ_m(0)",
-        "example: the mini-manipulator",
-        "Λ_m(0) = [[m_2 + m_3, 0], [0, m_3]]",
-        "the same, in the axes of R_1",
-        On(example, _mini),
-    ),
-    misprint(
-        "sec. 5.2, Λ_0(1)",
-        "example: the macro/mini-manipulator",
-        "Λ_0(1) = [[m_2 + m_3 × η, 0], [0, m_3]]",
-        "Λ_0(1) = [[m_2 × η + m_3, 0], [0, m_3]]",
-        On(example, _whole),
-        On(example, _whole_as_printed),
-        note="η is at the wrong mass: the end effector carries all of m_3, and the turning link "
-        "relieves it of some of m_2.",
-    ),
-    holds(
-        "sec. 5.2, η",
-        "example: what the macro takes off",
-        "η = (I_1 + m_2 q_2²) / (I_1 + m_2 (q_2² + q_3²)) ≤ 1",
-        "the same",
-        On(example, _eta),
-    ),
-    holds(
-        "sec. 5.2, figure 10",
-        "example: what is drawn",
-        "the belted ellipsoids correspond to the eigenvalues and eigenvectors of Λ_0(1) and Λ_m(0)",
-        "effective masses along eigenvectors are the eigenvalues",
-        On(example, _belts),
-        note="With Λ_0(1) as it holds.",
-    ),
-    holds(
-        "sec. 5.2, Λ_0 in R_0",
-        "example: with respect to R_0",
-        "Λ_0 = Ω Λ_0(1) Ωᵀ",
-        "the same",
-        On(example, _turned),
-        note="With Λ_0(1) as it holds. Ω is neither that of section 2.2 nor that of Linkwise.",
-    ),
-    definition(
-        "sec. 5.2, Ω",
-        "example: from R_1 to R_0",
-        "Ω = [[cos q_1, -sin q_1], [sin q_1, cos q_1]]",
-        "",
-        On(example, _turn),
-    ),
-)
-
-COORDINATION: tuple[Entry, ...] = (
-    definition(
-        "(53)",
-        "potential that keeps the mini in the middle",
-        "V_Dextrous(q) = k_d Σ_{i=n_M+1}^{n} (q_i - (q̄_i + q̲_i)/2)²",
-        "",
-        On(coordination, _potential),
-    ),
-    holds(
-        "(54)",
-        "torques towards the middle",
-        "Γ_Dextrous = -∇V_Dextrous",
-        "Γ_i = -2 k_d (q_i - (q̄_i + q̲_i)/2) at the mini's joints, 0 at the macro's",
-        On(coordination, _gradient),
-    ),
-    holds(
-        "(55)",
-        "torques that the effector does not feel",
-        "Γ_nd = [I_n - Jᵀ(q) J̄ᵀ(q)] Γ_Dextrous",
-        "τ = N* Γ_Dextrous: ẍ does not change",
-        On(coordination, _silent),
-        note="The text has them in 'the null space of Jᵀ(q)', which has none but zero; J̄ᵀ is "
-        "meant, as J^{T#} is in the text below (19).",
-    ),
-)

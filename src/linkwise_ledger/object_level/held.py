@@ -25,7 +25,7 @@ from linkwise_ledger.case import Case
 from linkwise_ledger.jpl_88_11.motion import with_hinges
 from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
-from linkwise_ledger.object_level.subject import TURNED, On, arm, six_joints
+from linkwise_ledger.object_level.subject import TURNED, arm, six_joints
 
 GRAVITY = (0.3, -0.5, -9.7)
 """As for single manipulators [m/s²]: no axis is along it."""
@@ -272,13 +272,3 @@ def poorly_held(case: Case) -> Held:
         (six, "hand", q),
     ]
     return grasped(parts, 0.0 * case.v, case.seed)
-
-
-def together(check: Callable[[Held], float]) -> On:
-    """The check on manipulators that hold an object, none of them redundant."""
-    return On(held, check)
-
-
-def redundantly(check: Callable[[Held], float]) -> On:
-    """The check on redundant manipulators that hold an object."""
-    return On(held_redundantly, check)

@@ -6,10 +6,10 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import apart
-from linkwise_ledger.entry import Entry, definition, holds
 from linkwise_ledger.grasp import solved
 from linkwise_ledger.object_level.manipulator import ARTICULATED, Manipulator, inverted
-from linkwise_ledger.object_level.subject import alone, everywhere, redundant
+from linkwise_ledger.object_level.subject import arm, mini, pair
+from linkwise_ledger.section import Section
 
 
 def some_inverse(m: Manipulator) -> Array:
@@ -34,26 +34,54 @@ def least_energy(m: Manipulator) -> Array:
     return start - inner @ pull
 
 
-def _redundancy(m: Manipulator) -> float:
+def effect(m: Manipulator, X: Array) -> Array:
+    """How torques [I - Jᵀ X] Γ_0 change ẍ, as seen."""
+    start, rest = gentle(m), (np.eye(m.n) - m.J.T @ X) @ (m.A @ m.drawn(m.n, 1))
+    return m.x_acceleration(m.forward(start + rest)) - m.x_acceleration(m.forward(start))
+
+
+REDUNDANCY = Section()
+
+
+@REDUNDANCY.on_each(pair)("""sec. 3, redundancy  degree of redundancy
+    printed  n - m
+    holds    dim ker J = n - m: so many displacements leave the effector where it is
+    note     Away from singularities. The redundant manipulators here are the mechanisms of the
+             ledger with a mini-manipulator of six joints on their tips.
+""")
+def _(m: Manipulator) -> float:
     """Displacements that do not alter x have n - m dimensions."""
     sizes = np.linalg.svd(m.seen_jacobian, compute_uv=False)
     left = m.n - int((sizes > 1e-9 * sizes[0]).sum())
     return float(abs(left - (m.n - 6)))
 
 
-def _task_redundancy(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""sec. 3, task redundancy  redundancy with respect to a task
+    printed  m_Task < n: positioning the effector of a nonredundant manipulator
+    holds    dim ker J_v = n - m_Task, 3 of six joints
+""")
+def _(m: Manipulator) -> float:
     """Displacements that do not alter the position alone have n - 3 dimensions."""
     sizes = np.linalg.svd(m.seen_jacobian[:3], compute_uv=False)
     left = m.n - int((sizes > 1e-9 * sizes[0]).sum())
     return float(abs(left - (m.n - 3)) + (left == 0))
 
 
-def _pseudo(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""(17)  pseudo kinetic energy matrix
+    printed  Λ⁻¹(q) = J(q) A⁻¹(q) Jᵀ(q)
+    holds    Ω_t = J_t 𝓜⁻¹ J_t*: ½ ẋᵀ Λ ẋ is the least kinetic energy of joint velocities that give
+             ẋ
+""")
+def _(m: Manipulator) -> float:
     """(17): the least kinetic energy of all joint velocities that give ẋ is ½ ẋᵀ Λ ẋ."""
     ways = least_energy(m)
     return apart(ways.T @ m.energies @ ways @ m.compliance, np.eye(6))
 
 
+@REDUNDANCY.on_each(pair)("""sec. 3.1, structure  the effector of a redundant manipulator obeys (3)
+    printed  the structure of the effector dynamic model is identical to (3)
+    holds    Λ ẍ + μ + p = F with Λ of (17)
+""")
 def _projection(m: Manipulator) -> float:
     """Λ ẍ + μ + p = F of (3), for any torques: the rest of the motion does not come in."""
     F, rest = m.Lambda @ m.drawn(6) + m.mu + m.p, m.null_torque @ gentle(m, 1)
@@ -61,14 +89,22 @@ def _projection(m: Manipulator) -> float:
     return apart(m.Lambda @ x_ddot + m.mu + m.p, F)
 
 
-def _joint_forces(m: Manipulator) -> float:
+@REDUNDANCY.on(mini)("""(18)  torques and operational forces without redundancy
+    printed  Γ = Jᵀ(q) F
+    holds    τ = J_t* F: every τ is that of one F
+""")
+def _(m: Manipulator) -> float:
     """(18): all torques are Jᵀ F of some F, and do its work."""
     torque = gentle(m)
     F = np.linalg.solve(m.seen_jacobian.T, torque)
     return apart(m.J.T @ F, torque)
 
 
-def _incomplete(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""sec. 3.1, incomplete  torques of a redundant manipulator
+    printed  (18) becomes incomplete for redundant manipulators
+    holds    J_t* F spans m of n dimensions: not every τ is one
+""")
+def _(m: Manipulator) -> float:
     """Torques Jᵀ F span m of n dimensions: what is left over of any is not zero."""
     torque = gentle(m)
     F = np.linalg.lstsq(m.J.T, torque, rcond=None)[0]
@@ -76,7 +112,12 @@ def _incomplete(m: Manipulator) -> float:
     return 0.0 if missing and apart(m.J.T @ F, torque) > 1e-3 else float("inf")
 
 
-def _general_form(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""(19)  torques and operational forces, any inverse
+    printed  Γ = Jᵀ(q) F + [I - Jᵀ(q) J^{T#}(q)] Γ_0
+    holds    the same: every Γ is one, with F = J^{T#} Γ
+    note     The scan writes the mark # as a star in some places.
+""")
+def _(m: Manipulator) -> float:
     """(19): any torque, F being the force it makes, and of others nothing comes to the effector."""
     X, torque = some_inverse(m), gentle(m)
     left = np.eye(m.n) - m.J.T @ X
@@ -85,18 +126,31 @@ def _general_form(m: Manipulator) -> float:
     return max(apart(found, torque), float(silent))
 
 
-def _inverses(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""sec. 3.1, inverses  generalized inverses of Jᵀ
+    printed  {J^{T#} | Jᵀ = Jᵀ J^{T#} Jᵀ}
+    means    the same; (J W Jᵀ)⁻¹ J W with any weights is one
+""")
+def _(m: Manipulator) -> float:
     X = some_inverse(m)
     seen = m.seen_jacobian.T
     return apart(seen @ X @ seen, seen)
 
 
-def _accelerations(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""sec. 3.1, accelerations  of the effector by those of the joints
+    printed  ẍ - J̇(q) q̇ = J(q) q̈
+    holds    ẍ - γ = J_t v̇
+    note     The scan has a stray q in it.
+""")
+def _(m: Manipulator) -> float:
     q_ddot = m.drawn(m.n)
     return apart(m.x_acceleration(q_ddot) - m.x_bent, m.J @ q_ddot)
 
 
-def _with_any_inverse(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""(20)  acceleration of the effector under (19)
+    holds    ẍ + (J A⁻¹ b - J̇ q̇) + J A⁻¹ g = (J A⁻¹ Jᵀ) F + J A⁻¹ [I - Jᵀ J^{T#}] Γ_0
+    note     The signs are right as printed.
+""")
+def _(m: Manipulator) -> float:
     """(20), for torques (19) with an inverse that means nothing."""
     X, F = some_inverse(m), m.Lambda @ m.drawn(6) + m.mu + m.p
     rest = (np.eye(m.n) - m.J.T @ X) @ gentle(m, 1)
@@ -106,7 +160,11 @@ def _with_any_inverse(m: Manipulator) -> float:
     return apart(left, m.compliance @ F + through @ rest)
 
 
-def _response(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""sec. 3.1, Λ  what stands before F in (20)
+    printed  Λ(q) = (J(q) A⁻¹(q) Jᵀ(q))⁻¹
+    holds    Λ = Ω_t⁻¹: Λ times the change of ẍ that F makes is F
+""")
+def _(m: Manipulator) -> float:
     """Λ times how ẍ changes with F is I."""
     start = gentle(m)
     F = m.Lambda @ m.drawn(6, 1)
@@ -114,13 +172,11 @@ def _response(m: Manipulator) -> float:
     return apart(m.Lambda @ change, F)
 
 
-def effect(m: Manipulator, X: Array) -> Array:
-    """How torques [I - Jᵀ X] Γ_0 change ẍ, as seen."""
-    start, rest = gentle(m), (np.eye(m.n) - m.J.T @ X) @ (m.A @ m.drawn(m.n, 1))
-    return m.x_acceleration(m.forward(start + rest)) - m.x_acceleration(m.forward(start))
-
-
-def _consistent(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""(21)  condition for torques that do not accelerate the effector
+    printed  J(q) A⁻¹(q) [I - Jᵀ(q) J^{#T}(q)] Γ_0 = 0
+    holds    the same: ẍ changes by the left side, which J̄ makes zero and other inverses do not
+""")
+def _(m: Manipulator) -> float:
     """(21) is met, and no acceleration seen, with J̄; not with an inverse that means nothing."""
     X = some_inverse(m)
     through = (m.A_inv @ m.J.T).T @ (np.eye(m.n) - m.J.T @ X) @ (m.A @ m.drawn(m.n, 1))
@@ -130,7 +186,11 @@ def _consistent(m: Manipulator) -> float:
     return max(apart(some, through), float(np.abs(none).max() / np.abs(some).max()))
 
 
-def _unique(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""Theorem 1  dynamic consistency
+    printed  a generalized inverse consistent with (21) is unique and given by (22)
+    holds    of all inverses of J_t, J̄ = 𝓜⁻¹ J_t* Λ alone makes (21) zero for all Γ_0
+""")
+def _(m: Manipulator) -> float:
     """Theorem 1: among X = X_0 + Z (I - Jᵀ X_0), all inverses, (21) leaves one, that of (22)."""
     X = some_inverse(m)
     left = np.eye(m.n) - m.J.T @ X
@@ -146,57 +206,93 @@ def _unique(m: Manipulator) -> float:
     return max(apart(factor @ other, through @ left), apart(X + other, m.J_bar.T))
 
 
-def _closed_form(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""(22)  dynamically consistent inverse
+    printed  J̄(q) = A⁻¹(q) Jᵀ(q) Λ(q)
+    holds    J̄ = 𝓜⁻¹ J_t* Λ
+""")
+def _(m: Manipulator) -> float:
     """(22): an inverse of what is seen, with nothing at the effector by articulated bodies."""
     through = m.seen_jacobian @ m.dense(ARTICULATED)
     consistent = through @ m.seen_jacobian.T @ m.J_bar.T
     return max(apart(m.seen_jacobian @ m.J_bar, np.eye(6)), apart(consistent, through))
 
 
-def _rewritten(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""sec. 3.1, proof 1  (21) rewritten
+    printed  [J A⁻¹ - (J A⁻¹ Jᵀ) J^{#T}] Γ_0 = 0
+    holds    the same: the left side is that of (21) for every inverse
+""")
+def _(m: Manipulator) -> float:
     X, torque = some_inverse(m), m.A @ m.drawn(m.n, 1)
     through = m.J @ m.A_inv
     rewritten = (through - through @ m.J.T @ X) @ torque
     return apart(rewritten, effect(m, X))
 
 
-def _yields(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""sec. 3.1, proof 2  the inverse that (21) leaves
+    printed  Λ(q) J(q) A⁻¹(q) = J^{#T}(q)
+    holds    Λ J_t 𝓜⁻¹ = J̄*
+""")
+def _(m: Manipulator) -> float:
     """The X that makes the bracket zero: Λ J A⁻¹."""
     through = m.J @ m.dense(ARTICULATED)
     X = np.linalg.solve(through @ m.J.T, through)
     return apart(m.Lambda @ m.J @ m.A_inv, X)
 
 
-def _least_energy(m: Manipulator) -> float:
-    return apart(m.J_bar, least_energy(m))
+REDUNDANCY.on_each(pair)("""sec. 3.1, least energy  what J̄ minimizes
+    printed  J̄ gives the solution of δx = J(q) δq that minimizes the instantaneous kinetic energy
+    holds    J̄ ẋ has the least kinetic energy of joint velocities that give ẋ
+""")(lambda m: (m.J_bar, least_energy(m)))
+REDUNDANCY.on_each(pair)("""(23)  motion of the effector of a redundant manipulator
+    printed  Λ(q) ẍ + μ(q, q̇) + p(q) = F
+    holds    Λ ẍ + μ + p = F, for τ of (27)
+""")(_projection)
 
 
-def _centrifugal(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""(24)  centrifugal and Coriolis forces
+    printed  μ(q, q̇) = J̄ᵀ(q) b(q, q̇) - Λ(q) J̇(q) q̇
+    holds    μ = Λ (J_t 𝓜⁻¹ b - γ)
+    note     The sign is right as printed.
+""")
+def _(m: Manipulator) -> float:
     """Without gravity, F = Λ F* + μ gives ẍ = F*."""
     light, wanted = m.weightless, m.drawn(6)
     torque = m.J.T @ (m.Lambda @ wanted + m.mu) + m.null_torque @ (gentle(m, 1) - m.g)
     return apart(light.x_acceleration(light.forward(torque)), wanted)
 
 
-def _gravity(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""(25)  gravity
+    printed  p(q) = J̄ᵀ(q) g(q)
+    holds    p = Λ J_t 𝓜⁻¹ g
+""")
+def _(m: Manipulator) -> float:
     """At rest, F = Λ F* + p gives ẍ = F*."""
     still, wanted = m.still(), m.drawn(6)
     torque = m.J.T @ (m.Lambda @ wanted + m.p) + m.null_torque @ (gentle(m, 1) - m.b)
     return apart(still.x_acceleration(still.forward(torque)), wanted)
 
 
-def _projected(m: Manipulator) -> float:
+@REDUNDANCY.on_each(pair)("""(26)  projection of the motion of joints
+    printed  J̄ᵀ(q) {A(q) q̈ + b(q, q̇) + g(q) = Γ} ⇒ Λ(q) ẍ + μ(q, q̇) + p(q) = F
+    holds    J̄* τ = Λ ẍ + μ + p
+""")
+def _(m: Manipulator) -> float:
     """(26): J̄ᵀ times torques by d'Alembert's principle, against what is seen of the effector."""
     q_ddot = m.drawn(m.n)
     right = m.Lambda @ m.x_acceleration(q_ddot) + m.mu + m.p
     return apart(m.J_bar.T @ m.moments(q_ddot), right)
 
 
-def _reduces(m: Manipulator) -> float:
-    return apart(m.J_bar, inverted(m.seen_jacobian))
+REDUNDANCY.on(mini)("""sec. 3.1.1, no redundancy  J̄ of a manipulator that is not redundant
+    holds    J̄ᵀ(q) reduces to J⁻ᵀ(q)
+""")(lambda m: (m.J_bar, inverted(m.seen_jacobian)))
 
 
-def _decomposed(m: Manipulator) -> float:
+@REDUNDANCY.on(arm)("""(27)  dynamically consistent torques
+    printed  Γ = Jᵀ(q) F + [I - Jᵀ(q) J̄ᵀ(q)] Γ_0
+    holds    τ = J_t* F + N* τ_0: τ_0 does nothing to the effector, and no work on what F moves
+""")
+def _(m: Manipulator) -> float:
     """(27): F alone is felt at the effector, by force and by motion; both parts are decoupled."""
     F, rest = m.drawn(6), m.null_torque @ m.drawn(m.n, 1)
     outer, inner = m.dense(ARTICULATED) @ (m.J.T @ F), m.dense(ARTICULATED) @ rest
@@ -204,168 +300,3 @@ def _decomposed(m: Manipulator) -> float:
     size = np.sqrt((outer @ m.energies @ outer) * (inner @ m.energies @ inner))
     silent = float(np.abs(m.seen_jacobian @ inner).max() / np.abs(m.seen_jacobian @ outer).max())
     return max(apart(m.J_bar.T @ (m.J.T @ F + rest), F), float(energy / size), silent)
-
-
-REDUNDANCY: tuple[Entry, ...] = (
-    holds(
-        "sec. 3, redundancy",
-        "degree of redundancy",
-        "n - m",
-        "dim ker J = n - m: so many displacements leave the effector where it is",
-        everywhere(_redundancy),
-        note="Away from singularities. The redundant manipulators here are the mechanisms of the "
-        "ledger with a mini-manipulator of six joints on their tips.",
-    ),
-    holds(
-        "sec. 3, task redundancy",
-        "redundancy with respect to a task",
-        "m_Task < n: positioning the effector of a nonredundant manipulator",
-        "dim ker J_v = n - m_Task, 3 of six joints",
-        everywhere(_task_redundancy),
-    ),
-    holds(
-        "(17)",
-        "pseudo kinetic energy matrix",
-        "Λ⁻¹(q) = J(q) A⁻¹(q) Jᵀ(q)",
-        "Ω_t = J_t 𝓜⁻¹ J_t*: ½ ẋᵀ Λ ẋ is the least kinetic energy of joint velocities that give ẋ",
-        everywhere(_pseudo),
-    ),
-    holds(
-        "sec. 3.1, structure",
-        "the effector of a redundant manipulator obeys (3)",
-        "the structure of the effector dynamic model is identical to (3)",
-        "Λ ẍ + μ + p = F with Λ of (17)",
-        everywhere(_projection),
-    ),
-    holds(
-        "(18)",
-        "torques and operational forces without redundancy",
-        "Γ = Jᵀ(q) F",
-        "τ = J_t* F: every τ is that of one F",
-        alone(_joint_forces),
-    ),
-    holds(
-        "sec. 3.1, incomplete",
-        "torques of a redundant manipulator",
-        "(18) becomes incomplete for redundant manipulators",
-        "J_t* F spans m of n dimensions: not every τ is one",
-        redundant(_incomplete),
-    ),
-    holds(
-        "(19)",
-        "torques and operational forces, any inverse",
-        "Γ = Jᵀ(q) F + [I - Jᵀ(q) J^{T#}(q)] Γ_0",
-        "the same: every Γ is one, with F = J^{T#} Γ",
-        redundant(_general_form),
-        note="The scan writes the mark # as a star in some places.",
-    ),
-    definition(
-        "sec. 3.1, inverses",
-        "generalized inverses of Jᵀ",
-        "{J^{T#} | Jᵀ = Jᵀ J^{T#} Jᵀ}",
-        "the same; (J W Jᵀ)⁻¹ J W with any weights is one",
-        redundant(_inverses),
-    ),
-    holds(
-        "sec. 3.1, accelerations",
-        "of the effector by those of the joints",
-        "ẍ - J̇(q) q̇ = J(q) q̈",
-        "ẍ - γ = J_t v̇",
-        everywhere(_accelerations),
-        note="The scan has a stray q in it.",
-    ),
-    holds(
-        "(20)",
-        "acceleration of the effector under (19)",
-        "ẍ + (J A⁻¹ b - J̇ q̇) + J A⁻¹ g = (J A⁻¹ Jᵀ) F + J A⁻¹ [I - Jᵀ J^{T#}] Γ_0",
-        "the same",
-        redundant(_with_any_inverse),
-        note="The signs are right as printed.",
-    ),
-    holds(
-        "sec. 3.1, Λ",
-        "what stands before F in (20)",
-        "Λ(q) = (J(q) A⁻¹(q) Jᵀ(q))⁻¹",
-        "Λ = Ω_t⁻¹: Λ times the change of ẍ that F makes is F",
-        everywhere(_response),
-    ),
-    holds(
-        "(21)",
-        "condition for torques that do not accelerate the effector",
-        "J(q) A⁻¹(q) [I - Jᵀ(q) J^{#T}(q)] Γ_0 = 0",
-        "the same: ẍ changes by the left side, which J̄ makes zero and other inverses do not",
-        redundant(_consistent),
-    ),
-    holds(
-        "Theorem 1",
-        "dynamic consistency",
-        "a generalized inverse consistent with (21) is unique and given by (22)",
-        "of all inverses of J_t, J̄ = 𝓜⁻¹ J_t* Λ alone makes (21) zero for all Γ_0",
-        redundant(_unique),
-    ),
-    holds(
-        "(22)",
-        "dynamically consistent inverse",
-        "J̄(q) = A⁻¹(q) Jᵀ(q) Λ(q)",
-        "J̄ = 𝓜⁻¹ J_t* Λ",
-        everywhere(_closed_form),
-    ),
-    holds(
-        "sec. 3.1, proof 1",
-        "(21) rewritten",
-        "[J A⁻¹ - (J A⁻¹ Jᵀ) J^{#T}] Γ_0 = 0",
-        "the same: the left side is that of (21) for every inverse",
-        redundant(_rewritten),
-    ),
-    holds(
-        "sec. 3.1, proof 2",
-        "the inverse that (21) leaves",
-        "Λ(q) J(q) A⁻¹(q) = J^{#T}(q)",
-        "Λ J_t 𝓜⁻¹ = J̄*",
-        redundant(_yields),
-    ),
-    holds(
-        "sec. 3.1, least energy",
-        "what J̄ minimizes",
-        "J̄ gives the solution of δx = J(q) δq that minimizes the instantaneous kinetic energy",
-        "J̄ ẋ has the least kinetic energy of joint velocities that give ẋ",
-        everywhere(_least_energy),
-    ),
-    holds(
-        "(23)",
-        "motion of the effector of a redundant manipulator",
-        "Λ(q) ẍ + μ(q, q̇) + p(q) = F",
-        "Λ ẍ + μ + p = F, for τ of (27)",
-        everywhere(_projection),
-    ),
-    holds(
-        "(24)",
-        "centrifugal and Coriolis forces",
-        "μ(q, q̇) = J̄ᵀ(q) b(q, q̇) - Λ(q) J̇(q) q̇",
-        "μ = Λ (J_t 𝓜⁻¹ b - γ)",
-        everywhere(_centrifugal),
-        note="The sign is right as printed.",
-    ),
-    holds("(25)", "gravity", "p(q) = J̄ᵀ(q) g(q)", "p = Λ J_t 𝓜⁻¹ g", everywhere(_gravity)),
-    holds(
-        "(26)",
-        "projection of the motion of joints",
-        "J̄ᵀ(q) {A(q) q̈ + b(q, q̇) + g(q) = Γ} ⇒ Λ(q) ẍ + μ(q, q̇) + p(q) = F",
-        "J̄* τ = Λ ẍ + μ + p",
-        everywhere(_projected),
-    ),
-    holds(
-        "sec. 3.1.1, no redundancy",
-        "J̄ of a manipulator that is not redundant",
-        "J̄ᵀ(q) reduces to J⁻ᵀ(q)",
-        "the same",
-        alone(_reduces),
-    ),
-    holds(
-        "(27)",
-        "dynamically consistent torques",
-        "Γ = Jᵀ(q) F + [I - Jᵀ(q) J̄ᵀ(q)] Γ_0",
-        "τ = J_t* F + N* τ_0: τ_0 does nothing to the effector, and no work on what F moves",
-        redundant(_decomposed),
-    ),
-)

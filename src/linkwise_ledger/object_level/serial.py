@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, cached_property
 
 import numpy as np
@@ -13,7 +12,7 @@ from linkwise.spatial.vector import blocks
 from linkwise_ledger.case import Case
 from linkwise_ledger.grasp import solved
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
-from linkwise_ledger.object_level.subject import On, arm, mini
+from linkwise_ledger.object_level.subject import arm, mini
 
 
 class Serial:
@@ -121,8 +120,3 @@ def serial(case: Case) -> Serial:
     macro = case.mech.without_armature().with_gravity(light.mech.gravity)
     n = macro.nv
     return Serial(whole, Manipulator(macro, case.node, case.q, whole.v[:n], case.seed), light)
-
-
-def in_series(check: Callable[[Serial], float]) -> On:
-    """The check on a macro- and a mini-manipulator."""
-    return On(serial, check)

@@ -6,11 +6,10 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
 from linkwise_ledger.grasp import solved
-from linkwise_ledger.object_level.held import Held, poorly_held, redundantly
+from linkwise_ledger.object_level.held import Held, held_redundantly, poorly_held
 from linkwise_ledger.object_level.manipulator import ARTICULATED, Manipulator, inverted
-from linkwise_ledger.object_level.subject import On
+from linkwise_ledger.section import Section
 
 
 def object_freedom(h: Held) -> int:
@@ -24,39 +23,6 @@ def effector_freedom(m: Manipulator) -> int:
     return int(np.linalg.matrix_rank(m.seen_basic, rtol=1e-9))
 
 
-def _less_freedom(h: Held) -> float:
-    """By how much m is larger than the least m_i."""
-    return float(max(0, object_freedom(h) - min(effector_freedom(m) for m in h.arms)))
-
-
-def _counted(case: Case) -> float:
-    """n_s - m against those of the manipulators: n_i - m, and n_i - m_i where m_i > m."""
-    free, poor = redundantly(lambda _: 0.0).build(case), poorly_held(case)
-    m = object_freedom(free)
-    wrong = free.freedom.shape[1] - m - sum(n - m for n in free.sizes)
-    inner = sum(arm.n - effector_freedom(arm) for arm in poor.arms)
-    return float(abs(wrong) + abs(poor.freedom.shape[1] - object_freedom(poor) - inner))
-
-
-def _someone(case: Case) -> float:
-    """Where n_s > m, some n_i > m: on both grasps of a case."""
-    wrong = 0
-    for h in (poorly_held(case), redundantly(lambda _: 0.0).build(case)):
-        m, n_s = object_freedom(h), h.freedom.shape[1]
-        wrong += int(n_s > m and not any(n > m for n in h.sizes))
-    return float(wrong)
-
-
-def _stacked(h: Held) -> float:
-    """q = (q_1, ..., q_N): what the forest of all manipulators has."""
-    forest = h.arms[0].mech
-    for i, m in enumerate(h.arms[1:]):
-        forest = forest.mount(m.mech, at="world", prefix=f"arm_{i}_")
-    q = np.concatenate([m.q for m in h.arms])
-    names = [h.arms[0].node, *(f"arm_{i}_{m.node}" for i, m in enumerate(h.arms[1:]))]
-    return max(apart(forest.pose(q, name).matrix, h.arms[0].pose.matrix) for name in names)
-
-
 def seen_response(h: Held) -> Array:
     """ẍ per force on the object, all at rest, no gravity: by d'Alembert's principle."""
     response = h.pushed[-6:, -6:]
@@ -64,79 +30,9 @@ def seen_response(h: Held) -> Array:
     return inverted(E) @ response @ inverted(E).T
 
 
-def _augmented(h: Held) -> float:
-    return apart(inverted(h.Lambda), seen_response(h))
-
-
-def _moves(h: Held) -> float:
-    F = h.Lambda @ h.drawn(6) + h.mu + h.p
-    return apart(h.Lambda @ h.x_acceleration(h.torques(F)) + h.mu + h.p, F)
-
-
 def motions(h: Held) -> Array:
     """U: an orthonormal basis of what the object can do, of (v, ω)."""
     return np.linalg.svd(h.freedom[sum(h.sizes) :])[0][:, : object_freedom(h)]
-
-
-def _narrowed(h: Held) -> float:
-    """Uᵀ Λ_i U, Λ_i of what effector i could do alone, against the response of the object."""
-    free = motions(h)
-    found = free.T @ h.load_0 @ free
-    for m in h.arms:
-        response = m.J_0 @ m.A_inv @ m.J_0.T
-        reach = np.linalg.svd(m.J_0)[0][:, : effector_freedom(m)]
-        across = free.T @ reach
-        found = found + across @ inverted(reach.T @ response @ reach) @ across.T
-    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
-
-
-def _projected_as_printed(h: Held) -> float:
-    """(17) with the m rows Uᵀ J_i, for each manipulator."""
-    free = motions(h)
-    found = free.T @ h.load_0 @ free
-    for m in h.arms:
-        rows = free.T @ m.J_0
-        found = found + inverted(rows @ m.A_inv @ rows.T)
-    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
-
-
-def _load_lemma(h: Held) -> float:
-    """(62) of redundant manipulators."""
-    return max(apart(m.Lambda + h.load, h.loaded(i).Lambda) for i, m in enumerate(h.arms))
-
-
-def _consistent(h: Held) -> float:
-    """(22), against the least energy of unconnected manipulators: J J̄ = I, A⁻¹-orthogonal."""
-    errors: list[float] = []
-    for m in h.arms:
-        inner = np.linalg.svd(m.seen_jacobian)[2][6:].T
-        across = inner.T @ m.energies @ m.J_bar
-        size = np.abs(m.energies @ m.J_bar).max()
-        errors += [
-            apart(m.seen_jacobian @ m.J_bar, np.eye(6)),
-            float(np.abs(across).max(initial=0) / size),
-        ]
-    return max(errors)
-
-
-def _loaded(h: Held) -> float:
-    """(72): the mechanism with the object as a payload."""
-    return max(
-        apart(m.A + m.J.T @ h.load @ m.J, h.loaded(i).energies) for i, m in enumerate(h.arms)
-    )
-
-
-def _loaded_energy(h: Held) -> float:
-    """(73): both lines, against bodies and particles."""
-    errors: list[float] = []
-    for m in h.arms:
-        x_dot = m.x_rate(m.v)
-        first = 0.5 * (m.v @ m.A @ m.v + x_dot @ h.load @ x_dot)
-        second = 0.5 * m.v @ (m.A + m.J.T @ h.load @ m.J) @ m.v
-        velocities = h.theta[:3] + np.cross(h.theta[3:], h.particles)
-        seen = m.energy(m.v) + 0.5 * h.masses @ np.sum(velocities**2, axis=1)
-        errors += [apart(first, seen), apart(second, seen)]
-    return max(errors)
 
 
 def reflected(h: Held, i: int) -> Array:
@@ -151,7 +47,182 @@ def own(h: Held, i: int) -> slice:
     return slice(start, start + h.sizes[i])
 
 
-def _reflected(h: Held) -> float:
+def inverse(h: Held, i: int) -> Array:
+    """J̄_i of (75)."""
+    J, A_inv = h.arms[i].J, inverted(reflected(h, i))
+    return A_inv @ J.T @ inverted(J @ A_inv @ J.T)
+
+
+SEVERAL = Section()
+
+
+@SEVERAL.on(poorly_held)("""(70)  degrees of freedom of the object
+    holds    m ≤ min_i {m_i}
+    note     The mechanism of the case, an arm of four parallel pins and one of six joints hold the
+             object: m_i are 5 or 6, 3 and 6. With the chain of five pins m is less than 3.
+""")
+def _(h: Held) -> float:
+    """By how much m is larger than the least m_i."""
+    return float(max(0, object_freedom(h) - min(effector_freedom(m) for m in h.arms)))
+
+
+@SEVERAL("""sec. 7, n_s > m  redundancy of the system
+    printed  n_s > m implies that one or more manipulators must be redundant
+    holds    if n_s > m, then n_i > m for some i
+""")
+def _(case: Case) -> float:
+    """Where n_s > m, some n_i > m: on both grasps of a case."""
+    wrong = 0
+    for h in (poorly_held(case), held_redundantly(case)):
+        m, n_s = object_freedom(h), h.freedom.shape[1]
+        wrong += int(n_s > m and not any(n > m for n in h.sizes))
+    return float(wrong)
+
+
+@SEVERAL("""sec. 7, n_i - m  degrees of redundancy
+    printed  n_s - m of the system, n_i - m of the ith manipulator
+    holds    n_s - m = Σ_i (n_i - m) where every effector has the freedom of the object, m_i = m;
+             n_s - m = Σ_i (n_i - m_i) in general
+    note     Where connecting takes freedom from effectors, n_i - m counts more than motions that
+             leave the object: with the grasp of (70), a PUMA, an arm of four parallel pins and
+             another PUMA, Σ_i (n_i - m) is 7 and n_s - m is 1.
+""")
+def _(case: Case) -> float:
+    """n_s - m against those of the manipulators: n_i - m, and n_i - m_i where m_i > m."""
+    free, poor = held_redundantly(case), poorly_held(case)
+    m = object_freedom(free)
+    wrong = free.freedom.shape[1] - m - sum(n - m for n in free.sizes)
+    inner = sum(arm.n - effector_freedom(arm) for arm in poor.arms)
+    return float(abs(wrong) + abs(poor.freedom.shape[1] - object_freedom(poor) - inner))
+
+
+@SEVERAL.on(held_redundantly)("""sec. 7.1, q  configuration of the system
+    printed  q = (q_1ᵀ q_2ᵀ ... q_Nᵀ)ᵀ
+    means    the coordinates of the forest of all manipulators
+""")
+def _(h: Held) -> float:
+    """q = (q_1, ..., q_N): what the forest of all manipulators has."""
+    forest = h.arms[0].mech
+    for i, m in enumerate(h.arms[1:]):
+        forest = forest.mount(m.mech, at="world", prefix=f"arm_{i}_")
+    q = np.concatenate([m.q for m in h.arms])
+    names = [h.arms[0].node, *(f"arm_{i}_{m.node}" for i, m in enumerate(h.arms[1:]))]
+    return max(apart(forest.pose(q, name).matrix, h.arms[0].pose.matrix) for name in names)
+
+
+@SEVERAL.on(poorly_held)("""sec. 7.1, projection  manipulators that could do more than the object
+             can
+    printed  the dynamics of each manipulator will be projected into the m-dimensional operational
+             space following the same procedure described for a single redundant manipulator
+    instead  Λ_⊕ = Uᵀ (Λ_L + Σ_i Λ_i) U, U of the m motions that the object has, Λ_i of all m_i
+    note     No slip of the printer, but more than holds. (17) with the m rows Uᵀ J_i lets effector
+             i go where the object cannot go: (Uᵀ J_i A_i⁻¹ J_iᵀ U)⁻¹ is less than Uᵀ Λ_i U. Both
+             agree where m_i = m. Tried on the grasps of (70).
+""")
+def _(h: Held) -> float:
+    """Uᵀ Λ_i U, Λ_i of what effector i could do alone, against the response of the object."""
+    free = motions(h)
+    found = free.T @ h.load_0 @ free
+    for m in h.arms:
+        response = m.J_0 @ m.A_inv @ m.J_0.T
+        reach = np.linalg.svd(m.J_0)[0][:, : effector_freedom(m)]
+        across = free.T @ reach
+        found = found + across @ inverted(reach.T @ response @ reach) @ across.T
+    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
+
+
+@SEVERAL.on(poorly_held).as_printed
+def _(h: Held) -> float:
+    """(17) with the m rows Uᵀ J_i, for each manipulator."""
+    free = motions(h)
+    found = free.T @ h.load_0 @ free
+    for m in h.arms:
+        rows = free.T @ m.J_0
+        found = found + inverted(rows @ m.A_inv @ rows.T)
+    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
+
+
+@SEVERAL.on(held_redundantly)("""sec. 7.1, load  (62) of redundant manipulators
+    printed  ... an equation of the form (3)
+    holds    (J (A + Jᵀ Λ_L J)⁻¹ Jᵀ)⁻¹ = Λ + Λ_L
+    note     Against mechanisms that have the object as a payload.
+""")
+def _(h: Held) -> float:
+    """(62) of redundant manipulators."""
+    return max(apart(m.Lambda + h.load, h.loaded(i).Lambda) for i, m in enumerate(h.arms))
+
+
+SEVERAL.on(held_redundantly)("""(71)  augmented object of redundant manipulators
+    printed  Λ_⊕(q) = Λ_L(x) + Σ_i Λ_i(q_i)
+    holds    the same: its inverse is the object's response to forces
+""")(lambda h: (inverted(h.Lambda), seen_response(h)))
+
+
+@SEVERAL.on(held_redundantly)("""sec. 7.1, (64)  motion of the augmented object of redundant
+             manipulators
+    printed  an equation similar to (64)
+    holds    Λ_⊕ ẍ + μ_⊕ + p_⊕ = F_⊕, with Λ_i, μ_i and p_i of (17), (24) and (25)
+""")
+def _(h: Held) -> float:
+    F = h.Lambda @ h.drawn(6) + h.mu + h.p
+    return apart(h.Lambda @ h.x_acceleration(h.torques(F)) + h.mu + h.p, F)
+
+
+@SEVERAL.on(held_redundantly)("""sec. 7.2, J̄  (22) again
+    printed  J̄(q) = A⁻¹(q) Jᵀ(q) Λ(q)
+    holds    the same, of each manipulator unconnected
+""")
+def _(h: Held) -> float:
+    """(22), against the least energy of unconnected manipulators: J J̄ = I, A⁻¹-orthogonal."""
+    errors: list[float] = []
+    for m in h.arms:
+        inner = np.linalg.svd(m.seen_jacobian)[2][6:].T
+        across = inner.T @ m.energies @ m.J_bar
+        size = np.abs(m.energies @ m.J_bar).max()
+        errors += [
+            apart(m.seen_jacobian @ m.J_bar, np.eye(6)),
+            float(np.abs(across).max(initial=0) / size),
+        ]
+    return max(errors)
+
+
+@SEVERAL.on(held_redundantly)("""Lemma 4  manipulator with load
+    printed  the joint-space kinetic energy matrix of a manipulator with load is (72)
+    holds    𝓜 of the mechanism with the load as a payload is 𝓜 + J_t* Λ_L J_t
+""")
+def _loaded(h: Held) -> float:
+    """(72): the mechanism with the object as a payload."""
+    return max(
+        apart(m.A + m.J.T @ h.load @ m.J, h.loaded(i).energies) for i, m in enumerate(h.arms)
+    )
+
+
+SEVERAL.on(held_redundantly)("""(72)  manipulator with load
+    holds    A_arm+load(q) = A_arm(q) + [Jᵀ(q) Λ_load(x) J(q)]
+""")(_loaded)
+
+
+@SEVERAL.on(held_redundantly)("""(73)  kinetic energy of a manipulator with load
+    holds    T = ½ [q̇ᵀ A(q) q̇ + ẋᵀ Λ_load(x) ẋ] = ½ q̇ᵀ [A(q) + Jᵀ(q) Λ_load(x) J(q)] q̇
+""")
+def _(h: Held) -> float:
+    """(73): both lines, against bodies and particles."""
+    errors: list[float] = []
+    for m in h.arms:
+        x_dot = m.x_rate(m.v)
+        first = 0.5 * (m.v @ m.A @ m.v + x_dot @ h.load @ x_dot)
+        second = 0.5 * m.v @ (m.A + m.J.T @ h.load @ m.J) @ m.v
+        velocities = h.theta[:3] + np.cross(h.theta[3:], h.particles)
+        seen = m.energy(m.v) + 0.5 * h.masses @ np.sum(velocities**2, axis=1)
+        errors += [apart(first, seen), apart(second, seen)]
+    return max(errors)
+
+
+@SEVERAL.on(held_redundantly)("""(74)  reflected load
+    printed  A_{+i}(q) = A_i(q_i) + J_iᵀ(q_i) [Λ_⊕(q) - Λ_i(q_i)] J_i(q_i)
+    holds    the same: its inverse is how joints i answer torques i, all others being carried along
+""")
+def _(h: Held) -> float:
     """(74): torques at one manipulator, all others along: what its joints do."""
     errors: list[float] = []
     for i in range(len(h.arms)):
@@ -160,13 +231,11 @@ def _reflected(h: Held) -> float:
     return max(errors)
 
 
-def inverse(h: Held, i: int) -> Array:
-    """J̄_i of (75)."""
-    J, A_inv = h.arms[i].J, inverted(reflected(h, i))
-    return A_inv @ J.T @ inverted(J @ A_inv @ J.T)
-
-
-def _unique(h: Held) -> float:
+@SEVERAL.on(held_redundantly)("""Theorem 4  dynamic consistency in a multiarm system
+    printed  the generalized inverse of the ith manipulator consistent with the system is (75)
+    holds    of all inverses of J_i, J̄_i of (75) alone has null space torques that leave the object
+""")
+def _(h: Held) -> float:
     """Theorem 4: of all inverses of J_iᵀ the one that keeps the object as it is."""
     errors: list[float] = []
     E = h.arms[-1].again().E
@@ -177,7 +246,11 @@ def _unique(h: Held) -> float:
     return max(errors)
 
 
-def _silent(h: Held) -> float:
+@SEVERAL.on(held_redundantly)("""(75)  dynamically consistent inverse of one manipulator
+    printed  J̄_i(q) = A_{+i}⁻¹(q) J_iᵀ(q_i) [J_i(q_i) A_{+i}⁻¹(q) J_iᵀ(q_i)]⁻¹
+    holds    the same: torques of its null space do not accelerate the object
+""")
+def _(h: Held) -> float:
     """(75): [I - J_iᵀ J̄_iᵀ] Γ_i0 does nothing to the object."""
     errors: list[float] = []
     for i, m in enumerate(h.arms):
@@ -187,7 +260,14 @@ def _silent(h: Held) -> float:
     return max(errors)
 
 
-def _as_alone(h: Held) -> float:
+@SEVERAL.on(held_redundantly)("""sec. 7.2, load and J̄_i  (75) is (22)
+    printed  the extension is complicated by the fact that J̄ is dependent on A(q)
+    holds    J̄_i of (75) = A_i⁻¹ J_iᵀ Λ_i: that of the manipulator considered alone
+    note     A(q) of the connected manipulator is another, its J̄ is not: Jᵀ K J added to A changes
+             A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Where the task is all that
+             the object can do, each arm can be controlled with the inverse of its own.
+""")
+def _(h: Held) -> float:
     """J̄_i of (75) is that of (22): a load at the effector does not change it."""
     errors: list[float] = []
     for i, m in enumerate(h.arms):
@@ -196,7 +276,13 @@ def _as_alone(h: Held) -> float:
     return max(errors)
 
 
-def _positions(h: Held) -> float:
+@SEVERAL.on(held_redundantly)("""sec. 7.2, positions  where (75) is not (22)
+    printed  the kinetic energy matrix of a redundant manipulator in a multiarm system is not simply
+             the matrix of the unconnected manipulator
+    holds    for the position of the object alone, (75) with A_{+i} leaves it, (22) with A_i does
+             not
+""")
+def _(h: Held) -> float:
     """With A_{+i}, null space torques of a part of x do nothing to it; with A_i they do."""
     silent, loud = 0.0, 0.0
     for i, m in enumerate(h.arms[:-1]):
@@ -210,7 +296,12 @@ def _positions(h: Held) -> float:
     return silent if loud > 1e-3 else float("inf")
 
 
-def _torques(h: Held) -> float:
+@SEVERAL.on(held_redundantly)("""(76)  torques of one manipulator
+    printed  Γ_i = J_iᵀ(q_i) F_i + [I_n - J_iᵀ(q_i) J̄_iᵀ(q)] Γ_i0
+    holds    the same: Γ_i0 causes no acceleration at the operational point
+    note     The scan writes J̄ with a tilde.
+""")
+def _(h: Held) -> float:
     """(76): ẍ is what the forces F_i make it, whatever Γ_i0."""
     wanted = h.drawn(6, 3)
     shares = h.shares(h.Lambda @ wanted + h.mu + h.p)
@@ -219,150 +310,3 @@ def _torques(h: Held) -> float:
         rest = m.A @ m.drawn(m.n, 4) + m.b + m.g
         torques.append(m.J.T @ F + (np.eye(m.n) - m.J.T @ inverse(h, i).T) @ rest)
     return apart(h.x_acceleration(torques), wanted)
-
-
-SEVERAL: tuple[Entry, ...] = (
-    holds(
-        "(70)",
-        "degrees of freedom of the object",
-        "m ≤ min_i {m_i}",
-        "the same",
-        On(poorly_held, _less_freedom),
-        note="The mechanism of the case, an arm of four parallel pins and one of six joints hold "
-        "the object: m_i are 5 or 6, 3 and 6. With the chain of five pins m is less than 3.",
-    ),
-    holds(
-        "sec. 7, n_s > m",
-        "redundancy of the system",
-        "n_s > m implies that one or more manipulators must be redundant",
-        "if n_s > m, then n_i > m for some i",
-        _someone,
-    ),
-    holds(
-        "sec. 7, n_i - m",
-        "degrees of redundancy",
-        "n_s - m of the system, n_i - m of the ith manipulator",
-        "n_s - m = Σ_i (n_i - m) where every effector has the freedom of the object, m_i = m; "
-        "n_s - m = Σ_i (n_i - m_i) in general",
-        _counted,
-        note="Where connecting takes freedom from effectors, n_i - m counts more than motions that "
-        "leave the object: with the grasp of (70), a PUMA, an arm of four parallel pins and "
-        "another PUMA, Σ_i (n_i - m) is 7 and n_s - m is 1.",
-    ),
-    definition(
-        "sec. 7.1, q",
-        "configuration of the system",
-        "q = (q_1ᵀ q_2ᵀ ... q_Nᵀ)ᵀ",
-        "the coordinates of the forest of all manipulators",
-        redundantly(_stacked),
-    ),
-    misprint(
-        "sec. 7.1, projection",
-        "manipulators that could do more than the object can",
-        "the dynamics of each manipulator will be projected into the m-dimensional operational "
-        "space following the same procedure described for a single redundant manipulator",
-        "Λ_⊕ = Uᵀ (Λ_L + Σ_i Λ_i) U, U of the m motions that the object has, Λ_i of all m_i",
-        On(poorly_held, _narrowed),
-        On(poorly_held, _projected_as_printed),
-        note="No slip of the printer, but more than holds. (17) with the m rows Uᵀ J_i lets "
-        "effector i go where the object cannot go: (Uᵀ J_i A_i⁻¹ J_iᵀ U)⁻¹ is less than "
-        "Uᵀ Λ_i U. Both agree where m_i = m. Tried on the grasps of (70).",
-    ),
-    holds(
-        "sec. 7.1, load",
-        "(62) of redundant manipulators",
-        "... an equation of the form (3)",
-        "(J (A + Jᵀ Λ_L J)⁻¹ Jᵀ)⁻¹ = Λ + Λ_L",
-        redundantly(_load_lemma),
-        note="Against mechanisms that have the object as a payload.",
-    ),
-    holds(
-        "(71)",
-        "augmented object of redundant manipulators",
-        "Λ_⊕(q) = Λ_L(x) + Σ_i Λ_i(q_i)",
-        "the same: its inverse is the object's response to forces",
-        redundantly(_augmented),
-    ),
-    holds(
-        "sec. 7.1, (64)",
-        "motion of the augmented object of redundant manipulators",
-        "an equation similar to (64)",
-        "Λ_⊕ ẍ + μ_⊕ + p_⊕ = F_⊕, with Λ_i, μ_i and p_i of (17), (24) and (25)",
-        redundantly(_moves),
-    ),
-    holds(
-        "sec. 7.2, J̄",
-        "(22) again",
-        "J̄(q) = A⁻¹(q) Jᵀ(q) Λ(q)",
-        "the same, of each manipulator unconnected",
-        redundantly(_consistent),
-    ),
-    holds(
-        "Lemma 4",
-        "manipulator with load",
-        "the joint-space kinetic energy matrix of a manipulator with load is (72)",
-        "𝓜 of the mechanism with the load as a payload is 𝓜 + J_t* Λ_L J_t",
-        redundantly(_loaded),
-    ),
-    holds(
-        "(72)",
-        "manipulator with load",
-        "A_arm+load(q) = A_arm(q) + [Jᵀ(q) Λ_load(x) J(q)]",
-        "the same",
-        redundantly(_loaded),
-    ),
-    holds(
-        "(73)",
-        "kinetic energy of a manipulator with load",
-        "T = ½ [q̇ᵀ A(q) q̇ + ẋᵀ Λ_load(x) ẋ] = ½ q̇ᵀ [A(q) + Jᵀ(q) Λ_load(x) J(q)] q̇",
-        "the same",
-        redundantly(_loaded_energy),
-    ),
-    holds(
-        "(74)",
-        "reflected load",
-        "A_{+i}(q) = A_i(q_i) + J_iᵀ(q_i) [Λ_⊕(q) - Λ_i(q_i)] J_i(q_i)",
-        "the same: its inverse is how joints i answer torques i, all others being carried along",
-        redundantly(_reflected),
-    ),
-    holds(
-        "Theorem 4",
-        "dynamic consistency in a multiarm system",
-        "the generalized inverse of the ith manipulator consistent with the system is (75)",
-        "of all inverses of J_i, J̄_i of (75) alone has null space torques that leave the object",
-        redundantly(_unique),
-    ),
-    holds(
-        "(75)",
-        "dynamically consistent inverse of one manipulator",
-        "J̄_i(q) = A_{+i}⁻¹(q) J_iᵀ(q_i) [J_i(q_i) A_{+i}⁻¹(q) J_iᵀ(q_i)]⁻¹",
-        "the same: torques of its null space do not accelerate the object",
-        redundantly(_silent),
-    ),
-    holds(
-        "sec. 7.2, load and J̄_i",
-        "(75) is (22)",
-        "the extension is complicated by the fact that J̄ is dependent on A(q)",
-        "J̄_i of (75) = A_i⁻¹ J_iᵀ Λ_i: that of the manipulator considered alone",
-        redundantly(_as_alone),
-        note="A(q) of the connected manipulator is another, its J̄ is not: Jᵀ K J added to A "
-        "changes A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Where the task is "
-        "all that the object can do, each arm can be controlled with the inverse of its own.",
-    ),
-    holds(
-        "sec. 7.2, positions",
-        "where (75) is not (22)",
-        "the kinetic energy matrix of a redundant manipulator in a multiarm system is not simply "
-        "the matrix of the unconnected manipulator",
-        "for the position of the object alone, (75) with A_{+i} leaves it, (22) with A_i does not",
-        redundantly(_positions),
-    ),
-    holds(
-        "(76)",
-        "torques of one manipulator",
-        "Γ_i = J_iᵀ(q_i) F_i + [I_n - J_iᵀ(q_i) J̄_iᵀ(q)] Γ_i0",
-        "the same: Γ_i0 causes no acceleration at the operational point",
-        redundantly(_torques),
-        note="The scan writes J̄ with a tilde.",
-    ),
-)

@@ -8,10 +8,7 @@ inertia only where the bodies are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -25,23 +22,6 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import random_rotation
 from linkwise_ledger.case import Case
 from linkwise_ledger.object_level.manipulator import Manipulator
-
-
-@dataclass(frozen=True)
-class On:
-    """A check of a subject that a case gives.
-
-    Attributes:
-        build: The subject of a case.
-        check: How far the statement is off, on a subject.
-    """
-
-    build: Callable[[Case], Any]
-    check: Callable[[Any], float]
-
-    def __call__(self, case: Case) -> float:
-        """How far the statement is off on this case."""
-        return self.check(self.build(case))
 
 
 def unit(axis: Array) -> tuple[float, float, float]:
@@ -119,22 +99,7 @@ def arm(case: Case) -> Manipulator:
     return Manipulator(effector(whole, "mini_hand", q), "effector", q, v, case.seed, macro.nv)
 
 
-def alone(check: Callable[[Manipulator], float]) -> On:
-    """The check on manipulators of six joints."""
-    return On(mini, check)
-
-
-def redundant(check: Callable[[Manipulator], float]) -> On:
-    """The check on redundant manipulators."""
-    return On(arm, check)
-
-
 @cache
 def pair(case: Case) -> tuple[Manipulator, Manipulator]:
     """Both manipulators of a case."""
     return mini(case), arm(case)
-
-
-def everywhere(check: Callable[[Manipulator], float]) -> On:
-    """The check on manipulators with and without redundancy."""
-    return On(pair, lambda found: max(check(m) for m in found))

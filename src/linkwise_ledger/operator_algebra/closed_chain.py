@@ -18,12 +18,12 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import B, D, H, J, a, bias, mass, phi, psi
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
 from linkwise_ledger.literal import drawn, rate
 from linkwise_ledger.operator_algebra.inversion import WHITENING
 from linkwise_ledger.operator_algebra.newton_euler import link_accelerations, newton_euler
 from linkwise_ledger.operator_algebra.tip import correction_loops, tip_compliance
 from linkwise_ledger.recursion import at_tip, moved, weightless
+from linkwise_ledger.section import Section
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,32 @@ def _closed(pair: _Pair) -> tuple[Array, Array]:
     return one.free + correction_loops(one.case, -f), two.free + correction_loops(two.case, f)
 
 
-def _check_reaction(case: Case) -> float:
+def _tip_rate(case: Case) -> tuple[_Arm, Array, Array]:
+    """Arm 1, accelerations of its joints, and the derivative of V_1(0) along that motion."""
+    one = _pair(case).arms[0]
+    vdot = _pair(case).vdot[0]
+    return one, vdot, rate(lambda t: moved(one.case, t)(J) @ (one.case.v + t * vdot))
+
+
+CLOSED_CHAIN = Section()
+
+
+@CLOSED_CHAIN("""(5.6)  forces between the tips
+    printed  f_2(0) = -f_1(0) ≡ f(0)
+    means    opposite forces on tips that move together do no work
+""")
+def _(case: Case) -> float:
     """Opposite forces on tips that move together do no work: f_1* V_1 + f_2* V_2 = 0."""
     pair = _pair(case)
     powers = [float(pair.f @ arm.jacobian @ arm.case.v) for arm in pair.arms]
     return apart(powers[0], powers[1])
 
 
-def _check_tips_together(case: Case) -> float:
+@CLOSED_CHAIN("""(5.7)  the tips stay together
+    printed  α_1(0) = α_2(0)
+    holds    with f(0) of (5.11), the loops of both arms give their tips the same acceleration
+""")
+def _(case: Case) -> float:
     """Both tips by the loops of their arms, moved as the recursions of applications 1, 2 say."""
     pair = _pair(case)
     tips: list[Array] = []
@@ -146,7 +164,13 @@ def _check_tips_together(case: Case) -> float:
     return apart(*tips)
 
 
-def _check_arms(case: Case) -> float:
+@CLOSED_CHAIN("""(5.8)  equations of motion of the arms
+    printed  𝓜_1 θ̈_1 + C_1 = T_1 + J_1* f(0);  𝓜_2 θ̈ + C_2 = T_2 - J_2* f(0)
+    holds    the Newton-Euler loops of arm 1 with -f(0) at its tip, of arm 2 with f(0), give T_1,
+             T_2
+    note     θ̈ without a subscript is θ̈_2: no other would fit.
+""")
+def _(case: Case) -> float:
     """Newton-Euler loops of each arm, with ∓f(0) at its tip, give the moments on it."""
     pair = _pair(case)
     found = [
@@ -156,7 +180,14 @@ def _check_arms(case: Case) -> float:
     return max(apart(x, arm.moments) for x, arm in zip(found, pair.arms, strict=True))
 
 
-def _check_accelerations(case: Case) -> float:
+@CLOSED_CHAIN("""(5.9)  accelerations of arm 1
+    printed  θ̈_1 = 𝓜_1⁻¹ (T_1 - C_1) + 𝓜_1⁻¹ J_1* f(0) = θ̈_1f + Δθ̈_1;  θ̈_1f = [I - H ψ K]* D⁻¹
+             [I - H ψ K] (T - C);  Δθ̈_1 = 𝓜_1⁻¹ J_1* f(0) = [I - H ψ K]* D⁻¹ H ψ B f(0)
+    holds    v̇_1 = (I - H ψ K)* D⁻¹ [(I - H ψ K) (τ_1 - C_1) + H ψ B f], as the dense system of
+             both arms has it
+    note     Operators, T and C are those of arm 1, without their subscripts.
+""")
+def _(case: Case) -> float:
     """θ̈_1 = θ̈_1f + Δθ̈_1 in factored form, with f(0) of the dense system."""
     pair = _pair(case)
     one = pair.arms[0]
@@ -169,14 +200,12 @@ def _check_accelerations(case: Case) -> float:
     )
 
 
-def _tip_rate(case: Case) -> tuple[_Arm, Array, Array]:
-    """Arm 1, accelerations of its joints, and the derivative of V_1(0) along that motion."""
-    one = _pair(case).arms[0]
-    vdot = _pair(case).vdot[0]
-    return one, vdot, rate(lambda t: moved(one.case, t)(J) @ (one.case.v + t * vdot))
-
-
-def _check_tip_acceleration(case: Case) -> float:
+@CLOSED_CHAIN("""(5.10)  acceleration of the tip
+    printed  α_1(0) = V̇_1(0) = J_1 θ̈_1 + J_1 θ̇_1
+    instead  α_1(0) = V̇_1(0) = J_1 θ̈_1 + J̇_1 θ̇_1 = J_1 θ̈_1 + B* φ* a
+    note     A dot is missing on the second J_1; the next line has it. V̇ and J̇ by differences.
+""")
+def _(case: Case) -> float:
     one, vdot, expected = _tip_rate(case)
     turning = rate(lambda t: moved(one.case, t)(J))
     return max(
@@ -185,12 +214,20 @@ def _check_tip_acceleration(case: Case) -> float:
     )
 
 
-def _check_tip_acceleration_as_printed(case: Case) -> float:
+@CLOSED_CHAIN.as_printed
+def _(case: Case) -> float:
     one, vdot, expected = _tip_rate(case)
     return apart(one.jacobian @ vdot + one.jacobian @ one.case.v, expected)
 
 
-def _check_first_tip(case: Case) -> float:
+@CLOSED_CHAIN("""sec. 5, α_1(0)  acceleration of tip 1
+    printed  α_1(0) = α_1f(0) + J_1 Δθ̈_1 = α_1f(0) + Λ_1⁻¹ f(0);  α_1f(0) = J_1 θ̈_1f + J̇_1 θ̇_1,
+             Λ_1⁻¹ = J_1 𝓜_1⁻¹ J_1*
+    holds    J_1 v̇_1f + J̇_1 v_1 + Λ_1⁻¹ f, and by the loops of application 1, as the dense system
+             has it
+    note     Scan: a letter between J̇_1 and θ̇_1 cannot be read; a star would not fit there.
+""")
+def _(case: Case) -> float:
     """α_1f(0) + J_1 Δθ̈_1 = α_1f(0) + Λ_1⁻¹ f(0) is the acceleration of tip 1."""
     pair = _pair(case)
     one = pair.arms[0]
@@ -199,24 +236,42 @@ def _check_first_tip(case: Case) -> float:
     return max(apart(_tips(pair, pair.f)[0], expected), apart(through_joints, expected))
 
 
-def _check_second_tip(case: Case) -> float:
+@CLOSED_CHAIN("""sec. 5, α_2(0)  acceleration of tip 2
+    printed  α_2(0) = α_2f(0) - Λ_2⁻¹ f(0),  Λ_2⁻¹ = J_2 𝓜_2⁻¹ J_2*
+    holds    J_2 v̇_2f + J̇_2 v_2 - Λ_2⁻¹ f, as the dense system has it
+""")
+def _(case: Case) -> float:
     pair = _pair(case)
     two = pair.arms[1]
     expected = two.jacobian @ pair.vdot[1] + two.bent
     return apart(_tips(pair, pair.f)[1], expected)
 
 
-def _check_joint_force(case: Case) -> float:
+@CLOSED_CHAIN("""(5.11)  force that closes the chain
+    printed  f(0) = Λ_c [α_2f(0) - α_1f(0)],  Λ_c⁻¹ = Λ_1⁻¹ + Λ_2⁻¹
+    holds    f(0) of the dense system of both arms
+""")
+def _(case: Case) -> float:
     pair = _pair(case)
     return apart(_joint_force(pair), pair.f)
 
 
-def _check_algorithm(case: Case) -> float:
+@CLOSED_CHAIN("""sec. 5, closed chain  forward dynamics of the closed chain by recursions
+    printed  Λ_1⁻¹, Λ_2⁻¹, Δθ̈_1 and Δθ̈_2 by the algorithms of one arm
+    holds    loops of (5.5) and (5.3) for each arm leave the accelerations of the dense system
+""")
+def _(case: Case) -> float:
     pair = _pair(case)
     return max(apart(x, y) for x, y in zip(_closed(pair), pair.vdot, strict=True))
 
 
-def _check_cut_inertia(case: Case) -> float:
+@CLOSED_CHAIN("""sec. 5, Λ_c  effective inertia at the cut
+    printed  Λ_c is the effective inertia of the closed chain reflected to point c
+    holds    opposite forces ±f at the cut part the tips by Λ_c⁻¹ f
+    note     It is the inertia against parting the tips. One force on the joined tips meets Λ_1 +
+             Λ_2 instead, which is checked too.
+""")
+def _(case: Case) -> float:
     """Two opposite forces at the cut part the tips by Λ_c⁻¹ f; one force at c meets Λ_1 + Λ_2."""
     pair = _pair(case)
     one, two = pair.arms
@@ -231,7 +286,7 @@ def _check_cut_inertia(case: Case) -> float:
     return max(cut, apart(tip, one.compliance @ share))
 
 
-def _check_well_posed(case: Case) -> float:
+def check_well_posed(case: Case) -> float:
     """The dense system is as singular as Λ_1⁻¹ + Λ_2⁻¹ is, for a long and a short second arm."""
     one = _arm(weightless(case))
     for mech in (models.seven_dof_arm(), models.chain(2)):
@@ -241,100 +296,3 @@ def _check_well_posed(case: Case) -> float:
         if int(np.linalg.matrix_rank(whole, rtol=1e-12)) != len(whole) - 6 + rank:
             return float("inf")
     return 0.0
-
-
-CLOSED_CHAIN: tuple[Entry, ...] = (
-    definition(
-        "(5.6)",
-        "forces between the tips",
-        "f_2(0) = -f_1(0) ≡ f(0)",
-        "opposite forces on tips that move together do no work",
-        _check_reaction,
-    ),
-    holds(
-        "(5.7)",
-        "the tips stay together",
-        "α_1(0) = α_2(0)",
-        "with f(0) of (5.11), the loops of both arms give their tips the same acceleration",
-        _check_tips_together,
-    ),
-    holds(
-        "(5.8)",
-        "equations of motion of the arms",
-        "𝓜_1 θ̈_1 + C_1 = T_1 + J_1* f(0);  𝓜_2 θ̈ + C_2 = T_2 - J_2* f(0)",
-        "the Newton-Euler loops of arm 1 with -f(0) at its tip, of arm 2 with f(0), give T_1, T_2",
-        _check_arms,
-        note="θ̈ without a subscript is θ̈_2: no other would fit.",
-    ),
-    holds(
-        "(5.9)",
-        "accelerations of arm 1",
-        "θ̈_1 = 𝓜_1⁻¹ (T_1 - C_1) + 𝓜_1⁻¹ J_1* f(0) = θ̈_1f + Δθ̈_1;  "
-        "θ̈_1f = [I - H ψ K]* D⁻¹ [I - H ψ K] (T - C);  "
-        "Δθ̈_1 = 𝓜_1⁻¹ J_1* f(0) = [I - H ψ K]* D⁻¹ H ψ B f(0)",
-        "v̇_1 = (I - H ψ K)* D⁻¹ [(I - H ψ K) (τ_1 - C_1) + H ψ B f], "
-        "as the dense system of both arms has it",
-        _check_accelerations,
-        note="Operators, T and C are those of arm 1, without their subscripts.",
-    ),
-    misprint(
-        "(5.10)",
-        "acceleration of the tip",
-        "α_1(0) = V̇_1(0) = J_1 θ̈_1 + J_1 θ̇_1",
-        "α_1(0) = V̇_1(0) = J_1 θ̈_1 + J̇_1 θ̇_1 = J_1 θ̈_1 + B* φ* a",
-        _check_tip_acceleration,
-        _check_tip_acceleration_as_printed,
-        note="A dot is missing on the second J_1; the next line has it. V̇ and J̇ by differences.",
-    ),
-    holds(
-        "sec. 5, α_1(0)",
-        "acceleration of tip 1",
-        "α_1(0) = α_1f(0) + J_1 Δθ̈_1 = α_1f(0) + Λ_1⁻¹ f(0);  "
-        "α_1f(0) = J_1 θ̈_1f + J̇_1 θ̇_1, Λ_1⁻¹ = J_1 𝓜_1⁻¹ J_1*",
-        "J_1 v̇_1f + J̇_1 v_1 + Λ_1⁻¹ f, and by the loops of application 1, "
-        "as the dense system has it",
-        _check_first_tip,
-        note="Scan: a letter between J̇_1 and θ̇_1 cannot be read; a star would not fit there.",
-    ),
-    holds(
-        "sec. 5, α_2(0)",
-        "acceleration of tip 2",
-        "α_2(0) = α_2f(0) - Λ_2⁻¹ f(0),  Λ_2⁻¹ = J_2 𝓜_2⁻¹ J_2*",
-        "J_2 v̇_2f + J̇_2 v_2 - Λ_2⁻¹ f, as the dense system has it",
-        _check_second_tip,
-    ),
-    holds(
-        "(5.11)",
-        "force that closes the chain",
-        "f(0) = Λ_c [α_2f(0) - α_1f(0)],  Λ_c⁻¹ = Λ_1⁻¹ + Λ_2⁻¹",
-        "f(0) of the dense system of both arms",
-        _check_joint_force,
-    ),
-    holds(
-        "sec. 5, closed chain",
-        "forward dynamics of the closed chain by recursions",
-        "Λ_1⁻¹, Λ_2⁻¹, Δθ̈_1 and Δθ̈_2 by the algorithms of one arm",
-        "loops of (5.5) and (5.3) for each arm leave the accelerations of the dense system",
-        _check_algorithm,
-    ),
-    holds(
-        "sec. 5, Λ_c",
-        "effective inertia at the cut",
-        "Λ_c is the effective inertia of the closed chain reflected to point c",
-        "opposite forces ±f at the cut part the tips by Λ_c⁻¹ f",
-        _check_cut_inertia,
-        note="It is the inertia against parting the tips. One force on the joined tips meets "
-        "Λ_1 + Λ_2 instead, which is checked too.",
-    ),
-)
-
-WELL_POSED: tuple[Entry, ...] = (
-    holds(
-        "sec. 6, well-posedness",
-        "when the force between the tips is unique",
-        "accelerations and contact forces are unique if the inverse of Λ_c has full rank",
-        "rank of the dense system = its size - 6 + rank(Λ_1⁻¹ + Λ_2⁻¹), for two arms",
-        _check_well_posed,
-        note="Two arms with their tips joined; several arms and an object come next.",
-    ),
-)

@@ -9,10 +9,10 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D, bias, mass
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds
 from linkwise_ledger.literal import drawn, rate
 from linkwise_ledger.operator_algebra.inversion import COLORING, WHITENING
 from linkwise_ledger.recursion import kinetic_energy, moved, weightless
+from linkwise_ledger.section import Section
 
 
 def _root(dense: Dense) -> Array:
@@ -35,26 +35,48 @@ def _to_residuals(dense: Dense) -> Array:
     return _root(dense) @ dense(COLORING).T
 
 
-def _check_innovations(case: Case) -> float:
+DIAGONAL = Section()
+
+
+@DIAGONAL("""sec. 6, change of basis  a basis in which the inertia is D
+    printed  (4.4) is a change of basis to the diagonal inertia D
+    holds    ½ ξ* D ξ, ξ = (I + H φ K)* v, is the kinetic energy ½ Σ V*(k) M(k) V(k)
+""")
+def _(case: Case) -> float:
+    """½ ξ* D ξ is the kinetic energy of the bodies, ξ = (I + H φ K)* θ̇."""
+    xi = case.matrix(COLORING).T @ case.v
+    return apart(0.5 * xi @ case.matrix(D) @ xi, kinetic_energy(case, case.v))
+
+
+@DIAGONAL("""sec. 6, innovations  normalised innovations
+    printed  ε = D^-½ (I - H ψ K) T
+    means    ε* ε = τ* 𝓜⁻¹ τ
+    note     For hinges of several freedoms D^½ is the symmetric root of each block.
+""")
+def _(case: Case) -> float:
     """ε* ε = T* 𝓜⁻¹ T: innovations have the unit covariance that T has with 𝓜."""
     moments = drawn(case, JOINT)
     eps = _innovations(case.dense, moments)
     return apart(eps @ eps, moments @ np.linalg.inv(case.matrix(mass)) @ moments)
 
 
-def _check_residuals(case: Case) -> float:
+@DIAGONAL("""sec. 6, residuals  normalised residuals
+    printed  ν = D^½ (I + H φ K)* θ̇
+    means    ½ ν* ν is the kinetic energy ½ Σ V*(k) M(k) V(k)
+""")
+def _(case: Case) -> float:
     """½ ν* ν is the kinetic energy of the bodies."""
     nu = _to_residuals(case.dense) @ case.v
     return apart(0.5 * nu @ nu, kinetic_energy(case, case.v))
 
 
-def _check_decoupled(case: Case) -> float:
-    """½ ξ* D ξ is the kinetic energy of the bodies, ξ = (I + H φ K)* θ̇."""
-    xi = case.matrix(COLORING).T @ case.v
-    return apart(0.5 * xi @ case.matrix(D) @ xi, kinetic_energy(case, case.v))
-
-
-def _check_equations(case: Case) -> float:
+@DIAGONAL("""sec. 6, diagonal equations  equations of motion with a unit mass matrix
+    printed  ν̇ + C(θ, ν) = ε
+    holds    ε - ν̇ is the same for all τ: a function C of q and v, for which ν* C = 0 without
+             gravity
+    note     D^½ (I + H φ K)* is differentiated along the motion by differences.
+""")
+def _(case: Case) -> float:
     """ε - ν̇ is the same whatever the moments are, and without gravity it does no work.
 
     ν̇ is the derivative along the motion that the moments cause, that of D^½ (I + H φ K)* in it by
@@ -71,37 +93,3 @@ def _check_equations(case: Case) -> float:
     first, second = rest(moments), rest(3.0 * drawn(case, JOINT, 1))
     work = abs(float(nu @ first)) / float(np.linalg.norm(nu) * np.linalg.norm(first))
     return max(apart(first, second), work)
-
-
-DIAGONAL: tuple[Entry, ...] = (
-    holds(
-        "sec. 6, change of basis",
-        "a basis in which the inertia is D",
-        "(4.4) is a change of basis to the diagonal inertia D",
-        "½ ξ* D ξ, ξ = (I + H φ K)* v, is the kinetic energy ½ Σ V*(k) M(k) V(k)",
-        _check_decoupled,
-    ),
-    definition(
-        "sec. 6, innovations",
-        "normalised innovations",
-        "ε = D^-½ (I - H ψ K) T",
-        "ε* ε = τ* 𝓜⁻¹ τ",
-        _check_innovations,
-        note="For hinges of several freedoms D^½ is the symmetric root of each block.",
-    ),
-    definition(
-        "sec. 6, residuals",
-        "normalised residuals",
-        "ν = D^½ (I + H φ K)* θ̇",
-        "½ ν* ν is the kinetic energy ½ Σ V*(k) M(k) V(k)",
-        _check_residuals,
-    ),
-    holds(
-        "sec. 6, diagonal equations",
-        "equations of motion with a unit mass matrix",
-        "ν̇ + C(θ, ν) = ε",
-        "ε - ν̇ is the same for all τ: a function C of q and v, for which ν* C = 0 without gravity",
-        _check_equations,
-        note="D^½ (I + H φ K)* is differentiated along the motion by differences.",
-    ),
-)

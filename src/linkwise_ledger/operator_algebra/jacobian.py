@@ -9,9 +9,9 @@ from linkwise.algebra.symbols import B, H, J, V, phi
 from linkwise.model.hinges import Pin
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds
 from linkwise_ledger.literal import drawn, split, stacked
 from linkwise_ledger.recursion import accelerations, at_tip, paths
+from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_resolvent, check_shift, check_transition
 
 
@@ -29,7 +29,27 @@ def _check_tip_velocity(case: Case) -> float:
     return apart(_tip_velocity(case, case.v), case.matrix(J) @ case.v)
 
 
-def _check_pins(case: Case) -> float:
+def jacobian_by_loops(case: Case) -> Array:
+    """Columns of the Jacobian: the tip velocity for each unit joint velocity."""
+    return np.array([_tip_velocity(case, unit) for unit in np.eye(case.mech.nv)]).T
+
+
+SCAN = "The scan has lost all Greek and script letters; they are restored here."
+
+JACOBIAN = Section()
+JACOBIAN("""sec. 2, velocities  velocities of the links by recursion
+    printed  V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) θ̇(k);  V(0) = φ*(1,0) V(1)
+    holds    V(k) = φ*(p,k) V(p) + H*(k) v(k) leaves φ* H* v, and B* φ* H* v at the tip
+    note     The scan has lost all Greek and script letters; they are restored here.
+""")(lambda case: max(_check_velocities(case), _check_tip_velocity(case)))
+
+
+@JACOBIAN("""sec. 2, H(k)  hinge map of a revolute joint
+    printed  H(k) = [h*(k) 0 0 0], h(k) the unit vector of the joint axis
+    means    the hinge map of a pin, at its axis
+    note     Checks use every hinge; ours is about the body frame, wherever that is.
+""")
+def _(case: Case) -> float:
     """A pin has H = [h*, 0], h a unit vector, at its own axis."""
     errors = [0.0]
     for body in case.mech.bodies:
@@ -39,7 +59,18 @@ def _check_pins(case: Case) -> float:
     return max(errors)
 
 
-def _check_sum(case: Case) -> float:
+JACOBIAN("""sec. 2, φ(k+1, k)  Jacobian across a rigid link
+    printed  φ(k+1,k) = [[I, l̃(k+1,k)], [0, I]]
+    means    rot_p φ(p,k) rot_k* = [[I, l̃], [0, I]], in world axes
+    note     Ours carries the rotation between the axes of the two bodies too.
+""")(check_shift)
+
+
+@JACOBIAN("""sec. 2, V(k) as a sum  the recursion, summed
+    printed  V(k) = Σ φ*(i,k) H*(i) θ̇(i), i = k … n
+    holds    V(k) = Σ φ*(i,k) H*(i) v(i), over the bodies i from the base to k
+""")
+def _(case: Case) -> float:
     """V(k) = Σ φ*(i, k) H*(i) θ̇(i), over the bodies from the base to k."""
     given, found = split(case, case.v, JOINT), {k: np.zeros(6) for k in case.outward}
     for i, k in paths(case):
@@ -47,7 +78,22 @@ def _check_sum(case: Case) -> float:
     return apart(stacked(case, found), stacked(case, accelerations(case, case.v)))
 
 
-def _check_pick_off(case: Case) -> float:
+JACOBIAN("""sec. 2, properties of φ(i, j)  φ(i, j) is a transition matrix
+    printed  φ(i,i) = I,  φ(i,j) φ(j,k) = φ(i,k),  φ⁻¹(i,j) = φ(j,i)
+    holds    φ(i,i) = I, φ(i,j) φ(j,k) = φ(i,k), φ⁻¹(i,j) the shift back, for bodies on one path to
+             the base
+""")(check_transition)
+JACOBIAN.unchecked("""sec. 2, H  hinge map
+    printed  H* = diag[H*(1) … H*(n)]
+    means    H is memoryless
+""")
+
+
+@JACOBIAN("""sec. 2, B  pick-off of the tip
+    printed  B* = [φ*(1,0), 0 … 0]
+    means    B* has the shift to the node at the body that has it, and zeros
+""")
+def _(case: Case) -> float:
     """B* has the block φ*(1, 0) at the tip body, and zeros."""
     body, shift = at_tip(case)
     expected = np.zeros_like(case.matrix(B))
@@ -55,91 +101,22 @@ def _check_pick_off(case: Case) -> float:
     return apart(case.matrix(B), expected)
 
 
-def jacobian_by_loops(case: Case) -> Array:
-    """Columns of the Jacobian: the tip velocity for each unit joint velocity."""
-    return np.array([_tip_velocity(case, unit) for unit in np.eye(case.mech.nv)]).T
+JACOBIAN("""sec. 2, φ  propagation operator
+    printed  φ has the blocks φ(i,j), I on the diagonal, lower triangular
+    means    φ has the blocks φ(i,j), products of the steps between j and i
+    note     Lower triangular there, since links are numbered from the tip; upper here.
+""")(check_resolvent)
+JACOBIAN("""(2.1)  Jacobian operator
+    printed  V(0) = J θ̇,  J = B* φ* H*
+    holds    B* φ* H* has the tip velocities of unit joint velocities as columns
+""")(lambda case: (case.matrix(J), jacobian_by_loops(case)))
 
 
-def _check_jacobian(case: Case) -> float:
-    return apart(case.matrix(J), jacobian_by_loops(case))
-
-
-def _check_dual(case: Case) -> float:
+@JACOBIAN("""sec. 2, dual  joint moments of a force at the tip
+    printed  T = J* f(0) = H φ B f(0)
+    holds    H φ B f has the power that f has at the tip, for every motion
+""")
+def _(case: Case) -> float:
     """T = H φ B f(0) does the power that f(0) does at the tip, for every motion."""
     f = drawn(case, NODE)
     return apart(case.matrix(H @ phi @ B) @ f, jacobian_by_loops(case).T @ f)
-
-
-SCAN = "The scan has lost all Greek and script letters; they are restored here."
-
-JACOBIAN: tuple[Entry, ...] = (
-    holds(
-        "sec. 2, velocities",
-        "velocities of the links by recursion",
-        "V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) θ̇(k);  V(0) = φ*(1,0) V(1)",
-        "V(k) = φ*(p,k) V(p) + H*(k) v(k) leaves φ* H* v, and B* φ* H* v at the tip",
-        lambda case: max(_check_velocities(case), _check_tip_velocity(case)),
-        note=SCAN,
-    ),
-    definition(
-        "sec. 2, H(k)",
-        "hinge map of a revolute joint",
-        "H(k) = [h*(k) 0 0 0], h(k) the unit vector of the joint axis",
-        "the hinge map of a pin, at its axis",
-        _check_pins,
-        note="Checks use every hinge; ours is about the body frame, wherever that is.",
-    ),
-    definition(
-        "sec. 2, φ(k+1, k)",
-        "Jacobian across a rigid link",
-        "φ(k+1,k) = [[I, l̃(k+1,k)], [0, I]]",
-        "rot_p φ(p,k) rot_k* = [[I, l̃], [0, I]], in world axes",
-        check_shift,
-        note="Ours carries the rotation between the axes of the two bodies too.",
-    ),
-    holds(
-        "sec. 2, V(k) as a sum",
-        "the recursion, summed",
-        "V(k) = Σ φ*(i,k) H*(i) θ̇(i), i = k … n",
-        "V(k) = Σ φ*(i,k) H*(i) v(i), over the bodies i from the base to k",
-        _check_sum,
-    ),
-    holds(
-        "sec. 2, properties of φ(i, j)",
-        "φ(i, j) is a transition matrix",
-        "φ(i,i) = I,  φ(i,j) φ(j,k) = φ(i,k),  φ⁻¹(i,j) = φ(j,i)",
-        "φ(i,i) = I, φ(i,j) φ(j,k) = φ(i,k), φ⁻¹(i,j) the shift back, "
-        "for bodies on one path to the base",
-        check_transition,
-    ),
-    definition("sec. 2, H", "hinge map", "H* = diag[H*(1) … H*(n)]", "H is memoryless"),
-    definition(
-        "sec. 2, B",
-        "pick-off of the tip",
-        "B* = [φ*(1,0), 0 … 0]",
-        "B* has the shift to the node at the body that has it, and zeros",
-        _check_pick_off,
-    ),
-    definition(
-        "sec. 2, φ",
-        "propagation operator",
-        "φ has the blocks φ(i,j), I on the diagonal, lower triangular",
-        "φ has the blocks φ(i,j), products of the steps between j and i",
-        check_resolvent,
-        note="Lower triangular there, since links are numbered from the tip; upper here.",
-    ),
-    holds(
-        "(2.1)",
-        "Jacobian operator",
-        "V(0) = J θ̇,  J = B* φ* H*",
-        "B* φ* H* has the tip velocities of unit joint velocities as columns",
-        _check_jacobian,
-    ),
-    holds(
-        "sec. 2, dual",
-        "joint moments of a force at the tip",
-        "T = J* f(0) = H φ B f(0)",
-        "H φ B f has the power that f has at the tip, for every motion",
-        _check_dual,
-    ),
-)

@@ -10,10 +10,10 @@ from linkwise.algebra.symbols import B, E_phi, H, J, M, a, b, bias, mass, phi
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds
 from linkwise_ledger.literal import drawn, inward, outward, rate, split, stacked
 from linkwise_ledger.operator_algebra.jacobian import jacobian_by_loops
 from linkwise_ledger.recursion import accelerations, at_tip, forces, moved, weightless
+from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_inertia, check_mass_by_energy
 
 
@@ -37,13 +37,34 @@ def newton_euler(case: Case, vdot: Array, f_tip: Array) -> Array:
     return stacked(case, {k: case.block(H, k) @ f[k] for k in case.outward})
 
 
+NEWTON_EULER = Section()
+
+
+@NEWTON_EULER("""(3.1)  equations of motion
+    printed  𝓜 θ̈ + C + J* f(0) = T
+    holds    𝓜 v̇ + C + J* f = τ, f the force of the node on its surroundings
+    note     Against the Newton-Euler loops. Gravity, left out in the document, is an acceleration
+             of the base here.
+""")
 def _check_equations_of_motion(case: Case) -> float:
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     expected = case.matrix(mass) @ vdot + case.matrix(bias) + case.matrix(J).T @ f
     return apart(newton_euler(case, vdot, f), expected)
 
 
-def _check_bias(case: Case) -> float:
+NEWTON_EULER("""(3.2)  Newton-Euler factorisation
+    printed  𝓜 = H φ M φ* H*
+    means    v* 𝓜 w from kinetic energies, ½ Σ V*(k) M(k) V(k), of v + w and v - w
+""")(check_mass_by_energy)
+
+
+@NEWTON_EULER("""(3.3)  Coriolis and centrifugal moments
+    printed  C = H φ (M φ* a + b)
+    holds    C = 𝓜̇ v - ½ ∂(v* 𝓜 v)/∂q, by differences
+    note     Lagrange's equations where velocities are derivatives of coordinates, else the power v*
+             C = ½ v* 𝓜̇ v.
+""")
+def _(case: Case) -> float:
     """C of (3.3) is what Lagrange's equations have beside 𝓜 θ̈, without gravity.
 
     With velocities that are not derivatives of coordinates there are more terms; then the power
@@ -63,16 +84,42 @@ def _check_bias(case: Case) -> float:
     return apart(found @ v, 0.5 * v @ mass_rate @ v)
 
 
-def _check_tip_force(case: Case) -> float:
-    return apart(case.matrix(H @ phi @ B), jacobian_by_loops(case).T)
+NEWTON_EULER("""(3.4)  joint moments of a tip force
+    printed  J* = H φ B
+    holds    H φ B has the tip velocities of unit joint velocities as rows
+""")(lambda case: (case.matrix(H @ phi @ B), jacobian_by_loops(case).T))
+NEWTON_EULER.unchecked("""sec. 3, M  spatial inertia
+    printed  M = diag[M(1) … M(n)]
+    means    M is memoryless
+""")
+NEWTON_EULER("""sec. 3, M(k)  spatial inertia of a link
+    printed  M(k) = [[𝒥(k), m(k) p̃(k)], [-m(k) p̃(k), m(k) I]]
+    means    M(k) about the body frame: p the centre of mass, 𝒥 the inertia about the frame
+""")(check_inertia)
 
 
-def _check_cross(case: Case) -> float:
+@NEWTON_EULER("""sec. 3, tilde  cross product
+    means    x̃ y = x × y
+""")
+def _(case: Case) -> float:
     x, y = case.v[:1].repeat(3) * [1.0, -2.0, 0.5], np.array([0.3, 0.7, -1.1])
     return apart(skew(x) @ y, np.cross(x, y))
 
 
-def _check_link_rates(case: Case) -> float:
+NEWTON_EULER("""sec. 3, Newton-Euler recursions  equations of motion as two loops
+    printed  α(n+1) = 0; for k = n … 1: α(k) = φ*(k+1,k) α(k+1) + H*(k) θ̈(k) + a(k);  f(0) = f_ext;
+             for k = 1 … n: f(k) = φ(k,k-1) f(k-1) + M(k) α(k) + b(k), T(k) = H(k) f(k)
+    holds    the loops leave 𝓜 v̇ + C + J* f
+""")(_check_equations_of_motion)
+
+
+@NEWTON_EULER("""sec. 3, α(k)  accelerations are derivatives of velocities
+    printed  α(k) = V̇(k)
+    holds    α(k) of the loop = derivative of V(k) along the motion, by differences
+    note     Derivatives in the axes of the body here, in inertial axes in the document; a and b
+             differ accordingly.
+""")
+def _(case: Case) -> float:
     """α(k) of the loop is the derivative of V(k), in the axes of the body, along the motion."""
     case, vdot = weightless(case), drawn(case, JOINT)
     found = stacked(case, link_accelerations(case, vdot))
@@ -80,26 +127,42 @@ def _check_link_rates(case: Case) -> float:
     return apart(found, rate(lambda t: moved(case, t)(velocities) @ (case.v + t * vdot)))
 
 
-def _check_bias_free(case: Case) -> float:
+@NEWTON_EULER("""(3.5)  equations of motion without bias
+    printed  𝓜 θ̈ = T′,  T′ = T - C - J* f(0)
+    holds    τ of the loops, less C + J* f, = 𝓜 v̇
+""")
+def _(case: Case) -> float:
     """With T of the full loops, T' = T - C - J* f(0) is 𝓜 θ̈."""
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     rest = case.matrix(bias) + case.matrix(J).T @ f
     return apart(newton_euler(case, vdot, f) - rest, case.matrix(mass) @ vdot)
 
 
-def _check_factored(case: Case) -> float:
+@NEWTON_EULER("""(3.6)  equations of motion, factored
+    printed  H φ M φ* H* θ̈ = T′
+    holds    H φ M φ* H* v̇ = loops with v̇, less loops without
+""")
+def _(case: Case) -> float:
     """The loops without a, b and f(0) give T'."""
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     moments = newton_euler(case, vdot, f) - newton_euler(case, 0.0 * vdot, f)
     return apart(case.matrix(H @ phi @ M @ phi.T @ H.T) @ vdot, moments)
 
 
-def _check_outward_loop(case: Case) -> float:
+@NEWTON_EULER("""sec. 3, loop of φ* H*  base to tip
+    printed  α(n+1) = 0; for k = n … 1: α(k) = φ*(k+1,k) α(k+1) + H*(k) θ̈(k)
+    holds    the loop leaves φ* H* v̇
+""")
+def _(case: Case) -> float:
     vdot = drawn(case, JOINT)
     return apart(stacked(case, accelerations(case, vdot)), case.matrix(phi.T @ H.T) @ vdot)
 
 
-def _check_inward_loop(case: Case) -> float:
+@NEWTON_EULER("""sec. 3, loop of H φ M  tip to base
+    printed  f(0) = 0; for k = 1 … n: f(k) = φ(k,k-1) f(k-1) + M(k) α(k), T(k) = H(k) f(k)
+    holds    the loop leaves f = φ M α and τ = H φ M α
+""")
+def _(case: Case) -> float:
     alpha = drawn(case, BODY)
     f = forces(case, dict(enumerate(split(case, alpha, BODY))))
     moments = {k: case.block(H, k) @ f[k] for k in case.outward}
@@ -107,93 +170,3 @@ def _check_inward_loop(case: Case) -> float:
         apart(stacked(case, f), case.matrix(phi @ M) @ alpha),
         apart(stacked(case, moments), case.matrix(H @ phi @ M) @ alpha),
     )
-
-
-NEWTON_EULER: tuple[Entry, ...] = (
-    holds(
-        "(3.1)",
-        "equations of motion",
-        "𝓜 θ̈ + C + J* f(0) = T",
-        "𝓜 v̇ + C + J* f = τ, f the force of the node on its surroundings",
-        _check_equations_of_motion,
-        note="Against the Newton-Euler loops. Gravity, left out in the document, is an "
-        "acceleration of the base here.",
-    ),
-    definition(
-        "(3.2)",
-        "Newton-Euler factorisation",
-        "𝓜 = H φ M φ* H*",
-        "v* 𝓜 w from kinetic energies, ½ Σ V*(k) M(k) V(k), of v + w and v - w",
-        check_mass_by_energy,
-    ),
-    holds(
-        "(3.3)",
-        "Coriolis and centrifugal moments",
-        "C = H φ (M φ* a + b)",
-        "C = 𝓜̇ v - ½ ∂(v* 𝓜 v)/∂q, by differences",
-        _check_bias,
-        note="Lagrange's equations where velocities are derivatives of coordinates, else the power "
-        "v* C = ½ v* 𝓜̇ v.",
-    ),
-    holds(
-        "(3.4)",
-        "joint moments of a tip force",
-        "J* = H φ B",
-        "H φ B has the tip velocities of unit joint velocities as rows",
-        _check_tip_force,
-    ),
-    definition("sec. 3, M", "spatial inertia", "M = diag[M(1) … M(n)]", "M is memoryless"),
-    definition(
-        "sec. 3, M(k)",
-        "spatial inertia of a link",
-        "M(k) = [[𝒥(k), m(k) p̃(k)], [-m(k) p̃(k), m(k) I]]",
-        "M(k) about the body frame: p the centre of mass, 𝒥 the inertia about the frame",
-        check_inertia,
-    ),
-    definition("sec. 3, tilde", "cross product", "x̃ y = x × y", check=_check_cross),
-    holds(
-        "sec. 3, Newton-Euler recursions",
-        "equations of motion as two loops",
-        "α(n+1) = 0; for k = n … 1: α(k) = φ*(k+1,k) α(k+1) + H*(k) θ̈(k) + a(k);  "
-        "f(0) = f_ext; for k = 1 … n: f(k) = φ(k,k-1) f(k-1) + M(k) α(k) + b(k), T(k) = H(k) f(k)",
-        "the loops leave 𝓜 v̇ + C + J* f",
-        _check_equations_of_motion,
-    ),
-    holds(
-        "sec. 3, α(k)",
-        "accelerations are derivatives of velocities",
-        "α(k) = V̇(k)",
-        "α(k) of the loop = derivative of V(k) along the motion, by differences",
-        _check_link_rates,
-        note="Derivatives in the axes of the body here, in inertial axes in the document; a and b "
-        "differ accordingly.",
-    ),
-    holds(
-        "(3.5)",
-        "equations of motion without bias",
-        "𝓜 θ̈ = T′,  T′ = T - C - J* f(0)",
-        "τ of the loops, less C + J* f, = 𝓜 v̇",
-        _check_bias_free,
-    ),
-    holds(
-        "(3.6)",
-        "equations of motion, factored",
-        "H φ M φ* H* θ̈ = T′",
-        "H φ M φ* H* v̇ = loops with v̇, less loops without",
-        _check_factored,
-    ),
-    holds(
-        "sec. 3, loop of φ* H*",
-        "base to tip",
-        "α(n+1) = 0; for k = n … 1: α(k) = φ*(k+1,k) α(k+1) + H*(k) θ̈(k)",
-        "the loop leaves φ* H* v̇",
-        _check_outward_loop,
-    ),
-    holds(
-        "sec. 3, loop of H φ M",
-        "tip to base",
-        "f(0) = 0; for k = 1 … n: f(k) = φ(k,k-1) f(k-1) + M(k) α(k), T(k) = H(k) f(k)",
-        "the loop leaves f = φ M α and τ = H φ M α",
-        _check_inward_loop,
-    ),
-)

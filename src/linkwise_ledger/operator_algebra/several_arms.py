@@ -15,12 +15,12 @@ from linkwise.algebra.symbols import J, mass, rot_W
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import random_rotation
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, holds
-from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved, when_rigid
+from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved
 from linkwise_ledger.jpl_88_11.motion import shift
 from linkwise_ledger.jpl_88_11.operators import diagonal
-from linkwise_ledger.operator_algebra.closed_chain import WELL_POSED
+from linkwise_ledger.operator_algebra.closed_chain import check_well_posed
 from linkwise_ledger.operator_algebra.tip import correction_loops, tip_compliance
+from linkwise_ledger.section import Section
 
 
 @cache
@@ -83,34 +83,6 @@ def _pushed(g: Grasp, arms: int) -> Array:
     return np.asarray(np.linalg.inv(solved(matrix, pushes)[m + n :]), dtype=np.float64)
 
 
-def _check_effective(case: Case) -> float:
-    g = _held(case)
-    return apart(_effective(g)[-1], _pushed(g, len(g.arms)))
-
-
-def _check_incremental(case: Case) -> float:
-    """After each arm, against the dense system of the arms so far."""
-    g = _held(case)
-    found = _effective(g)
-    return max(apart(found[k], _pushed(g, k)) for k in range(1, len(g.arms) + 1))
-
-
-def _check_multibody_object(case: Case) -> float:
-    """The object may be a mechanism: held by all others, it meets the last arm as one inertia.
-
-    What is grasped is then a closed chain itself; the last arm sees its effective inertia.
-    """
-    g = _held(case)
-    last = len(g.arms) - 1
-    A_last = g.A[_tip(last)]
-    held = _effective(g)[last]
-    there = A_last @ np.linalg.inv(held) @ A_last.T  # compliance of it where the arm takes hold
-    together = there + _compliances(g)[last]
-    whole = diagonal(_compliances(g)) + g.compliance
-    # Eliminating all other contacts from Ω leaves the compliance between that arm and the rest.
-    return apart(np.linalg.inv(together), np.linalg.inv(whole)[_tip(last), _tip(last)])
-
-
 # ------------------------------------------------------------------------------- estimates
 
 
@@ -151,60 +123,7 @@ def _combined(g: Grasp) -> tuple[_Estimate, Array, Array]:
     return estimate, forces, moved
 
 
-def _check_estimates(case: Case) -> float:
-    """The combined estimate is α(C), its covariance the inverse of the effective inertia."""
-    g = _held(case)
-    estimate, forces, _ = _combined(g)
-    return max(
-        apart(estimate.mean, g.solution.alpha),
-        apart(estimate.covariance, np.linalg.inv(_effective(g)[-1])),
-        apart(forces, g.solution.f),
-    )
-
-
-def _check_linear(case: Case) -> float:
-    """θ̈ and f(0) by loops over links and one over arms, in which everything is 6 × 6."""
-    g = _held(case)
-    estimate, forces, moved = _combined(g)
-    return max(
-        apart(moved, g.solution.theta_ddot),
-        apart(forces, g.solution.f),
-        apart(estimate.inverses, 2 * len(g.arms) + 1),
-    )
-
-
-def _check_cubic(g: Grasp) -> float:
-    """All contact forces at once, from 6ℓ × 6ℓ; arms may be singular."""
-    f = solved(
-        diagonal(_compliances(g)) + g.compliance,
-        g.J @ g.mass_inv @ g.T_free - g.a_free,
-    )
-    parts = [
-        correction_loops(arm, arm.matrix(rot_W).T @ f[_tip(i)]) for i, arm in enumerate(g.arms)
-    ]
-    found = g.mass_inv @ g.T_free + np.concatenate(parts)
-    return max(apart(f, g.solution.f), apart(found, g.solution.theta_ddot))
-
-
 # --------------------------------------------------------------------------- well-posedness
-
-
-def _check_well_posed(case: Case) -> float:
-    """The dense system lacks as many ranks as Ω; contact forces may then be added for nothing."""
-    for g in (rigid(case), planar(case)):
-        matrix = _system(g)
-        scale = 1.0 / np.sqrt(np.abs(matrix).max(axis=0))
-        lacking = len(g.Omega) - rank(g.Omega)
-        if len(matrix) - rank(scale[:, None] * matrix * scale) != lacking:
-            return float("inf")
-        sizes, directions = np.linalg.eigh(g.Omega)
-        idle = directions[:, sizes < 1e-9 * sizes[-1]]
-        if idle.shape[1] != lacking:
-            return float("inf")
-        moving = np.vstack([g.J.T @ idle, g.A.T @ idle])
-        if np.abs(moving).max(initial=0.0) > 1e-6:  # of unit forces: they move nothing
-            return float("inf")
-    return 0.0
 
 
 @cache
@@ -226,7 +145,145 @@ def _placed(rot: list[Array], p: list[Array], M_C: Array) -> Array:
     return diagonal(parts) + A @ np.linalg.inv(M_C) @ A.T
 
 
-def _check_generic(case: Case) -> float:
+SEVERAL_ARMS = Section()
+
+
+@SEVERAL_ARMS("""sec. 6, effective inertia  of several arms and the object that they hold
+    printed  it generalises the operational space inertia of one arm
+    holds    a force on the object at C meets M(C) + Σ φ(C,O_i) Λ_i φ*(C,O_i)
+    note     Arms that are not singular; against the dense system. Without object and for one arm it
+             is Λ at another point.
+""")
+def _(case: Case) -> float:
+    g = _held(case)
+    return apart(_effective(g)[-1], _pushed(g, len(g.arms)))
+
+
+@SEVERAL_ARMS("""sec. 6, one more arm  effective inertia as an incremental change
+    printed  the effect of a new grasp is added, not all computed again
+    holds    each arm adds φ Λ_i φ*; after each, what the dense system of the arms so far gives
+""")
+def _(case: Case) -> float:
+    """After each arm, against the dense system of the arms so far."""
+    g = _held(case)
+    found = _effective(g)
+    return max(apart(found[k], _pushed(g, k)) for k in range(1, len(g.arms) + 1))
+
+
+@SEVERAL_ARMS("""sec. 6, a mechanism as object  what an arm takes hold of may be a multibody system
+    printed  the object may be a simple body or a complex mechanism
+    holds    the last arm meets body and other arms as one inertia: a diagonal block of Ω⁻¹
+""")
+def _(case: Case) -> float:
+    """The object may be a mechanism: held by all others, it meets the last arm as one inertia.
+
+    What is grasped is then a closed chain itself; the last arm sees its effective inertia.
+    """
+    g = _held(case)
+    last = len(g.arms) - 1
+    A_last = g.A[_tip(last)]
+    held = _effective(g)[last]
+    there = A_last @ np.linalg.inv(held) @ A_last.T  # compliance of it where the arm takes hold
+    together = there + _compliances(g)[last]
+    whole = diagonal(_compliances(g)) + g.compliance
+    # Eliminating all other contacts from Ω leaves the compliance between that arm and the rest.
+    return apart(np.linalg.inv(together), np.linalg.inv(whole)[_tip(last), _tip(last)])
+
+
+@SEVERAL_ARMS("""sec. 6, combined estimates  contact forces by combining estimates
+    printed  like two state estimates, each with a covariance, which are combined
+    holds    α(C) with covariance M⁻¹(C), A_i α(C) + a_i with Λ_i⁻¹: the combined mean is α(C), its
+             covariance the inverse of the effective inertia; f_i = Λ_i (α_if - α_i)
+    note     The covariance is named articulated body inertia; accelerations have its inverse.
+""")
+def _(case: Case) -> float:
+    """The combined estimate is α(C), its covariance the inverse of the effective inertia."""
+    g = _held(case)
+    estimate, forces, _ = _combined(g)
+    return max(
+        apart(estimate.mean, g.solution.alpha),
+        apart(estimate.covariance, np.linalg.inv(_effective(g)[-1])),
+        apart(forces, g.solution.f),
+    )
+
+
+@SEVERAL_ARMS("""sec. 6, O(n) + O(ℓ)  several arms that are not singular
+    printed  effective inertia, accelerations and contact forces in O(n) + O(ℓ)
+    holds    loops over links, and one over arms with two 6 × 6 inverses for each: v̇ and f(0) of
+             d'Alembert's principle
+    note     Estimates combined arm by arm; the loops are those of applications 1 and 2. Said again
+             after well-posedness.
+""")
+def _(case: Case) -> float:
+    """θ̈ and f(0) by loops over links and one over arms, in which everything is 6 × 6."""
+    g = _held(case)
+    estimate, forces, moved = _combined(g)
+    return max(
+        apart(moved, g.solution.theta_ddot),
+        apart(forces, g.solution.f),
+        apart(estimate.inverses, 2 * len(g.arms) + 1),
+    )
+
+
+@SEVERAL_ARMS.on(rigid)("""sec. 6, O(n) + O(ℓ³)  several arms that may be singular
+    printed  more generally O(n) + O(ℓ³)
+    holds    the same loops, and one system of 6ℓ: v̇ and f(0) of d'Alembert's principle
+    note     One of the arms has five joints here.
+""")
+def _(g: Grasp) -> float:
+    """All contact forces at once, from 6ℓ × 6ℓ; arms may be singular."""
+    f = solved(
+        diagonal(_compliances(g)) + g.compliance,
+        g.J @ g.mass_inv @ g.T_free - g.a_free,
+    )
+    parts = [
+        correction_loops(arm, arm.matrix(rot_W).T @ f[_tip(i)]) for i, arm in enumerate(g.arms)
+    ]
+    found = g.mass_inv @ g.T_free + np.concatenate(parts)
+    return max(apart(f, g.solution.f), apart(found, g.solution.theta_ddot))
+
+
+SEVERAL_ARMS("""sec. 6, well-posedness  when the force between the tips is unique
+    printed  accelerations and contact forces are unique if the inverse of Λ_c has full rank
+    holds    rank of the dense system = its size - 6 + rank(Λ_1⁻¹ + Λ_2⁻¹), for two arms
+    note     Two arms with their tips joined; several arms and an object come next.
+""")(check_well_posed)
+
+
+@SEVERAL_ARMS("""sec. 6, well-posedness of several arms  when accelerations and contact forces
+             are unique
+    printed  the inverse of the effective inertia must be full rank
+    holds    the dense system lacks the ranks that Ω = J 𝓜⁻¹ J* + A M⁻¹(C) A* does; what Ω loses is
+             forces that move nothing
+    note     On three arms in space, and on two of parallel pins, where Ω lacks three. Forces are
+             lost, accelerations stay unique.
+""")
+def _(case: Case) -> float:
+    """The dense system lacks as many ranks as Ω; contact forces may then be added for nothing."""
+    for g in (rigid(case), planar(case)):
+        matrix = _system(g)
+        scale = 1.0 / np.sqrt(np.abs(matrix).max(axis=0))
+        lacking = len(g.Omega) - rank(g.Omega)
+        if len(matrix) - rank(scale[:, None] * matrix * scale) != lacking:
+            return float("inf")
+        sizes, directions = np.linalg.eigh(g.Omega)
+        idle = directions[:, sizes < 1e-9 * sizes[-1]]
+        if idle.shape[1] != lacking:
+            return float("inf")
+        moving = np.vstack([g.J.T @ idle, g.A.T @ idle])
+        if np.abs(moving).max(initial=0.0) > 1e-6:  # of unit forces: they move nothing
+            return float("inf")
+    return 0.0
+
+
+@SEVERAL_ARMS("""sec. 6, genericity  where the bases of the arms stand
+    printed  well-posedness is generic with respect to base locations
+    holds    Ω has full rank for bases drawn at random, though each arm lacks one; not where they
+             coincide
+    note     Twenty draws of two arms with straight wrists for each mechanism: an instance, not a
+             proof.
+""")
+def _(case: Case) -> float:
     """Bases drawn at random leave Ω of full rank though both arms are singular; equal ones not."""
     rng = np.random.default_rng(case.seed)
     M_C = rigid(case).M_C
@@ -241,7 +298,15 @@ def _check_generic(case: Case) -> float:
     return 0.0
 
 
-def _check_control(case: Case) -> float:
+CONTROL = Section()
+
+
+@CONTROL("""sec. 6, motion and internal forces  what moments can do to an object that is held
+    printed  configuration and internal forces can be controlled at the same time
+    holds    moments 𝓜 v̇ + C + J* (f + squeeze), A* squeeze = 0, give v̇, α(C) and the squeeze
+    note     Arms that are not singular; control laws are not printed.
+""")
+def _(case: Case) -> float:
     """Any acceleration that the contacts allow, and any squeeze, have moments that give both."""
     every = _held(case)
     rng = np.random.default_rng((case.seed, 8))
@@ -261,89 +326,3 @@ def _check_control(case: Case) -> float:
         apart(found[m : m + n], theta_ddot),
         apart(found[m + n :], alpha),
     )
-
-
-SEVERAL_ARMS: tuple[Entry, ...] = (
-    holds(
-        "sec. 6, effective inertia",
-        "of several arms and the object that they hold",
-        "it generalises the operational space inertia of one arm",
-        "a force on the object at C meets M(C) + Σ φ(C,O_i) Λ_i φ*(C,O_i)",
-        _check_effective,
-        note="Arms that are not singular; against the dense system. Without object and for one arm "
-        "it is Λ at another point.",
-    ),
-    holds(
-        "sec. 6, one more arm",
-        "effective inertia as an incremental change",
-        "the effect of a new grasp is added, not all computed again",
-        "each arm adds φ Λ_i φ*; after each, what the dense system of the arms so far gives",
-        _check_incremental,
-    ),
-    holds(
-        "sec. 6, a mechanism as object",
-        "what an arm takes hold of may be a multibody system",
-        "the object may be a simple body or a complex mechanism",
-        "the last arm meets body and other arms as one inertia: a diagonal block of Ω⁻¹",
-        _check_multibody_object,
-    ),
-    holds(
-        "sec. 6, combined estimates",
-        "contact forces by combining estimates",
-        "like two state estimates, each with a covariance, which are combined",
-        "α(C) with covariance M⁻¹(C), A_i α(C) + a_i with Λ_i⁻¹: the combined mean is α(C), its "
-        "covariance the inverse of the effective inertia; f_i = Λ_i (α_if - α_i)",
-        _check_estimates,
-        note="The covariance is named articulated body inertia; accelerations have its inverse.",
-    ),
-    holds(
-        "sec. 6, O(n) + O(ℓ)",
-        "several arms that are not singular",
-        "effective inertia, accelerations and contact forces in O(n) + O(ℓ)",
-        "loops over links, and one over arms with two 6 × 6 inverses for each: "
-        "v̇ and f(0) of d'Alembert's principle",
-        _check_linear,
-        note="Estimates combined arm by arm; the loops are those of applications 1 and 2. Said "
-        "again after well-posedness.",
-    ),
-    holds(
-        "sec. 6, O(n) + O(ℓ³)",
-        "several arms that may be singular",
-        "more generally O(n) + O(ℓ³)",
-        "the same loops, and one system of 6ℓ: v̇ and f(0) of d'Alembert's principle",
-        when_rigid(_check_cubic),
-        note="One of the arms has five joints here.",
-    ),
-    *WELL_POSED,
-    holds(
-        "sec. 6, well-posedness of several arms",
-        "when accelerations and contact forces are unique",
-        "the inverse of the effective inertia must be full rank",
-        "the dense system lacks the ranks that Ω = J 𝓜⁻¹ J* + A M⁻¹(C) A* does; what Ω loses is "
-        "forces that move nothing",
-        _check_well_posed,
-        note="On three arms in space, and on two of parallel pins, where Ω lacks three. Forces are "
-        "lost, accelerations stay unique.",
-    ),
-    holds(
-        "sec. 6, genericity",
-        "where the bases of the arms stand",
-        "well-posedness is generic with respect to base locations",
-        "Ω has full rank for bases drawn at random, though each arm lacks one; not where they "
-        "coincide",
-        _check_generic,
-        note="Twenty draws of two arms with straight wrists for each mechanism: an instance, not a "
-        "proof.",
-    ),
-)
-
-CONTROL: tuple[Entry, ...] = (
-    holds(
-        "sec. 6, motion and internal forces",
-        "what moments can do to an object that is held",
-        "configuration and internal forces can be controlled at the same time",
-        "moments 𝓜 v̇ + C + J* (f + squeeze), A* squeeze = 0, give v̇, α(C) and the squeeze",
-        _check_control,
-        note="Arms that are not singular; control laws are not printed.",
-    ),
-)

@@ -17,7 +17,6 @@ from linkwise.algebra.symbols import (
     M,
     Omega,
     P,
-    Pi_bar,
     R,
     Upsilon,
     mass,
@@ -27,8 +26,7 @@ from linkwise.algebra.symbols import (
     psi_tilde,
 )
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint, same
-from linkwise_ledger.literal import diagonal, each, rule_named, split, unformed
+from linkwise_ledger.literal import diagonal, each, split, unformed
 from linkwise_ledger.random_field.field import (
     ACCELERATION,
     CORRECTION,
@@ -55,19 +53,13 @@ from linkwise_ledger.random_field.model import (
     simulated,
 )
 from linkwise_ledger.recursion import costate_blocks
+from linkwise_ledger.section import Section, same
 
 BY_UPSILON = BY_NAME["costate covariance of a chain"].right
 """Υ + Υ ψ̃ + ψ̃* Υ."""
 
 BY_SHIFT = BY_NAME["closed form of the inverse by E_ψ"].right
 """𝓜⁻¹ in the form that the list of covariances prints."""
-
-
-def _check_costate_loop(case: Case) -> float:
-    """The blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ."""
-    whole, rows = case.matrix(phi.T @ H.T @ mass.inv @ H @ phi), case.dense.slices(BODY)
-    expected = {k: whole[rows[k], rows[k]] for k in case.outward}
-    return apart(diagonal(case, costate_blocks(case), M), diagonal(case, expected, M))
 
 
 def _check_simulated_innovations(case: Case) -> float:
@@ -78,7 +70,94 @@ def _check_simulated_innovations(case: Case) -> float:
     return apart(eps @ eps.T / eps.shape[1], whiten @ case.matrix(mass) @ whiten.T)
 
 
-def _check_operational(case: Case) -> float:
+COVARIANCE = Section()
+COVARIANCE("""sec. 10, 𝓜  inertia from the covariance of the state
+    printed  𝓜 = E(T T*) = H S H*
+    holds    covariance of the T of loops (5.1), (5.2), over all values of W, = 𝓜
+""")(check_simulated_covariance)
+COVARIANCE("""sec. 10, simulation  inertia by simulating the random model
+    printed  W drawn with mean zero and covariance 𝓜, put into H φ, gives T with covariance 𝓜
+    instead  W with covariance M, put through loops (5.1) and (5.2), gives T with covariance 𝓜
+    note     𝓜 has the size of T, not of W. (5.3) has M.
+""")(check_simulated_covariance)
+COVARIANCE.as_printed(unformed(lambda: OUTPUT @ mass @ OUTPUT.T))
+COVARIANCE("""Lemma 7  innovations are white
+    printed  E(ε ε*) = D
+    holds    E[ε ε*] = D, ε = (I - H ψ K) H φ W
+""")(same(covariance(INNOVATIONS), D))
+COVARIANCE("""Lemma 7, proof  covariance of the innovations, step by step
+    printed  E(ε ε*) = (I - ℒ) E(y y*) (I - ℒ*) = (I - ℒ) H S H* (I - ℒ*); H S H* = (I + 𝒦) D (I +
+             𝒦*), (I + 𝒦)(I - ℒ) = I
+    holds    covariance of the ε of the filter's loop = (I - H ψ K) 𝓜 (I - H ψ K)* = D, and both
+             that are used
+    note     y, nowhere defined, is T.
+""")(
+    lambda case: max(
+        _check_simulated_innovations(case),
+        case.residual((I - ELL) @ H @ S_OF_X @ H.T @ (I - ELL).T, D),
+        case.residual(H @ S_OF_X @ H.T, (I + KAPPA) @ D @ (I + KAPPA).T),
+        case.residual((I + KAPPA) @ (I - ELL) @ D, D),
+    )
+)
+COVARIANCE("""Lemma 8  covariance of the filtering error
+    printed  E(e_s e_s*) = ψ M ψ* = P + ψ̃ P + P ψ̃*,  e_s = X - z
+    holds    E[(X - z)(X - z)*] = ψ M ψ* = P + ψ̃ P + P ψ̃*
+    note     Section 7 calls X - f by this name e_s.
+""")(
+    each(
+        (covariance(FILTER_ERROR), psi @ M @ psi.T),
+        (covariance(FILTER_ERROR), P + psi_tilde @ P + P @ psi_tilde.T),
+    )
+)
+COVARIANCE.algebra("""Lemma 8, proof  filtering error from the noise
+    printed  e_s = ψ W;  M = P - E_ψ P E_ψ*;  ψ M ψ* = ψ̃ P + P ψ̃* + P
+    holds    φ - ψ K H φ = ψ;  M = P - E_ψ P E_ψ*;  ψ M ψ* = P + ψ̃ P + P ψ̃*
+""")
+COVARIANCE.chains("""Lemma 9  covariance of the costates
+    printed  E(α α*) = Ω = Υ + Υ ψ̃ + ψ̃* Υ
+    holds    E[α α*] = Υ + Υ ψ̃ + ψ̃* Υ, α = ψ* H* D⁻¹ ε
+    note     On trees ψ* Ξ ψ is to be added: siblings see each other through their parent.
+""")(same(covariance(COSTATE), BY_UPSILON))
+COVARIANCE.chains("""(10.1)  covariance of the costates
+    holds    Ω = ψ* H* D⁻¹ H ψ = Υ + Υ ψ̃ + ψ̃* Υ
+    note     On trees ψ* Ξ ψ is to be added.
+""")(each((covariance(COSTATE), psi.T @ H.T @ D.inv @ H @ psi), (Omega, BY_UPSILON)))
+
+
+@COVARIANCE("""(10.2)  diagonal blocks of the costate covariance
+    printed  Υ(N+1) = 0; for k = N … 1: Υ(k) = ψ*(k+1,k) Υ(k+1) ψ(k+1,k) + H*(k) D⁻¹(k) H(k)
+    holds    the blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ
+""")
+def _(case: Case) -> float:
+    """The blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ."""
+    whole, rows = case.matrix(phi.T @ H.T @ mass.inv @ H @ phi), case.dense.slices(BODY)
+    expected = {k: whole[rows[k], rows[k]] for k in case.outward}
+    return apart(diagonal(case, costate_blocks(case), M), diagonal(case, expected, M))
+
+
+COVARIANCE.algebra("""Lemma 9, H P Υ  what P and Υ have in common
+    holds    H P Υ = H
+""")
+COVARIANCE("""Lemma 9, proof: costates  costates from innovations
+    printed  α = ψ* H* D⁻¹ ε;  E(α α*) = ψ* H* D⁻¹ H ψ = Ω
+    holds    ψ* H* D⁻¹ ε = φ* H* 𝓜⁻¹ T as operators on W; E[α α*] = Ω
+""")(each((COSTATE, phi.T @ H.T @ mass.inv @ OUTPUT), (covariance(COSTATE), Omega)))
+COVARIANCE.chains.algebra("""(10.3)  recursion of Υ as an equation
+    holds    H* D⁻¹ H = Υ - E_ψ* Υ E_ψ
+    note     On trees Ξ, the off-diagonal part of E_ψ* Υ E_ψ, is to be added.
+""")
+COVARIANCE.algebra("""Lemma 9, proof: H P Υ  why H P Υ = H
+    printed  H P τ̄* = 0
+    holds    H P Π̄* = 0
+""")
+
+
+@COVARIANCE("""sec. 10, meaning of Υ  Υ is the inverse of the operational-space inertia
+    printed  Υ at the tip is the inverse of the task-space inertia
+    holds    Υ at a tip, from the loop, = J 𝓜⁻¹ J*, J the Jacobian of its frame
+    note     There is an inverse to speak of if J 𝓜⁻¹ J* has rank six.
+""")
+def _(case: Case) -> float:
     """Υ at a tip is J 𝓜⁻¹ J*, J the Jacobian of the body frame."""
     errors: list[float] = []
     rows = case.dense.slices(BODY)
@@ -89,330 +168,165 @@ def _check_operational(case: Case) -> float:
     return max(errors)
 
 
-COVARIANCE: tuple[Entry, ...] = (
-    holds(
-        "sec. 10, 𝓜",
-        "inertia from the covariance of the state",
-        "𝓜 = E(T T*) = H S H*",
-        "covariance of the T of loops (5.1), (5.2), over all values of W, = 𝓜",
-        check_simulated_covariance,
-    ),
-    misprint(
-        "sec. 10, simulation",
-        "inertia by simulating the random model",
-        "W drawn with mean zero and covariance 𝓜, put into H φ, gives T with covariance 𝓜",
-        "W with covariance M, put through loops (5.1) and (5.2), gives T with covariance 𝓜",
-        check_simulated_covariance,
-        unformed(lambda: OUTPUT @ mass @ OUTPUT.T),
-        note="𝓜 has the size of T, not of W. (5.3) has M.",
-    ),
-    holds(
-        "Lemma 7",
-        "innovations are white",
-        "E(ε ε*) = D",
-        "E[ε ε*] = D, ε = (I - H ψ K) H φ W",
-        same(covariance(INNOVATIONS), D),
-    ),
-    holds(
-        "Lemma 7, proof",
-        "covariance of the innovations, step by step",
-        "E(ε ε*) = (I - ℒ) E(y y*) (I - ℒ*) = (I - ℒ) H S H* (I - ℒ*); "
-        "H S H* = (I + 𝒦) D (I + 𝒦*), (I + 𝒦)(I - ℒ) = I",
-        "covariance of the ε of the filter's loop = (I - H ψ K) 𝓜 (I - H ψ K)* = D, and both "
-        "that are used",
-        lambda case: max(
-            _check_simulated_innovations(case),
-            case.residual((I - ELL) @ H @ S_OF_X @ H.T @ (I - ELL).T, D),
-            case.residual(H @ S_OF_X @ H.T, (I + KAPPA) @ D @ (I + KAPPA).T),
-            case.residual((I + KAPPA) @ (I - ELL) @ D, D),
-        ),
-        note="y, nowhere defined, is T.",
-    ),
-    holds(
-        "Lemma 8",
-        "covariance of the filtering error",
-        "E(e_s e_s*) = ψ M ψ* = P + ψ̃ P + P ψ̃*,  e_s = X - z",
-        "E[(X - z)(X - z)*] = ψ M ψ* = P + ψ̃ P + P ψ̃*",
-        each(
-            (covariance(FILTER_ERROR), psi @ M @ psi.T),
-            (covariance(FILTER_ERROR), P + psi_tilde @ P + P @ psi_tilde.T),
-        ),
-        note="Section 7 calls X - f by this name e_s.",
-    ),
-    holds(
-        "Lemma 8, proof",
-        "filtering error from the noise",
-        "e_s = ψ W;  M = P - E_ψ P E_ψ*;  ψ M ψ* = ψ̃ P + P ψ̃* + P",
-        "φ - ψ K H φ = ψ;  M = P - E_ψ P E_ψ*;  ψ M ψ* = P + ψ̃ P + P ψ̃*",
-        each(
-            (FILTER_ERROR, psi),
-            (M, P - E_psi @ P @ E_psi.T),
-            (psi @ M @ psi.T, psi_tilde @ P + P @ psi_tilde.T + P),
-        ),
-    ),
-    holds(
-        "Lemma 9",
-        "covariance of the costates",
-        "E(α α*) = Ω = Υ + Υ ψ̃ + ψ̃* Υ",
-        "E[α α*] = Υ + Υ ψ̃ + ψ̃* Υ, α = ψ* H* D⁻¹ ε",
-        same(covariance(COSTATE), BY_UPSILON),
-        note="On trees ψ* Ξ ψ is to be added: siblings see each other through their parent.",
-    ).on_chains(),
-    holds(
-        "(10.1)",
-        "covariance of the costates",
-        "Ω = ψ* H* D⁻¹ H ψ = Υ + Υ ψ̃ + ψ̃* Υ",
-        "Ω = ψ* H* D⁻¹ H ψ = Υ + Υ ψ̃ + ψ̃* Υ",
-        each((covariance(COSTATE), psi.T @ H.T @ D.inv @ H @ psi), (Omega, BY_UPSILON)),
-        note="On trees ψ* Ξ ψ is to be added.",
-    ).on_chains(),
-    holds(
-        "(10.2)",
-        "diagonal blocks of the costate covariance",
-        "Υ(N+1) = 0; for k = N … 1: Υ(k) = ψ*(k+1,k) Υ(k+1) ψ(k+1,k) + H*(k) D⁻¹(k) H(k)",
-        "the blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ",
-        _check_costate_loop,
-    ),
-    holds(
-        "Lemma 9, H P Υ",
-        "what P and Υ have in common",
-        "H P Υ = H",
-        "H P Υ = H",
-        rule_named("H P Υ = H"),
-    ),
-    holds(
-        "Lemma 9, proof: costates",
-        "costates from innovations",
-        "α = ψ* H* D⁻¹ ε;  E(α α*) = ψ* H* D⁻¹ H ψ = Ω",
-        "ψ* H* D⁻¹ ε = φ* H* 𝓜⁻¹ T as operators on W; E[α α*] = Ω",
-        each((COSTATE, phi.T @ H.T @ mass.inv @ OUTPUT), (covariance(COSTATE), Omega)),
-    ),
-    holds(
-        "(10.3)",
-        "recursion of Υ as an equation",
-        "H* D⁻¹ H = Υ - E_ψ* Υ E_ψ",
-        "H* D⁻¹ H = Υ - E_ψ* Υ E_ψ",
-        same(H.T @ D.inv @ H, Upsilon - E_psi.T @ Upsilon @ E_psi),
-        note="On trees Ξ, the off-diagonal part of E_ψ* Υ E_ψ, is to be added.",
-    ).on_chains(),
-    holds(
-        "Lemma 9, proof: H P Υ",
-        "why H P Υ = H",
-        "H P τ̄* = 0",
-        "H P Π̄* = 0",
-        same(H @ P @ Pi_bar.T, 0.0 * (H @ P)),
-    ),
-    holds(
-        "sec. 10, meaning of Υ",
-        "Υ is the inverse of the operational-space inertia",
-        "Υ at the tip is the inverse of the task-space inertia",
-        "Υ at a tip, from the loop, = J 𝓜⁻¹ J*, J the Jacobian of its frame",
-        _check_operational,
-        note="There is an inverse to speak of if J 𝓜⁻¹ J* has rank six.",
-    ),
-    holds(
-        "Lemma 10",
-        "smoothing error from filtering error",
-        "e_f = (I - P ψ* H* D⁻¹ H) e_s,  e_f = X - f, e_s = X - z",
-        "X - f = (I - P ψ* H* D⁻¹ H)(X - z) as operators on W",
-        same(SMOOTHER_ERROR, CORRECTION @ FILTER_ERROR),
-    ),
-    holds(
-        "(10.4)",
-        "covariance of the smoothing error",
-        "𝒫 = E(e_f e_f*) = (I - P ψ* H* D⁻¹ H) E(e_s e_s*) (I - P ψ* H* D⁻¹ H)*",
-        "E[(X - f)(X - f)*] = A E[(X - z)(X - z)*] A*,  A = I - P ψ* H* D⁻¹ H",
-        same(covariance(SMOOTHER_ERROR), CORRECTION @ covariance(FILTER_ERROR) @ CORRECTION.T),
-    ),
-    holds(
-        "Lemma 10, proof",
-        "errors, costates and innovations",
-        "e_f = e_s - P α;  α = ψ* H* D⁻¹ ε;  ε = H e_s",
-        "X - f = X - z - P α;  α = φ* H* 𝓜⁻¹ T = ψ* H* D⁻¹ ε;  ε = H (X - z), as operators on W",
-        each(
-            (SMOOTHER_ERROR, FILTER_ERROR - P @ COSTATE),
-            (phi.T @ H.T @ mass.inv @ OUTPUT, psi.T @ H.T @ D.inv @ INNOVATIONS),
-            (INNOVATIONS, H @ FILTER_ERROR),
-        ),
-    ),
-    holds(
-        "Lemma 11",
-        "smoothing error by P and Υ",
-        "𝒫 = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)",
-        "E[(X - f)(X - f)*] = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)",
-        same(covariance(SMOOTHER_ERROR), BY_NAME["smoothing error by Υ"].right),
-        note="On trees P ψ* Ξ ψ P is to be taken away.",
-    ).on_chains(),
-    holds(
-        "(10.5)",
-        "smoothing error by P and Υ",
-        "𝒫 = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)",
-        "ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)",
-        rule_named("smoothing error by Υ"),
-        note="On trees P ψ* Ξ ψ P is to be taken away.",
-    ).on_chains(),
-    holds(
-        "(10.6)",
-        "no error at the joints",
-        "H 𝒫 = 0;  𝒫 H* = 0",
-        "H (ψ M ψ* - P Ω P) = 0 and its adjoint",
-        each((H @ SMOOTHED, 0.0 * (H @ P)), (SMOOTHED @ H.T, 0.0 * (P @ H.T))),
-    ),
-    misprint(
-        "Lemma 11, proof: H e_s",
-        "covariances of the filtering error at the joints",
-        "H e_s H = D and H e_s = H ψ P",
-        "H E(e_s e_s*) H* = D and H E(e_s e_s*) = H ψ P",
-        each(
-            (H @ covariance(FILTER_ERROR) @ H.T, D),
-            (H @ covariance(FILTER_ERROR), H @ psi @ P),
-        ),
-        unformed(lambda: H @ FILTER_ERROR @ H),
-        note="The expectation, an e_s* and a star are missing.",
-    ),
-    holds(
-        "Lemma 11, proof: 𝒫",
-        "smoothing error as a difference",
-        "𝒫 = E(e_s e_s*) - P ψ* H* D⁻¹ H ψ P",
-        "E[(X - f)(X - f)*] = E[(X - z)(X - z)*] - P ψ* H* D⁻¹ H ψ P",
-        same(
-            covariance(SMOOTHER_ERROR),
-            covariance(FILTER_ERROR) - P @ psi.T @ H.T @ D.inv @ H @ psi @ P,
-        ),
-    ),
-    # ------------------------------------------------------------- the list of covariances
-    definition("sec. 10, E[W W*]", "of the noise", "E[W W*] = M"),
-    holds(
-        "sec. 10, E[X X*]",
-        "of the state",
-        "E[X X*] = S = φ M φ* = R + φ̃ R + R φ̃*",
-        "covariance of the X of loop (5.1), over all values of W, = φ M φ* = R + φ̃ R + R φ̃*",
-        lambda case: max(
-            check_simulated_state(case),
-            case.residual(covariance(STATE), R + phi_tilde @ R + R @ phi_tilde.T),
-        ),
-    ),
-    misprint(
-        "sec. 10, E[T T*]",
-        "of the output",
-        "E[T T*] = 𝓜 = H R H* + H φ̃ R H* + H R φ̃*",
-        "covariance of the T of loops (5.1), (5.2) = 𝓜 = H R H* + H φ̃ R H* + H R φ̃* H*",
-        lambda case: max(
-            check_simulated_covariance(case),
-            case.residual(covariance(OUTPUT), BY_NAME["composite mass operator"].right),
-        ),
-        unformed(lambda: H @ R @ H.T + H @ phi_tilde @ R @ H.T + H @ R @ phi_tilde.T),
-        note="The last H* is missing: the terms cannot be added.",
-    ),
-    holds(
-        "sec. 10, E[z z*]",
-        "of the filtered state",
-        "E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*",
-        "E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*, z = ψ K T",
-        each(
-            (covariance(FILTERED), phi @ K @ D @ K.T @ phi.T),
-            (covariance(FILTERED), BY_NAME["covariance of the filtered state"].right),
-        ),
-    ),
-    misprint(
-        "sec. 10, E[(X - z)(X - z)*]",
-        "of the filtering error",
-        "E[(X - z)(X - z)*] = ψ M ψ = P + ψ̃ P + P ψ̃*",
-        "E[(X - z)(X - z)*] = ψ M ψ* = P + ψ̃ P + P ψ̃*",
-        each(
-            (covariance(FILTER_ERROR), psi @ M @ psi.T),
-            (covariance(FILTER_ERROR), P + psi_tilde @ P + P @ psi_tilde.T),
-        ),
-        same(covariance(FILTER_ERROR), psi @ M @ psi),
-        note="A star is missing; Lemma 8 has it.",
-    ),
-    holds(
-        "sec. 10, E[ε ε*]",
-        "of the innovations",
-        "E[ε ε*] = D",
-        "E[ε ε*] = D",
-        same(covariance(INNOVATIONS), D),
-    ),
-    holds(
-        "sec. 10, E[ν ν*]",
-        "of the residuals",
-        "E[ν ν*] = D⁻¹",
-        "E[ν ν*] = D⁻¹",
-        same(covariance(RESIDUALS), D.inv),
-    ),
-    holds(
-        "sec. 10, E[α α*]",
-        "of the costates",
-        "E[α α*] = Ω = Υ + Υ ψ̃ + ψ̃* Υ",
-        "E[α α*] = Ω = Υ + Υ ψ̃ + ψ̃* Υ",
-        each((covariance(COSTATE), Omega), (covariance(COSTATE), BY_UPSILON)),
-        note="The form by Υ is for chains: on trees ψ* Ξ ψ is to be added.",
-    ).on_chains(),
-    holds(
-        "sec. 10, E[θ̈ θ̈*]",
-        "of the joint accelerations",
-        "E[θ̃ θ̃*] = 𝓜⁻¹",
-        "E[v̇ v̇*] = 𝓜⁻¹, v̇ = (I - H ψ K)* ν",
-        same(covariance(ACCELERATION), mass.inv),
-        note="Scan: θ̃ is θ̈.",
-    ),
-    misprint(
-        "sec. 10, 𝓜⁻¹ by Υ",
-        "of the joint accelerations, in closed form",
-        "𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ G",
-        "𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ K",
-        same(covariance(ACCELERATION), BY_SHIFT),
-        same(
-            covariance(ACCELERATION),
-            D.inv
-            + K.T @ Upsilon @ K
-            + K.T @ psi.T @ (E_psi.T @ Upsilon @ K - H.T @ D.inv)
-            + (K.T @ Upsilon @ E_psi - D.inv @ H) @ psi @ G,
-        ),
-        note="G for K at the end; Lemma 12 has K. Since ψ G = G and E_ψ G = 0, what is printed "
-        "takes D⁻¹ away.",
-    ).on_chains(),
-    holds(
-        "sec. 10, E[f f*]",
-        "of the smoothed state",
-        "E[f f*] = φ M φ* - ψ M ψ* + P Ω P",
-        "E[f f*] = φ M φ* - ψ M ψ* + P Ω P",
-        same(covariance(ESTIMATE), phi @ M @ phi.T - psi @ M @ psi.T + P @ Omega @ P),
-    ),
-    holds(
-        "sec. 10, E[(X - f)(X - f)*]",
-        "of the smoothing error",
-        "E[(X - f)(X - f)*] = 𝒫 = ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)",
-        "E[(X - f)(X - f)*] = ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)",
-        each(
-            (covariance(SMOOTHER_ERROR), psi @ M @ psi.T - P @ Omega @ P),
-            (covariance(SMOOTHER_ERROR), BY_NAME["smoothing error by Υ"].right),
-        ),
-        note="The form by Υ is for chains.",
-    ).on_chains(),
-    holds(
-        "sec. 10, E[(f - z)(f - z)*]",
-        "of the correction by smoothing",
-        "E[(f - z)(f - z)*] = P Ω P = P (Υ + Υ ψ̃ + ψ̃* Υ) P",
-        "E[(f - z)(f - z)*] = P Ω P = P (Υ + Υ ψ̃ + ψ̃* Υ) P",
-        each(
-            (covariance(ESTIMATE - FILTERED), P @ Omega @ P),
-            (covariance(ESTIMATE - FILTERED), P @ BY_UPSILON @ P),
-        ),
-        note="The form by Υ is for chains.",
-    ).on_chains(),
-    misprint(
-        "sec. 10, E[Ŵ Ŵ*]",
-        "of the inertial forces and of their error",
-        "E[Ŵ Ŵ*] = Q = M - M Ω M = (M - M Υ M) - M (Υ ψ̃ + ψ̃* Υ) M",
-        "E[(W - Ŵ)(W - Ŵ)*] = Q = M - M Ω M = (M - M Υ M) - M (Υ ψ̃ + ψ̃* Υ) M,  E[Ŵ Ŵ*] = M Ω M",
-        each(
-            (covariance(I - NOISE_ESTIMATE), M - M @ Omega @ M),
-            (covariance(I - NOISE_ESTIMATE), BY_NAME["inertial force error by Υ"].right),
-            (covariance(NOISE_ESTIMATE), M @ Omega @ M),
-        ),
-        same(covariance(NOISE_ESTIMATE), M - M @ Omega @ M),
-        note="Q is the covariance of the error W - Ŵ, as in section 7, not of Ŵ. The form by Υ is "
-        "for chains.",
-    ).on_chains(),
+COVARIANCE("""Lemma 10  smoothing error from filtering error
+    printed  e_f = (I - P ψ* H* D⁻¹ H) e_s,  e_f = X - f, e_s = X - z
+    holds    X - f = (I - P ψ* H* D⁻¹ H)(X - z) as operators on W
+""")(same(SMOOTHER_ERROR, CORRECTION @ FILTER_ERROR))
+COVARIANCE("""(10.4)  covariance of the smoothing error
+    printed  𝒫 = E(e_f e_f*) = (I - P ψ* H* D⁻¹ H) E(e_s e_s*) (I - P ψ* H* D⁻¹ H)*
+    holds    E[(X - f)(X - f)*] = A E[(X - z)(X - z)*] A*,  A = I - P ψ* H* D⁻¹ H
+""")(same(covariance(SMOOTHER_ERROR), CORRECTION @ covariance(FILTER_ERROR) @ CORRECTION.T))
+COVARIANCE("""Lemma 10, proof  errors, costates and innovations
+    printed  e_f = e_s - P α;  α = ψ* H* D⁻¹ ε;  ε = H e_s
+    holds    X - f = X - z - P α;  α = φ* H* 𝓜⁻¹ T = ψ* H* D⁻¹ ε;  ε = H (X - z), as operators on W
+""")(
+    each(
+        (SMOOTHER_ERROR, FILTER_ERROR - P @ COSTATE),
+        (phi.T @ H.T @ mass.inv @ OUTPUT, psi.T @ H.T @ D.inv @ INNOVATIONS),
+        (INNOVATIONS, H @ FILTER_ERROR),
+    )
 )
+COVARIANCE.chains("""Lemma 11  smoothing error by P and Υ
+    printed  𝒫 = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
+    holds    E[(X - f)(X - f)*] = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
+    note     On trees P ψ* Ξ ψ P is to be taken away.
+""")(same(covariance(SMOOTHER_ERROR), BY_NAME["smoothing error by Υ"].right))
+COVARIANCE.chains.algebra("""(10.5)  smoothing error by P and Υ
+    printed  𝒫 = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
+    holds    ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
+    note     On trees P ψ* Ξ ψ P is to be taken away.
+""")
+COVARIANCE("""(10.6)  no error at the joints
+    printed  H 𝒫 = 0;  𝒫 H* = 0
+    holds    H (ψ M ψ* - P Ω P) = 0 and its adjoint
+""")(each((H @ SMOOTHED, 0.0 * (H @ P)), (SMOOTHED @ H.T, 0.0 * (P @ H.T))))
+COVARIANCE("""Lemma 11, proof: H e_s  covariances of the filtering error at the joints
+    printed  H e_s H = D and H e_s = H ψ P
+    instead  H E(e_s e_s*) H* = D and H E(e_s e_s*) = H ψ P
+    note     The expectation, an e_s* and a star are missing.
+""")(
+    each(
+        (H @ covariance(FILTER_ERROR) @ H.T, D),
+        (H @ covariance(FILTER_ERROR), H @ psi @ P),
+    )
+)
+COVARIANCE.as_printed(unformed(lambda: H @ FILTER_ERROR @ H))
+COVARIANCE("""Lemma 11, proof: 𝒫  smoothing error as a difference
+    printed  𝒫 = E(e_s e_s*) - P ψ* H* D⁻¹ H ψ P
+    holds    E[(X - f)(X - f)*] = E[(X - z)(X - z)*] - P ψ* H* D⁻¹ H ψ P
+""")(
+    same(
+        covariance(SMOOTHER_ERROR),
+        covariance(FILTER_ERROR) - P @ psi.T @ H.T @ D.inv @ H @ psi @ P,
+    )
+)
+# ------------------------------------------------------------- the list of covariances
+COVARIANCE.unchecked("""sec. 10, E[W W*]  of the noise
+    means    E[W W*] = M
+""")
+COVARIANCE("""sec. 10, E[X X*]  of the state
+    printed  E[X X*] = S = φ M φ* = R + φ̃ R + R φ̃*
+    holds    covariance of the X of loop (5.1), over all values of W, = φ M φ* = R + φ̃ R + R φ̃*
+""")(
+    lambda case: max(
+        check_simulated_state(case),
+        case.residual(covariance(STATE), R + phi_tilde @ R + R @ phi_tilde.T),
+    )
+)
+COVARIANCE("""sec. 10, E[T T*]  of the output
+    printed  E[T T*] = 𝓜 = H R H* + H φ̃ R H* + H R φ̃*
+    instead  covariance of the T of loops (5.1), (5.2) = 𝓜 = H R H* + H φ̃ R H* + H R φ̃* H*
+    note     The last H* is missing: the terms cannot be added.
+""")(
+    lambda case: max(
+        check_simulated_covariance(case),
+        case.residual(covariance(OUTPUT), BY_NAME["composite mass operator"].right),
+    )
+)
+COVARIANCE.as_printed(unformed(lambda: H @ R @ H.T + H @ phi_tilde @ R @ H.T + H @ R @ phi_tilde.T))
+COVARIANCE("""sec. 10, E[z z*]  of the filtered state
+    printed  E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*
+    holds    E[z z*] = φ K D K* φ* = (R - P) + φ̃ (R - P) + (R - P) φ̃*, z = ψ K T
+""")(
+    each(
+        (covariance(FILTERED), phi @ K @ D @ K.T @ phi.T),
+        (covariance(FILTERED), BY_NAME["covariance of the filtered state"].right),
+    )
+)
+COVARIANCE("""sec. 10, E[(X - z)(X - z)*]  of the filtering error
+    printed  E[(X - z)(X - z)*] = ψ M ψ = P + ψ̃ P + P ψ̃*
+    instead  E[(X - z)(X - z)*] = ψ M ψ* = P + ψ̃ P + P ψ̃*
+    note     A star is missing; Lemma 8 has it.
+""")(
+    each(
+        (covariance(FILTER_ERROR), psi @ M @ psi.T),
+        (covariance(FILTER_ERROR), P + psi_tilde @ P + P @ psi_tilde.T),
+    )
+)
+COVARIANCE.as_printed(same(covariance(FILTER_ERROR), psi @ M @ psi))
+COVARIANCE("""sec. 10, E[ε ε*]  of the innovations
+    holds    E[ε ε*] = D
+""")(same(covariance(INNOVATIONS), D))
+COVARIANCE("""sec. 10, E[ν ν*]  of the residuals
+    holds    E[ν ν*] = D⁻¹
+""")(same(covariance(RESIDUALS), D.inv))
+COVARIANCE.chains("""sec. 10, E[α α*]  of the costates
+    holds    E[α α*] = Ω = Υ + Υ ψ̃ + ψ̃* Υ
+    note     The form by Υ is for chains: on trees ψ* Ξ ψ is to be added.
+""")(each((covariance(COSTATE), Omega), (covariance(COSTATE), BY_UPSILON)))
+COVARIANCE("""sec. 10, E[θ̈ θ̈*]  of the joint accelerations
+    printed  E[θ̃ θ̃*] = 𝓜⁻¹
+    holds    E[v̇ v̇*] = 𝓜⁻¹, v̇ = (I - H ψ K)* ν
+    note     Scan: θ̃ is θ̈.
+""")(same(covariance(ACCELERATION), mass.inv))
+COVARIANCE.chains("""sec. 10, 𝓜⁻¹ by Υ  of the joint accelerations, in closed form
+    printed  𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ G
+    instead  𝓜⁻¹ = D⁻¹ + K* Υ K + K* ψ* (E_ψ* Υ K - H* D⁻¹) + (K* Υ E_ψ - D⁻¹ H) ψ K
+    note     G for K at the end; Lemma 12 has K. Since ψ G = G and E_ψ G = 0, what is printed takes
+             D⁻¹ away.
+""")(same(covariance(ACCELERATION), BY_SHIFT))
+COVARIANCE.chains.as_printed(
+    same(
+        covariance(ACCELERATION),
+        D.inv
+        + K.T @ Upsilon @ K
+        + K.T @ psi.T @ (E_psi.T @ Upsilon @ K - H.T @ D.inv)
+        + (K.T @ Upsilon @ E_psi - D.inv @ H) @ psi @ G,
+    )
+)
+COVARIANCE("""sec. 10, E[f f*]  of the smoothed state
+    holds    E[f f*] = φ M φ* - ψ M ψ* + P Ω P
+""")(same(covariance(ESTIMATE), phi @ M @ phi.T - psi @ M @ psi.T + P @ Omega @ P))
+COVARIANCE.chains("""sec. 10, E[(X - f)(X - f)*]  of the smoothing error
+    printed  E[(X - f)(X - f)*] = 𝒫 = ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ
+             P)
+    holds    E[(X - f)(X - f)*] = ψ M ψ* - P Ω P = (P - P Υ P) + (I - P Υ) ψ̃ P + P ψ̃* (I - Υ P)
+    note     The form by Υ is for chains.
+""")(
+    each(
+        (covariance(SMOOTHER_ERROR), psi @ M @ psi.T - P @ Omega @ P),
+        (covariance(SMOOTHER_ERROR), BY_NAME["smoothing error by Υ"].right),
+    )
+)
+COVARIANCE.chains("""sec. 10, E[(f - z)(f - z)*]  of the correction by smoothing
+    holds    E[(f - z)(f - z)*] = P Ω P = P (Υ + Υ ψ̃ + ψ̃* Υ) P
+    note     The form by Υ is for chains.
+""")(
+    each(
+        (covariance(ESTIMATE - FILTERED), P @ Omega @ P),
+        (covariance(ESTIMATE - FILTERED), P @ BY_UPSILON @ P),
+    )
+)
+COVARIANCE.chains("""sec. 10, E[Ŵ Ŵ*]  of the inertial forces and of their error
+    printed  E[Ŵ Ŵ*] = Q = M - M Ω M = (M - M Υ M) - M (Υ ψ̃ + ψ̃* Υ) M
+    instead  E[(W - Ŵ)(W - Ŵ)*] = Q = M - M Ω M = (M - M Υ M) - M (Υ ψ̃ + ψ̃* Υ) M,  E[Ŵ Ŵ*] = M Ω M
+    note     Q is the covariance of the error W - Ŵ, as in section 7, not of Ŵ. The form by Υ is for
+             chains.
+""")(
+    each(
+        (covariance(I - NOISE_ESTIMATE), M - M @ Omega @ M),
+        (covariance(I - NOISE_ESTIMATE), BY_NAME["inertial force error by Υ"].right),
+        (covariance(NOISE_ESTIMATE), M @ Omega @ M),
+    )
+)
+COVARIANCE.chains.as_printed(same(covariance(NOISE_ESTIMATE), M - M @ Omega @ M))

@@ -20,11 +20,10 @@ from linkwise.algebra.symbols import (
     phi,
     phi_tilde,
     psi,
-    tau,
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, definition, holds, misprint, same
+from linkwise_ledger.entry import Check
 from linkwise_ledger.literal import (
     drawn,
     split,
@@ -32,6 +31,7 @@ from linkwise_ledger.literal import (
 )
 from linkwise_ledger.random_field.field import ELL
 from linkwise_ledger.recursion import Blocks, kalman_filter, paths, step_to_parent
+from linkwise_ledger.section import Section
 
 # ------------------------------------------------------------------------------- filtering
 
@@ -62,33 +62,6 @@ def residuals(case: Case) -> Blocks:
     return {k: np.linalg.inv(at.D[k]) @ eps[k] for k in case.outward}
 
 
-def _check_filtered(case: Case) -> float:
-    return apart(stacked(case, filtered(case)), case.matrix(psi @ K) @ drawn(case, JOINT))
-
-
-def _check_filtered_as_printed(case: Case) -> float:
-    """The loop sets z(2), z(3) …; it reads z(1), which nothing has set."""
-    at, T, z = kalman_filter(case), _given(case), dict[int, Array]()
-    numbered = dict(enumerate(case.inward, start=1))  # as the document numbers a chain
-    z[0] = np.zeros(6)
-    try:
-        for k in range(1, len(numbered)):
-            z[k + 1] = at.psi[numbered[k]] @ z[k] + at.K[numbered[k]] @ T[numbered[k]]
-    except KeyError:
-        return float("inf")
-    return 0.0
-
-
-def _check_innovations(case: Case) -> float:
-    found = stacked(case, innovations(case))
-    return apart(found, case.matrix(I - ELL) @ drawn(case, JOINT))
-
-
-def _check_residuals(case: Case) -> float:
-    found = stacked(case, residuals(case))
-    return apart(found, case.matrix(D.inv @ (I - ELL)) @ drawn(case, JOINT))
-
-
 # ------------------------------------------------------------------------------- smoothing
 
 
@@ -107,34 +80,6 @@ def smoothed(case: Case) -> tuple[Blocks, Blocks]:
 def accelerations_by_inverse(case: Case) -> Array:
     """𝓜⁻¹ T, by solving the equations."""
     return np.asarray(np.linalg.solve(case.matrix(mass), drawn(case, JOINT)), dtype=np.float64)
-
-
-def _check_smoother(case: Case) -> float:
-    vdot, alpha = smoothed(case)
-    expected = accelerations_by_inverse(case)
-    return max(
-        apart(stacked(case, vdot), expected),
-        apart(stacked(case, alpha), case.matrix(phi.T @ H.T) @ expected),
-    )
-
-
-def _check_smoothing(case: Case) -> float:
-    """(I - ℒ*) ν with ν of the filter."""
-    nu = stacked(case, residuals(case))
-    return apart(case.matrix(I - ELL).T @ nu, accelerations_by_inverse(case))
-
-
-def _check_costate(case: Case) -> float:
-    """ψ* H* ν is the spatial acceleration φ* H* 𝓜⁻¹ T."""
-    nu = stacked(case, residuals(case))
-    expected = case.matrix(phi.T @ H.T) @ accelerations_by_inverse(case)
-    return apart(case.matrix(psi.T @ H.T) @ nu, expected)
-
-
-def _check_correction(case: Case) -> float:
-    nu = stacked(case, residuals(case))
-    alpha = case.matrix(phi.T @ H.T) @ accelerations_by_inverse(case)
-    return apart(nu - case.matrix(K).T @ alpha, accelerations_by_inverse(case))
 
 
 # -------------------------------------------------------------- predictor and corrector
@@ -182,13 +127,6 @@ def predictor_corrector(case: Case) -> _Sweep:
     return at
 
 
-def _check_start(case: Case) -> float:
-    """At a tip, P = M and z = 0: nothing is outboard."""
-    at = predictor_corrector(case)
-    tips = [k for k in case.outward if not case.children(k)]
-    return max(apart(at.P[k], case.block(M, k)) + float(np.abs(at.z[k]).max()) for k in tips)
-
-
 def _check_blocks(name: str) -> Check:
     """The check of blocks that the loop leaves against the operators of that name."""
     exprs = {"P_plus": P_plus, "P": P, "D": D, "G": G}
@@ -199,19 +137,6 @@ def _check_blocks(name: str) -> Check:
         return max((apart(x, y) for x, y in pairs), default=0.0)
 
     return check
-
-
-def _check_gains(case: Case) -> float:
-    return max(_check_blocks("D")(case), _check_blocks("G")(case))
-
-
-def _check_gains_as_printed(case: Case) -> float:
-    """G(k) = P(k) H*(k)⁻¹: H* has six rows and as many columns as the hinge has freedoms."""
-    try:
-        found = [case.block(P, k) @ np.linalg.inv(case.block(H, k).T) for k in case.outward]
-    except np.linalg.LinAlgError:
-        return float("inf")
-    return max(apart(x, case.block(G, k)) for k, x in zip(case.outward, found, strict=True))
 
 
 _VECTORS = {
@@ -246,7 +171,188 @@ def _outboard(case: Case, k: int) -> list[int]:
     return [j for i in bodies for j in range(places[i].start, places[i].stop)]
 
 
-def _check_articulated(case: Case) -> float:
+FILTER = Section()
+FILTER.algebra("""sec. 9, forward dynamics  joint accelerations from joint moments
+    printed  θ̈ = (I - ℒ*) D⁻¹ (I - ℒ) T
+    holds    𝓜 (I - H ψ K)* D⁻¹ (I - H ψ K) τ = τ
+""")
+
+
+@FILTER("""sec. 9, ε  innovations
+    printed  ε = (I - ℒ) T
+    holds    (I - H ψ K) τ is the ε of the loop
+""")
+def _check_innovations(case: Case) -> float:
+    found = stacked(case, innovations(case))
+    return apart(found, case.matrix(I - ELL) @ drawn(case, JOINT))
+
+
+@FILTER("""sec. 9, z  filtered state
+    printed  z = ψ K T
+    holds    ψ K τ is the z of the loop, started with z = 0 at the tips
+""")
+def _check_filtered(case: Case) -> float:
+    return apart(stacked(case, filtered(case)), case.matrix(psi @ K) @ drawn(case, JOINT))
+
+
+FILTER("""sec. 9, Kalman filter  the filter as a loop
+    printed  z(0) = 0; for k = 1 … N: z(k+1) = ψ(k+1,k) z(k) + K(k+1,k) T(k)
+    instead  z(1) = 0; for k = 1 … N: z(k+1) = ψ(k+1,k) z(k) + K(k+1,k) T(k)
+    note     z(1) is read and never set; (9.3) prints z(1) = 0.
+""")(_check_filtered)
+
+
+@FILTER.as_printed
+def _(case: Case) -> float:
+    """The loop sets z(2), z(3) …; it reads z(1), which nothing has set."""
+    at, T, z = kalman_filter(case), _given(case), dict[int, Array]()
+    numbered = dict(enumerate(case.inward, start=1))  # as the document numbers a chain
+    z[0] = np.zeros(6)
+    try:
+        for k in range(1, len(numbered)):
+            z[k + 1] = at.psi[numbered[k]] @ z[k] + at.K[numbered[k]] @ T[numbered[k]]
+    except KeyError:
+        return float("inf")
+    return 0.0
+
+
+FILTER("""sec. 9, ε(k)  innovations at a joint
+    printed  ε(k) = T(k) - H(k) z(k)
+    holds    τ(k) - H(k) z(k), with z of the loop, gives (I - H ψ K) τ
+""")(_check_innovations)
+
+
+@FILTER("""sec. 9, ν  residuals
+    printed  ν = D⁻¹ ε
+    holds    ν(k) = D⁻¹(k) ε(k) of the loop gives D⁻¹ (I - H ψ K) τ
+""")
+def _(case: Case) -> float:
+    found = stacked(case, residuals(case))
+    return apart(found, case.matrix(D.inv @ (I - ELL)) @ drawn(case, JOINT))
+
+
+@FILTER("""(9.1)  smoothing
+    printed  θ̈ = (I - ℒ*) ν
+    holds    (I - H ψ K)* ν, with ν of the loop, solves 𝓜 v̇ = τ
+""")
+def _(case: Case) -> float:
+    """(I - ℒ*) ν with ν of the filter."""
+    nu = stacked(case, residuals(case))
+    return apart(case.matrix(I - ELL).T @ nu, accelerations_by_inverse(case))
+
+
+@FILTER("""(9.2)  costates from residuals
+    printed  α = ψ* H* ν
+    holds    ψ* H* ν, with ν of the loop, = φ* H* 𝓜⁻¹ τ
+""")
+def _(case: Case) -> float:
+    """ψ* H* ν is the spatial acceleration φ* H* 𝓜⁻¹ T."""
+    nu = stacked(case, residuals(case))
+    expected = case.matrix(phi.T @ H.T) @ accelerations_by_inverse(case)
+    return apart(case.matrix(psi.T @ H.T) @ nu, expected)
+
+
+@FILTER("""sec. 9, θ̈ by costates  accelerations from residuals and costates
+    printed  θ̈ = ν - K* α
+    holds    ν - K* α, with ν of the loop, solves 𝓜 v̇ = τ
+""")
+def _(case: Case) -> float:
+    nu = stacked(case, residuals(case))
+    alpha = case.matrix(phi.T @ H.T) @ accelerations_by_inverse(case)
+    return apart(nu - case.matrix(K).T @ alpha, accelerations_by_inverse(case))
+
+
+@FILTER("""sec. 9, Bryson-Frazier smoother  the smoother as a loop
+    printed  α(N+1) = 0; for k = N … 1: θ̈(k) = ν(k) - K*(k+1,k) α(k+1);  α(k) = φ*(k+1,k) α(k+1) +
+             H*(k) θ̈(k)
+    holds    the loop leaves v̇ = 𝓜⁻¹ τ and α = φ* H* v̇
+""")
+def _(case: Case) -> float:
+    vdot, alpha = smoothed(case)
+    expected = accelerations_by_inverse(case)
+    return max(
+        apart(stacked(case, vdot), expected),
+        apart(stacked(case, alpha), case.matrix(phi.T @ H.T) @ expected),
+    )
+
+
+@FILTER("""(9.3)  how the filter starts
+    printed  z(1) = 0;  P(0) = 0
+    means    at a tip, z = 0 and P = M
+""")
+def _(case: Case) -> float:
+    """At a tip, P = M and z = 0: nothing is outboard."""
+    at = predictor_corrector(case)
+    tips = [k for k in case.outward if not case.children(k)]
+    return max(apart(at.P[k], case.block(M, k)) + float(np.abs(at.z[k]).max()) for k in tips)
+
+
+FILTER("""(9.4)  correction of the covariance
+    printed  P⁺(k-1) → [I - G(k-1) H(k-1)] P(k-1)
+    holds    P⁺ = (I - G H) P
+    note     At k = 1, G(0) and H(0) do not exist; P(0) = 0 makes P⁺(0) = 0.
+""")(_check_blocks("P_plus"))
+FILTER("""(9.5)  prediction of the covariance
+    printed  P(k) → φ(k,k-1) P⁺(k-1) φ*(k,k-1) + M(k)
+    holds    P(k) = Σ_c φ(k,c) P⁺(c) φ*(k,c) + M(k)
+""")(_check_blocks("P"))
+FILTER("""(9.6)  innovations covariance and gain
+    printed  D(k) → H(k) P(k) H*(k);  G(k) → P(k) H*(k)⁻¹(k)
+    instead  D(k) = H(k) P(k) H*(k);  G(k) = P(k) H*(k) D⁻¹(k)
+    note     The D of D⁻¹ is missing. What is left inverts H*, which is not square. Section 8 has it
+             right.
+""")(lambda case: max(_check_blocks("D")(case), _check_blocks("G")(case)))
+
+
+@FILTER.as_printed
+def _(case: Case) -> float:
+    """G(k) = P(k) H*(k)⁻¹: H* has six rows and as many columns as the hinge has freedoms."""
+    try:
+        found = [case.block(P, k) @ np.linalg.inv(case.block(H, k).T) for k in case.outward]
+    except np.linalg.LinAlgError:
+        return float("inf")
+    return max(apart(x, case.block(G, k)) for k, x in zip(case.outward, found, strict=True))
+
+
+FILTER("""(9.7)  innovations
+    printed  ε(k) → T(k) - H(k) z(k)
+    holds    ε = (I - H ψ K) τ
+""")(_check_vector("eps"))
+FILTER("""(9.8)  residuals
+    printed  ν(k) → D⁻¹(k) ε(k)
+    holds    ν = D⁻¹ (I - H ψ K) τ
+""")(_check_vector("nu"))
+FILTER("""(9.9)  correction of the filtered state
+    printed  z⁺(k) → z(k) + G(k) ε(k)
+    holds    z⁺ = [ψ K + G (I - H ψ K)] τ
+""")(_check_vector("z_plus"))
+FILTER("""(9.10)  prediction of the filtered state
+    printed  z(k+1) → φ(k+1,k) z⁺(k)
+    holds    z(k) = Σ_c φ(k,c) z⁺(c) gives ψ K τ
+""")(_check_vector("z"))
+FILTER("""(9.11)  how the smoother starts
+    printed  α(N+1) = 0
+    means    with the ground at rest the loop leaves α = φ* H* 𝓜⁻¹ τ
+""")(_check_vector("alpha"))
+FILTER("""(9.12)  prediction of the costate
+    printed  α(k) → φ*(k+1,k) α(k+1)
+    holds    α before the hinge = φ̃* H* 𝓜⁻¹ τ
+""")(_check_vector("alpha_plus"))
+FILTER("""(9.13)  joint accelerations
+    printed  θ̈(k) → ν(k) - G*(k) α(k)
+    holds    v̇ = 𝓜⁻¹ τ
+""")(_check_vector("vdot"))
+FILTER("""(9.14)  correction of the costate
+    printed  α(k) → α(k) + H*(k) θ̈(k)
+    holds    α = φ* H* 𝓜⁻¹ τ
+""")(_check_vector("alpha"))
+
+
+@FILTER("""sec. 9, D(k)  meaning of D
+    printed  D(k) is the inertia at joint k with the inward joints locked, the outboard ones free
+    holds    D(k)⁻¹ = block k of the inverse of 𝓜 restricted to the joints of the subtree of k
+""")
+def _(case: Case) -> float:
     """D(k) is the inertia at hinge k if the hinges inboard are locked and those outboard free."""
     errors: list[float] = []
     for k in case.outward:
@@ -256,7 +362,11 @@ def _check_articulated(case: Case) -> float:
     return max(errors)
 
 
-def _check_residual_meaning(case: Case) -> float:
+@FILTER("""sec. 9, ν(k)  meaning of the residuals
+    printed  ν(k) is the acceleration of joint k if all inward joints are locked
+    holds    ν(k) = block k of 𝓜⁻¹ τ, both restricted to the joints of the subtree of k
+""")
+def _(case: Case) -> float:
     """ν(k) is the acceleration of hinge k if the hinges inboard are locked."""
     T, nu, errors = drawn(case, JOINT), residuals(case), list[float]()
     for k in case.outward:
@@ -264,172 +374,3 @@ def _check_residual_meaning(case: Case) -> float:
         inside = case.matrix(mass)[np.ix_(chosen, chosen)]
         errors.append(apart(nu[k], np.linalg.solve(inside, T[chosen])[: len(nu[k])]))
     return max(errors)
-
-
-FILTER: tuple[Entry, ...] = (
-    holds(
-        "sec. 9, forward dynamics",
-        "joint accelerations from joint moments",
-        "θ̈ = (I - ℒ*) D⁻¹ (I - ℒ) T",
-        "𝓜 (I - H ψ K)* D⁻¹ (I - H ψ K) τ = τ",
-        same(mass @ (I - ELL).T @ D.inv @ (I - ELL) @ tau, tau),
-    ),
-    holds(
-        "sec. 9, ε",
-        "innovations",
-        "ε = (I - ℒ) T",
-        "(I - H ψ K) τ is the ε of the loop",
-        _check_innovations,
-    ),
-    holds(
-        "sec. 9, z",
-        "filtered state",
-        "z = ψ K T",
-        "ψ K τ is the z of the loop, started with z = 0 at the tips",
-        _check_filtered,
-    ),
-    misprint(
-        "sec. 9, Kalman filter",
-        "the filter as a loop",
-        "z(0) = 0; for k = 1 … N: z(k+1) = ψ(k+1,k) z(k) + K(k+1,k) T(k)",
-        "z(1) = 0; for k = 1 … N: z(k+1) = ψ(k+1,k) z(k) + K(k+1,k) T(k)",
-        _check_filtered,
-        _check_filtered_as_printed,
-        note="z(1) is read and never set; (9.3) prints z(1) = 0.",
-    ),
-    holds(
-        "sec. 9, ε(k)",
-        "innovations at a joint",
-        "ε(k) = T(k) - H(k) z(k)",
-        "τ(k) - H(k) z(k), with z of the loop, gives (I - H ψ K) τ",
-        _check_innovations,
-    ),
-    holds(
-        "sec. 9, ν",
-        "residuals",
-        "ν = D⁻¹ ε",
-        "ν(k) = D⁻¹(k) ε(k) of the loop gives D⁻¹ (I - H ψ K) τ",
-        _check_residuals,
-    ),
-    holds(
-        "(9.1)",
-        "smoothing",
-        "θ̈ = (I - ℒ*) ν",
-        "(I - H ψ K)* ν, with ν of the loop, solves 𝓜 v̇ = τ",
-        _check_smoothing,
-    ),
-    holds(
-        "(9.2)",
-        "costates from residuals",
-        "α = ψ* H* ν",
-        "ψ* H* ν, with ν of the loop, = φ* H* 𝓜⁻¹ τ",
-        _check_costate,
-    ),
-    holds(
-        "sec. 9, θ̈ by costates",
-        "accelerations from residuals and costates",
-        "θ̈ = ν - K* α",
-        "ν - K* α, with ν of the loop, solves 𝓜 v̇ = τ",
-        _check_correction,
-    ),
-    holds(
-        "sec. 9, Bryson-Frazier smoother",
-        "the smoother as a loop",
-        "α(N+1) = 0; for k = N … 1: θ̈(k) = ν(k) - K*(k+1,k) α(k+1);  "
-        "α(k) = φ*(k+1,k) α(k+1) + H*(k) θ̈(k)",
-        "the loop leaves v̇ = 𝓜⁻¹ τ and α = φ* H* v̇",
-        _check_smoother,
-    ),
-    definition(
-        "(9.3)",
-        "how the filter starts",
-        "z(1) = 0;  P(0) = 0",
-        "at a tip, z = 0 and P = M",
-        _check_start,
-    ),
-    holds(
-        "(9.4)",
-        "correction of the covariance",
-        "P⁺(k-1) → [I - G(k-1) H(k-1)] P(k-1)",
-        "P⁺ = (I - G H) P",
-        _check_blocks("P_plus"),
-        note="At k = 1, G(0) and H(0) do not exist; P(0) = 0 makes P⁺(0) = 0.",
-    ),
-    holds(
-        "(9.5)",
-        "prediction of the covariance",
-        "P(k) → φ(k,k-1) P⁺(k-1) φ*(k,k-1) + M(k)",
-        "P(k) = Σ_c φ(k,c) P⁺(c) φ*(k,c) + M(k)",
-        _check_blocks("P"),
-    ),
-    misprint(
-        "(9.6)",
-        "innovations covariance and gain",
-        "D(k) → H(k) P(k) H*(k);  G(k) → P(k) H*(k)⁻¹(k)",
-        "D(k) = H(k) P(k) H*(k);  G(k) = P(k) H*(k) D⁻¹(k)",
-        _check_gains,
-        _check_gains_as_printed,
-        note="The D of D⁻¹ is missing. What is left inverts H*, which is not square. Section 8 has "
-        "it right.",
-    ),
-    holds(
-        "(9.7)", "innovations", "ε(k) → T(k) - H(k) z(k)", "ε = (I - H ψ K) τ", _check_vector("eps")
-    ),
-    holds("(9.8)", "residuals", "ν(k) → D⁻¹(k) ε(k)", "ν = D⁻¹ (I - H ψ K) τ", _check_vector("nu")),
-    holds(
-        "(9.9)",
-        "correction of the filtered state",
-        "z⁺(k) → z(k) + G(k) ε(k)",
-        "z⁺ = [ψ K + G (I - H ψ K)] τ",
-        _check_vector("z_plus"),
-    ),
-    holds(
-        "(9.10)",
-        "prediction of the filtered state",
-        "z(k+1) → φ(k+1,k) z⁺(k)",
-        "z(k) = Σ_c φ(k,c) z⁺(c) gives ψ K τ",
-        _check_vector("z"),
-    ),
-    definition(
-        "(9.11)",
-        "how the smoother starts",
-        "α(N+1) = 0",
-        "with the ground at rest the loop leaves α = φ* H* 𝓜⁻¹ τ",
-        _check_vector("alpha"),
-    ),
-    holds(
-        "(9.12)",
-        "prediction of the costate",
-        "α(k) → φ*(k+1,k) α(k+1)",
-        "α before the hinge = φ̃* H* 𝓜⁻¹ τ",
-        _check_vector("alpha_plus"),
-    ),
-    holds(
-        "(9.13)",
-        "joint accelerations",
-        "θ̈(k) → ν(k) - G*(k) α(k)",
-        "v̇ = 𝓜⁻¹ τ",
-        _check_vector("vdot"),
-    ),
-    holds(
-        "(9.14)",
-        "correction of the costate",
-        "α(k) → α(k) + H*(k) θ̈(k)",
-        "α = φ* H* 𝓜⁻¹ τ",
-        _check_vector("alpha"),
-    ),
-    holds(
-        "sec. 9, D(k)",
-        "meaning of D",
-        "D(k) is the inertia at joint k with the inward joints locked, the outboard ones free",
-        "D(k)⁻¹ = block k of the inverse of 𝓜 restricted to the joints of the subtree of k",
-        _check_articulated,
-    ),
-    holds(
-        "sec. 9, ν(k)",
-        "meaning of the residuals",
-        "ν(k) is the acceleration of joint k if all inward joints are locked",
-        "ν(k) = block k of 𝓜⁻¹ τ, both restricted to the joints of the subtree of k",
-        _check_residual_meaning,
-    ),
-)

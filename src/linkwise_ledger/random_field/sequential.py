@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from linkwise.algebra.expr import identity
-from linkwise.algebra.rules import BY_NAME
 from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import (
     D,
@@ -23,19 +22,40 @@ from linkwise.algebra.symbols import (
     psi,
 )
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint, same
 from linkwise_ledger.literal import (
     diagonal,
     each,
-    rule_named,
     unformed,
 )
 from linkwise_ledger.random_field.field import ELL, KAPPA
 from linkwise_ledger.recursion import kalman_filter
+from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_products
 
+SEQUENTIAL = Section()
+SEQUENTIAL.algebra("""(8.1)  innovations factorisation
+    printed  𝓜 = (I + 𝒦) D (I + 𝒦*)
+    holds    𝓜 = (I + H φ K) D (I + H φ K)*
+    note     The sentence below it prints K for 𝒦.
+""")
+SEQUENTIAL.algebra("""sec. 8, inverse of the factor  inverse of the causal factor
+    printed  (I + 𝒦)⁻¹ = I - ℒ
+    holds    (I + H φ K)⁻¹ = I - H ψ K
+""")
+SEQUENTIAL.algebra("""(8.2)  factored inverse
+    printed  𝓜⁻¹ = (I - ℒ*) D⁻¹ (I - ℒ)
+    holds    𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
+""")
 
-def _check_filter(case: Case) -> float:
+
+@SEQUENTIAL("""sec. 8, Kalman filter  Riccati recursion
+    printed  P(0) = 0; for k = 1 … N: P(k) = ψ(k,k-1) P(k-1) ψ*(k,k-1) + M(k);  D = H P H*;  G = P
+             H* D⁻¹;  K(k+1,k) = φ(k+1,k) G(k);  τ = G H;  τ̄ = I - τ;  ψ(k+1,k) = φ(k+1,k) τ̄(k)
+    holds    the loop, with k-1 the children, leaves P, D, G, K, Π, Π̄, E_ψ with 𝓜 = (I + H φ K) D
+             (I + H φ K)*
+    note     Our Π is the document's τ.
+""")
+def _(case: Case) -> float:
     """The loop against the innovations factors of 𝓜, which know nothing of it: D, and I + H φ K."""
     at = kalman_filter(case)
     unit = case.matrix(I + KAPPA)
@@ -49,163 +69,85 @@ def _check_filter(case: Case) -> float:
     return max(errors)
 
 
-SEQUENTIAL: tuple[Entry, ...] = (
-    holds(
-        "(8.1)",
-        "innovations factorisation",
-        "𝓜 = (I + 𝒦) D (I + 𝒦*)",
-        "𝓜 = (I + H φ K) D (I + H φ K)*",
-        same(mass, BY_NAME["innovations factorisation"].right),
-        note="The sentence below it prints K for 𝒦.",
-    ),
-    holds(
-        "sec. 8, inverse of the factor",
-        "inverse of the causal factor",
-        "(I + 𝒦)⁻¹ = I - ℒ",
-        "(I + H φ K)⁻¹ = I - H ψ K",
-        rule_named("whitening inverts coloring"),
-    ),
-    holds(
-        "(8.2)",
-        "factored inverse",
-        "𝓜⁻¹ = (I - ℒ*) D⁻¹ (I - ℒ)",
-        "𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)",
-        same(mass.inv, BY_NAME["inverse of the mass operator"].right),
-    ),
-    holds(
-        "sec. 8, Kalman filter",
-        "Riccati recursion",
-        "P(0) = 0; for k = 1 … N: P(k) = ψ(k,k-1) P(k-1) ψ*(k,k-1) + M(k);  D = H P H*;  "
-        "G = P H* D⁻¹;  K(k+1,k) = φ(k+1,k) G(k);  τ = G H;  τ̄ = I - τ;  "
-        "ψ(k+1,k) = φ(k+1,k) τ̄(k)",
-        "the loop, with k-1 the children, leaves P, D, G, K, Π, Π̄, E_ψ with "
-        "𝓜 = (I + H φ K) D (I + H φ K)*",
-        _check_filter,
-        note="Our Π is the document's τ.",
-    ),
-    misprint(
-        "sec. 8, D, G, τ, τ̄",
-        "the recursion's quantities as operators",
-        "D = H P H,  G = P H* D⁻¹,  τ = G H,  τ̄ = I - τ",
-        "D = H P H*,  G = P H* D⁻¹,  Π = G H,  Π̄ = I - Π",
-        each((D, H @ P @ H.T), (G, P @ H.T @ D.inv), (Pi, G @ H), (Pi_bar, I - Pi)),
-        unformed(lambda: H @ P @ H),
-        note="A star is missing: H P H cannot be formed. The loop above it prints it right.",
-    ),
-    definition("sec. 8, K", "shifted gain", "K = E_φ G", check=same(K, E_phi @ G)),
-    definition(
-        "sec. 8, E_ψ",
-        "articulated shift",
-        "E_ψ = E_φ τ̄",
-        "E_ψ = E_φ Π̄",
-        same(E_psi, E_phi @ Pi_bar),
-    ),
-    definition("sec. 8, ψ", "articulated propagation", "ψ = (I - E_ψ)⁻¹", check=check_products),
-    holds(
-        "sec. 8, ψ(k, m)",
-        "blocks of ψ are products of steps",
-        "ψ(k,m) = Π ψ(i+1,i), i = m … k-1",
-        "ψ(k,m) = ψ(k,k-1) ⋯ ψ(m+1,m)",
-        check_products,
-        note="The order of the factors is not printed: the one with the largest i stands left.",
-    ),
-    holds(
-        "Lemma 3",
-        "state covariance from articulated inertia",
-        "S = P + φ̃ P + P φ̃* + φ K D K* φ*",
-        "φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*",
-        rule_named("articulated and innovations"),
-    ),
-    holds(
-        "(8.3)",
-        "state covariance from articulated inertia",
-        "S = P + φ̃ P + P φ̃* + φ K D K* φ*",
-        "φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*",
-        rule_named("articulated and innovations"),
-    ),
-    holds(
-        "Lemma 3, proof: projection",
-        "the projected covariance",
-        "τ̄ P τ̄* = τ̄ P",
-        "Π̄ P Π̄* = Π̄ P",
-        rule_named("Π̄ P Π̄* = Π̄ P"),
-    ),
-    misprint(
-        "Lemma 3, proof: Riccati equation",
-        "Riccati equation, two forms",
-        "P = E_ψ P E_ψ* + M = E_φ P E_φ* + M - K D K",
-        "P = E_ψ P E_ψ* + M = E_φ P E_φ* + M - K D K*",
-        each(
-            (P, E_psi @ P @ E_psi.T + M),
-            (P, E_phi @ P @ E_phi.T + M - K @ D @ K.T),
-        ),
-        unformed(lambda: E_phi @ P @ E_phi.T + M - K @ D @ K),
-        note="A star is missing: K D K cannot be formed.",
-    ),
-    holds(
-        "Lemma 4",
-        "innovations factorisation",
-        "𝓜 = [I + 𝒦] D [I + 𝒦]*,  𝒦 = H φ̃ G = H φ K",
-        "𝓜 = (I + H φ K) D (I + H φ K)*,  H φ̃ G = H φ K",
-        each(
-            (mass, (I + H @ phi_tilde @ G) @ D @ (I + H @ phi_tilde @ G).T),
-            (H @ phi_tilde @ G, KAPPA),
-        ),
-    ),
-    holds(
-        "Lemma 4, proof",
-        "from the state covariance to the factors",
-        "H (8.3) H*, with D = H P H*",
-        "H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* = (I + H φ K) D (I + H φ K)*",
-        each(
-            (
-                H @ BY_NAME["articulated and innovations"].right @ H.T,
-                BY_NAME["innovations factorisation"].right,
-            )
-        ),
-    ),
-    holds(
-        "Lemma 5",
-        "what relates φ to ψ",
-        "ψ⁻¹ = φ⁻¹ + K H",
-        "ψ⁻¹ = φ⁻¹ + K H",
-        rule_named("ψ⁻¹ = φ⁻¹ + K H"),
-    ),
-    holds(
-        "Lemma 5, proof",
-        "steps from ψ⁻¹ to φ⁻¹",
-        "ψ⁻¹ = I - E_ψ = I - E_φ τ̄ = φ⁻¹ + E_φ τ = φ⁻¹ + K H",
-        "ψ⁻¹ = I - E_ψ = I - E_φ Π̄ = φ⁻¹ + E_φ Π = φ⁻¹ + K H",
-        each(
-            (psi.inv, I - E_psi),
-            (psi.inv, I - E_phi @ Pi_bar),
-            (psi.inv, phi.inv + E_phi @ Pi),
-            (psi.inv, phi.inv + K @ H),
-        ),
-    ),
-    holds(
-        "Lemma 6",
-        "inverse of the causal factor",
-        "(I + 𝒦)⁻¹ = I - ℒ,  ℒ = H ψ K",
-        "(I + H φ K)⁻¹ = I - H ψ K",
-        rule_named("whitening inverts coloring"),
-    ),
-    holds(
-        "Lemma 6, consequences",
-        "the factor and its inverse commute",
-        "𝒦 = ℒ + 𝒦 ℒ,  𝒦 = ℒ + ℒ 𝒦,  ℒ 𝒦 = 𝒦 ℒ",
-        "H φ K = H ψ K + H φ K H ψ K = H ψ K + H ψ K H φ K",
-        each((KAPPA, ELL + KAPPA @ ELL), (KAPPA, ELL + ELL @ KAPPA), (ELL @ KAPPA, KAPPA @ ELL)),
-    ),
-    holds(
-        "Lemma 6, proof",
-        "the inverse, multiplied out",
-        "φ - ψ = ψ K H φ;  (I - ℒ)(I + 𝒦) = I - H ψ K + (I - H ψ K) H φ K = I",
-        "φ - ψ = ψ K H φ;  (I - H ψ K)(I + H φ K) = I",
-        each(
-            (phi - psi, psi @ K @ H @ phi),
-            ((I - ELL) @ (I + KAPPA), I - ELL + (I - ELL) @ H @ phi @ K),
-            (I - ELL + (I - ELL) @ H @ phi @ K, identity(JOINT)),
-        ),
-    ),
+SEQUENTIAL("""sec. 8, D, G, τ, τ̄  the recursion's quantities as operators
+    printed  D = H P H,  G = P H* D⁻¹,  τ = G H,  τ̄ = I - τ
+    instead  D = H P H*,  G = P H* D⁻¹,  Π = G H,  Π̄ = I - Π
+    note     A star is missing: H P H cannot be formed. The loop above it prints it right.
+""")(each((D, H @ P @ H.T), (G, P @ H.T @ D.inv), (Pi, G @ H), (Pi_bar, I - Pi)))
+SEQUENTIAL.as_printed(unformed(lambda: H @ P @ H))
+SEQUENTIAL.algebra("""sec. 8, K  shifted gain
+    means    K = E_φ G
+""")
+SEQUENTIAL.algebra("""sec. 8, E_ψ  articulated shift
+    printed  E_ψ = E_φ τ̄
+    means    E_ψ = E_φ Π̄
+""")
+SEQUENTIAL("""sec. 8, ψ  articulated propagation
+    means    ψ = (I - E_ψ)⁻¹
+""")(check_products)
+SEQUENTIAL("""sec. 8, ψ(k, m)  blocks of ψ are products of steps
+    printed  ψ(k,m) = Π ψ(i+1,i), i = m … k-1
+    holds    ψ(k,m) = ψ(k,k-1) ⋯ ψ(m+1,m)
+    note     The order of the factors is not printed: the one with the largest i stands left.
+""")(check_products)
+SEQUENTIAL.algebra("""Lemma 3  state covariance from articulated inertia
+    printed  S = P + φ̃ P + P φ̃* + φ K D K* φ*
+    holds    φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*
+""")
+SEQUENTIAL.algebra("""(8.3)  state covariance from articulated inertia
+    printed  S = P + φ̃ P + P φ̃* + φ K D K* φ*
+    holds    φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*
+""")
+SEQUENTIAL.algebra("""Lemma 3, proof: projection  the projected covariance
+    printed  τ̄ P τ̄* = τ̄ P
+    holds    Π̄ P Π̄* = Π̄ P
+""")
+SEQUENTIAL("""Lemma 3, proof: Riccati equation  Riccati equation, two forms
+    printed  P = E_ψ P E_ψ* + M = E_φ P E_φ* + M - K D K
+    instead  P = E_ψ P E_ψ* + M = E_φ P E_φ* + M - K D K*
+    note     A star is missing: K D K cannot be formed.
+""")(
+    each(
+        (P, E_psi @ P @ E_psi.T + M),
+        (P, E_phi @ P @ E_phi.T + M - K @ D @ K.T),
+    )
+)
+SEQUENTIAL.as_printed(unformed(lambda: E_phi @ P @ E_phi.T + M - K @ D @ K))
+SEQUENTIAL("""Lemma 4  innovations factorisation
+    printed  𝓜 = [I + 𝒦] D [I + 𝒦]*,  𝒦 = H φ̃ G = H φ K
+    holds    𝓜 = (I + H φ K) D (I + H φ K)*,  H φ̃ G = H φ K
+""")(
+    each(
+        (mass, (I + H @ phi_tilde @ G) @ D @ (I + H @ phi_tilde @ G).T),
+        (H @ phi_tilde @ G, KAPPA),
+    )
+)
+SEQUENTIAL.algebra("""Lemma 4, proof  from the state covariance to the factors
+    printed  H (8.3) H*, with D = H P H*
+    holds    H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* = (I + H φ K) D (I + H φ K)*
+""")
+SEQUENTIAL.algebra("""Lemma 5  what relates φ to ψ
+    holds    ψ⁻¹ = φ⁻¹ + K H
+""")
+SEQUENTIAL.algebra("""Lemma 5, proof  steps from ψ⁻¹ to φ⁻¹
+    printed  ψ⁻¹ = I - E_ψ = I - E_φ τ̄ = φ⁻¹ + E_φ τ = φ⁻¹ + K H
+    holds    ψ⁻¹ = I - E_ψ = I - E_φ Π̄ = φ⁻¹ + E_φ Π = φ⁻¹ + K H
+""")
+SEQUENTIAL.algebra("""Lemma 6  inverse of the causal factor
+    printed  (I + 𝒦)⁻¹ = I - ℒ,  ℒ = H ψ K
+    holds    (I + H φ K)⁻¹ = I - H ψ K
+""")
+SEQUENTIAL("""Lemma 6, consequences  the factor and its inverse commute
+    printed  𝒦 = ℒ + 𝒦 ℒ,  𝒦 = ℒ + ℒ 𝒦,  ℒ 𝒦 = 𝒦 ℒ
+    holds    H φ K = H ψ K + H φ K H ψ K = H ψ K + H ψ K H φ K
+""")(each((KAPPA, ELL + KAPPA @ ELL), (KAPPA, ELL + ELL @ KAPPA), (ELL @ KAPPA, KAPPA @ ELL)))
+SEQUENTIAL("""Lemma 6, proof  the inverse, multiplied out
+    printed  φ - ψ = ψ K H φ;  (I - ℒ)(I + 𝒦) = I - H ψ K + (I - H ψ K) H φ K = I
+    holds    φ - ψ = ψ K H φ;  (I - H ψ K)(I + H φ K) = I
+""")(
+    each(
+        (phi - psi, psi @ K @ H @ phi),
+        ((I - ELL) @ (I + KAPPA), I - ELL + (I - ELL) @ H @ phi @ K),
+        (I - ELL + (I - ELL) @ H @ phi @ K, identity(JOINT)),
+    )
 )

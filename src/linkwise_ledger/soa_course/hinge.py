@@ -21,9 +21,9 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross_force
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
 from linkwise_ledger.literal import rate, split
 from linkwise_ledger.recursion import moved, paths
+from linkwise_ledger.section import Section
 from linkwise_ledger.soa_course.measure import (
     body,
     hinge_columns,
@@ -38,32 +38,6 @@ from linkwise_ledger.soa_course.measure import (
 # ------------------------------------------------------------------------------------- checks
 
 
-def _check_rigid_body(case: Case) -> float:
-    """M(z) dV/dt + b(z) is the rate of each body's momentum, taken about the world's origin."""
-    mech, errors = case.mech, list[float]()
-    space = V.range
-    velocities = split(case, case.matrix(V), space)
-    changes = split(case, rate(lambda t: moved(case, t)(V)), space)
-
-    def momentum(t: float) -> Array:
-        dense = moved(case, t)
-        h = split(case, dense(M @ V), space)
-        poses = mech.poses(mech.integrate(case.q, case.v, t))
-        return np.stack([poses[k].shift @ h[k] for k in case.outward])
-
-    forces, poses = rate(momentum), mech.poses(case.q)
-    for k in case.outward:
-        inertia = case.block(M, k)
-        f = inertia @ changes[k] + cross_force(velocities[k], inertia @ velocities[k])
-        errors.append(apart(poses[k].shift @ f, forces[k]))
-    return max(errors)
-
-
-def _check_order(case: Case) -> float:
-    """Here bodies are stored the other way round: a parent's index is less than its child's."""
-    return 0.0 if all(case.parent(k) < k for k in case.outward) else 1.0
-
-
 def _step(case: Case, k: int) -> Pose:
     """The pose of body k seen from its parent, as three poses in a row."""
     own = case.mech.bodies[k]
@@ -74,36 +48,6 @@ def _step(case: Case, k: int) -> Pose:
 def _seen(case: Case, a: str, b: str) -> Array:
     at = measured(case).pose
     return (at[a].inverse() @ at[b]).matrix
-
-
-def _check_step(case: Case) -> float:
-    errors = list[float]()
-    for k in case.outward:
-        p = body(case, case.parent(k))
-        whole, o, o_plus = _seen(case, p, body(case, k)), outside(case, k), inside(case, k)
-        two = _seen(case, p, o) @ _seen(case, o, body(case, k))
-        three = _seen(case, p, o_plus) @ _seen(case, o_plus, o) @ _seen(case, o, body(case, k))
-        errors += [apart(x, whole) for x in (two, three, _step(case, k).matrix)]
-    return max(errors)
-
-
-def _check_poses(case: Case) -> float:
-    """The recursion of poses, against the frames themselves."""
-    found, errors = {-1: np.eye(4)}, list[float]()
-    for k in case.outward:
-        found[k] = found[case.parent(k)] @ _step(case, k).matrix
-        errors.append(apart(found[k], measured(case).pose[body(case, k)].matrix))
-    return max(errors)
-
-
-def _check_relative_pose(case: Case) -> float:
-    errors = list[float]()
-    for j, k in paths(case):
-        X, i = np.eye(4), k
-        while i != j:
-            X, i = _step(case, i).matrix @ X, case.parent(i)
-        errors.append(apart(X, _seen(case, body(case, j), body(case, k))))
-    return max(errors)
 
 
 def _pose_rate(case: Case, k: int) -> tuple[Array, Array, Array]:
@@ -118,46 +62,6 @@ def _pose_rate(case: Case, k: int) -> tuple[Array, Array, Array]:
     X = pose(0.0)
     W = own.hinge.hinge_map(case.q[span]).T @ speeds(case, k)
     return X, rate(pose), np.concatenate([X[:3, :3] @ W[:3], X[:3, :3] @ W[3:]])
-
-
-def _check_pose_rate(case: Case, *, printed: bool = False) -> float:
-    errors = list[float]()
-    for k in case.outward:
-        X, found, W = _pose_rate(case, k)
-        expected = np.zeros((4, 4))
-        expected[:3, :3] = skew(W[:3]) @ (np.eye(3) if printed else X[:3, :3])
-        expected[:3, 3] = W[3:]
-        errors.append(apart(found, expected))
-    return max(errors)
-
-
-def _check_hinge_velocity(case: Case, *, printed: bool = False) -> float:
-    """What is left of V(O) when the motion of O⁺ is taken away, against H* β."""
-    at, errors, size = measured(case), list[float](), 0.0
-    for k in case.outward:
-        o, o_plus = outside(case, k), inside(case, k)
-        carried = np.eye(6) if printed else at.phi(o_plus, o).T
-        found = at.velocity[o] - carried @ at.velocity[o_plus]
-        size = max(size, float(np.abs(at.velocity[o]).max()))
-        errors.append(float(np.abs(found - hinge_velocity(case, k)).max()))
-    return max(errors) / size
-
-
-def _check_parts(case: Case) -> float:
-    """Δω = h_ω β and Δv = h_v β from the rate of the hinge pose; H* is 6 × r_v and r_p ≥ r_v."""
-    errors = [0.0]
-    for k in case.outward:
-        own = case.mech.bodies[k].hinge
-        h = hinge_columns(case, k)
-        X, change, _ = _pose_rate(case, k)
-        turning = change[:3, :3] @ X[:3, :3].T
-        w = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
-        rot = measured(case).pose[body(case, case.parent(k))].rot
-        beta = speeds(case, k)
-        found = np.concatenate([h[:3] @ beta, h[3:] @ beta])
-        errors.append(apart(found, np.concatenate([rot @ w, rot @ change[:3, 3]])))
-        errors.append(0.0 if h.shape == (6, own.nv) and own.nq >= own.nv else 1.0)
-    return max(errors)
 
 
 _Z, _ZZ = (0.0, 0.0, 1.0), 0.37
@@ -182,19 +86,6 @@ def _moves_as(hinge: Hinge, H: Array, seed: int) -> float:
     return apart(np.concatenate([w, twist[:3, 3]]), H.T @ v)
 
 
-def _check_examples(case: Case) -> float:
-    errors = [_moves_as(hinge, np.array(H), case.seed) for hinge, H in EXAMPLES]
-    errors += [apart(hinge.hinge_map(hinge.neutral()), np.array(H)) for hinge, H in EXAMPLES]
-    return max(errors)
-
-
-def _check_free(case: Case) -> float:
-    return max(
-        _moves_as(Free(), np.eye(6), case.seed),
-        apart(Free().hinge_map(Free().neutral()), np.eye(6)),
-    )
-
-
 def _rolling(case: Case) -> tuple[Array, Array, Array]:
     """A ball on the plane z = 0: l to the contact, ω and v of its centre, all in fixed axes."""
     hinge, rng = RollingBall(0.3), np.random.default_rng(case.seed)
@@ -206,7 +97,183 @@ def _rolling(case: Case) -> tuple[Array, Array, Array]:
     return np.array([0.0, 0.0, -hinge.radius]), w, change[:3, 3]
 
 
-def _check_rolling(case: Case) -> float:
+# ------------------------------------------------------------------------------------ entries
+
+HINGES = Section()
+
+
+@HINGES("""Recap from last session  equation of motion of one rigid body about any frame z
+    printed  f(z) = M(z) β̇_J(z) + b_J(z)
+    holds    f = M(k) V̇(k) + b(k), b = V ×* M V, is the rate of the body's momentum
+    note     With the velocity of the body frame, in its axes, as β_J.
+""")
+def _(case: Case) -> float:
+    """M(z) dV/dt + b(z) is the rate of each body's momentum, taken about the world's origin."""
+    mech, errors = case.mech, list[float]()
+    space = V.range
+    velocities = split(case, case.matrix(V), space)
+    changes = split(case, rate(lambda t: moved(case, t)(V)), space)
+
+    def momentum(t: float) -> Array:
+        dense = moved(case, t)
+        h = split(case, dense(M @ V), space)
+        poses = mech.poses(mech.integrate(case.q, case.v, t))
+        return np.stack([poses[k].shift @ h[k] for k in case.outward])
+
+    forces, poses = rate(momentum), mech.poses(case.q)
+    for k in case.outward:
+        inertia = case.block(M, k)
+        f = inertia @ changes[k] + cross_force(velocities[k], inertia @ velocities[k])
+        errors.append(apart(poses[k].shift @ f, forces[k]))
+    return max(errors)
+
+
+@HINGES("""Inter-connected bodies  numbers of bodies
+    printed  k+1 is the parent of k; 1 is the tip
+    means    parent[k] < k: k+1 of the document is our parent, its 1 ... n our bodies from the tip
+""")
+def _(case: Case) -> float:
+    """Here bodies are stored the other way round: a parent's index is less than its child's."""
+    return 0.0 if all(case.parent(k) < k for k in case.outward) else 1.0
+
+
+@HINGES("""Relative body pose  a body seen from its parent, across the hinge
+    printed  ᵏ⁺¹T_k = ᵏ⁺¹T_Ok · ᴼᵏT_k = (ᵏ⁺¹T_Ok⁺ · ᴼᵏ⁺T_Ok) · ᴼᵏT_k
+    holds    X_pk = inboard · hinge.pose(q(k)) · outboard
+""")
+def _(case: Case) -> float:
+    errors = list[float]()
+    for k in case.outward:
+        p = body(case, case.parent(k))
+        whole, o, o_plus = _seen(case, p, body(case, k)), outside(case, k), inside(case, k)
+        two = _seen(case, p, o) @ _seen(case, o, body(case, k))
+        three = _seen(case, p, o_plus) @ _seen(case, o_plus, o) @ _seen(case, o, body(case, k))
+        errors += [apart(x, whole) for x in (two, three, _step(case, k).matrix)]
+    return max(errors)
+
+
+@HINGES("""(1.6)  pose of a body from that of its parent
+    printed  ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k
+    holds    X(k) = X(p) X_pk
+""")
+def _check_poses(case: Case) -> float:
+    """The recursion of poses, against the frames themselves."""
+    found, errors = {-1: np.eye(4)}, list[float]()
+    for k in case.outward:
+        found[k] = found[case.parent(k)] @ _step(case, k).matrix
+        errors.append(apart(found[k], measured(case).pose[body(case, k)].matrix))
+    return max(errors)
+
+
+HINGES("""Computing the pose of any body  poses by recursion
+    printed  ᴵT_n+1 = I; for k = n … 1: ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k
+    holds    for k = base … tips: X(k) = X(p) X_pk(q(k)), X(world) = I
+    note     The = of the loop's range is lost, here and in four more loops.
+""")(_check_poses)
+
+
+@HINGES("""Computing relative pose  one body seen from another
+    printed  ʲT_k = ʲT_j-1 ⋯ ᵏ⁺¹T_k
+    holds    X_jk = X_j,j-1 ⋯ X_pk along the branch; across branches X_j⁻¹ X_k
+""")
+def _(case: Case) -> float:
+    errors = list[float]()
+    for j, k in paths(case):
+        X, i = np.eye(4), k
+        while i != j:
+            X, i = _step(case, i).matrix @ X, case.parent(i)
+        errors.append(apart(X, _seen(case, body(case, j), body(case, k))))
+    return max(errors)
+
+
+@HINGES("""(1.3)  rate of the hinge pose
+    printed  d(ᵏ⁺¹T_Ok)/dt = [[ω~(Ok⁺,Ok), v(Ok⁺,Ok)], [0, 0]]
+    instead  d(ᵏ⁺¹T_Ok)/dt = [[ω~(Ok⁺,Ok) ᵏ⁺¹R_Ok, v(Ok⁺,Ok)], [0, 0]]
+    note     The rotation behind ω~ is missing: Ṙ = ω~ R. As printed it holds only where R = I.
+""")
+def _(case: Case, *, printed: bool = False) -> float:
+    errors = list[float]()
+    for k in case.outward:
+        X, found, W = _pose_rate(case, k)
+        expected = np.zeros((4, 4))
+        expected[:3, :3] = skew(W[:3]) @ (np.eye(3) if printed else X[:3, :3])
+        expected[:3, 3] = W[3:]
+        errors.append(apart(found, expected))
+    return max(errors)
+
+
+@HINGES("""Hinge differential kinematics  relative velocities of a hinge
+    printed  Δω(k) ≜ ω(Ok⁺,Ok), Δv(k) ≜ v(Ok⁺,Ok)
+    means    (Δω, Δv) = H*(k) v(k), at O
+""")
+def _check_parts(case: Case) -> float:
+    """Δω = h_ω β and Δv = h_v β from the rate of the hinge pose; H* is 6 × r_v and r_p ≥ r_v."""
+    errors = [0.0]
+    for k in case.outward:
+        own = case.mech.bodies[k].hinge
+        h = hinge_columns(case, k)
+        X, change, _ = _pose_rate(case, k)
+        turning = change[:3, :3] @ X[:3, :3].T
+        w = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
+        rot = measured(case).pose[body(case, case.parent(k))].rot
+        beta = speeds(case, k)
+        found = np.concatenate([h[:3] @ beta, h[3:] @ beta])
+        errors.append(apart(found, np.concatenate([rot @ w, rot @ change[:3, 3]])))
+        errors.append(0.0 if h.shape == (6, own.nv) and own.nq >= own.nv else 1.0)
+    return max(errors)
+
+
+@HINGES("""Joint map matrix  relative velocity of a hinge
+    printed  Δ_V(k) ≜ V(Ok) - V(Ok⁺) = [Δω(k); Δv(k)] = H*(k) β(k)
+    instead  Δ_V(k) = V(Ok) - φ*(Ok⁺,Ok) V(Ok⁺) = H*(k) β(k)
+    note     The two velocities belong to two points. Where a hinge has travelled (prismatic,
+             cylindrical, planar …) and its parent turns, ω × l(Ok⁺,Ok) is between them. On pins and
+             balls, where the points are one, it holds as printed.
+""")
+def _(case: Case, *, printed: bool = False) -> float:
+    """What is left of V(O) when the motion of O⁺ is taken away, against H* β."""
+    at, errors, size = measured(case), list[float](), 0.0
+    for k in case.outward:
+        o, o_plus = outside(case, k), inside(case, k)
+        carried = np.eye(6) if printed else at.phi(o_plus, o).T
+        found = at.velocity[o] - carried @ at.velocity[o_plus]
+        size = max(size, float(np.abs(at.velocity[o]).max()))
+        errors.append(float(np.abs(found - hinge_velocity(case, k)).max()))
+    return max(errors) / size
+
+
+HINGES("""Structure of the joint map matrix  angular and linear part
+    printed  H*(k) = [h_ω(k); h_v(k)] ∈ R^(6 × r_v(k)), Δω = h_ω β, Δv = h_v β, r_p(k) ≥ r_v(k)
+    holds    rows of H(k) are (angular, linear); nv of a hinge is at most its nq
+""")(_check_parts)
+
+
+@HINGES("""Examples of joint map matrix  pin, prismatic, helical, cylindrical, spherical
+    printed  (0 0 1 0 0 0), (0 0 0 0 0 1), (0 0 1 0 0 p), [pin, prismatic], [I_3; 0]
+    holds    H of Pin, Prismatic, Helical (pitch p), Cylindrical, Spherical, axis z
+""")
+def _(case: Case) -> float:
+    errors = [_moves_as(hinge, np.array(H), case.seed) for hinge, H in EXAMPLES]
+    errors += [apart(hinge.hinge_map(hinge.neutral()), np.array(H)) for hinge, H in EXAMPLES]
+    return max(errors)
+
+
+HINGES("""Examples of joint map matrix: six freedoms  the hinge map of a free hinge
+    printed  H* = I, six freedoms
+    holds    H of Free is I
+""")(
+    lambda case: max(
+        _moves_as(Free(), np.eye(6), case.seed),
+        apart(Free().hinge_map(Free().neutral()), np.eye(6)),
+    )
+)
+
+
+@HINGES("""Ball rolling on a surface: constraint  no slip at the contact point
+    printed  Δv + Δω~ l = 0  ⇒  [-l~ I_3] Δ_V = 0_3
+    holds    v + ω × l = 0, l from the centre to the contact point
+""")
+def _(case: Case) -> float:
     """Δv + Δω~ l = 0 is [-l~, I] ΔV = 0, and is what the ball does."""
     arm, w, v = _rolling(case)
     rows = np.hstack([-skew(arm), np.eye(3)]) @ np.concatenate([w, v])
@@ -214,14 +281,22 @@ def _check_rolling(case: Case) -> float:
     return max(float(np.abs(v + skew(w) @ arm).max()), float(np.abs(rows).max())) / size
 
 
-def _check_rolling_map(case: Case) -> float:
+@HINGES("""Ball rolling on a surface: joint map  its freedoms
+    printed  Δ_V = [I_3; l~] β,  H* = [I_3; l~] ∈ R^(6 × 3)
+    holds    H* = [I; l~], β = ω
+""")
+def _(case: Case) -> float:
     arm, w, v = _rolling(case)
     H_T = np.vstack([np.eye(3), skew(arm)])
     free = np.abs(np.hstack([-skew(arm), np.eye(3)]) @ H_T).max()
     return max(apart(H_T @ w, np.concatenate([w, v])), float(free))
 
 
-def _check_rolling_axes(case: Case) -> float:
+@HINGES("""Ball rolling on a surface: axes  where the joint map of a ball is constant
+    printed  H*: constant in inertial axes, not in those of the ball
+    holds    H of RollingBall changes with q; in the axes of O⁺ it is [I, -l~], l = (0, 0, -r)
+""")
+def _(case: Case) -> float:
     """In the ball's axes H changes as it rolls; turned to fixed axes it is [I, -l~] always."""
     hinge, rng = RollingBall(0.3), np.random.default_rng(case.seed)
     states = [hinge.integrate(hinge.neutral(), rng.standard_normal(3)) for _ in range(2)]
@@ -235,7 +310,11 @@ def _check_rolling_axes(case: Case) -> float:
     return max(apart(h, expected) for h in fixed)
 
 
-def _check_ellipsoid(case: Case) -> float:
+@HINGES("""Ball rolling on a surface: ellipsoid  where it is not
+    printed  H* of an ellipsoid: constant in neither
+    holds    l in fixed axes depends on the orientation of an ellipsoid
+""")
+def _(case: Case) -> float:
     """The way from the centre of an ellipsoid to its lowest point depends on how it lies."""
     rng, squares = np.random.default_rng(case.seed), np.diag([0.01, 0.04, 0.09])
     arms = list[Array]()
@@ -245,129 +324,3 @@ def _check_ellipsoid(case: Case) -> float:
         depth = rot @ squares @ rot.T
         arms.append(-depth[:, 2] / np.sqrt(depth[2, 2]))
     return 0.0 if apart(arms[0], arms[1]) > 0.01 else 1.0
-
-
-# ------------------------------------------------------------------------------------ entries
-
-HINGES: tuple[Entry, ...] = (
-    holds(
-        "Recap from last session",
-        "equation of motion of one rigid body about any frame z",
-        "f(z) = M(z) β̇_J(z) + b_J(z)",
-        "f = M(k) V̇(k) + b(k), b = V ×* M V, is the rate of the body's momentum",
-        _check_rigid_body,
-        note="With the velocity of the body frame, in its axes, as β_J.",
-    ),
-    definition(
-        "Inter-connected bodies",
-        "numbers of bodies",
-        "k+1 is the parent of k; 1 is the tip",
-        "parent[k] < k: k+1 of the document is our parent, its 1 ... n our bodies from the tip",
-        _check_order,
-    ),
-    holds(
-        "Relative body pose",
-        "a body seen from its parent, across the hinge",
-        "ᵏ⁺¹T_k = ᵏ⁺¹T_Ok · ᴼᵏT_k = (ᵏ⁺¹T_Ok⁺ · ᴼᵏ⁺T_Ok) · ᴼᵏT_k",
-        "X_pk = inboard · hinge.pose(q(k)) · outboard",
-        _check_step,
-    ),
-    holds(
-        "(1.6)",
-        "pose of a body from that of its parent",
-        "ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k",
-        "X(k) = X(p) X_pk",
-        _check_poses,
-    ),
-    holds(
-        "Computing the pose of any body",
-        "poses by recursion",
-        "ᴵT_n+1 = I; for k = n … 1: ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k",
-        "for k = base … tips: X(k) = X(p) X_pk(q(k)), X(world) = I",
-        _check_poses,
-        note="The = of the loop's range is lost, here and in four more loops.",
-    ),
-    holds(
-        "Computing relative pose",
-        "one body seen from another",
-        "ʲT_k = ʲT_j-1 ⋯ ᵏ⁺¹T_k",
-        "X_jk = X_j,j-1 ⋯ X_pk along the branch; across branches X_j⁻¹ X_k",
-        _check_relative_pose,
-    ),
-    misprint(
-        "(1.3)",
-        "rate of the hinge pose",
-        "d(ᵏ⁺¹T_Ok)/dt = [[ω~(Ok⁺,Ok), v(Ok⁺,Ok)], [0, 0]]",
-        "d(ᵏ⁺¹T_Ok)/dt = [[ω~(Ok⁺,Ok) ᵏ⁺¹R_Ok, v(Ok⁺,Ok)], [0, 0]]",
-        _check_pose_rate,
-        lambda case: _check_pose_rate(case, printed=True),
-        note="The rotation behind ω~ is missing: Ṙ = ω~ R. As printed it holds only where R = I.",
-    ),
-    definition(
-        "Hinge differential kinematics",
-        "relative velocities of a hinge",
-        "Δω(k) ≜ ω(Ok⁺,Ok), Δv(k) ≜ v(Ok⁺,Ok)",
-        "(Δω, Δv) = H*(k) v(k), at O",
-        _check_parts,
-    ),
-    misprint(
-        "Joint map matrix",
-        "relative velocity of a hinge",
-        "Δ_V(k) ≜ V(Ok) - V(Ok⁺) = [Δω(k); Δv(k)] = H*(k) β(k)",
-        "Δ_V(k) = V(Ok) - φ*(Ok⁺,Ok) V(Ok⁺) = H*(k) β(k)",
-        _check_hinge_velocity,
-        lambda case: _check_hinge_velocity(case, printed=True),
-        note="The two velocities belong to two points. Where a hinge has travelled (prismatic, "
-        "cylindrical, planar …) and its parent turns, ω × l(Ok⁺,Ok) is between them. On pins and "
-        "balls, where the points are one, it holds as printed.",
-    ),
-    holds(
-        "Structure of the joint map matrix",
-        "angular and linear part",
-        "H*(k) = [h_ω(k); h_v(k)] ∈ R^(6 × r_v(k)), Δω = h_ω β, Δv = h_v β, r_p(k) ≥ r_v(k)",
-        "rows of H(k) are (angular, linear); nv of a hinge is at most its nq",
-        _check_parts,
-    ),
-    holds(
-        "Examples of joint map matrix",
-        "pin, prismatic, helical, cylindrical, spherical",
-        "(0 0 1 0 0 0), (0 0 0 0 0 1), (0 0 1 0 0 p), [pin, prismatic], [I_3; 0]",
-        "H of Pin, Prismatic, Helical (pitch p), Cylindrical, Spherical, axis z",
-        _check_examples,
-    ),
-    holds(
-        "Examples of joint map matrix: six freedoms",
-        "the hinge map of a free hinge",
-        "H* = I, six freedoms",
-        "H of Free is I",
-        _check_free,
-    ),
-    holds(
-        "Ball rolling on a surface: constraint",
-        "no slip at the contact point",
-        "Δv + Δω~ l = 0  ⇒  [-l~ I_3] Δ_V = 0_3",
-        "v + ω × l = 0, l from the centre to the contact point",
-        _check_rolling,
-    ),
-    holds(
-        "Ball rolling on a surface: joint map",
-        "its freedoms",
-        "Δ_V = [I_3; l~] β,  H* = [I_3; l~] ∈ R^(6 × 3)",
-        "H* = [I; l~], β = ω",
-        _check_rolling_map,
-    ),
-    holds(
-        "Ball rolling on a surface: axes",
-        "where the joint map of a ball is constant",
-        "H*: constant in inertial axes, not in those of the ball",
-        "H of RollingBall changes with q; in the axes of O⁺ it is [I, -l~], l = (0, 0, -r)",
-        _check_rolling_axes,
-    ),
-    holds(
-        "Ball rolling on a surface: ellipsoid",
-        "where it is not",
-        "H* of an ellipsoid: constant in neither",
-        "l in fixed axes depends on the orientation of an ellipsoid",
-        _check_ellipsoid,
-    ),
-)

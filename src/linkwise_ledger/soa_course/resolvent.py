@@ -8,12 +8,10 @@ from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import E_phi, H, I, V, phi, phi_tilde, v
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, same
 from linkwise_ledger.literal import each, split
+from linkwise_ledger.section import Section, same
 from linkwise_ledger.soa_course.measure import body, measured, turned
 from linkwise_ledger.soa_course.operator import (
-    BETA,
-    PLUS,
     both,
     check_shift_matrix,
     tips_first,
@@ -22,17 +20,6 @@ from linkwise_ledger.soa_course.velocity import check_recursion, check_split, wo
 from linkwise_ledger.standard import check_resolvent, check_shift, check_transition
 
 # ------------------------------------------------------------------------------------- checks
-
-
-def _check_solved_velocities(case: Case) -> float:
-    """(I - E_φ*)⁻¹ H* v against measured velocities."""
-    at, one = measured(case), np.eye(case.dense.size(BODY))
-    inverse = np.asarray(np.linalg.inv(one - case.matrix(E_phi).T), dtype=np.float64)
-    solved = inverse @ case.matrix(H).T @ case.v
-    found, names = split(case, solved, BODY), [body(case, k) for k in case.outward]
-    return worst(
-        [(turned(at.pose[n], x), at.velocity[n]) for n, x in zip(names, found, strict=True)]
-    )
 
 
 def _block(A: Array, i: int, j: int) -> Array:
@@ -66,6 +53,23 @@ def _series(nil: Array, terms: int) -> Array:
     return total
 
 
+def _check_shift_structure(case: Case) -> float:
+    """Strictly lower triangular, square, singular, only the first sub-diagonal, 6×6 blocks."""
+    E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
+    singular = np.linalg.matrix_rank(E) == 6 * (n - 1)
+    shape = E.shape == (6 * n, 6 * n) and np.array_equal(E, np.tril(E, -1)) and singular
+    return max(0.0 if shape else 1.0, check_shift_matrix(case), _check_depends(case))
+
+
+# ------------------------------------------------------------------------------------ entries
+
+
+RESOLVENT = Section()
+
+
+@RESOLVENT("""Nilpotent matrices & inverses  resolvent of a nilpotent matrix
+    holds    U^n = 0: (I - U)⁻¹ = I + U + U² + … + U^(n-1)
+""")
 def _check_series(case: Case) -> float:
     """(I - U)⁻¹ = I + U + … + U^(n-1), for a drawn U and for E_φ."""
     errors, n = list[float](), case.mech.n_bodies
@@ -74,7 +78,11 @@ def _check_series(case: Case) -> float:
     return max(errors)
 
 
-def _check_series_proof(case: Case) -> float:
+@RESOLVENT("""Derivation of nilpotent relative inverse  why
+    printed  U W = W U = U + … + U^n = W - I  ⇒  I = (I - U) W  ⇒  (I - U)⁻¹ = W
+    holds    the same, W = I + U + … + U^(n-1)
+""")
+def _(case: Case) -> float:
     """U W = W U = W - I, and so (I - U) W = I."""
     errors, n = list[float](), case.mech.n_bodies
     for nil in (_nilpotent(case), case.matrix(E_phi)):
@@ -83,7 +91,11 @@ def _check_series_proof(case: Case) -> float:
     return max(errors)
 
 
-def _check_powers(case: Case) -> float:
+@RESOLVENT.chains("""E_φ is nilpotent: powers  each power moves the sub-diagonal down
+    printed  E_φ^m: nonzero on its m-th sub-diagonal only
+    holds    block (i, j) of E_φ^m is zero unless i - j = m, with the bodies numbered from the tip
+""")
+def _(case: Case) -> float:
     """E_φ^m has blocks on the m-th sub-diagonal only, and none of those is zero."""
     E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
     power = np.eye(6 * n)
@@ -96,20 +108,30 @@ def _check_powers(case: Case) -> float:
     return 0.0
 
 
+@RESOLVENT("""E_φ is nilpotent  the last power
+    holds    E_φ^n = 0
+""")
 def _check_nilpotent(case: Case) -> float:
     E = case.matrix(E_phi)
     return float(np.abs(np.linalg.matrix_power(E, case.mech.n_bodies)).max())
 
 
-def _check_shift_structure(case: Case) -> float:
-    """Strictly lower triangular, square, singular, only the first sub-diagonal, 6×6 blocks."""
-    E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
-    singular = np.linalg.matrix_rank(E) == 6 * (n - 1)
-    shape = E.shape == (6 * n, 6 * n) and np.array_equal(E, np.tril(E, -1)) and singular
-    return max(0.0 if shape else 1.0, check_shift_matrix(case), _check_depends(case))
+RESOLVENT.chains("""Structural properties of E_φ  pattern of E_φ
+    printed  E_φ: square, strictly lower triangular, nilpotent, so singular; nonzero are only
+             φ(k+1,k), in the first sub-diagonal, which depend on θ
+    holds    the same, with the bodies numbered from the tip
+""")(both(_check_shift_structure, _check_nilpotent))
+RESOLVENT("""The φ spatial operator  resolvent of E_φ
+    printed  φ ≜ (I - E_φ)⁻¹ = I + E_φ + E_φ² + … + E_φ^(n-1)
+    holds    φ = (I - E_φ)⁻¹
+""")(both(check_resolvent, _check_series))
 
 
-def _check_triangle(case: Case) -> float:
+@RESOLVENT.chains("""The φ spatial operator: matrix  pattern of φ
+    printed  φ lower triangular with I on the diagonal and φ(i,j) below it
+    holds    the same, with the bodies numbered from the tip
+""")
+def _(case: Case) -> float:
     """φ as printed: I on the diagonal, φ(i, j) below it, zeros above."""
     found, n = tips_first(case, case.matrix(phi)), case.mech.n_bodies
     poses = [case.mech.pose(case.q, case.mech.bodies[n - i].name) for i in range(1, n + 1)]
@@ -121,7 +143,12 @@ def _check_triangle(case: Case) -> float:
     return apart(found, expected)
 
 
-def _check_resolvent_structure(case: Case) -> float:
+@RESOLVENT.chains("""Structural properties of φ  sub-diagonals of φ
+    printed  φ: square, lower triangular, invertible; I on the diagonal, then E_φ, E_φ² … on the
+             sub-diagonals
+    holds    the m-th sub-diagonal of φ is E_φ^m, with the bodies numbered from the tip
+""")
+def _(case: Case) -> float:
     """The m-th sub-diagonal of φ is E_φ^m; the determinant is one."""
     E, found = (tips_first(case, case.matrix(x)) for x in (E_phi, phi))
     n, power, pairs = case.mech.n_bodies, np.eye(len(E)), list[float]()
@@ -132,132 +159,58 @@ def _check_resolvent_structure(case: Case) -> float:
     return max(*pairs, abs(float(np.linalg.det(found)) - 1.0))
 
 
-# ------------------------------------------------------------------------------------ entries
+RESOLVENT("""Structural properties of φ: matrix  φ and its matrix
+    printed  φ = (I, 0 …; φ(2,1), I …; …) (I - E_φ)⁻¹
+    holds    φ = (I, 0 …; φ(2,1), I …; …) = (I - E_φ)⁻¹
+    note     Scan: an equals sign is lost, as in the ranges of five loops.
+""")(check_resolvent)
+RESOLVENT("""Structural properties of φ: elements  elements of φ are shifts
+    printed  φ(i,j) = φ(i,i-1) ⋯ φ(j+1,j) = [[I, l~(i,j)], [0, I]]
+    holds    the same, in the axes of the world
+""")(both(check_shift, check_transition))
 
 
-RESOLVENT: tuple[Entry, ...] = (
-    holds(
-        "Nilpotent matrices & inverses",
-        "resolvent of a nilpotent matrix",
-        "U^n = 0: (I - U)⁻¹ = I + U + U² + … + U^(n-1)",
-        "the same",
-        _check_series,
-    ),
-    holds(
-        "Derivation of nilpotent relative inverse",
-        "why",
-        "U W = W U = U + … + U^n = W - I  ⇒  I = (I - U) W  ⇒  (I - U)⁻¹ = W",
-        "the same, W = I + U + … + U^(n-1)",
-        _check_series_proof,
-    ),
-    holds(
-        "E_φ is nilpotent: powers",
-        "each power moves the sub-diagonal down",
-        "E_φ^m: nonzero on its m-th sub-diagonal only",
-        "block (i, j) of E_φ^m is zero unless i - j = m, with the bodies numbered from the tip",
-        _check_powers,
-    ).on_chains(),
-    holds(
-        "E_φ is nilpotent",
-        "the last power",
-        "E_φ^n = 0",
-        "E_φ^n = 0",
-        _check_nilpotent,
-    ),
-    holds(
-        "Structural properties of E_φ",
-        "pattern of E_φ",
-        "E_φ: square, strictly lower triangular, nilpotent, so singular; nonzero are only "
-        "φ(k+1,k), in the first sub-diagonal, which depend on θ",
-        "the same, with the bodies numbered from the tip",
-        both(_check_shift_structure, _check_nilpotent),
-    ).on_chains(),
-    holds(
-        "The φ spatial operator",
-        "resolvent of E_φ",
-        "φ ≜ (I - E_φ)⁻¹ = I + E_φ + E_φ² + … + E_φ^(n-1)",
-        "φ = (I - E_φ)⁻¹",
-        both(check_resolvent, _check_series),
-    ),
-    holds(
-        "The φ spatial operator: matrix",
-        "pattern of φ",
-        "φ lower triangular with I on the diagonal and φ(i,j) below it",
-        "the same, with the bodies numbered from the tip",
-        _check_triangle,
-    ).on_chains(),
-    holds(
-        "Structural properties of φ",
-        "sub-diagonals of φ",
-        "φ: square, lower triangular, invertible; I on the diagonal, then E_φ, E_φ² … on the "
-        "sub-diagonals",
-        "the m-th sub-diagonal of φ is E_φ^m, with the bodies numbered from the tip",
-        _check_resolvent_structure,
-    ).on_chains(),
-    holds(
-        "Structural properties of φ: matrix",
-        "φ and its matrix",
-        "φ = (I, 0 …; φ(2,1), I …; …) (I - E_φ)⁻¹",
-        "φ = (I, 0 …; φ(2,1), I …; …) = (I - E_φ)⁻¹",
-        check_resolvent,
-        note="Scan: an equals sign is lost, as in the ranges of five loops.",
-    ),
-    holds(
-        "Structural properties of φ: elements",
-        "elements of φ are shifts",
-        "φ(i,j) = φ(i,i-1) ⋯ φ(j+1,j) = [[I, l~(i,j)], [0, I]]",
-        "the same, in the axes of the world",
-        both(check_shift, check_transition),
-    ),
-    holds(
-        "(3.35, 3.36)",
-        "velocities, solved",
-        "V = (I - E_φ*)⁻¹ H* θ̇ = φ* H* θ̇",
-        "V = φ* H* v",
-        _check_solved_velocities,
-        note=BETA,
-    ),
-    holds(
-        "Explicit operator expression for body spatial velocities",
-        "the boxed result",
-        "V = φ* H* θ̇",
-        "V = φ* H* v",
-        both(_check_solved_velocities, check_recursion),
-        note=BETA,
-    ),
-    definition(
-        "Spatial operator φ̃",
-        "φ without its diagonal",
-        "φ̃ ≜ φ - I; zeros on the diagonal",
-        "φ̃ = φ - I",
-        lambda case: max(
-            case.residual(phi_tilde, phi - I),
-            max(float(np.abs(case.block(phi_tilde, k)).max()) for k in case.outward),
-        ),
-    ),
-    holds(
-        "(3.41)",
-        "φ̃ by one step",
-        "φ̃ = E_φ φ = φ E_φ; I = (I - E_φ) φ = φ - E_φ φ  ⇒  φ - I = φ̃ = E_φ φ",
-        "φ̃ = E_φ φ = φ E_φ",
-        each(
-            (phi_tilde, E_phi @ phi), (phi_tilde, phi @ E_phi), (phi - E_phi @ phi, I + 0.0 * phi)
-        ),
-    ),
-    holds(
-        "Operator expression for V⁺",
-        "claim",
-        "V⁺ = φ̃* H* θ̇",
-        "V⁺ = φ̃* H* v",
-        both(check_split, same(E_phi.T @ V, phi_tilde.T @ H.T @ v)),
-        note=PLUS,
-    ),
-    holds(
-        "(3.15, 3.39, 3.41)",
-        "its derivation",
-        "V⁺ = E_φ* V = E_φ* φ* H* θ̇ = φ̃* H* θ̇",
-        "the same with v for θ̇",
-        both(check_split, same(E_phi.T @ phi.T @ H.T @ v, phi_tilde.T @ H.T @ v)),
-        note=PLUS,
-    ),
+@RESOLVENT("""(3.35, 3.36)  velocities, solved
+    printed  V = (I - E_φ*)⁻¹ H* θ̇ = φ* H* θ̇
+    holds    V = φ* H* v
+    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+""")
+def _check_solved_velocities(case: Case) -> float:
+    """(I - E_φ*)⁻¹ H* v against measured velocities."""
+    at, one = measured(case), np.eye(case.dense.size(BODY))
+    inverse = np.asarray(np.linalg.inv(one - case.matrix(E_phi).T), dtype=np.float64)
+    solved = inverse @ case.matrix(H).T @ case.v
+    found, names = split(case, solved, BODY), [body(case, k) for k in case.outward]
+    return worst(
+        [(turned(at.pose[n], x), at.velocity[n]) for n, x in zip(names, found, strict=True)]
+    )
+
+
+RESOLVENT("""Explicit operator expression for body spatial velocities  the boxed result
+    printed  V = φ* H* θ̇
+    holds    V = φ* H* v
+    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+""")(both(_check_solved_velocities, check_recursion))
+RESOLVENT("""Spatial operator φ̃  φ without its diagonal
+    printed  φ̃ ≜ φ - I; zeros on the diagonal
+    means    φ̃ = φ - I
+""")(
+    lambda case: max(
+        case.residual(phi_tilde, phi - I),
+        max(float(np.abs(case.block(phi_tilde, k)).max()) for k in case.outward),
+    )
 )
+RESOLVENT("""(3.41)  φ̃ by one step
+    printed  φ̃ = E_φ φ = φ E_φ; I = (I - E_φ) φ = φ - E_φ φ  ⇒  φ - I = φ̃ = E_φ φ
+    holds    φ̃ = E_φ φ = φ E_φ
+""")(each((phi_tilde, E_phi @ phi), (phi_tilde, phi @ E_phi), (phi - E_phi @ phi, I + 0.0 * phi)))
+RESOLVENT("""Operator expression for V⁺  claim
+    printed  V⁺ = φ̃* H* θ̇
+    holds    V⁺ = φ̃* H* v
+    note     With V⁺(k) at the body frame of k, not at O_k⁺: see (3.12, 3.5).
+""")(both(check_split, same(E_phi.T @ V, phi_tilde.T @ H.T @ v)))
+RESOLVENT("""(3.15, 3.39, 3.41)  its derivation
+    printed  V⁺ = E_φ* V = E_φ* φ* H* θ̇ = φ̃* H* θ̇
+    holds    the same with v for θ̇
+    note     With V⁺(k) at the body frame of k, not at O_k⁺: see (3.12, 3.5).
+""")(both(check_split, same(E_phi.T @ phi.T @ H.T @ v, phi_tilde.T @ H.T @ v)))

@@ -15,9 +15,9 @@ from linkwise.models import chain
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint, same
 from linkwise_ledger.literal import drawn, inward, outward, split, stacked
 from linkwise_ledger.recursion import paths
+from linkwise_ledger.section import Section, same
 from linkwise_ledger.soa_course.measure import body, one_by_one, turned
 from linkwise_ledger.soa_course.operator import both, tips_first
 from linkwise_ledger.soa_course.velocity import check_recursion, check_split, worst
@@ -31,37 +31,6 @@ def _given(case: Case) -> list[Array]:
 
 def _product(case: Case, operator: Expr) -> Array:
     return case.matrix(operator) @ drawn(case, BODY)
-
-
-def _check_scatter(case: Case) -> float:
-    """y(k) = φ*(k+1, k) y(k+1) + x(k), against the product with the matrix."""
-    given, y = _given(case), dict[int, Array]()
-    for k in case.outward:
-        y[k] = outward(case, E_phi, k, y) + given[k]
-    return apart(stacked(case, y), _product(case, phi.T))
-
-
-def _check_gather(case: Case) -> float:
-    """y(k) = φ(k, k-1) y(k-1) + x(k), against the product with the matrix."""
-    given, y = _given(case), dict[int, Array]()
-    for k in case.inward:
-        y[k] = inward(case, E_phi, k, y) + given[k]
-    return apart(stacked(case, y), _product(case, phi))
-
-
-def _check_strict_scatter(case: Case) -> float:
-    given, y = _given(case), dict[int, Array]()
-    for k in case.outward:
-        p = case.parent(k)
-        y[k] = np.zeros(6) if p < 0 else outward(case, E_phi, k, {p: y[p] + given[p]})
-    return apart(stacked(case, y), _product(case, phi_tilde.T))
-
-
-def _check_strict_gather(case: Case) -> float:
-    given, y = _given(case), dict[int, Array]()
-    for k in case.inward:
-        y[k] = inward(case, E_phi, k, {c: y[c] + given[c] for c in case.children(k)})
-    return apart(stacked(case, y), _product(case, phi_tilde))
 
 
 def _check_strict_by_step(case: Case, *, scatter: bool) -> float:
@@ -94,7 +63,72 @@ def _check_sums(case: Case, *, scatter: bool) -> float:
     return max(apart(stacked(case, y), whole), apart(stacked(case, parted), whole))
 
 
-def _check_partial_velocities(case: Case) -> float:
+@cache
+def _operations(n: int) -> int:
+    return compile(phi.T @ x, chain(n), cache=False).ops.total()
+
+
+def _mixed(case: Case) -> Renumbering:
+    """Neither the tip first nor the base first."""
+    first, second, *rest = (b.name for b in case.mech.bodies)
+    return renumbering(case.mech, [second, first, *rest])
+
+
+def _check_reversed_resolvent(case: Case) -> float:
+    """φ is upper triangular with the base first, lower with the tips first."""
+    found = case.matrix(phi)
+    triangular = np.array_equal(np.triu(found), found)
+    other = tips_first(case, found)
+    return 0.0 if triangular and np.array_equal(np.tril(other), other) else 1.0
+
+
+# ------------------------------------------------------------------------------------ entries
+
+_LOOP = "V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)"
+
+SWEEPS = Section()
+
+
+@SWEEPS("""Base-to-tips scatter recursion  y = φ* x for any x
+    printed  y = φ* x:  y(n+1) = 0; for k = n … 1: y(k) = φ*(k+1,k) y(k+1) + x(k)
+    holds    for k = base … tips: y(k) = φ*(p,k) y(p) + x(k)
+""")
+def _check_scatter(case: Case) -> float:
+    """y(k) = φ*(k+1, k) y(k+1) + x(k), against the product with the matrix."""
+    given, y = _given(case), dict[int, Array]()
+    for k in case.outward:
+        y[k] = outward(case, E_phi, k, y) + given[k]
+    return apart(stacked(case, y), _product(case, phi.T))
+
+
+SWEEPS("""(3.37, 3.38, 3.46)  why: a sum with its last step taken out
+    printed  y(k) = Σ_j=n^k φ*(j,k) x(j) = φ*(k+1,k) Σ_j=n^(k+1) φ*(j,k+1) x(j) + x(k) = φ*(k+1,k)
+             y(k+1) + x(k)
+    holds    the sum over the bodies from the base to k
+""")(lambda case: _check_sums(case, scatter=True))
+SWEEPS("""Scatter recursion example  velocities are a scatter
+    printed  y = V, x = H* θ̇: V = φ* H* θ̇,  V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) +
+             H*(k) β(k)
+    holds    V = φ* x, x = H* v
+    note     θ̇ stands for β. The slide is shown twice.
+""")(both(check_recursion, _check_scatter))
+
+
+@SWEEPS("""Computational Implications  cost of φ* x
+    printed  cost of φ* x: O(N), linear in n
+    holds    the number of scalar operations of the compiled φ* x grows by the same for each body
+""")
+def _(case: Case) -> float:
+    """Scalar operations of φ* x on chains of 8, 12 and 16 bodies lie on a line."""
+    low, mid, high = (_operations(n) for n in (8, 12, 16))
+    return 0.0 if high - mid == mid - low > 0 else 1.0
+
+
+@SWEEPS("""Kane's partial velocities  what the elements of φ* H* are
+    printed  V = φ* H* θ̇; elements of φ* H*: Kane's partial velocities
+    holds    column i of φ* H* is V while hinge velocity i is one and the others zero
+""")
+def _(case: Case) -> float:
     """Columns of φ* H* are velocities while one hinge moves at unit speed, measured."""
     columns, pairs = case.matrix(phi.T @ H.T), list[tuple[Array, Array]]()
     for i, at in enumerate(one_by_one(case)):
@@ -105,24 +139,75 @@ def _check_partial_velocities(case: Case) -> float:
     return worst(pairs)
 
 
-@cache
-def _operations(n: int) -> int:
-    return compile(phi.T @ x, chain(n), cache=False).ops.total()
+@SWEEPS("""Tips-to-base gather recursion  y = φ x for any x
+    printed  y = φ x:  y(0) = 0; for k = 1 … n: y(k) = φ(k,k-1) y(k-1) + x(k)
+    holds    for k = tips … base: y(k) = Σ_c φ(k,c) y(c) + x(k)
+    note     On a tree the sum goes over the children.
+""")
+def _check_gather(case: Case) -> float:
+    """y(k) = φ(k, k-1) y(k-1) + x(k), against the product with the matrix."""
+    given, y = _given(case), dict[int, Array]()
+    for k in case.inward:
+        y[k] = inward(case, E_phi, k, y) + given[k]
+    return apart(stacked(case, y), _product(case, phi))
 
 
-def _check_linear(case: Case) -> float:
-    """Scalar operations of φ* x on chains of 8, 12 and 16 bodies lie on a line."""
-    low, mid, high = (_operations(n) for n in (8, 12, 16))
-    return 0.0 if high - mid == mid - low > 0 else 1.0
+SWEEPS("""(3.37, 3.38, 3.44)  why: a sum with its last step taken out
+    printed  y(k) = Σ_j=1^k φ(k,j) x(j) = φ(k,k-1) Σ_j=1^(k-1) φ(k-1,j) x(j) + x(k) = φ(k,k-1)
+             y(k-1) + x(k)
+    holds    the sum over all bodies that hang on k
+""")(lambda case: _check_sums(case, scatter=False))
 
 
-def _mixed(case: Case) -> Renumbering:
-    """Neither the tip first nor the base first."""
-    first, second, *rest = (b.name for b in case.mech.bodies)
-    return renumbering(case.mech, [second, first, *rest])
+@SWEEPS("""O(N) scatter recursion for φ̃* x  ȳ = φ̃* x
+    printed  ȳ ≜ φ̃* x:  ȳ(k) = φ*(k+1,k) [ȳ(k+1) + x(k+1)]
+    holds    ȳ(k) = φ*(p,k) [ȳ(p) + x(p)]
+""")
+def _(case: Case) -> float:
+    given, y = _given(case), dict[int, Array]()
+    for k in case.outward:
+        p = case.parent(k)
+        y[k] = np.zeros(6) if p < 0 else outward(case, E_phi, k, {p: y[p] + given[p]})
+    return apart(stacked(case, y), _product(case, phi_tilde.T))
 
 
-def _check_reversed_shift(case: Case, *, printed: bool = False) -> float:
+SWEEPS("""O(N) scatter recursion for φ̃* x: example  V⁺ is one
+    printed  V⁺ = φ̃* H* θ̇
+    holds    V⁺ = φ̃* x, x = H* v
+""")(both(check_split, same(E_phi.T @ V, phi_tilde.T @ H.T @ v)))
+SWEEPS("""O(N) scatter recursion for φ̃* x: derivation  one step of y
+    printed  ȳ ≜ φ̃* x = E_φ* y where y = φ* x; thus ȳ(k) = φ*(k+1,k) y(k+1)
+    holds    ȳ(k) = φ*(p,k) y(p)
+""")(lambda case: _check_strict_by_step(case, scatter=True))
+
+
+@SWEEPS("""O(N) gather recursion for φ̃ x  ȳ = φ̃ x
+    printed  ȳ ≜ φ̃ x:  ȳ(k) = φ(k,k-1) [ȳ(k-1) + x(k-1)]
+    holds    ȳ(k) = Σ_c φ(k,c) [ȳ(c) + x(c)]
+""")
+def _(case: Case) -> float:
+    given, y = _given(case), dict[int, Array]()
+    for k in case.inward:
+        y[k] = inward(case, E_phi, k, {c: y[c] + given[c] for c in case.children(k)})
+    return apart(stacked(case, y), _product(case, phi_tilde))
+
+
+SWEEPS("""O(N) gather recursion for φ̃ x: derivation  one step of y
+    printed  ȳ ≜ φ̃ x = E_φ y where y = φ x; thus ȳ(k) = φ(k,k-1) y(k-1)
+    holds    ȳ(k) = Σ_c φ(k,c) y(c)
+""")(lambda case: _check_strict_by_step(case, scatter=False))
+SWEEPS("""Reversed body indices  numbers from the base
+    printed  1 is the base; parent < child
+    means    our own order of the bodies
+""")(lambda case: 0.0 if all(case.parent(k) < k for k in case.outward) else 1.0)
+
+
+@SWEEPS.chains("""Reversed body indices impact on E_φ  E_φ with the base as 1
+    printed  E_φR: φ(k,k+1), …, φ(n-2,n-1), φ(n-1,n) above the diagonal
+    instead  E_φR: φ(1,2), …, φ(n-2,n-1), φ(n-1,n) above the diagonal
+    note     The first row has k where 1 belongs, twice; evaluated with k = 2.
+""")
+def _(case: Case, *, printed: bool = False) -> float:
     """With the base as 1, φ(k, k+1) stands above the diagonal: our own order, on a chain."""
     E, n = case.matrix(E_phi), case.mech.n_bodies
     expected = np.zeros_like(E)
@@ -132,7 +217,11 @@ def _check_reversed_shift(case: Case, *, printed: bool = False) -> float:
     return apart(E, expected)
 
 
-def _check_reversed_pattern(case: Case) -> float:
+@SWEEPS("""Reversed body indices impact on E_φ: pattern  what stays
+    printed  E_φ: nilpotent, now with φ(parent,child) above the diagonal
+    holds    E_φ is upper triangular with the base first; E_φ^n = 0
+""")
+def _(case: Case) -> float:
     """Only parents and children have blocks, all above the diagonal; a power is zero."""
     E, n = case.matrix(E_phi), case.mech.n_bodies
     for i in range(n):
@@ -144,15 +233,19 @@ def _check_reversed_pattern(case: Case) -> float:
     return 0.0 if nilpotent and np.array_equal(E, np.triu(E, 1)) else 1.0
 
 
-def _check_reversed_resolvent(case: Case) -> float:
-    """φ is upper triangular with the base first, lower with the tips first."""
-    found = case.matrix(phi)
-    triangular = np.array_equal(np.triu(found), found)
-    other = tips_first(case, found)
-    return 0.0 if triangular and np.array_equal(np.tril(other), other) else 1.0
+SWEEPS("""Reversed body indices impact on φ  its resolvent
+    printed  φ ≜ (I - E_φ)⁻¹ still exists, is now upper-triangular; y = φ* x is a scatter, y = φ x a
+             gather
+    holds    φ is upper triangular with the base first, lower with the tips first
+""")(both(_check_reversed_resolvent, _check_scatter, _check_gather))
 
 
-def _check_any_order(case: Case) -> float:
+@SWEEPS("""What about randomized indices?  any order
+    printed  φ ≜ (I - E_φ)⁻¹ still exists, no longer triangular; y = φ* x is a scatter, y = φ x a
+             gather
+    holds    with a permutation P of the bodies E_φ becomes P E_φ P*, φ becomes P φ P*
+""")
+def _(case: Case) -> float:
     """The resolvent of the renumbered E_φ is the renumbered φ; it is triangular no more."""
     there, n = _mixed(case), case.mech.n_bodies
     E, found = (there.body_matrix(case.matrix(e)) for e in (E_phi, phi))
@@ -164,138 +257,3 @@ def _check_any_order(case: Case) -> float:
         ours = _product(case, operator).reshape(n, 6)
         errors.append(apart(y.reshape(n, 6), there.body_vector(ours)))
     return max(errors)
-
-
-# ------------------------------------------------------------------------------------ entries
-
-_LOOP = "V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)"
-
-SWEEPS: tuple[Entry, ...] = (
-    holds(
-        "Base-to-tips scatter recursion",
-        "y = φ* x for any x",
-        "y = φ* x:  y(n+1) = 0; for k = n … 1: y(k) = φ*(k+1,k) y(k+1) + x(k)",
-        "for k = base … tips: y(k) = φ*(p,k) y(p) + x(k)",
-        _check_scatter,
-    ),
-    holds(
-        "(3.37, 3.38, 3.46)",
-        "why: a sum with its last step taken out",
-        "y(k) = Σ_j=n^k φ*(j,k) x(j) = φ*(k+1,k) Σ_j=n^(k+1) φ*(j,k+1) x(j) + x(k) = "
-        "φ*(k+1,k) y(k+1) + x(k)",
-        "the sum over the bodies from the base to k",
-        lambda case: _check_sums(case, scatter=True),
-    ),
-    holds(
-        "Scatter recursion example",
-        "velocities are a scatter",
-        f"y = V, x = H* θ̇: V = φ* H* θ̇,  {_LOOP}",
-        "V = φ* x, x = H* v",
-        both(check_recursion, _check_scatter),
-        note="θ̇ stands for β. The slide is shown twice.",
-    ),
-    holds(
-        "Computational Implications",
-        "cost of φ* x",
-        "cost of φ* x: O(N), linear in n",
-        "the number of scalar operations of the compiled φ* x grows by the same for each body",
-        _check_linear,
-    ),
-    holds(
-        "Kane's partial velocities",
-        "what the elements of φ* H* are",
-        "V = φ* H* θ̇; elements of φ* H*: Kane's partial velocities",
-        "column i of φ* H* is V while hinge velocity i is one and the others zero",
-        _check_partial_velocities,
-    ),
-    holds(
-        "Tips-to-base gather recursion",
-        "y = φ x for any x",
-        "y = φ x:  y(0) = 0; for k = 1 … n: y(k) = φ(k,k-1) y(k-1) + x(k)",
-        "for k = tips … base: y(k) = Σ_c φ(k,c) y(c) + x(k)",
-        _check_gather,
-        note="On a tree the sum goes over the children.",
-    ),
-    holds(
-        "(3.37, 3.38, 3.44)",
-        "why: a sum with its last step taken out",
-        "y(k) = Σ_j=1^k φ(k,j) x(j) = φ(k,k-1) Σ_j=1^(k-1) φ(k-1,j) x(j) + x(k) = "
-        "φ(k,k-1) y(k-1) + x(k)",
-        "the sum over all bodies that hang on k",
-        lambda case: _check_sums(case, scatter=False),
-    ),
-    holds(
-        "O(N) scatter recursion for φ̃* x",
-        "ȳ = φ̃* x",
-        "ȳ ≜ φ̃* x:  ȳ(k) = φ*(k+1,k) [ȳ(k+1) + x(k+1)]",
-        "ȳ(k) = φ*(p,k) [ȳ(p) + x(p)]",
-        _check_strict_scatter,
-    ),
-    holds(
-        "O(N) scatter recursion for φ̃* x: example",
-        "V⁺ is one",
-        "V⁺ = φ̃* H* θ̇",
-        "V⁺ = φ̃* x, x = H* v",
-        both(check_split, same(E_phi.T @ V, phi_tilde.T @ H.T @ v)),
-    ),
-    holds(
-        "O(N) scatter recursion for φ̃* x: derivation",
-        "one step of y",
-        "ȳ ≜ φ̃* x = E_φ* y where y = φ* x; thus ȳ(k) = φ*(k+1,k) y(k+1)",
-        "ȳ(k) = φ*(p,k) y(p)",
-        lambda case: _check_strict_by_step(case, scatter=True),
-    ),
-    holds(
-        "O(N) gather recursion for φ̃ x",
-        "ȳ = φ̃ x",
-        "ȳ ≜ φ̃ x:  ȳ(k) = φ(k,k-1) [ȳ(k-1) + x(k-1)]",
-        "ȳ(k) = Σ_c φ(k,c) [ȳ(c) + x(c)]",
-        _check_strict_gather,
-    ),
-    holds(
-        "O(N) gather recursion for φ̃ x: derivation",
-        "one step of y",
-        "ȳ ≜ φ̃ x = E_φ y where y = φ x; thus ȳ(k) = φ(k,k-1) y(k-1)",
-        "ȳ(k) = Σ_c φ(k,c) y(c)",
-        lambda case: _check_strict_by_step(case, scatter=False),
-    ),
-    definition(
-        "Reversed body indices",
-        "numbers from the base",
-        "1 is the base; parent < child",
-        "our own order of the bodies",
-        lambda case: 0.0 if all(case.parent(k) < k for k in case.outward) else 1.0,
-    ),
-    misprint(
-        "Reversed body indices impact on E_φ",
-        "E_φ with the base as 1",
-        "E_φR: φ(k,k+1), …, φ(n-2,n-1), φ(n-1,n) above the diagonal",
-        "E_φR: φ(1,2), …, φ(n-2,n-1), φ(n-1,n) above the diagonal",
-        _check_reversed_shift,
-        lambda case: _check_reversed_shift(case, printed=True),
-        note="The first row has k where 1 belongs, twice; evaluated with k = 2.",
-    ).on_chains(),
-    holds(
-        "Reversed body indices impact on E_φ: pattern",
-        "what stays",
-        "E_φ: nilpotent, now with φ(parent,child) above the diagonal",
-        "E_φ is upper triangular with the base first; E_φ^n = 0",
-        _check_reversed_pattern,
-    ),
-    holds(
-        "Reversed body indices impact on φ",
-        "its resolvent",
-        "φ ≜ (I - E_φ)⁻¹ still exists, is now upper-triangular; y = φ* x is a scatter, y = φ x a "
-        "gather",
-        "φ is upper triangular with the base first, lower with the tips first",
-        both(_check_reversed_resolvent, _check_scatter, _check_gather),
-    ),
-    holds(
-        "What about randomized indices?",
-        "any order",
-        "φ ≜ (I - E_φ)⁻¹ still exists, no longer triangular; y = φ* x is a scatter, y = φ x a "
-        "gather",
-        "with a permutation P of the bodies E_φ becomes P E_φ P*, φ becomes P φ P*",
-        _check_any_order,
-    ),
-)

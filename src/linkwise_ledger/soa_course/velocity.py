@@ -8,8 +8,8 @@ from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import E_phi, H, V, to_W, v
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case
-from linkwise_ledger.entry import Check, Entry, definition, holds, misprint
 from linkwise_ledger.literal import split
+from linkwise_ledger.section import Section
 from linkwise_ledger.soa_course.measure import (
     at_hinge,
     body,
@@ -32,60 +32,6 @@ def worst(pairs: list[tuple[Array, Array]]) -> float:
     return max(float(np.abs(x - y).max(initial=0.0)) for x, y in pairs) / size
 
 
-def _check_at_hinge(case: Case) -> float:
-    """B(k) = O(k): the velocity of the one is that of the other."""
-    case = at_hinge(case)
-    at = measured(case)
-    return worst(
-        [(at.velocity[body(case, k)], at.velocity[outside(case, k)]) for k in case.outward]
-    )
-
-
-def _check_pose_at_hinge(case: Case, *, printed: bool = False) -> float:
-    case = at_hinge(case)
-    at, pairs = measured(case).pose, list[tuple[Array, Array]]()
-    for k in case.outward:
-        p = case.parent(k)
-        if p < 0:
-            continue  # the ground has no hinge of its own
-        first = inside(case, p if printed else k)
-        across = at[inside(case, k)].inverse() @ at[outside(case, k)]
-        found = at[body(case, p)].inverse() @ at[first] @ across
-        pairs.append((found.matrix, (at[body(case, p)].inverse() @ at[body(case, k)]).matrix))
-    return worst(pairs)
-
-
-def _check_one_shift(case: Case, *, printed: bool = False) -> float:
-    """φ(B_k+1, B_k) = φ(B_k+1, O_k), and what is left to φ(B_k+1, O_k⁺)."""
-    case = at_hinge(case)
-    at, pairs = measured(case), list[tuple[Array, Array]]()
-    for k in case.outward:
-        p, o, o_plus = body(case, case.parent(k)), outside(case, k), inside(case, k)
-        whole, inner = at.phi(p, body(case, k)), at.phi(p, o_plus)
-        pairs += [(whole, at.phi(p, o)), (whole, inner if printed else inner @ at.phi(o_plus, o))]
-    return worst(pairs)
-
-
-def _check_inboard(case: Case) -> float:
-    """V(O⁺) from the velocity of the parent."""
-    at, pairs = measured(case), list[tuple[Array, Array]]()
-    for k in case.outward:
-        p, o_plus = body(case, case.parent(k)), inside(case, k)
-        pairs.append((at.phi(p, o_plus).T @ at.velocity[p], at.velocity[o_plus]))
-    return worst(pairs)
-
-
-def _check_sum(case: Case, *, printed: bool = False) -> float:
-    """V(O) from V(O⁺) and the hinge."""
-    case = at_hinge(case)
-    at, pairs = measured(case), list[tuple[Array, Array]]()
-    for k in case.outward:
-        o, o_plus = outside(case, k), inside(case, k)
-        carried = at.velocity[o_plus] if printed else at.phi(o_plus, o).T @ at.velocity[o_plus]
-        pairs.append((carried + hinge_velocity(case, k), at.velocity[body(case, k)]))
-    return worst(pairs)
-
-
 def _recursion(case: Case) -> dict[int, Array]:
     """V(k) = φ*(k+1, k) V(k+1) + φ*(O_k, B_k) H*(k) β(k), in world axes."""
     at, found = measured(case), {-1: np.zeros(6)}
@@ -94,15 +40,6 @@ def _recursion(case: Case) -> dict[int, Array]:
         added = at.phi(outside(case, k), body(case, k)).T @ hinge_velocity(case, k)
         found[k] = at.phi(body(case, p), body(case, k)).T @ found[p] + added
     return found
-
-
-def check_recursion(case: Case) -> float:
-    """The recursion of velocities, against measured ones; in world axes and by our operators."""
-    at, found = measured(case), _recursion(case)
-    pairs = [(found[k], at.velocity[body(case, k)]) for k in case.outward]
-    ours = split(case, case.matrix(V), BODY)
-    pairs += [(turned(at.pose[body(case, k)], ours[k]), found[k]) for k in case.outward]
-    return worst(pairs)
 
 
 def check_split(case: Case) -> float:
@@ -117,19 +54,6 @@ def check_split(case: Case) -> float:
     return worst(pairs)
 
 
-def _with_frames_at_hinges(check: Check) -> Check:
-    return lambda case: check(at_hinge(case))
-
-
-def _check_hinge_map(case: Case) -> float:
-    """H_B* = φ*(O, B) H* is what the operator H has."""
-    at, pairs = measured(case), list[tuple[Array, Array]]()
-    for k in case.outward:
-        away = at.phi(outside(case, k), body(case, k)).T @ hinge_columns(case, k)
-        pairs.append((turned(at.pose[body(case, k)], case.block(H, k).T), away))
-    return worst(pairs)
-
-
 def _inertial(case: Case, k: int) -> Array:
     """V_I(k) = φ*(O_k, I) V(O_k), of the measured velocity."""
     at = measured(case)
@@ -140,7 +64,153 @@ def _inertial_columns(case: Case, k: int) -> Array:
     return measured(case).phi(outside(case, k), "world").T @ hinge_columns(case, k)
 
 
-def _check_inertial(case: Case) -> float:
+# ------------------------------------------------------------------------------------ entries
+
+_LOOP = "V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)"
+_APART = (
+    "O_k and O_k⁺ are one point only where the hinge has not travelled; "
+    "see the entry on the joint map matrix."
+)
+
+VELOCITIES = Section()
+
+
+@VELOCITIES("""Body frame same as hinge frame  body frame at the hinge
+    printed  B_k ≡ O_k, V(k) ≡ V(B_k)
+    means    outboard is the identity
+""")
+def _(case: Case) -> float:
+    """B(k) = O(k): the velocity of the one is that of the other."""
+    case = at_hinge(case)
+    at = measured(case)
+    return worst(
+        [(at.velocity[body(case, k)], at.velocity[outside(case, k)]) for k in case.outward]
+    )
+
+
+@VELOCITIES("""Body frame same as hinge frame: pose  a body seen from its parent
+    printed  ᵏ⁺¹T_k = ᵏ⁺¹T_Ok+1⁺ · ᴼᵏ⁺T_Ok
+    instead  ᵏ⁺¹T_k = ᵏ⁺¹T_Ok⁺ · ᴼᵏ⁺T_Ok
+    note     O_k+1⁺ is inboard of the parent; the hinge of body k has O_k⁺ on it.
+""")
+def _(case: Case, *, printed: bool = False) -> float:
+    case = at_hinge(case)
+    at, pairs = measured(case).pose, list[tuple[Array, Array]]()
+    for k in case.outward:
+        p = case.parent(k)
+        if p < 0:
+            continue  # the ground has no hinge of its own
+        first = inside(case, p if printed else k)
+        across = at[inside(case, k)].inverse() @ at[outside(case, k)]
+        found = at[body(case, p)].inverse() @ at[first] @ across
+        pairs.append((found.matrix, (at[body(case, p)].inverse() @ at[body(case, k)]).matrix))
+    return worst(pairs)
+
+
+VELOCITIES("""Inter-body rigid body transformation matrix  shift from a body to its parent
+    printed  l(k+1,k) ≜ l(B_k+1,B_k),  φ(k+1,k) ≜ [[I, l~(k+1,k)], [0, I]]
+    means    the block of E_φ at (p, k), once both bodies are turned into the axes of the world
+    note     The document writes vectors without axes; our blocks carry the rotation too.
+""")(check_shift)
+
+
+@VELOCITIES("""Inter-body rigid body transformation matrix: frames  which frames it joins
+    printed  φ(k+1,k) = φ(B_k+1,B_k) = φ(B_k+1,O_k) = φ(B_k+1,O_k⁺)
+    instead  φ(k+1,k) = φ(B_k+1,B_k) = φ(B_k+1,O_k) = φ(B_k+1,O_k⁺) φ(O_k⁺,O_k)
+    note     O_k and O_k⁺ are one point only where the hinge has not travelled; see the entry on the
+             joint map matrix.
+""")
+def _(case: Case, *, printed: bool = False) -> float:
+    """φ(B_k+1, B_k) = φ(B_k+1, O_k), and what is left to φ(B_k+1, O_k⁺)."""
+    case = at_hinge(case)
+    at, pairs = measured(case), list[tuple[Array, Array]]()
+    for k in case.outward:
+        p, o, o_plus = body(case, case.parent(k)), outside(case, k), inside(case, k)
+        whole, inner = at.phi(p, body(case, k)), at.phi(p, o_plus)
+        pairs += [(whole, at.phi(p, o)), (whole, inner if printed else inner @ at.phi(o_plus, o))]
+    return worst(pairs)
+
+
+@VELOCITIES("""(1.37)  velocity on the inboard side of the hinge
+    printed  V⁺(k) ≜ V(O_k⁺) = φ*(B_k+1,O_k⁺) V(k+1)
+    holds    the velocity of a node on the parent at O⁺
+""")
+def _(case: Case) -> float:
+    """V(O⁺) from the velocity of the parent."""
+    at, pairs = measured(case), list[tuple[Array, Array]]()
+    for k in case.outward:
+        p, o_plus = body(case, case.parent(k)), inside(case, k)
+        pairs.append((at.phi(p, o_plus).T @ at.velocity[p], at.velocity[o_plus]))
+    return worst(pairs)
+
+
+@VELOCITIES("""(3.12, 3.5)  velocity on the outboard side of the hinge
+    printed  V(k) = V(O_k) = V⁺(k) + Δ_V(k)
+    instead  V(k) = V(O_k) = φ*(O_k⁺,O_k) V(O_k⁺) + Δ_V(k) = [E_φ* V](k) + Δ_V(k)
+    note     With V⁺(k) = V(O_k⁺) of (1.37). O_k and O_k⁺ are one point only where the hinge has not
+             travelled; see the entry on the joint map matrix. With V⁺ = E_φ* V it holds.
+""")
+def _(case: Case, *, printed: bool = False) -> float:
+    """V(O) from V(O⁺) and the hinge."""
+    case = at_hinge(case)
+    at, pairs = measured(case), list[tuple[Array, Array]]()
+    for k in case.outward:
+        o, o_plus = outside(case, k), inside(case, k)
+        carried = at.velocity[o_plus] if printed else at.phi(o_plus, o).T @ at.velocity[o_plus]
+        pairs.append((carried + hinge_velocity(case, k), at.velocity[body(case, k)]))
+    return worst(pairs)
+
+
+@VELOCITIES.on(at_hinge)("""(3.14, 3.19a)  velocity of a body from that of its parent
+    printed  V(k) = φ*(k+1,k) V(k+1) + Δ_V(k)
+    holds    V(k) = φ*(p,k) V(p) + H*(k) v(k)
+    note     With φ(k+1,k) = φ(B_k+1,B_k): from body frame to body frame.
+""")
+def check_recursion(case: Case) -> float:
+    """The recursion of velocities, against measured ones; in world axes and by our operators."""
+    at, found = measured(case), _recursion(case)
+    pairs = [(found[k], at.velocity[body(case, k)]) for k in case.outward]
+    ours = split(case, case.matrix(V), BODY)
+    pairs += [(turned(at.pose[body(case, k)], ours[k]), found[k]) for k in case.outward]
+    return worst(pairs)
+
+
+VELOCITIES.on(at_hinge)("""(3.7)  the same with the joint map
+    printed  V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)
+    holds    V(k) = φ*(p,k) V(p) + H*(k) v(k)
+""")(check_recursion)
+VELOCITIES.on(at_hinge)("""Body spatial velocity computation  velocities by recursion from the
+             base to the tip
+    printed  V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)
+    holds    for k = base … tips: V(k) = φ*(p,k) V(p) + H*(k) v(k)
+""")(check_recursion)
+
+
+@VELOCITIES("""Body frame not at the hinge: joint map  what the hinge adds, at the body frame
+    printed  Δ_V^B(k) ≜ φ*(O_k,B_k) Δ_V(k),  H_B*(k) ≜ φ*(O_k,B_k) H*(k)
+    means    our H(k) is H_B(k): hinge.hinge_map(q) times the shift of outboard
+""")
+def _(case: Case) -> float:
+    """H_B* = φ*(O, B) H* is what the operator H has."""
+    at, pairs = measured(case), list[tuple[Array, Array]]()
+    for k in case.outward:
+        away = at.phi(outside(case, k), body(case, k)).T @ hinge_columns(case, k)
+        pairs.append((turned(at.pose[body(case, k)], case.block(H, k).T), away))
+    return worst(pairs)
+
+
+VELOCITIES("""Body frame not at the hinge: recursion  the recursion for any body frames
+    printed  V(k) = φ*(k+1,k) V(k+1) + Δ_V^B(k) = φ*(k+1,k) V(k+1) + H_B*(k) β(k)
+    holds    V(k) = φ*(p,k) V(p) + H*(k) v(k)
+""")(check_recursion)
+
+
+@VELOCITIES("""Inertially referenced body velocities: velocity  the motion of a body about the
+             origin of the world
+    printed  V_I(k) ≜ φ*(O_k,I) V(O_k)
+    means    V_I = to_W V
+""")
+def _(case: Case) -> float:
     """V_I is to_W V, whatever frame of the body it is taken from."""
     ours, at = split(case, case.matrix(to_W @ V), BODY), measured(case)
     pairs = [(ours[k], _inertial(case, k)) for k in case.outward]
@@ -150,7 +220,12 @@ def _check_inertial(case: Case) -> float:
     return worst(pairs)
 
 
-def _check_inertial_map(case: Case) -> float:
+@VELOCITIES("""Inertially referenced body velocities: joint map  what the hinge adds to it
+    printed  H_I*(k) ≜ φ*(O_k,I) H*(k),  Δ_V^I(k) ≜ H_I*(k) β(k)
+    means    H_I* = to_W H*
+    note     The caption says 'referenced to the body frame'; to the inertial frame is meant.
+""")
+def _(case: Case) -> float:
     """H_I* = to_W H*, and Δ_V^I = H_I* β."""
     pairs = [(case.block(to_W @ H.T, k), _inertial_columns(case, k)) for k in case.outward]
     ours = split(case, case.matrix(to_W @ H.T @ v), BODY)
@@ -158,129 +233,14 @@ def _check_inertial_map(case: Case) -> float:
     return worst(pairs)
 
 
-def _check_inertial_recursion(case: Case) -> float:
+@VELOCITIES("""Inertially referenced body velocities: recursion  no shifts needed
+    printed  V_I(k) = V_I(k+1) + Δ_V^I(k) = V_I(k+1) + H_I*(k) β(k)
+    holds    to_W V(k) = to_W V(p) + to_W H*(k) v(k)
+""")
+def _(case: Case) -> float:
     pairs = list[tuple[Array, Array]]()
     for k in case.outward:
         p = case.parent(k)
         before = np.zeros(6) if p < 0 else _inertial(case, p)
         pairs.append((before + _inertial_columns(case, k) @ speeds(case, k), _inertial(case, k)))
     return worst(pairs)
-
-
-# ------------------------------------------------------------------------------------ entries
-
-_LOOP = "V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)"
-_APART = (
-    "O_k and O_k⁺ are one point only where the hinge has not travelled; "
-    "see the entry on the joint map matrix."
-)
-
-VELOCITIES: tuple[Entry, ...] = (
-    definition(
-        "Body frame same as hinge frame",
-        "body frame at the hinge",
-        "B_k ≡ O_k, V(k) ≡ V(B_k)",
-        "outboard is the identity",
-        _check_at_hinge,
-    ),
-    misprint(
-        "Body frame same as hinge frame: pose",
-        "a body seen from its parent",
-        "ᵏ⁺¹T_k = ᵏ⁺¹T_Ok+1⁺ · ᴼᵏ⁺T_Ok",
-        "ᵏ⁺¹T_k = ᵏ⁺¹T_Ok⁺ · ᴼᵏ⁺T_Ok",
-        _check_pose_at_hinge,
-        lambda case: _check_pose_at_hinge(case, printed=True),
-        note="O_k+1⁺ is inboard of the parent; the hinge of body k has O_k⁺ on it.",
-    ),
-    definition(
-        "Inter-body rigid body transformation matrix",
-        "shift from a body to its parent",
-        "l(k+1,k) ≜ l(B_k+1,B_k),  φ(k+1,k) ≜ [[I, l~(k+1,k)], [0, I]]",
-        "the block of E_φ at (p, k), once both bodies are turned into the axes of the world",
-        check_shift,
-        note="The document writes vectors without axes; our blocks carry the rotation too.",
-    ),
-    misprint(
-        "Inter-body rigid body transformation matrix: frames",
-        "which frames it joins",
-        "φ(k+1,k) = φ(B_k+1,B_k) = φ(B_k+1,O_k) = φ(B_k+1,O_k⁺)",
-        "φ(k+1,k) = φ(B_k+1,B_k) = φ(B_k+1,O_k) = φ(B_k+1,O_k⁺) φ(O_k⁺,O_k)",
-        _check_one_shift,
-        lambda case: _check_one_shift(case, printed=True),
-        note=_APART,
-    ),
-    holds(
-        "(1.37)",
-        "velocity on the inboard side of the hinge",
-        "V⁺(k) ≜ V(O_k⁺) = φ*(B_k+1,O_k⁺) V(k+1)",
-        "the velocity of a node on the parent at O⁺",
-        _check_inboard,
-    ),
-    misprint(
-        "(3.12, 3.5)",
-        "velocity on the outboard side of the hinge",
-        "V(k) = V(O_k) = V⁺(k) + Δ_V(k)",
-        "V(k) = V(O_k) = φ*(O_k⁺,O_k) V(O_k⁺) + Δ_V(k) = [E_φ* V](k) + Δ_V(k)",
-        _check_sum,
-        lambda case: _check_sum(case, printed=True),
-        note="With V⁺(k) = V(O_k⁺) of (1.37). " + _APART + " With V⁺ = E_φ* V it holds.",
-    ),
-    holds(
-        "(3.14, 3.19a)",
-        "velocity of a body from that of its parent",
-        "V(k) = φ*(k+1,k) V(k+1) + Δ_V(k)",
-        "V(k) = φ*(p,k) V(p) + H*(k) v(k)",
-        _with_frames_at_hinges(check_recursion),
-        note="With φ(k+1,k) = φ(B_k+1,B_k): from body frame to body frame.",
-    ),
-    holds(
-        "(3.7)",
-        "the same with the joint map",
-        "V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)",
-        "V(k) = φ*(p,k) V(p) + H*(k) v(k)",
-        _with_frames_at_hinges(check_recursion),
-    ),
-    holds(
-        "Body spatial velocity computation",
-        "velocities by recursion from the base to the tip",
-        _LOOP,
-        "for k = base … tips: V(k) = φ*(p,k) V(p) + H*(k) v(k)",
-        _with_frames_at_hinges(check_recursion),
-    ),
-    definition(
-        "Body frame not at the hinge: joint map",
-        "what the hinge adds, at the body frame",
-        "Δ_V^B(k) ≜ φ*(O_k,B_k) Δ_V(k),  H_B*(k) ≜ φ*(O_k,B_k) H*(k)",
-        "our H(k) is H_B(k): hinge.hinge_map(q) times the shift of outboard",
-        _check_hinge_map,
-    ),
-    holds(
-        "Body frame not at the hinge: recursion",
-        "the recursion for any body frames",
-        "V(k) = φ*(k+1,k) V(k+1) + Δ_V^B(k) = φ*(k+1,k) V(k+1) + H_B*(k) β(k)",
-        "V(k) = φ*(p,k) V(p) + H*(k) v(k)",
-        check_recursion,
-    ),
-    definition(
-        "Inertially referenced body velocities: velocity",
-        "the motion of a body about the origin of the world",
-        "V_I(k) ≜ φ*(O_k,I) V(O_k)",
-        "V_I = to_W V",
-        _check_inertial,
-    ),
-    definition(
-        "Inertially referenced body velocities: joint map",
-        "what the hinge adds to it",
-        "H_I*(k) ≜ φ*(O_k,I) H*(k),  Δ_V^I(k) ≜ H_I*(k) β(k)",
-        "H_I* = to_W H*",
-        _check_inertial_map,
-        note="The caption says 'referenced to the body frame'; to the inertial frame is meant.",
-    ),
-    holds(
-        "Inertially referenced body velocities: recursion",
-        "no shifts needed",
-        "V_I(k) = V_I(k+1) + Δ_V^I(k) = V_I(k+1) + H_I*(k) β(k)",
-        "to_W V(k) = to_W V(p) + to_W H*(k) v(k)",
-        _check_inertial_recursion,
-    ),
-)

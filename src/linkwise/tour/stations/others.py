@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-import linkwise_ledger as ledger
 from linkwise import models
 from linkwise.io.load import load
 from linkwise.io.save import save
@@ -103,9 +102,11 @@ def mistakes(visit: Visit) -> None:
 
 def papers(visit: Visit) -> None:
     """The source documents, executed: what the first of them prints wrong."""
+    import linkwise_ledger as ledger
+
     visit.example("random trees")
     visit.say("All of them, equation by equation: `linkwise ledger`.")
-    wrong = [entry for entry in ledger.entries("000") if entry.status == "misprint"]
+    wrong = [entry for entry in ledger.entries("operator_algebra") if entry.status == "misprint"]
     for verdict in ledger.run(wrong):
         entry = verdict.entry
         visit.lines(f"{entry.number}\n    prints  {entry.printed}\n    holds   {entry.statement}")

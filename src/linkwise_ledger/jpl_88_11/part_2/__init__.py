@@ -1,25 +1,25 @@
 """Document 001, Part II: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
-from linkwise_ledger.jpl_88_11.part_2.algorithms import FIRST, SECOND, THIRD
+from linkwise_ledger.jpl_88_11.part_2.algorithms import ALGORITHMS
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import CLOSED_CHAIN
 from linkwise_ledger.jpl_88_11.part_2.contact_models import CONTACTS
 from linkwise_ledger.jpl_88_11.part_2.contact_rates import CONTACT_RATES
 from linkwise_ledger.jpl_88_11.part_2.free_arms import LOOPS
-from linkwise_ledger.jpl_88_11.part_2.general_algorithm import DERIVATION, GENERAL
-from linkwise_ledger.jpl_88_11.part_2.loose_grasps import GATHERED, LOOSE
+from linkwise_ledger.jpl_88_11.part_2.general_algorithm import GENERAL
+from linkwise_ledger.jpl_88_11.part_2.loose_grasps import LOOSE
 from linkwise_ledger.jpl_88_11.part_2.overview import OPERATORS
-from linkwise_ledger.jpl_88_11.part_2.problem import ARMS, OBJECT
+from linkwise_ledger.jpl_88_11.part_2.problem import PROBLEM
 from linkwise_ledger.jpl_88_11.part_2.recursive import STEPS
 from linkwise_ledger.jpl_88_11.part_2.solution import SOLUTION
 
 ENTRIES: tuple[Entry, ...] = (
-    *(*ARMS, *OBJECT, *CLOSED_CHAIN),
+    *(*PROBLEM, *CLOSED_CHAIN),
     *SOLUTION,
-    *(*DERIVATION, *GENERAL),
+    *GENERAL,
     *(*OPERATORS, *LOOPS),
-    *(*STEPS, *FIRST, *SECOND, *THIRD),
-    *(*CONTACTS, *LOOSE, *GATHERED, *CONTACT_RATES),
+    *(*STEPS, *ALGORITHMS),
+    *(*CONTACTS, *LOOSE, *CONTACT_RATES),
 )
 
 

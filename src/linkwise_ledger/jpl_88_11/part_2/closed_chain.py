@@ -8,10 +8,10 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.symbols import mass
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
-from linkwise_ledger.grasp import Grasp, twist_at, unfit, when_rigid
+from linkwise_ledger.grasp import Grasp, rigid, twist_at, unfit
 from linkwise_ledger.jpl_88_11.motion import first, times
 from linkwise_ledger.jpl_88_11.part_2.problem import alone, left_inverse
+from linkwise_ledger.section import Section
 
 
 def whole(g: Grasp) -> Array:
@@ -46,19 +46,41 @@ def tip_accelerations(g: Grasp) -> Array:
     return g.J @ g.solution.theta_ddot + g.bent
 
 
+def _system(g: Grasp, unknowns: Array) -> float:
+    right = np.concatenate([g.contact_bias - g.bent, g.T_free, -g.object_bias])
+    return apart(whole(g) @ unknowns, right)
+
+
+CLOSED_CHAIN = Section()
+
+
+@CLOSED_CHAIN.on(rigid)("""(2.10a)  arms of the closed chain
+    printed  𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T
+    holds    𝓜 v̇ + C + J* f = τ
+    note     θ̈, α(C) and f(0) that these statements are held against come of d'Alembert's principle
+             among the motions that the contacts allow.
+""")
 def _arms(g: Grasp) -> float:
     return apart(g.mass @ g.solution.theta_ddot + g.coriolis + g.J.T @ g.solution.f, g.T)
 
 
-def _contacts(g: Grasp) -> float:
-    return apart(tip_accelerations(g), g.A @ g.solution.alpha + g.contact_bias)
+CLOSED_CHAIN.on(rigid)("""(2.10b)  contacts of the closed chain
+    holds    α(0) = J θ̈ + J̇ θ̇ = A α(C) + a(C)
+""")(lambda g: (tip_accelerations(g), g.A @ g.solution.alpha + g.contact_bias))
 
 
+@CLOSED_CHAIN.on(rigid)("""(2.10c)  object of the closed chain
+    holds    M(C) α(C) + b(C) = Aᵀ f(0)
+""")
 def _object(g: Grasp) -> float:
     return apart(g.M_C @ g.solution.alpha + g.object_bias, g.A.T @ g.solution.f)
 
 
-def _energy(g: Grasp) -> float:
+@CLOSED_CHAIN.on(rigid)("""sec. 2, constraints  what the equations (2.10) keep
+    printed  the complete dynamics are (2.3), (2.4), (2.7b) and (2.9)
+    holds    the rate of kinetic energy of arms and object is Tᵀ θ̇: the contacts do no work
+""")
+def _(g: Grasp) -> float:
     """The contacts do no work: the rate of kinetic energy is the power of the moments."""
     energies: list[Array] = []
     for t, turned in zip(times(), g.object_motion, strict=True):
@@ -74,12 +96,15 @@ def _energy(g: Grasp) -> float:
     return apart(first(energies), g.T @ g.v)
 
 
-def _system(g: Grasp, unknowns: Array) -> float:
-    right = np.concatenate([g.contact_bias - g.bent, g.T_free, -g.object_bias])
-    return apart(whole(g) @ unknowns, right)
-
-
-def _whole(g: Grasp) -> float:
+@CLOSED_CHAIN.on(rigid)("""(2.11)  the closed chain as one system
+    printed  [[0, J, -A], [Jᵀ, 𝓜, 0], [-Aᵀ, 0, M(C)]] (f(0), θ̇, α(C)) = (a(C) - J̇ θ̇, T - 𝒞,
+             -b(C))
+    instead  [[0, J, -A], [Jᵀ, 𝓜, 0], [-Aᵀ, 0, M(C)]] (f(0), θ̈, α(C)) = (a(C) - J̇ θ̇, T - 𝒞,
+             -b(C))
+    note     θ̇ for θ̈ among the unknowns; whether the printer or the scan lost the dot cannot be
+             told. The text speaks of accelerations.
+""")
+def _(g: Grasp) -> float:
     """(2.11) is met, and met by nothing else."""
     s = g.solution
     found = np.concatenate([s.f, s.theta_ddot, s.alpha])
@@ -93,33 +118,52 @@ def _whole(g: Grasp) -> float:
     )
 
 
-def _whole_as_printed(g: Grasp) -> float:
-    return _system(g, np.concatenate([g.solution.f, g.v, g.solution.alpha]))
+CLOSED_CHAIN.on(rigid).as_printed(
+    lambda g: _system(g, np.concatenate([g.solution.f, g.v, g.solution.alpha]))
+)
 
 
-def _symmetric(g: Grasp) -> float:
+@CLOSED_CHAIN.on(rigid)("""sec. 2, symmetry  of the matrix of (2.11)
+    printed  the coefficient matrix of (2.11) is symmetric, and not positive definite
+    holds    the same: it has eigenvalues of both signs
+""")
+def _(g: Grasp) -> float:
     """Equal to its transpose, with eigenvalues of both signs."""
     ends = np.linalg.eigvalsh(whole(g))[[0, -1]]
     return apart(whole(g), whole(g).T) if ends[0] < 0.0 < ends[1] else float("inf")
 
 
-def _object_acceleration(g: Grasp) -> float:
-    return apart(g.M_C_inv @ (g.A.T @ g.solution.f - g.object_bias), g.solution.alpha)
+CLOSED_CHAIN.on(rigid)("""sec. 2, α(C)  acceleration of the object by contact forces
+    holds    α(C) = M⁻¹(C) Aᵀ f(0) - M⁻¹(C) b(C)
+""")(lambda g: (g.M_C_inv @ (g.A.T @ g.solution.f - g.object_bias), g.solution.alpha))
 
 
-def _through_object(g: Grasp) -> float:
-    """(2.12)."""
+@CLOSED_CHAIN.on(rigid)("""(2.12)  contacts by contact forces
+    holds    α(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C)
+""")
+def _(g: Grasp) -> float:
     shifted = g.A @ g.M_C_inv
     found = g.compliance @ g.solution.f - shifted @ g.object_bias + g.contact_bias
     return apart(found, tip_accelerations(g))
 
 
+CLOSED_CHAIN.on(rigid)("""(2.13a)  arms, bias on the right
+    holds    𝓜 θ̈ + Jᵀ f(0) = T - 𝒞
+""")(lambda g: (g.mass @ g.solution.theta_ddot + g.J.T @ g.solution.f, g.T - g.coriolis))
+
+
+@CLOSED_CHAIN.on(rigid)("""(2.13b)  contacts, without α(C)
+    holds    J θ̈ - A M⁻¹(C) Aᵀ f(0) = a(C) - A M⁻¹(C) b(C) - J̇ θ̇
+    note     Scan: J̇ has become j, here, in (2.15b), (4.1b) and (5.1d).
+""")
 def _second_row(g: Grasp) -> float:
-    """(2.13b)."""
     right = g.contact_bias - g.A @ g.M_C_inv @ g.object_bias - g.bent
     return apart(g.J @ g.solution.theta_ddot - g.compliance @ g.solution.f, right)
 
 
+@CLOSED_CHAIN.on(rigid)("""(2.14)  the closed chain as a smaller system
+    holds    [[𝓜, Jᵀ], [J, -A M⁻¹(C) Aᵀ]] (θ̈, f(0)) = (T', a'(C))
+""")
 def _both_rows(g: Grasp) -> float:
     """(2.14), put in and solved."""
     solved = np.linalg.solve(smaller(g), given(g))
@@ -131,134 +175,38 @@ def _both_rows(g: Grasp) -> float:
     )
 
 
-def _posed(g: Grasp) -> float:
+CLOSED_CHAIN.on(rigid)("""(2.15a)  moments without bias
+    printed  T' = T - 𝒞
+    means    T' = τ - C: what (2.14) has on its right side
+""")(_both_rows)
+CLOSED_CHAIN.on(rigid)("""(2.15b)  accelerations of the contacts without bias
+    printed  a'(C) = a(C) - A M⁻¹(C) b(C) - J̇ θ̇
+    means    the same: what (2.14) has on its right side
+    note     Scan: j for J̇, as in (2.13b).
+""")(_both_rows)
+
+
+@CLOSED_CHAIN.on(rigid)("""sec. 2, V(C) from joint rates  below the closed-chain forward dynamics
+             problem
+    printed  V(0) = J θ̇, V(C) = (AᵀA)⁻¹ A V(0)
+    instead  V(0) = J θ̇, V(C) = (AᵀA)⁻¹ Aᵀ V(0), as in (2.8a)
+    note     The transpose is missing: 6 × 6 cannot be put before 6ℓ × 6.
+""")
+def _(g: Grasp) -> float:
     """V(C) from θ̇ alone, against the object that is seen to move."""
     found = np.linalg.inv(g.A.T @ g.A) @ g.A.T @ (g.J @ g.v)
     return apart(found, twist_at(g.object_motion, g.C)[0])
 
 
-def _rest(g: Grasp) -> float:
+CLOSED_CHAIN.as_printed(unfit(lambda g: np.linalg.inv(g.A.T @ g.A) @ g.A @ (g.J @ g.v)))
+
+
+@CLOSED_CHAIN.on(rigid)("""sec. 2, the rest  what follows from θ̈ and f(0)
+    printed  α(0) from (2.3d), α(C) from (2.8b), f(C) from (2.9)
+    holds    the same; they meet (2.4)
+""")
+def _(g: Grasp) -> float:
     """From θ̈ and f(0): α(0) by (2.3d), α(C) by (2.8b), f(C) by (2.9); (2.4) then holds."""
     alpha = left_inverse(g) @ (tip_accelerations(g) - g.contact_bias)
     net = g.A.T @ g.solution.f
     return max(apart(alpha, g.solution.alpha), apart(g.M_C @ alpha + g.object_bias, net))
-
-
-CLOSED_CHAIN: tuple[Entry, ...] = (
-    holds(
-        "(2.10a)",
-        "arms of the closed chain",
-        "𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T",
-        "𝓜 v̇ + C + J* f = τ",
-        when_rigid(_arms),
-        note="θ̈, α(C) and f(0) that these statements are held against come of d'Alembert's "
-        "principle among the motions that the contacts allow.",
-    ),
-    holds(
-        "(2.10b)",
-        "contacts of the closed chain",
-        "α(0) = J θ̈ + J̇ θ̇ = A α(C) + a(C)",
-        "the same",
-        when_rigid(_contacts),
-    ),
-    holds(
-        "(2.10c)",
-        "object of the closed chain",
-        "M(C) α(C) + b(C) = Aᵀ f(0)",
-        "the same",
-        when_rigid(_object),
-    ),
-    holds(
-        "sec. 2, constraints",
-        "what the equations (2.10) keep",
-        "the complete dynamics are (2.3), (2.4), (2.7b) and (2.9)",
-        "the rate of kinetic energy of arms and object is Tᵀ θ̇: the contacts do no work",
-        when_rigid(_energy),
-    ),
-    misprint(
-        "(2.11)",
-        "the closed chain as one system",
-        "[[0, J, -A], [Jᵀ, 𝓜, 0], [-Aᵀ, 0, M(C)]] (f(0), θ̇, α(C)) = (a(C) - J̇ θ̇, T - 𝒞, -b(C))",
-        "[[0, J, -A], [Jᵀ, 𝓜, 0], [-Aᵀ, 0, M(C)]] (f(0), θ̈, α(C)) = (a(C) - J̇ θ̇, T - 𝒞, -b(C))",
-        when_rigid(_whole),
-        when_rigid(_whole_as_printed),
-        note="θ̇ for θ̈ among the unknowns; whether the printer or the scan lost the dot cannot be "
-        "told. The text speaks of accelerations.",
-    ),
-    holds(
-        "sec. 2, symmetry",
-        "of the matrix of (2.11)",
-        "the coefficient matrix of (2.11) is symmetric, and not positive definite",
-        "the same: it has eigenvalues of both signs",
-        when_rigid(_symmetric),
-    ),
-    holds(
-        "sec. 2, α(C)",
-        "acceleration of the object by contact forces",
-        "α(C) = M⁻¹(C) Aᵀ f(0) - M⁻¹(C) b(C)",
-        "the same",
-        when_rigid(_object_acceleration),
-    ),
-    holds(
-        "(2.12)",
-        "contacts by contact forces",
-        "α(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C)",
-        "the same",
-        when_rigid(_through_object),
-    ),
-    holds(
-        "(2.13a)",
-        "arms, bias on the right",
-        "𝓜 θ̈ + Jᵀ f(0) = T - 𝒞",
-        "the same",
-        when_rigid(
-            lambda g: apart(g.mass @ g.solution.theta_ddot + g.J.T @ g.solution.f, g.T - g.coriolis)
-        ),
-    ),
-    holds(
-        "(2.13b)",
-        "contacts, without α(C)",
-        "J θ̈ - A M⁻¹(C) Aᵀ f(0) = a(C) - A M⁻¹(C) b(C) - J̇ θ̇",
-        "the same",
-        when_rigid(_second_row),
-        note="Scan: J̇ has become j, here, in (2.15b), (4.1b) and (5.1d).",
-    ),
-    holds(
-        "(2.14)",
-        "the closed chain as a smaller system",
-        "[[𝓜, Jᵀ], [J, -A M⁻¹(C) Aᵀ]] (θ̈, f(0)) = (T', a'(C))",
-        "the same",
-        when_rigid(_both_rows),
-    ),
-    definition(
-        "(2.15a)",
-        "moments without bias",
-        "T' = T - 𝒞",
-        "T' = τ - C: what (2.14) has on its right side",
-        when_rigid(_both_rows),
-    ),
-    definition(
-        "(2.15b)",
-        "accelerations of the contacts without bias",
-        "a'(C) = a(C) - A M⁻¹(C) b(C) - J̇ θ̇",
-        "the same: what (2.14) has on its right side",
-        when_rigid(_both_rows),
-        note="Scan: j for J̇, as in (2.13b).",
-    ),
-    misprint(
-        "sec. 2, V(C) from joint rates",
-        "below the closed-chain forward dynamics problem",
-        "V(0) = J θ̇, V(C) = (AᵀA)⁻¹ A V(0)",
-        "V(0) = J θ̇, V(C) = (AᵀA)⁻¹ Aᵀ V(0), as in (2.8a)",
-        when_rigid(_posed),
-        unfit(lambda g: np.linalg.inv(g.A.T @ g.A) @ g.A @ (g.J @ g.v)),
-        note="The transpose is missing: 6 × 6 cannot be put before 6ℓ × 6.",
-    ),
-    holds(
-        "sec. 2, the rest",
-        "what follows from θ̈ and f(0)",
-        "α(0) from (2.3d), α(C) from (2.8b), f(C) from (2.9)",
-        "the same; they meet (2.4)",
-        when_rigid(_rest),
-    ),
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
 
 import numpy as np
 
@@ -12,16 +13,17 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import random_rotation
 from linkwise.spatial.vector import cross
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, definition, holds
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import (
     Contact,
     Grasp,
+    loose,
     twist_at,
-    when_loose,
 )
 from linkwise_ledger.jpl_88_11.motion import first, shift, times
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import tip_accelerations
 from linkwise_ledger.jpl_88_11.part_2.problem import seen_tips
+from linkwise_ledger.section import Section
 
 ATTITUDE = quaternion.normalise(np.array([0.8, 0.3, -0.4, 0.2]))
 """Of the object's side of a contact, seen from the tip's, now."""
@@ -70,50 +72,6 @@ def _rates(g: Grasp) -> Array:
     return np.concatenate(g.W)
 
 
-def _velocities(g: Grasp) -> float:
-    """(a.1): linear velocities are equal, angular ones differ by Δω⁺."""
-    inner, outer = (x[0].reshape(-1, 6) for x in (_tip_side(g), _object_side(g)))
-    relative = np.array([h @ W for h, W in zip(g.h, g.W, strict=True)])
-    return max(
-        apart(outer[:, 3:], inner[:, 3:]),
-        apart(outer[:, :3], inner[:, :3] + relative),
-    )
-
-
-def _with_hinge_map(g: Grasp) -> float:
-    """(a.6), and that H(0) has full rank."""
-    if int(np.linalg.matrix_rank(g.H_0)) != len(g.H_0):
-        return float("inf")
-    found = _tip_side(g)[0] + g.H_0.T @ _rates(g)
-    return max(apart(found, _object_side(g)[0]), apart(found, g.A @ g.V_C))
-
-
-def _accelerations(g: Grasp) -> float:
-    """(a.8)."""
-    found = _tip_side(g)[1] + g.H_0.T @ g.solution.W_dot + g.turning
-    return apart(found, _object_side(g)[1])
-
-
-def _tip_accelerations(g: Grasp) -> float:
-    return apart(tip_accelerations(g), _tip_side(g)[1])
-
-
-def _object_accelerations(g: Grasp) -> float:
-    """(a.10): all contacts tell of one motion of the object."""
-    errors = [apart(_object_side(g)[1], g.A @ g.solution.alpha + g.contact_bias)]
-    for i in range(len(g.tips)):
-        errors.append(apart(twist_at(object_from(g, i), g.C)[1], g.solution.alpha))
-    return max(errors)
-
-
-def _reciprocal(g: Grasp) -> float:
-    """No force of the solution does work on what a contact leaves free."""
-    powers = g.solution.f.reshape(-1, 6)[:, :3]
-    size = np.abs(g.solution.f).max()
-    lost = [np.abs(f @ h).max(initial=0.0) for f, h in zip(powers, g.h, strict=True)]
-    return float(max(lost) / size)
-
-
 # ------------------------------------------------------------------------------- parameters
 
 
@@ -128,47 +86,94 @@ def angle_rates(beta: Array) -> Array:
     return np.array([[1.0, 0.0, -s_p], [0.0, c_r, s_r * c_p], [0.0, -s_r, c_r * c_p]])
 
 
-def _parameter_rates(kinds: tuple[Contact, ...]) -> Check:
+def _parameter_rates(g: Grasp, *kinds: Contact) -> Errors:
     """Θ̇ = F W: angle, Euler parameters and Euler angles along the motion, differentiated."""
-
-    def check(g: Grasp) -> float:
-        errors = [0.0]
-        for i, kind in enumerate(g.contacts):
-            if kind not in kinds:
-                continue
-            turned = [quaternion.multiply(ATTITUDE, quaternion.exp(x)) for x in turns(g, i)]
-            angles = [rotation.rpy_of(quaternion.to_matrix(q)) for q in turned]
-            w = g.h[i] @ g.W[i]
-            errors += [
-                apart(quaternion_rates(ATTITUDE) @ w, first(turned)),
-                apart(np.linalg.solve(angle_rates(angles[4]), w), first(angles)),
-            ]
-            if kind == "edge":  # the angle itself: F = 1
-                errors.append(apart(g.W[i], first([g.h[i].T @ x for x in turns(g, i)])))
-        return max(errors)
-
-    return when_loose(check)
+    for i in (i for i, kind in enumerate(g.contacts) if kind in kinds):
+        turned = [quaternion.multiply(ATTITUDE, quaternion.exp(x)) for x in turns(g, i)]
+        angles = [rotation.rpy_of(quaternion.to_matrix(q)) for q in turned]
+        w = g.h[i] @ g.W[i]
+        yield quaternion_rates(ATTITUDE) @ w, first(turned)
+        yield np.linalg.solve(angle_rates(angles[4]), w), first(angles)
+        if g.contacts[i] == "edge":  # the angle itself: F = 1
+            yield g.W[i], first([g.h[i].T @ x for x in turns(g, i)])
 
 
-def _shapes(kind: Contact, axes: int) -> Check:
-    """The check of what h is: orthonormal columns, as many as there are turns."""
-
-    def check(g: Grasp) -> float:
-        errors = [0.0]
-        for found, h in zip(g.contacts, g.h, strict=True):
-            if found == kind:
-                errors.append(apart(h.T @ h, np.eye(axes)))
-                errors.append(apart(h.shape, (3, axes)))
-        return max(errors)
-
-    return when_loose(check)
+def _shapes(g: Grasp, kind: Contact, axes: int) -> Errors:
+    """What h is: orthonormal columns, as many as there are turns."""
+    for h in (h for contact, h in zip(g.contacts, g.h, strict=True) if contact == kind):
+        yield h.T @ h, np.eye(axes)
+        yield h.shape, (3, axes)
 
 
-def _both(*checks: Check) -> Check:
-    return lambda case: max(check(case) for check in checks)
+def transmitted(kind: Contact, normal: Array, point: Array) -> Array:
+    """φ(O, P) N: what forces and moments a contact at a point passes on, about the origin."""
+    moments = {"ball": np.zeros((3, 0)), "soft": normal[:, None], "rigid": np.eye(3)}[kind]
+    forces = np.vstack([np.zeros((3, 3)), np.eye(3)])
+    return shift(point) @ np.hstack([np.vstack([moments, 0.0 * moments]), forces])
 
 
-def _singular_angles(case: Case) -> float:
+CONTACTS = Section()
+
+
+@CONTACTS.on_each(loose)("""(a.1)  velocities on both sides of a contact
+    holds    v⁻(0) = v⁺(0); ω⁻(0) = ω⁺(0) + Δω⁺
+    note     Tip and object are moved, and differentiated: an edge, a soft finger and a point.
+""")
+def _velocities(g: Grasp) -> float:
+    """(a.1): linear velocities are equal, angular ones differ by Δω⁺."""
+    inner, outer = (x[0].reshape(-1, 6) for x in (_tip_side(g), _object_side(g)))
+    relative = np.array([h @ W for h, W in zip(g.h, g.W, strict=True)])
+    return max(
+        apart(outer[:, 3:], inner[:, 3:]),
+        apart(outer[:, :3], inner[:, :3] + relative),
+    )
+
+
+CONTACTS.on_each(loose)("""(a.2)  the same as spatial velocities
+    means    V⁻(0) = V⁺(0) + ΔV⁺; ΔV⁺ = col[Δω⁺, 0]
+""")(_velocities)
+CONTACTS.unchecked("""(a.3)  contact rates
+    printed  W(0) = col[W_i(0)]
+    means    W
+""")
+CONTACTS.on_each(loose)("""(a.4)  rates of contact parameters
+    printed  Θ̇(0) = F[Θ(0)] W(0)
+    holds    the same, for Euler parameters and for Euler angles
+    note     F is not printed; ours takes ω in the object's axes. Parameters along the motion,
+             differentiated.
+""")(lambda g: _parameter_rates(g, "edge", "soft", "ball"))
+CONTACTS.on_each(loose)("""(a.5)  relative angular velocities by contact rates
+    means    Δω⁺ = h(0) W(0)
+""")(_velocities)
+
+
+@CONTACTS.on_each(loose)("""(a.6)  velocities across the contacts
+    holds    V⁻(0) = V⁺(0) + Hᵀ(0) W(0); Hᵀ(0) = col[h(0), 0] of full rank
+""")
+def _(g: Grasp) -> float:
+    """(a.6), and that H(0) has full rank."""
+    if int(np.linalg.matrix_rank(g.H_0)) != len(g.H_0):
+        return float("inf")
+    found = _tip_side(g)[0] + g.H_0.T @ _rates(g)
+    return max(apart(found, _object_side(g)[0]), apart(found, g.A @ g.V_C))
+
+
+CONTACTS.on_each(loose)("""App. A, case 1  one turn: a revolute pair, or an edge with friction
+    printed  h_i(0) the unit vector of the turn; Θ = θ(0), W(0) = θ̇(0), Δω⁺ = h(0) θ̇(0); m = n_g =
+             1
+    means    Pin, F = 1
+""")(lambda g: chain(_shapes(g, "edge", 1), _parameter_rates(g, "edge")))
+CONTACTS.on_each(loose)("""App. A, case 2  three turns: a ball, or a point with friction
+    printed  W(0) = Δω⁺, h(0) = I, n_g = 3; Θ = q(0), m = 4, or Θ = β, m = 3
+    means    Spherical; here W in the axes of the world
+""")(lambda g: chain(_shapes(g, "ball", 3), _parameter_rates(g, "ball")))
+
+
+@CONTACTS("""App. A, singular angles  three or four parameters
+    printed  three parameters become singular at certain attitudes, four do not
+    holds    det ∂ω/∂β̇ = 0 at pitch π/2; F̄ᵀ F̄ = ¼ I for every quaternion
+""")
+def _(case: Case) -> float:
     """Euler angles have a singular attitude; Euler parameters have F̄ᵀ F̄ = ¼ I everywhere."""
     rng = np.random.default_rng(case.seed)
     flat = np.array([rng.uniform(-1.0, 1.0), 0.5 * np.pi, rng.uniform(-1.0, 1.0)])
@@ -179,7 +184,21 @@ def _singular_angles(case: Case) -> float:
     return max(errors)
 
 
-def _every_attitude(case: Case) -> float:
+CONTACTS.on_each(loose)("""App. A, case 3  two turns: a soft finger
+    printed  Δω_i⁺ = h_i²(0) Δω_i² + h_i³(0) Δω_i³ = [h_i²(0), h_i³(0)] (Δω_i², Δω_i³); h_i(0) =
+             [h_i²(0), h_i³(0)], n_g = 2
+    means    columns of h span the tangent plane
+""")(lambda g: chain(_shapes(g, "soft", 2), [_velocities(g)]))
+CONTACTS.on_each(loose)("""App. A, F of a soft finger  parameters of all attitudes for two rates
+    holds    Θ̇(0) = F̄[Θ(0)] Δω, F = F̄ h(0)
+""")(lambda g: _parameter_rates(g, "soft"))
+
+
+@CONTACTS("""App. A, attitudes of a soft finger  that all can be reached
+    printed  though turns about the normal are not allowed, every attitude is attainable
+    holds    any rotation is R_y(a) R_z(b) R_y(c), y and z in the tangent plane
+""")
+def _(case: Case) -> float:
     """Any attitude is three turns about two axes of the tangent plane, one after the other."""
     rng = np.random.default_rng(case.seed)
     errors: list[float] = []
@@ -193,14 +212,13 @@ def _every_attitude(case: Case) -> float:
     return max(errors)
 
 
-def transmitted(kind: Contact, normal: Array, point: Array) -> Array:
-    """φ(O, P) N: what forces and moments a contact at a point passes on, about the origin."""
-    moments = {"ball": np.zeros((3, 0)), "soft": normal[:, None], "rigid": np.eye(3)}[kind]
-    forces = np.vstack([np.zeros((3, 3)), np.eye(3)])
-    return shift(point) @ np.hstack([np.vstack([moments, 0.0 * moments]), forces])
-
-
-def _enough_contacts(case: Case) -> float:
+@CONTACTS("""App. A, number of contacts  how many hold an object
+    printed  two soft fingers hold it; of points with friction at least three are needed
+    holds    rank of what they pass on: 6 for two soft fingers, 5 for two points, 6 for three
+    note     Ranks only: that forces stay within their cones is another matter. The three points
+             must not be in line.
+""")
+def _(case: Case) -> float:
     """Ranks of what contacts can pass on: two soft fingers 6, points 5 by two, 6 by three."""
     rng = np.random.default_rng(case.seed)
     points, normals = rng.standard_normal((3, 3)), random_rotation(rng)
@@ -218,128 +236,45 @@ def _enough_contacts(case: Case) -> float:
     return 0.0
 
 
-CONTACTS: tuple[Entry, ...] = (
-    holds(
-        "(a.1)",
-        "velocities on both sides of a contact",
-        "v⁻(0) = v⁺(0); ω⁻(0) = ω⁺(0) + Δω⁺",
-        "the same",
-        when_loose(_velocities),
-        note="Tip and object are moved, and differentiated: an edge, a soft finger and a point.",
-    ),
-    definition(
-        "(a.2)",
-        "the same as spatial velocities",
-        "V⁻(0) = V⁺(0) + ΔV⁺; ΔV⁺ = col[Δω⁺, 0]",
-        "the same",
-        when_loose(_velocities),
-    ),
-    definition("(a.3)", "contact rates", "W(0) = col[W_i(0)]", "W"),
-    holds(
-        "(a.4)",
-        "rates of contact parameters",
-        "Θ̇(0) = F[Θ(0)] W(0)",
-        "the same, for Euler parameters and for Euler angles",
-        _parameter_rates(("edge", "soft", "ball")),
-        note="F is not printed; ours takes ω in the object's axes. Parameters along the motion, "
-        "differentiated.",
-    ),
-    definition(
-        "(a.5)",
-        "relative angular velocities by contact rates",
-        "Δω⁺ = h(0) W(0)",
-        "the same",
-        when_loose(_velocities),
-    ),
-    holds(
-        "(a.6)",
-        "velocities across the contacts",
-        "V⁻(0) = V⁺(0) + Hᵀ(0) W(0); Hᵀ(0) = col[h(0), 0] of full rank",
-        "the same",
-        when_loose(_with_hinge_map),
-    ),
-    definition(
-        "App. A, case 1",
-        "one turn: a revolute pair, or an edge with friction",
-        "h_i(0) the unit vector of the turn; Θ = θ(0), W(0) = θ̇(0), Δω⁺ = h(0) θ̇(0); m = n_g = 1",
-        "Pin, F = 1",
-        _both(_shapes("edge", 1), _parameter_rates(("edge",))),
-    ),
-    definition(
-        "App. A, case 2",
-        "three turns: a ball, or a point with friction",
-        "W(0) = Δω⁺, h(0) = I, n_g = 3; Θ = q(0), m = 4, or Θ = β, m = 3",
-        "Spherical; here W in the axes of the world",
-        _both(_shapes("ball", 3), _parameter_rates(("ball",))),
-    ),
-    holds(
-        "App. A, singular angles",
-        "three or four parameters",
-        "three parameters become singular at certain attitudes, four do not",
-        "det ∂ω/∂β̇ = 0 at pitch π/2; F̄ᵀ F̄ = ¼ I for every quaternion",
-        _singular_angles,
-    ),
-    definition(
-        "App. A, case 3",
-        "two turns: a soft finger",
-        "Δω_i⁺ = h_i²(0) Δω_i² + h_i³(0) Δω_i³ = [h_i²(0), h_i³(0)] (Δω_i², Δω_i³); "
-        "h_i(0) = [h_i²(0), h_i³(0)], n_g = 2",
-        "columns of h span the tangent plane",
-        _both(_shapes("soft", 2), when_loose(_velocities)),
-    ),
-    holds(
-        "App. A, F of a soft finger",
-        "parameters of all attitudes for two rates",
-        "Θ̇(0) = F̄[Θ(0)] Δω, F = F̄ h(0)",
-        "the same",
-        _parameter_rates(("soft",)),
-    ),
-    holds(
-        "App. A, attitudes of a soft finger",
-        "that all can be reached",
-        "though turns about the normal are not allowed, every attitude is attainable",
-        "any rotation is R_y(a) R_z(b) R_y(c), y and z in the tangent plane",
-        _every_attitude,
-    ),
-    holds(
-        "App. A, number of contacts",
-        "how many hold an object",
-        "two soft fingers hold it; of points with friction at least three are needed",
-        "rank of what they pass on: 6 for two soft fingers, 5 for two points, 6 for three",
-        _enough_contacts,
-        note="Ranks only: that forces stay within their cones is another matter. The three points "
-        "must not be in line.",
-    ),
-    holds(
-        "App. A, reciprocity",
-        "contact forces and free turns",
-        "fᵀ(0) ΔV⁺ = 0 = fᵀ(0) Hᵀ(0) W(0) for all W(0)",
-        "no work on what a contact leaves free",
-        when_loose(_reciprocal),
-    ),
-    holds("(a.7)", "the same", "H(0) f(0) = 0", "the same", when_loose(_reciprocal)),
-    holds(
-        "(a.8)",
-        "accelerations across the contacts",
-        "α⁻(0) = α⁺(0) + Hᵀ(0) Ẇ(0) + Ḣᵀ(0) W(0)",
-        "the same",
-        when_loose(_accelerations),
-        note="Ḣᵀ W = (ω⁻ × h W, 0) for axes that go with the object, 0 where h = I. Against poses "
-        "differentiated twice.",
-    ),
-    holds(
-        "(a.9)",
-        "accelerations of the tips",
-        "α⁺(0) = J θ̈ + J̇ θ̇",
-        "the same",
-        when_loose(_tip_accelerations),
-    ),
-    holds(
-        "(a.10)",
-        "accelerations of the contact points of the object",
-        "α⁻(0) = A α(C) + a(C)",
-        "the same",
-        when_loose(_object_accelerations),
-        note="The motion that d'Alembert's principle gives, seen from every contact.",
-    ),
-)
+@CONTACTS.on_each(loose)("""App. A, reciprocity  contact forces and free turns
+    printed  fᵀ(0) ΔV⁺ = 0 = fᵀ(0) Hᵀ(0) W(0) for all W(0)
+    holds    no work on what a contact leaves free
+""")
+def _reciprocal(g: Grasp) -> float:
+    """No force of the solution does work on what a contact leaves free."""
+    powers = g.solution.f.reshape(-1, 6)[:, :3]
+    size = np.abs(g.solution.f).max()
+    lost = [np.abs(f @ h).max(initial=0.0) for f, h in zip(powers, g.h, strict=True)]
+    return float(max(lost) / size)
+
+
+CONTACTS.on_each(loose)("""(a.7)  the same
+    holds    H(0) f(0) = 0
+""")(_reciprocal)
+
+
+@CONTACTS.on_each(loose)("""(a.8)  accelerations across the contacts
+    holds    α⁻(0) = α⁺(0) + Hᵀ(0) Ẇ(0) + Ḣᵀ(0) W(0)
+    note     Ḣᵀ W = (ω⁻ × h W, 0) for axes that go with the object, 0 where h = I. Against poses
+             differentiated twice.
+""")
+def _(g: Grasp) -> float:
+    found = _tip_side(g)[1] + g.H_0.T @ g.solution.W_dot + g.turning
+    return apart(found, _object_side(g)[1])
+
+
+CONTACTS.on_each(loose)("""(a.9)  accelerations of the tips
+    holds    α⁺(0) = J θ̈ + J̇ θ̇
+""")(lambda g: (tip_accelerations(g), _tip_side(g)[1]))
+
+
+@CONTACTS.on_each(loose)("""(a.10)  accelerations of the contact points of the object
+    holds    α⁻(0) = A α(C) + a(C)
+    note     The motion that d'Alembert's principle gives, seen from every contact.
+""")
+def _(g: Grasp) -> float:
+    """(a.10): all contacts tell of one motion of the object."""
+    errors = [apart(_object_side(g)[1], g.A @ g.solution.alpha + g.contact_bias)]
+    for i in range(len(g.tips)):
+        errors.append(apart(twist_at(object_from(g, i), g.C)[1], g.solution.alpha))
+    return max(errors)

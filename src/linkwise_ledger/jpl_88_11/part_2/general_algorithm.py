@@ -12,8 +12,7 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Entry, definition, holds, misprint
-from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved, when_rigid
+from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved
 from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import (
     smaller,
@@ -26,6 +25,7 @@ from linkwise_ledger.literal import split
 from linkwise_ledger.operator_algebra.inversion import smoother_loop, whitening_loop
 from linkwise_ledger.operator_algebra.newton_euler import link_accelerations, newton_euler
 from linkwise_ledger.recursion import at_tip
+from linkwise_ledger.section import Section
 
 Solver: TypeAlias = Callable[[Grasp, Array], Array]
 """Accelerations that bias-free moments give to the free arms."""
@@ -67,14 +67,6 @@ def general(g: Grasp, solver: Solver) -> tuple[Array, Array, Array]:
     return free + correction, f, free_tips + g.J @ correction  # (4.9f) to (4.9h)
 
 
-def _general(g: Grasp) -> float:
-    errors: list[float] = []
-    for solver in (by_elimination, by_loops, by_newton_euler):
-        theta_ddot, f, alpha = general(g, solver)
-        errors += [finds(g, theta_ddot, f), apart(alpha, tip_accelerations(g))]
-    return max(errors)
-
-
 def free(g: Grasp) -> Array:
     """θ̈_f of (4.1a)."""
     return g.mass_inv @ (g.T - g.coriolis)
@@ -95,49 +87,9 @@ def tip_correction(g: Grasp) -> Array:
     return g.A @ g.solution.alpha + g.contact_bias - free_tips(g)
 
 
-def _free(g: Grasp) -> float:
-    """Without contact forces, the recursion of Newton and Euler gives T."""
-    found = [newton_euler(arm, free(g)[g.arm_of(i)], np.zeros(6)) for i, arm in enumerate(alone(g))]
-    return apart(np.concatenate(found), g.T)
-
-
-def _free_tips(g: Grasp) -> float:
-    """Against the loop of α(k) on each arm by itself, moved to its tip."""
-    errors: list[float] = []
-    for i, arm in enumerate(alone(g)):
-        alpha, (tip, shift) = link_accelerations(arm, free(g)[g.arm_of(i)]), at_tip(arm)
-        turned = (shift.T @ alpha[tip]).reshape(2, 3) @ arm.mech.pose(arm.q, arm.node).rot.T
-        own = slice(6 * i, 6 * i + 6)
-        errors.append(apart(turned.ravel() + g.tip_bias[own], free_tips(g)[own]))
-    return max(errors)
-
-
-def _tip_correction(g: Grasp) -> float:
-    """(4.6)."""
-    f, inside = g.solution.f, g.A @ g.M_C_inv @ g.object_bias
-    found = g.compliance @ f - inside + g.contact_bias - free_tips(g)
-    return apart(found, tip_correction(g))
-
-
 def right_side(g: Grasp) -> Array:
     """The right side of (4.8)."""
     return free_tips(g) + g.A @ g.M_C_inv @ g.object_bias - g.contact_bias
-
-
-def _contact_forces(g: Grasp) -> float:
-    return max(
-        apart(g.Omega @ g.solution.f, right_side(g)),
-        apart(solved(g.Omega, right_side(g)), g.solution.f),
-    )
-
-
-def _true_tips(g: Grasp) -> float:
-    return apart(free_tips(g) + tip_correction(g), tip_accelerations(g))
-
-
-def _true_tips_as_printed(g: Grasp) -> float:
-    """Δα(0) = α_f(0) + Δα(0)."""
-    return apart(free_tips(g) + tip_correction(g), tip_correction(g))
 
 
 # ------------------------------------------------------------------------ singular compliance
@@ -150,16 +102,143 @@ def outside_image(g: Grasp, right: Array) -> float:
     return float(np.abs(lost.T @ right).max(initial=0.0) / np.abs(right).max())
 
 
-def _image(case: Case) -> float:
-    g = planar(case)
-    if rank(g.Omega) == len(g.Omega):
-        return float("inf")  # there would be nothing to see
-    f = np.linalg.pinv(g.Omega, rcond=1e-9, hermitian=True) @ right_side(g)
-    theta_ddot = free(g) - g.mass_inv @ g.J.T @ f
-    return max(outside_image(g, right_side(g)), apart(theta_ddot, g.solution.theta_ddot))
+# --------------------------------------------------------------------- from (3.6) to (4.9)
 
 
-def _solvable(case: Case) -> float:
+GENERAL = Section()
+
+
+@GENERAL.on(rigid)("""(4.1a)  accelerations of the free arms
+    printed  𝓜 θ̈_f + 𝒞 = T
+    means    v̇_f = 𝓜⁻¹ (τ - C)
+""")
+def _(g: Grasp) -> float:
+    """Without contact forces, the recursion of Newton and Euler gives T."""
+    found = [newton_euler(arm, free(g)[g.arm_of(i)], np.zeros(6)) for i, arm in enumerate(alone(g))]
+    return apart(np.concatenate(found), g.T)
+
+
+@GENERAL.on(rigid)("""(4.1b)  accelerations of the free tips
+    means    α_f(0) = J θ̈_f + J̇ θ̇
+    note     Scan: j for J̇. The text below calls α_f(0) velocities; they are accelerations.
+""")
+def _(g: Grasp) -> float:
+    """Against the loop of α(k) on each arm by itself, moved to its tip."""
+    errors: list[float] = []
+    for i, arm in enumerate(alone(g)):
+        alpha, (tip, shift) = link_accelerations(arm, free(g)[g.arm_of(i)]), at_tip(arm)
+        turned = (shift.T @ alpha[tip]).reshape(2, 3) @ arm.mech.pose(arm.q, arm.node).rot.T
+        own = slice(6 * i, 6 * i + 6)
+        errors.append(apart(turned.ravel() + g.tip_bias[own], free_tips(g)[own]))
+    return max(errors)
+
+
+GENERAL.unchecked("""(4.2a)  correction at the joints
+    means    Δθ̈ = θ̈ - θ̈_f
+""")
+GENERAL.unchecked("""(4.2b)  correction at the tips
+    means    Δα(0) = α(0) - α_f(0)
+""")
+
+
+@GENERAL.on(rigid)("""(4.3)  correction by contact forces
+    holds    𝓜 Δθ̈ = -Jᵀ f(0)
+""")
+def _no_more_force(g: Grasp) -> float:
+    return apart(g.mass @ correction(g), -g.J.T @ g.solution.f)
+
+
+GENERAL.on(rigid)("""(4.4)  the same, solved
+    holds    Δθ̈ = -𝓜⁻¹ Jᵀ f(0)
+""")(lambda g: (correction(g), -g.mass_inv @ g.J.T @ g.solution.f))
+GENERAL.on(rigid)("""(4.5)  correction at the tips by that at the joints
+    holds    J Δθ̈ = Δα(0)
+""")(lambda g: (g.J @ correction(g), tip_correction(g)))
+
+
+@GENERAL.on(rigid)("""(4.6)  correction at the tips by contact forces
+    holds    Δα(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C) - α_f(0)
+""")
+def _tip_correction(g: Grasp) -> float:
+    f, inside = g.solution.f, g.A @ g.M_C_inv @ g.object_bias
+    found = g.compliance @ f - inside + g.contact_bias - free_tips(g)
+    return apart(found, tip_correction(g))
+
+
+GENERAL.unchecked("""(4.7)  compliance of the contacts, again
+    printed  Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ
+    means    (3.1)
+""")
+
+
+@GENERAL.on(rigid)("""(4.8)  contact forces
+    holds    Ω f(0) = α_f(0) + A M⁻¹(C) b(C) - a(C)
+""")
+def _contact_forces(g: Grasp) -> float:
+    return max(
+        apart(g.Omega @ g.solution.f, right_side(g)),
+        apart(solved(g.Omega, right_side(g)), g.solution.f),
+    )
+
+
+@GENERAL.on(rigid)("""CCFD  the general algorithm, (4.9a) to (4.9h)
+    printed  free accelerations, contact forces, correction accelerations, true accelerations
+    holds    θ̈, f(0) and α(0) of d'Alembert's principle
+    note     With three dynamics of the free arms: elimination, filter and smoother, and 𝓜 from
+             repeated recursions of Newton and Euler.
+""")
+def _(g: Grasp) -> float:
+    errors: list[float] = []
+    for solver in (by_elimination, by_loops, by_newton_euler):
+        theta_ddot, f, alpha = general(g, solver)
+        errors += [finds(g, theta_ddot, f), apart(alpha, tip_accelerations(g))]
+    return max(errors)
+
+
+GENERAL.unchecked("""(4.9a)  step 1: free joints
+    printed  𝓜 θ̈_f + 𝒞 = T
+    means    (4.1a)
+""")
+GENERAL.unchecked("""(4.9b)  step 1: free tips
+    printed  α_f(0) = J θ̈_f + J̇ θ̇
+    means    (4.1b)
+""")
+GENERAL.unchecked("""(4.9c)  step 2: compliance
+    printed  Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ
+    means    (4.7)
+""")
+GENERAL.on(rigid)("""(4.9d)  step 2: contact forces
+    holds    Ω f(0) = α_f(0) + A M⁻¹(C) b(C) - a(C)
+""")(_contact_forces)
+GENERAL.on(rigid)("""(4.9e)  step 3: correction at the joints
+    holds    𝓜 Δθ̈ + Jᵀ f(0) = 0
+""")(_no_more_force)
+GENERAL.on(rigid)("""(4.9f)  step 3: correction at the tips
+    holds    Δα(0) = J Δθ̈
+""")(lambda g: (g.J @ correction(g), tip_correction(g)))
+GENERAL.on(rigid)("""(4.9g)  step 4: joints
+    printed  θ̈ = θ̈_f + Δθ̈
+    holds    θ̈ of d'Alembert's principle, Δθ̈ of (4.9e)
+""")(lambda g: (free(g) - g.mass_inv @ g.J.T @ g.solution.f, g.solution.theta_ddot))
+GENERAL.on(rigid)("""(4.9h)  step 4: tips
+    printed  Δα(0) = α_f(0) + Δα(0)
+    instead  α(0) = α_f(0) + Δα(0), as below (4.2b)
+    note     Δ on the left is too much.
+""")(lambda g: (free_tips(g) + tip_correction(g), tip_accelerations(g)))
+
+
+@GENERAL.on(rigid).as_printed
+def _(g: Grasp) -> float:
+    """Δα(0) = α_f(0) + Δα(0)."""
+    return apart(free_tips(g) + tip_correction(g), tip_correction(g))
+
+
+@GENERAL("""sec. 4, solvability  when the closed chain can be solved
+    printed  (2.11), (2.14) and (4.9d) are solvable together
+    holds    their matrices lack the same number of ranks
+    note     On three arms in space and on two arms of parallel pins, where Ω lacks three.
+""")
+def _(case: Case) -> float:
     """(2.11) and (2.14) lack as many ranks as Ω does."""
     for g in (rigid(case), planar(case)):
         lacking = len(g.Omega) - rank(g.Omega)
@@ -171,7 +250,26 @@ def _solvable(case: Case) -> float:
     return 0.0
 
 
-def _nonsingular(case: Case) -> float:
+@GENERAL("""sec. 4, image of Ω  what is conjectured where Ω is singular
+    printed  if the kinematic constraints hold, the right side of (4.9d) is in the image of Ω
+    holds    the same; θ̈ is then that of d'Alembert's principle, whichever f(0) is taken
+    note     On two arms of parallel pins. It is so for every smooth motion: where fᵀ J = 0 and fᵀ A
+             = 0, the derivative of J θ̇ = A V(C) leaves fᵀ (J̇ θ̇ - a(C)) = 0.
+""")
+def _(case: Case) -> float:
+    g = planar(case)
+    if rank(g.Omega) == len(g.Omega):
+        return float("inf")  # there would be nothing to see
+    f = np.linalg.pinv(g.Omega, rcond=1e-9, hermitian=True) @ right_side(g)
+    theta_ddot = free(g) - g.mass_inv @ g.J.T @ f
+    return max(outside_image(g, right_side(g)), apart(theta_ddot, g.solution.theta_ddot))
+
+
+@GENERAL("""sec. 4, nonsingular arms  what suffices for Ω to have an inverse
+    printed  Ω is invertible if all arms are kinematically nonsingular
+    holds    Ω ≥ J 𝓜⁻¹ Jᵀ > 0 where J has full rank
+""")
+def _(case: Case) -> float:
     """Where all arms have rank six, J 𝓜⁻¹ Jᵀ > 0, and Ω, which is more, is too."""
     for g in (rigid(case), planar(case)):
         arms = g.J @ g.mass_inv @ g.J.T
@@ -184,186 +282,32 @@ def _nonsingular(case: Case) -> float:
     return 0.0
 
 
-# --------------------------------------------------------------------- from (3.6) to (4.9)
-
-
-def _regrouped(g: Grasp) -> float:
+@GENERAL.on(rigid)("""sec. 4, contact forces from (3.6b)  (4.9d) from the analytical solution
+    printed  Ω f(0) = J 𝓜⁻¹ T' - a'(C) = J θ̈_f - a(C) + A M⁻¹(C) b(C) + J θ̇ = α_f(0) + A M⁻¹(C)
+             b(C) - a(C)
+    instead  Ω f(0) = J 𝓜⁻¹ T' - a'(C) = J θ̈_f - a(C) + A M⁻¹(C) b(C) + J̇ θ̇ = α_f(0) + A M⁻¹(C)
+             b(C) - a(C)
+    note     The dot of J̇ is lost, by the printer or the scan.
+""")
+def _(g: Grasp) -> float:
     inside = g.A @ g.M_C_inv @ g.object_bias
     first = g.J @ g.mass_inv @ g.T_free - g.a_free
     second = g.J @ free(g) - g.contact_bias + inside + g.bent
     return max(apart(x, g.Omega @ g.solution.f) for x in (first, second, right_side(g)))
 
 
-def _regrouped_as_printed(g: Grasp) -> float:
+@GENERAL.on(rigid).as_printed
+def _(g: Grasp) -> float:
     inside = g.A @ g.M_C_inv @ g.object_bias
     printed = g.J @ free(g) - g.contact_bias + inside + g.J @ g.v
     return apart(printed, g.Omega @ g.solution.f)
 
 
-def _accelerations(g: Grasp) -> float:
+@GENERAL.on(rigid)("""sec. 4, accelerations from (3.6a)  (4.9e) from the analytical solution
+    holds    θ̈ = 𝓜⁻¹ T' - 𝓜⁻¹ Jᵀ Ω⁻¹ [J 𝓜⁻¹ T' - a'(C)] = θ̈_f - 𝓜⁻¹ Jᵀ f(0); 𝓜 Δθ̈ + Jᵀ f(0) = 0
+""")
+def _(g: Grasp) -> float:
     gain = g.mass_inv @ g.J.T
     long = g.mass_inv @ g.T_free - gain @ g.Omega_inv @ (g.J @ g.mass_inv @ g.T_free - g.a_free)
     short = free(g) - gain @ g.solution.f
     return max(apart(x, g.solution.theta_ddot) for x in (long, short))
-
-
-def _no_more_force(g: Grasp) -> float:
-    return apart(g.mass @ correction(g), -g.J.T @ g.solution.f)
-
-
-DERIVATION: tuple[Entry, ...] = (
-    definition(
-        "(4.1a)",
-        "accelerations of the free arms",
-        "𝓜 θ̈_f + 𝒞 = T",
-        "v̇_f = 𝓜⁻¹ (τ - C)",
-        when_rigid(_free),
-    ),
-    definition(
-        "(4.1b)",
-        "accelerations of the free tips",
-        "α_f(0) = J θ̈_f + J̇ θ̇",
-        "the same",
-        when_rigid(_free_tips),
-        note="Scan: j for J̇. The text below calls α_f(0) velocities; they are accelerations.",
-    ),
-    definition("(4.2a)", "correction at the joints", "Δθ̈ = θ̈ - θ̈_f"),
-    definition("(4.2b)", "correction at the tips", "Δα(0) = α(0) - α_f(0)"),
-    holds(
-        "(4.3)",
-        "correction by contact forces",
-        "𝓜 Δθ̈ = -Jᵀ f(0)",
-        "the same",
-        when_rigid(_no_more_force),
-    ),
-    holds(
-        "(4.4)",
-        "the same, solved",
-        "Δθ̈ = -𝓜⁻¹ Jᵀ f(0)",
-        "the same",
-        when_rigid(lambda g: apart(correction(g), -g.mass_inv @ g.J.T @ g.solution.f)),
-    ),
-    holds(
-        "(4.5)",
-        "correction at the tips by that at the joints",
-        "J Δθ̈ = Δα(0)",
-        "the same",
-        when_rigid(lambda g: apart(g.J @ correction(g), tip_correction(g))),
-    ),
-    holds(
-        "(4.6)",
-        "correction at the tips by contact forces",
-        "Δα(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C) - α_f(0)",
-        "the same",
-        when_rigid(_tip_correction),
-    ),
-    definition(
-        "(4.7)",
-        "compliance of the contacts, again",
-        "Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ",
-        "(3.1)",
-    ),
-    holds(
-        "(4.8)",
-        "contact forces",
-        "Ω f(0) = α_f(0) + A M⁻¹(C) b(C) - a(C)",
-        "the same",
-        when_rigid(_contact_forces),
-    ),
-)
-
-GENERAL: tuple[Entry, ...] = (
-    holds(
-        "CCFD",
-        "the general algorithm, (4.9a) to (4.9h)",
-        "free accelerations, contact forces, correction accelerations, true accelerations",
-        "θ̈, f(0) and α(0) of d'Alembert's principle",
-        when_rigid(_general),
-        note="With three dynamics of the free arms: elimination, filter and smoother, and 𝓜 from "
-        "repeated recursions of Newton and Euler.",
-    ),
-    definition("(4.9a)", "step 1: free joints", "𝓜 θ̈_f + 𝒞 = T", "(4.1a)"),
-    definition("(4.9b)", "step 1: free tips", "α_f(0) = J θ̈_f + J̇ θ̇", "(4.1b)"),
-    definition("(4.9c)", "step 2: compliance", "Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ", "(4.7)"),
-    holds(
-        "(4.9d)",
-        "step 2: contact forces",
-        "Ω f(0) = α_f(0) + A M⁻¹(C) b(C) - a(C)",
-        "the same",
-        when_rigid(_contact_forces),
-    ),
-    holds(
-        "(4.9e)",
-        "step 3: correction at the joints",
-        "𝓜 Δθ̈ + Jᵀ f(0) = 0",
-        "the same",
-        when_rigid(_no_more_force),
-    ),
-    holds(
-        "(4.9f)",
-        "step 3: correction at the tips",
-        "Δα(0) = J Δθ̈",
-        "the same",
-        when_rigid(lambda g: apart(g.J @ correction(g), tip_correction(g))),
-    ),
-    holds(
-        "(4.9g)",
-        "step 4: joints",
-        "θ̈ = θ̈_f + Δθ̈",
-        "θ̈ of d'Alembert's principle, Δθ̈ of (4.9e)",
-        when_rigid(
-            lambda g: apart(free(g) - g.mass_inv @ g.J.T @ g.solution.f, g.solution.theta_ddot)
-        ),
-    ),
-    misprint(
-        "(4.9h)",
-        "step 4: tips",
-        "Δα(0) = α_f(0) + Δα(0)",
-        "α(0) = α_f(0) + Δα(0), as below (4.2b)",
-        when_rigid(_true_tips),
-        when_rigid(_true_tips_as_printed),
-        note="Δ on the left is too much.",
-    ),
-    holds(
-        "sec. 4, solvability",
-        "when the closed chain can be solved",
-        "(2.11), (2.14) and (4.9d) are solvable together",
-        "their matrices lack the same number of ranks",
-        _solvable,
-        note="On three arms in space and on two arms of parallel pins, where Ω lacks three.",
-    ),
-    holds(
-        "sec. 4, image of Ω",
-        "what is conjectured where Ω is singular",
-        "if the kinematic constraints hold, the right side of (4.9d) is in the image of Ω",
-        "the same; θ̈ is then that of d'Alembert's principle, whichever f(0) is taken",
-        _image,
-        note="On two arms of parallel pins. It is so for every smooth motion: where fᵀ J = 0 and "
-        "fᵀ A = 0, the derivative of J θ̇ = A V(C) leaves fᵀ (J̇ θ̇ - a(C)) = 0.",
-    ),
-    holds(
-        "sec. 4, nonsingular arms",
-        "what suffices for Ω to have an inverse",
-        "Ω is invertible if all arms are kinematically nonsingular",
-        "Ω ≥ J 𝓜⁻¹ Jᵀ > 0 where J has full rank",
-        _nonsingular,
-    ),
-    misprint(
-        "sec. 4, contact forces from (3.6b)",
-        "(4.9d) from the analytical solution",
-        "Ω f(0) = J 𝓜⁻¹ T' - a'(C) = J θ̈_f - a(C) + A M⁻¹(C) b(C) + J θ̇ "
-        "= α_f(0) + A M⁻¹(C) b(C) - a(C)",
-        "Ω f(0) = J 𝓜⁻¹ T' - a'(C) = J θ̈_f - a(C) + A M⁻¹(C) b(C) + J̇ θ̇ "
-        "= α_f(0) + A M⁻¹(C) b(C) - a(C)",
-        when_rigid(_regrouped),
-        when_rigid(_regrouped_as_printed),
-        note="The dot of J̇ is lost, by the printer or the scan.",
-    ),
-    holds(
-        "sec. 4, accelerations from (3.6a)",
-        "(4.9e) from the analytical solution",
-        "θ̈ = 𝓜⁻¹ T' - 𝓜⁻¹ Jᵀ Ω⁻¹ [J 𝓜⁻¹ T' - a'(C)] = θ̈_f - 𝓜⁻¹ Jᵀ f(0); 𝓜 Δθ̈ + Jᵀ f(0) = 0",
-        "the same",
-        when_rigid(_accelerations),
-    ),
-)

@@ -8,53 +8,17 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, definition, holds, misprint
-from linkwise_ledger.grasp import Grasp, rigid, solved, when_loose, when_rigid
+from linkwise_ledger.grasp import Grasp, loose, rigid, solved
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import tip_accelerations
 from linkwise_ledger.jpl_88_11.part_2.solution import solved as solved_rigid
+from linkwise_ledger.section import Section
 
 # -------------------------------------------------------------------------------- equations
-
-
-def _arms(g: Grasp) -> float:
-    return apart(g.mass @ g.solution.theta_ddot + g.coriolis + g.J.T @ g.solution.f, g.T)
-
-
-def _object(g: Grasp) -> float:
-    return apart(g.M_C @ g.solution.alpha + g.object_bias, g.A.T @ g.solution.f)
-
-
-def _no_work(g: Grasp) -> float:
-    return float(np.abs(g.H_0 @ g.solution.f).max() / np.abs(g.solution.f).max())
 
 
 def object_side(g: Grasp) -> Array:
     """α⁻(0)."""
     return g.A @ g.solution.alpha + g.contact_bias
-
-
-def _across(g: Grasp) -> float:
-    found = tip_accelerations(g) + g.H_0.T @ g.solution.W_dot + g.turning
-    return apart(found, object_side(g))
-
-
-def _reduces(g: Grasp) -> float:
-    """Where nothing is left free, (b.1f) and (b.1c) say what (2.10b) does."""
-    s = g.solution
-    return max(_arms(g), _object(g), apart(tip_accelerations(g), object_side(g)), len(s.W_dot))
-
-
-def _tip_side_by_forces(g: Grasp) -> float:
-    """(b.2)."""
-    pushed = g.T - g.J.T @ g.solution.f - g.coriolis
-    return apart(g.J @ g.mass_inv @ pushed + g.bent, tip_accelerations(g))
-
-
-def _object_side_by_forces(g: Grasp) -> float:
-    """(b.3)."""
-    shifted = g.A @ g.M_C_inv
-    found = shifted @ g.A.T @ g.solution.f - shifted @ g.object_bias + g.contact_bias
-    return apart(found, object_side(g))
 
 
 # -------------------------------------------------------------------------------- solution
@@ -74,15 +38,8 @@ def _balance(g: Grasp, G_1: Array, compliance: Array | None = None) -> float:
     return apart(Omega @ g.solution.f, right)
 
 
-def _bias_of(part: str) -> Check:
-    printed = part == "printed"
-    return when_loose(lambda g: _balance(g, bias(g, g.J @ g.v if printed else None)))
-
-
-def _printed_compliance(g: Grasp) -> float:
-    """J 𝓜⁻¹ T + A M⁻¹(C) Aᵀ: a vector and a matrix."""
-    parts = g.J @ g.mass_inv @ g.T, g.A @ g.M_C_inv @ g.A.T
-    return float("inf") if parts[0].shape != parts[1].shape else 0.0
+def _with_bias(g: Grasp, printed: bool = False) -> float:
+    return _balance(g, bias(g, g.J @ g.v if printed else None))
 
 
 @cache
@@ -117,6 +74,117 @@ def joint_accelerations(g: Grasp) -> Array:
     return by_moments - gain @ bias(g) - g.mass_inv @ g.coriolis
 
 
+LOOSE = Section()
+
+
+@LOOSE.on_each(loose)("""(b.1a)  arms
+    printed  𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T
+    holds    𝓜 v̇ + C + J* f = τ
+""")
+def _arms(g: Grasp) -> float:
+    return apart(g.mass @ g.solution.theta_ddot + g.coriolis + g.J.T @ g.solution.f, g.T)
+
+
+@LOOSE.on_each(loose)("""(b.1b)  object
+    holds    M(C) α(C) + b(C) = Aᵀ f(0)
+""")
+def _object(g: Grasp) -> float:
+    return apart(g.M_C @ g.solution.alpha + g.object_bias, g.A.T @ g.solution.f)
+
+
+LOOSE.on_each(loose)("""(b.1c)  free turns
+    printed  H(0) f(0) = 0
+    holds    (a.7)
+""")(lambda g: float(np.abs(g.H_0 @ g.solution.f).max() / np.abs(g.solution.f).max()))
+LOOSE.unchecked("""(b.1d)  tips
+    printed  α⁺(0) = J θ̈ + J̇ θ̇
+    means    (a.9)
+""")
+LOOSE.unchecked("""(b.1e)  contact points of the object
+    printed  α⁻(0) = A α(C) + a(C)
+    means    (a.10)
+""")
+
+
+@LOOSE.on_each(loose)("""(b.1f)  contacts
+    printed  α⁻(0) = α⁺(0) + Hᵀ(0) Ẇ(0) + Ḣᵀ(0) W(0)
+    holds    (a.8)
+""")
+def _(g: Grasp) -> float:
+    found = tip_accelerations(g) + g.H_0.T @ g.solution.W_dot + g.turning
+    return apart(found, object_side(g))
+
+
+@LOOSE.on(rigid)("""App. B, rigid grasps  as a special case
+    holds    with H(0) = Ḣ(0) = 0, (b.1) reduces to (2.10)
+""")
+def _(g: Grasp) -> float:
+    """Where nothing is left free, (b.1f) and (b.1c) say what (2.10b) does."""
+    s = g.solution
+    return max(_arms(g), _object(g), apart(tip_accelerations(g), object_side(g)), len(s.W_dot))
+
+
+@LOOSE.on_each(loose)("""(b.2)  tips by contact forces
+    holds    α⁺(0) = J 𝓜⁻¹ [T - Jᵀ f(0) - 𝒞] + J̇ θ̇
+""")
+def _(g: Grasp) -> float:
+    pushed = g.T - g.J.T @ g.solution.f - g.coriolis
+    return apart(g.J @ g.mass_inv @ pushed + g.bent, tip_accelerations(g))
+
+
+@LOOSE.on_each(loose)("""(b.3)  contact points of the object by contact forces
+    holds    α⁻(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C)
+""")
+def _(g: Grasp) -> float:
+    shifted = g.A @ g.M_C_inv
+    found = shifted @ g.A.T @ g.solution.f - shifted @ g.object_bias + g.contact_bias
+    return apart(found, object_side(g))
+
+
+LOOSE.on_each(loose)("""(b.4a)  compliance of the contacts
+    printed  Ω = J 𝓜⁻¹ T + A M⁻¹(C) Aᵀ
+    instead  Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ, as in (b.9b); (b.4b) holds with it
+    note     T for Jᵀ: a vector cannot be added to a matrix.
+""")(lambda g: _balance(g, bias(g), g.J @ g.mass_inv @ g.J.T + g.A @ g.M_C_inv @ g.A.T))
+
+
+@LOOSE.on_each(loose).as_printed
+def _(g: Grasp) -> float:
+    """J 𝓜⁻¹ T + A M⁻¹(C) Aᵀ: a vector and a matrix."""
+    parts = g.J @ g.mass_inv @ g.T, g.A @ g.M_C_inv @ g.A.T
+    return float("inf") if parts[0].shape != parts[1].shape else 0.0
+
+
+LOOSE.on_each(loose)("""(b.4b)  contact forces
+    printed  Ω f(0) = J 𝓜⁻¹ T + Hᵀ(0) Ẇ(0) + G_1
+    holds    the same, with G_1 as corrected in (b.4c)
+""")(_with_bias)
+LOOSE.on_each(loose)("""(b.4c)  what moves without moments
+    printed  G_1 = A M⁻¹(C) b(C) + J θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
+    instead  G_1 = A M⁻¹(C) b(C) + J̇ θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
+    note     The dot of J̇ is lost, by the printer or the scan.
+""")(_with_bias)
+
+
+@LOOSE("""App. B, (b.4) of rigid grasps  as a special case
+    printed  with H(0) = Ḣ(0) = 0, (b.4) becomes (3.6b)
+    holds    the same; (b.8) becomes (3.6a)
+""")
+def _(case: Case) -> float:
+    """(b.4), (b.8) without H(0) are (3.6)."""
+    g = rigid(case)
+    f = solved(g.Omega, g.J @ g.mass_inv @ g.T + bias(g))
+    gain = g.mass_inv @ g.J.T @ g.Omega_inv
+    theta_ddot = (g.mass_inv - gain @ g.J @ g.mass_inv) @ g.T - gain @ bias(g)
+    theta_ddot = theta_ddot - g.mass_inv @ g.coriolis
+    expected = solved_rigid(g)
+    return max(apart(theta_ddot, expected[0]), apart(f, expected[1]))
+
+
+@LOOSE.on_each(loose)("""App. B, contact forces by contact rates  solved for f(0)
+    printed  f(0) = Ω⁻¹ (J 𝓜⁻¹ T + G_1) + Ω⁻¹ Hᵀ Ẇ(0)
+    holds    the same; H is H(0)
+""")
 def _forces_by_rates(g: Grasp) -> float:
     """f(0) = Ω⁻¹ (J 𝓜⁻¹ T + G_1) + Ω⁻¹ Hᵀ Ẇ."""
     pushed = g.J @ g.mass_inv @ g.T + bias(g)
@@ -125,14 +193,33 @@ def _forces_by_rates(g: Grasp) -> float:
     return max(apart(found, g.solution.f), apart(joined, g.solution.f))
 
 
-def _rates_system(g: Grasp) -> float:
-    """(b.5a)."""
+@LOOSE.on_each(loose)("""(b.5a)  contact rates
+    holds    [H(0) Ω⁻¹ Hᵀ(0)] Ẇ(0) = -H(0) Ω⁻¹ J 𝓜⁻¹ T - H(0) Ω⁻¹ G_1
+""")
+def _(g: Grasp) -> float:
     pushed = g.J @ g.mass_inv @ g.T
     right = -g.H_0 @ g.Omega_inv @ pushed - g.H_0 @ g.Omega_inv @ bias(g)
     return apart(inner(g) @ g.solution.W_dot, right)
 
 
-def _all_three(g: Grasp) -> float:
+LOOSE.on_each(loose)("""(b.5b)  contact rates, solved
+    holds    Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ {H(0) Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1}
+""")(lambda g: (contact_rates(g), g.solution.W_dot))
+LOOSE.on_each(loose)("""(b.6a)  solution, first: contact rates
+    printed  Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ [H Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1]
+    holds    (b.5b)
+    note     The second H is H(0).
+""")(lambda g: (contact_rates(g), g.solution.W_dot))
+LOOSE.on_each(loose)("""(b.6b)  solution, second: contact forces
+    holds    f(0) = Ω⁻¹ [J 𝓜⁻¹ T + Hᵀ(0) Ẇ(0) + G_1]
+""")(_forces_by_rates)
+
+
+@LOOSE.on_each(loose)("""(b.6c)  solution, third: joints
+    printed  𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T
+    holds    (b.6a), (b.6b), (b.6c), one after the other, leave what d'Alembert's principle does
+""")
+def _(g: Grasp) -> float:
     """(b.6): one after the other."""
     rates = contact_rates(g)
     f = g.Omega_inv @ (g.J @ g.mass_inv @ g.T + g.H_0.T @ rates + bias(g))
@@ -144,6 +231,15 @@ def _all_three(g: Grasp) -> float:
     )
 
 
+LOOSE.on_each(loose)("""(b.7a)  contact forces without contact rates
+    holds    f(0) = Π (J 𝓜⁻¹ T + G_1)
+""")(lambda g: (contact_forces(g), g.solution.f))
+
+
+@LOOSE.on_each(loose)("""(b.7b)  compliance's inverse where contacts hold
+    printed  Π = Ω⁻¹ - Ω⁻¹ Hᵀ(0) [H(0) Ω⁻¹ Hᵀ(0)]⁻¹ H(0) Ω⁻¹
+    holds    the same; H(0) Π = 0, Π Ω Π = Π
+""")
 def _projects(g: Grasp) -> float:
     """Π: symmetric, H(0) Π = 0, Π Ω Π = Π."""
     found = projection(g)
@@ -155,188 +251,29 @@ def _projects(g: Grasp) -> float:
     )
 
 
-def _becomes_rigid(case: Case) -> float:
-    """(b.4), (b.8) without H(0) are (3.6)."""
-    g = rigid(case)
-    f = solved(g.Omega, g.J @ g.mass_inv @ g.T + bias(g))
-    gain = g.mass_inv @ g.J.T @ g.Omega_inv
-    theta_ddot = (g.mass_inv - gain @ g.J @ g.mass_inv) @ g.T - gain @ bias(g)
-    theta_ddot = theta_ddot - g.mass_inv @ g.coriolis
-    expected = solved_rigid(g)
-    return max(apart(theta_ddot, expected[0]), apart(f, expected[1]))
+LOOSE.on_each(loose)("""(b.8)  joint accelerations
+    holds    θ̈ = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Π J 𝓜⁻¹) T - 𝓜⁻¹ Jᵀ Π G_1 - 𝓜⁻¹ 𝒞
+""")(lambda g: (joint_accelerations(g), g.solution.theta_ddot))
 
-
-LOOSE: tuple[Entry, ...] = (
-    holds("(b.1a)", "arms", "𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T", "𝓜 v̇ + C + J* f = τ", when_loose(_arms)),
-    holds("(b.1b)", "object", "M(C) α(C) + b(C) = Aᵀ f(0)", "the same", when_loose(_object)),
-    holds("(b.1c)", "free turns", "H(0) f(0) = 0", "(a.7)", when_loose(_no_work)),
-    definition("(b.1d)", "tips", "α⁺(0) = J θ̈ + J̇ θ̇", "(a.9)"),
-    definition("(b.1e)", "contact points of the object", "α⁻(0) = A α(C) + a(C)", "(a.10)"),
-    holds(
-        "(b.1f)",
-        "contacts",
-        "α⁻(0) = α⁺(0) + Hᵀ(0) Ẇ(0) + Ḣᵀ(0) W(0)",
-        "(a.8)",
-        when_loose(_across),
-    ),
-    holds(
-        "App. B, rigid grasps",
-        "as a special case",
-        "with H(0) = Ḣ(0) = 0, (b.1) reduces to (2.10)",
-        "the same",
-        when_rigid(_reduces),
-    ),
-    holds(
-        "(b.2)",
-        "tips by contact forces",
-        "α⁺(0) = J 𝓜⁻¹ [T - Jᵀ f(0) - 𝒞] + J̇ θ̇",
-        "the same",
-        when_loose(_tip_side_by_forces),
-    ),
-    holds(
-        "(b.3)",
-        "contact points of the object by contact forces",
-        "α⁻(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C)",
-        "the same",
-        when_loose(_object_side_by_forces),
-    ),
-    misprint(
-        "(b.4a)",
-        "compliance of the contacts",
-        "Ω = J 𝓜⁻¹ T + A M⁻¹(C) Aᵀ",
-        "Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ, as in (b.9b); (b.4b) holds with it",
-        when_loose(
-            lambda g: _balance(g, bias(g), g.J @ g.mass_inv @ g.J.T + g.A @ g.M_C_inv @ g.A.T)
-        ),
-        when_loose(_printed_compliance),
-        note="T for Jᵀ: a vector cannot be added to a matrix.",
-    ),
-    holds(
-        "(b.4b)",
-        "contact forces",
-        "Ω f(0) = J 𝓜⁻¹ T + Hᵀ(0) Ẇ(0) + G_1",
-        "the same, with G_1 as corrected in (b.4c)",
-        _bias_of("meant"),
-    ),
-    misprint(
-        "(b.4c)",
-        "what moves without moments",
-        "G_1 = A M⁻¹(C) b(C) + J θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞",
-        "G_1 = A M⁻¹(C) b(C) + J̇ θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞",
-        _bias_of("meant"),
-        _bias_of("printed"),
-        note="The dot of J̇ is lost, by the printer or the scan.",
-    ),
-    holds(
-        "App. B, (b.4) of rigid grasps",
-        "as a special case",
-        "with H(0) = Ḣ(0) = 0, (b.4) becomes (3.6b)",
-        "the same; (b.8) becomes (3.6a)",
-        _becomes_rigid,
-    ),
-    holds(
-        "App. B, contact forces by contact rates",
-        "solved for f(0)",
-        "f(0) = Ω⁻¹ (J 𝓜⁻¹ T + G_1) + Ω⁻¹ Hᵀ Ẇ(0)",
-        "the same; H is H(0)",
-        when_loose(_forces_by_rates),
-    ),
-    holds(
-        "(b.5a)",
-        "contact rates",
-        "[H(0) Ω⁻¹ Hᵀ(0)] Ẇ(0) = -H(0) Ω⁻¹ J 𝓜⁻¹ T - H(0) Ω⁻¹ G_1",
-        "the same",
-        when_loose(_rates_system),
-    ),
-    holds(
-        "(b.5b)",
-        "contact rates, solved",
-        "Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ {H(0) Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1}",
-        "the same",
-        when_loose(lambda g: apart(contact_rates(g), g.solution.W_dot)),
-    ),
-    holds(
-        "(b.6a)",
-        "solution, first: contact rates",
-        "Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ [H Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1]",
-        "(b.5b)",
-        when_loose(lambda g: apart(contact_rates(g), g.solution.W_dot)),
-        note="The second H is H(0).",
-    ),
-    holds(
-        "(b.6b)",
-        "solution, second: contact forces",
-        "f(0) = Ω⁻¹ [J 𝓜⁻¹ T + Hᵀ(0) Ẇ(0) + G_1]",
-        "the same",
-        when_loose(_forces_by_rates),
-    ),
-    holds(
-        "(b.6c)",
-        "solution, third: joints",
-        "𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T",
-        "(b.6a), (b.6b), (b.6c), one after the other, leave what d'Alembert's principle does",
-        when_loose(_all_three),
-    ),
-    holds(
-        "(b.7a)",
-        "contact forces without contact rates",
-        "f(0) = Π (J 𝓜⁻¹ T + G_1)",
-        "the same",
-        when_loose(lambda g: apart(contact_forces(g), g.solution.f)),
-    ),
-    holds(
-        "(b.7b)",
-        "compliance's inverse where contacts hold",
-        "Π = Ω⁻¹ - Ω⁻¹ Hᵀ(0) [H(0) Ω⁻¹ Hᵀ(0)]⁻¹ H(0) Ω⁻¹",
-        "the same; H(0) Π = 0, Π Ω Π = Π",
-        when_loose(_projects),
-    ),
-    holds(
-        "(b.8)",
-        "joint accelerations",
-        "θ̈ = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Π J 𝓜⁻¹) T - 𝓜⁻¹ Jᵀ Π G_1 - 𝓜⁻¹ 𝒞",
-        "the same",
-        when_loose(lambda g: apart(joint_accelerations(g), g.solution.theta_ddot)),
-    ),
-)
-
-GATHERED: tuple[Entry, ...] = (
-    misprint(
-        "(b.9a)",
-        "what moves without moments",
-        "G_1 = A M⁻¹(C) b(C) + J θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞",
-        "G_1 = A M⁻¹(C) b(C) + J̇ θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞",
-        _bias_of("meant"),
-        _bias_of("printed"),
-        note="The lost dot of (b.4c) again.",
-    ),
-    definition("(b.9b)", "compliance of the contacts", "Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ", "(3.1)"),
-    holds(
-        "(b.9c)",
-        "compliance's inverse where contacts hold",
-        "Π = Ω⁻¹ - Ω⁻¹ Hᵀ(0) [H(0) Ω⁻¹ Hᵀ(0)]⁻¹ H(0) Ω⁻¹",
-        "(b.7b)",
-        when_loose(_projects),
-    ),
-    holds(
-        "(b.9d)",
-        "contact forces",
-        "f(0) = Π (J 𝓜⁻¹ T + G_1)",
-        "the same",
-        when_loose(lambda g: apart(contact_forces(g), g.solution.f)),
-    ),
-    holds(
-        "(b.9e)",
-        "joint accelerations",
-        "θ̈ = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Π J 𝓜⁻¹) T - 𝓜⁻¹ Jᵀ Π G_1 - 𝓜⁻¹ 𝒞",
-        "the same",
-        when_loose(lambda g: apart(joint_accelerations(g), g.solution.theta_ddot)),
-    ),
-    holds(
-        "(b.9f)",
-        "contact rates",
-        "Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ [H(0) Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1]",
-        "the same",
-        when_loose(lambda g: apart(contact_rates(g), g.solution.W_dot)),
-    ),
-)
+LOOSE.on_each(loose)("""(b.9a)  what moves without moments
+    printed  G_1 = A M⁻¹(C) b(C) + J θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
+    instead  G_1 = A M⁻¹(C) b(C) + J̇ θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
+    note     The lost dot of (b.4c) again.
+""")(_with_bias)
+LOOSE.unchecked("""(b.9b)  compliance of the contacts
+    printed  Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ
+    means    (3.1)
+""")
+LOOSE.on_each(loose)("""(b.9c)  compliance's inverse where contacts hold
+    printed  Π = Ω⁻¹ - Ω⁻¹ Hᵀ(0) [H(0) Ω⁻¹ Hᵀ(0)]⁻¹ H(0) Ω⁻¹
+    holds    (b.7b)
+""")(_projects)
+LOOSE.on_each(loose)("""(b.9d)  contact forces
+    holds    f(0) = Π (J 𝓜⁻¹ T + G_1)
+""")(lambda g: (contact_forces(g), g.solution.f))
+LOOSE.on_each(loose)("""(b.9e)  joint accelerations
+    holds    θ̈ = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Π J 𝓜⁻¹) T - 𝓜⁻¹ Jᵀ Π G_1 - 𝓜⁻¹ 𝒞
+""")(lambda g: (joint_accelerations(g), g.solution.theta_ddot))
+LOOSE.on_each(loose)("""(b.9f)  contact rates
+    holds    Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ [H(0) Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1]
+""")(lambda g: (contact_rates(g), g.solution.W_dot))

@@ -9,8 +9,8 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import D, H, phi, psi
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check, Entry, definition, holds, misprint
-from linkwise_ledger.grasp import PICK, Grasp, rigid, when_rigid
+from linkwise_ledger.entry import Compare
+from linkwise_ledger.grasp import PICK, Grasp, rigid
 from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.jpl_88_11.part_2.general_algorithm import correction, free, tip_correction
 from linkwise_ledger.jpl_88_11.part_2.loops import (
@@ -30,6 +30,7 @@ from linkwise_ledger.jpl_88_11.part_2.overview import (
 )
 from linkwise_ledger.jpl_88_11.part_2.problem import alone
 from linkwise_ledger.literal import drawn, unformed
+from linkwise_ledger.section import Section
 
 FACTORED = WHITENING.T @ D.inv @ WHITENING
 TO_JOINTS = WHITENING.T @ D.inv @ H @ psi @ PICK
@@ -39,24 +40,10 @@ TIP_COMPLIANCE = PICK.T @ psi.T @ H.T @ D.inv @ H @ psi @ PICK
 """J 𝓜⁻¹ Jᵀ, of (6.7)."""
 
 
-def _correction(g: Grasp) -> float:
-    return apart(-g.matrix(TO_JOINTS) @ g.solution.f, correction(g))
-
-
-def _long_correction(g: Grasp) -> float:
-    """(6.2)."""
-    found = -g.matrix(FACTORED @ H @ phi @ PICK) @ g.solution.f
-    return apart(found, correction(g))
-
-
-def _tip_correction(g: Grasp) -> float:
-    return apart(g.matrix(JACOBIAN) @ correction(g), tip_correction(g))
-
-
 # ------------------------------------------------------------------------------------ loops
 
 
-def _loops(shift: str = "psi", sign: float = -1.0, *, first: bool = True) -> Check:
+def _loops(shift: str = "psi", sign: float = -1.0, *, first: bool = True) -> Compare[Grasp]:
     """The check of (6.4) on each arm, as it must read, or with what is printed."""
 
     def check(g: Grasp) -> float:
@@ -66,28 +53,7 @@ def _loops(shift: str = "psi", sign: float = -1.0, *, first: bool = True) -> Che
         ]
         return apart(np.concatenate(found), correction(g))
 
-    return when_rigid(check)
-
-
-def _smoother(g: Grasp) -> float:
-    """(6.4d) to (6.4f) are (I - H Ψ L)ᵀ, whatever ν is; so are (5.10e) to (5.10g)."""
-    nu = drawn(g, H.range)
-    costate = np.concatenate([smoothed(x, nu[g.arm_of(i)])[0] for i, x in enumerate(alone(g))])
-    moved = np.concatenate([smoothed(x, nu[g.arm_of(i)])[1] for i, x in enumerate(alone(g))])
-    return max(
-        apart(moved, g.matrix(WHITENING).T @ nu),
-        apart(costate, g.matrix(psi.T @ H.T) @ nu),
-    )
-
-
-def _start(g: Grasp) -> float:
-    """ẑ(1) = φ(1,0) f(0) is what B f(0) has at link 1."""
-    f, errors = g.solution.f, list[float]()
-    whole = g.matrix(PICK) @ f
-    for k, i in g.tip_links.items():
-        _, reach = to_tip(alone(g)[i])
-        errors.append(apart(reach @ f[6 * i : 6 * i + 6], whole[6 * k : 6 * k + 6]))
-    return max(errors)
+    return check
 
 
 # --------------------------------------------------------------------------------- compliance
@@ -96,12 +62,6 @@ def _start(g: Grasp) -> float:
 def compliance(g: Grasp) -> Array:
     """J 𝓜⁻¹ Jᵀ, by elimination."""
     return g.J @ g.mass_inv @ g.J.T
-
-
-def _block_diagonal(g: Grasp) -> float:
-    """Nothing between tips of different arms; the blocks by (6.10)."""
-    parts = [tip_compliance(arm)[1] for arm in alone(g)]
-    return apart(diagonal(parts), compliance(g))
 
 
 def _sum_over_links(arm: Case, *, as_printed: bool = False) -> Array:
@@ -114,34 +74,6 @@ def _sum_over_links(arm: Case, *, as_printed: bool = False) -> Array:
         found += step.T @ H_k.T @ arm.block(D.inv, k) @ last @ step
         step, k = transition(arm, k) @ step, arm.parent(k)
     return found
-
-
-def _summed(g: Grasp) -> float:
-    errors: list[float] = []
-    for i, arm in enumerate(alone(g)):
-        _, reach = to_tip(arm)
-        s = slice(6 * i, 6 * i + 6)
-        errors.append(apart(reach.T @ _sum_over_links(arm) @ reach, compliance(g)[s, s]))
-    return max(errors)
-
-
-def _summed_as_printed(case: Case) -> float:
-    """D⁻¹(k) Hᵀ(k): on hinges of one freedom 1 × 1 before 6 × 1."""
-    try:
-        for arm in alone(rigid(case)):
-            _sum_over_links(arm, as_printed=True)
-    except ValueError:
-        return float("inf")
-    return 0.0
-
-
-def _recursion(g: Grasp) -> float:
-    """Λ(k) of the loop, at every link, against the blocks of ψᵀ Hᵀ D⁻¹ H ψ on its diagonal."""
-    errors: list[float] = []
-    for arm in alone(g):
-        found, whole = tip_compliance(arm)[0], psi.T @ H.T @ D.inv @ H @ psi
-        errors += [apart(found[k], arm.block(whole, k)) for k in arm.outward]
-    return max(*errors, _block_diagonal(g))
 
 
 class _Counted(Case):
@@ -168,181 +100,188 @@ def _cost(n: int) -> list[int]:
     return counts
 
 
-def _linear(case: Case) -> float:
+STEPS = Section()
+STEPS.on(rigid)("""(6.1a)  step 1: moments without bias
+    printed  T' = T - H φ (M φᵀ a + b)
+    holds    (5.5a)
+""")(lambda g: (g.matrix(FREE), g.T - stacked_bias(g)))
+STEPS.on(rigid)("""(6.1b)  step 1: free joints
+    holds    θ̈_f = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'
+""")(lambda g: (g.matrix(FACTORED @ FREE), free(g)))
+STEPS.on(rigid)("""(6.1c)  step 1: free tips
+    holds    α_f(0) = Bᵀ φᵀ Hᵀ θ̈_f + Bᵀ φᵀ a + a(0)
+""")(free_tip_operators)
+
+
+@STEPS.on(rigid)("""(6.2)  step 3: correction at the joints
+    holds    Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) H φ B f(0)
+""")
+def _(g: Grasp) -> float:
+    found = -g.matrix(FACTORED @ H @ phi @ PICK) @ g.solution.f
+    return apart(found, correction(g))
+
+
+@STEPS.on(rigid)("""(6.3)  the same, shorter
+    holds    Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ H ψ B f(0)
+""")
+def _correction(g: Grasp) -> float:
+    return apart(-g.matrix(TO_JOINTS) @ g.solution.f, correction(g))
+
+
+@STEPS.on(rigid)("""(6.4a)  start of the loops of (6.3)
+    printed  ẑ_i(1) = φ_i(1,0) f_i(0)
+    holds    (B f)_1
+""")
+def _(g: Grasp) -> float:
+    """ẑ(1) = φ(1,0) f(0) is what B f(0) has at link 1."""
+    f, errors = g.solution.f, list[float]()
+    whole = g.matrix(PICK) @ f
+    for k, i in g.tip_links.items():
+        _, reach = to_tip(alone(g)[i])
+        errors.append(apart(reach @ f[6 * i : 6 * i + 6], whole[6 * k : 6 * k + 6]))
+    return max(errors)
+
+
+STEPS.on(rigid)("""sec. 6, first loop of (6.4)  where it starts
+    printed  for k = 2 … N: (6.4b), (6.4c)
+    instead  for k = 1 … N, (6.4b) from k = 2 on
+    note     ν(1) is read in (6.4e), and never set.
+""")(_loops())
+STEPS.on(rigid).as_printed(_loops(first=False))
+STEPS.on(rigid)("""(6.4b)  filter of contact forces
+    printed  ẑ_i(k) = φ_i(k,k-1) ẑ_i(k-1)
+    instead  ẑ_i(k) = ψ_i(k,k-1) ẑ_i(k-1)
+    note     φ for ψ: (6.3) has ψ B f(0).
+""")(_loops())
+STEPS.on(rigid).as_printed(_loops(shift="phi"))
+STEPS.on(rigid)("""(6.4c)  weighted residuals of contact forces
+    printed  ν_i(k) = D_i⁻¹(k) H_i(k) ẑ_i(k)
+    instead  ν_i(k) = -D_i⁻¹(k) H_i(k) ẑ_i(k)
+    note     The sign of (6.3) is missing.
+""")(_loops())
+STEPS.on(rigid).as_printed(_loops(sign=1.0))
+STEPS.unchecked("""(6.4d)  start of the smoother
+    printed  λ_i(N+1) = 0
+    means    nothing from the ground
+""")
+
+
+@STEPS.on(rigid)("""(6.4e)  smoother
+    printed  for k = N … 1: λ_i(k) = ψ_iᵀ(k+1,k) λ_i(k+1) + H_iᵀ(k) ν_i(k)
+    holds    λ = ψ* H* ν
+""")
+def _smoother(g: Grasp) -> float:
+    """(6.4d) to (6.4f) are (I - H Ψ L)ᵀ, whatever ν is; so are (5.10e) to (5.10g)."""
+    nu = drawn(g, H.range)
+    costate = np.concatenate([smoothed(x, nu[g.arm_of(i)])[0] for i, x in enumerate(alone(g))])
+    moved = np.concatenate([smoothed(x, nu[g.arm_of(i)])[1] for i, x in enumerate(alone(g))])
+    return max(
+        apart(moved, g.matrix(WHITENING).T @ nu),
+        apart(costate, g.matrix(psi.T @ H.T) @ nu),
+    )
+
+
+STEPS.on(rigid)("""(6.4f)  correction at the joints, as a loop
+    printed  Δθ̈_i = ν_i(k) - L_iᵀ(k) λ_i(k+1)
+    holds    (I - H Ψ L)* ν; with ν of (6.4c), Δθ̈_i(k)
+    note     (k) is missing on the left.
+""")(_smoother)
+STEPS.on(rigid)("""sec. 6, one smoother  of (5.10) and of (6.4)
+    holds    (5.10e) to (5.10g) and (6.4d) to (6.4f) are both (I - H Ψ L)ᵀ
+""")(_smoother)
+STEPS.on(rigid)("""(6.5a)  step 3: correction at the joints, again
+    printed  Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ ψ B f(0)
+    instead  Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ H ψ B f(0), as in (6.3)
+    note     H is missing: D⁻¹ takes joints, ψ leaves links.
+""")(_correction)
+STEPS.as_printed(unformed(lambda: WHITENING.T @ D.inv @ psi @ PICK))
+STEPS.on(rigid)("""(6.5b)  step 3: correction at the tips
+    printed  Δα = Bᵀ φᵀ Hᵀ Δθ̈
+    holds    the same; Δα is Δα(0)
+""")(lambda g: (g.matrix(JACOBIAN) @ correction(g), tip_correction(g)))
+STEPS.on(rigid)("""(6.6)  compliance of the tips, factored
+    holds    J 𝓜⁻¹ Jᵀ = Bᵀ φᵀ Hᵀ (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) H φ B
+""")(lambda g: (g.matrix(JACOBIAN @ FACTORED @ H @ phi @ PICK), compliance(g)))
+STEPS.on(rigid)("""(6.7)  the same, shorter
+    holds    J 𝓜⁻¹ Jᵀ = Bᵀ ψᵀ Hᵀ D⁻¹ H ψ B
+""")(lambda g: (g.matrix(TIP_COMPLIANCE), compliance(g)))
+STEPS.unchecked("""(6.8a)  a name for it
+    printed  J 𝓜⁻¹ Jᵀ = Λ(0)
+    means    Λ(0)
+""")
+
+
+@STEPS.on(rigid)("""(6.8b)  compliance, arm by arm
+    printed  Λ(0) = diag[Λ_i(0)]
+    holds    the same; Λ_i(0) = J_i 𝓜_i⁻¹ J_iᵀ by (6.10)
+    note     Its inverse is what is called Λ elsewhere.
+""")
+def _block_diagonal(g: Grasp) -> float:
+    """Nothing between tips of different arms; the blocks by (6.10)."""
+    parts = [tip_compliance(arm)[1] for arm in alone(g)]
+    return apart(diagonal(parts), compliance(g))
+
+
+@STEPS.on(rigid)("""(6.9a)  compliance at the tip by that at link 1
+    holds    Λ_i(0) = φ_iᵀ(1,0) Λ_i(1) φ_i(1,0)
+""")
+def _summed(g: Grasp) -> float:
+    errors: list[float] = []
+    for i, arm in enumerate(alone(g)):
+        _, reach = to_tip(arm)
+        s = slice(6 * i, 6 * i + 6)
+        errors.append(apart(reach.T @ _sum_over_links(arm) @ reach, compliance(g)[s, s]))
+    return max(errors)
+
+
+STEPS.on(rigid)("""(6.9b)  compliance at link 1, as a sum
+    printed  Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_iᵀ(k) ψ_i(k,1)
+    instead  Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_i(k) ψ_i(k,1)
+    note     The second transpose is too much.
+""")(_summed)
+
+
+@STEPS.as_printed
+def _(case: Case) -> float:
+    """D⁻¹(k) Hᵀ(k): on hinges of one freedom 1 × 1 before 6 × 1."""
+    try:
+        for arm in alone(rigid(case)):
+            _sum_over_links(arm, as_printed=True)
+    except ValueError:
+        return float("inf")
+    return 0.0
+
+
+STEPS.unchecked("""(6.10a)  start of the recursion
+    printed  Λ_i(N+1) = 0
+    means    nothing from the ground
+""")
+
+
+@STEPS.on(rigid)("""(6.10b)  compliance as a recursion
+    printed  for k = N … 1: Λ_i(k) = ψ_iᵀ(k+1,k) Λ_i(k+1) ψ_i(k+1,k) + H_iᵀ(k) D_i⁻¹ H_i(k)
+    holds    Υ_k = E_ψ* Υ_p E_ψ + H_k* D_k⁻¹ H_k
+    note     (k) is missing behind D_i⁻¹.
+""")
+def _(g: Grasp) -> float:
+    """Λ(k) of the loop, at every link, against the blocks of ψᵀ Hᵀ D⁻¹ H ψ on its diagonal."""
+    errors: list[float] = []
+    for arm in alone(g):
+        found, whole = tip_compliance(arm)[0], psi.T @ H.T @ D.inv @ H @ psi
+        errors += [apart(found[k], arm.block(whole, k)) for k in arm.outward]
+    return max(*errors, _block_diagonal(g))
+
+
+STEPS.on(rigid)("""(6.10c)  compliance at the tip
+    holds    Λ_i(0) = φ_iᵀ(1,0) Λ_i(1) φ_i(1,0)
+""")(_block_diagonal)
+
+
+@STEPS("""sec. 6, O(N)  cost of the loops of one arm
+    printed  (5.10), (6.4) and (6.10) take O(N) operations, of ℓ arms O(n)
+    holds    every link more takes the same number of blocks more
+""")
+def _(case: Case) -> float:
     """The same number of blocks more for each link more; all are of six rows or columns."""
     few, more, most = (np.array(_cost(n)) for n in (4, 8, 16))
     return apart(most - more, 2 * (more - few))
-
-
-STEPS: tuple[Entry, ...] = (
-    holds(
-        "(6.1a)",
-        "step 1: moments without bias",
-        "T' = T - H φ (M φᵀ a + b)",
-        "(5.5a)",
-        when_rigid(lambda g: apart(g.matrix(FREE), g.T - stacked_bias(g))),
-    ),
-    holds(
-        "(6.1b)",
-        "step 1: free joints",
-        "θ̈_f = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) T'",
-        "the same",
-        when_rigid(lambda g: apart(g.matrix(FACTORED @ FREE), free(g))),
-    ),
-    holds(
-        "(6.1c)",
-        "step 1: free tips",
-        "α_f(0) = Bᵀ φᵀ Hᵀ θ̈_f + Bᵀ φᵀ a + a(0)",
-        "the same",
-        when_rigid(free_tip_operators),
-    ),
-    holds(
-        "(6.2)",
-        "step 3: correction at the joints",
-        "Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) H φ B f(0)",
-        "the same",
-        when_rigid(_long_correction),
-    ),
-    holds(
-        "(6.3)",
-        "the same, shorter",
-        "Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ H ψ B f(0)",
-        "the same",
-        when_rigid(_correction),
-    ),
-    holds(
-        "(6.4a)",
-        "start of the loops of (6.3)",
-        "ẑ_i(1) = φ_i(1,0) f_i(0)",
-        "(B f)_1",
-        when_rigid(_start),
-    ),
-    misprint(
-        "sec. 6, first loop of (6.4)",
-        "where it starts",
-        "for k = 2 … N: (6.4b), (6.4c)",
-        "for k = 1 … N, (6.4b) from k = 2 on",
-        _loops(),
-        _loops(first=False),
-        note="ν(1) is read in (6.4e), and never set.",
-    ),
-    misprint(
-        "(6.4b)",
-        "filter of contact forces",
-        "ẑ_i(k) = φ_i(k,k-1) ẑ_i(k-1)",
-        "ẑ_i(k) = ψ_i(k,k-1) ẑ_i(k-1)",
-        _loops(),
-        _loops(shift="phi"),
-        note="φ for ψ: (6.3) has ψ B f(0).",
-    ),
-    misprint(
-        "(6.4c)",
-        "weighted residuals of contact forces",
-        "ν_i(k) = D_i⁻¹(k) H_i(k) ẑ_i(k)",
-        "ν_i(k) = -D_i⁻¹(k) H_i(k) ẑ_i(k)",
-        _loops(),
-        _loops(sign=1.0),
-        note="The sign of (6.3) is missing.",
-    ),
-    definition("(6.4d)", "start of the smoother", "λ_i(N+1) = 0", "nothing from the ground"),
-    holds(
-        "(6.4e)",
-        "smoother",
-        "for k = N … 1: λ_i(k) = ψ_iᵀ(k+1,k) λ_i(k+1) + H_iᵀ(k) ν_i(k)",
-        "λ = ψ* H* ν",
-        when_rigid(_smoother),
-    ),
-    holds(
-        "(6.4f)",
-        "correction at the joints, as a loop",
-        "Δθ̈_i = ν_i(k) - L_iᵀ(k) λ_i(k+1)",
-        "(I - H Ψ L)* ν; with ν of (6.4c), Δθ̈_i(k)",
-        when_rigid(_smoother),
-        note="(k) is missing on the left.",
-    ),
-    holds(
-        "sec. 6, one smoother",
-        "of (5.10) and of (6.4)",
-        "(5.10e) to (5.10g) and (6.4d) to (6.4f) are both (I - H Ψ L)ᵀ",
-        "the same",
-        when_rigid(_smoother),
-    ),
-    misprint(
-        "(6.5a)",
-        "step 3: correction at the joints, again",
-        "Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ ψ B f(0)",
-        "Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ H ψ B f(0), as in (6.3)",
-        when_rigid(_correction),
-        unformed(lambda: WHITENING.T @ D.inv @ psi @ PICK),
-        note="H is missing: D⁻¹ takes joints, ψ leaves links.",
-    ),
-    holds(
-        "(6.5b)",
-        "step 3: correction at the tips",
-        "Δα = Bᵀ φᵀ Hᵀ Δθ̈",
-        "the same; Δα is Δα(0)",
-        when_rigid(_tip_correction),
-    ),
-    holds(
-        "(6.6)",
-        "compliance of the tips, factored",
-        "J 𝓜⁻¹ Jᵀ = Bᵀ φᵀ Hᵀ (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) H φ B",
-        "the same",
-        when_rigid(lambda g: apart(g.matrix(JACOBIAN @ FACTORED @ H @ phi @ PICK), compliance(g))),
-    ),
-    holds(
-        "(6.7)",
-        "the same, shorter",
-        "J 𝓜⁻¹ Jᵀ = Bᵀ ψᵀ Hᵀ D⁻¹ H ψ B",
-        "the same",
-        when_rigid(lambda g: apart(g.matrix(TIP_COMPLIANCE), compliance(g))),
-    ),
-    definition("(6.8a)", "a name for it", "J 𝓜⁻¹ Jᵀ = Λ(0)", "Λ(0)"),
-    holds(
-        "(6.8b)",
-        "compliance, arm by arm",
-        "Λ(0) = diag[Λ_i(0)]",
-        "the same; Λ_i(0) = J_i 𝓜_i⁻¹ J_iᵀ by (6.10)",
-        when_rigid(_block_diagonal),
-        note="Its inverse is what is called Λ elsewhere.",
-    ),
-    holds(
-        "(6.9a)",
-        "compliance at the tip by that at link 1",
-        "Λ_i(0) = φ_iᵀ(1,0) Λ_i(1) φ_i(1,0)",
-        "the same",
-        when_rigid(_summed),
-    ),
-    misprint(
-        "(6.9b)",
-        "compliance at link 1, as a sum",
-        "Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_iᵀ(k) ψ_i(k,1)",
-        "Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_i(k) ψ_i(k,1)",
-        when_rigid(_summed),
-        _summed_as_printed,
-        note="The second transpose is too much.",
-    ),
-    definition("(6.10a)", "start of the recursion", "Λ_i(N+1) = 0", "nothing from the ground"),
-    holds(
-        "(6.10b)",
-        "compliance as a recursion",
-        "for k = N … 1: Λ_i(k) = ψ_iᵀ(k+1,k) Λ_i(k+1) ψ_i(k+1,k) + H_iᵀ(k) D_i⁻¹ H_i(k)",
-        "Υ_k = E_ψ* Υ_p E_ψ + H_k* D_k⁻¹ H_k",
-        when_rigid(_recursion),
-        note="(k) is missing behind D_i⁻¹.",
-    ),
-    holds(
-        "(6.10c)",
-        "compliance at the tip",
-        "Λ_i(0) = φ_iᵀ(1,0) Λ_i(1) φ_i(1,0)",
-        "the same",
-        when_rigid(_block_diagonal),
-    ),
-    holds(
-        "sec. 6, O(N)",
-        "cost of the loops of one arm",
-        "(5.10), (6.4) and (6.10) take O(N) operations, of ℓ arms O(n)",
-        "every link more takes the same number of blocks more",
-        _linear,
-    ),
-)
