@@ -103,6 +103,7 @@ def test_what_the_kinds_are(frame):
     close(turned, np.kron(np.eye(2), mech.pose(q, "tool").rot) @ own, 1e-12)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("frame", ["node", "world"])
 @pytest.mark.parametrize("axes", ["node", "world"])
 def test_with_forces_at_other_nodes(axes, frame):

@@ -55,6 +55,7 @@ def test_gravity_is_bias_at_rest_and_a_slope(name):
     close(found, gravity_torque(mech, q), 1e-6)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("frame", ["node", "world"])
 def test_forces_at_nodes(name, frame):
     """They act as J* f: in forward dynamics as more force, in inverse dynamics as less."""
@@ -129,6 +130,7 @@ def test_power_of_the_joints_is_the_change_of_energy(name):
     close((ahead - behind) / (2 * h), v @ tau, 1e-7, scale=float(np.abs(v) @ size))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("nodes", [["tool"], ["body_2", "tool"]], ids=len)
 def test_operational_inertia_inverse(name, nodes):
     mech = tree(name)

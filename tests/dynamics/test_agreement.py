@@ -42,6 +42,7 @@ def checked(reference: str, table: tuple[Quantity, ...], least: int, **where: An
     assert not unexplained(judged.found), unexplained(judged.found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["panda.urdf", "bolt.urdf", "hyq_no_sensors.urdf"])
 def test_robots_with_pinocchio(name):
     path = next(path for file, path in URDF.items() if file.endswith("/" + name))
@@ -56,6 +57,7 @@ def test_robots_with_mujoco(name):
     checked("MuJoCo", table, len(table) - 1, model=model, path=MJCF[model])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_trees_of_every_hinge(seed):
     """Seeds 1 and 3 deal all kinds that a reference has, 3 on a free base."""
@@ -65,6 +67,7 @@ def test_trees_of_every_hinge(seed):
     checked("MuJoCo", mujoco_quantity.TABLE, len(mujoco_quantity.TABLE), seed=seed)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("seed", [2, 4])
 def test_trees_with_dense_algebra(seed):
     table = dense_quantity.TABLE
@@ -110,6 +113,7 @@ def test_a_wrong_value_is_seen():
     assert not unexplained(compared((blamed,), None, "any"))
 
 
+@pytest.mark.prove
 def test_small_changes_of_the_robot_are_seen():
     """A few parts in a billion: longer by that, every pose and Jacobian differs; heavier, forces.
 

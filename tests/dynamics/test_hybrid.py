@@ -65,6 +65,7 @@ def small() -> lw.Mechanism:
     return mech.with_node("tool", mech.bodies[-1].name, lw.Pose.rpy((0.3, 0.5, -1), (0.1, 0.2, 0)))
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("choice", ["none", "even", "odd", "first", "all"])
 @pytest.mark.parametrize("name", TREES)
 def test_against_a_partitioned_solve(name, choice):
@@ -126,6 +127,7 @@ def by_hand(driven, prescribed, push=None):
     return nu - F.K.T @ costate + bound @ (H @ (z + F.P @ costate) + N @ vdot)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("push", [None, B @ f, B @ rot_W.T @ f], ids=str)
 def test_what_is_derived_costs_no_more_than_by_hand(push):
     """The force at prescribed hinges is found as z + P ψ* H* ν, and every step follows."""

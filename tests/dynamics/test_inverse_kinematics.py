@@ -340,6 +340,7 @@ def test_to_full_stretch():
         assert found.reached, found.reason
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", TREES)
 def test_the_error_never_grows(name):
     mech = tree(name)
@@ -378,6 +379,7 @@ def test_too_near_to_be_reached():
     assert found.position_error["tip"] == pytest.approx(0.35, abs=1e-6)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_configuration_breaks_the_bounds(seed):
     """What is proved: distances of random configurations are within the spans, for every hinge."""

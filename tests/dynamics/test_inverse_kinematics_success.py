@@ -90,6 +90,7 @@ def on_a_tree(seed: int) -> int:
     return int(found.reached.sum())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_trees_of_every_hinge(seed):
     assert on_a_tree(seed) >= 19
@@ -120,6 +121,7 @@ def test_a_rolling_ball_rolls():
     assert not up.reached and up.position_error["ball"] == pytest.approx(0.4)
 
 
+@pytest.mark.prove
 def test_long_chains():
     """Loops over bodies instead of straight code: 300 links, a step costs what it costs for one."""
     mech = lw.models.chain(300)

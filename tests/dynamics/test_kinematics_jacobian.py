@@ -33,6 +33,7 @@ def plain(mech: lw.Mechanism, q: Array, node: str, frame: str, about: str | None
     return X_NQ.shift.T @ node_jacobian(mech, q, node)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TREES)
 def test_jacobians_and_velocities_in_every_frame(name):
     mech = tree(name)
@@ -45,6 +46,7 @@ def test_jacobians_and_velocities_in_every_frame(name):
         close(V, expected @ v, 1e-12, np.abs(expected).max() * np.abs(v).sum())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TREES)
 def test_rates_are_differences_of_jacobians(name):
     """J̇ and J̇ v against central differences along the motion; good to about 1e-9."""
@@ -90,6 +92,7 @@ def test_products_of_a_jacobian_with_itself(name):
         close(found, J.T @ J, 1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TREES)
 def test_forces_at_nodes(name):
     mech = tree(name)

@@ -45,6 +45,7 @@ def by_bodies(mech, q, v, about):
     return total
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_momentum_is_that_of_the_bodies(name):
     mech = mechanism(name)

@@ -49,6 +49,7 @@ def test_of_one_hand(frame):
     close(space.inertia, expected, 1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "nodes", "frame"),
     [

@@ -32,6 +32,7 @@ def their_inverse(it):
     return np.triu(found) + np.triu(found, 1).T
 
 
+@pytest.mark.prove
 def test_four_feet_on_one_trunk():
     """24 directions and 18 freedoms: cross terms between the legs, and six directions less."""
     it = robot("solo12.urdf")
@@ -72,6 +73,7 @@ def test_wen_bayard_has_the_coriolis_matrix_of_pinocchio():
     close(found, theirs + rest, 1e-10)
 
 
+@pytest.mark.prove
 def test_two_branches_in_mujoco(tmp_path):
     """Their Jacobians in world axes and their mass matrix: a foot and a tail on a free trunk."""
     mujoco = pytest.importorskip("mujoco")

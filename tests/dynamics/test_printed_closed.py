@@ -195,6 +195,7 @@ OF_BARE_TASKS = {
 """Quantities of tasks that depend on armature."""
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", TASK)
 def test_the_printed_expression_of_a_task_is_what_its_function_gives(name: str):
     found, given = twin(SMALL, TASKS), small_state()

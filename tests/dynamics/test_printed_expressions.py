@@ -62,6 +62,7 @@ def arguments(found: object, mech: lw.Mechanism, seed: int = 0) -> list[Array]:
     return [given[n] if n in given else rng.standard_normal(sizes[n]) for n in found.arguments]
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("name", QUANTITIES)
 def test_the_printed_expression_of_a_quantity_is_what_its_function_gives(name: str):
     mech = SMALL

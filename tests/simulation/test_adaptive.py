@@ -21,6 +21,7 @@ from tests.simulation.moving import (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [tumbling, other_hinges])
 def test_errors_follow_the_tolerance(make):
     """Balls, a free body, a plane and a rolling ball, against quaternions as plain numbers."""
@@ -119,6 +120,7 @@ def test_controllers_are_held_between_ticks():
     assert rec["work.joints"] == pytest.approx(plain["work.joints"], abs=1e-8)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("step", "every"), [(0.1 / 7.0, 3), (0.07, 1), (5e-3, 10), (0.3 / 7.0, 2)])
 @pytest.mark.parametrize("ticks", [1, 3])
 def test_each_record_is_made_once(ticks, step, every):
@@ -133,6 +135,7 @@ def test_each_record_is_made_once(ticks, step, every):
         assert np.array_equal(rec.t, plain.t)
 
 
+@pytest.mark.prove
 def test_many_bounces_within_what_is_recorded():
     """A stiff floor gives back all: tens of bounces in the time of one long `step`."""
     floor = lw.tasks.CompliantSurface((0, 0, 0), (0, 0, 1), stiffness=1e8)

@@ -113,6 +113,7 @@ def check_bounded(steps: int) -> None:
     assert np.abs(error).max() < 1e-3
 
 
+@pytest.mark.prove
 def test_energy_of_the_variational_integrator_has_no_trend() -> None:
     check_bounded(60_000)
 

@@ -155,6 +155,7 @@ def test_work_of_dampers_and_joints_is_no_missing_energy():
     assert abs(rec.report.works["passive"]) > 1.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "steps"), [("humanoid", (2e-2, 4e-3)), ("biped", (2e-2,))])
 def test_hold_keeps_the_posture_of_a_floating_robot(name, steps):
     mech = getattr(lw.models, name)()

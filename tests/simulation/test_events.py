@@ -33,6 +33,7 @@ def bounce():
     return fall, fall + 2.0 * (np.pi - np.arctan(speed * w / G)) / w
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("integrator", ["rk4", "adaptive", "variational", "euler"])
 def test_a_bounce_on_an_elastic_floor(integrator):
     step = {"euler": 4e-5, "variational": 2e-4}.get(integrator, 1e-3)

@@ -178,6 +178,7 @@ CASES = [(name, "euler") for name in MODELS] + [(name, "rk4_mujoco") for name in
 CASES += [("arm", "rk4"), ("puma", "rk4")]  # without quaternions, the same method
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "integrator"), CASES)
 def test_steps_in_numpy(name, integrator, tmp_path):
     found = motion(MODELS[name](), tmp_path)

@@ -215,6 +215,7 @@ def test_members_longer_than_the_header_says(tmp_path):
             tracemalloc.stop()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_whatever_is_saved_can_be_read(tmp_path, suffix, monkeypatch):
     """A motion at rest packs to next to nothing: then it is not packed."""

@@ -72,6 +72,7 @@ def interpreted(mech: lw.Mechanism, name: str, q: Any, v: Any, tau: Any, step: f
     return run.shown()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", INTEGRATORS)
 @pytest.mark.parametrize("count", [1, 3, 8, 21])
 def test_batches_equal_segments_in_numpy(name: str, count: int) -> None:
