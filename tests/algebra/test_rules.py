@@ -53,18 +53,18 @@ def residuals(
 
 @pytest.fixture(scope="module", params=["branched", "floating", "welded", "every_hinge"])
 def on_trees(request):
-    return request.param, residuals(getattr(trees, request.param), range(75), ANY_TREE)
+    return request.param, residuals(getattr(trees, request.param), range(30), ANY_TREE)
 
 
 @pytest.fixture(scope="module")
 def on_chains():
-    return residuals(trees.serial, range(60)), residuals(lw.models.chain, range(1, 13))
+    return residuals(trees.serial, range(30)), residuals(lw.models.chain, range(1, 13))
 
 
 @pytest.fixture(scope="module")
 def chain_rules_on_trees():
     # Without armature, which would make branches feel less of each other.
-    return residuals(trees.bushy, range(100), [rule.about(bare_tree) for rule in ALL_CHAINS])
+    return residuals(trees.bushy, range(40), [rule.about(bare_tree) for rule in ALL_CHAINS])
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in ANY_TREE])

@@ -117,6 +117,7 @@ def close(found: Array, expected: Array, part: float = 1e-7) -> None:
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=part * size)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CASES)
 def test_forward_dynamics_is_that_of_the_dense_system(name: str) -> None:
     mech, q, v, tau = case(name)
@@ -129,6 +130,7 @@ def test_forward_dynamics_is_that_of_the_dense_system(name: str) -> None:
     assert np.abs(opened - found).max() > 1e-2 * np.abs(found).max()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_forces_at_nodes_batches_and_outputs(name: str) -> None:
     mech, q, v, tau = case(name)
@@ -152,6 +154,7 @@ def test_forces_at_nodes_batches_and_outputs(name: str) -> None:
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_inverse_dynamics_gives_the_forces_of_a_motion_that_loops_allow(name: str) -> None:
     mech, q, v, tau = case(name)
@@ -181,6 +184,7 @@ def test_accelerations_that_break_loops_have_no_forces(name: str) -> None:
         lw.inverse_dynamics(mech, q, v, rows)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_hybrid_dynamics_holds_them(name: str) -> None:
     mech, q, v, tau = case(name)
@@ -207,6 +211,7 @@ def test_hybrid_dynamics_holds_them(name: str) -> None:
     close(batch.tau[0], lw.inverse_dynamics(mech, q, v, held))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_accelerations_of_bodies_and_forces_between_them(name: str) -> None:
     mech, q, v, tau = case(name)
@@ -230,6 +235,7 @@ def test_accelerations_of_bodies_and_forces_between_them(name: str) -> None:
     close(along, tau + added - mech.armature * vdot, 1e-6)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_tasks_and_operational_space_hold_them(name: str) -> None:
     mech, q, v, tau = case(name)

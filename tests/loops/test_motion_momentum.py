@@ -61,6 +61,7 @@ def passed_on(mech, right_hand, thing, *, duration, step, size):
     return runs, np.concatenate(momenta)
 
 
+@pytest.mark.prove
 def test_momentum_is_kept_while_an_object_is_passed():
     runs, momenta = passed_on(pair(), "right_hand", "ball", duration=0.05, step=1.25e-3, size=0.5)
     assert np.abs(momenta[0]).max() > 1.0

@@ -33,6 +33,7 @@ def gripper(seed: int) -> tuple[lw.Mechanism, Array]:
     return mech, lw.loops.project_position(mech, np.r_[rng.uniform(-2, 2, 4), 1.0, -0.9, 1.2])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_rows_of_rounding_do_not_disturb(seed: int) -> None:
     """Against the projected equations, Z* 𝓜 Z y = Z* (τ - C - 𝓜 v̇₀) with J Z = 0, J v̇₀ = -κ."""

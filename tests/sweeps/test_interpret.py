@@ -67,6 +67,7 @@ def probe(name: str, space: Space) -> Expr:
     return vector(name, space)
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)
 def test_dot_test(operator):
     """⟨A x, y⟩ = ⟨x, A* y⟩ with both sides swept, and A x as the matrix has it."""

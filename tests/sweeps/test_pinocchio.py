@@ -153,6 +153,7 @@ def _loads(name: str) -> bool:
     return True
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("name", [n for n in FILES if "talos_full" not in n and "dual" not in n])
 def test_fixed_base(name):
     if not _loads(name):

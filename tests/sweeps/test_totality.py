@@ -73,11 +73,13 @@ def many(seeds: range, *, derived: bool) -> None:
     assert used > 0.9 * len(seeds)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("start", range(0, 600, 100))
 def test_dense_and_sweeps_agree(start):
     many(range(start, start + 100), derived=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("start", range(0, 120, 40))
 def test_dense_sweeps_and_derived_form_agree(start):
     many(range(start, start + 40), derived=True)
@@ -256,6 +258,7 @@ def test_what_is_not_block_diagonal_is_not_taken_for_it():
     assert (a @ b.T).causality == "mixed"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("budget", [Budget(1, 1), Budget(0, 0), Budget(2, 40)])
 def test_a_tiny_budget_ends_politely(budget):
     for seed in range(10):
