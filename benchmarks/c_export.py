@@ -82,7 +82,7 @@ def row(compiler: str, title: str, quantity: str) -> str:
     arrays = [np.ascontiguousarray(x[:STATES]) for x in drawn]
     width = int(np.prod(scalar.signature.shape))
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    found = np.empty((STATES, width))
+    result = np.empty((STATES, width))
     out = np.empty((STATES, *scalar.signature.shape))
     expected = scalar(*arrays).reshape(STATES, width)
     cells, worst = list[str](), 0.0
@@ -93,14 +93,14 @@ def row(compiler: str, title: str, quantity: str) -> str:
         ]
 
         def ours(loop: Callable[..., object]) -> Callable[[], object]:
-            return lambda: loop(ctypes.addressof(pointers), found.ctypes.data, STATES)
+            return lambda: loop(ctypes.addressof(pointers), result.ctypes.data, STATES)
 
         reference = lambda: scalar(*arrays, out=out, threads=1)  # noqa: E731
         times = clocked([reference, *(ours(loop) for loop in loops)])
         for loop, seconds in zip(loops, times[1:], strict=True):
-            found[:] = np.nan
+            result[:] = np.nan
             ours(loop)()
-            worst = max(worst, float(np.abs(found - expected).max() / np.abs(expected).max()))
+            worst = max(worst, float(np.abs(result - expected).max() / np.abs(expected).max()))
             cells.append(f"{1e9 * seconds / STATES:.0f} ns, {seconds / times[0]:.2f} times")
     if not worst < 1e-12:
         raise SystemExit(f"results differ by {worst:.1e}: nothing was measured")
@@ -128,7 +128,7 @@ def build(
         f"inputs[{i}] + {size} * i" for i, (_, size) in enumerate(scalar.signature.inputs)
     )
     width = int(np.prod(scalar.signature.shape))
-    # The loop stands in a file of its own: calls are real calls, as a user's are.
+    # The loop is in a separate file, so that calls are real calls, as a user's are.
     loop = LOOP.format(name=source.name, arguments=arguments, width=width)
     (folder / "loop.c").write_text(f'#include "{source.name}.h"\n{loop}', encoding="ascii")
     target = folder / f"{source.name}.so"

@@ -49,7 +49,7 @@ def main() -> None:
         "",
         f"Load average {machine.load()}.",
         "",
-        "| links | compile [s] | instructions | one call [µs] | ns a body | batch, ns a body | "
+        "| links | compile [s] | instructions | one call [µs] | ns per body | batch, ns a body | "
         "operations a body | scratch [MB] | Pinocchio aba [µs] | ratio | largest difference |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def peak_memory(n: int) -> float:
-    """Most memory [MB] of a process of its own that makes and runs a chain."""
+    """Peak memory [MB] of a separate process that makes and runs a chain."""
     command = [sys.executable, __file__, "--memory", str(n)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 

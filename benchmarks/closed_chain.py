@@ -1,4 +1,4 @@
-"""Constrained forward dynamics beside Pinocchio's: arms that hold an object, and how cost grows.
+"""Constrained forward dynamics compared with Pinocchio: arms that hold an object, and its growth.
 
 Run with `python benchmarks/closed_chain.py`; writes benchmarks/results/closed_chain.md. Pinocchio's
 side is `constraintDynamics` with a 6-D closure for each weld and a 3-D one for each ball, μ = 0 and
@@ -34,29 +34,30 @@ LINKS = (6, 12) if QUICK else (6, 12, 24, 48)
 ARMS = (2, 4) if QUICK else (2, 3, 4, 5, 6, 7, 8)
 AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
 RESULTS = Path(__file__).parent / "results" / "closed_chain.md"
-HEAD = """# Constrained forward dynamics beside Pinocchio
+HEAD = """# Constrained forward dynamics compared with Pinocchio
 
 Written by `make bench`. `lw.loops.constrained_forward_dynamics` against
 `pinocchio.constraintDynamics` on the same mechanisms and states, float64; microseconds for one
-state, ratios are theirs over ours. *One call* is a call from Python with {states} closed states in
-turn; *batch* is {batch} states on one core into an array that is there, for Pinocchio a loop in
-Python that puts each result into its row. *Operations* are scalar ones of the kernel, *free* those
-of the same tree with its loops open. Arms hold a rigid object on a free hinge; a grasp is a weld of
-six rows, a leg of the platform ends in a ball of three.
+state, ratios are theirs over ours. *One call* is a call from Python cycling through {states} closed
+states; *batch* is {batch} states on one core into an existing array, for Pinocchio a Python loop
+that stores each result in its row. *Operations* are scalar ones of the kernel, *free* those of the
+same tree with open loops. Arms hold a rigid object on a free hinge; a grasp is a weld of six rows,
+a leg of the platform ends in a ball of three.
 
 {machine}
 
 Load average {load}.
 
-| system | freedoms | rows | operations | free | one call | Pinocchio | ratio | batch | \
+| system | dof | rows | operations | free | one call | Pinocchio | ratio | batch | \
 Pinocchio | ratio | largest difference |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 GROWTH = """
 ## Growth
 
-Operations of one evaluation, and the time of one call [µs]. Links: two arms, each of so many pins;
-*a pair* is a link of both. Arms: of seven pins each; the matrix Ω has six rows for each.
+Operations of one evaluation, and the time of one call [µs]. Links: two arms, each with the given
+number of pins; *a pair* is one link of each. Arms: seven pins each; the matrix Ω has six rows for
+each.
 
 | links an arm | operations | a pair | one call | | arms | operations | an arm | one call |
 | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |
@@ -72,19 +73,19 @@ def main() -> None:
         load=machine.load(),
     )
     for title, made in SYSTEMS.items():
-        text += told(row(title, made()))
+        text += logged(row(title, made()))
     text += GROWTH
     links = [growth(arms(2, n), n) for n in LINKS]
     numbers = [growth(lw.models.multi_arm(n, radius=0.5), n) for n in ARMS]
     for i in range(max(len(links), len(numbers))):
         left = links[i] if i < len(links) else "| | | | "
         right = numbers[i] if i < len(numbers) else "| | | | "
-        text += told(f"{left} | {right} |")
+        text += logged(f"{left} | {right} |")
     if not QUICK:
         RESULTS.write_text(text)
 
 
-def told(line: str) -> str:
+def logged(line: str) -> str:
     """A line of a table, printed too."""
     print(line, flush=True)
     return line + "\n"
@@ -151,8 +152,8 @@ def pinocchio_on(
         return pin.constraintDynamics(model, data, *x, constraints, work, proximal)
 
     ours = lw.loops.constrained_forward_dynamics(mech, q, v, tau)
-    found = np.stack([turn.T @ call(x) for x in lists])
-    difference = float(np.abs(found - ours).max() / np.abs(ours).max())
+    result = np.stack([turn.T @ call(x) for x in lists])
+    difference = float(np.abs(result - ours).max() / np.abs(ours).max())
     one = chain.best(lambda: [call(x) for x in lists], ROUNDS) / STATES
     many, rows = lists * (BATCH // STATES), np.empty((BATCH, mech.nv))
 

@@ -60,15 +60,15 @@ STEPS: dict[str, tuple[Step, ...]] = {
 }
 """What each runs for the arms; all of them run T′ first, and the object's part is the same."""
 
-HEAD = """# What arms that hold an object cost
+HEAD = """# Cost of arms that hold an object
 
 Written by `python benchmarks/closed_chain_cost.py`. Scalar operations (additions, multiplications,
 divisions, sines and cosines) of the kernels that each algorithm of `lw.papers.multi_arm_dynamics`
-runs for the arms, after the compiler took out what is constant, zero or there twice. Each kernel is
-one equation of the source and recomputes the poses and the articulated inertias it needs. Kernels
-of more than some tens of bodies are loops, in which nothing is taken out: the numbers jump there.
-The general algorithm asks for J 𝓜⁻¹ J* as a whole matrix; as a loop that is a sweep for each of its
-6 ℓ columns. The others take its blocks, one for each arm, from the recursion (6.10). The object is
+runs for the arms, after the compiler removed constants, zeros and duplicates. Each kernel is one
+equation of the source and recomputes the poses and the articulated inertias it needs. Kernels of
+more than some tens of bodies are loops, in which nothing is removed: the numbers jump there. The
+general algorithm needs the complete matrix J 𝓜⁻¹ J*; as a loop that is a sweep for each of its 6 ℓ
+columns. The others compute its blocks, one for each arm, from the recursion (6.10). The object is
 one rigid body, grasps are rigid: six rows each. The dense part is the solution for the contact
 forces: a Cholesky factor of 6 ℓ rows and two substitutions, (6 ℓ)³/6 + (6 ℓ)² multiplications; for
 "linear", ℓ + 1 factors of six rows and the products of each arm with the object.
@@ -95,11 +95,11 @@ def held(arms: int, links: int) -> lw.Mechanism:
         parent = "world"
         for j in range(links):
             at = lw.Pose.rpy(rng.uniform(-0.5, 0.5, 3), rng.uniform(0.05, 0.2, 3))
-            own = lw.SpatialInertia.from_com(
+            ours = lw.SpatialInertia.from_com(
                 float(rng.uniform(1.0, 2.0)), rng.uniform(0.02, 0.1, 3), np.diag((0.01, 0.02, 0.02))
             )
             name = f"arm_{k}_{j}"
-            b.body(name, parent, lw.hinges.Pin(AXES[j % 3]), inboard=at, inertia=own)
+            b.body(name, parent, lw.hinges.Pin(AXES[j % 3]), inboard=at, inertia=ours)
             parent = name
         b.node(f"tip_{k}", parent, (0.1, 0.0, 0.0))
         b.node(f"grasp_{k}", "box", lw.Pose.rpy(rng.uniform(-1, 1, 3), rng.uniform(-0.2, 0.2, 3)))

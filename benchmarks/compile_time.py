@@ -22,12 +22,12 @@ FILES = ("panda.urdf", "g1_29dof_rev_1_0.urdf", "talos_reduced.urdf")
 
 HEAD = """# First calls
 
-Written by `make bench`. Processor time [s] of the first call in a fresh process, best of {runs},
-with an empty cache folder and with the kernel on disk. Importing Linkwise and making the mechanism
-are not counted; importing what a kernel needs is, about 0.07 s, or 0.05 s from disk. Derivations
-come with the library. Operations are those of the kernel for one state. Four-bars side by side are
-one loop over islands; in a chain, where each stands on the coupler of the one before, all rows of
-constraints meet in one dense matrix, and the code grows with the cube of their number.
+Written by `make bench`. CPU time [s] of the first call in a fresh process, best of {runs}, with an
+empty cache folder and with the kernel on disk. Importing Linkwise and making the mechanism are not
+counted; importing what a kernel needs is, about 0.07 s, or 0.05 s from disk. Derivations ship with
+the library. Operations are those of the kernel for one state. Four-bars side by side are one loop
+over islands; in a chain, where each is mounted on the coupler of the previous one, all rows of
+constraints share one dense matrix, and the code grows with the cube of their number.
 """
 
 CHILD = """
@@ -126,14 +126,14 @@ def measured(robot: str, quantity: str) -> tuple[float, float, int, int]:
     code = CHILD.format(robot=robot, quantity=quantity, here=str(Path(__file__).parent))
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LINKWISE_CACHE": folder}
-        found = list[list[float]]()
+        result = list[list[float]]()
         for _ in range(2):
             done = subprocess.run(
                 [sys.executable, "-c", code],
                 env=environment, check=True, capture_output=True, text=True,
             )  # fmt: skip
-            found.append(json.loads(done.stdout))
-    return found[0][0], found[1][0], int(found[0][1]), int(found[0][2])
+            result.append(json.loads(done.stdout))
+    return result[0][0], result[1][0], int(result[0][1]), int(result[0][2])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every plain function beside Pinocchio's: one warm call from Python, and a batch.
+"""Every plain function compared with Pinocchio's:  one warm call from Python, and a batch.
 
 Run with `python benchmarks/functions.py`; writes benchmarks/results/functions.md. Both sides are
 measured in turn in one run, with the same states, and their results are compared first.
@@ -37,13 +37,13 @@ ROBOTS = {
     ),
     "talos_reduced (free base, 38)": (("talos_reduced.urdf", "free", ()), "left_sole_link"),
 }
-HEAD = """# Plain functions beside Pinocchio
+HEAD = """# Everyday functions compared with Pinocchio
 
 Written by `make bench`. Microseconds for one state, float64; ratios are Pinocchio over Linkwise.
-*One call* is a call of the function from Python with {states} states in turn, the result made anew.
-*Batch* is {batch:,} states on one core; for Pinocchio a loop in Python that puts each result into
-its row. *Operations* are scalar ones of the kernel for one state. Both sides give the same numbers,
-to the difference in the last column, as a part of the largest entry.
+*One call* is a call from Python, cycling through {states} states, with a new result array. *Batch*
+is {batch:,} states on one core; for Pinocchio a Python loop that stores each result in its row.
+*Operations* are scalar ones of the kernel for one state. The last column is the largest difference
+between both results, relative to the largest entry.
 
 {machine}
 
@@ -349,7 +349,7 @@ def row(pair: Pair, mech: lw.Mechanism, model: pin.Model, node: str) -> str:
     for _ in range(ROUNDS):  # in turn, so that both see the same machine
         one = min(one, chain.best(lambda: [ours(s) for s in states], 20) / STATES)
         other = min(other, chain.best(lambda: [theirs(s) for s in their_states], 20) / STATES)
-    found = pair.kernel(mech, node)
+    result = pair.kernel(mech, node)
     ours(tuple(given))
     batch = chain.best(lambda: ours(tuple(given)), ROUNDS) / BATCH
     rows = np.empty((BATCH, *np.shape(theirs(their_states[0]))))
@@ -361,7 +361,7 @@ def row(pair: Pair, mech: lw.Mechanism, model: pin.Model, node: str) -> str:
     other_batch = chain.best(loop, 3) / BATCH
     us = [1e6 * t for t in (one, other, batch, other_batch)]
     return (
-        f"| {pair.title} | {found.ops.total():,} | {us[0]:.2f} | {us[1]:.2f} | "
+        f"| {pair.title} | {result.ops.total():,} | {us[0]:.2f} | {us[1]:.2f} | "
         f"{us[1] / us[0]:.1f} | {us[2]:.3f} | {us[3]:.2f} | {us[3] / us[2]:.0f} | {error:.0e} |"
     )
 

@@ -1,7 +1,7 @@
-"""Kernels on a CUDA card: agreement with Pinocchio, arrays of three libraries, states a second.
+"""Kernels on a CUDA GPU: agreement with Pinocchio, arrays of three libraries, states per second.
 
     python benchmarks/gpu.py --prepare   here: robots, states and references into build/gpu
-    python benchmarks/gpu.py             where a card is: writes benchmarks/results/gpu.md
+    python benchmarks/gpu.py             on a machine with a GPU: writes benchmarks/results/gpu.md
 
 The second needs NumPy and CuPy only; Torch and JAX are checked where they are installed. What fails
 is written down as failed, and the rest goes on.
@@ -33,16 +33,17 @@ MOST = 1 << 30
 """Numbers of a result, at most."""
 
 RESULTS = Path(__file__).parent / "results" / "gpu.md"
-HEAD = """# Kernels on a CUDA card
+HEAD = """# Kernels on a CUDA GPU
 
-Written by `python benchmarks/gpu.py`. Billions of evaluations a second from arrays on the card to
-an array on the card, status of every state included: the median of 9 rounds of calls from Python,
-by the card's clock. *Operations* are those of the graph for one state. *Limit* is the share of the
-card's arithmetic: arithmetic instructions of a state (a product that one sum needs is fused with
-it; a sine or cosine counts 8) times evaluations, over the fused multiply-adds a second that a loop
-of nothing else reaches. *Bytes* are those of rows read and written, at the best rate [TB/s].
-*Difference* is to Pinocchio in float64, relative to the largest entry, the worst of 1024 states (64
-for matrices). *Compile* is all of it, derivation, source, the card's compiler, several at a time.
+Written by `python benchmarks/gpu.py`. Billions of evaluations per second, from arrays on the GPU to
+an array on the GPU, including the status of every state: the median of 9 rounds of calls from
+Python, timed by the GPU. *Operations* are those of the graph for one state. *Limit* is the share of
+the GPU's peak arithmetic: arithmetic instructions of a state (a product that one sum needs is fused
+with it; a sine or cosine counts 8) times evaluations, over the fused multiply-adds per second that
+a loop without anything else reaches. *Bytes* are those of the rows read and written, at the best
+rate [TB/s]. *Difference* is to Pinocchio in float64, relative to the largest entry, the worst of
+1024 states (64 for matrices). *Compile* includes derivation, source and the GPU's compiler, several
+at a time.
 """
 
 FUSED = r"""
@@ -104,7 +105,7 @@ def compiled_rung(number: int, dtype: str) -> None:
 
 
 def fused_rate(cp, dtype: str) -> float:
-    """Fused multiply-adds a second that the card reaches."""
+    """Fused multiply-adds per second that the GPU reaches."""
     function = cp.RawModule(code=FUSED).get_function("single" if dtype == "float32" else "twice")
     blocks, count = 8 * cp.cuda.Device().attributes["MultiProcessorCount"], 2000
     out = cp.zeros(1, dtype)
@@ -114,7 +115,7 @@ def fused_rate(cp, dtype: str) -> float:
 
 
 def timed(cp, work: Callable[[], object], calls: int, rounds: int = 9) -> float:
-    """Seconds of a call when several follow each other: the median, by the card's own clock."""
+    """Seconds of a call when several follow each other: the median, timed by the GPU."""
     for _ in range(3):
         work()
     times = list[float]()
@@ -159,10 +160,10 @@ def measure(cp, case: Case, seconds: str, limit: float) -> str:
     expected = stored[quantity]
     rows = {x: stored[x].astype(dtype) for x in kernel.arguments}
     few = [cp.asarray(rows[x][: len(expected)]) for x in kernel.arguments]
-    found = kernel(*few).get().astype(float).reshape(len(expected), -1)
+    result = kernel(*few).get().astype(float).reshape(len(expected), -1)
     expected = expected.reshape(len(expected), -1)
     scale = np.abs(expected).max(axis=1)
-    error = float((np.abs(found - expected).max(axis=1) / scale).max())
+    error = float((np.abs(result - expected).max(axis=1) / scale).max())
     if not error < (1e-9 if dtype == "float64" else 2e-3):
         raise AssertionError(f"results differ by {error:.1e}: nothing was measured")
     rates, best = list[str](), 0.0
@@ -179,7 +180,7 @@ def measure(cp, case: Case, seconds: str, limit: float) -> str:
         if codes.any() or cp.isnan(out).any():
             raise AssertionError(f"trouble in a batch of {batch}")
         last = out[batch - STATES :][: len(expected)]  # the states come again and again
-        if not np.array_equal(last.get().astype(float).reshape(len(expected), -1), found):
+        if not np.array_equal(last.get().astype(float).reshape(len(expected), -1), result):
             raise AssertionError(
                 f"the last rows of a batch of {batch} are not those of a small one"
             )
@@ -196,7 +197,7 @@ def measure(cp, case: Case, seconds: str, limit: float) -> str:
 
 
 def call_time(cp) -> str:
-    """Seconds that calls take on the processor, with a batch that the card does faster."""
+    """Seconds that calls take on the CPU, with a batch that takes the GPU less."""
     kernel = kernel_of("panda", "forward dynamics", "float32")
     stored = np.load(FOLDER / "panda.npz")
     arrays = [cp.asarray(stored[x][:64].astype("float32")) for x in kernel.arguments]
@@ -215,12 +216,12 @@ def call_time(cp) -> str:
 
 
 def head(cp, date: str) -> tuple[list[str], dict[str, float]]:
-    """The lines above the table, and the card's arithmetic."""
+    """The lines above the table, and the GPU's peak arithmetic."""
     card = cp.cuda.runtime.getDeviceProperties(0)
     driver, runtime = cp.cuda.runtime.driverGetVersion(), cp.cuda.runtime.runtimeGetVersion()
-    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    requested = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=30)
+        answer = subprocess.run(requested, capture_output=True, text=True, check=True, timeout=30)
         name = answer.stdout.split()[0]
     except (OSError, subprocess.SubprocessError, IndexError):
         name = "unknown"
@@ -246,7 +247,7 @@ def title() -> list[str]:
     return [f"| {' | '.join(names)} |", "| --- | --- | --- " + "| ---: " * (len(names) - 3) + "|"]
 
 
-def told(error: BaseException) -> str:
+def message(error: BaseException) -> str:
     """A failure in one line."""
     first = (str(error).splitlines() or [""])[0]
     return f"failed: {type(error).__name__} {first[:160]}".replace("|", "/")
@@ -257,7 +258,7 @@ def waited(future: Future[float]) -> str:
     try:
         return f"{future.result(timeout=150):.1f}"
     except Exception as error:
-        print(told(error), flush=True)
+        print(message(error), flush=True)
         return "failed"
 
 
@@ -282,21 +283,21 @@ def main(date: str) -> None:
         try:
             lines.append(measure(cp, case, seconds[case], limits[case[2]]))
         except Exception as error:
-            lines.append(f"| {' | '.join(case)} | {told(error)} |")
+            lines.append(f"| {' | '.join(case)} | {message(error)} |")
         print(lines[-1], flush=True)
         cp.get_default_memory_pool().free_all_blocks()
         target.write_text("\n".join(lines) + "\n")
     try:
         lines += ["", f"A call from Python with `out=` and `status=` takes {call_time(cp)}."]
     except Exception as error:
-        lines += ["", f"A call from Python: {told(error)}."]
+        lines += ["", f"A call from Python: {message(error)}."]
     print(lines[-1], flush=True)
-    lines += ["", "Checked on the card:", ""]
+    lines += ["", "Checked on the GPU:", ""]
     for name, check in gpu_checks.CHECKS.items():
         try:
             lines.append(f"- {name}: {check(cp)}")
         except Exception as error:
-            lines.append(f"- {name}: {told(error)}")
+            lines.append(f"- {name}: {message(error)}")
             gpu_checks.show(error)
         print(lines[-1], flush=True)
         target.write_text("\n".join(lines) + "\n")
@@ -304,7 +305,7 @@ def main(date: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--prepare", action="store_true", help="write build/gpu, without a card")
+    parser.add_argument("--prepare", action="store_true", help="write build/gpu, without a GPU")
     parser.add_argument("--date", default=str(datetime.date.today()), help="of the measurement")
     arguments = parser.parse_args()
     gpu_reference.prepare() if arguments.prepare else main(arguments.date)

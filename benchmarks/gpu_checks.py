@@ -1,4 +1,4 @@
-"""What a call of a kernel on a card promises, tried on the card: each check raises or tells."""
+"""Checks of the promises of a kernel call, run on the GPU: each raises or returns a summary."""
 
 import os
 import threading
@@ -37,8 +37,8 @@ def host_arrays(name: str = "panda") -> list[np.ndarray]:
     return [stored[x].astype("float32") for x in kernel_of(name).arguments]
 
 
-def whole(cp) -> tuple[Any, list[Any], Any]:
-    """The kernel of the arm, arrays on the card, what it makes of them."""
+def complete(cp) -> tuple[Any, list[Any], Any]:
+    """The kernel of the arm, arrays on the GPU, and its result."""
     kernel, arrays = kernel_of("panda"), [cp.asarray(x) for x in host_arrays()]
     return kernel, arrays, kernel(*arrays)
 
@@ -57,13 +57,13 @@ def of_torch(cp) -> str:
         import torch
     except ImportError:
         return "not installed"
-    kernel, _, expected = whole(cp)
+    kernel, _, expected = complete(cp)
     arrays = [torch.tensor(x, device="cuda") for x in host_arrays()]
     _addresses(arrays, lambda x: x.data_ptr())
-    found = kernel(*arrays)
-    assert isinstance(found, torch.Tensor) and found.is_cuda
-    assert cp.from_dlpack(found).data.ptr == found.data_ptr()
-    assert same(cp.from_dlpack(found), expected)
+    result = kernel(*arrays)
+    assert isinstance(result, torch.Tensor) and result.is_cuda
+    assert cp.from_dlpack(result).data.ptr == result.data_ptr()
+    assert same(cp.from_dlpack(result), expected)
     out = torch.empty_like(arrays[0])
     address = out.data_ptr()
     assert kernel(*arrays, out=out) is out and out.data_ptr() == address
@@ -96,16 +96,16 @@ def of_jax(cp) -> str:
         return "not installed"
     if jax.devices()[0].platform != "gpu":
         return f"{metadata.version('jax')} is here without CUDA, not checked"
-    kernel, _, expected = whole(cp)
+    kernel, _, expected = complete(cp)
     arrays = [jax.device_put(x) for x in host_arrays()]
     _addresses(arrays, lambda x: x.unsafe_buffer_pointer())
-    found = kernel(*arrays)
-    assert isinstance(found, jax.Array), type(found)
-    again = cp.from_dlpack(found)
-    assert again.data.ptr == found.unsafe_buffer_pointer() and same(again, expected)
+    result = kernel(*arrays)
+    assert isinstance(result, jax.Array), type(result)
+    again = cp.from_dlpack(result)
+    assert again.data.ptr == result.unsafe_buffer_pointer() and same(again, expected)
     assert same(cp.from_dlpack(kernel(arrays[0] + 0.0, *arrays[1:])), expected)
     try:
-        kernel(*arrays, out=found)
+        kernel(*arrays, out=result)
         raise AssertionError("out of JAX passes")
     except lw.errors.ShapeError as error:
         assert "JAX" in str(error), error
@@ -125,7 +125,7 @@ def _addresses(arrays: list[Any], address: Callable[[Any], int]) -> None:
 
 def of_rows(cp) -> str:
     """Steps between rows, one row for all, odd batches, single states, out=, wrong arrays."""
-    kernel, (q, v, t), expected = whole(cp)
+    kernel, (q, v, t), expected = complete(cp)
     wide = cp.zeros((STATES, 40), "float32")
     wide[:, 3:10] = q
     assert same(kernel(wide[:, 3:10], v, t), expected)
@@ -163,19 +163,19 @@ def of_rows(cp) -> str:
 
 def of_repetition(cp) -> str:
     """Many calls, many streams, several threads: the same bits."""
-    kernel, arrays, expected = whole(cp)
+    kernel, arrays, expected = complete(cp)
     codes = cp.zeros(STATES, np.int32)
     for _ in range(300):
-        found = kernel(*arrays, status=codes)
-    assert same(found, expected)
+        result = kernel(*arrays, status=codes)
+    assert same(result, expected)
     cp.cuda.Device().synchronize()
     streams, results = [cp.cuda.Stream(non_blocking=True) for _ in range(4)], list[Any]()
     for i in range(40):
         with streams[i % 4]:
-            mine, own = [x + 0.0 for x in arrays], cp.full(STATES, -1, np.int32)
-            results.append((kernel(*mine, status=own), own, mine))
+            mine, ours = [x + 0.0 for x in arrays], cp.full(STATES, -1, np.int32)
+            results.append((kernel(*mine, status=ours), ours, mine))
     cp.cuda.Device().synchronize()
-    assert all(same(x, expected) and not own.any() for x, own, _ in results)
+    assert all(same(x, expected) and not ours.any() for x, ours, _ in results)
     wrong = list[str]()
 
     def work() -> None:
@@ -197,15 +197,15 @@ def of_repetition(cp) -> str:
 
 def of_trouble(cp) -> str:
     """Codes, NaN rows, warnings, exceptions."""
-    kernel, arrays, expected = whole(cp)
+    kernel, arrays, expected = complete(cp)
     q, v, t = (x.copy() for x in arrays)
     q[3, 2], v[40, 0], t[41, 6], q[1000, 6] = cp.nan, cp.inf, -cp.inf, cp.nan
     codes = cp.full(STATES, -1, np.int32)
-    found = kernel(q, v, t, status=codes)
+    result = kernel(q, v, t, status=codes)
     bad = np.flatnonzero(codes.get())
     assert list(bad) == [3, 40, 41, 1000] and set(codes.get()[bad]) == {1}, bad
     fine = np.setdiff1d(np.arange(STATES), bad)
-    assert bool(cp.isnan(found[bad]).all()) and same(found[fine], expected[fine])
+    assert bool(cp.isnan(result[bad]).all()) and same(result[fine], expected[fine])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kernel(q, v, t)
@@ -238,10 +238,10 @@ def _singular(cp) -> str:
     right = kernel(*states, cp.asarray(rows))
     rows[2] = 0.0
     codes = cp.zeros(5, np.int32)
-    found = kernel(*states, cp.asarray(rows), status=codes)
+    result = kernel(*states, cp.asarray(rows), status=codes)
     assert [i for i, c in enumerate(codes.tolist()) if c] == [2], codes
-    assert "hinge of body" in kernel.describe(int(codes[2])) and bool(cp.isnan(found[2]).all())
-    assert same(found[[0, 1, 3, 4]], right[[0, 1, 3, 4]])
+    assert "hinge of body" in kernel.describe(int(codes[2])) and bool(cp.isnan(result[2]).all())
+    assert same(result[[0, 1, 3, 4]], right[[0, 1, 3, 4]])
     try:
         kernel(*(x[0] for x in states), cp.zeros(rows.shape[1], "float64"))
         raise AssertionError("an arm without mass passes")
@@ -274,7 +274,7 @@ def of_ladder(cp, dtype: str) -> str:
             kernel = rung_kernel(rung, dtype)
             arrays = [cp.asarray(stored[f"{i} {x}"].astype(dtype)) for x in kernel.arguments]
             codes = cp.full(len(arrays[0]), -1, np.int32)
-            found = kernel(*arrays, status=codes).get().astype(float)
+            result = kernel(*arrays, status=codes).get().astype(float)
         except Exception as error:
             show(error)
             wrong.append(f"{rung.title} ({type(error).__name__})")
@@ -284,7 +284,7 @@ def of_ladder(cp, dtype: str) -> str:
         use = bound < 0.05  # beyond that rounding leaves nothing to compare
         axes = tuple(range(1, expected.ndim))
         scale = np.maximum(1.0, np.abs(expected).max(axis=axes))
-        apart = np.abs(found - expected).max(axis=axes) / scale
+        apart = np.abs(result - expected).max(axis=axes) / scale
         fine = (apart <= bound) & (codes.get() == 0)
         if not fine[use].all():
             row = int(np.flatnonzero(use & ~fine)[0])

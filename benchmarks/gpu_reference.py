@@ -1,6 +1,6 @@
-"""What kernels on a card are compared with: Pinocchio's results, and the processor's.
+"""References for kernels on a GPU: Pinocchio's results, and the CPU's.
 
-Computed where Pinocchio is and kept in build/gpu, so that the machine with the card needs neither.
+Computed where Pinocchio is and kept in build/gpu, so that the machine with the GPU needs neither.
 """
 
 import importlib.util
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-if importlib.util.find_spec("linkwise") is None:  # a card's machine has a copy of the repository
+if importlib.util.find_spec("linkwise") is None:  # the GPU machine has a copy of the repository
     sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import linkwise as lw
@@ -44,7 +44,7 @@ def robot(name: str) -> lw.Mechanism:
 
 
 def nodes_of(name: str, quantity: str) -> tuple[str, ...]:
-    """The nodes that a quantity is asked for at."""
+    """The nodes of a quantity."""
     return (NODES[name],) if quantity == OPERATIONAL else ()
 
 
@@ -99,11 +99,11 @@ def pinocchio_results(name: str) -> dict[str, np.ndarray]:
         "inverse mass matrix": lambda i: np.triu(pin.computeMinverse(model, data, q_p[i])),
         OPERATIONAL: lambda i: operational(q_p[i]),
     }
-    found = dict[str, np.ndarray]()
+    result = dict[str, np.ndarray]()
     for quantity, function in functions.items():
         count = STATES if quantity.endswith("dynamics") else MATRICES
         rows = [ours_of(np.array(function(i)), layout, q[i]) for i in range(count)]
-        found[quantity] = np.array(rows)
+        result[quantity] = np.array(rows)
         kernel = lw.compile(
             QUANTITIES[quantity], mech, nodes=nodes_of(name, quantity), target="numpy"
         )
@@ -111,7 +111,7 @@ def pinocchio_results(name: str) -> dict[str, np.ndarray]:
             again = kernel(*(given[x][i] for x in kernel.arguments))
             apart = np.abs(again - rows[i]).max() / np.abs(rows[i]).max()
             assert apart < 1e-9, (name, quantity, apart)
-    return given | found
+    return given | result
 
 
 # ------------------------------------------------------------------------------------- ladder
@@ -125,7 +125,7 @@ class Rung:
         title: What it is.
         mech: The mechanism; the same everywhere, since models are drawn from seeds.
         expr: The expression.
-        nodes: Where it is asked for.
+        nodes: Its nodes.
         parameters: Numbers of the mechanism that are inputs.
     """
 
@@ -139,10 +139,10 @@ class Rung:
 def ladder() -> list[Rung]:
     """Every kind of hinge, free bases, trees, all parameters, several expressions."""
     forward, plain = mass.inv @ (tau - bias), (H @ phi @ M @ phi.T @ H.T).inv @ (tau - bias)
-    found = list[Rung]()
+    result = list[Rung]()
     for kind in lw.models.HINGE_KINDS:
         mech = lw.models.random_tree(3, 5, hinges=(kind, "pin", kind))
-        found.append(Rung(f"hinge {kind}", mech, forward))
+        result.append(Rung(f"hinge {kind}", mech, forward))
     trees = {
         "tree of 6": lw.models.random_tree(6, 1),
         "tree of 9": lw.models.random_tree(9, 5),
@@ -150,22 +150,22 @@ def ladder() -> list[Rung]:
     }
     for title, mech in trees.items():
         node = (mech.bodies[-1].name,)
-        found.append(Rung(f"{title}, forward dynamics", mech, forward))
-        found.append(Rung(f"{title}, inverse dynamics", mech, mass @ vdot + bias))
-        found.append(Rung(f"{title}, mass matrix", mech, mass))
-        found.append(Rung(f"{title}, Jacobian", mech, J, node))
+        result.append(Rung(f"{title}, forward dynamics", mech, forward))
+        result.append(Rung(f"{title}, inverse dynamics", mech, mass @ vdot + bias))
+        result.append(Rung(f"{title}, mass matrix", mech, mass))
+        result.append(Rung(f"{title}, Jacobian", mech, J, node))
     small = trees["tree of 6"]
     last = small.bodies[-1].name
-    found.append(Rung("tree of 6, inverse mass matrix", small, mass.inv))
-    found.append(Rung("tree of 6, J mass.inv J.T", small, J @ mass.inv @ J.T, (last,)))
+    result.append(Rung("tree of 6, inverse mass matrix", small, mass.inv))
+    result.append(Rung("tree of 6, J mass.inv J.T", small, J @ mass.inv @ J.T, (last,)))
     for title, mech in {"tree of 6": small, "free base": trees["free base"]}.items():
-        found.append(Rung(f"{title}, armature given", mech, forward, (), ("armature",)))
-        found.append(Rung(f"{title}, locked given", mech, plain, (), ("locked",)))
+        result.append(Rung(f"{title}, armature given", mech, forward, (), ("armature",)))
+        result.append(Rung(f"{title}, locked given", mech, plain, (), ("locked",)))
         names = ("gravity", "inertia", f"payload:{mech.bodies[-1].name}")
-        found.append(Rung(f"{title}, gravity, inertia, payload given", mech, plain, (), names))
-    found.append(Rung("quadruped, limbs on warps", lw.models.quadruped(), forward))
-    found.append(Rung("humanoid, limbs on warps", lw.models.humanoid(), forward))
-    return found
+        result.append(Rung(f"{title}, gravity, inertia, payload given", mech, plain, (), names))
+    result.append(Rung("quadruped, limbs on warps", lw.models.quadruped(), forward))
+    result.append(Rung("humanoid, limbs on warps", lw.models.humanoid(), forward))
+    return result
 
 
 def ladder_results() -> dict[str, np.ndarray]:

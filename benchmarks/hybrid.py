@@ -33,18 +33,18 @@ BATCH, ROUNDS = (64, 2) if QUICK else (4096, 15)
 SIZES = (8, 16, 32) if QUICK else (8, 16, 32, 64, 128, 256, 512)
 METHODS = ("FD1", "FD2", "FD3", "FD4", "forward_dynamics")
 RESULTS = Path(__file__).parent / "results" / "hybrid.md"
-HEAD = """# Hybrid dynamics beside Pinocchio
+HEAD = """# Hybrid dynamics compared with Pinocchio
 
 Written by `make bench`. Some hinges have given accelerations, the others given forces; all forces
-and all accelerations are wanted. Microseconds for one state, float64, one core; ratios are
-Pinocchio over Linkwise. *One call* is a call from Python with 16 states in turn; *batch* is {batch}
-states in one call, for Pinocchio a loop in Python. Linkwise's kernel gives forces at prescribed and
-accelerations at driven hinges; `lw.hybrid_dynamics` puts them beside those that were given, for a
-few microseconds more. Pinocchio's two routes, of which the faster counts: *dense* is `rnea` at the
-prescribed accelerations, `crba`, a Cholesky solution of the driven part (LAPACK) and the product
-that gives the forces; *inverse* is `nonLinearEffects`, `computeMinverse`, a solution of the
-prescribed part, and `aba`. Both are Python around Pinocchio's and LAPACK's functions; calls and
-NumPy's indexing are most of it for small robots, which a user of C++ would not pay. Results are
+and all accelerations are computed. Microseconds for one state, float64, one core; ratios are
+Pinocchio over Linkwise. *One call* is a call from Python, cycling through 16 states; *batch* is
+{batch} states in one call, for Pinocchio a loop in Python. Linkwise's kernel gives forces at
+prescribed and accelerations at driven hinges; `lw.hybrid_dynamics` combines them with the given
+ones, for a few microseconds more. Pinocchio has two routes, of which the faster counts: *dense* is
+`rnea` at the prescribed accelerations, `crba`, a Cholesky solution of the driven part (LAPACK) and
+the product that gives the forces; *inverse* is `nonLinearEffects`, `computeMinverse`, a solution of
+the prescribed part, and `aba`. Both are Python around Pinocchio's and LAPACK's functions; calls and
+NumPy's indexing are most of it for small robots, which a C++ user would not pay. Results are
 compared first. A floating base is always driven.
 
 {machine}
@@ -66,7 +66,7 @@ def main() -> None:
     )
     for title in ROBOTS:
         for share in ("one", "half", "all but one"):
-            text += told(robot_row(title, share))
+            text += logged(robot_row(title, share))
     text += growth()
     text += methods()
     if not QUICK:
@@ -74,7 +74,7 @@ def main() -> None:
         RESULTS.write_text(text)
 
 
-def told(line: str) -> str:
+def logged(line: str) -> str:
     """A line, shown as it is made."""
     print(line, flush=True)
     return line + "\n"
@@ -114,12 +114,12 @@ def robot_row(title: str, share: str) -> str:
 def growth() -> str:
     """Chains, every other hinge prescribed: one call."""
     text = """
-## How it grows
+## Growth with the number of links
 
 Serial chains, every other hinge prescribed, one call; chains of more than 64 links get loops over
 bodies.
 
-| links | Linkwise [µs] | ns a link | dense [µs] | inverse [µs] | ratio | largest difference |
+| links | Linkwise [µs] | ns per link | dense [µs] | inverse [µs] | ratio | largest difference |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
     print(text, flush=True)
@@ -141,7 +141,7 @@ bodies.
         other = [
             1e6 * best(lambda f=f, x=given: f(*x), max(2, rounds // 4)) for f in routes.values()
         ]
-        text += told(
+        text += logged(
             f"| {n} | {one:.1f} | {1e3 * one / n:.0f} | {other[0]:.1f} | {other[1]:.1f} | "
             f"{min(other) / one:.1f} | {error:.0e} |"
         )
@@ -175,8 +175,8 @@ robot has none.
             kernel = lw.compile(expr, mech, target="numpy", derive=derived)
             passes.add(len(kernel.program.passes))
             counts.append(str(kernel.ops.total()))
-        shown = "/".join(str(n) for n in sorted(passes))
-        text += told(f"| {title} | {shown} | {' | '.join(counts)} |")
+        count = "/".join(str(n) for n in sorted(passes))
+        text += logged(f"| {title} | {count} | {' | '.join(counts)} |")
     return text
 
 
@@ -209,8 +209,8 @@ def inverse(model: pin.Model, held: Array) -> Route:
         force = tau.copy()
         bias = pin.nonLinearEffects(model, data, q, v)
         yielding = pin.computeMinverse(model, data, q)
-        wanted = vdot[held] - yielding[across] @ (tau - bias)[free]
-        force[held] = bias[held] + solved(yielding[among], wanted)
+        desired = vdot[held] - yielding[across] @ (tau - bias)[free]
+        force[held] = bias[held] + solved(yielding[among], desired)
         return pin.aba(model, data, q, v, force), force
 
     return route
@@ -276,10 +276,10 @@ def largest_difference(
         q, tau, vdot = arrays[0][i], arrays[2][i], arrays[3][i]
         ours = np.where(held, vdot, together[i]), np.where(held, together[i], tau)
         for route in routes.values():
-            found = route(*(x[i] for x in theirs))
-            for own, other in zip(ours, found, strict=True):
+            result = route(*(x[i] for x in theirs))
+            for local, other in zip(ours, result, strict=True):
                 expected = other if layout is None else layout.v_from(q, other)
-                worst = max(worst, float(np.abs(own - expected).max() / np.abs(expected).max()))
+                worst = max(worst, float(np.abs(local - expected).max() / np.abs(expected).max()))
     if worst > 1e-8:
         raise SystemExit(f"results differ by {worst:.1e}: nothing was measured")
     return worst

@@ -39,10 +39,10 @@ Written by `python benchmarks/inverse_kinematics.py`. {targets} targets for each
 that its nodes have in random positions within the limits, so that all can be reached. Reached means
 {tolerance:g} m and {tolerance:g} rad, within limits. *First start*: without restarts, from the
 middle of the ranges; *all starts*: with up to {restarts} restarts from random positions. Times are
-milliseconds a target with restarts, from Python, one target after the other; *batch* is all of them
+milliseconds per target with restarts, from Python, in sequence; *batch* is all of them
 in one call.
 
-*Loop*: what Pinocchio's documentation shows, in Python: log6 of the error, the Jacobian of the
+*Loop* is what Pinocchio's documentation shows, in Python: log6 of the error, the Jacobian of the
 frames, a step of damped least squares δ = J\\* (J J\\* + μ 1)⁻¹ e, at most {steps} of them,
 coordinates clipped to their limits after each (not where limits are left out). μ and the fraction
 of a step that is taken were chosen for each robot on a fifth of the targets, by success and then by
@@ -50,15 +50,16 @@ time, out of {tried}. The constants of our search are the
 same for all robots; they were chosen by looking at some thirty variants, on targets of these and
 other robots that are not among those measured here.
 
-*Starts* and *steps* are means over the targets that were reached. Ours are begun 16 side by side
-after the first and counted as begun, and steps are those of the search that reached the target; the
+*Starts* and *steps* are means over the targets that were reached. After the first, ours start 16
+side by side, and all of them count, and steps are those of the search that reached the target; the
 loop's are all it made.
 
 {machine}
 
-Load average {load}. Times are of the processor, so that others on the machine count less.
+Load average {load}. Times are CPU times, so that other load on the machine matters less.
 
-| robot | limits | | first start | all starts | starts | steps | ms a target | median | batch, ms |
+| robot | limits | | first start | all starts | starts | steps | ms per target | median | batch, ms
+|
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 
@@ -119,12 +120,12 @@ def loop_rows(
         for i in range(count):
             rng = np.random.default_rng(i)
             drawn = [begin, *(layout.q_to(mech.random(rng)) for _ in range(RESTARTS))]
-            at, starts, steps, found = time.process_time(), 0, 0, False
-            while starts <= RESTARTS and not found:
-                found, more = loop.run(targets[i], drawn[starts], damping, length, limits)
+            at, starts, steps, result = time.process_time(), 0, 0, False
+            while starts <= RESTARTS and not result:
+                result, more = loop.run(targets[i], drawn[starts], damping, length, limits)
                 starts, steps = starts + 1, steps + more
             spent = 1e3 * (time.process_time() - at)
-            rows.append((starts if found else -1, steps, spent))
+            rows.append((starts if result else -1, steps, spent))
         starts, steps, times = np.array(rows).T
         return starts, steps, times
 
@@ -140,21 +141,21 @@ def loop_rows(
 def our_rows(mech: lw.Mechanism, nodes: tuple[str, ...], q: np.ndarray, limits: bool) -> str:
     """Our row of the table."""
     poses = lw.forward_kinematics(mech, q, nodes)
-    asked = {node: poses[:, i] for i, node in enumerate(nodes)}
+    requested = {node: poses[:, i] for i, node in enumerate(nodes)}
     options = {"limits": limits, "iterations": STEPS, "tolerance": TOLERANCE}
     begin = middle(mech)
-    lw.inverse_kinematics(mech, {n: x[0] for n, x in asked.items()}, begin, **options)
-    first = lw.inverse_kinematics(mech, asked, begin, restarts=0, **options).reached
+    lw.inverse_kinematics(mech, {n: x[0] for n, x in requested.items()}, begin, **options)
+    first = lw.inverse_kinematics(mech, requested, begin, restarts=0, **options).reached
     times, starts, steps = [], [], []
     for i in range(TARGETS):
-        one = {node: pose[i] for node, pose in asked.items()}
+        one = {node: pose[i] for node, pose in requested.items()}
         at = time.process_time()
-        found = lw.inverse_kinematics(mech, one, begin, restarts=RESTARTS, seed=i, **options)
+        result = lw.inverse_kinematics(mech, one, begin, restarts=RESTARTS, seed=i, **options)
         times.append(1e3 * (time.process_time() - at))
-        starts.append((1 if first[i] else int(found.starts)) if found.reached else -1)
-        steps.append(int(found.iterations))
+        starts.append((1 if first[i] else int(result.starts)) if result.reached else -1)
+        steps.append(int(result.iterations))
     at = time.process_time()
-    lw.inverse_kinematics(mech, asked, begin, restarts=RESTARTS, **options)
+    lw.inverse_kinematics(mech, requested, begin, restarts=RESTARTS, **options)
     batch = 1e3 * (time.process_time() - at) / TARGETS
     return line(limits, "Linkwise", np.array(starts), np.array(steps), np.array(times), batch)
 

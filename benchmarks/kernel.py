@@ -35,12 +35,12 @@ QUANTITIES: dict[str, Expr] = {
 }
 BATCH, ROUNDS = 4096, 15
 RESULTS = Path(__file__).parent / "results" / "kernel.md"
-HEAD = """# Kernels beside Pinocchio
+HEAD = """# Kernels compared with Pinocchio
 
 Written by `make bench`. Microseconds for one state; ratios are Pinocchio over Linkwise. Float64
-unless said. *One call* is a call from Python with 16 states in turn, the result made anew; *batch*
-is {batch} states on one core into an array that is there, for Pinocchio its parallel function with
-one thread, or a loop in Python that puts each result into its row where it has none. Input and
+unless noted. *One call* is a call from Python, cycling through 16 states, with a new result array;
+*batch* is {batch} states on one core into an existing array, for Pinocchio its parallel function
+with one thread, or a loop in Python that puts each result into its row where it has none. Input and
 result are checked (finite, unit quaternions, no singular hinge) in all of our figures. Operations
 are multiplications and additions after folding, for one state. *Compile* is the first time, with
 the derivation; *cached* is another process's kernel from disk, once LLVM is loaded. The Jacobian
@@ -149,8 +149,8 @@ def largest_difference(
         q = arrays[0][i]
         expected = ours_of(np.array(single(*(x[i] for x in theirs))), layout, q)
         scale = np.abs(expected).max()
-        for found in (together[i], kernel(*(x[i] for x in arrays))):
-            worst = max(worst, float(np.abs(found - expected).max() / scale))
+        for result in (together[i], kernel(*(x[i] for x in arrays))):
+            worst = max(worst, float(np.abs(result - expected).max() / scale))
     if worst > 1e-9:
         raise SystemExit(f"results differ by {worst:.1e}: nothing was measured")
     return worst

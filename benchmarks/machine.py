@@ -17,13 +17,13 @@ def processor() -> str:
 
 def versions(*packages: str) -> str:
     """Python and the given packages, those that are installed."""
-    found = [f"Python {platform.python_version()}"]
+    result = [f"Python {platform.python_version()}"]
     for package in packages:
         try:
-            found.append(f"{package} {importlib.metadata.version(package)}")
+            result.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
-            found.append(f"{package} (not installed)")
-    return ", ".join(found)
+            result.append(f"{package} (not installed)")
+    return ", ".join(result)
 
 
 def load() -> str:

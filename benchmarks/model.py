@@ -186,12 +186,12 @@ def timed(runs: int, call: Callable[[], object]) -> list[float]:
 
 
 def urdf_files() -> list[Path]:
-    """The chosen files of the package example-robot-data, which has no module of its own."""
+    """The chosen files of the package example-robot-data, which has no module."""
     files = importlib.metadata.files("example-robot-data") or []
-    found = [Path(str(f.locate())) for f in files if str(f).endswith(URDF)]
-    if len(found) != len(URDF):
-        raise SystemExit(f"example-robot-data has {len(found)} of the {len(URDF)} chosen files")
-    return sorted(found, key=lambda f: next(i for i, u in enumerate(URDF) if str(f).endswith(u)))
+    result = [Path(str(f.locate())) for f in files if str(f).endswith(URDF)]
+    if len(result) != len(URDF):
+        raise SystemExit(f"example-robot-data has {len(result)} of the {len(URDF)} chosen files")
+    return sorted(result, key=lambda f: next(i for i, u in enumerate(URDF) if str(f).endswith(u)))
 
 
 def mjcf_files() -> list[Path]:

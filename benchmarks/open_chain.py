@@ -30,15 +30,15 @@ SIZES = (10, 30, 100, 300, 1_000, 10_000)
 LARGEST_DENSE = 300
 BATCH, ROUNDS = 1024, 15
 RESULTS = Path(__file__).parent / "results" / "open_chain.md"
-HEAD = """# Elements of the inverse mass matrix beside Pinocchio
+HEAD = """# Elements of the inverse mass matrix compared with Pinocchio
 
 Written by `make bench`. Float64. Microseconds for one state; ratios are Pinocchio over Linkwise.
-*One call* is a call from Python with 16 states in turn, the result made anew; *batch* is {batch}
-states on one core into an array that is there, for Pinocchio a loop in Python that puts each result
-into its row. *computeMinverse* makes all elements, whatever is asked for; *aba* is Pinocchio's
-forward dynamics with a unit force and neither velocity nor gravity, one call for each column of the
-block. Operations are those of one state after folding; *inertias* is what the articulated inertias
-alone take, which every element needs.
+*One call* is a call from Python, cycling through 16 states, with a new result array; *batch* is
+{batch} states on one core into an existing array, for Pinocchio a Python loop that stores each
+result in its row. *computeMinverse* computes all elements, whichever are needed; *aba* is
+Pinocchio's forward dynamics with a unit force and neither velocity nor gravity, one call for each
+column of the block. Operations are those of one state after folding; *inertias* is the cost of the
+articulated inertias alone, which every element needs.
 
 {machine}
 
@@ -47,7 +47,7 @@ Load average {load}.
 ROBOT_TABLE = """
 ## Robots
 
-| robot | part | operations | inertias | of the whole | one call | computeMinverse | ratio | \
+| robot | part | operations | inertias | of the matrix | one call | computeMinverse | ratio | \
 aba | ratio | batch | computeMinverse | ratio | largest difference |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
@@ -55,11 +55,11 @@ CHAIN_TABLE = """
 ## Chains
 
 Serial chains of three kinds of links in turn: the element of the middle joint and the last one, by
-loops over bodies; beside it the last three joints' block. *Growth* is the cost over that of the
-line before, over the growth in length: 1 is linear. Pinocchio's data hold dense tensors of the
+loops over bodies; beside it the last three joints' block. *Growth* is the ratio of costs to the
+previous line over the ratio of lengths: 1 is linear. Pinocchio's data hold dense tensors of the
 third power of the length: it ends at {largest} links here.
 
-| links | element | ns a body | growth | block 3 × 3 | computeMinverse | growth | ratio | aba | \
+| links | element | ns per body | growth | block 3 × 3 | computeMinverse | growth | ratio | aba | \
 ratio | largest difference |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
@@ -81,17 +81,17 @@ def main() -> None:
             "last 3 × 3": ((last - 2, last - 1, last),) * 2,
         }
         for part, (rows, columns) in parts.items():
-            text += told(robot_row(f"{title} | {part}", mech, model, rows, columns))
+            text += logged(robot_row(f"{title} | {part}", mech, model, rows, columns))
     text += CHAIN_TABLE.format(largest=LARGEST_DENSE)
     before = None
     for n in SIZES:
         line, before = chain_row(n, before)
-        text += told(line)
+        text += logged(line)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text)
 
 
-def told(line: str) -> str:
+def logged(line: str) -> str:
     """A line of a table, printed too."""
     print(line, flush=True)
     return line + "\n"
@@ -109,11 +109,11 @@ def robot_row(
     kernel = lw.compile(mass.inv, mech, rows=rows, columns=columns)
     root = mech.bodies[0].name
     inertias = lw.compile(D, mech, rows=root, blocks=True, target="numpy").ops.total()
-    whole = lw.compile(mass.inv, mech, target="numpy").ops.total()
+    full = lw.compile(mass.inv, mech, target="numpy").ops.total()
     rng = np.random.default_rng(0)
     q = np.array([mech.random(rng) for _ in range(BATCH)])
     theirs = layout.q_to(q)
-    # Our freedoms are their joints' in another order; a hinge of one freedom has one of theirs.
+    # Our velocities are theirs in another order; a hinge with one velocity has one of theirs.
     units = np.array([layout.v_to(q[0], e) for e in np.eye(mech.nv)])
     order = [int(np.argmax(np.abs(units[i]))) for i in range(mech.nv)]
     r, c = [order[i] for i in rows], [order[i] for i in columns]
@@ -136,7 +136,7 @@ def robot_row(
     ops = kernel.ops.total()
     us = [1e6 * t for t in (one, other, third, batch, other_batch)]
     return (
-        f"| {title} | {ops} | {inertias} | {ops / whole:.0%} | {us[0]:.2f} | {us[1]:.2f} | "
+        f"| {title} | {ops} | {inertias} | {ops / full:.0%} | {us[0]:.2f} | {us[1]:.2f} | "
         f"{us[1] / us[0]:.1f} | {us[2]:.2f} | {us[2] / us[0]:.1f} | {us[3]:.3f} | {us[4]:.2f} | "
         f"{us[4] / us[3]:.0f} | {error:.0e} |"
     )
@@ -198,8 +198,8 @@ def aba_route(model: pin.Model, rows: list[int], columns: list[int]) -> Route:
     units = [np.eye(model.nv)[c].copy() for c in columns]
 
     def route(q: Array) -> Array:
-        found = [np.array(pin.aba(weightless, data, q, still, e))[rows] for e in units]
-        return np.stack(found, axis=-1)
+        result = [np.array(pin.aba(weightless, data, q, still, e))[rows] for e in units]
+        return np.stack(result, axis=-1)
 
     return route
 

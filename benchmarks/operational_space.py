@@ -41,12 +41,12 @@ LARGEST_DENSE = 300
 BATCH, ROUNDS = 1024, 15
 ORDER = [3, 4, 5, 0, 1, 2]
 RESULTS = Path(__file__).parent / "results" / "operational_space.md"
-HEAD = """# Operational space beside dense matrices
+HEAD = """# Operational space compared with dense matrices
 
 Written by `make bench`. J 𝓜⁻¹ J* of one node and of several, in the axes of the nodes; float64.
-Microseconds for one state; ratios are the dense way over ours. *One call* is a call from Python
-with 16 states in turn, the result made anew; *batch* is {batch} states on one core into an array
-that is there, for Pinocchio a loop in Python that puts each result into its row. *Dense* is
+Microseconds for one state; ratios are the dense method over ours. *One call* is a call from Python,
+cycling through 16 states, with a new result array; *batch* is {batch} states on one core into an
+existing array, for Pinocchio a Python loop that stores each result in its row. *Dense* is
 computeMinverse, a frame Jacobian for each node, and J M⁻¹ Jᵀ in NumPy; *Delassus* is Pinocchio's
 matrix of that name with one rigid contact for each node. *Rank-aware* is `lw.operational_space`:
 rank, directions and a finite inertia in every state.
@@ -66,11 +66,11 @@ CHAIN_TABLE = """
 ## Chains
 
 Serial chains of three kinds of links in turn; the node is the tip, the second one the middle. One
-call. *Growth* is the cost over that of the line before, over the growth in length: 1 is linear. The
-dense way has M⁻¹ with the square of the length to fill, and Pinocchio's data hold dense tensors of
-the third power: it ends at {largest} links here.
+call. *Growth* is the ratio of costs to the previous line over the ratio of lengths: 1 is linear.
+The dense method fills M⁻¹, with the square of the length, and Pinocchio's data hold dense tensors
+of the third power: it ends at {largest} links here.
 
-| links | nodes | one call | ns a body | growth | dense | growth | ratio | Delassus | ratio | \
+| links | nodes | one call | ns per body | growth | dense | growth | ratio | Delassus | ratio | \
 rank-aware | largest difference |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
@@ -86,18 +86,18 @@ def main() -> None:
     text += ROBOT_TABLE
     for title, (robot, sets) in ROBOTS.items():
         for nodes in sets:
-            text += told(robot_row(title, robot, nodes))
+            text += logged(robot_row(title, robot, nodes))
     text += CHAIN_TABLE.format(largest=LARGEST_DENSE)
     for count in (1, 2):
         before = None
         for n in SIZES:
             line, before = chain_row(n, count, before)
-            text += told(line)
+            text += logged(line)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text)
 
 
-def told(line: str) -> str:
+def logged(line: str) -> str:
     """A line of a table, printed too."""
     print(line, flush=True)
     return line + "\n"
@@ -212,7 +212,7 @@ def delassus_route(model: pin.Model, frames: list[int]) -> Route:
 def pinocchio_chain(n: int, nodes: tuple[str, ...]) -> tuple[pin.Model, list[int]]:
     """The chain of `chain.py` in Pinocchio, with a frame on each of the links asked for."""
     kinds = {"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}
-    model, parent, found = pin.Model(), 0, dict[str, int]()
+    model, parent, result = pin.Model(), 0, dict[str, int]()
     for i, (m, axis) in enumerate(chain.links(n), start=1):
         placement = pin.SE3(np.eye(3), np.array(chain.OFFSET if i > 1 else (0.0, 0.0, 0.0)))
         parent = model.addJoint(parent, kinds[axis](), placement, f"joint{i}")
@@ -220,8 +220,8 @@ def pinocchio_chain(n: int, nodes: tuple[str, ...]) -> tuple[pin.Model, list[int
         model.appendBodyToJoint(parent, inertia, pin.SE3.Identity())
         if f"link{i}" in nodes:
             frame = pin.Frame(f"link{i}", parent, pin.SE3.Identity(), pin.FrameType.OP_FRAME)
-            found[f"link{i}"] = model.addFrame(frame)
-    return model, [found[name] for name in nodes]
+            result[f"link{i}"] = model.addFrame(frame)
+    return model, [result[name] for name in nodes]
 
 
 def difference(ours: Array, *others: Array) -> float:

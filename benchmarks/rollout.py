@@ -35,7 +35,7 @@ INTEGRATORS = {"euler": "mjINT_EULER", "rk4_mujoco": "mjINT_RK4"}
 STEP, STEPS, BATCH, BATCH_STEPS, ROUNDS = 1e-3, 1000, 1024, 100, 7
 ALLOWED = 1e-9
 RESULTS = Path(__file__).parent / "results" / "rollout.md"
-HEAD = """# Rollouts beside MuJoCo
+HEAD = """# Rollouts compared with MuJoCo
 
 Written by `make bench`. The same model, integrator, step (1 ms) and joint forces in both; contacts,
 limits and all other constraints are off in MuJoCo, and damping is explicit. float64. Nanoseconds
@@ -49,10 +49,10 @@ Load average {load}.
 ONE = """
 ## One motion from Python
 
-{steps} steps. *End only*: the state at the end, `lw.rollout(record_every={steps})` beside
-`mj_step(nstep={steps})` with the forces held all the time; *loop* is a loop of `mj_step` in Python
-that sets the forces of each step. *All states*: forces of each step go in and states of each step
-come out, beside `mujoco.rollout` with one state. The goal is 3 against the fastest of them.
+{steps} steps. *End only*: the final state, `lw.rollout(record_every={steps})` compared with
+`mj_step(nstep={steps})` with constant forces; *loop* is a loop of `mj_step` in Python that sets the
+forces of each step. *All states*: forces in and states out for each step, compared with
+`mujoco.rollout` with one state. The goal is 3 against the fastest of them.
 
 | robot | integrator | operations | end only | mj_step | ratio | loop | ratio | all states | \
 mujoco.rollout | ratio | difference |
@@ -62,20 +62,20 @@ MANY = """
 ## A batch on all cores
 
 {batch} motions of {steps} steps on {cores} cores, forces of each motion and step in, all states
-out, beside `mujoco.rollout` with {cores} threads. The goal is 10. *Float32* is Linkwise in single
-precision. *Limit* is the share of the floating-point instructions that the cores can start:
-those of the code of a step for one vector register of motions, counted in its assembly, over what
-a loop of nothing else starts in the same time. *Bytes* are forces read and states written [GB/s].
+out, compared with `mujoco.rollout` with {cores} threads. The goal is 10. *Float32* is Linkwise in
+single precision. *Limit* is the share of the floating-point instructions that the cores can issue:
+those of a step for one vector register of motions, counted in its assembly, over those of a loop
+without anything else. *Bytes* are forces read and states written [GB/s].
 
-| robot | integrator | Linkwise | MuJoCo | ratio | million steps a second | limit | bytes | \
+| robot | integrator | Linkwise | MuJoCo | ratio | million steps per second | limit | bytes | \
 float32 | ratio | difference |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 SIMULATED = """
-## `lw.simulate` beside `lw.rollout`
+## `lw.simulate` compared with `lw.rollout`
 
-{steps} steps of 1 ms by "rk4" with dampers, joint forces held all the time, 1000 records.
-`lw.simulate` also counts work, looks at the energy, and computes energy, momentum and all other
+{steps} steps of 1 ms by "rk4" with dampers, constant joint forces, 1000 records.
+`lw.simulate` also counts work, checks the energy, and computes energy, momentum and all other
 channels of its recording. The goal is a ratio of at most 2.
 
 | robot | rollout | simulate | ratio |
@@ -157,7 +157,7 @@ def one_row(robot: str, integrator: str) -> str:
             mujoco.mj_step(c.model, data)
 
     out = np.empty((1, STEPS, state.shape[1]))
-    whole = {"control_spec": int(applied), "state": out, "skip_checks": True, "nstep": STEPS}
+    full = {"control_spec": int(applied), "state": out, "skip_checks": True, "nstep": STEPS}
     times = [
         best(work, ROUNDS) / STEPS * 1e9
         for work in (
@@ -165,7 +165,7 @@ def one_row(robot: str, integrator: str) -> str:
             stepped,
             looped,
             lambda: ours(c, q[0], v[0], tau[0], 1),
-            lambda: mujoco_rollout.rollout([c.model], [data], state, forces, **whole),
+            lambda: mujoco_rollout.rollout([c.model], [data], state, forces, **full),
         )
     ]
     end, step, loop, every, theirs = times
@@ -183,8 +183,8 @@ def many_row(robot: str, integrator: str, starts_per_ns: float) -> str:
     q, v, tau = c.states(BATCH, BATCH_STEPS)
     state, forces = c.theirs(q, v, tau)
     workspaces = [mujoco.MjData(c.model) for _ in range(cores())]
-    found = rolled(c, workspaces, state, forces)
-    error = c.difference(ours(c, q, v, tau, BATCH_STEPS), found[:, -1])
+    result = rolled(c, workspaces, state, forces)
+    error = c.difference(ours(c, q, v, tau, BATCH_STEPS), result[:, -1])
     each = 1e9 / (BATCH * BATCH_STEPS)
     kernel = ours(c, q, v, tau, BATCH_STEPS).kernel
     single = [x.astype("float32") for x in (q, v, tau)]
@@ -193,7 +193,7 @@ def many_row(robot: str, integrator: str, starts_per_ns: float) -> str:
     models = [c.model] * BATCH
     options = {
         "control_spec": int(mujoco.mjtState.mjSTATE_QFRC_APPLIED),
-        "state": found,
+        "state": result,
         "skip_checks": True,
         "nstep": BATCH_STEPS,
     }
@@ -219,9 +219,9 @@ def simulated_row(robot: str) -> str:
     if not np.abs(mech.difference(rec.q[-1], end)).max() < ALLOWED:
         raise SystemExit("states differ: nothing was measured")
     plain = best(lambda: lw.rollout(mech, q, duration=steps * STEP, **options), ROUNDS)
-    whole = best(lambda: lw.simulate(mech, q, duration=steps * STEP, **options), ROUNDS)
+    full = best(lambda: lw.simulate(mech, q, duration=steps * STEP, **options), ROUNDS)
     ns = 1e9 / steps
-    return f"| {robot} | {ns * plain:.0f} | {ns * whole:.0f} | {whole / plain:.2f} |"
+    return f"| {robot} | {ns * plain:.0f} | {ns * full:.0f} | {full / plain:.2f} |"
 
 
 def ours(
@@ -245,8 +245,8 @@ def ours(
 def rolled(c: Case, workspaces: list[Any], state: Array, forces: Array) -> Array:
     """MuJoCo's states (count, steps, 1 + nq + nv)."""
     spec = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
-    found, _ = mujoco_rollout.rollout(c.model, workspaces, state, forces, control_spec=spec)
-    return np.array(found)
+    result, _ = mujoco_rollout.rollout(c.model, workspaces, state, forces, control_spec=spec)
+    return np.array(result)
 
 
 def instructions(kernel: Any) -> int:
@@ -273,7 +273,7 @@ def instructions(kernel: Any) -> int:
     return sum(total(names[id(segment)]) for segment in stepping.step)
 
 
-def told(line: str) -> str:
+def logged(line: str) -> str:
     """A line of a table, printed too."""
     print(line, flush=True)
     return line + "\n"
@@ -282,7 +282,7 @@ def told(line: str) -> str:
 def table(head: str, row: Callable[[str, str], str]) -> str:
     """A table of all robots and integrators."""
     print(head, flush=True)
-    rows = [told(row(robot, name)) for robot in ROBOTS for name in INTEGRATORS]
+    rows = [logged(row(robot, name)) for robot in ROBOTS for name in INTEGRATORS]
     return head + "".join(rows)
 
 
@@ -295,7 +295,7 @@ def main() -> None:
     starts = limits.instructions_per_ns()
     head = MANY.format(batch=BATCH, steps=BATCH_STEPS, cores=cores())
     text += table(head, lambda robot, name: many_row(robot, name, starts))
-    text += SIMULATED.format(steps=10 * STEPS) + "".join(told(simulated_row(x)) for x in ROBOTS)
+    text += SIMULATED.format(steps=10 * STEPS) + "".join(logged(simulated_row(x)) for x in ROBOTS)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(text)
 

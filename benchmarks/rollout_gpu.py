@@ -1,7 +1,7 @@
-"""Rollouts on a CUDA card: agreement with the processor, steps a second.
+"""Rollouts on a CUDA GPU: agreement with the CPU, steps per second.
 
-    python benchmarks/rollout_gpu.py --prepare   here: states and references into build/rollout_gpu
-    python benchmarks/rollout_gpu.py             where a card is: writes results/rollout_gpu.md
+    python benchmarks/rollout_gpu.py --prepare here: states and references into build/rollout_gpu
+    python benchmarks/rollout_gpu.py on a machine with a GPU: writes results/rollout_gpu.md
 
 The second needs NumPy and CuPy only. What fails is written down as failed, and the rest goes on.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import machine
 import numpy as np
-from gpu import arithmetic, fused_rate, told
+from gpu import arithmetic, fused_rate, message
 from gpu_checks import show
 
 import linkwise as lw
@@ -35,18 +35,19 @@ MOST = 1 << 33
 
 FOLDER = Path(__file__).parent.parent / "build" / "rollout_gpu"
 RESULTS = Path(__file__).parent / "results" / "rollout_gpu.md"
-HEAD = """# Rollouts on a CUDA card
+HEAD = """# Rollouts on a CUDA GPU
 
-Written by `python benchmarks/rollout_gpu.py`. Motions of {steps} steps of 1 ms with joint forces of
-their own in each step, arrays on the card, the state at the end out; a call of `lw.rollout` from
-Python, the median of 5, until it is known that every motion is well. Millions of steps a second; a
-step of `rk4` has the accelerations four times. *Operations* are those of one step, of `variational`
-with one of its rounds, so that its limit is less than what the card does. *Limit* is the share of
-the card's arithmetic: arithmetic instructions of a step (a product that one sum needs is fused with
-it; a sine or cosine counts 8) times steps, over the fused multiply-adds a second that a loop of
-nothing else reaches. *All states*: every step recorded, with the numbers read and written [TB/s].
-*Difference* is to `lw.rollout` on a processor in float64 after {few} steps, the worst of {states}
-motions [rad, m, 1/s]. *Compile* is derivation, source and the card's compiler, several at a time.
+Written by `python benchmarks/rollout_gpu.py`. Motions of {steps} steps of 1 ms with different joint
+forces in each step, arrays on the GPU, and the final state as the result; a call of `lw.rollout`
+from Python, the median of 5, including the check that every motion succeeded. Millions of steps per
+second; a step of `rk4` computes the accelerations four times. *Operations* are those of one step,
+for `variational` with one of its iterations, so that its limit understates the GPU. *Limit* is the
+share of the GPU's peak arithmetic: arithmetic instructions of a step (a product that one sum needs
+is fused with it; a sine or cosine counts 8) times steps, over the fused multiply-adds per second
+that a loop without anything else reaches. *All states*: every step recorded, with the numbers read
+and written [TB/s]. *Difference* is to `lw.rollout` on a CPU in float64 after {few} steps, the worst
+of {states} motions [rad, m, 1/s]. *Compile* includes derivation, source and the GPU's compiler,
+several at a time.
 """
 FEW = 50
 
@@ -61,16 +62,16 @@ def case_arrays(name: str, dtype: str) -> tuple[np.ndarray, ...]:
 
 
 def prepare() -> None:
-    """References, by the processor in float64, of the numbers that the card gets."""
+    """References, computed by the CPU in float64, for the numbers that the GPU gets."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, make in ROBOTS.items():
         for integrator in INTEGRATORS:
             for dtype in ("float64", "float32"):
                 q, v, tau = (x.astype(float) for x in case_arrays(name, dtype))
                 options = {"duration": FEW * STEP, "integrator": integrator, "record_every": FEW}
-                found = lw.rollout(make(), q, v, tau=tau[:, :FEW], step=STEP, **options)
+                result = lw.rollout(make(), q, v, tau=tau[:, :FEW], step=STEP, **options)
                 place = FOLDER / f"{name}_{integrator}_{dtype}.npz"
-                np.savez(place, q=found.q[:, -1], v=found.v[:, -1])
+                np.savez(place, q=result.q[:, -1], v=result.v[:, -1])
 
 
 def compiled(name: str, integrator: str, dtype: str) -> float:
@@ -97,10 +98,10 @@ def difference(cp, mech: lw.Mechanism, name: str, integrator: str, dtype: str) -
     """To the reference; a wrong result is an error."""
     q, v, tau = (cp.asarray(x) for x in case_arrays(name, dtype))
     options = {"duration": FEW * STEP, "integrator": integrator, "target": "cuda", "dtype": dtype}
-    found = lw.rollout(mech, q, v, tau=tau[:, :FEW], step=STEP, record_every=FEW, **options)
+    result = lw.rollout(mech, q, v, tau=tau[:, :FEW], step=STEP, record_every=FEW, **options)
     right = np.load(FOLDER / f"{name}_{integrator}_{dtype}.npz")
-    assert not found.status.any(), "motions end early"
-    q_found, v_found = (x[:, -1].get().astype(float) for x in (found.q, found.v))
+    assert not result.status.any(), "motions end early"
+    q_found, v_found = (x[:, -1].get().astype(float) for x in (result.q, result.v))
     apart = np.abs(mech.difference(mech.normalise(q_found), right["q"])).max()
     worst = float(max(apart, np.abs(v_found - right["v"]).max()))
     # float64: rounding grown over 50 steps. float32: 3e-8 a number in states of size 10, likewise.
@@ -110,7 +111,7 @@ def difference(cp, mech: lw.Mechanism, name: str, integrator: str, dtype: str) -
 
 
 def seconds(cp, work: Callable[[], object], rounds: int = 5) -> float:
-    """Of a call, until the card has finished: the median."""
+    """Time of a call until the GPU has finished: the median."""
     work()
     times = list[float]()
     for _ in range(rounds):
@@ -138,10 +139,10 @@ def row(cp, name: str, integrator: str, dtype: str, took: str, limit: float) -> 
         q_all, v_all = cp.tile(q, (times, 1)), cp.tile(v, (times, 1))
         forces = cp.tile(cp.ascontiguousarray(tau.transpose(1, 2, 0)), (1, 1, times))
         given = {"tau": forces.transpose(2, 0, 1), "target": "cuda", "dtype": dtype} | options
-        found = lw.rollout(mech, q_all, v_all, record_every=STEPS, **given)
+        result = lw.rollout(mech, q_all, v_all, record_every=STEPS, **given)
         few = lw.rollout(mech, q, v, tau=tau, record_every=STEPS, **options, target="cuda",
                          dtype=dtype)  # fmt: skip
-        if not bool((found.q[-STATES:] == few.q).all()):
+        if not bool((result.q[-STATES:] == few.q).all()):
             raise AssertionError(f"the last of {batch} motions are not those of a small batch")
         took_one = seconds(cp, lambda: lw.rollout(mech, q_all, v_all, record_every=STEPS, **given))  # noqa: B023
         rates.append(f"{1e-6 * batch * STEPS / took_one:.3g}")
@@ -174,7 +175,7 @@ def calls(cp) -> list[str]:
         card = seconds(cp, lambda: lw.rollout(mech, at, speed, tau=there, **given))  # noqa: B023
         here = seconds(cp, lambda: lw.rollout(mech, q[0], v[0], tau=forces, **given))  # noqa: B023
         lines.append(
-            f"- {integrator}: {1e3 * card:.2f} ms with joint forces on the card, {1e3 * here:.1f} "
+            f"- {integrator}: {1e3 * card:.2f} ms with joint forces on the GPU, {1e3 * here:.1f} "
             "ms with those of NumPy, which are copied there and results back"
         )
     return lines
@@ -186,27 +187,27 @@ def of_libraries(cp) -> str:
     q, v, tau = (x[:33] for x in case_arrays("arm", "float32"))
     right = lw.rollout(mech, q, v, tau=tau[:, :9], **options)
     assert type(right.q) is np.ndarray
-    told_of = ["NumPy"]
+    libraries = ["NumPy"]
     try:
         import torch
 
         given = [torch.tensor(x, device="cuda") for x in (q, v, tau[:, :9].copy())]
-        found = lw.rollout(mech, *given[:2], tau=given[2], **options)
-        assert isinstance(found.q, torch.Tensor) and found.q.is_cuda
-        assert np.array_equal(found.q.cpu().numpy(), right.q)
-        told_of.append("Torch")
+        result = lw.rollout(mech, *given[:2], tau=given[2], **options)
+        assert isinstance(result.q, torch.Tensor) and result.q.is_cuda
+        assert np.array_equal(result.q.cpu().numpy(), right.q)
+        libraries.append("Torch")
     except ImportError:
         pass
     try:
         import jax
 
         given = [jax.device_put(x) for x in (q, v, tau[:, :9].copy())]
-        found = lw.rollout(mech, *given[:2], tau=given[2], **options)
-        assert isinstance(found.q, jax.Array) and np.array_equal(np.asarray(found.q), right.q)
-        told_of.append("JAX")
+        result = lw.rollout(mech, *given[:2], tau=given[2], **options)
+        assert isinstance(result.q, jax.Array) and np.array_equal(np.asarray(result.q), right.q)
+        libraries.append("JAX")
     except ImportError:
         pass
-    return f"{', '.join(told_of)}: results in kind, the same to the bit"
+    return f"{', '.join(libraries)}: results in kind, the same to the bit"
 
 
 def of_trouble(cp) -> str:
@@ -218,12 +219,12 @@ def of_trouble(cp) -> str:
         v[[5, 40]] *= 1e6
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = lw.rollout(mech, q, v, dtype=dtype, **options)
+            result = lw.rollout(mech, q, v, dtype=dtype, **options)
         assert "2 of 77" in str(caught[0].message), caught
-        assert list(np.flatnonzero(found.status)) == [5, 40]
-        assert np.isnan(found.q[[5, 40], -1]).any(axis=-1).all()
+        assert list(np.flatnonzero(result.status)) == [5, 40]
+        assert np.isnan(result.q[[5, 40], -1]).any(axis=-1).all()
         rest = np.setdiff1d(np.arange(77), [5, 40])
-        assert np.array_equal(found.q[rest], sound.q[rest])
+        assert np.array_equal(result.q[rest], sound.q[rest])
     return "motions that grow without bounds are NaN from there, with a code; the others stay"
 
 
@@ -233,17 +234,17 @@ def of_batches(cp) -> str:
         mech, options = ROBOTS[name](), {"duration": 7e-3, "target": "cuda"}
         q, v, tau = case_arrays(name, "float64")
         tau = tau[:, :7]
-        whole = lw.rollout(mech, q, v, tau=tau, **options)
+        full = lw.rollout(mech, q, v, tau=tau, **options)
         for count in (1, 2, 31, 33, 100, 255):
             part = lw.rollout(mech, q[:count], v[:count], tau=tau[:count], **options)
-            assert np.array_equal(part.q, whole.q[:count]), count
+            assert np.array_equal(part.q, full.q[:count]), count
         one = lw.rollout(mech, q[9], v[9], tau=tau[9], **options)
-        assert np.array_equal(one.q, whole.q[9])
+        assert np.array_equal(one.q, full.q[9])
         given = [cp.asarray(x) for x in (q, v, tau)]
         turned = cp.ascontiguousarray(given[2].transpose(1, 2, 0)).transpose(2, 0, 1)
         for forces in (given[2], turned, cp.asfortranarray(given[2])):
-            found = lw.rollout(mech, *given[:2], tau=forces, **options)
-            assert np.array_equal(found.q.get(), whole.q)
+            result = lw.rollout(mech, *given[:2], tau=forces, **options)
+            assert np.array_equal(result.q.get(), full.q)
     return "1 to 255 motions, one alone, forces in three orders in memory: the same to the bit"
 
 
@@ -280,7 +281,7 @@ def main(date: str) -> None:
         try:
             lines.append(row(cp, *kind, took[kind], limits[kind[2]]))
         except Exception as error:
-            lines.append(f"| {' | '.join(kind)} | {told(error)} |")
+            lines.append(f"| {' | '.join(kind)} | {message(error)} |")
         print(lines[-1], flush=True)
         target.write_text("\n".join(lines) + "\n")
     lines += [
@@ -291,13 +292,13 @@ def main(date: str) -> None:
     try:
         lines += calls(cp)
     except Exception as error:
-        lines.append(f"- {told(error)}")
-    lines += ["", "Checked on the card:", ""]
+        lines.append(f"- {message(error)}")
+    lines += ["", "Checked on the GPU:", ""]
     for name, check in CHECKS.items():
         try:
             lines.append(f"- {name}: {check(cp)}")
         except Exception as error:
-            lines.append(f"- {name}: {told(error)}")
+            lines.append(f"- {name}: {message(error)}")
             show(error)
     print("\n".join(lines[-9:]), flush=True)
     target.write_text("\n".join(lines) + "\n")
@@ -305,7 +306,7 @@ def main(date: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--prepare", action="store_true", help="references, without a card")
+    parser.add_argument("--prepare", action="store_true", help="references, without a GPU")
     parser.add_argument("--date", default=str(datetime.date.today()), help="of the measurement")
     arguments = parser.parse_args()
     prepare() if arguments.prepare else main(arguments.date)

@@ -2,7 +2,7 @@
 
 Run with `python benchmarks/task_space.py`; writes benchmarks/results/task_space.md. Both compute
 Λ, μ, p, J̄ and the torque of the same law in world axes; Pinocchio's side is written three ways and
-the quickest counts. Results are compared first.
+the fastest counts. Results are compared first.
 """
 
 import sys
@@ -42,20 +42,21 @@ HEAD = """# One tick of operational-space control
 
 Written by `make bench`. Λ, μ, p, J̄ and the torque τ = J* (Λ ẍ + μ + p) of the pose of one node, in
 world axes, float64. Microseconds for one state; ratios are Pinocchio and NumPy over ours, the
-quickest of three ways to write it: computeMinverse and products, crba and one solve,
-computeAllTerms and one solve (two of these for the law). *One call* is `law(q, v, ...)` from Python
-with 16 states in turn, results made anew, in a dictionary; *bare* is its kernel called with arrays
-in order, the result one array; the first ratio is of one call. *Batch* is {batch} states on one
-core into an array that is there; for Pinocchio a loop in Python that puts each result into its row.
-*Law* is the torque alone from state, goal pose and gains: ẍ = k_p e - k_v ẋ, the error as twice the
-vector part of a quaternion; the goal as numbers.
+fastest of three ways to write it: computeMinverse and products, crba and one solve, computeAllTerms
+and one solve (two of these for the law). *One call* is `law(q, v, ...)` from Python with 16 states
+in turn, with new result arrays, in a dictionary; *bare* is its kernel called with arrays in order,
+the result one array; the first ratio is of one call. *Batch* is {batch} states on one core into an
+existing array; for Pinocchio a Python loop that stores each result in its row. *Law* is the torque
+alone from state, goal pose and gains: ẍ = k_p e - k_v ẋ, the error as twice the vector part of a
+quaternion; the goal as numbers.
 
 {machine}
 
 Load average {load}.
 
 *Issue rate* is the share of the floating-point instructions that one core can start, measured in
-the same run, which a batch keeps busy: the rest is loads and stores of what finds no register.
+the same run, that a batch uses: the rest is loads and stores of values that do not fit in
+registers.
 
 | robot | | operations | one call | bare | peer | ratio | batch | peer | ratio | issue rate | \
 difference |
@@ -89,22 +90,22 @@ def rows(title: str, robot: tuple[str, str, tuple[str, ...]], node: str) -> list
     layout = lw.convert.pinocchio_layout(mech, model)
     task, rng = lw.Task.pose(node), np.random.default_rng(0)
     q = np.array([mech.random(rng) for _ in range(BATCH)])
-    v, wanted = rng.normal(size=(BATCH, mech.nv)), rng.normal(size=(BATCH, 6))
+    v, desired = rng.normal(size=(BATCH, mech.nv)), rng.normal(size=(BATCH, 6))
     turn = np.stack([layout.v_to(q[0], e) for e in np.eye(mech.nv)], axis=-1)  # a permutation
     frame = model.getFrameId(node)
     tick = lw.control_law(mech, task, also=TOLD[:-1], compensate="task")
     law = lw.control_law(mech, task, kp=KP, kv=KV, compensate="task")
     codes = np.zeros(BATCH, dtype=np.int32)
-    tick.kernel(q, v, wanted, status=codes)
+    tick.kernel(q, v, desired, status=codes)
     q[codes != 0] = q[np.flatnonzero(codes == 0)[0]]  # no state at a singularity
-    theirs = (layout.q_to(q), v @ turn.T, wanted[:, SWAP])
+    theirs = (layout.q_to(q), v @ turn.T, desired[:, SWAP])
     target = lw.tasks.task_position(mech, mech.random(rng), task)
     goal = np.tile(law.goal(target), (BATCH, 1))
-    arrays = law.inputs | {"q": q, "v": v, "closing": wanted, "goal": goal}
+    arrays = law.inputs | {"q": q, "v": v, "closing": desired, "goal": goal}
     all_of, alone = ticks(model, frame), laws(model, frame, target)
 
     def called(i: int) -> object:
-        return tick(q[i], v[i], acceleration=wanted[i])
+        return tick(q[i], v[i], acceleration=desired[i])
 
     def led(i: int) -> object:
         return law(q[i], v[i], goal[i])
@@ -135,9 +136,9 @@ def row(
     lists = [[x[i].copy() for x in theirs] for i in range(16)]
     times = [chain.best(lambda f=f: [f(*x) for x in lists], ROUNDS) / 16 for f in peers]
     quickest = peers[int(np.argmin(times))]
-    whole = inputs(ours, arrays)
-    out = bare(*whole)
-    batch = chain.best(lambda: bare(*whole, out=out, threads=1), ROUNDS) / BATCH
+    full = inputs(ours, arrays)
+    out = bare(*full)
+    batch = chain.best(lambda: bare(*full, out=out, threads=1), ROUNDS) / BATCH
     kept = [np.empty((BATCH, *x.shape)) for x in quickest(*lists[0])]
 
     def loop() -> None:
@@ -165,16 +166,16 @@ def ticks(model: pin.Model, frame: int) -> list[Tick]:
     data = model.createData()
     zero = np.zeros(model.nv)
 
-    def by_inverse(q: Array, v: Array, wanted: Array) -> tuple[Array, ...]:
+    def by_inverse(q: Array, v: Array, desired: Array) -> tuple[Array, ...]:
         inverse = pin.computeMinverse(model, data, q)
         pin.forwardKinematics(model, data, q, v, zero)
         jacobian = pin.computeFrameJacobian(model, data, q, frame, ALIGNED)
         pin.updateFramePlacement(model, data, frame)
         drift = pin.getFrameClassicalAcceleration(model, data, frame, ALIGNED).vector
         response = inverse @ jacobian.T
-        return finished(jacobian, response, drift, nle(q, v), gravity(q), wanted)
+        return finished(jacobian, response, drift, nle(q, v), gravity(q), desired)
 
-    def by_solve(q: Array, v: Array, wanted: Array) -> tuple[Array, ...]:
+    def by_solve(q: Array, v: Array, desired: Array) -> tuple[Array, ...]:
         mass = pin.crba(model, data, q)
         mass = np.triu(mass) + np.triu(mass, 1).T
         pin.forwardKinematics(model, data, q, v, zero)
@@ -182,9 +183,9 @@ def ticks(model: pin.Model, frame: int) -> list[Tick]:
         pin.updateFramePlacement(model, data, frame)
         drift = pin.getFrameClassicalAcceleration(model, data, frame, ALIGNED).vector
         response = np.linalg.solve(mass, jacobian.T)
-        return finished(jacobian, response, drift, nle(q, v), gravity(q), wanted)
+        return finished(jacobian, response, drift, nle(q, v), gravity(q), desired)
 
-    def by_all_terms(q: Array, v: Array, wanted: Array) -> tuple[Array, ...]:
+    def by_all_terms(q: Array, v: Array, desired: Array) -> tuple[Array, ...]:
         pin.computeAllTerms(model, data, q, v)
         mass, bias, weight = data.M, data.nle, data.g
         pin.updateFramePlacement(model, data, frame)
@@ -192,7 +193,7 @@ def ticks(model: pin.Model, frame: int) -> list[Tick]:
         pin.forwardKinematics(model, data, q, v, zero)
         drift = pin.getFrameClassicalAcceleration(model, data, frame, ALIGNED).vector
         response = np.linalg.solve(mass, jacobian.T)
-        return finished(jacobian, response, drift, bias, weight, wanted)
+        return finished(jacobian, response, drift, bias, weight, desired)
 
     def nle(q: Array, v: Array) -> Array:
         return pin.nonLinearEffects(model, data, q, v)
@@ -204,14 +205,14 @@ def ticks(model: pin.Model, frame: int) -> list[Tick]:
 
 
 def finished(
-    jacobian: Array, response: Array, drift: Array, bias: Array, weight: Array, wanted: Array
+    jacobian: Array, response: Array, drift: Array, bias: Array, weight: Array, desired: Array
 ) -> tuple[Array, ...]:
     """Λ, μ, p, J̄, τ from J, M⁻¹ Jᵀ, J̇ v, nonlinear effects and gravity."""
     inertia = np.linalg.inv(jacobian @ response)
     inverse = response @ inertia
     p = inverse.T @ weight
     mu = inverse.T @ (bias - weight) - inertia @ drift
-    torque = jacobian.T @ (inertia @ wanted + mu + p)
+    torque = jacobian.T @ (inertia @ desired + mu + p)
     return inertia, mu, p, inverse, torque
 
 
@@ -229,9 +230,9 @@ def laws(model: pin.Model, frame: int, target: lw.Pose) -> list[Tick]:
         error = np.empty(6)
         error[:3] = goal.translation - place.translation
         error[3:] = turn[:3] * np.sign(turn[3])
-        wanted = KP * error - KV * (jacobian @ v)
+        desired = KP * error - KV * (jacobian @ v)
         moved = response(jacobian.T)
-        seen = wanted - drift + moved.T @ bias
+        seen = desired - drift + moved.T @ bias
         return (jacobian.T @ np.linalg.solve(jacobian @ moved, seen),)
 
     def by_inverse(q: Array, v: Array, _: Array) -> tuple[Array, ...]:

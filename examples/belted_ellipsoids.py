@@ -28,7 +28,7 @@ def postures(arm: lw.Mechanism) -> np.ndarray:
     """
     pose = lw.forward_kinematics(arm, FIRST, "hand")
     roll = arm.coordinate("shoulder_roll")
-    found = list[np.ndarray]()
+    result = list[np.ndarray]()
     for turns in (TURNS[TURNS >= 0.0], -TURNS[TURNS > 0.0]):
         q = FIRST.copy()
         for turn in turns:
@@ -40,8 +40,8 @@ def postures(arm: lw.Mechanism) -> np.ndarray:
             if not solution.reached:
                 break
             q = solution.q
-            found.append(q)
-    return np.array(sorted(found, key=lambda q: q[roll]))
+            result.append(q)
+    return np.array(sorted(result, key=lambda q: q[roll]))
 
 
 def response(arm: lw.Mechanism, q: np.ndarray) -> float:

@@ -4,7 +4,7 @@
 
 The tip of `planar_macro_mini` is led 0.58 m away, several times as far as its mini reaches. Plain
 task control moves it with the least kinetic energy, which is to say with the mini, until that
-stands at its stops. With dextrous coordination (Khatib 1995, section 5.3) the macro follows, the
+is at its stops. With dextrous coordination (Khatib 1995, section 5.3) the macro follows, the
 mini stays near the middle of its range, and the tip does not feel the difference.
 
 Then the tip draws a sine of 10 mm, at higher and higher frequencies, with the torques that the
@@ -77,13 +77,13 @@ def led(
     q_at = [arm.coordinate(name) for name in MINI] if stops else []
 
     def tau(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        found = controller(q, v, path(t))
+        result = controller(q, v, path(t))
         if strength:
-            found = np.clip(found, -arm.effort_limit, arm.effort_limit)
+            result = np.clip(result, -arm.effort_limit, arm.effort_limit)
         for i in q_at:  # every hinge of this arm has one coordinate
             beyond = q[i] - np.clip(q[i], arm.lower[i], arm.upper[i])
-            found[i] -= STOP * beyond + BRAKE * v[i] * (beyond != 0.0)
-        return found
+            result[i] -= STOP * beyond + BRAKE * v[i] * (beyond != 0.0)
+        return result
 
     start = arm.neutral()
     motion = lw.simulate(

@@ -85,9 +85,9 @@ def start() -> np.ndarray:
     """Joint positions with the tip 2 cm in front of the wall."""
     goal = lw.Pose.rotation(ROT, TOUCHED + 0.02 * NORMAL)
     near = [-0.6, -1.4, 3.6, 1.6, 0.8, -0.6]
-    found = lw.inverse_kinematics(ARM, {"tip": goal}, q0=near, tolerance=1e-11)
-    assert found.reached
-    return found.q
+    result = lw.inverse_kinematics(ARM, {"tip": goal}, q0=near, tolerance=1e-11)
+    assert result.reached
+    return result.q
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Slide:
     def steady(self, first: float, last: float) -> float:
         """The largest error of the force between two times [N]."""
         inside = (self.t >= first) & (self.t <= last)
-        wanted = np.array([pressed(t) for t in self.t[inside]])
-        return float(np.abs(self.force[inside] - wanted).max())
+        desired = np.array([pressed(t) for t in self.t[inside]])
+        return float(np.abs(self.force[inside] - desired).max())
 
     def began(self, phase: str) -> float:
         """When a phase began first [s]."""
@@ -179,7 +179,7 @@ def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
 
 
 def slide_in_steps(duration: float = 2.2, *, step: float = 1e-3, ki: float = 0.0) -> Slide:
-    """As a computer does it: torques held for a step, phases told by the sensor, unknown load."""
+    """As a sampled controller does it: sampled torques, phases from the sensor, unknown load."""
     law, real = controller(ki), ARM.with_payload("flange", LOAD)
     q, v, phase, integral = start(), np.zeros(6), lw.tasks.ContactPhase(), np.zeros(6)
     records, phases = [], [("approach", 0.0)]
@@ -215,8 +215,8 @@ def slide_in_steps(duration: float = 2.2, *, step: float = 1e-3, ki: float = 0.0
 def main() -> None:
     """Slide, report and check."""
     exact = slide()
-    told = ", ".join(f"{name} from {1e3 * t:.1f} ms" for name, t in exact.phases)
-    print(f"right model: {told}")
+    message = ", ".join(f"{name} from {1e3 * t:.1f} ms" for name, t in exact.phases)
+    print(f"right model: {message}")
     contact = exact.t >= exact.began("impact")
     print(f"  never lost: force at least {exact.force[contact].min():.2f} N after the impact")
     before, after = exact.steady(STEP_AT - 0.4, STEP_AT - 1e-6), exact.steady(1.8, 2.2)
@@ -225,13 +225,13 @@ def main() -> None:
     assert [name for name, _ in exact.phases] == ["approach", "impact", "contact"]
     assert before < 1e-3 and after < 1e-3
     assert exact.off_path.max() < 1e-6 and exact.turned.max() < 1e-6
-    found = {}
+    result = {}
     for ki in (0.0, 1.0):
-        found[ki] = run = slide_in_steps(ki=ki)
+        result[ki] = run = slide_in_steps(ki=ki)
         rest = run.steady(2.1, 2.2)
         print(f"1 kHz, 0.4 kg unknown, ki = {ki:g}: {', '.join(name for name, _ in run.phases)}")
         print(f"  force off by {rest:.2g} N at rest, path by {1e3 * run.off_path.max():.2f} mm")
-    assert found[1.0].steady(2.1, 2.2) < 0.05 * found[0.0].steady(2.1, 2.2)
+    assert result[1.0].steady(2.1, 2.2) < 0.05 * result[0.0].steady(2.1, 2.2)
 
 
 if __name__ == "__main__":

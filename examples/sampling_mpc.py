@@ -7,7 +7,7 @@ rolled out from where the arm is now, in one call, and the plan becomes their me
 well each did (model predictive path integral control). The score is the distance of the hand from
 its goal along the way; motors keep to a third of their torque.
 
-With `--cuda` 4096 sequences are tried on a graphics card instead.
+With `--cuda` 4096 sequences are tried on a GPU instead.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python examples/stewart_tracking.py [figure.png]
 
-The tree has 24 freedoms, of which the loops leave six, and six motors drive them. Every five
-milliseconds the controller says
+The tree has 24 degrees of freedom, of which the loops leave six, and six motors drive them. Every
+five milliseconds the controller says
 
     1. how the platform should accelerate,     V̇ = V̇_ref + K_d (V_ref - V) + K_p e,
     2. what all 24 accelerations then are,     `lw.loops.independent_coordinates`, and
@@ -29,7 +29,7 @@ SLIDERS = [f"slider_{k}" for k in range(1, 7)]
 LOAD = lw.SpatialInertia.from_com(6.0, (0.05, 0.0, 0.08), (0.05, 0.05, 0.04))  # kg, m, kg m²
 
 
-def wanted(t: float) -> lw.Pose:
+def desired(t: float) -> lw.Pose:
     """Pose of the platform seen from where it is at neutral: round a circle, leaning outwards."""
     s = min(t / RAMP, 1.0)
     part = s**4 * (35.0 - 84.0 * s + 70.0 * s**2 - 20.0 * s**3)  # smooth up to the third derivative
@@ -48,7 +48,7 @@ def _turn(vector: np.ndarray) -> np.ndarray:
 
 def wanted_motion(t: float, h: float = 1e-3) -> tuple[lw.Pose, np.ndarray, np.ndarray]:
     """Pose, velocity and acceleration in the platform's own axes, by central differences."""
-    before, now, after = (wanted(max(t + d, 0.0)) for d in (-h, 0.0, h))
+    before, now, after = (desired(max(t + d, 0.0)) for d in (-h, 0.0, h))
     ahead, back = log(now.inverse() @ after), log(now.inverse() @ before)
     return now, (ahead - back) / (2.0 * h), (ahead + back) / h**2
 
@@ -64,7 +64,7 @@ class Controller:
         """Joint forces (24,), zero but for the sliders."""
         X_ref, V_ref, A_ref = wanted_motion(t)
         off = lw.hinges.Free().pose(q[self.q]).inverse() @ X_ref
-        # What is wanted, carried to where the platform is and into its axes.
+        # The desired motion, carried to the platform and into its axes.
         V, A = (off.inverse().shift_velocity(x) for x in (V_ref, A_ref))
         accelerate = A + K_D * (V - v[self.v]) + K_P * log(off)
         platform = lw.loops.independent_coordinates(self.mech, q, prefer=["platform"])
@@ -103,7 +103,7 @@ def track(duration: float, *, step: float = 5e-3, loaded: bool = False) -> Track
         step=step,
     )
     place = lw.hinges.Free().pose(run.q[:, real.q_slice("platform")])
-    errors = [log(place[i].inverse() @ wanted(float(t))) for i, t in enumerate(run.t)]
+    errors = [log(place[i].inverse() @ desired(float(t))) for i, t in enumerate(run.t)]
     size = np.linalg.norm(np.reshape(errors, (-1, 2, 3)), axis=-1)
     return Tracking(run, size[:, 1], size[:, 0])
 
@@ -111,12 +111,12 @@ def track(duration: float, *, step: float = 5e-3, loaded: bool = False) -> Track
 def main(duration: float = 6.0, figure: str | None = None) -> None:
     """Track, report, and check against what the motors can do."""
     exact, loaded = track(duration), track(duration, loaded=True)
-    for name, found in (("as modelled", exact), ("with 6 kg more", loaded)):
-        print(f"{name}: error at most {found.distance.max():.1e} m, {found.angle.max():.1e} rad;")
-        print(f"  forces from {found.forces.min():.0f} to {found.forces.max():.0f} N")
-        print(f"  {str(found.run).splitlines()[1].strip()}")
-        assert found.run.report.loop[0] < 1e-9
-        assert np.abs(found.forces).max() < 2000.0  # the limit of the sliders
+    for name, result in (("as modelled", exact), ("with 6 kg more", loaded)):
+        print(f"{name}: error at most {result.distance.max():.1e} m, {result.angle.max():.1e} rad;")
+        print(f"  forces from {result.forces.min():.0f} to {result.forces.max():.0f} N")
+        print(f"  {str(result.run).splitlines()[1].strip()}")
+        assert result.run.report.loop[0] < 1e-9
+        assert np.abs(result.forces).max() < 2000.0  # the limit of the sliders
     # What is left is the delay of forces that are held; the load makes the platform sag.
     assert exact.distance.max() < 1e-3 and exact.angle.max() < 3e-3
     assert exact.distance.max() < loaded.distance.max() < 0.05
@@ -160,11 +160,11 @@ def plot(exact: Tracking, loaded: Tracking, file: str) -> None:
     fig.savefig(file, dpi=96, facecolor=fig.get_facecolor(), metadata={"Software": None})
 
 
-def sketch(ax: object, found: Tracking) -> None:
+def sketch(ax: object, result: Tracking) -> None:
     """Base, legs and platform at a few instants of the last round, and the path of its centre."""
     from matplotlib.colors import to_rgba
 
-    mech, run = lw.models.stewart(), found.run
+    mech, run = lw.models.stewart(), result.run
     path = np.array([mech.pose(q, "centre").p for q in run.q])
     ax.plot(*path.T, color="#c8553d", lw=1.6)
     last = int(np.searchsorted(run.t, run.t[-1] - PERIOD))

@@ -3,7 +3,7 @@
     python examples/three_arms_soft_fingers.py [figure.png]
 
 A disc of 2 kg is pressed between three fingertips. It is shaken along x, farther each time, and
-rolled to and fro, while the arms press with a constant squeeze. Contact forces come out of the
+rolled to and fro, while the arms press with a constant squeeze. Contact forces result from the
 motion; the simulation ends at the instant at which one of them leaves its friction cone, and says
 which finger it was. With a file name, and the extra `plot` installed, the forces are drawn. It
 takes about half a minute.
@@ -60,7 +60,7 @@ class Cell:
         return Cell(mech, locked, grasp, np.kron(np.eye(3), one), share)
 
 
-def wanted(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def desired(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Position and its two rates, roll angle and its two rates as one array, axis of both.
 
     x = c t² sin ωt / ω and ψ = d t² sin ωt / ω start smoothly and grow.
@@ -79,7 +79,7 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     mech = cell.mech
     pose, place = mech.pose(q, "object"), mech.pose(mech.neutral(), "object")
     V = v[mech.v_slice("object")]
-    p, p_dot, p_ddot, (angle, turn, turn_dot), e_x = wanted(t)
+    p, p_dot, p_ddot, (angle, turn, turn_dot), e_x = desired(t)
     # Position in the world, attitude in the object's own axes.
     velocity = pose.rot @ V[3:]
     off = place.p + p - pose.p
@@ -160,7 +160,7 @@ def shake(cell: Cell, *, duration: float = 3.0, step: float = 1e-2) -> lw.Record
 
 
 def main() -> None:
-    """Shake, report, and check the instant against the forces that the arms were told to give."""
+    """Shake, report, and check the instant against the commanded forces."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("figure", nargs="?", help="where to draw the forces, like figure.png")
     figure: str | None = options.parse_args().figure
@@ -183,11 +183,11 @@ def main() -> None:
     assert max(np.abs(x).max() for x in state.sliding.values()) < 1e-9
     assert max(motion.report.loop) < 1e-9
 
-    # The forces that come out of the dynamics are those that the arms were told to give.
+    # The forces computed by the dynamics are the commanded ones.
     t, q, v = motion.t[-1], motion.q[-1], motion.v[-1]
-    told = wanted_forces(cell, q, v, acceleration(cell, t, q, v))
-    assert np.allclose(forces[-1], told, atol=1e-6)
-    # No joint was asked for more than it can give.
+    expected = wanted_forces(cell, q, v, acceleration(cell, t, q, v))
+    assert np.allclose(forces[-1], expected, atol=1e-6)
+    # No joint exceeds its limit.
     limit = cell.mech.effort_limit
     assert (np.abs(motion.tau)[:, np.isfinite(limit)] < limit[np.isfinite(limit)]).all()
 

@@ -38,7 +38,7 @@ def wanted_pose(t: float) -> lw.Pose:
     return lw.Pose.rotation(rotation.exp(part * turn), part * way)
 
 
-def wanted(start: lw.Pose, t: float, h: float = 1e-3) -> lw.Goal:
+def desired(start: lw.Pose, t: float, h: float = 1e-3) -> lw.Goal:
     """Pose, velocity and acceleration in the axes of the world, by central differences."""
     before, now, after = (wanted_pose(t + d) for d in (-h, 0.0, h))
     ahead, back = (np.append(rotation.log(x.rot @ now.rot.T), x.p - now.p) for x in (after, before))
@@ -83,13 +83,13 @@ class Cell:
     def torque(self, t: float, q: np.ndarray, v: np.ndarray, start: lw.Pose) -> np.ndarray:
         """Joint forces by the augmented object."""
         squeeze = dict.fromkeys(self.bars, tension(t))
-        return self.carry(q, v, wanted(start, t), internal=squeeze)
+        return self.carry(q, v, desired(start, t), internal=squeeze)
 
     def forgetful(self, t: float, q: np.ndarray, v: np.ndarray, start: lw.Pose) -> np.ndarray:
         """The contact forces that the disc needs, and arms that are held against gravity only."""
         squeeze = dict.fromkeys(self.bars, tension(t))
-        found = self.carry.explain(q, v, wanted(start, t), internal=squeeze)
-        forces = np.stack(list(found.contact_forces.values()))
+        result = self.carry.explain(q, v, desired(start, t), internal=squeeze)
+        forces = np.stack(list(result.contact_forces.values()))
         tau = np.zeros(self.mech.nv)
         arms = lw.grasp.multi_arm_parts(self.mech).arm_rows
         tau[arms] = self.grasp.effort(q).of(forces)
@@ -114,7 +114,7 @@ class Cell:
         """What is missing to the path (n, 6) [rad, m]."""
         start = self.carry.pose(self.mech.neutral())
         each = zip(motion.t, motion.q, strict=True)
-        return np.stack([self.carry.error(q, wanted(start, t).target) for t, q in each])
+        return np.stack([self.carry.error(q, desired(start, t).target) for t, q in each])
 
     def tensions(self, motion: lw.Recording) -> np.ndarray:
         """Tensions of the bars (n, bars) from the contact forces of the closed chain [N]."""
@@ -123,7 +123,7 @@ class Cell:
         return inside[:, : len(self.bars)]
 
 
-def told(name: str, error: np.ndarray) -> str:
+def summary(name: str, error: np.ndarray) -> str:
     """The largest errors in words."""
     turn, way = (np.linalg.norm(x, axis=1).max() for x in (error[:, :3], error[:, 3:]))
     return f"{name}: off by {1e3 * way:.4f} mm and {np.degrees(turn):.5f}° at most"
@@ -138,16 +138,16 @@ def main() -> None:
     print(lw.grasp.augmented_object(cell.mech, cell.mech.neutral()), flush=True)
     motion, other = cell.move(), cell.move(forget=True)
     error, lost = cell.errors(motion), cell.errors(other)
-    print(told("augmented object", error))
-    print(told("arms forgotten  ", lost))
-    asked = np.array([tension(t) for t in motion.t])
+    print(summary("augmented object", error))
+    print(summary("arms forgotten  ", lost))
+    requested = np.array([tension(t) for t in motion.t])
     squeezed = cell.tensions(motion)
-    print(f"tensions are off by {np.abs(squeezed - asked[:, None]).max():.2e} N at most")
+    print(f"tensions are off by {np.abs(squeezed - requested[:, None]).max():.2e} N at most")
 
     # Forces are held for 4 ms at a time; what is missing to the path comes of that.
     assert np.abs(error).max() < 5e-4
     assert np.abs(lost).max() > 10.0 * np.abs(error).max()
-    assert np.allclose(squeezed, asked[:, None], atol=1e-6)
+    assert np.allclose(squeezed, requested[:, None], atol=1e-6)
     limit = cell.mech.effort_limit
     assert (np.abs(motion.tau)[:, np.isfinite(limit)] < limit[np.isfinite(limit)]).all()
     if figure is not None:
@@ -174,7 +174,7 @@ def draw(
     """The three pictures, on three axes of Matplotlib."""
     above, off, squeeze = panels  # type: ignore[misc]
     start = cell.carry.pose(cell.mech.neutral())
-    asked = np.stack([wanted(start, t).target.p - start.p for t in motion.t])
+    requested = np.stack([desired(start, t).target.p - start.p for t in motion.t])
     for run, name, color in (
         (motion, "augmented object", colors[1]),
         (other, "disc alone, arms forgotten", colors[0]),
@@ -183,7 +183,7 @@ def draw(
         above.plot(*1e3 * way[:, :2].T, color=color, lw=2.6 if run is motion else 1.4, label=name)
         error = 1e3 * np.linalg.norm(cell.errors(run)[:, 3:], axis=1)
         off.semilogy(run.t, np.maximum(error, 1e-7), color=color, lw=1.6, label=name)
-    above.plot(*1e3 * asked[:, :2].T, color=ink, lw=0.9, ls="--", label="commanded")
+    above.plot(*1e3 * requested[:, :2].T, color=ink, lw=0.9, ls="--", label="commanded")
     above.plot(0.0, 0.0, "o", color=ink, ms=4)
     above.set(xlabel="x [mm]", ylabel="y [mm]")
     above.set_aspect("equal", adjustable="datalim")

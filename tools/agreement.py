@@ -241,9 +241,9 @@ def section(reference: str, judged: Sequence[Judged]) -> tuple[str, int]:
         names = ", ".join(f"`{j.job.model}`" for j in given if j.job.path)
         text += f"""
 
-MuJoCo keeps inertias in principal axes and finds those, of meshes mostly, down to products of
-inertia of 1e-12. In {len(given)} models it was therefore given the inertias that Linkwise has of
-the same file; without that their mass matrices differ by up to {before:.0e}. They are {names} and
+MuJoCo stores inertias in principal axes, which it determines, mostly for meshes, up to products of
+inertia of 1e-12. In {len(given)} models it therefore uses the inertias that Linkwise has for the
+same file; without that the mass matrices differ by up to {before:.0e}. They are {names} and
 {trees} of the random trees."""
     parts += ["", text, "", table(reference, own), "", "### Beyond the bound", "", over]
     parts += ["", "### Left out", "", left_out([j for j in own if not j.job.compiled]), ""]
@@ -260,43 +260,43 @@ TITLES = {
 
 TEXTS = {
     "Pinocchio": """
-Every URDF of example-robot-data, as it is and on a free base; joints that mimic others move on
-their own on both sides. Random trees have armature, and every hinge that Pinocchio has, alone or
-as a row of joints: all but rolling balls and welds. Their joints are added there branch by branch:
-its `crba` and `computeMinverse` take the freedoms of a subtree for neighbours, and give another
-matrix, without a word, where they are not.
+Every URDF of example-robot-data, as it is and on a free base; mimic joints move independently on
+both sides. Random trees have armature, and every hinge that Pinocchio has, alone or as a sequence
+of joints: all except rolling balls and welds. Their joints are added there branch by branch: its
+`crba` and `computeMinverse` assume that the degrees of freedom of a subtree are contiguous, and
+silently return another matrix where they are not.
 """,
     "MuJoCo": """
 Every MJCF of gymnasium and dm_control, and with `--menagerie` the robots of MuJoCo Menagerie. Only
-the tree is compared: on its side contacts, equality constraints, limits, actuators, springs,
-damping and fluids are switched off. Bodies that do not move are taken out of its energies and
-centres of mass. Random trees are written as MJCF and read by both; hinges that MuJoCo has not
-become rows of joints. They have armature, but not on a free base: it resists changes of the
-velocities that a library chose, and for a free body those are in world axes there, in body axes
-here.
+the tree is compared: in MuJoCo, contacts, equality constraints, limits, actuators, springs, damping
+and fluids are switched off. Bodies that do not move are excluded from its energies and centres of
+mass. Random trees are written as MJCF and read by both; hinges that MuJoCo does not have become
+sequences of joints. They have armature, but not on a free base: armature acts on a library's choice
+of velocities, and for a free body those are in world axes there and in body axes here.
 """,
     "dense algebra": """
-For what neither has, and for all thirteen kinds of hinge: every named expression, derived and run
-in sweeps, against the product of the whole matrices that it is written as. Those come from the
-definitions of the operators; inverses are inverses of matrices.
+For quantities that neither library has, and for all thirteen kinds of hinge, this section compares
+every named expression, derived and run in sweeps, with the product of explicit matrices. The
+matrices follow from the definitions of the operators; inverses are matrix inverses.
 """,
 }
 
 INTRODUCTION = """# Agreement
 
-Every quantity of open chains, compared with Pinocchio, MuJoCo and dense algebra, at a random state
-of every model. Written by `make agreement` (`tools/agreement.py`): no number here was typed.
+This page compares every quantity of open chains with Pinocchio, MuJoCo and dense algebra, at a
+random state of every model. `make agreement` (`tools/agreement.py`) writes it: no number here was
+typed by hand.
 
 *Difference* is the largest difference of two entries over the largest entry of the quantity, the
-largest of all models. Where a value is what large terms leave of one another (a Coriolis force, a
-momentum), it is measured by those terms: a hinge that slides has no J̇, and rounding must not be
-taken for one. The bound is 1e-10. Models are run by the interpreter; those in the column *machine
-code* are {compiled}, compiled.
+largest of all models. If a value is a difference of large terms (a Coriolis force, a momentum), its
+error is relative to those terms: a sliding hinge has no J̇, and rounding must not count as one. The
+bound is 1e-10. The interpreter runs the models; those in the column *machine code*, {compiled},
+compiled.
 
 {verdict}
 
-Where two differ by more, the value was computed once more with 64 bits of mantissa, and the table
-says how far each is from that.
+Where two differ by more, the value was computed again with a 64-bit mantissa, and the table shows
+the error of each.
 
 """
 

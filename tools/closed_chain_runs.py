@@ -240,7 +240,7 @@ def page(rows: dict[str, Row], duration: float) -> str:
     worst = max(float(r["distance"]) for r in long.values())
     angle = max(float(r["angle"]) for r in long.values())
     out = [_HEAD.format(duration=duration, worst=worst, angle=angle)]
-    head = ["mechanism", "motion", "rows, rank", "freedoms", "the guess missed by", "step"]
+    head = ["mechanism", "motion", "rows, rank", "dof", "error of the guess", "step"]
     out += [_line(head), "| --- " * len(head) + "|"]
     for name, r in long.items():
         cells = [f"`{name}()`", str(r["words"]), f"{r['rows']}, {r['rank']}"]
@@ -271,34 +271,34 @@ def _line(cells: list[str]) -> str:
 
 _HEAD = """# Long runs of closed chains
 
-Do loops stay closed, and what becomes of energy and momentum? Each mechanism below is put together
-by `lw.loops.assemble` from a guess in which every freedom is off by up to 0.1 rad or 0.1 m, pushed,
-and simulated for {duration:g} s with `lw.simulate`. Gravity is on; there is no damping and no
-drive, but springs where a mechanism would fall without end, or, the delta robot, into a singular
-configuration. The largest loop error after any step of any run is {worst:.1e} m and {angle:.1e}
-rad. The page is written by `tools/closed_chain_runs.py`.
+Do loops stay closed, and are energy and momentum conserved? Each mechanism below is assembled by
+`lw.loops.assemble` from a guess in which every coordinate is off by up to 0.1 rad or 0.1 m, pushed,
+and simulated for {duration:g} s with `lw.simulate`. Gravity acts; there is no damping and no drive,
+except for springs where a mechanism would otherwise fall for ever or, for the delta robot, reach a
+singular configuration. The largest loop error after any step of any run is {worst:.1e} m and
+{angle:.1e} rad. `tools/closed_chain_runs.py` writes this page.
 """
 
 _RUNS = """\
 Over {duration:g} s, with projection after every step. The loop error is the largest distance at any
-loop after any step; what one step adds is the same before the projection; J_c v is what is left of
-velocities that pull loops apart [m/s or rad/s]. The energy, less the work of the springs, is
-compared with its value at the beginning, in joules and as a part of the largest kinetic energy;
-what it drifts by is the error of the steps, which are of fourth order.
+loop after any step; *one step adds* is the same before the projection; J_c v is the remaining
+velocity that pulls loops apart [m/s or rad/s]. The energy, minus the work of the springs, is
+compared with its initial value, in joules and relative to the largest kinetic energy; its drift is
+the error of the steps, which are of fourth order.
 """
 
 _WAYS = """\
-The same over {short:g} s with the loops kept in three ways: by projection, by Baumgarte's terms
-−2 a (J_c v) − b² e with a = b = 20 / s, and not at all.
+The same over {short:g} s with three ways to keep the loops closed: projection, Baumgarte's terms
+−2 a (J_c v) − b² e with a = b = 20 / s, and nothing.
 """
 
 _HANDOVER = """\
-## Passing an object
+## Pass an object from hand to hand
 
-`handover()`: a satellite with two arms floats and turns, with a box in its left hand. Its motors
-bring the right hand to the box (2 s), where it closes {gap:.1e} m beside the place that was meant;
-both hold it (1 s), then the left one lets go and draws back (2 s). Each time there are other loops:
-`lw.loops.close_loop`, then `.without("left_grasp")`. The hand closes on the box as it is, so
+`handover()`: a satellite with two arms floats and rotates, with a box in its left hand. Its motors
+bring the right hand to the box (2 s), where it closes {gap:.1e} m from the intended place; both
+hold it (1 s), then the left one releases it and withdraws (2 s). The loops change each time:
+`lw.loops.close_loop`, then `.without("left_grasp")`. The hand closes in its present pose, so
 nothing jumps, and `lw.loops.project_velocity` gives the velocities after the impact. With steps of
 {step} s, over {duration:g} s, with the loops closed to {distance:.1e} m:
 
@@ -309,11 +309,11 @@ nothing jumps, and `lw.loops.project_velocity` gives the velocities after the im
 """
 
 _TRACKING = """\
-## Following a path
+## Follow a path
 
-`examples/stewart_tracking.py` leads a Stewart platform round a circle while it leans outwards, with
-`lw.loops.constrained_inverse_dynamics` for the forces of its six motors, which are held for 5 ms
-each. As modelled, and with a load of 6 kg that the controller does not know of:
+`examples/stewart_tracking.py` moves a Stewart platform along a circle while it leans outwards, with
+`lw.loops.constrained_inverse_dynamics` for the forces of its six motors, held for 5 ms each. The
+table compares the modelled platform with one that carries an unknown load of 6 kg:
 
 ![A Stewart platform on its path, its errors and its forces](../_static/stewart_tracking.png)
 """

@@ -243,16 +243,17 @@ def table(corpus: Corpus, rows: Iterable[Row]) -> str:
 
 INTRODUCTION = """# Corpus
 
-Every model file of some public packages, loaded and compared with an outside reference: degrees of
-freedom of the tree, total mass, centre of mass and the pose of every link at random configurations.
-Against MuJoCo also the inertia of every body. *Inertias* is the largest relative difference in the
-mass, the centre of mass and the trace of the inertia tensor of a body, at most 1e-11; *tensors* is
-that of all entries of the tensor, at most 1.5e-6, since MuJoCo turns a body to its principal axes
-to 1.4e-6 rad. *Reported* counts the elements that the load report lists. *Round trip* is the
-largest difference in masses, inertias, poses, drives and couplings after saving and loading again.
-A file that is refused contradicts itself or uses what is named in its row. Written by
-`tools/corpus.py`; the robots of [MuJoCo Menagerie](https://github.com/google-deepmind/mujoco_menagerie)
-are taken from a copy of that repository (`--menagerie FOLDER`), textures left out.
+This page loads every model file of some public packages and compares it with an outside reference:
+degrees of freedom of the tree, total mass, centre of mass and the pose of every link at random
+configurations. With MuJoCo it also compares the inertia of every body. *Inertias* is the largest
+relative difference in the mass, the centre of mass and the trace of the inertia tensor of a body,
+at most 1e-11; *tensors* is that of all entries of the tensor, at most 1.5e-6, since MuJoCo rotates
+a body to its principal axes with an accuracy of 1.4e-6 rad. *Reported* counts the elements that the
+load report lists. *Round trip* is the largest difference in masses, inertias, poses, drives and
+couplings after saving and loading again. A refused file contradicts itself or uses the feature
+named in its row. `tools/corpus.py` writes this page; the robots of [MuJoCo
+Menagerie](https://github.com/google-deepmind/mujoco_menagerie) come from a copy of that repository
+(`--menagerie FOLDER`), without textures.
 
 """
 

@@ -260,7 +260,7 @@ def by_time(runs: Sequence[Mapping[str, Long]]) -> str:
         lost = f"{x.lost} of {len(x.error)}" if x.lost else "none"
         trend = "-" if x.lost else "({:+.1e} ± {:.0e}) J/s".format(*x.trend)
         rows.append([f"`{name}`", f"{x.step * 1e3:g} ms", first, last, trend, lost])
-    head = ["", "step", "first 1e5 steps [J]", "last 1e5 steps [J]", "trend", "flown apart"]
+    head = ["", "step", "first 1e5 steps [J]", "last 1e5 steps [J]", "trend", "diverged"]
     return table(head, rows)
 
 

@@ -37,7 +37,7 @@ BOUND = 1e-12
 EVERY = 100
 
 Row = tuple[int, int, int, float, float, float, float, float]
-"""seed, bodies, freedoms, mass ratio, condition, residual, of the kernel (or nan), of dense."""
+"""seed, bodies, dof, mass ratio, condition, residual, of the kernel (or nan), of dense."""
 
 
 def draw(seed: int) -> tuple[lw.Mechanism, np.random.Generator]:
@@ -123,7 +123,7 @@ def page(rows: list[Row]) -> str:
         low, high, worst = np.quantile(values, [0.5, 0.99, 1.0])
         lines.append(f"| {name} | {low:.1e} | {high:.1e} | {worst:.1e} |")
     lines += ["", "The worst ten:", ""]
-    head = ["seed", "bodies", "freedoms", "ratio of masses", "condition of 𝓜", "sweeps", "dense"]
+    head = ["seed", "bodies", "dof", "ratio of masses", "condition of 𝓜", "sweeps", "dense"]
     lines += ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
     for seed, n, nv, ratio, condition, residual, _, plain in sorted(rows, key=lambda r: -r[5])[:10]:
         cells = [f"{seed}", f"{n}", f"{nv}", f"{ratio:.1e}", f"{condition:.1e}"]
@@ -134,28 +134,27 @@ def page(rows: list[Row]) -> str:
 _HEAD = """# Accuracy
 
 How well do accelerations fulfil the equations of motion? On {count} random mechanisms that move,
-with 1 to 60 bodies, every kind of hinge, masses up to a million to one, on the ground or
-floating, with and without armature, this page compares 𝓜 v̇ + C with τ: the largest entry of the
-difference, relative to the largest entry of |𝓜| |v̇| + |C| + |τ|. The mass matrix is summed up
-from Jacobians of the bodies and shares no code with the sweeps; {kernels} of the mechanisms were
-compiled as well. Above 1e-12: {above}. The page is written by `tools/residuals.py`, which has the
-seeds.
+with 1 to 60 bodies, every kind of hinge, mass ratios up to a million, fixed or floating, with and
+without armature, this page compares 𝓜 v̇ + C with τ: the largest entry of the difference, relative
+to the largest entry of |𝓜| |v̇| + |C| + |τ|. The mass matrix is the sum over the Jacobians of the
+bodies and shares no code with the sweeps; {kernels} of the mechanisms were also compiled. Above
+1e-12: {above}. `tools/residuals.py` writes this page and has the seeds.
 """
 
 _WHY = """\
-Why the worst are where they are: in each of those looked into (8727, 4498, 5095, 3368), a gimbal
-stands near its lock (D of condition 1e3 to 2e7, gains G up to 100), and what a gain carries is
-rounded at its size; besides, rounding adds up along the tree, so long ones come next. The
-residual goes with the number of bodies and with the condition of 𝓜 (correlation of the logarithms
-0.6 each), less with the ratio of masses (0.4), and stays near the spacing of numbers, 2.2e-16. The
-accelerations themselves are another matter: a condition of 1e10 means that a change of τ in its
-last digit moves some of them in the sixth, whichever way they are computed.
+Causes of the worst residuals: in each case examined (8727, 4498, 5095, 3368), a gimbal is near its
+lock (D of condition 1e3 to 2e7, gains G up to 100), and products with a large gain are rounded at
+their size. Rounding also accumulates along the tree, so long trees come next. The residual
+correlates with the number of bodies and with the condition of 𝓜 (correlation of the logarithms 0.6
+each), less with the ratio of masses (0.4), and stays near the spacing of floating-point numbers,
+2.2e-16. The accelerations themselves are less accurate: a condition of 1e10 means that a change of
+τ in its last digit changes some of them in the sixth, whatever the method.
 
-That was not so at first. P⁺ = P - P H\\* D⁻¹ H P is what a hinge lets through of the inertia P
-beyond it: of a heavy body on a free hinge nothing at all, a difference of large numbers. With D⁻¹
-written out, its error grows with the condition of D, and residuals up to 1e-11 were seen. Now
-D = L Δ L\\* is never inverted: with Y = L⁻¹ H P, P⁺ = P - Y\\* Δ⁻¹ Y (`sweeps/factored.py`), in the
-interpreter as in every kernel, at about as many operations.
+Earlier versions were less accurate. P⁺ = P - P H\\* D⁻¹ H P is the part of the inertia P that a
+hinge transmits: for a heavy body on a free hinge nothing at all, a difference of large numbers.
+With an explicit D⁻¹ its error grows with the condition of D, and residuals up to 1e-11 occurred.
+Now D = L Δ L\\* is never inverted: with Y = L⁻¹ H P, P⁺ = P - Y\\* Δ⁻¹ Y (`sweeps/factored.py`), in
+the interpreter and in every kernel, with about the same number of operations.
 """
 
 

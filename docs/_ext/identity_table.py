@@ -38,13 +38,13 @@ def proof(rule) -> str:
 
     if rule.kind != "theorem":
         return rule.kind
-    found = inverse_proof_of(rule) or proof_of(rule)
-    if found is None:
+    derivation = inverse_proof_of(rule) or proof_of(rule)
+    if derivation is None:
         logger.warning("no proof was found for the rule %r", rule.name)
         return "none was found"
-    used = dict.fromkeys(step.identity for step in found if step.identity != "collected")
-    how = "by multiplying out, " if found.result is not rule.right else ""
-    steps = "1 step" if len(found) == 1 else f"{len(found)} steps"
+    used = dict.fromkeys(step.identity for step in derivation if step.identity != "collected")
+    how = "by multiplying out, " if derivation.result is not rule.right else ""
+    steps = "1 step" if len(derivation) == 1 else f"{len(derivation)} steps"
     return f"{how}{steps}: {_text(', '.join(used))}"
 
 

@@ -30,11 +30,11 @@ def verdicts(key: str) -> list:
     """The entries of a paper, run once a build."""
     from linkwise_ledger import entries, run
 
-    found = list(run(entries(key)))
-    for verdict in found:
+    result = list(run(entries(key)))
+    for verdict in result:
         if not verdict.confirmed:
             logger.warning("%s %s: %s", key, verdict.entry.number, verdict.evidence)
-    return found
+    return result
 
 
 def totals() -> list[str]:
@@ -43,8 +43,8 @@ def totals() -> list[str]:
 
     lines = ["| paper | statements | hold | definitions | misprints |", "| --- " * 5 + "|"]
     for source in DOCUMENTS:
-        found, count = verdicts(source.key), counts(verdicts(source.key))
-        numbers = [len(found), count["holds"], count["definition"], count["misprint"]]
+        result, count = verdicts(source.key), counts(verdicts(source.key))
+        numbers = [len(result), count["holds"], count["definition"], count["misprint"]]
         cells = " | ".join(map(str, numbers))
         lines.append(f"| {source.title}: {source.scope} (`{source.key}`) | {cells} |")
     return lines

@@ -82,7 +82,7 @@ def skipped(app, what, name, obj, skip: bool, options) -> bool | None:
 
 
 def setup(app) -> dict[str, bool]:
-    """Connect before napoleon (priority 500), which adds markup of its own."""
+    """Connect before napoleon (priority 500), which adds more markup."""
     app.connect("autodoc-process-docstring", process, priority=400)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skipped)

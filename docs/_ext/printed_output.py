@@ -2,7 +2,7 @@
 
 A fenced block `output` behind a fenced block `python` is compared with what that code prints; a
 difference is a warning, which fails the build. The blocks of a page run in order, in one namespace,
-in an empty folder of their own.
+in an empty folder.
 
     python docs/_ext/printed_output.py docs/explanation/algebra.md      # writes the output anew
 """
@@ -40,14 +40,14 @@ def printed(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
 def differences(text: str) -> list[str]:
     """Blocks whose output is not what the page shows."""
-    found: list[str] = []
+    result: list[str] = []
     for block, out in printed(text):
         if block["shown"] is not None and block["shown"].rstrip() != out.rstrip():
             line = text[: block.start("shown")].count("\n")
-            found.append(
+            result.append(
                 f"line {line}: the page shows\n{block['shown']}\nbut the code prints\n{out}"
             )
-    return found
+    return result
 
 
 def updated(text: str) -> str:
@@ -76,7 +76,7 @@ def missing() -> list[str]:
 
 def setup(app) -> dict[str, bool]:
     """Connect to the reading of pages; without what they need, nothing is begun."""
-    if names := missing():  # an error of Sphinx would be told with a page about Sphinx
+    if names := missing():  # an exception here would print a page about Sphinx
         sys.exit(f"The pages need {', '.join(names)}, not installed here: pip install -e '.[docs]'")
     logging.getLogger("matplotlib.mathtext").setLevel(logging.WARNING)  # of fonts it did not find
     app.connect("source-read", check)

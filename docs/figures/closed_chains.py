@@ -49,7 +49,7 @@ def _linkage(panel, names) -> None:  # type: ignore[no-untyped-def]
     panel.set_ylim(-0.07, 0.56)
     panel.set_xlabel("x [m]", color=INK)
     panel.set_ylabel("z [m]", color=INK)
-    panel.set_title("one loop, one freedom", color=INK, fontsize=11, loc="left")
+    panel.set_title("one loop, one degree of freedom", color=INK, fontsize=11, loc="left")
     panel.text(-0.11, 0.475, "path of a point\nof the coupler", color=COLORS[0], fontsize=9)
 
 

@@ -111,8 +111,8 @@ def _force(panel: Any, example: Any, exact: Any, steps: Any) -> None:
     ends = [t for _, t in exact.phases[1:]] + [exact.t[-1]]
     for (name, begin), end in zip(exact.phases, ends, strict=True):
         panel.axvspan(begin, end, color=TINTS[name], alpha=0.7, lw=0)
-    wanted = [example.pressed(t) for t in exact.t]
-    panel.plot(exact.t, wanted, color=FAINT, lw=1.0, ls="--", label="wanted in contact")
+    desired = [example.pressed(t) for t in exact.t]
+    panel.plot(exact.t, desired, color=FAINT, lw=1.0, ls="--", label="wanted in contact")
     panel.plot(
         steps.t, steps.force, color=COLORS[1], lw=1.2, label="1 kHz, 0.4 kg unknown, with integral"
     )

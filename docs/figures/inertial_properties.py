@@ -85,12 +85,12 @@ def maps(names: dict[str, Any]) -> None:
 def macro_mini(names: dict[str, Any]) -> None:
     """Figures 9 and 10 of the document."""
     figure, axes = lp.panels(2, 2, size=(10.6, 9.2))
-    whole, macro = names["whole"], names["macro"]
+    full, macro = names["whole"], names["macro"]
     ax = axes[0]
     lp.belted_ellipsoid(
         macro, macro.neutral(), "tip", plane="xy", ax=ax, color=COLORS[2], robot=False, scale=0.01
     )
-    lp.skeleton(whole, whole.neutral(), plane="xy", ax=ax)
+    lp.skeleton(full, full.neutral(), plane="xy", ax=ax)
     ax.set_title("the macro alone: the mini is held")
     ax = axes[1]
     drawn = {"plane": "xz", "ax": ax, "scale": 0.25, "alpha": 0.25}

@@ -58,13 +58,13 @@ def _by_step(panel: plt.Axes, errors: dict[str, list[float]], what: str) -> None
 
 
 def _by_tolerance(panel: plt.Axes) -> None:
-    found = study.adaptive_errors(study.arm())
-    tolerances = [x.tolerance for x in found]
-    panel.loglog(tolerances, [x.energy for x in found], "-o", ms=5, color=COLORS[0],
+    result = study.adaptive_errors(study.arm())
+    tolerances = [x.tolerance for x in result]
+    panel.loglog(tolerances, [x.energy for x in result], "-o", ms=5, color=COLORS[0],
                  label="energy within 10 s [J]")  # fmt: skip
-    panel.loglog(tolerances, [x.path for x in found], "-s", ms=5, color=COLORS[1],
+    panel.loglog(tolerances, [x.path for x in result], "-s", ms=5, color=COLORS[1],
                  label="path after 1 s [rad]")  # fmt: skip
-    for x in found[::2]:
+    for x in result[::2]:
         panel.annotate(
             f"{x.steps} steps", (x.tolerance, x.energy), xytext=(-6, 6), ha="right",
             textcoords="offset points", color=FAINT, fontsize=8,

@@ -32,11 +32,11 @@ def sticks(arm: lw.Mechanism, q: np.ndarray) -> np.ndarray:
 
 def way(arm: lw.Mechanism) -> list[np.ndarray]:
     """Where the joints are after each step: searches that are stopped one step later each."""
-    whole = lw.inverse_kinematics(arm, {"hand": TARGET}, restarts=0)
-    found = [arm.neutral()]
-    for count in range(1, int(whole.iterations) + 1):
-        found.append(lw.inverse_kinematics(arm, {"hand": TARGET}, restarts=0, iterations=count).q)
-    return found
+    full = lw.inverse_kinematics(arm, {"hand": TARGET}, restarts=0)
+    result = [arm.neutral()]
+    for count in range(1, int(full.iterations) + 1):
+        result.append(lw.inverse_kinematics(arm, {"hand": TARGET}, restarts=0, iterations=count).q)
+    return result
 
 
 def draw_arm(axes: Axes, arm: lw.Mechanism) -> None:
@@ -74,8 +74,8 @@ def draw_errors(axes: Axes, arm: lw.Mechanism) -> None:
         "0.31 m out of reach": ({"hand": top.p + np.array([0.0, 0.0, 0.31])}, begin),
     }
     for name, (target, q0) in cases.items():
-        found = lw.inverse_kinematics(arm, target, q0, restarts=0)
-        axes.semilogy(found.history[:16], "-o", color=COLORS[name], markersize=3, label=name)
+        result = lw.inverse_kinematics(arm, target, q0, restarts=0)
+        axes.semilogy(result.history[:16], "-o", color=COLORS[name], markersize=3, label=name)
     axes.set_xlabel("step")
     axes.set_title("weighted error", fontsize=10, color=INK)
     axes.legend(frameon=False, fontsize=8)

@@ -32,12 +32,12 @@ def blocks(matrix: np.ndarray) -> np.ndarray:
     return np.abs(matrix).reshape(n, 6, n, 6).max(axis=(1, 3)) > 0
 
 
-def draw(ax: Axes, step: np.ndarray, whole: np.ndarray, names: list[str], title: str) -> None:
+def draw(ax: Axes, step: np.ndarray, full: np.ndarray, names: list[str], title: str) -> None:
     """One matrix: its blocks, coloured by what they are."""
     n = len(names)
     for i in range(n):
         for j in range(n):
-            if whole[i, j]:
+            if full[i, j]:
                 color = OWN if i == j else STEP if step[i, j] else FAR
                 ax.add_patch(plt.Rectangle((j + 0.06, i + 0.06), 0.88, 0.88, color=color, lw=0))
     for k in range(n + 1):
@@ -57,20 +57,20 @@ def draw(ax: Axes, step: np.ndarray, whole: np.ndarray, names: list[str], title:
 def main() -> None:
     """The drawing."""
     mech = lw.models.random_tree(9, 4, hinges=("pin",), branching=0.6)
-    own = [body.name for body in mech.bodies]
-    mixed = [own[i] for i in np.random.default_rng(3).permutation(len(own))]
+    ours = [body.name for body in mech.bodies]
+    mixed = [ours[i] for i in np.random.default_rng(3).permutation(len(ours))]
     orders = {
-        "tips first, as in the sources": own[::-1],
-        "base first, as in Linkwise": own,
+        "tips first, as in the sources": ours[::-1],
+        "base first, as in Linkwise": ours,
         "any order": mixed,
     }
     dense = Dense(mech, mech.random(0))
     figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.7), facecolor=PAPER)
     for ax, (title, order) in zip(axes, orders.items(), strict=True):
         there = lw.dynamics.renumbering(mech, order)
-        step, whole = (blocks(there.body_matrix(dense(x))) for x in (E_phi, phi))
+        step, full = (blocks(there.body_matrix(dense(x))) for x in (E_phi, phi))
         ax.set_facecolor("white")
-        draw(ax, step, whole, [name.removeprefix("body_") for name in order], title)
+        draw(ax, step, full, [name.removeprefix("body_") for name in order], title)
     handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in (OWN, STEP, FAR)]
     labels = ["identity", "one step to the parent: $\\mathcal{E}_\\phi$", "further ancestors"]
     figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9)

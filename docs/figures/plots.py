@@ -37,14 +37,14 @@ def operators(names: dict[str, Any]) -> None:
     dense = Dense(names["man"], names["q"])
     edges = [(edge_of(dense, x.range), edge_of(dense, x.domain)) for x in (phi, K)]
     boards = boards_for(edges, lp.LIGHT)
-    for board, expr, (rows, columns), told in zip(
+    for board, expr, (rows, columns), labels in zip(
         boards, (phi, K), edges, (names["shifts"], names["gains"]), strict=True
     ):
         draw_matrix(
             board, dense.matrix(expr), rows, columns, lp.LIGHT, title=mathematics(expr),
             named_rows=board is boards[0],
         )  # fmt: skip
-        board.set_xlabel(told.get_xlabel(), color=lp.LIGHT.faint, fontsize=8)
+        board.set_xlabel(labels.get_xlabel(), color=lp.LIGHT.faint, fontsize=8)
     save(boards[0].figure, "operators")
 
 

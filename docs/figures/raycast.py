@@ -45,13 +45,13 @@ def solids(mech: Mechanism, q: Array) -> list[Solid]:
     """All shapes of bodies and nodes at a configuration."""
     carriers = [(body.name, body.geometry) for body in mech.bodies]
     carriers += [(node.name, node.geometry) for node in mech.nodes]
-    found: list[Solid] = []
+    result: list[Solid] = []
     for name, shapes in carriers:
         X_WB = mech.pose(q, name)
         for shape in shapes:
             rgb = np.array(shape.rgba[:3] if shape.rgba is not None else (0.7, 0.7, 0.7))
-            found.append(Solid(shape, X_WB @ shape.pose, rgb))
-    return found
+            result.append(Solid(shape, X_WB @ shape.pose, rgb))
+    return result
 
 
 def meet(solid: Solid, start: Array, towards: Array) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ def example():
 
 def test_the_platform_follows_the_path(example):
     found = example.track(0.25, step=5e-3)
-    path = np.linalg.norm(example.wanted(0.25).p)
+    path = np.linalg.norm(example.desired(0.25).p)
     assert path > 2e-4  # it does move
     assert found.distance.max() < 0.02 * path
     assert found.run.report.loop[0] < 1e-9
@@ -40,8 +40,8 @@ def test_the_platform_follows_the_path(example):
 def test_the_reference_is_a_motion(example):
     """Velocity and acceleration of the path against finer differences of its poses."""
     t, h = 2.0, 1e-4
-    _, V, A = example.wanted_motion(t)
-    before, after = example.wanted_motion(t - h), example.wanted_motion(t + h)
+    _, V, A = example.desired_motion(t)
+    before, after = example.desired_motion(t - h), example.wanted_motion(t + h)
     np.testing.assert_allclose(log(before[0].inverse() @ after[0]) / (2.0 * h), V, atol=1e-5)
     np.testing.assert_allclose((after[1] - before[1]) / (2.0 * h), A, atol=1e-4)
 

@@ -13,27 +13,26 @@ from tools.mutation.operators import Mutant
 
 HEAD = """# Mutants
 
-A mutant is the source with one small mistake: another sign, a transpose too many, a term or a
-factor less, the wrong parent, a check that is skipped, an index off by one. This page counts how
-many of them the tests notice. `make mutants` writes it (`tools/mutants.py`): no number here was
-typed.
+A mutant is the source with one small mistake: a wrong sign, an extra transpose, a missing term or
+factor, the wrong parent, a skipped check, an index off by one. This page counts how many of them
+the tests notice. `make mutants` writes it (`tools/mutants.py`): no number here was typed by hand.
 
 Mistakes are drawn by seed {seed} and spread over all packages, kinds of mistake and functions;
 {count} of the {every} that are drawn have been tried. Each runs in a copy of the repository on the
-tests nearest to its function, for some seconds, and without kernels that were made before. Names
-decide which tests are near, and {first} mutants were killed by tests chosen in this way. For the
-other {hand} they mostly led to no test that notices the mistake in so little time, and a person
-looked for one or wrote it; `tools/mutation/noticed_by.json` lists these tests, and a run begins
-with them. All verdicts come from runs of the tool; only the reasons for equivalence were written by
-hand. A verdict is kept until the text of the function changes, also while code around it changes.
+tests nearest to its function, for a few seconds, without cached kernels. Names decide which tests
+are near, and {first} mutants were killed by tests chosen in this way. For the other {hand} they
+mostly led to no test that notices the mistake in so little time, and a test was found or written
+by hand; `tools/mutation/noticed_by.json` lists these tests, and a run starts with them. All
+verdicts come from runs of the tool; only the reasons for equivalence are written by hand. A verdict
+is kept until the text of the function changes, also while code around it changes.
 
 - *killed*: a test fails, or does not end.
 - *survived*: none of these tests notices.
-- *equivalent*: nobody can notice, for the reason given below.
-- *broken*: the module cannot be imported, so that the mistake could not stay in.
+- *equivalent*: the behaviour is unchanged, for the reason given below.
+- *broken*: the module cannot be imported, so the mistake could not remain.
 
-The kill rate is killed / (killed + survived). A survivor is a test to be written, or its test is
-further away than those that were run.
+The kill rate is killed / (killed + survived). A survivor needs a new test, or its test is not among
+those that were run.
 """
 
 
