@@ -25,16 +25,18 @@ compared with MuJoCo, in a state computed by MuJoCo: joint positions at which it
 random velocities that its equalities allow, random joint forces. The columns are:
 
 - *rank* of the constraints' Jacobian, and how many *rows* it has here; the rank is the same in
-MuJoCo. Planar linkages that are closed in space have redundant rows. - *closes to*: the largest
-remaining residual [m or rad] in this state. Some files have numbers with few digits, so that an
-overconstrained linkage closes no better. - *J_c*: sine of the largest angle between the velocities
-that the two Jacobians allow. - *rigid*: largest difference in accelerations, relative to the
-largest acceleration (with or without the equalities), from M v̇ + C = τ + J\\* λ, J v̇ + J̇ v = 0
-solved densely with MuJoCo's M, C, J and J̇ v. (For a `joint` equality with a polynomial, MuJoCo
-omits J̇ v; it is then taken from differences of its J.) - *solver*: the same, from MuJoCo's own
-Newton solver, with the regularisation R of its constraints scaled by 1e-9. - *soft*: the same with
-R as small as `solimp` can make it, 1e-4 of the diagonal of J M⁻¹ J\\*: the smallest effect that
-MuJoCo's softness can have on the accelerations.
+  MuJoCo. Planar linkages that are closed in space have redundant rows.
+- *closes to*: the largest remaining residual [m or rad] in this state. Some files have numbers with
+  few digits, so that an overconstrained linkage closes no better.
+- *J_c*: sine of the largest angle between the velocities that the two Jacobians allow.
+- *rigid*: largest difference in accelerations, relative to the largest acceleration (with or
+  without the equalities), from M v̇ + C = τ + J\\* λ, J v̇ + J̇ v = 0 solved densely with MuJoCo's
+  M, C, J and J̇ v. (For a `joint` equality with a polynomial, MuJoCo omits J̇ v; it is then taken
+  from differences of its J.)
+- *solver*: the same, from MuJoCo's own Newton solver, with the regularisation R of its constraints
+  scaled by 1e-9.
+- *soft*: the same with R as small as `solimp` can make it, 1e-4 of the diagonal of J M⁻¹ J\\*: the
+  smallest effect that MuJoCo's softness can have on the accelerations.
 
 Contacts, limits, friction, actuators, springs and damping are switched off. `tools/equalities.py`
 writes this page.
