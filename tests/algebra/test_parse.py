@@ -295,6 +295,7 @@ def test_equations_need_two_sides():
 ALPHABET = [*VOCABULARY, *"+-*/^'@()[]{}.·⁻¹=_,;\\\n\0 😀̃ͅφψΠ𝓜٣²ªM", "^-1", ".T", ".inv", "1e9", " "]
 
 
+@pytest.mark.prove
 @settings(max_examples=1500, deadline=None)
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(ALPHABET)).map("".join)))
 @example("(((((")

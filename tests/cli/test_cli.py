@@ -117,6 +117,7 @@ def test_tour_passes_all_its_checks(capsys):
     assert "FAIL " not in out
 
 
+@pytest.mark.prove
 def test_tour_of_a_user_robot(arm, capsys):
     """It goes through all stations; that one of its bodies cannot exist is what fails."""
     assert main(["tour", arm, "--no-report", "--quick"]) == 1

@@ -125,6 +125,7 @@ def test_a_hinge_that_nothing_resists_is_named(tmp_path, capsys):
     assert "D is singular at body 'ghost'" in capsys.readouterr().err
 
 
+@pytest.mark.prove
 @settings(max_examples=60, deadline=None)
 @given(expressions())
 def test_any_expression_is_answered(expr):
@@ -266,6 +267,7 @@ def test_a_terminal_without_greek_gets_names_that_can_be_typed():
     assert [parse(form) for form in forms(out)][-1] is parse(COMPLIANCE)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("encoding", ["latin-1", "cp437", "utf-16"])
 def test_any_encoding_survives(encoding):
     for arguments in (["plan", "mass^-1 (tau - bias)"], ["identities"], ["derive", "φ̂"]):

@@ -22,6 +22,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Entry, ...]]:
     return kept
 
 
+@pytest.mark.prove
 @pytest.mark.usefixtures("short")
 def test_counts_of_every_document(capsys):
     assert main(["ledger"]) == 0

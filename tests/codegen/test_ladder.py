@@ -36,7 +36,8 @@ MECHANISMS = {
 }
 USUAL = {name: list(MECHANISMS)[i % 3] for i, name in enumerate(QUANTITIES)}
 USUAL["operational_inertia"] = "floating"
-"""The mechanism of each quantity in the default run; the others are marked slow."""
+OTHER = {name: list(MECHANISMS)[(i + i // 5) % 5] for i, name in enumerate(QUANTITIES)}
+"""Of each quantity the mechanisms that `make prove` climbs with; all of them are for the night."""
 
 SINGULAR = [("operational_inertia", which) for which in ("tree", "chain", "welded")]
 """Where six directions cannot be accelerated independently."""
@@ -147,7 +148,14 @@ def nodes_of(mech):
 @pytest.mark.parametrize(
     ("name", "which"),
     [
-        pytest.param(name, which, marks=() if USUAL[name] == which else pytest.mark.slow)
+        pytest.param(
+            *(name, which),
+            marks=()
+            if USUAL[name] == which
+            else pytest.mark.slow
+            if OTHER[name] == which
+            else pytest.mark.nightly,
+        )
         for name in QUANTITIES
         for which in MECHANISMS
         if (name, which) not in SINGULAR

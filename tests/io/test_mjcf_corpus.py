@@ -56,6 +56,7 @@ def test_the_corpus_is_there():
     assert len(GOOD) >= 72
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("name", [n for n in GOOD if _in(n, HERE_ONLY) is None])
 def test_agrees_with_mujoco(name: str):
     found = agreement(_load(name), read_model(FILES[name]))
@@ -66,6 +67,7 @@ def test_agrees_with_mujoco(name: str):
     assert found.drive < 1e-11, found
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("name", [n for n in GOOD if _in(n, HERE_ONLY) is None])
 def test_mass_matrix_and_gravity_agree_with_mujoco(name: str):
     mech = _load(name)
@@ -78,6 +80,7 @@ def test_mass_matrix_and_gravity_agree_with_mujoco(name: str):
     assert gravity < 1e-12
 
 
+@pytest.mark.prove
 def test_shapes_agree_with_mujoco():
     total = 0
     for name in GOOD:
@@ -118,6 +121,7 @@ def test_what_mujoco_refuses_and_why(name: str):
         read_model(FILES[name])
 
 
+@pytest.mark.prove
 def test_what_is_written_is_what_mujoco_reads(tmp_path: Path):
     """A saved file means the same to MuJoCo, mesh files beside it."""
     for name in [n for n in GOOD if _in(n, HERE_ONLY) is None][::3]:

@@ -332,6 +332,7 @@ def test_couplings_beyond_a_quartic_are_reported():
         ]
 
 
+@pytest.mark.prove
 def test_order_depth_and_massless_bodies_are_reported():
     builder = Builder("order")
     builder.body("a", "world", Pin(), inertia=MASS).body("b", "world", Pin(), inertia=MASS)

@@ -172,6 +172,7 @@ def test_polygons_that_cost_too_much_are_refused(tmp_path: Path, monkeypatch: py
         load(path)
 
 
+@pytest.mark.prove
 def test_memory_is_bounded_by_the_size_of_the_file(tmp_path: Path):
     """Short lines are the worst, eight bytes a face; the largest file has a million of them."""
     text = TETRA + FACES * 25_000

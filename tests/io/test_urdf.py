@@ -305,6 +305,7 @@ def test_invalid_physics_loads_and_is_found_by_validate():
     assert any(f.code == "mass" and "tip" in f.where for f in mech.validate())
 
 
+@pytest.mark.prove
 def test_a_chain_of_many_links():
     n = 5000
     text = robot(

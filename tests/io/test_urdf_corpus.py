@@ -39,6 +39,7 @@ def test_the_corpus_is_there():
     assert len(FILES) >= 60  # 77 in release 5 of the package, 69 in release 6
 
 
+@pytest.mark.few(15)
 @each
 def test_agrees_with_pinocchio(name: str):
     found = agreement(load(FILES[name]), FILES[name])
@@ -47,6 +48,7 @@ def test_agrees_with_pinocchio(name: str):
     assert found.worst < 1e-12, found
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "name",
     [
@@ -69,6 +71,7 @@ def test_mimics_agree_with_pinocchio(name: str):
     assert found.worst < 1e-12, found
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [n for n in list(FILES)[::6] if _last(n) not in BROKEN])
 def test_free_base_agrees_with_pinocchio(name: str):
     mech = load(FILES[name], base="free")
@@ -77,6 +80,7 @@ def test_free_base_agrees_with_pinocchio(name: str):
     assert found.worst < 1e-12, found
 
 
+@pytest.mark.few(20)
 @each
 def test_round_trip(name: str):
     mech = load(FILES[name])
@@ -108,6 +112,7 @@ def test_joint_types_agree_with_pinocchio(kind: str, tmp_path):
     assert found.worst < 1e-14, found
 
 
+@pytest.mark.prove
 def test_what_is_written_is_what_pinocchio_reads(tmp_path):
     """A saved file means the same to another reader: twelve robots, every joint type they have."""
     for name in list(FILES)[::7]:

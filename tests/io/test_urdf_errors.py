@@ -223,6 +223,7 @@ def circle_of_joints(n: int) -> str:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("circle", "message"),
     [
