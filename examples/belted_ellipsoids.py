@@ -1,11 +1,11 @@
-"""A redundant arm turns its elbow out of the way of a blow: same hand, less mass behind it.
+"""A redundant arm moves its elbow so that a blow meets less mass, with the hand in place.
 
     python examples/belted_ellipsoids.py [figure.png]
 
-The hand of a seven-axis arm stays where it is, as it is, while the elbow goes round. In each
-posture the effective mass along x, 1 / m = u* Λ_v⁻¹ u, says how hard a blow from that side would
-be: the hand gives way by 1 / m for every newton. The lightest and the heaviest posture are
-compared, by the mass and by what forward dynamics says a unit force does.
+The hand of a seven-axis arm keeps its pose while the elbow swings round. In each posture the
+effective mass along x, 1 / m = u* Λ_v⁻¹ u, determines how hard a blow from that side would be: the
+hand accelerates by 1 / m per newton. The lightest and the heaviest posture are compared, by their
+mass and by the effect of a unit force in forward dynamics.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def postures(arm: lw.Mechanism) -> np.ndarray:
 
 
 def response(arm: lw.Mechanism, q: np.ndarray) -> float:
-    """Acceleration of the hand along U by a unit force along U, from rest and beyond gravity's."""
+    """Acceleration of the hand along U due to a unit force along U, from rest, without gravity."""
     rest = np.zeros(arm.nv)
     force = {"hand": np.concatenate([np.zeros(3), U])}
     pushed = lw.forward_dynamics(arm, q, rest, rest, forces=force, forces_frame="world")
@@ -54,7 +54,7 @@ def response(arm: lw.Mechanism, q: np.ndarray) -> float:
 
 
 def picture(arm: lw.Mechanism, chosen: dict[str, np.ndarray], file: str) -> None:
-    """The two postures, each with its belted ellipsoid, in one scale."""
+    """The two postures, each with its belted ellipsoid, at one scale."""
     import linkwise.plot as lp
 
     figure, axes = lp.panels(1, 2, dimension=3, size=(10.0, 5.0))

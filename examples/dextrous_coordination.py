@@ -1,14 +1,14 @@
-"""A light arm on a heavy one: how far it goes, and how fast, with coordination and without.
+"""A light arm on a heavy one: how far and how fast it moves, with and without coordination.
 
     python examples/dextrous_coordination.py
 
-The tip of `planar_macro_mini` is led 0.58 m away, several times as far as its mini reaches. Plain
-task control moves it with the least kinetic energy, which is to say with the mini, until that
-is at its stops. With dextrous coordination (Khatib 1995, section 5.3) the macro follows, the
-mini stays near the middle of its range, and the tip does not feel the difference.
+The tip of `planar_macro_mini` moves by 0.58 m, several times the reach of its mini. Plain task
+control moves it with the least kinetic energy, that is with the mini, until the mini is at its
+stops. With dextrous coordination (Khatib 1995, section 5.3) the macro follows, the mini stays near
+the middle of its range, and the tip moves as before.
 
-Then the tip draws a sine of 10 mm, at higher and higher frequencies, with the torques that the
-motors have: the macro with its mini held falls behind where the two together are still at ease.
+Then the tip follows a sine of 10 mm at increasing frequencies, within the torques of the motors:
+the macro with its mini locked falls behind where both together still follow easily.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def journey(home: np.ndarray) -> Path:
 
 
 def sine(home: np.ndarray, frequency: float) -> Path:
-    """To and fro, `frequency` times a second; it begins at rest and grows for a period."""
+    """A sine at `frequency` [Hz], which starts at rest and grows for one period."""
     w = 2.0 * np.pi * frequency
 
     def place(t: float) -> np.ndarray:
@@ -109,7 +109,7 @@ def coordination_of(arm: lw.Mechanism) -> lw.papers.DextrousCoordination:
 
 
 def gain(arm: lw.Mechanism, controller: lw.TaskController, frequency: float) -> float:
-    """How much of a sine the tip draws, by the part of its motion at that frequency."""
+    """The fraction of a sine that the tip follows, from its motion at that frequency."""
     home = lw.tasks.task_position(arm, arm.neutral(), TASK)
     step = min(STEP, 1.0 / (60.0 * frequency))
     path = sine(home, frequency)
@@ -121,14 +121,14 @@ def gain(arm: lw.Mechanism, controller: lw.TaskController, frequency: float) -> 
 
 
 def main() -> None:
-    """Print what happens, and check it."""
+    """Run both experiments, print and check the results."""
     arm = lw.models.planar_macro_mini()
     home = lw.tasks.task_position(arm, arm.neutral(), TASK)
     dextrous = coordination_of(arm)
     plain = lw.TaskController(arm, SERVO)
     coordinated = lw.TaskController(arm, SERVO, posture=dextrous.posture)
 
-    print("the tip is led 0.58 m away in 2 s")
+    print("the tip moves by 0.58 m in 2 s")
     used, missed = {}, {}
     for name, controller in (("plain", plain), ("coordinated", coordinated)):
         motion, error = led(arm, controller, journey(home), 2.2, stops=True, strength=True)
@@ -141,7 +141,7 @@ def main() -> None:
             f"the tip is off by {1e3 * missed[name]:.3g} mm at most"
         )
 
-    print("the tip draws a sine of 10 mm; what is left of it:")
+    print("the tip follows a sine of 10 mm; achieved amplitude:")
     held = arm.lock(MINI)
     macro = lw.TaskController(held, SERVO)
     gains = {}

@@ -1,9 +1,9 @@
-"""Watch inertia emerge as covariance: the mass matrix of a PUMA 560 from random forces.
+"""Inertia emerges as covariance: the mass matrix of a PUMA 560 from random forces.
 
     python examples/mass_matrix_as_covariance.py [figure.png]
 
-Every body is pushed by noise whose covariance is its spatial inertia, the joint forces that hold it
-are noted, and their covariance becomes the mass matrix. With a file name, and the extra `plot`
+Noise whose covariance is the spatial inertia pushes every body. The joint forces that hold the arm
+are recorded, and their covariance becomes the mass matrix. With a file name, and the extra `plot`
 installed, the convergence is drawn.
 """
 

@@ -1,19 +1,19 @@
-"""A PUMA 560 comes to a wall that gives way, and slides along it while it holds a force.
+"""A PUMA 560 approaches a compliant wall and slides along it while it holds a force.
 
     python examples/puma_on_wall.py
 
-The wall stands oblique to all axes, has a stiffness of 20 kN/m, a little damping, and friction. The
-tip of a tool is controlled by `lw.tasks.MotionForceController`: along the normal of the wall its
-force, across it its path, and its orientation. Three phases follow each other:
+The wall is oblique to all axes, with a stiffness of 20 kN/m, some damping, and friction.
+`lw.tasks.MotionForceController` controls the tip of a tool: its force along the normal of the wall,
+its path along the wall, and its orientation. There are three phases:
 
     approach    towards the wall at 0.1 m/s
-    impact      nothing but damping along the normal
-    contact     20 N, later 30 N, while the tip goes once round a circle
+    impact      damping only, along the normal
+    contact     20 N, later 30 N, while the tip follows a circle
 
-First with a model and a sensor that are right, in continuous time: the force and the path do not
-know of each other. Then as a computer would do it, a thousand times a second, with a tool of 0.4 kg
-at the flange that the controller does not know of; an integral takes the force back to what it
-should be. `docs/figures/force_control.py` draws both.
+The first run has an exact model and sensor, in continuous time: force and path are decoupled. The
+second is sampled a thousand times per second, with a tool of 0.4 kg at the flange that the
+controller does not know; an integral corrects the force. `docs/figures/force_control.py` draws
+both.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def reference(t: float) -> tuple[lw.Pose, np.ndarray, np.ndarray]:
 
 
 def pressed(t: float) -> float:
-    """The force that is wanted [N]."""
+    """The desired force [N]."""
     return LOW if t < STEP_AT else HIGH
 
 
@@ -92,7 +92,7 @@ def start() -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slide:
-    """A run: times (k,), states, joint forces, and the phase that began at each of some times."""
+    """A run: times (k,), states, joint forces, and the times at which phases began."""
 
     t: np.ndarray
     q: np.ndarray
@@ -107,7 +107,7 @@ class Slide:
 
     @property
     def tip(self) -> np.ndarray:
-        """Where it is (k, 3) [m]."""
+        """Position of the tip (k, 3) [m]."""
         return lw.forward_kinematics(ARM, self.q, "tip").p
 
     @property
@@ -135,7 +135,7 @@ class Slide:
 
 
 def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
-    """With a right model, in continuous time; phases change at their very instants."""
+    """With an exact model, in continuous time; phases change at their exact instants."""
     law = controller()
     q, v, t, phase = start(), np.zeros(6), 0.0, "approach"
     parts, phases = [], [("approach", 0.0)]
@@ -156,7 +156,7 @@ def slide(duration: float = 2.2, *, step: float = 4e-3) -> Slide:
                 phase=phase,
             )
 
-        # The force that is wanted changes in a step; no step of time goes across it.
+        # The desired force has a step; no time step goes across it.
         until = STEP_AT if t < STEP_AT - 1e-9 < duration else duration
         run = lw.simulate(
             ARM,
@@ -216,7 +216,7 @@ def main() -> None:
     """Slide, report and check."""
     exact = slide()
     message = ", ".join(f"{name} from {1e3 * t:.1f} ms" for name, t in exact.phases)
-    print(f"right model: {message}")
+    print(f"exact model: {message}")
     contact = exact.t >= exact.began("impact")
     print(f"  never lost: force at least {exact.force[contact].min():.2f} N after the impact")
     before, after = exact.steady(STEP_AT - 0.4, STEP_AT - 1e-6), exact.steady(1.8, 2.2)

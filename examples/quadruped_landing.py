@@ -1,11 +1,11 @@
-"""A quadruped is dropped from 25 cm and lands on ground that gives way.
+"""A quadruped drops from 25 cm and lands on compliant ground.
 
     python examples/quadruped_landing.py [recording.parquet]
 
-Its twelve joints are held by springs and dampers that a computer works out 500 times a second, and
-holds in between. Each foot may touch a compliant ground with friction: the instants at which it
-touches and leaves are found to a nanosecond, and no step of time has one within it, so that the
-budget of energy closes: what the ground and the motors took is what is missing in the end.
+Springs and dampers hold its twelve joints, computed 500 times per second and held in between. Each
+foot may touch a compliant ground with friction. The instants of touching and leaving are located to
+a nanosecond, and no time step contains one, so that the energy budget closes: the energy lost is
+the work of the ground and the motors.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 import linkwise as lw
 
-HEIGHT = 0.25  # of the feet above the ground, at the beginning [m]
-TICK = 2e-3  # from one answer of the computer to the next [s]
+HEIGHT = 0.25  # initial height of the feet above the ground [m]
+TICK = 2e-3  # sampling time of the controller [s]
 FEET = ("front_left_foot", "front_right_foot", "hind_left_foot", "hind_right_foot")
 GROUND = lw.tasks.CompliantSurface(
     (0, 0, 0), (0, 0, 1), stiffness=1e4, damping=100.0, friction=0.7, slip_speed=0.1
@@ -25,7 +25,7 @@ GROUND = lw.tasks.CompliantSurface(
 
 
 def standing(robot: lw.Mechanism) -> np.ndarray:
-    """q with the lowest foot as high as it is dropped from."""
+    """q with the lowest foot at the initial height."""
     q = robot.neutral()
     lowest = min(float(lw.forward_kinematics(robot, q, foot).p[2]) for foot in FEET)
     q[robot.q_slice("floating_base")][6] += HEIGHT - lowest
@@ -61,11 +61,11 @@ def drop(duration: float = 1.5) -> lw.Recording:
 
 
 def main() -> None:
-    """Drop it and tell."""
+    """Drop it and report."""
     rec = drop()
     print(rec)
     landed = next(event for event in rec.events if event.kind == "contact")
-    # The legs are held still in the fall: feet touch when a stone would.
+    # The legs are held still in the fall: feet touch when a falling stone would.
     assert abs(landed.t - np.sqrt(2.0 * HEIGHT / 9.81)) < 1e-8
     press = sum(rec[f"contact.{foot}.force"][:, 2] for foot in FEET)
     weight = 9.81 * rec.mech.total_mass

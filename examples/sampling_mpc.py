@@ -1,11 +1,11 @@
-"""A seven-joint arm reaches for points by sampling: no gradients, no model of the task but a score.
+"""A seven-joint arm reaches for points by sampling, without gradients: the task is only a score.
 
     python examples/sampling_mpc.py [--cuda]
 
-Every 20 ms a few hundred sequences of joint torques are drawn about the last plan, all of them are
-rolled out from where the arm is now, in one call, and the plan becomes their mean, weighted by how
-well each did (model predictive path integral control). The score is the distance of the hand from
-its goal along the way; motors keep to a third of their torque.
+Every 20 ms a few hundred sequences of joint torques are drawn around the last plan and rolled out
+from the present state in one call. The plan becomes their mean, weighted by their scores (model
+predictive path integral control). The score is the distance of the hand from its goal along the
+way; motors use at most a third of their torque.
 
 With `--cuda` 4096 sequences are tried on a GPU instead.
 """
@@ -68,10 +68,10 @@ class Sampler:
         hand = lw.forward_kinematics(self.mech, states, "hand").p.reshape(self.count, -1, 3)
         away = np.linalg.norm(hand - goal, axis=-1)
         cost = away.mean(axis=1) + 2.0 * away[:, -1] + 0.02 * np.abs(run.v[:, -1]).mean(axis=1)
-        return np.where(np.isfinite(cost), cost, 1e3)  # motions that end early are no good
+        return np.where(np.isfinite(cost), cost, 1e3)  # motions that end early get a high cost
 
     def advance(self) -> None:
-        """The plan begins later from now on."""
+        """Drop the steps of the plan that have been executed."""
         self.plan = np.concatenate([self.plan[PERIOD:], np.repeat(self.plan[-1:], PERIOD, axis=0)])
 
 

@@ -2,10 +2,10 @@
 
     python examples/simulate_arm.py [recording.parquet]
 
-The law is that of the operational space, τ = J* (Λ (ẍ_d + k_v (ẋ_d − ẋ) + k_p (x_d − x)) + μ + p),
-computed at each tick for the state of that tick and held for a millisecond. In between one kernel
-makes the steps of the arm. Holding costs a delay of half a tick on average, which shows in how far
-the hand is from the circle: ten times fewer ticks make it some ten times worse.
+The operational-space law, τ = J* (Λ (ẍ_d + k_v (ẋ_d − ẋ) + k_p (x_d − x)) + μ + p), is computed at
+each tick and held for a millisecond. In between, one kernel integrates the arm. Holding costs a
+delay of half a tick on average, which shows in the distance of the hand from the circle: with ten
+times fewer ticks it is about ten times larger.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ START = np.array([0.2, 0.7, 0.1, -1.2, 0.0, 0.8, 0.0])
 
 
 def circle(center: np.ndarray, t: float) -> lw.Goal:
-    """Where the hand should be, how fast, and with what acceleration; it starts from rest."""
+    """Desired position, velocity and acceleration of the hand; it starts from rest."""
     # s goes from 0 to 2π in a turn, smoothly at the beginning: s = ω (t − sin(a t)/a), a = 2π/turn.
     a = 2.0 * np.pi / TURN
     s, ds, dds = a * t - np.sin(a * t), a * (1.0 - np.cos(a * t)), a * a * np.sin(a * t)
@@ -35,7 +35,7 @@ def circle(center: np.ndarray, t: float) -> lw.Goal:
 
 
 def draw(tick: float, duration: float = TURN) -> tuple[lw.Recording, float]:
-    """One turn with a controller that works in ticks [s]; how far the hand was off [m]."""
+    """One turn with a sampled controller; returns the recording and the largest error [m]."""
     arm = lw.models.seven_dof_arm()
     begin = lw.tasks.task_position(arm, START, HAND)
     controller = lw.TaskController(
@@ -49,7 +49,7 @@ def draw(tick: float, duration: float = TURN) -> tuple[lw.Recording, float]:
         duration=duration,
         controller=(controller, lambda t: circle(begin, t)),
         control_step=tick,
-        passive=False,  # the drives make up for their own friction
+        passive=False,  # the drives compensate for friction
         probes={
             "distance from the circle [mm]": lambda t, q, v, tau: (
                 1e3 * np.linalg.norm(lw.tasks.task_position(arm, q, HAND) - circle(begin, t).target)
@@ -60,7 +60,7 @@ def draw(tick: float, duration: float = TURN) -> tuple[lw.Recording, float]:
 
 
 def main() -> None:
-    """Draw it, tell, and compare with slower controllers."""
+    """Draw the circle, report, and compare with slower controllers."""
     rec, off = draw(1e-3)
     print(rec)
     slower = [(tick, draw(tick)[1]) for tick in (5e-3, 2e-2)]

@@ -3,14 +3,14 @@
     python examples/stewart_tracking.py [figure.png]
 
 The tree has 24 degrees of freedom, of which the loops leave six, and six motors drive them. Every
-five milliseconds the controller says
+five milliseconds the controller computes
 
-    1. how the platform should accelerate,     V̇ = V̇_ref + K_d (V_ref - V) + K_p e,
-    2. what all 24 accelerations then are,     `lw.loops.independent_coordinates`, and
-    3. which forces of the sliders cause them, `lw.loops.constrained_inverse_dynamics`,
+    1. the acceleration of the platform,       V̇ = V̇_ref + K_d (V_ref - V) + K_p e,
+    2. the resulting 24 accelerations,         `lw.loops.independent_coordinates`, and
+    3. the forces of the sliders,              `lw.loops.constrained_inverse_dynamics`,
 
-and holds these forces. The motion comes from `lw.simulate`, which keeps the loops
-closed. A second run has a load on the platform that the controller does not know of.
+and holds these forces. `lw.simulate` computes the motion and keeps the loops closed. In a second
+run the platform carries a load that the controller does not know.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOAD = lw.SpatialInertia.from_com(6.0, (0.05, 0.0, 0.08), (0.05, 0.05, 0.04))  #
 
 
 def desired(t: float) -> lw.Pose:
-    """Pose of the platform seen from where it is at neutral: round a circle, leaning outwards."""
+    """Pose of the platform relative to its neutral pose: along a circle, leaning outwards."""
     s = min(t / RAMP, 1.0)
     part = s**4 * (35.0 - 84.0 * s + 70.0 * s**2 - 20.0 * s**3)  # smooth up to the third derivative
     angle = 2.0 * np.pi * t / PERIOD
@@ -54,14 +54,14 @@ def wanted_motion(t: float, h: float = 1e-3) -> tuple[lw.Pose, np.ndarray, np.nd
 
 
 class Controller:
-    """Forces in the sliders that lead the platform along the path."""
+    """Forces in the sliders that move the platform along the path."""
 
     def __init__(self, mech: lw.Mechanism) -> None:
         self.mech = mech
         self.q, self.v = mech.q_slice("platform"), mech.v_slice("platform")
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Joint forces (24,), zero but for the sliders."""
+        """Joint forces (24,), zero except for the sliders."""
         X_ref, V_ref, A_ref = wanted_motion(t)
         off = lw.hinges.Free().pose(q[self.q]).inverse() @ X_ref
         # The desired motion, carried to the platform and into its axes.
@@ -75,7 +75,7 @@ class Controller:
 
 @dataclass(frozen=True)
 class Tracking:
-    """A run, and how far it was from the path (k,) [m], [rad]."""
+    """A run, and its distance from the path (k,) [m], [rad]."""
 
     run: lw.Recording
     distance: np.ndarray
@@ -89,7 +89,7 @@ class Tracking:
 
 
 def track(duration: float, *, step: float = 5e-3, loaded: bool = False) -> Tracking:
-    """Follow the path from rest, as the model is or with a load that it does not have."""
+    """Follow the path from rest, as modelled or with an unknown load."""
     model = lw.models.stewart()
     real = model.with_payload("centre", LOAD) if loaded else model
     run = lw.simulate(
@@ -109,7 +109,7 @@ def track(duration: float, *, step: float = 5e-3, loaded: bool = False) -> Track
 
 
 def main(duration: float = 6.0, figure: str | None = None) -> None:
-    """Track, report, and check against what the motors can do."""
+    """Track, report, and check against the motor limits."""
     exact, loaded = track(duration), track(duration, loaded=True)
     for name, result in (("as modelled", exact), ("with 6 kg more", loaded)):
         print(f"{name}: error at most {result.distance.max():.1e} m, {result.angle.max():.1e} rad;")
@@ -117,7 +117,7 @@ def main(duration: float = 6.0, figure: str | None = None) -> None:
         print(f"  {str(result.run).splitlines()[1].strip()}")
         assert result.run.report.loop[0] < 1e-9
         assert np.abs(result.forces).max() < 2000.0  # the limit of the sliders
-    # What is left is the delay of forces that are held; the load makes the platform sag.
+    # The remaining error is due to held forces; the load makes the platform sag.
     assert exact.distance.max() < 1e-3 and exact.angle.max() < 3e-3
     assert exact.distance.max() < loaded.distance.max() < 0.05
     if figure is not None:

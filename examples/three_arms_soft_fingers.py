@@ -2,11 +2,11 @@
 
     python examples/three_arms_soft_fingers.py [figure.png]
 
-A disc of 2 kg is pressed between three fingertips. It is shaken along x, farther each time, and
+A disc of 2 kg is pressed between three fingertips. It is shaken along x with growing amplitude and
 rolled to and fro, while the arms press with a constant squeeze. Contact forces result from the
-motion; the simulation ends at the instant at which one of them leaves its friction cone, and says
-which finger it was. With a file name, and the extra `plot` installed, the forces are drawn. It
-takes about half a minute.
+motion; the simulation ends at the instant at which one of them leaves its friction cone, and names
+the finger. With a file name, and the extra `plot` installed, the forces are drawn. It takes about
+half a minute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linkwise.spatial import quaternion
 CONTACT = lw.grasp.Contact("soft_finger", friction=0.6, torsion=0.012)
 MASS, SQUEEZE = 2.0, 18.0  # [kg], [N]
 SHAKE, ROLL, RATE = 0.30, 0.60, 2.0 * np.pi * 1.2  # [m/s³], [rad/s³], [rad/s]
-ACROSS = r"$\sqrt{|f_t|^2 + (\mu\, m_n / \gamma)^2}$  [N]"  # what friction has to hold
+ACROSS = r"$\sqrt{|f_t|^2 + (\mu\, m_n / \gamma)^2}$  [N]"  # load on the friction
 STIFFNESS, DAMPING = 400.0, 40.0  # of the errors [1/s²], [1/s]
 
 
@@ -53,7 +53,7 @@ class Cell:
         locked = lw.models.multi_arm(3, arm="puma560", mass=MASS)
         grasp = lw.Grasp.of(mech, CONTACT)
         one = CONTACT.hinge.hinge_map(CONTACT.hinge.neutral()).T
-        # Any forces with the right resultant, and of these what is no squeeze.
+        # Any forces with the right resultant, without their internal part.
         S = grasp.passed
         some = np.linalg.pinv(S @ grasp.map()) @ S
         share = grasp.internal_forces(some.reshape(6, 3, 6)).motion
@@ -75,7 +75,7 @@ def desired(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, n
 
 
 def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """v̇ that brings the object along its way and keeps the fingers upright on it."""
+    """v̇ that moves the object along its path and keeps the fingers upright on it."""
     mech = cell.mech
     pose, place = mech.pose(q, "object"), mech.pose(mech.neutral(), "object")
     V = v[mech.v_slice("object")]
@@ -90,7 +90,7 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
     # Body axes: the derivative of rot* ṗ is rot* p̈ - ω × (rot* ṗ).
     alpha = np.concatenate([angular, pose.rot.T @ linear - np.cross(V[:3], V[3:])])
 
-    # Tips: every contact is brought back to where its frame lies on the finger's.
+    # Tips: every contact returns to the pose in which its frame coincides with the finger's.
     state = cell.grasp.contact_state(q, v)
     tips = list[np.ndarray]()
     for name in cell.grasp.names:
@@ -112,14 +112,14 @@ def acceleration(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 def wanted_forces(cell: Cell, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> np.ndarray:
-    """What moves the object, of least norm, and the squeeze (3, 6)."""
+    """The least forces that move the object, plus the squeeze (3, 6)."""
     forces = np.tensordot(cell.grasp.needed_wrench(q, v, vdot), cell.share, axes=1)
     forces[:, 5] += SQUEEZE  # along the normals, which meet in the centre: it cancels
     return forces
 
 
 def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """τ = 𝓜 v̇ + C + J* f: the arms do it, nothing drives the object."""
+    """τ = 𝓜 v̇ + C + J* f for the arms; nothing drives the object."""
     vdot = acceleration(cell, t, q, v)
     effort = cell.grasp.effort(q, v, vdot)
     tau = np.zeros(cell.mech.nv)
@@ -128,7 +128,7 @@ def joint_forces(cell: Cell, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 
 class Progress:
-    """Says on the error stream how far the motion is, every five seconds."""
+    """Prints the progress of the motion to stderr every five seconds."""
 
     def __init__(self) -> None:
         self.next = time.monotonic() + 5.0
@@ -196,7 +196,7 @@ def main() -> None:
 
 
 def plot(cell: Cell, motion: lw.Recording, file: str) -> None:
-    """Margins over time, and the way of each contact force in its cone."""
+    """Margins over time, and the path of each contact force in its cone."""
     import matplotlib.pyplot as plt
 
     draw(cell, motion, plt.subplots(1, 2, figsize=(10, 4))[1])

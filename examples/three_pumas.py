@@ -2,13 +2,14 @@
 
     python examples/three_pumas.py [figure.png]
 
-Every four milliseconds the controller says how the disc should accelerate, what force that takes of
-disc and arms together, F = Λ_⊕ F* + μ_⊕ + p_⊕, and shares it among the arms so that the disc is
-squeezed by a given tension of the virtual linkage between the hands: 10 N, and 30 N later. The
-motion comes from the closed chain, and so do the contact forces.
+Every four milliseconds the controller computes the acceleration of the disc and the force it needs
+for disc and arms together, F = Λ_⊕ F* + μ_⊕ + p_⊕. It shares this force among the arms so that a
+given tension of the virtual linkage between the hands squeezes the disc: 10 N, later 30 N. The
+motion and the contact forces come from the closed chain.
 
-A second run forgets the arms: they are held against gravity, and the disc alone is moved. With a
-file name, and the extra `plot` installed, both are drawn. It takes about a quarter of a minute.
+A second run ignores the inertia of the arms: their weight is compensated, and the disc alone is
+controlled. With a file name, and the extra `plot` installed, both are drawn. It takes about a
+quarter of a minute.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FREQUENCY = 20.0  # of the error [rad/s]
 
 
 def wanted_pose(t: float) -> lw.Pose:
-    """Where the disc should be, seen from where it begins: a figure of eight that dips."""
+    """Desired pose of the disc relative to its start: a figure of eight that dips."""
     s = min(max(t, 0.0) / RAMP, 1.0)
     part = s**4 * (35.0 - 84.0 * s + 70.0 * s**2 - 20.0 * s**3)  # smooth to the third derivative
     a = 2.0 * np.pi * t / PERIOD
@@ -86,7 +87,7 @@ class Cell:
         return self.carry(q, v, desired(start, t), internal=squeeze)
 
     def forgetful(self, t: float, q: np.ndarray, v: np.ndarray, start: lw.Pose) -> np.ndarray:
-        """The contact forces that the disc needs, and arms that are held against gravity only."""
+        """The contact forces that the disc needs, with only the weight of the arms compensated."""
         squeeze = dict.fromkeys(self.bars, tension(t))
         result = self.carry.explain(q, v, desired(start, t), internal=squeeze)
         forces = np.stack(list(result.contact_forces.values()))
@@ -111,7 +112,7 @@ class Cell:
         )
 
     def errors(self, motion: lw.Recording) -> np.ndarray:
-        """What is missing to the path (n, 6) [rad, m]."""
+        """Error of the path (n, 6) [rad, m]."""
         start = self.carry.pose(self.mech.neutral())
         each = zip(motion.t, motion.q, strict=True)
         return np.stack([self.carry.error(q, desired(start, t).target) for t, q in each])
@@ -139,12 +140,12 @@ def main() -> None:
     motion, other = cell.move(), cell.move(forget=True)
     error, lost = cell.errors(motion), cell.errors(other)
     print(summary("augmented object", error))
-    print(summary("arms forgotten  ", lost))
+    print(summary("arms ignored    ", lost))
     requested = np.array([tension(t) for t in motion.t])
     squeezed = cell.tensions(motion)
     print(f"tensions are off by {np.abs(squeezed - requested[:, None]).max():.2e} N at most")
 
-    # Forces are held for 4 ms at a time; what is missing to the path comes of that.
+    # Forces are held for 4 ms at a time, which causes the path error.
     assert np.abs(error).max() < 5e-4
     assert np.abs(lost).max() > 10.0 * np.abs(error).max()
     assert np.allclose(squeezed, requested[:, None], atol=1e-6)
@@ -155,7 +156,7 @@ def main() -> None:
 
 
 def plot(cell: Cell, motion: lw.Recording, other: lw.Recording, file: str) -> None:
-    """The way seen from above, errors and tensions over time."""
+    """The path from above, errors and tensions over time."""
     import matplotlib.pyplot as plt
 
     draw(cell, motion, other, plt.subplots(1, 3, figsize=(13, 4))[1])
@@ -193,14 +194,14 @@ def draw(
         cell.bars, cell.tensions(other).T, (colors[0], colors[2], colors[3]), strict=True
     ):
         hands = name.replace("grasp_", "").replace("-", " and ")
-        squeeze.plot(other.t, value, color=color, lw=1.0, label=f"arms forgotten, hands {hands}")
-    # The three of the augmented object are one line to the eye.
+        squeeze.plot(other.t, value, color=color, lw=1.0, label=f"arms ignored, hands {hands}")
+    # The three lines of the augmented object coincide.
     squeeze.plot(motion.t, cell.tensions(motion).mean(axis=1), color=colors[1], lw=4.0,
                  label="augmented object, all three")  # fmt: skip
     force = [tension(t) for t in motion.t]
     squeeze.plot(motion.t, force, color=ink, lw=0.9, ls="--", label="commanded")
     squeeze.set(xlabel="time [s]", ylabel="tension between hands [N]")
-    squeeze.set_ylim(top=squeeze.get_ylim()[1] + 75.0)  # room for the words
+    squeeze.set_ylim(top=squeeze.get_ylim()[1] + 75.0)  # room for the legend
     squeeze.legend(frameon=False, fontsize=8, loc="upper left")
 
 

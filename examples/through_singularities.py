@@ -1,19 +1,19 @@
-"""A UR-type arm is driven through its wrist and elbow singularities, by three control laws.
+"""A UR-type arm passes through its wrist and elbow singularities, under three control laws.
 
     python examples/through_singularities.py [figure.png]
 
-Two paths of the hand. On the first the wrist straightens (q5 passes zero) while the hand turns and
-moves on; the arm starts 20 mrad off in every joint. On the second the hand is to go out along a
-line, 0.27 m farther than the arm reaches, and to come back: the elbow stretches (q3 goes to zero).
-The laws differ in what they do with the direction that is lost:
+The hand follows two paths. On the first the wrist straightens (q5 passes zero) while the hand turns
+and moves on; the arm starts 20 mrad off in every joint. On the second the hand goes out along a
+line, 0.27 m farther than the arm reaches, and comes back: the elbow stretches (q3 goes to zero).
+The laws differ in how they treat the lost direction:
 
-    plain      τ = J* Λ (F* - γ) + ..., with the inverse as long as there is one;
-    damped     the same with damping, which takes a part of every direction;
-    strategy   the direction is taken out of the task as it goes, the arm is redundant in the
-               others, and the joint motion that is now free is controlled by itself; on the way
-               joints keep to their velocity limits.
+    plain      τ = J* Λ (F* - γ) + ..., with the inverse as long as it exists;
+    damped     the same with damping, which reduces every direction;
+    strategy   the direction is faded out of the task, the arm is redundant in the others, and the
+               joint motion that becomes free is controlled separately; near the singularity joints
+               keep to their velocity limits.
 
-The largest torque is compared with what the motors have, 150 and 28 N m.
+The largest torque is compared with the motor limits, 150 and 28 N m.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LAWS = {
 
 @dataclass(frozen=True)
 class Path:
-    """Where the hand should be: a goal at each time, and where the arm begins."""
+    """A path of the hand: the goal at each time, and the initial state of the arm."""
 
     name: str
     start: np.ndarray
@@ -100,7 +100,7 @@ def beyond_the_reach(arm: lw.Mechanism, duration: float = 2.0) -> Path:
 
 
 def driven(arm: lw.Mechanism, law: str, path: Path) -> Run:
-    """The arm on a path under a law; what went before, where the motion grows without bounds."""
+    """The arm on a path under a law; if the motion diverges, the part before."""
     controller = lw.TaskController(arm, SERVO, **LAWS[law])
     rows = list[tuple[float, float, float]]()
 
@@ -123,7 +123,7 @@ def driven(arm: lw.Mechanism, law: str, path: Path) -> Run:
 
 
 def main(figure: str | None = None) -> dict[tuple[str, str], Run]:
-    """Both paths under all laws; prints a table, draws a figure if there is a place for it."""
+    """Run both paths under all laws, print a table, and draw a figure if a file is named."""
     arm = lw.models.ur_arm()
     runs = dict[tuple[str, str], Run]()
     print(f"{'path':8}{'law':12}{'torque / largest':>18}{'worst error':>14}{'at the end':>14}")
@@ -157,7 +157,7 @@ def draw(runs: dict[tuple[str, str], Run], figure: str) -> None:
         above.axhline(1.0, color=faint, lw=1.0, ls=":")
         for law, color in colors.items():
             run = runs[path, law]
-            # Two laws are all but the same on the left: one is a broad line below the other.
+            # Two laws nearly coincide on the left: one is a broad line below the other.
             look = {"color": color, "lw": 4.5 if law == "damped" else 1.4}
             look["alpha"] = 0.45 if law == "damped" else 1.0
             above.semilogy(run.t, run.effort, label=law, **look)
