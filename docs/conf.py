@@ -22,7 +22,6 @@ extensions = [
     "identity_table",
     "ledger_table",
     "plain_docstrings",
-    "printed_output",
 ]
 # The pages show their mathematics without a network, where MathJax is installed beside Sphinx.
 if importlib.util.find_spec("sphinx-mathjax-offline"):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,23 +54,3 @@ def test_a_difference_is_found_and_mended():
     assert difference.startswith("line 5: the page shows\n41\n")
     assert EXTENSION.updated(TEXT) == TEXT.replace("41", "42")
     assert not EXTENSION.differences(EXTENSION.updated(TEXT))
-
-
-def test_what_pages_need_is_in_the_extra_of_the_documentation():
-    """Extras name extras: those of `docs`, opened one by one."""
-    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found, extras = set[str](), ["docs"]
-    while extras:
-        for line in project["optional-dependencies"][extras.pop()]:
-            own = re.fullmatch(r"linkwise\[(.*)\]", line)
-            if own:
-                extras += own[1].split(",")
-            else:
-                found.add(re.split(r"[^\w-]", line)[0])
-    assert set(EXTENSION.NEEDED) <= found
-
-
-def test_a_build_without_what_pages_need_does_not_begin(monkeypatch):
-    monkeypatch.setattr(EXTENSION, "NEEDED", ("numpy", "viser_that_is_not_there"))
-    with pytest.raises(SystemExit, match=r"need viser_that_is_not_there, .*\.\[docs\]"):
-        EXTENSION.setup(None)

@@ -18,7 +18,7 @@ from pages import COLORS, FAINT, INK, PAPER, names_of, save
 
 def main() -> None:
     """Joint velocities, diagonal velocities, and the energy that is the sum of their squares."""
-    names = names_of("explanation/paper_algorithms.md")
+    names = names_of("explanation/paper_algorithms.md", "Arms that hold an object")
     t, nu, v = np.array(names["times"]), names["residuals"], names["velocities"]
     figure, panels = plt.subplots(1, 3, figsize=(11.5, 3.3), facecolor=PAPER)
     curves = (

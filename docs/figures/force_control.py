@@ -99,7 +99,7 @@ def _arm(scene: Any, example: Any, run: Any) -> None:
     paper, shadow = np.array(to_rgb(PAPER)), np.array(to_rgb(SHADOW))
     scene.imshow(picture(shapes, VIEW, SIZE, paper=paper, shadow=shadow))
     scene.set_axis_off()
-    scene.set_title("on a wall that gives way, 20 kN/m", color=INK, fontsize=11, loc="left")
+    scene.set_title("on a compliant wall, 20 kN/m", color=INK, fontsize=11, loc="left")
 
 
 def _along(a: np.ndarray, b: np.ndarray) -> lw.Pose:
@@ -112,11 +112,11 @@ def _force(panel: Any, example: Any, exact: Any, steps: Any) -> None:
     for (name, begin), end in zip(exact.phases, ends, strict=True):
         panel.axvspan(begin, end, color=TINTS[name], alpha=0.7, lw=0)
     desired = [example.pressed(t) for t in exact.t]
-    panel.plot(exact.t, desired, color=FAINT, lw=1.0, ls="--", label="wanted in contact")
+    panel.plot(exact.t, desired, color=FAINT, lw=1.0, ls="--", label="desired in contact")
     panel.plot(
         steps.t, steps.force, color=COLORS[1], lw=1.2, label="1 kHz, 0.4 kg unknown, with integral"
     )
-    panel.plot(exact.t, exact.force, color=COLORS[0], lw=1.6, label="right model")
+    panel.plot(exact.t, exact.force, color=COLORS[0], lw=1.6, label="exact model")
     panel.set_ylabel("force [N]", color=INK, fontsize=9)
     panel.set_xlabel("time [s]", color=INK, fontsize=9, loc="right", labelpad=0)
 

@@ -122,7 +122,7 @@ def example(ax: Any, rpp: lw.Mechanism, q: np.ndarray) -> None:
 
 def main() -> None:
     """All of them."""
-    names = names_of("how_to/inertia_of_a_hand.md")
+    names = names_of("how_to/inertia_of_a_hand.md", "A light arm on a heavy one")
     belted_ellipsoids()
     postures(names)
     maps(names)

@@ -20,7 +20,7 @@ import linkwise as lw
 
 def main() -> None:
     """Inertias over the angle of joint 5: of the principal motions, and of the one that is lost."""
-    names = names_of("how_to/inertia_of_a_hand.md")
+    names = names_of("how_to/inertia_of_a_hand.md", "Effective mass and belted ellipsoids")
     puma, straight = names["puma"], names["straight"]
     angles = np.linspace(-0.6, 0.6, 240)  # zero is between two of them
     q = straight + np.outer(angles, np.eye(6)[4])
@@ -36,7 +36,7 @@ def main() -> None:
     degrees = np.degrees(angles)
     panel.semilogy(degrees, masses, color=COLORS[1], lw=1.6)
     panel.lines[0].set_label("principal motions")
-    panel.semilogy(degrees, heavy, color=COLORS[0], lw=2.2, ls="--", label="the one that goes away")
+    panel.semilogy(degrees, heavy, color=COLORS[0], lw=2.2, ls="--", label="the lost motion")
     panel.semilogy(np.zeros(5), last, "o", color=INK, ms=5, label="at the singularity: rank 5")
     panel.legend(frameon=False, fontsize=9, loc="upper right")
     panel.set_title(

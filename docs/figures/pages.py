@@ -15,9 +15,11 @@ PAPER, INK, FAINT = "#fbfaf7", "#23303d", "#707b85"
 COLORS = ("#c8553d", "#2f6690", "#588157", "#8d6a9f")
 
 
-def names_of(page: str) -> dict[str, Any]:
-    """The names that the blocks of docs/<page> leave behind."""
+def names_of(page: str, before: str = "") -> dict[str, Any]:
+    """The names that the blocks of docs/<page> define, or only those before a heading."""
     text = (DOCS / page).read_text(encoding="utf-8")
+    if before:
+        text = text[: text.index(f"\n## {before}\n")]
     names: dict[str, Any] = {"__name__": "__docs__"}
     with contextlib.redirect_stdout(io.StringIO()):
         for block in BLOCK.finditer(text):

@@ -51,7 +51,7 @@ def operators(names: dict[str, Any]) -> None:
 def main() -> None:
     """All figures."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        names = names_of("how_to/show_and_plot.md")
+        names = names_of("how_to/show_and_plot.md", "The tour")
     save(names["histories"][0].figure, "history")
     save(names["chosen"][0].figure, "channels")
     save(names["budget"][0].figure, "energy")

@@ -21,7 +21,7 @@ from pages import COLORS, DOCS, FAINT, INK, PAPER, names_of, save
 
 def main() -> None:
     """What the page computes, and what the example does."""
-    names = names_of("how_to/track_a_pose.md")
+    names = names_of("how_to/track_a_pose.md", "A control law as one kernel")
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), facecolor=PAPER)
     t, labels = names["motion"].t, ("x", "y", "z")
     for color, label, row in zip(COLORS, labels, (3, 4, 5), strict=False):
@@ -29,7 +29,7 @@ def main() -> None:
         left.plot(
             t, 1e3 * names["errors"][:, row], color=color, lw=1.4, label=f"{label}, simulated"
         )
-    left.plot([], [], color=FAINT, lw=5.0, alpha=0.3, label="formula, broad and pale")
+    left.plot([], [], color=FAINT, lw=5.0, alpha=0.3, label="formula (broad, pale)")
     left.set_title("the hand is a unit mass on a spring", color=INK, fontsize=11, loc="left")
     left.set_ylabel("what is missing [mm]", color=INK)
     t = names["record"].t

@@ -27,12 +27,12 @@ def main() -> None:
         strict=True,
     ):
         motion = names["run"](names[inverse])
-        points = names["lw"].task_position(arm, motion.q, place)
+        points = names["lw"].tasks.task_position(arm, motion.q, place)
         away = np.linalg.norm(points - points[0], axis=1)
         panels[0].plot(motion.t, motion.q[:, 2] - motion.q[0, 2], color=color, lw=2.0, label=label)
         panels[1].plot(motion.t, 1e3 * away, color=color, lw=2.0, label=label)
-    panels[0].set_title("turn of the upper arm [rad]", color=INK, fontsize=11, loc="left")
-    panels[1].set_title("way of the hand [mm]", color=INK, fontsize=11, loc="left")
+    panels[0].set_title("rotation of the upper arm [rad]", color=INK, fontsize=11, loc="left")
+    panels[1].set_title("displacement of the hand [mm]", color=INK, fontsize=11, loc="left")
     panels[0].legend(frameon=False, fontsize=9, loc="upper left", title="τ₀ through the null space")
     for panel in panels:
         panel.set_facecolor(PAPER)
