@@ -6,8 +6,8 @@ examples are off: a loaded machine is no failure of the code.
 
 Kernels are compiled as users get them in tests of code generation only. All other tests ask what a
 kernel computes, and `tests/codegen` proves that every target and level computes the same: they are
-compiled at LLVM's level 0, which takes an eighth of the time. `--shipped` compiles all of them as
-users get them.
+compiled at LLVM's level 0, which takes an eighth of the time. The marker `shipped` is for tests
+that measure rounding; the option `--shipped` compiles all kernels as users get them.
 """
 
 import os
@@ -66,7 +66,8 @@ def _few(item: pytest.Item) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Chooses how much effort LLVM puts into the kernels of a test."""
-    shipped = item.config.getoption("--shipped") or item.path.parent.name in SHIPPED
+    named = item.path.parent.name in SHIPPED or item.get_closest_marker("shipped")
+    shipped = item.config.getoption("--shipped") or named
     machine.level = level if shipped else _quick_level
     machine.versions = versions if shipped else _quick_versions
 

@@ -230,6 +230,7 @@ def test_trouble_in_a_batch_is_not_a_matter_of_rank():
         lw.operational_inertia(arm, q, hand)
 
 
+@pytest.mark.shipped
 def test_towards_a_singularity():
     """Λ grows as the square of what goes away is lost; the motions that stay keep their inertia."""
     arm = lw.models.puma560()

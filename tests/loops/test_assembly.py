@@ -206,7 +206,9 @@ def test_bad_arguments():
     mech = model("four_bar")
     with pytest.raises(ModelError, match="no hinge or body called 'krank'"):
         lw.loops.assemble(mech, hold={"krank": 0.0})
-    with pytest.raises(ModelError, match=r"'coupler_rocker' is a loop, .*lw\.loop_coordinates"):
+    with pytest.raises(
+        ModelError, match=r"'coupler_rocker' is a loop, .*lw\.loops\.loop_coordinates"
+    ):
         lw.loops.assemble(mech, hold={"coupler_rocker": 0.0})
     with pytest.raises(ShapeError, match="hold\\['crank'\\] has shape \\(2,\\)"):
         lw.loops.assemble(mech, hold={"crank": [0.0, 1.0]})

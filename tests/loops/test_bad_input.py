@@ -232,7 +232,9 @@ def test_a_hinge_inside_a_loop_is_said_to_be_one(linkage: lw.Mechanism):
         lambda: lw.loops.constrained_inverse_dynamics(linkage, q, zero, zero, actuated=[loop]),
     )
     for ask in ways:
-        with pytest.raises(UnknownNameError, match=rf"'{loop}' is a loop, .*lw\.loop_coordinates"):
+        with pytest.raises(
+            UnknownNameError, match=rf"'{loop}' is a loop, .*lw\.loops\.loop_coordinates"
+        ):
             ask()
 
 

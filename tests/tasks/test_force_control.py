@@ -451,7 +451,7 @@ def test_loops_are_refused_unless_they_are_left_open():
     tip = next(x.name for x in closed.bodies[1:])
     task = Task.position(tip, "x")
     given = (closed, task, Selection.all_motion(), 1.0, 1.0, SERVO)
-    with pytest.raises(ModelError, match=r'lw\.MotionForceController .*loops="open"'):
+    with pytest.raises(ModelError, match=r'lw\.tasks\.MotionForceController .*loops="open"'):
         MotionForceController(*given)
     with pytest.raises(ModelError, match=r'lw\.TaskController .*loops="open"'):
         lw.TaskController(closed, lw.tasks.Servo(task, 1.0, 1.0))

@@ -249,7 +249,7 @@ def test_questions_without_an_answer(puma):
         impact_estimate(puma, q, v, "flange", surface)
     with pytest.raises(ModelError, match="mech is a str"):
         impact_estimate("puma", q, v, "flange", surface)
-    with pytest.raises(ModelError, match=r"surface is 3; it must be a lw\.CompliantSurface"):
+    with pytest.raises(ModelError, match=r"surface is 3; it must be a lw\.tasks\.CompliantSurface"):
         impact_estimate(puma, q, v, "flange", 3)
     with pytest.raises(ModelError, match="one state"):
         impact_estimate(puma, np.zeros((2, 6)), v, "flange", surface)
