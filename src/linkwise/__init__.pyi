@@ -2,6 +2,9 @@
 
 # isort: skip_file
 
+from .algebra.differential import (
+    differentiate as differentiate,
+)
 from .algebra.prove import (
     prove as prove,
 )
@@ -14,6 +17,7 @@ from .dynamics import (
     difference as difference,
     energy as energy,
     forward_dynamics as forward_dynamics,
+    forward_dynamics_derivatives as forward_dynamics_derivatives,
     forward_kinematics as forward_kinematics,
     gravity_compensation as gravity_compensation,
     gravity_force as gravity_force,
@@ -21,10 +25,12 @@ from .dynamics import (
     hybrid_dynamics as hybrid_dynamics,
     integrate as integrate,
     inverse_dynamics as inverse_dynamics,
+    inverse_dynamics_derivatives as inverse_dynamics_derivatives,
     inverse_kinematics as inverse_kinematics,
     jacobian as jacobian,
     jacobian_dot as jacobian_dot,
     kinetic_energy as kinetic_energy,
+    linearize as linearize,
     mass_matrix as mass_matrix,
     mass_matrix_inverse as mass_matrix_inverse,
     momentum as momentum,

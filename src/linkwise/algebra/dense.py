@@ -189,6 +189,12 @@ class Dense:
             return self._vector(leaf, key.source)
         if isinstance(key, role.Memoryless):
             return self.diagonal(self._blocks(leaf, key.source), leaf.range, leaf.domain)
+        if isinstance(key, role.Cross):
+            return self.diagonal(self._crosses(key), BODY, BODY)
+        if isinstance(key, role.HingeRate):
+            return self.diagonal(self._hinge_rates(key), leaf.range, leaf.domain)
+        if isinstance(key, role.HingeBiasRate):
+            return self.diagonal(self._hinge_bias_rates(key.wrt), BODY, JOINT)
         if isinstance(key, role.Shift):
             return self._shift(leaf, key.source)
         if isinstance(key, role.Gather):
@@ -211,6 +217,35 @@ class Dense:
             return full - self._diagonal_blocks(full)
         assert isinstance(key, role.Riccati)
         return self._riccati(leaf, key)
+
+    def _crosses(self, key: role.Cross) -> list[Array]:
+        """x× u, or u ×* x, for the columns u of the identity."""
+        columns = np.eye(6)
+        return [
+            np.stack(
+                [cross_force(u, x) if key.swapped else cross_velocity(x, u) for u in columns]
+            ).T
+            for x in self.matrix(key.of)[:, 0].reshape(-1, 6)
+        ]
+
+    def _hinge_rates(self, key: role.HingeRate) -> list[Array]:
+        """Columns of ∂(H* x)/∂q, or ∂(H x)/∂q: the rate of H along each velocity of the hinge."""
+        mech, x, found = self.mech, self.matrix(key.of)[:, 0], list[Array]()
+        for body, part in zip(mech.bodies, self.slices(key.of.range), strict=True):
+            q_k, nv = self.q[mech.q_slice(body.hinge_name)], body.hinge.nv
+            rates = body.hinge.map_derivative(q_k) @ body.outboard.shift
+            star = key.of.range is JOINT
+            columns = [(rate.T if star else rate) @ x[part] for rate in rates]
+            found.append(np.stack(columns, axis=-1) if nv else np.zeros((6 if star else 0, 0)))
+        return found
+
+    def _hinge_bias_rates(self, wrt: str) -> list[Array]:
+        mech, found = self.mech, list[Array]()
+        for body in mech.bodies:
+            q_k, v_k = self.q[mech.q_slice(body.hinge_name)], self.v[mech.v_slice(body.hinge_name)]
+            by_q, by_v = body.hinge.bias_derivative(q_k, v_k)
+            found.append(body.outboard.shift.T @ (by_q if wrt == "q" else by_v))
+        return found
 
     def _to_parents(self, blocks: Sequence[Array]) -> Array:
         out = np.zeros((6 * self.mech.n_bodies, 6 * self.mech.n_bodies))

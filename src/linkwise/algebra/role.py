@@ -124,6 +124,43 @@ class Composite(Role):
 
 
 @dataclass(frozen=True, slots=True)
+class Cross(Role):
+    """x× at each body, from a stacked vector x: a memoryless operator that a vector gives.
+
+    x× u is the rate of a velocity u that is carried along with x; -(x×)* is that of a force.
+
+    Attributes:
+        of: The vector, of BODY.
+        swapped: The other factor is the operand: x×̄ u = u ×* x, for a force x. It is skew.
+    """
+
+    of: Expr
+    swapped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HingeRate(Role):
+    """How H* x, or H x, changes at each body with its own coordinates; zero where H is constant.
+
+    Attributes:
+        of: x, a vector of JOINT for H* x, of BODY for H x.
+    """
+
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class HingeBiasRate(Role):
+    """How Ḣ* v changes at each body with its own coordinates, or with its own velocities.
+
+    Attributes:
+        wrt: "q" or "v".
+    """
+
+    wrt: str
+
+
+@dataclass(frozen=True, slots=True)
 class PickOff(Role):
     """B: takes a force at a node to the body it is fixed on. Its adjoint picks nodes off bodies."""
 
@@ -221,7 +258,7 @@ class Lyapunov(Role):
 
     @property
     def symmetric(self) -> bool:  # noqa: D102
-        return self.a is self.b
+        return self.a is self.b and self.core.symmetric
 
     @property
     def definite(self) -> bool:  # noqa: D102

@@ -17,6 +17,7 @@ from linkwise.algebra import role
 from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation, Step
+from linkwise.algebra.differential import decomposed, has_cross
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -45,6 +46,7 @@ from linkwise.algebra.normal_form import (
 )
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import BY_NAME
+from linkwise.algebra.space import ONE
 from linkwise.algebra.words import Words, collected, count, expand, factored, flat, same
 
 SIMPLIFYING = (
@@ -219,6 +221,8 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         cost: What to minimise; forms it raises a ValueError for are passed over.
         budget: When to stop.
     """
+    if has_cross(expr):
+        return _derivative_form(expr)
     inside = _inside_inverses(expr, cost, budget)
     if inside.steps:
         return inside.then(cheapest(inside.result, cost, budget))
@@ -248,6 +252,15 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
     if own_cost is not None and (best_cost is None or own_cost < best_cost):  # type: ignore[operator]
         return Derivation(expr)  # multiplying out did no good
     return Derivation(expr, (*opening.steps, *best.path()))
+
+
+def _derivative_form(expr: Expr) -> Derivation:
+    """A derivative as a matrix, by the decomposition lemma; applied to a vector, as it is."""
+    after = expr if expr.is_vector or expr.range is ONE else decomposed(expr)
+    if after is expr:
+        return Derivation(expr)
+    lemma = "φ X φ* = R + φ̃ R + R φ̃*,  R = E_φ R E_φ* + X"
+    return Derivation(expr, (Step(expr, after, "decomposition lemma", lemma, "004 Lemma 1"),))
 
 
 def _inside_inverses(expr: Expr, cost: Cost, budget: Budget) -> Derivation:

@@ -23,6 +23,14 @@ from linkwise.dynamics.control import (
     wen_bayard,
 )
 from linkwise.dynamics.coriolis import coriolis_force, coriolis_matrix, coriolis_product
+from linkwise.dynamics.derivatives import (
+    ForwardDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+    Linearization,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+    linearize,
+)
 from linkwise.dynamics.diagonal import (
     diagonal_coriolis,
     diagonal_dynamics,
@@ -75,9 +83,12 @@ from linkwise.front_door import open_front_door
 __all__ = [
     "QUANTITIES",
     "Energy",
+    "ForwardDynamicsDerivatives",
     "Frame",
     "HybridMotion",
     "InnovationsFactors",
+    "InverseDynamicsDerivatives",
+    "Linearization",
     "OperationalSpace",
     "Renumbering",
     "Solution",
@@ -107,6 +118,7 @@ __all__ = [
     "expression",
     "force_from_innovations",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "forward_kinematics",
     "gather",
     "gravity_compensation",
@@ -121,6 +133,7 @@ __all__ = [
     "innovations_factors",
     "integrate",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
     "inverse_kinematics",
     "jacobian",
     "jacobian_dot",
@@ -128,6 +141,7 @@ __all__ = [
     "jacobian_gram",
     "kernel",
     "kinetic_energy",
+    "linearize",
     "log_det_mass_matrix",
     "mass_matrix",
     "mass_matrix_inverse",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.family import Family
-from linkwise.algebra.space import CONSTRAINT, NODE, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import BODY, CONSTRAINT, NODE, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import (
     ExpressionError,
@@ -22,6 +22,7 @@ from linkwise.errors import (
     SingularTaskError,
 )
 from linkwise.model import rows
+from linkwise.model.body import Body
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -418,6 +419,9 @@ class Run:
             case "B_V":
                 V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 return mech.inertias[k].coriolis_factor(V_k)
+            case "cross" | "swap" | "H_rate" | "bias_rate_q" | "bias_rate_v":
+                x = self.blocks_of(statement.reads[0][0])[k][:, 0]
+                return derivative_block(statement, body, q_k, v_k, x)
             case "to_W":
                 place = self.blocks_of(statement.reads[0][0])[k].reshape(3, 4)
                 rot = place[:, :3]
@@ -553,3 +557,19 @@ def placed(above: Array | None, rot: Array, p: Array) -> Array:
     turned = above[:, :3] @ rot
     moved = above[:, :3] @ p + above[:, 3]
     return np.concatenate([turned, moved[:, None]], axis=1)
+
+
+def derivative_block(statement: Statement, body: Body, q_k: Any, v_k: Any, x: Any) -> Any:
+    """x×, x×̄, ∂(H* x)/∂q, ∂(H x)/∂q or ∂(Ḣ* v) at a body: numbers, or nodes of a graph."""
+    if statement.special in ("cross", "swap"):
+        w, u = skew(x[:3]), skew(x[3:])
+        zero = np.zeros((3, 3))
+        return blocks(-w, -u, -u, zero) if statement.special == "swap" else blocks(w, zero, u, w)
+    if statement.special == "H_rate":
+        rates = body.hinge.map_derivative(q_k)
+        rates = (rates[0] if rates.ndim > 3 else rates) @ body.outboard.shift
+        star = statement.target.rows is BODY
+        columns = [(rate.T if star else rate) @ x for rate in rates]
+        return np.stack(columns, axis=-1) if columns else np.zeros((6 if star else 0, 0))
+    rate = body.hinge.bias_derivative(q_k, v_k)[0 if statement.special == "bias_rate_q" else 1]
+    return body.outboard.shift.T @ (rate[0] if rate.ndim > 2 else rate)

@@ -289,7 +289,15 @@ class _Lowering:
         if isinstance(key, role.Siblings):
             return self._siblings(key, rest)
         if isinstance(
-            key, role.PickOff | role.Memoryless | role.Composite | role.Riccati | role.Lyapunov
+            key,
+            role.PickOff
+            | role.Memoryless
+            | role.Composite
+            | role.Riccati
+            | role.Lyapunov
+            | role.Cross
+            | role.HingeRate
+            | role.HingeBiasRate,
         ):
             self.define(leaf)
             operand = self._right_quantity(rest)
@@ -374,6 +382,8 @@ class _Lowering:
             self._define_lyapunov(leaf, key)
         elif isinstance(key, role.Composite):
             self._define_block(leaf, self._memoryless_terms(key.definition))
+        elif isinstance(key, role.Cross | role.HingeRate | role.HingeBiasRate):
+            self._define_derivative(leaf, key)
         else:
             self.inputs[leaf] = None
             self._define_kinematics(leaf)
@@ -509,6 +519,20 @@ class _Lowering:
         self.define(M if source == "B_V" else H)
         reads: tuple[tuple[Quantity, Place], ...] = ((velocity, "k"), (self._leaf(v), "k"))
         self.statements.append(Statement(target, special=source, reads=reads))
+
+    def _define_derivative(
+        self, leaf: Symbol, key: role.Cross | role.HingeRate | role.HingeBiasRate
+    ) -> None:
+        """Blocks that a vector gives: x×, x×̄, ∂(H* x)/∂q, ∂(H x)/∂q; and ∂(Ḣ* v)."""
+        if isinstance(key, role.HingeBiasRate):
+            special, operand = f"bias_rate_{key.wrt}", self._leaf(v)
+        else:
+            operand = self.value(rebuilt(key.of, opened))
+            special = (
+                ("swap" if key.swapped else "cross") if isinstance(key, role.Cross) else "H_rate"
+            )
+        reads: tuple[tuple[Quantity, Place], ...] = ((operand, "k"),)
+        self.statements.append(Statement(_block_quantity(leaf), special=special, reads=reads))
 
     def _define_closure_rate(self, source: str, target: Quantity) -> None:
         """κ comes from where the nodes of the loops are and how they move, κ_g from the former."""

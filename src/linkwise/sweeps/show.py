@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.show import LATEX, UNICODE, Style, raised
-from linkwise.algebra.space import CONSTRAINT, ONE
+from linkwise.algebra.space import BODY, CONSTRAINT, ONE
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
 
 LOOPS = {
@@ -180,6 +180,15 @@ def _special(statement: Statement, style: Style) -> str:
             return f"{reads[0]} {star}" + (
                 r" \text{, factored}" if style is LATEX else ", factored"
             )
+        case "cross" | "swap":
+            bar = r"\bar{\times}" if style is LATEX else "×̄"
+            return f"{reads[0]} {times if statement.special == 'cross' else bar}"
+        case "H_rate":
+            star = style.star if statement.target.rows is BODY else ""
+            return f"∂(H{star}(k) {reads[0]})/∂q(k)"
+        case "bias_rate_q" | "bias_rate_v":
+            rate = r"\dot{H}^{*}(k)" if style is LATEX else "Ḣ*(k)"
+            return f"∂({rate} {reads[0]})/∂{statement.special[-1]}(k)"
         case "rot_W":
             return r"\mathrm{rot}(" + f"{reads[0]})" if style is LATEX else f"rot of {reads[0]}"
         case "Q" | "Y" | "Q*" | "Y*":

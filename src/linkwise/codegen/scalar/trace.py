@@ -36,7 +36,7 @@ from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_force, cross_velocity
 from linkwise.sweeps.factored import factored
-from linkwise.sweeps.interpret import Run, family_of_part, picked_columns
+from linkwise.sweeps.interpret import Run, derivative_block, family_of_part, picked_columns
 from linkwise.sweeps.program import Block, Program, Quantity, Statement, Term
 
 KNOWN = (*STATE_BLOCKS, "phi")
@@ -495,6 +495,9 @@ class Trace(Run):
             case "B_V":
                 V_k = self.blocks_of(statement.reads[0][0])[k][:, 0]
                 return first(self._inertia(k).coriolis_factor(V_k[None]), 2)
+            case "cross" | "swap" | "H_rate" | "bias_rate_q" | "bias_rate_v":
+                x = self.blocks_of(statement.reads[0][0])[k][:, 0]
+                return derivative_block(statement, body, q_k, v_k, x)
             case "to_W":
                 place = self.blocks_of(statement.reads[0][0])[k].reshape(3, 4)
                 return WorldBlock(place[:, :3], place[:, 3])

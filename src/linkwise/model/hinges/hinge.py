@@ -86,6 +86,31 @@ class Hinge(ABC):
         path = self.hinge_map(Jet.line(q[None], rate[None]))
         return Jet.derivatives(path)[1][0]
 
+    def map_derivative(self, q: Array) -> Array:
+        """∂H/∂q (..., nv, nv, 6): entry j is the rate of the hinge map along velocity j."""
+        q = np.asarray(q)
+        along = (np.broadcast_to(e, (*q.shape[:-1], self.nv)) for e in np.eye(self.nv))
+        rates = [self.hinge_map_rate(q, e) for e in along]
+        return np.stack(rates, axis=-3) if rates else np.zeros((*q.shape[:-1], 0, 0, 6))
+
+    def bias_derivative(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """∂(Ḣ* v)/∂q and ∂(Ḣ* v)/∂v, both (..., 6, nv), by running `bias` on Taylor series."""
+        q, v = np.asarray(q), np.asarray(v)
+        columns = list[tuple[Array, Array]]()
+        for e in np.eye(self.nv):
+            along = np.broadcast_to(e, v.shape)
+            moved = Jet.line(q[None], np.broadcast_to(self.qdot(q, along), q.shape)[None])
+            faster = Jet.line(v[None], along[None])
+            still = Jet.line(q[None], 0.0 * q[None])
+            by_q = self.bias(moved, Jet.line(v[None], 0.0 * v[None]))
+            by_v = self.bias(still, faster)
+            columns.append((Jet.derivatives(by_q)[1][0], Jet.derivatives(by_v)[1][0]))
+        if not columns:
+            empty = np.zeros((*q.shape[:-1], 6, 0))
+            return empty, empty
+        by_q, by_v = (np.stack(part, axis=-1) for part in zip(*columns, strict=True))
+        return by_q, by_v
+
     def qdot(self, q: Array, v: Array) -> Array:
         """Time derivative of the coordinates (..., nq)."""
         lead = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])

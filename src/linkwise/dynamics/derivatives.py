@@ -1,0 +1,230 @@
+"""Derivatives of inverse and forward dynamics, and the linearised equations of motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra.differential import differentiate
+from linkwise.algebra.symbols import bias, mass, vdot as acceleration
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar import status as status_code
+from linkwise.codegen.scalar.pivots import SINGULAR
+from linkwise.dynamics.kernels import Status, written
+from linkwise.dynamics.loops import Loops, require_open, tree_of
+from linkwise.model.hinges.hinge import Hinge
+from linkwise.model.hinges.jet import Jet
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array, ArrayLike
+from linkwise.sweeps.factored import factored
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+INVERSE = mass @ acceleration + bias
+"""Inverse dynamics τ(q, v, v̇), as it is differentiated."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InverseDynamicsDerivatives:
+    """How τ of inverse dynamics changes: δτ = q δq + v δv + vdot δv̇.
+
+    Attributes:
+        q: ∂τ/∂q (nv, nv) or (batch, nv, nv), in the tangent space of `mech.integrate`.
+        v: ∂τ/∂v.
+        vdot: ∂τ/∂v̇, the mass matrix 𝓜.
+    """
+
+    q: Array
+    v: Array
+    vdot: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForwardDynamicsDerivatives:
+    """How v̇ of forward dynamics changes: δv̇ = q δq + v δv + tau δτ.
+
+    Attributes:
+        q: ∂v̇/∂q (nv, nv) or (batch, nv, nv), in the tangent space of `mech.integrate`.
+        v: ∂v̇/∂v.
+        tau: ∂v̇/∂τ, the inverse 𝓜⁻¹ of the mass matrix.
+    """
+
+    q: Array
+    v: Array
+    tau: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linearization:
+    """The equations of motion about a state x = (q, v): δẋ = A δx + B δτ.
+
+    Attributes:
+        A: (2 nv, 2 nv) or (batch, 2 nv, 2 nv); δq is in the tangent space of `mech.integrate`.
+        B: (2 nv, nv) or (batch, 2 nv, nv).
+    """
+
+    A: Array
+    B: Array
+
+
+def inverse_dynamics_derivatives(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    vdot: ArrayLike,
+    *,
+    loops: Loops = "closed",
+    status: Status | None = None,
+    threads: int | None = None,
+) -> InverseDynamicsDerivatives:
+    """Derivatives of joint forces by positions, velocities and accelerations.
+
+    Expression:
+        `lw.differentiate(mass @ vdot + bias, "q")`, and by "v" and "vdot". With V⁻ = φ̃* H* v,
+        α⁻ = a_g + φ̃* (a + H* v̇), F = φ (b + M φ* (a + H* v̇)) and hinge maps constant in q:
+        ∂τ/∂q = H φ̃ [F ×̄] H* + H φ (2 B_V φ* [V⁻ ×] + M φ* ([α⁻ ×] + [V⁻ ×] [V⁻ ×])) H*
+        ∂τ/∂v = H φ (2 B_V φ* + M φ* [V⁻ + V ×]) H*,   ∂τ/∂v̇ = 𝓜
+        O(n · depth) operations.
+
+    Args:
+        loops: "open" differentiates the tree of a mechanism that has loops or couplings; with
+            "closed" such a mechanism is refused.
+
+    Returns:
+        The three matrices, from one kernel.
+    """
+    tree = _open_tree(mech, loops, "inverse_dynamics_derivatives")
+    found = written(tree, INVERSE_DERIVATIVES)(q, v, vdot, **_options(status, threads))
+    return InverseDynamicsDerivatives(found["q"], found["v"], found["vdot"])
+
+
+def forward_dynamics_derivatives(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    loops: Loops = "closed",
+    status: Status | None = None,
+    threads: int | None = None,
+) -> ForwardDynamicsDerivatives:
+    """Derivatives of joint accelerations by positions, velocities and joint forces.
+
+    Expression:
+        `lw.differentiate(mass.inv @ (tau - bias), "q")`, and by "v" and "tau":
+        ∂v̇/∂q = −𝓜⁻¹ ∂τ/∂q,   ∂v̇/∂v = −𝓜⁻¹ ∂τ/∂v,   ∂v̇/∂τ = 𝓜⁻¹
+        with the derivatives of inverse dynamics at v̇ = 𝓜⁻¹ (τ − C). The kernel factors 𝓜 from
+        the tips to the base, which keeps the zeros between branches.
+
+    Args:
+        loops: "open" differentiates the tree of a mechanism that has loops or couplings; with
+            "closed" such a mechanism is refused.
+
+    Returns:
+        The three matrices, from one kernel.
+    """
+    tree = _open_tree(mech, loops, "forward_dynamics_derivatives")
+    found = written(tree, FORWARD_DERIVATIVES)(q, v, tau, **_options(status, threads))
+    return ForwardDynamicsDerivatives(found["q"], found["v"], found["tau"])
+
+
+def linearize(
+    mech: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    loops: Loops = "closed",
+    status: Status | None = None,
+    threads: int | None = None,
+) -> Linearization:
+    """The equations of motion linearised about a state, in continuous time.
+
+        δq̇ = δv + T δq,   δv̇ = ∂v̇/∂q δq + ∂v̇/∂v δv + 𝓜⁻¹ δτ
+
+    δq is a velocity held for one second from q, as in `mech.integrate`. T is zero where v is the
+    rate of q. The velocities of a free or spherical hinge are in axes that turn, and there
+    T δq = −v × δq.
+
+    Args:
+        loops: "open" linearises the tree of a mechanism that has loops or couplings; with
+            "closed" such a mechanism is refused.
+
+    Returns:
+        A and B of δẋ = A δx + B δτ with x = (q, v), from one kernel.
+    """
+    tree = _open_tree(mech, loops, "linearize")
+    found = written(tree, LINEARIZED)(q, v, tau, **_options(status, threads))
+    return Linearization(found["A"], found["B"])
+
+
+def _open_tree(mech: Mechanism, loops: Loops, name: str) -> Mechanism:
+    require_open(mech, loops, f"lw.{name}", "")
+    return tree_of(mech)
+
+
+def _options(status: Status | None, threads: int | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"status": status, "threads": threads}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+# ------------------------------------------------------------------------------------- kernels
+
+
+def _inverse(at: Writing) -> Any:
+    state = {"q": at.q, "v": at.v, "vdot": at.read("vdot", at.mech.nv)}
+    by_q, by_v = (differentiate(INVERSE, x) for x in ("q", "v"))
+    return at.value(by_q, by_v, mass, **state)
+
+
+def _forward(at: Writing) -> Any:
+    state = {"q": at.q, "v": at.v}
+    tau = at.read("tau", at.mech.nv)
+    M, c = at.value(mass, bias, **state)
+    # From the tips to the base: entries between branches, which are zero, stay zero.
+    inverse = factored(M[::-1, ::-1])
+    for pivot, scale in zip(inverse.pivots, np.diag(M)[::-1], strict=True):
+        at.check(status_code.MATRIX, pivot - SINGULAR[at.itemsize] * scale, 0.0, np.inf)
+    vdot = (inverse @ (tau - c)[::-1, None])[::-1, 0]
+    by_q, by_v, _ = at.value(
+        differentiate(INVERSE, "q"), differentiate(INVERSE, "v"), mass, vdot=vdot, **state
+    )
+    solved = [-(inverse @ x[::-1])[::-1] for x in (by_q, by_v)]
+    return *solved, inverse.matrix[::-1, ::-1]
+
+
+def _linearized(at: Writing) -> Any:
+    by_q, by_v, by_tau = _forward(at)
+    nv = at.mech.nv
+    A, B = np.full((2 * nv, 2 * nv), 0.0, dtype=object), np.full((2 * nv, nv), 0.0, dtype=object)
+    A[:nv, nv:] = np.eye(nv)
+    A[nv:, :nv], A[nv:, nv:], B[nv:] = by_q, by_v, by_tau
+    for k, body in enumerate(at.mech.bodies):
+        part = slice(at.mech.v_start[k], at.mech.v_start[k + 1])
+        q_k = at.q[at.mech.q_start[k] : at.mech.q_start[k + 1]]
+        A[part, part] = _turning(body.hinge, q_k, at.v[part])
+    return A, B
+
+
+def _turning(hinge: Hinge, q: Any, v: Any) -> Any:
+    """T of u̇ = δv + T u for δq = N u: N T u = ∂(N v)/∂q N u - ∂(N u)/∂q N v, with q̇ = N v."""
+    nv = hinge.nv
+    if type(hinge).qdot is Hinge.qdot:  # q̇ = v
+        return np.zeros((nv, nv))
+    N = np.stack([hinge.qdot(q[None], e[None])[0] for e in np.eye(nv)], axis=-1)
+    rate = N @ v
+
+    def along(direction: Any, held: Any) -> Any:
+        path = hinge.qdot(Jet.line(q[None], direction[None]), held[None])
+        return Jet.derivatives(path)[1][0]
+
+    columns = [along(N[:, j], v) - along(rate, e) for j, e in enumerate(np.eye(nv))]
+    return factored(N.T @ N) @ (N.T @ np.stack(columns, axis=-1))
+
+
+INVERSE_DERIVATIVES = Formula(_inverse, names=("q", "v", "vdot"))
+FORWARD_DERIVATIVES = Formula(_forward, names=("q", "v", "tau"))
+LINEARIZED = Formula(_linearized, names=("A", "B"))

@@ -1,0 +1,197 @@
+"""Derivatives of expressions: against differences of the dense reference, on every hinge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import BODY, JOINT, H, I, J, M, V, a, b, bias, mass, phi, tau, v, vdot, vector
+from linkwise.algebra.dense import Dense
+from linkwise.algebra.differential import cross, decomposed, differentiate, swap, tidied
+from linkwise.algebra.symbols import E_phi, P, Q, X, a_g, f, lam, phi_tilde
+from tests.algebra.trees import MOVING
+
+STENCIL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
+"""Central differences of order eight."""
+
+x, u, w = vector("x", BODY), vector("u", JOINT), vector("w", JOINT)
+
+INVERSE = mass @ vdot + bias
+FORWARD = mass.inv @ (tau - bias)
+
+EXPRESSIONS = {
+    "V": V,
+    "a": a,
+    "b": b,
+    "a_g": a_g,
+    "E_phi": E_phi @ x,
+    "E_phi*": E_phi.T @ x,
+    "phi": phi @ x,
+    "phi*": phi.T @ x,
+    "phi_tilde": phi_tilde @ x,
+    "H": H @ x,
+    "H*": H.T @ u,
+    "node velocity": J @ v,
+    "force at a node": J.T @ f,
+    "inverse dynamics": INVERSE,
+    "forward dynamics": FORWARD,
+    "kinetic energy": 0.5 * (v.T @ mass @ v),
+    "difference": mass.inv @ tau - (I - H @ phi @ M @ H.T) @ tau,
+}
+OF_VELOCITY = (
+    *("V", "a", "b", "node velocity", "inverse dynamics", "forward dynamics", "kinetic energy"),
+)
+TREES = {
+    "branched": lw.models.random_tree(4, 5, hinges=MOVING, branching=0.7, mass_ratio=3.0),
+    "every hinge": lw.models.random_tree(5, 3, mass_ratio=3.0),
+    "floating": lw.models.random_tree(3, 2, hinges=MOVING, floating=True, mass_ratio=3.0),
+}
+
+
+class State:
+    """A mechanism in a state, with values for all vectors."""
+
+    def __init__(self, mech: lw.Mechanism) -> None:
+        rng = np.random.default_rng(7)
+        self.mech, self.nodes = mech, (mech.bodies[-1].name,)
+        self.q, self.v = mech.random(rng), mech.random_velocity(rng)
+        self.values = {
+            **{name: rng.standard_normal(mech.nv) for name in ("tau", "vdot", "u", "w")},
+            **{"x": rng.standard_normal(6 * mech.n_bodies), "f": rng.standard_normal(6)},
+        }
+
+    def dense(self, q=None, v=None) -> Dense:
+        q, v = self.q if q is None else q, self.v if v is None else v
+        return Dense(self.mech, q, v, nodes=self.nodes, values=self.values)
+
+    def at(self, expr):
+        return self.dense().matrix(expr)
+
+    def differences(self, exprs, wrt: str, h: float = 2e-3):
+        """∂ of each vector, by central differences along each velocity."""
+        columns = list[list[np.ndarray]]()
+        for e in np.eye(self.mech.nv):
+            totals = [0.0] * len(exprs)
+            for weight, s in zip(STENCIL, range(-4, 5), strict=True):
+                if not weight:
+                    continue
+                q = self.mech.integrate(self.q, s * h * e) if wrt == "q" else self.q
+                dense = self.dense(q, self.v + s * h * e if wrt == "v" else self.v)
+                each = zip(totals, exprs, strict=True)
+                totals = [t + weight / h * dense.matrix(x)[:, 0] for t, x in each]
+            columns.append(totals)
+        return [np.stack(part, axis=-1) for part in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("wrt", ["q", "v"])
+def test_derivatives_are_those_of_differences(tree, wrt):
+    state, here = State(TREES[tree]), State(TREES[tree]).dense()
+    every = state.differences(list(EXPRESSIONS.values()), wrt)
+    for (name, expr), expected in zip(EXPRESSIONS.items(), every, strict=True):
+        found, size = here.matrix(differentiate(expr, wrt)), np.abs(expected).max()
+        if name not in ("H", "H*"):  # constant in most hinges
+            assert (size > 1e-3) == (wrt == "q" or name in OF_VELOCITY), name
+        assert np.abs(found - expected).max() <= 1e-9 * max(size, 1.0), name
+
+
+def test_other_variables():
+    assert differentiate(INVERSE, "vdot") is mass
+    assert differentiate(FORWARD, "tau") is mass.inv
+    assert differentiate(FORWARD, tau) is mass.inv
+    state = State(TREES["branched"])
+    assert not state.at(differentiate(INVERSE, "tau")).any()
+    assert np.abs(state.at(differentiate(u.T @ w, u)) - state.values["w"]).max() == 0.0
+
+
+def test_the_transport_identity_holds():
+    for tree in TREES.values():
+        state = State(tree)
+        own, turn = cross(H.T @ v), cross(V)
+        left = state.at(phi.T @ own @ phi_tilde.T)
+        assert np.abs(left).max() > 1e-2
+        right = state.at(turn @ phi.T - phi.T @ turn)
+        assert np.abs(left - right).max() < 1e-12 * np.abs(left).max()
+
+
+@pytest.mark.parametrize("wrt", ["q", "v"])
+def test_normal_form_and_decomposition_change_nothing(wrt):
+    for tree in TREES.values():
+        state, A = State(tree), differentiate(INVERSE, wrt)
+        expected = state.at(A)
+        for form in (tidied(A), decomposed(A), decomposed(-(mass.inv @ A)), lw.derive(A).result):
+            factor = -state.at(mass.inv) if "𝓜" in str(form) else np.eye(tree.nv)
+            error = np.abs(state.at(form) - factor @ expected).max()
+            assert error < 1e-12 * np.abs(factor @ expected).max()
+
+
+def test_cross_products():
+    state = State(TREES["branched"])
+    n = TREES["branched"].n_bodies
+    X, Y = state.values["x"].reshape(n, 6), np.random.default_rng(3).standard_normal((n, 6))
+    turned = (state.at(cross(x)) @ Y.ravel()).reshape(n, 6)
+    expected = np.hstack(
+        [np.cross(X[:, :3], Y[:, :3]), np.cross(X[:, 3:], Y[:, :3]) + np.cross(X[:, :3], Y[:, 3:])]
+    )
+    assert np.abs(turned - expected).max() < 1e-14
+    # y ×* x = -(y×)* x, with the factors swapped
+    swapped = (state.at(swap(x)) @ Y.ravel()).reshape(n, 6)
+    expected = np.hstack(
+        [np.cross(Y[:, :3], X[:, :3]) + np.cross(Y[:, 3:], X[:, 3:]), np.cross(Y[:, :3], X[:, 3:])]
+    )
+    assert np.abs(swapped - expected).max() < 1e-14
+
+
+def test_kernels_sweeps_and_dense_matrices_agree():
+
+    for tree in TREES.values():
+        state = State(tree)
+        given = {"q": state.q, "v": state.v, **state.values}
+        for A in (differentiate(INVERSE, "q"), differentiate(INVERSE, "v")):
+            for expr in (A, A @ u, A.T @ w):
+                expected = state.at(expr)
+                expected = expected[:, 0] if expr.is_vector else expected
+                kernel = lw.compile(expr, tree)
+                found = kernel(*(given[name] for name in kernel.arguments))
+                assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+def test_directional_derivatives_and_gradients_are_adjoint():
+    state = State(TREES["every hinge"])
+    A = differentiate(FORWARD, "q")
+    forward, backward = state.at(w.T @ A @ u), state.at(u.T @ A.T @ w)
+    assert np.abs(forward) > 1e-3
+    assert np.abs(forward - backward) < 1e-12 * np.abs(forward)
+
+
+def test_derivatives_cost_a_few_evaluations():
+    """In operations: a JVP or VJP of forward dynamics at most 2.5 times forward dynamics."""
+    arm = lw.models.seven_dof_arm()
+    count = lambda expr: sum(lw.compile(expr, arm).ops.values())  # noqa: E731
+    forward, A = count(FORWARD), differentiate(FORWARD, "q")
+    assert count(A @ u) < 2.5 * forward
+    assert count(A.T @ w) < 2.5 * forward
+
+
+@pytest.mark.parametrize(
+    "expr, wrt, message",
+    [
+        (mass, "q", "takes a stacked vector or a number"),
+        (P @ V, "q", r"P cannot be differentiated by q.*textbook form"),
+        (Q.T @ lam, "q", r"Q cannot be differentiated by q"),
+        (X, "q", r"X cannot be differentiated by q"),
+        (V, "nothing", r'by nothing; it must be "q"'),
+        (V, mass, r'by 𝓜; it must be "q"'),
+    ],
+)
+def test_what_has_no_rule_is_named(expr, wrt, message):
+    with pytest.raises(lw.errors.ExpressionError, match=message):
+        differentiate(expr, wrt)
+
+
+def test_derivatives_print():
+    A = differentiate(INVERSE, "v")
+    assert "[2 φ* H* v - H* v ×]" in str(A)
+    assert r"\times" in A.latex()
+    assert "×" in str(lw.plan(A))

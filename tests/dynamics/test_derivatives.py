@@ -1,0 +1,117 @@
+"""Derivatives of inverse and forward dynamics: against differences, Pinocchio, and each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from tests.algebra.test_differential import STENCIL
+from tests.dynamics.mechanisms import TREES, close, state, states, tree
+from tests.dynamics.test_oracles import ROBOTS, robot
+
+
+def differences(function, mech, h=1e-3):
+    """∂ function(δ) at δ = 0, for δ (nv,)."""
+    steps = zip(STENCIL, range(-4, 5), strict=True)
+    weights = [(weight / h, s * h) for weight, s in steps if weight]
+    return np.stack(
+        [sum(c * function(s * e) for c, s in weights) for e in np.eye(mech.nv)], axis=-1
+    )
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_differences(name):
+    mech = tree(name)
+    q, v, x = state(mech, 2)
+    inverse = lw.inverse_dynamics_derivatives(mech, q, v, x)
+    scale = float(np.abs(inverse.q).max())
+    moved = differences(lambda d: lw.inverse_dynamics(mech, mech.integrate(q, d), v, x), mech)
+    close(inverse.q, moved, 1e-9)
+    moved = differences(lambda d: lw.inverse_dynamics(mech, q, v + d, x), mech)
+    close(inverse.v, moved, 1e-9, scale=scale)
+    close(inverse.vdot, lw.mass_matrix(mech, q), 1e-14)
+    forward = lw.forward_dynamics_derivatives(mech, q, v, x)
+    close(forward.tau, lw.mass_matrix_inverse(mech, q), 1e-9)
+    vdot = lw.forward_dynamics(mech, q, v, x)
+    there = lw.inverse_dynamics_derivatives(mech, q, v, vdot)
+    for found, expected in ((forward.q, there.q), (forward.v, there.v)):
+        residual = inverse.vdot @ found + expected
+        assert np.abs(residual).max() < 1e-9 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", ["every hinge, others", "floating"])
+def test_linearization(name):
+    """A small motion from a state that is a little off goes where A says."""
+    mech, h = tree(name), 1e-5
+    q, v, tau = state(mech, 1)
+    found = lw.linearize(mech, q, v, tau)
+    nv = mech.nv
+    assert found.A.shape == (2 * nv, 2 * nv) and found.B.shape == (2 * nv, nv)
+
+    def rate(d, e):
+        """Velocity of δq, for q displaced by d and v by e: from differences over a short time."""
+        rates = list[np.ndarray]()
+        for t in (-h, h):
+            here, there = mech.integrate(q, t * v), mech.integrate(q, d)
+            there = mech.integrate(there, t * (v + e))
+            rates.append(mech.difference(here, there))
+        return (rates[1] - rates[0]) / (2 * h)
+
+    step = 1e-5
+    for j, unit in enumerate(step * np.eye(nv)):
+        column = (rate(unit, 0 * unit) - rate(-unit, 0 * unit)) / (2 * step)
+        close(found.A[:nv, j], column, 1e-4, scale=float(np.abs(v).max()) + 1.0)
+    close(found.A[:nv, nv:], np.eye(nv))
+    d = lw.forward_dynamics_derivatives(mech, q, v, tau)
+    assert np.array_equal(found.A[nv:], np.hstack([d.q, d.v]))
+    assert np.array_equal(found.B, np.vstack([np.zeros((nv, nv)), d.tau]))
+
+
+def test_batches_and_status():
+    mech = tree("floating")
+    q, v, x = states(mech, 5)
+    every = lw.forward_dynamics_derivatives(mech, q, v, x)
+    for i in range(5):
+        one = lw.forward_dynamics_derivatives(mech, q[i], v[i], x[i])
+        for name in ("q", "v", "tau"):
+            close(getattr(every, name)[i], getattr(one, name), 1e-12)
+    codes = np.zeros(5, dtype=np.int32)
+    v[3] = np.nan
+    found = lw.inverse_dynamics_derivatives(mech, q, v, x, status=codes)
+    assert codes[3] and not codes[[0, 1, 2, 4]].any()
+    assert np.isfinite(found.q[4]).all()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("short", ROBOTS)
+def test_pinocchio(short):
+    import pinocchio as pin
+
+    it = robot(short)
+    q, v, x, T = it.q, it.v, it.x, it.T
+    theirs = pin.computeRNEADerivatives(it.model, it.data, it.q_pin, it.v_pin, it.x_pin)
+    ours = lw.inverse_dynamics_derivatives(it.mech, q, v, x)
+    close(ours.q, T.T @ theirs[0] @ T, 1e-10)
+    close(ours.v, T.T @ theirs[1] @ T, 1e-10)
+    force = it.layout.force_to(q, x)
+    theirs = pin.computeABADerivatives(it.model, it.data, it.q_pin, it.v_pin, force)
+    ours = lw.forward_dynamics_derivatives(it.mech, q, v, x)
+    back = np.linalg.inv(T)
+    close(ours.q, back @ theirs[0] @ T, 1e-9)
+    close(ours.v, back @ theirs[1] @ T, 1e-9)
+    close(ours.tau, back @ theirs[2] @ back.T, 1e-9)
+
+
+def test_loops_are_refused_or_left_open():
+    mech = lw.models.four_bar()
+    q, v, x = state(mech)
+    for function in (
+        lw.inverse_dynamics_derivatives,
+        lw.forward_dynamics_derivatives,
+        lw.linearize,
+    ):
+        with pytest.raises(lw.ModelError, match=rf"lw\.{function.__name__}.*cannot hold"):
+            function(mech, q, v, x)
+    found = lw.inverse_dynamics_derivatives(mech, q, v, x, loops="open")
+    close(found.vdot, lw.mass_matrix(mech, q), 1e-14)
