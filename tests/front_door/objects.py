@@ -52,6 +52,7 @@ for _name, _function in {
     "CoordinateDynamics": "coordinate_dynamics",
     "Embedded": "embed",
     "Energy": "energy",
+    "ForwardDynamicsDerivatives": "forward_dynamics_derivatives",
     "HybridMotion": "hybrid_dynamics",
     "Impact": "impact_estimate",
     "IndependentCoordinates": "independent_coordinates",
@@ -59,6 +60,8 @@ for _name, _function in {
     "InertialProperties": "inertial_properties",
     "InertialShape": "belted_ellipsoid",
     "InnovationsFactors": "innovations_factors",
+    "InverseDynamicsDerivatives": "inverse_dynamics_derivatives",
+    "Linearization": "linearize",
     "LoadEffect": "load_effect",
     "LoadReport": "save",
     "MacroMini": "macro_mini",
@@ -298,9 +301,12 @@ def sample(name: str, bound: Any) -> Call | None:
 _of("*.__getitem__", lambda it: call(0))
 
 # Hinges, poses, inertias, parts of mechanisms.
-_of("Hinge.pose Hinge.hinge_map Hinge.normalise", lambda it: call(it.neutral()))
 _of(
-    "Hinge.bias Hinge.hinge_map_rate Hinge.qdot", lambda it: call(it.neutral(), np.full(it.nv, 0.1))
+    "Hinge.pose Hinge.hinge_map Hinge.normalise Hinge.map_derivative", lambda it: call(it.neutral())
+)
+_of(
+    "Hinge.bias Hinge.hinge_map_rate Hinge.qdot Hinge.bias_derivative",
+    lambda it: call(it.neutral(), np.full(it.nv, 0.1)),
 )
 _of("Hinge.integrate", lambda it: call(it.neutral(), np.full(it.nv, 0.1), dt=0.5))
 _of("Hinge.difference", lambda it: call(it.neutral(), it.neutral()))
@@ -322,7 +328,7 @@ _of("SpatialInertia.point", lambda it: call(1.0, POINT))
 _of("SpatialInertia.solid_box SpatialInertia.solid_ellipsoid", lambda it: call(1.0, (1, 2, 3)))
 _of("SpatialInertia.solid_sphere", lambda it: call(1.0, 0.1))
 _of("SpatialInertia.solid_cylinder SpatialInertia.solid_capsule", lambda it: call(1.0, 0.1, 1.0))
-_of("SpatialInertia.__add__", lambda it: call(it))
+_of("SpatialInertia.__add__ Recording.__add__", lambda it: call(it))
 _of("SpatialInertia.moved", lambda it: call(lw.Pose.translation(POINT)))
 _of("SpatialInertia.scaled", lambda it: call(2.0))
 _of("SpatialInertia.apply SpatialInertia.coriolis_factor", lambda it: call(X6))

@@ -15,7 +15,7 @@ import numpy as np
 
 import linkwise as lw
 import linkwise_ledger
-from linkwise.algebra import BODY, JOINT, H, M, mass, phi
+from linkwise.algebra import BODY, JOINT, H, M, bias, mass, phi, vdot
 from tests.grasp.grasps import block
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -153,6 +153,9 @@ _of("force_from_innovations", lambda: call(arm(), q(), eps=v()))
 _of("diagonal_dynamics", lambda: call(arm(), q(), nu=v(), tau=v(seed=3)))
 _of("forward_dynamics", lambda: call(arm(), q(), v(), tau=v(), forces=FORCE, forces_frame="node"))
 _of("inverse_dynamics", lambda: call(arm(), q(), v(), vdot=v(), forces=FORCE, forces_frame="node"))
+_of("inverse_dynamics_derivatives", lambda: call(arm(), q(), v(), vdot=v(), loops="open"))
+_of("forward_dynamics_derivatives linearize", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
+_of("differentiate", lambda: call(mass @ vdot + bias, wrt="q"))
 _of("coriolis_product", lambda: call(arm(), q(), v(), w=v(seed=3)))
 _of("mass_matrix_inverse_product", lambda: call(arm(), q(), x=v()))
 _of("mass_matrix_inverse_block", lambda: call(arm(), q(), rows="pin_1", columns=["pin_2"]))
@@ -439,7 +442,8 @@ _of("algebra.Space", lambda: call("mine"))
 RECORDS = frozenset(
     "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart ConstrainedForces "
     "ContactState ControlLaw ControlReport CoordinateDynamics "
-    "Embedded Energy Event ForceClosure ForceLoop ForceSpace GraspEffort "
+    "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
+    "InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialMap InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "

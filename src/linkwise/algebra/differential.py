@@ -57,6 +57,7 @@ from linkwise.algebra.space import BODY, JOINT, ONE, Space
 from linkwise.algebra.symbols import B_V, VOCABULARY, E_phi, H, M, V, a_g, phi, phi_tilde, v
 from linkwise.algebra.words import Word, Words, collected, expand, left_factored, rebuilt
 from linkwise.errors import ExpressionError
+from linkwise.front_door import open_front_door
 
 OF_STATE = ("q", "v")
 """Variables that the vectors a and b depend on."""
@@ -374,3 +375,6 @@ def _decomposed(words: Words, range_: Space, domain: Space) -> Expr:
     for left, each in inward.items():
         terms.append(product((*left, phi_tilde)) @ total([(1.0, e) for e in each]))
     return total([(1.0, left_factored(rest, range_, domain)), *((1.0, e) for e in terms)])
+
+
+open_front_door(globals(), ("differentiate",))
