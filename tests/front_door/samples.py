@@ -210,7 +210,7 @@ _of("constraint_names closure_nodes constraint_sizes", lambda: call(linkage()))
 _of("constraint_bias loop_velocities loop_drive_forces", lambda: call(linkage(), *crank()))
 _of(
     "constrained_forward_dynamics constraint_forces",
-    lambda: call(linkage(), *crank(), tau=v(linkage()), frame="node"),
+    lambda: call(linkage(), *crank(), tau=v(linkage()), forces_frame="node"),
 )
 _of(
     "constrained_inverse_dynamics",

@@ -96,6 +96,8 @@ class Hinge(ABC):
     def bias_derivative(self, q: Array, v: Array) -> tuple[Array, Array]:
         """∂(Ḣ* v)/∂q and ∂(Ḣ* v)/∂v, both (..., 6, nv), by running `bias` on Taylor series."""
         q, v = np.asarray(q), np.asarray(v)
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        q, v = np.broadcast_to(q, (*lead, self.nq)), np.broadcast_to(v, (*lead, self.nv))
         columns = list[tuple[Array, Array]]()
         for e in np.eye(self.nv):
             along = np.broadcast_to(e, v.shape)
