@@ -10,9 +10,9 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
-from linkwise.tour import peer, timing
+from linkwise.tour import measure, peer
 from linkwise.tour.bench import FUNCTIONS, bench
-from linkwise.tour.timing import best, told
+from linkwise.tour.measure import as_time, best
 
 
 def test_every_function_has_its_figures(capsys):
@@ -75,7 +75,7 @@ def test_a_library_with_another_robot_is_not_timed(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     found = bench(mech, quick=True, batch=2)
     assert all("Pinocchio" not in line.peers for line in found.lines)
-    assert any("finds another forward_dynamics" in note for note in found.notes)
+    assert any("computes another forward_dynamics" in note for note in found.notes)
 
 
 def test_without_other_libraries(monkeypatch):
@@ -106,16 +106,16 @@ def test_a_robot_that_does_not_move_is_told(tmp_path, capsys):
 
 
 def test_times():
-    assert told(2.0) == "2 s"
-    assert told(0.0123) == "12.3 ms"
-    assert told(4.5e-6) == "4.5 µs"
-    assert told(7.8e-8) == "78 ns"
+    assert as_time(2.0) == "2 s"
+    assert as_time(0.0123) == "12.3 ms"
+    assert as_time(4.5e-6) == "4.5 µs"
+    assert as_time(7.8e-8) == "78 ns"
 
 
 def test_the_best_of_several_rounds_counts(monkeypatch):
     """By a clock of the test: calls of 3, 5, 2, 4 ms, measured by loops of one."""
     clock, costs = [0.0], iter([3e-3, 5e-3, 2e-3, 4e-3, 4e-3])
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock[0])
 
     def call():
         clock[0] += next(costs)
@@ -136,7 +136,7 @@ def test_short_calls_are_measured_many_at_a_time(monkeypatch):
         count[0] += 1
         clock[0] += 1e-6
 
-    monkeypatch.setattr(timing.time, "perf_counter", look)
+    monkeypatch.setattr(measure.time, "perf_counter", look)
     assert best(call, seconds=0.01) == pytest.approx(1e-6)
     rounds = np.diff(asked)
     assert rounds.max() in (999, 1000)  # a first call of 1 µs, up to rounding

@@ -96,7 +96,15 @@ def test_raised_twice_is_one_script():
     assert outer.tag == "msup"
     assert letters(outer[0]) == "D′" and letters(outer[1]) == "−1"
     both = read(r"x^{\prime}^{*}")[0]
-    assert letters(both[0]) == "x" and letters(both[1]) == "′∗"
+    assert letters(both[0]) == "x′" and letters(both[1]) == "∗"
+
+
+def test_a_prime_is_not_a_superscript():
+    """As one it would be raised and shrunk twice."""
+    (row,) = read(r"D^{\prime}")
+    assert row.tag == "mrow" and [x.text for x in row] == ["D", "′"]
+    (script,) = read("x_1'")
+    assert script.tag == "msub" and letters(script[0]) == "x′"
 
 
 def test_unknown_commands_are_shown_not_lost():

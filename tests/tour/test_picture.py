@@ -6,7 +6,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.tour.motion_page import plot
-from linkwise.tour.picture import picture
+from linkwise.tour.visit import picture
 
 matplotlib = pytest.importorskip("matplotlib")
 

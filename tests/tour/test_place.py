@@ -8,8 +8,8 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
+from linkwise.cli.place import check_place, check_places
 from linkwise.errors import ModelError
-from linkwise.tour.place import check_place, check_places
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModelError(f"--batch is {options.batch}; a batch has at least one state.")
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     from linkwise.tour.bench import bench
-    from linkwise.tour.machine import processor, versions
+    from linkwise.tour.measure import processor, versions
 
     found = bench(mech, quick=options.quick, batch=options.batch)
     print(f"{mech.name}: {mech.n_bodies} bodies, {mech.nv} degrees of freedom; {processor()}")

@@ -12,8 +12,7 @@ from linkwise.cli.robot import add_roots, open_robot
 from linkwise.model import closure
 from linkwise.model.body import Loop
 from linkwise.model.mechanism import Mechanism
-from linkwise.tour.text import count, table
-from linkwise.tour.tree import HEAD, tree_rows
+from linkwise.tour.text import TREE_HEAD, count, table, tree_rows
 
 EXAMPLES = """examples:
   linkwise info robot.urdf              the tree, loops, couplings, findings
@@ -100,7 +99,7 @@ def as_text(mech: Mechanism, *, nodes: bool = False, report: bool = False) -> It
 
 def tree_table(mech: Mechanism) -> Iterator[str]:
     """One row a body, the tree drawn with lines."""
-    yield from table(HEAD, list(tree_rows(mech)))
+    yield from table(TREE_HEAD, list(tree_rows(mech)))
 
 
 def loop_error(mech: Mechanism, loop: Loop) -> tuple[float, float]:

@@ -205,8 +205,8 @@ def _floating(
 
 def _check_places(options: argparse.Namespace) -> None:
     """Before anything is computed: can all be written?"""
+    from linkwise.cli.place import check_places
     from linkwise.plot.canvas import matplotlib
-    from linkwise.tour.place import check_places
     from linkwise.viewer.guard import viser
 
     wanted = {name: getattr(options, name) for name in ("record", "plot", "html", "report")}

@@ -1,4 +1,4 @@
-"""`linkwise tour`: the main job on a robot, every step shown and checked, and a report of it."""
+"""`linkwise tour`: everything once on a robot, each step checked, with a report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from linkwise.cli.robot import add_roots, open_robot
 
 REPORT = "linkwise_tour.html"
-"""Where the report goes, if nothing is said."""
+"""The default file of the report."""
 
 EXAMPLES = f"""examples:
   linkwise tour                     on a PUMA 560; writes {REPORT}
@@ -17,11 +17,12 @@ EXAMPLES = f"""examples:
   linkwise tour humanoid --quick    shorter motions, fewer draws
   linkwise tour --no-report         the terminal alone; needs NumPy and llvmlite only
 
-What it does: loads the robot, derives its forward dynamics from one line of algebra, compiles it,
-checks it against explicit matrices, times it, simulates a controlled arm and a closed chain, shows
-inertia as covariance, and draws belted ellipsoids. The report is one file that opens in any browser
-without a network. Pictures need the extra `plot`, playback `viewer`: pip install 'linkwise[tour]'.
-Exit status: 0 if every check holds, 1 if one fails, 2 for a robot that cannot be read.
+What it does: loads and draws the robot, simulates it, controls its hand, times the everyday
+functions beside Pinocchio and MuJoCo, draws belted ellipsoids, simulates a closed chain, derives
+forward dynamics from one line of algebra and shows inertia as covariance; every step is checked.
+The report is one file that opens in any browser without a network. Pictures need the extras `plot`
+and `video`, playback `viewer`: pip install 'linkwise[tour]'.
+Exit status: 0 if every check holds, 1 if one fails, 2 if the robot cannot be read.
 """
 
 
@@ -39,18 +40,18 @@ def add_to(commands: Any) -> None:
         help="URDF or MJCF file, or a built-in name (default: puma560)",
     )  # fmt: skip
     p.add_argument(
-        "--report", metavar="FILE", default=REPORT, help=f"where it goes (default: {REPORT})"
+        "--report", metavar="FILE", default=REPORT, help=f"file of the report (default: {REPORT})"
     )
-    p.add_argument("--no-report", action="store_true", help="write none")
-    p.add_argument("--quick", action="store_true", help="leave out what takes long")
+    p.add_argument("--no-report", action="store_true", help="write no report")
+    p.add_argument("--quick", action="store_true", help="skip what takes long")
     p.add_argument("--base", default="auto", help="auto, fixed or free (files only)")
     add_roots(p)
     p.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show it; 1 if a check failed."""
-    from linkwise.tour.place import check_places
+    """Run the tour; 1 if a check failed."""
+    from linkwise.cli.place import check_places
 
     report = None if options.no_report else options.report
     check_places({"--report": report}, options.robot)

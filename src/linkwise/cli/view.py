@@ -58,7 +58,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, or write the page."""
-    from linkwise.tour.place import check_places
+    from linkwise.cli.place import check_places
 
     check_places({"--html": options.html}, options.subject, options.robot)
     subject, q = _subject(options)

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 
 from linkwise import dynamics
+from linkwise.algebra.dense import Dense
 from linkwise.dynamics.kernels import kernel
 from linkwise.dynamics.loops import tree_of
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
 from linkwise.tour import peer
+from linkwise.tour.algebra import FORWARD, relative
+from linkwise.tour.measure import as_time, best, first
 from linkwise.tour.posture import hand
-from linkwise.tour.timing import best, first, told
+from linkwise.tour.robot import small
+from linkwise.tour.visit import Visit
 
 FUNCTIONS = (
     *("forward_dynamics", "inverse_dynamics", "mass_matrix", "mass_matrix_inverse"),
@@ -31,12 +36,12 @@ class Line:
     """The figures of one function.
 
     Attributes:
-        name: Of the function.
-        operations: Of its machine code.
-        first: Of the first call, which derives and compiles, or reads a kept kernel [s].
-        one: Of a later call with one state, from Python [s].
-        many: Of one state in a batch [s].
-        peers: Function and time [s] of other libraries, by the library.
+        name: The function.
+        operations: Operations of its machine code.
+        first: Time of the first call, which derives and compiles, or loads a kernel [s].
+        one: Time of a later call with one state, from Python [s].
+        many: Time of one state in a batch [s].
+        peers: Function and time [s] of other libraries, by library.
     """
 
     name: str
@@ -47,12 +52,12 @@ class Line:
     peers: dict[str, tuple[str, float]]
 
     def cells(self, libraries: list[str]) -> list[str]:
-        """As a row of a table."""
-        row = [f"lw.{self.name}", str(self.operations), told(self.first), told(self.one)]
-        row.append(told(self.many))
+        """A row of the table."""
+        row = [f"lw.{self.name}", str(self.operations), as_time(self.first), as_time(self.one)]
+        row.append(as_time(self.many))
         for library in libraries:
             function, seconds = self.peers.get(library, ("", 0.0))
-            row += [told(seconds), f"{seconds / self.one:.1f}"] if function else ["", ""]
+            row += [as_time(seconds), f"{seconds / self.one:.1f}"] if function else ["", ""]
         return row
 
 
@@ -66,9 +71,54 @@ class Bench:
 
     @property
     def head(self) -> list[str]:
-        """Of the table."""
+        """The head of the table."""
         names = [x for library in self.libraries for x in (library, "ratio")]
         return ["function", "operations", "first call", "one call", "in a batch", *names]
+
+
+def speed(visit: Visit) -> None:
+    """How fast that is: the everyday functions, compiled, checked and timed."""
+    mech = small(visit)
+    result = bench(mech, quick=visit.quick, batch=256)
+    visit.table(
+        result.head,
+        [line.cells(result.libraries) for line in result.lines],
+        f"{mech.name}: one state called from Python on one core, and one state of a batch of 256. "
+        "The first call derives and compiles, or loads machine code from disk. Other libraries "
+        "have the same robot and give the same results; the ratio is their time over ours.",
+    )
+    for note in result.notes:
+        visit.say(note)
+    _checked(visit, mech, peer.State.random(mech, 4))
+
+
+def _checked(visit: Visit, mech: Mechanism, state: peer.State) -> None:
+    """Compare with explicit matrices, and functions with each other."""
+    q, v, tau = state.q, state.v, state.tau
+    vdot = dynamics.forward_dynamics(mech, q, v, tau, loops="open")
+    dense = np.asarray(Dense(mech, q, v, values={"tau": tau})(FORWARD))
+    claim = f"{mech.name}: machine code against explicit matrices, relative"
+    visit.check(claim, relative(vdot, dense), 1e-9)
+    back = dynamics.inverse_dynamics(mech, q, v, vdot, loops="open")
+    size = float((np.abs(dynamics.mass_matrix(mech, q)) @ np.abs(vdot)).max(initial=1.0))
+    gap = float(np.abs(back - tau).max(initial=0.0)) / size
+    visit.check("inverse dynamics undoes forward dynamics, relative", gap, 1e-12)
+    rates = np.concatenate([np.abs(v), np.sqrt(np.abs(vdot))])
+    fastest = float(rates.max(initial=1.0))  # [1/s]
+    coarse, fine = (_gain(mech, q, v, vdot, h / fastest) for h in (1e-3, 5e-4))
+    gained = (4.0 * fine - coarse) / 3.0  # Richardson's extrapolation
+    scale = float(np.abs(v) @ (np.abs(tau) + np.abs(dynamics.bias_force(mech, q, v)))) or 1.0
+    gap = abs(gained - float(v @ tau)) / scale
+    visit.check("energy changes by the power of the joints, relative", gap, 1e-5)
+
+
+def _gain(mech: Mechanism, q: Array, v: Array, vdot: Array, h: float) -> float:
+    """The rate of the energy [W], by differences of the states h [s] ahead and behind."""
+    ahead, behind = (
+        float(dynamics.energy(mech, mech.integrate(q, v + 0.5 * s * vdot, s), v + s * vdot).total)
+        for s in (h, -h)
+    )
+    return (ahead - behind) / (2.0 * h)
 
 
 def bench(mech: Mechanism, *, quick: bool = False, batch: int = 1024) -> Bench:
@@ -76,11 +126,11 @@ def bench(mech: Mechanism, *, quick: bool = False, batch: int = 1024) -> Bench:
 
     Args:
         mech: The robot.
-        quick: Whether to be content with rough figures.
+        quick: Whether rough figures are enough.
         batch: States of a batch.
 
     Raises:
-        ModelError: A robot that does not move.
+        ModelError: The robot has no degree of freedom.
     """
     if not mech.nv:
         raise ModelError(f"{mech.name!r} has no degree of freedom: there is nothing to measure.")
@@ -112,49 +162,40 @@ def _line(
 ) -> Line:
     call, batch = calls(mech, node, state)[name], calls(mech, node, many)[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of states that have no answer, or not in all directions
+        warnings.simplefilter("ignore")  # about states without a solution
         begin = first(call)
         one = best(call, seconds=seconds)
         each = best(batch, seconds=seconds) / len(many.q)
-    found = dict[str, tuple[str, float]]()
+    peers = dict[str, tuple[str, float]]()
     for library, known in routes.items():
         route = known.get(name)
-        if route is None:
-            continue
-        if route.agrees:
-            found[library] = (route.name, best(route.call, seconds=seconds))
-        else:
-            notes.append(f"{library} finds another {name}: not compared.")
+        if route is not None and route.agrees:
+            peers[library] = (route.name, best(route.call, seconds=seconds))
+        elif route is not None:
+            notes.append(f"{library} computes another {name}: not compared.")
     if name == "operational_inertia":
         notes += _lost(mech, node, state)
     nodes = (node,) if name in ("jacobian", "operational_inertia") and node is not None else ()
-    return Line(name, kernel(tree_of(mech), name, nodes).ops.total(), begin, one, each, found)
+    return Line(name, kernel(tree_of(mech), name, nodes).ops.total(), begin, one, each, peers)
 
 
 def _lost(mech: Mechanism, node: str | None, state: peer.State) -> list[str]:
-    """Why the inertia of a hand that cannot move in all directions takes so much longer."""
+    """Why the inertia of a hand that cannot move in all directions takes longer."""
     tip = mech.bodies[-1].name if node is None else node
     rank = int(np.asarray(dynamics.operational_space(mech, state.q, tip, loops="open").rank))
     if rank == 6:
         return []
     return [
-        f"lw.operational_inertia: {tip!r} moves in {rank} of 6 directions here, and an inverse in "
-        "these alone is found by singular values in NumPy: this is most of the time, and not among "
-        "the operations."
+        f"lw.operational_inertia: {tip!r} moves in {rank} of 6 directions here; NumPy inverts in "
+        "these by singular values, which is most of the time and not among the operations."
     ]
 
 
 def calls(mech: Mechanism, node: str | None, at: peer.State) -> dict[str, Callable[[], Any]]:
     """The everyday functions at a state, or a batch of them."""
-    q, v, tau, vdot = at.q, at.v, at.tau, at.vdot
+    q, v = at.q, at.v
     tip = mech.bodies[-1].name if node is None else node
-    return {
-        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, q, v, tau, loops="open"),
-        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, q, v, vdot, loops="open"),
-        "mass_matrix": lambda: dynamics.mass_matrix(mech, q),
-        "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, q),
-        "bias_force": lambda: dynamics.bias_force(mech, q, v),
-        "gravity_force": lambda: dynamics.gravity_force(mech, q),
+    return peer.everyday(mech, at) | {
         "jacobian": lambda: dynamics.jacobian(mech, q, tip),
         "operational_inertia": lambda: dynamics.operational_inertia(mech, q, tip, loops="open"),
         "kinetic_energy": lambda: dynamics.kinetic_energy(mech, q, v),
@@ -162,8 +203,8 @@ def calls(mech: Mechanism, node: str | None, at: peer.State) -> dict[str, Callab
     }
 
 
-def _peers(mech: Mechanism) -> tuple[Any, list[str]]:
-    """Functions of the libraries that are installed, by library; and why others are not there."""
+def _peers(mech: Mechanism) -> tuple[dict[str, dict[str, peer.Route]], list[str]]:
+    """Functions of the installed libraries, and why others are missing."""
     routes, notes = dict[str, dict[str, peer.Route]](), list[str]()
     for library, (package, ask) in LIBRARIES.items():
         if not peer.installed(package):

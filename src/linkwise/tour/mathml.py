@@ -1,7 +1,7 @@
-"""LaTeX as the algebra prints it, as MathML: browsers set it without any help.
+"""LaTeX as the algebra prints it, converted to MathML, which browsers display by themselves.
 
-It knows the commands that expressions, derivations and programs use, and no others: letters,
-scripts, accents, brackets, words, tables.
+It knows the commands that expressions, derivations and programs use: letters, scripts, accents,
+brackets, words, tables.
 """
 
 from __future__ import annotations
@@ -18,26 +18,20 @@ LETTERS = {
     **{"Gamma": "Γ", "Delta": "Δ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ"},
     **{"Upsilon": "Υ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω"},
 }
-SIGNS = {"times": "×", "cdot": "·", "cdots": "⋯", "sum": "∑", "prime": "′", "ldots": "…"}
+SIGNS = {"times": "×", "cdot": "·", "cdots": "⋯", "sum": "∑", "ldots": "…"}
 ACCENTS = {"dot": "˙", "ddot": "¨", "tilde": "˜", "hat": "ˆ", "bar": "―", "overline": "―"}
+PRIME = '<mo class="prime" lspace="0" rspace="0">′</mo>'
 SPACES = {"quad": "1em", ",": "0.17em", ";": "0.28em", " ": "0.25em"}
 HOLES = {
     **{"𝒝": "ℬ", "𝒠": "ℰ", "𝒡": "ℱ", "𝒣": "ℋ", "𝒤": "ℐ", "𝒧": "ℒ", "𝒨": "ℳ", "𝒭": "ℛ"},
     **{"𝔆": "ℭ", "𝔋": "ℌ", "𝔌": "ℑ", "𝔕": "ℜ", "𝔝": "ℨ"},
 }
-"""Script and Fraktur letters that Unicode had before it had the alphabets."""
+"""Letters that Unicode keeps outside of its script and Fraktur alphabets."""
 
 
-def mathml(latex: str, *, display: bool = False) -> str:
-    """A formula as a `<math>` element.
-
-    Args:
-        latex: In the LaTeX that `Expr.latex`, `Derivation.latex` and `Program.latex` print.
-        display: Whether it stands on a line of its own.
-    """
-    inside = _Reader(latex).row(())
-    kind = ' display="block"' if display else ""
-    return f"<math{kind}>{inside}</math>"
+def mathml(latex: str) -> str:
+    """A `<math>` element for the LaTeX of `Expr.latex`, `Derivation.latex` or `Program.latex`."""
+    return f"<math>{_Reader(latex).row(())}</math>"
 
 
 class _Reader:
@@ -56,17 +50,16 @@ class _Reader:
         return token
 
     def skip(self) -> bool:
-        """Past white space; whether there was any."""
-        found = False
+        """Skip white space; return whether there was any."""
+        start = self.at
         while self.peek().isspace():
             self.at += 1
-            found = True
-        return found
+        return self.at > start
 
     # ----------------------------------------------------------------------------- structure
 
     def row(self, ends: tuple[str, ...]) -> str:
-        """Everything until one of these tokens, which is left where it is."""
+        """Everything up to one of these tokens, which is not consumed."""
         parts = list[str]()
         after_atom = False
         while True:
@@ -75,13 +68,13 @@ class _Reader:
             if token == "" or token in ends:
                 return "".join(parts)
             part, is_atom = self.scripted()
-            if gap and after_atom and is_atom:  # H φ M: factors stand a little apart
+            if gap and after_atom and is_atom:  # H φ M: a little space between factors
                 parts.append('<mspace width="0.14em"></mspace>')
             parts.append(part)
             after_atom = is_atom
 
     def scripted(self) -> tuple[str, bool]:
-        """One thing with all that is raised or lowered at it; whether it is a factor."""
+        """An atom with its scripts, and whether it is a factor."""
         base, is_atom = self.atom()
         below, above = "", ""
         while True:
@@ -95,9 +88,14 @@ class _Reader:
                 above += self.argument()
             elif token == "'":
                 self.next()
-                above += "<mo>′</mo>"
+                above += PRIME
             else:
                 break
+        # A prime is raised by its own shape: as a superscript it would be too small to read.
+        primes = above.count(PRIME)
+        if primes:
+            above = above.replace(PRIME, "")
+            base = _one(base + primes * PRIME)
         if below and above:
             return f"<msubsup>{base}{_one(below)}{_one(above)}</msubsup>", is_atom
         if below:
@@ -119,14 +117,14 @@ class _Reader:
         return self.atom()[0]
 
     def group(self) -> str:
-        """What is between braces."""
+        """The contents of braces."""
         self.next()
         inside = self.row(("}",))
         self.next()
         return inside
 
     def raw(self) -> str:
-        """{ ... } as it stands."""
+        """{ ... } as raw text."""
         self.skip()
         self.next()
         depth, text = 1, ""
@@ -141,7 +139,7 @@ class _Reader:
     # --------------------------------------------------------------------------------- atoms
 
     def atom(self) -> tuple[str, bool]:
-        """One thing, and whether it is a factor (and not a sign)."""
+        """One atom, and whether it is a factor (not a sign)."""
         token = self.next()
         if token == "{":
             self.at -= 1
@@ -160,13 +158,15 @@ class _Reader:
     def command(self, name: str) -> tuple[str, bool]:
         if name in LETTERS:
             return f"<mi>{LETTERS[name]}</mi>", True
+        if name == "prime":
+            return PRIME, False
         if name in SIGNS:
             return f"<mo>{SIGNS[name]}</mo>", False
         if name in SPACES:
             return f'<mspace width="{SPACES[name]}"></mspace>', False
         if name in ACCENTS:
             inside = _one(self.argument())
-            # No `accent`: fonts without tables for mathematics would set it into the letter.
+            # No `accent`: fonts without mathematics tables would put it into the letter.
             return f"<mover>{inside}<mo>{ACCENTS[name]}</mo></mover>", True
         match name:
             case "mathcal":
@@ -185,7 +185,7 @@ class _Reader:
                 return f"<mtext>\\{escape(name)}</mtext>", True
 
     def bracket(self) -> str:
-        """What is between left and right."""
+        """The contents of a pair of brackets."""
         opening = self.next()
         inside = self.row(("\\right",))
         self.next()
@@ -200,7 +200,7 @@ class _Reader:
         """An environment, row by row and cell by cell."""
         name = self.raw()
         if name == "array":
-            self.raw()  # how its columns stand
+            self.raw()  # its column specification
         rows, cells = list[str](), list[str]()
         while True:
             cells.append(self.row(("&", "\\\\", "\\end")))
@@ -218,12 +218,12 @@ class _Reader:
 
 
 def _one(inside: str) -> str:
-    """Several things in a row count as one."""
+    """Several elements as one."""
     return f"<mrow>{inside}</mrow>"
 
 
 def _styled(text: str, upper: int, lower: int) -> str:
-    """Letters of another alphabet, by where its A and its a stand in Unicode."""
+    """Letters of another alphabet, whose A and a have these code points."""
     letters = [
         chr(upper + ord(c) - 65) if "A" <= c <= "Z" else chr(lower + ord(c) - 97)
         for c in text
@@ -233,14 +233,14 @@ def _styled(text: str, upper: int, lower: int) -> str:
 
 
 def _words(text: str, *, bold: bool) -> str:
-    """Words; formulas between dollars inside of them."""
+    """Words, with formulas between dollars."""
     pieces = text.replace("\\_", "_").split("$")
-    found = list[str]()
+    parts = list[str]()
     for i, piece in enumerate(pieces):
         if i % 2:
-            found.append(_Reader(piece).row(()))
+            parts.append(_Reader(piece).row(()))
         elif piece:
             shown = escape(piece).replace(" ", "\u00a0")
             kind = ' class="strong"' if bold else ""
-            found.append(f"<mtext{kind}>{shown}</mtext>")
-    return "".join(found)
+            parts.append(f"<mtext{kind}>{shown}</mtext>")
+    return "".join(parts)

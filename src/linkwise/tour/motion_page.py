@@ -1,4 +1,4 @@
-"""One motion on a page: what it tells of itself, plots, playback."""
+"""One motion on a page: its report, plots and playback."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.history import history
 from linkwise.plot.theme import LIGHT
 from linkwise.simulation.recording import Recording
-from linkwise.tour.machine import processor, versions
+from linkwise.tour.measure import processor, versions
 from linkwise.tour.page import page
 from linkwise.tour.visit import Visit
 from linkwise.viewer.export import html_page
 
 
 def plot(rec: Recording, path: str | os.PathLike[str]) -> None:
-    """q, v, joint forces and energies over time, as a picture in a file.
+    """Plot q, v, joint forces and energies over time into a file.
 
     Raises:
         MissingExtraError: Matplotlib is not installed.
-        WriteError: The file cannot be written; an existing one is as it was.
+        WriteError: The file cannot be written; an existing one is unchanged.
     """
     with off_screen():
         figure = history(rec, [*_joints(rec), "energy.*"], theme=LIGHT)[0].figure
@@ -42,17 +42,17 @@ def motion_page(rec: Recording) -> str:
 
     def motion(visit: Visit) -> None:
         """The motion."""
-        visit.lines(str(rec), "What the recording tells of itself.")
+        visit.lines(str(rec), "The report of the recording.")
         visit.playback(
             lambda theme: html_page(rec, theme=theme),
-            f"{rec.name} over {rec.duration:.4g} s. Drag to turn, scroll to come nearer.",
+            f"{rec.name} over {rec.duration:.4g} s. Drag to turn, scroll to zoom.",
         )
 
     def energy(visit: Visit) -> None:
-        """Where energy came from, and where it went."""
+        """Energy and work."""
         visit.picture(
             lambda theme: energy_budget(rec, theme=theme)[0].figure,
-            "Kinetic and potential energy and their sum, the works, and the drift: what is left.",
+            "Kinetic and potential energy and their sum, the works, and the drift.",
         )
 
     def joints(visit: Visit) -> None:
@@ -69,11 +69,11 @@ def motion_page(rec: Recording) -> str:
         "duration": f"{rec.duration:.4g} s",
         "steps": str(rec.steps),
         "integrator": rec.integrator,
-        "relative energy drift": f"{drift:.1e}" if np.isfinite(drift) else "not known",
+        "relative energy drift": f"{drift:.1e}" if np.isfinite(drift) else "unknown",
     }
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
     footer = [f"{time.strftime('%d %B %Y')}, {processor()}. Versions: {packages}."]
-    lede = "A motion as it was recorded: its report, itself, its energy and its joints."
+    lede = "A recorded motion: its report, playback, energy and joints."
     return page(rec.name, lede, figures, visit.sections, footer, kind="a motion")
 
 

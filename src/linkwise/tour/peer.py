@@ -1,7 +1,7 @@
 """Pinocchio and MuJoCo beside Linkwise, where they are installed: the same robot, the same state.
 
-The tree of the robot is written to a file, and read again here and there, so that names and axes
-are the same. Where another library finds something else, no times are compared.
+The tree of the robot is written to a file that both libraries read, so that names and axes are the
+same. Functions whose results differ are not timed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 SAME = 1e-6
-"""Largest relative difference of two libraries that have the same robot."""
+"""Largest relative difference of two libraries with the same robot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Route:
     """One function of another library.
 
     Attributes:
-        name: As it is called there.
+        name: Its name there.
         call: One evaluation.
-        agrees: Whether it finds what Linkwise finds.
+        agrees: Whether its result is that of Linkwise.
     """
 
     name: str
@@ -55,29 +55,29 @@ class State:
 
     @classmethod
     def random(cls, mech: Mechanism, seed: int = 0) -> State:
-        """Some state."""
+        """A random state."""
         rng = np.random.default_rng(seed)
         q, v = mech.random(rng), mech.random_velocity(rng)
         return cls(q, v, *rng.standard_normal((2, mech.nv)))
 
     def carried(self, here: Mechanism, there: Mechanism) -> State:
-        """The same state of the same robot read from a file, whose bodies may be in another order.
+        """The same state of the same robot read from a file, where the bodies may be reordered.
 
         Raises:
-            ModelError: Its hinges are others there, or the same numbers are another state.
+            ModelError: The hinges differ, or the same numbers mean another state.
         """
-        q, (v, tau, vdot, found) = there.neutral(), np.zeros((4, there.nv))
+        q, (v, tau, vdot, carried) = there.neutral(), np.zeros((4, there.nv))
         expected = dynamics.forward_dynamics(here, self.q, self.v, self.tau, loops="open")
         for body in (body for body in there.bodies if body.hinge.nv):
             name = body.hinge_name
             if name not in here.hinge_index or type(here.hinge(name).hinge) is not type(body.hinge):
-                raise ModelError(f"in a file {here.name} has other hinges, so that states differ.")
+                raise ModelError(f"in a file {here.name} has other hinges, so states differ.")
             q[there.q_slice(name)] = self.q[here.q_slice(name)]
-            pairs = ((v, self.v), (tau, self.tau), (vdot, self.vdot), (found, expected))
+            pairs = ((v, self.v), (tau, self.tau), (vdot, self.vdot), (carried, expected))
             for new, old in pairs:
                 new[there.v_slice(name)] = old[here.v_slice(name)]
-        if not _close(dynamics.forward_dynamics(there, q, v, tau, loops="open"), found):
-            raise ModelError(f"in a file {here.name} moves otherwise, so that states differ.")
+        if not _close(dynamics.forward_dynamics(there, q, v, tau, loops="open"), carried):
+            raise ModelError(f"in a file {here.name} moves otherwise, so states differ.")
         return State(q, v, tau, vdot)
 
 
@@ -91,11 +91,7 @@ def installed(package: str) -> bool:
 
 
 def pinocchio(mech: Mechanism, state: State | None = None) -> dict[str, Route]:
-    """What Pinocchio has, by the names of the functions here.
-
-    Args:
-        mech: The robot.
-        state: At which it is asked; a random one by default.
+    """Functions of Pinocchio, by the names of ours, at a state or at a random one.
 
     Raises:
         LinkwiseError: The robot cannot be written for it, or read by it.
@@ -105,7 +101,9 @@ def pinocchio(mech: Mechanism, state: State | None = None) -> dict[str, Route]:
     mech, model = _read(robot, "robot.urdf", lambda path: pin.buildModelFromUrdf(path), "Pinocchio")
     at = State.random(mech) if state is None else state.carried(robot, mech)
     layout = pinocchio_layout(mech, model)
-    units = np.array([layout.v_to(at.q, e) for e in np.eye(mech.nv)])  # rows: where ours are there
+    units = np.array(
+        [layout.v_to(at.q, e) for e in np.eye(mech.nv)]
+    )  # rows: our unit vectors there
     model.armature[:] = np.abs(units).T @ mech.armature
     model.gravity.linear = np.array(mech.gravity)
     data = model.createData()
@@ -124,18 +122,18 @@ def pinocchio(mech: Mechanism, state: State | None = None) -> dict[str, Route]:
     }
 
     def here(name: str, there: Array) -> Array:
-        """What it found, as it would be found here."""
+        """A result of Pinocchio in our layout."""
         if name == "forward_dynamics":
             return layout.vdot_from(at.q, at.v, there)
         if name.startswith("mass_matrix"):
-            return units @ _whole(there) @ units.T
+            return units @ _symmetric(there) @ units.T
         return layout.force_from(at.q, there)
 
     return _compared(mech, at, calls, here)
 
 
 def mujoco(mech: Mechanism) -> dict[str, Route]:
-    """What MuJoCo has: its whole forward and inverse computation, without contacts and limits.
+    """MuJoCo's complete forward and inverse computation, without contacts and limits.
 
     Raises:
         LinkwiseError: The robot cannot be written for it, or read by it.
@@ -158,7 +156,7 @@ def mujoco(mech: Mechanism) -> dict[str, Route]:
     }
 
     def here(name: str, there: object) -> Array:
-        """It leaves results in its data."""
+        """MuJoCo leaves results in its data."""
         del there
         if name == "forward_dynamics":
             return layout.vdot_from(at.q, at.v, np.array(forward.qacc))
@@ -167,28 +165,30 @@ def mujoco(mech: Mechanism) -> dict[str, Route]:
     return _compared(mech, at, calls, here)
 
 
+def everyday(mech: Mechanism, at: State) -> dict[str, Callable[[], Any]]:
+    """The functions that other libraries have too, at a state or a batch of them."""
+    q, v, tau, vdot = at.q, at.v, at.tau, at.vdot
+    return {
+        "forward_dynamics": lambda: dynamics.forward_dynamics(mech, q, v, tau, loops="open"),
+        "inverse_dynamics": lambda: dynamics.inverse_dynamics(mech, q, v, vdot, loops="open"),
+        "mass_matrix": lambda: dynamics.mass_matrix(mech, q),
+        "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, q),
+        "bias_force": lambda: dynamics.bias_force(mech, q, v),
+        "gravity_force": lambda: dynamics.gravity_force(mech, q),
+    }
+
+
 def _compared(
     mech: Mechanism,
     at: State,
     calls: dict[str, tuple[str, Callable[[], Any]]],
     here: Callable[[str, Any], Array],
 ) -> dict[str, Route]:
-    ours = {
-        "forward_dynamics": lambda: dynamics.forward_dynamics(
-            mech, at.q, at.v, at.tau, loops="open"
-        ),
-        "inverse_dynamics": lambda: dynamics.inverse_dynamics(
-            mech, at.q, at.v, at.vdot, loops="open"
-        ),
-        "mass_matrix": lambda: dynamics.mass_matrix(mech, at.q),
-        "mass_matrix_inverse": lambda: dynamics.mass_matrix_inverse(mech, at.q),
-        "bias_force": lambda: dynamics.bias_force(mech, at.q, at.v),
-        "gravity_force": lambda: dynamics.gravity_force(mech, at.q),
+    ours = everyday(mech, at)
+    return {
+        name: Route(theirs, call, _close(here(name, call()), np.asarray(ours[name]())))
+        for name, (theirs, call) in calls.items()
     }
-    found = dict[str, Route]()
-    for name, (theirs, call) in calls.items():
-        found[name] = Route(theirs, call, _close(here(name, call()), np.asarray(ours[name]())))
-    return found
 
 
 def _close(got: Array, expected: Array) -> bool:
@@ -199,7 +199,7 @@ def _close(got: Array, expected: Array) -> bool:
 def _read(
     mech: Mechanism, file: str, read: Callable[[str], Any], library: str
 ) -> tuple[Mechanism, Any]:
-    """The tree of the robot as a file has it, here and there."""
+    """The tree of the robot read from one file by both libraries."""
     if not mech.nv:
         raise ModelError("nothing moves.")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -214,20 +214,20 @@ def _read(
         except UserWarning as warning:
             lines = str(warning).splitlines()
             raise ModelError(" ".join(line.strip() for line in lines[:2])) from None
-        except Exception as error:  # whatever the other library raises
+        except Exception as error:  # the other library may raise anything
             text = " ".join(str(error).split())[:200]
-            raise ModelError(f"{library} does not read it: {text}") from None
+            raise ModelError(f"{library} cannot read it: {text}") from None
 
 
 def _bare(mech: Mechanism) -> Mechanism:
-    """The tree without loops, couplings and shapes, in the gravity that URDF has no word for."""
+    """The tree without loops, couplings and shapes; URDF cannot express gravity."""
     tree = mech.without(*(x.name for x in (*mech.loops, *mech.couplings)))
     bodies = tuple(replace(body, geometry=()) for body in tree.bodies)
     nodes = tuple(replace(node, geometry=()) for node in tree.nodes)
     return replaced(tree, bodies=bodies, nodes=nodes).with_gravity((0.0, 0.0, -9.81))
 
 
-def _whole(upper: Array) -> Array:
-    """A symmetric matrix whose upper half was computed."""
+def _symmetric(upper: Array) -> Array:
+    """A symmetric matrix from its upper half."""
     top = np.triu(upper)
     return top + np.triu(top, 1).T

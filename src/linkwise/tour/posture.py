@@ -1,4 +1,4 @@
-"""Where to look at a robot that nobody has described: a posture for it, and its hand."""
+"""A posture for a robot that nobody has described, and the node that is its hand."""
 
 from __future__ import annotations
 
@@ -12,23 +12,19 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 
 HANDS = ("hand", "flange", "tool0", "tool", "tcp", "ee", "gripper", "effector", "tip", "wrist")
-"""Words in the names of nodes that hold tools, the best first."""
+"""Words in the names of nodes that hold tools, the most likely first."""
 
 BENT = 0.35
-"""How far from neutral towards a random configuration."""
-
+"""How far to go from neutral towards a random configuration."""
 
 MOST = 1.2
-"""No hinge is bent further than this [rad or m]: limits may be many turns away."""
+"""Largest bend of a hinge [rad or m]: limits may be many turns away."""
 
 
 def posture(mech: Mechanism, seed: int = 1, *, bent: float = BENT) -> Array:
-    """Joint positions (nq,): a little bent, upright on a free base, with loops closed.
+    """Joint positions (nq,): slightly bent, upright on a free base, with loops closed.
 
-    Args:
-        mech: The mechanism.
-        seed: Which way it is bent.
-        bent: How far, from neutral (0) to a random configuration (1).
+    `seed` selects the direction, `bent` how far to go from neutral (0) to random (1).
     """
     start = mech.neutral()
     way = mech.difference(start, mech.random(seed))
@@ -39,14 +35,14 @@ def posture(mech: Mechanism, seed: int = 1, *, bent: float = BENT) -> Array:
     if not mech.loops:
         return q
     for guess in (start, q):
-        found = assemble(mech, guess, restarts=3)
-        if bool(found.converged):
-            return found.q
+        assembly = assemble(mech, guess, restarts=3)
+        if bool(assembly.converged):
+            return assembly.q
     return start
 
 
 def hand(mech: Mechanism) -> str | None:
-    """The node that a tool would be on, or the body furthest out; None if there is no body."""
+    """The node for a tool, or the body furthest out; None if there is no body."""
     if not mech.bodies:
         return None
     names = [node.name for node in mech.nodes if node.body in mech.body_index]
@@ -63,15 +59,15 @@ def hand(mech: Mechanism) -> str | None:
 
 
 def dexterous(mech: Mechanism, node: str) -> tuple[Array, float]:
-    """Of several postures the one in which a node moves best, and how well [m/rad].
+    """The posture of several in which a node moves best, and how well [m/rad].
 
-    That is the smallest singular value of J_v: zero where some direction is lost. As a length it
-    says about how far the node can go before one is.
+    The measure is the smallest singular value of J_v, zero where a direction is lost. As a length
+    it says about how far the node can go before that happens.
     """
-    found = [posture(mech, seed, bent=bent) for bent in (0.2, BENT, 0.6) for seed in range(1, 7)]
-    sizes = [_smallest(mech, q, node) for q in found]
+    postures = [posture(mech, seed, bent=bent) for bent in (0.2, BENT, 0.6) for seed in range(1, 7)]
+    sizes = [_smallest(mech, q, node) for q in postures]
     best = int(np.argmax(sizes))
-    return found[best], sizes[best]
+    return postures[best], sizes[best]
 
 
 def _smallest(mech: Mechanism, q: Array, node: str) -> float:
@@ -83,5 +79,5 @@ def _smallest(mech: Mechanism, q: Array, node: str) -> float:
 
 
 def floats(mech: Mechanism) -> bool:
-    """Whether a body is on nothing but the world."""
+    """Whether the robot has a free base."""
     return any(isinstance(body.hinge, Free) for body in mech.bodies)

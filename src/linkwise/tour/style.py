@@ -1,4 +1,4 @@
-"""How the page looks: light and dark by what the reader's system asks for, and on paper."""
+"""The style sheet of the page: light and dark as the reader's system prefers, and on paper."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from linkwise.plot.theme import DARK, LIGHT, Theme
 
 
 def style() -> str:
-    """The style sheet; colours are those of the pictures, so that they lie on the page."""
+    """The style sheet, in the colours of the pictures."""
     return (
         f":root {{ color-scheme: light dark; {_colours(LIGHT)} }}\n"
         "@media screen and (prefers-color-scheme: dark) {\n"
@@ -35,7 +35,7 @@ body {
   font: 1.05rem/1.62 Charter, "Bitstream Charter", "Sitka Text", Cambria, Georgia, serif;
   overflow-wrap: break-word;
 }
-main, header, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
+main, header, footer { max-width: 62rem; margin: 0 auto; padding: 0 1.25rem; }
 h1, h2, th, nav, figcaption, .figures, .eyebrow, .missing, summary {
   font-family: "Avenir Next", Avenir, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
 }
@@ -60,15 +60,16 @@ code, pre {
 }
 code { font-size: 0.86em; }
 pre {
-  font-size: 0.8rem; line-height: 1.5; margin: 0; padding: 0.9rem 1rem; overflow-x: auto;
+  font-size: 0.78rem; line-height: 1.5; margin: 0; padding: 0.9rem 1rem;
+  white-space: pre-wrap;
   border: 1px solid var(--line); border-radius: 0.5rem;
 }
 .wide { overflow-x: auto; }
 figure.table { margin: 1.1rem 0; }
-table { border-collapse: collapse; font-size: 0.9rem; line-height: 1.4; }
+table { border-collapse: collapse; font-size: 0.88rem; line-height: 1.4; }
 figcaption {
   color: var(--faint); font-size: 0.86rem;
-  line-height: 1.5; padding: 0.6rem 0 0; max-width: 46rem;
+  line-height: 1.5; padding: 0.6rem 0 0;
 }
 th {
   text-align: left; font-weight: 600; font-size: 0.8rem; color: var(--faint);
@@ -88,6 +89,7 @@ figure iframe {
 math { font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", "TeX Gyre Termes Math",
   "Libertinus Math", math; font-size: 1.08em; }
 math .strong { font-weight: 700; }
+math .prime { font-size: 1.25em; }
 math mtable.array mtd { text-align: left; padding: 0.14em 0; }
 .formula { overflow-x: auto; overflow-y: hidden; padding: 0.15rem 0; }
 .formula .remark { color: var(--faint); font-size: 0.88rem; padding-left: 1.6rem; }
@@ -110,7 +112,7 @@ footer { color: var(--faint); font-size: 0.9rem; padding-bottom: 4rem; }
   nav ol { columns: 1; }
   figure iframe { height: 21rem; }
   .sideways { overflow-x: auto; }
-  .sideways img { max-width: none; width: 38rem; }  /* to be scrolled, not to be shrunk */
+  .sideways img { max-width: none; width: 38rem; }
   .hint {
     display: block; margin: 0 0 0.4rem; color: var(--blue); font-size: 0.82rem; text-align: right;
     font-family: "Avenir Next", Avenir, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
@@ -123,7 +125,6 @@ footer { color: var(--faint); font-size: 0.9rem; padding-bottom: 4rem; }
   section, figure, table, pre, .derivation { break-inside: auto; }
   figure, .formula, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
-  pre { white-space: pre-wrap; }
   figure.playback, nav, .hint { display: none; }
   a { color: inherit; text-decoration: none; }
 }

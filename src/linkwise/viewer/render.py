@@ -20,8 +20,8 @@ Image = NDArray[np.uint8]
 
 Rows = NDArray[np.int64]
 
-PAPER = {"light": (252, 251, 248), "dark": (22, 26, 31)}
-"""Background colour of each look."""
+PAPER = {"light": (251, 250, 247), "dark": (22, 27, 34)}
+"""Background colour of each look: that of pictures and pages."""
 
 OVERSAMPLED = 2
 """Rendered pixels per pixel of the picture, in each direction: edges become smooth."""

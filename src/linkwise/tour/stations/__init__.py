@@ -1,1 +1,0 @@
-"""The stations of the tour, one file each."""
