@@ -1,19 +1,18 @@
-"""The main path: from an expression to a kernel, one stage after the other.
+"""The main path: from an expression to a kernel, stage by stage.
 
     expression ──check──▶ request ──derive──▶ derivation ──lower──▶ program of sweeps
                ──trace──▶ graph, straight or rolled ──emit──▶ code of a target ──▶ kernel
 
-    request     what is asked, checked; all stages are functions of it    codegen/request.py
+    request     the checked question; all stages are functions of it      codegen/request.py
     derivation  the cheapest equal form, with every step                  stages.derivations
     program     its sweeps over the bodies, in the fewest passes          stages.program
     graph       one mechanism's numbers: straight code, or loops          stages.graph
-    code        of a target, from disk where it is there                  cpu/build.py, cuda/, c/
+    code        of a target, from disk if it is cached                    cpu/build.py, cuda/, c/
     kernel      called with arrays                                        Kernel
 
-Each can be printed, also of a kernel that came from disk: `kernel.request`, `.derivation`,
-`.program`, `.traced`, `.source`; `kernel.explain()` prints them in order. A kernel is found again
-by its request: on disk by what is in it, in memory with the mechanism. What a stage needs is
-imported where it is taken.
+Each can be printed, also for a kernel from disk: `kernel.request`, `.derivation`, `.program`,
+`.traced`, `.source`; `kernel.explain()` prints them in order. Kernels are cached by their request:
+on disk by its content, in memory with the mechanism. Each stage imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
     from linkwise.codegen.c.source import CSource
     from linkwise.codegen.kernel import Kernel
-    from linkwise.sweeps.chosen import Names
     from linkwise.sweeps.program import Program
+    from linkwise.sweeps.result_part import Names
 
 
 def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) -> Derivation:
@@ -46,12 +45,12 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
     Args:
         expr: The expression.
         to: Instead of the cheapest form, this one.
-        budget: When the search ends with the best form found.
+        budget: When the search stops and returns the best form so far.
 
     Raises:
         ExpressionError: `to` was given and no path was found; says whether the two agree
             numerically on a sample of mechanisms.
-        ProofError: A path was found that the numbers contradict: a bug in Linkwise.
+        ProofError: The numbers contradict a path: a bug in Linkwise.
     """
     from linkwise.algebra.budget import Budget
     from linkwise.algebra.prove import ENOUGH, path
@@ -66,7 +65,7 @@ def derive(expr: Expr, *, to: Expr | None = None, budget: Budget | None = None) 
 
 
 def plan(expr: Expr) -> Program:
-    """The sweeps of an expression as it stands, scheduled into the fewest passes."""
+    """The sweeps of an expression as written, scheduled into the fewest passes."""
     from linkwise.codegen.request import checked_expression
     from linkwise.sweeps.lower import lower
 
@@ -74,7 +73,7 @@ def plan(expr: Expr) -> Program:
 
 
 class Options(TypedDict, total=False):
-    """What `compile` takes besides the target."""
+    """Options of `compile` besides the target."""
 
     nodes: Sequence[str]
     rows: Names | None
@@ -87,13 +86,13 @@ class Options(TypedDict, total=False):
     cache: bool
 
 
-Asked: TypeAlias = "Expr | Formula | Callable[..., Any] | Mapping[str, Expr]"
+Quantity: TypeAlias = "Expr | Formula | Callable[..., Any] | Mapping[str, Expr]"
 Tree: TypeAlias = Mechanism | Embedded
 
 
 @overload
 def compile(
-    expr: Asked,
+    expr: Quantity,
     mech: Tree,
     *,
     target: Literal["cpu", "cuda", "numpy"] = "cpu",
@@ -101,12 +100,12 @@ def compile(
 ) -> Kernel: ...
 @overload
 def compile(
-    expr: Asked, mech: Tree, *, target: Literal["c"], **options: Unpack[Options]
+    expr: Quantity, mech: Tree, *, target: Literal["c"], **options: Unpack[Options]
 ) -> CSource: ...
 @overload
-def compile(expr: Asked, mech: Tree, *, target: str, **options: Unpack[Options]) -> Any: ...
+def compile(expr: Quantity, mech: Tree, *, target: str, **options: Unpack[Options]) -> Any: ...
 def compile(
-    expr: Asked,
+    expr: Quantity,
     mech: Tree,
     *,
     nodes: Sequence[str] = (),
@@ -120,48 +119,49 @@ def compile(
     derive: bool = True,
     cache: bool = True,
 ) -> Any:
-    """An expression on one mechanism, compiled.
+    """Compile an expression for one mechanism.
 
     Args:
-        expr: The expression. A dictionary of several makes one kernel that gives them all, by
-            name: what they share is computed once. A function in array code on top of
-            expressions, or a `Formula` of one, is one kernel too (`codegen/formula.py`).
-        mech: The mechanism, or one whose loops and couplings are built in (`lw.loops.embed`); its
+        expr: The expression. A dictionary of several makes one kernel with all of them, by name:
+            what they share is computed once. A function in array code on top of expressions, or
+            a `Formula` of one, is one kernel too (`codegen/formula.py`).
+        mech: The mechanism, or one whose loops and couplings are built in (`lw.loops.embed`). Its
             numbers are folded into the code.
         nodes: Nodes of the space NODE, in order.
         rows: Only these rows of the result, in this order: names of bodies or hinges where rows
-            belong to joints or bodies, of nodes where they belong to nodes, or numbers of single
-            entries. What others need alone is not computed.
+            belong to joints or bodies, of nodes where they belong to nodes, or indices of single
+            entries. Work needed only by other rows is skipped.
         columns: The same for the columns of a matrix.
-        blocks: For a block-diagonal expression such as P, D, R or G: its blocks one after the other
-            instead of the matrix, (bodies, r, c), with zeros behind where hinges have fewer
-            freedoms than others; `rows` names bodies then.
-        target: "cpu" for machine code of this computer; "cuda" for a graphics card, whose text can
-            be looked at without one; "c" for the text of a C function; "numpy" for the interpreter.
-        parameters: Numbers of the mechanism that stay inputs of the kernel instead: "gravity",
-            "inertia", "payload" or "payload:NODE", "armature", "locked" (`scalar/parameters.py`).
+        blocks: For a block-diagonal expression such as P, D, R or G: its blocks (bodies, r, c)
+            instead of the matrix, padded with zeros where hinges have fewer degrees of freedom
+            than others; `rows` then names bodies.
+        target: "cpu" for machine code of this computer; "cuda" for a GPU (the source is available
+            without one); "c" for the text of a C function; "numpy" for the interpreter.
+        parameters: Numbers of the mechanism that stay inputs of the kernel: "gravity", "inertia",
+            "payload" or "payload:NODE", "armature", "locked" (`scalar/parameters.py`).
         dtype: float64 or float32.
-        rolled: True for loops over bodies, whose code does not grow with the mechanism, False for
-            straight code; by default what suits the size. For the target "cpu".
-        derive: Whether its cheapest equal form is derived and runs. False runs it as it is written,
-            without any identity; products are multiplied out where that shares a recursion.
-        cache: Whether compiled kernels are kept on disk for the next process.
+        rolled: True for loops over bodies, whose code does not grow with the mechanism; False for
+            straight code; default: chosen from the size. For the target "cpu".
+        derive: Whether to derive and run the cheapest equal form. False runs the expression as
+            written, without any identity; products are multiplied out where that shares a
+            recursion.
+        cache: Whether to keep the compiled kernel on disk for the next process.
     """
     from linkwise.codegen.request import Request
-    from linkwise.sweeps.chosen import choice
+    from linkwise.sweeps.result_part import choice
 
     if not isinstance(cast(object, mech), Mechanism | Embedded):
-        raise ExpressionError(f"lw.compile wants a mechanism, not {mech!r}: see lw.load.")
+        raise ExpressionError(f"lw.compile takes a mechanism, not {mech!r}: see lw.load.")
     if rolled not in (None, True, False):
-        raise ExpressionError(f"rolled is {rolled!r}; it can be True, False or None.")
+        raise ExpressionError(f"rolled is {rolled!r}; it must be True, False or None.")
     named = cast("Mapping[str, Expr]", expr if isinstance(expr, Mapping) else {})
-    asked: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
+    quantity: Any = tuple(named.values()) if isinstance(expr, Mapping) else (expr,)
     if isinstance(expr, Formula):
-        asked = expr
+        quantity = expr
     elif callable(cast(object, expr)):
-        asked = Formula(cast("Any", expr))
+        quantity = Formula(cast("Any", expr))
     request = Request(
-        asked,
+        quantity,
         cast("Mechanism", mech),
         cast("tuple[str, ...]", nodes),
         cast("tuple[str, ...]", parameters),
@@ -175,7 +175,7 @@ def compile(
     if isinstance(mech, Embedded) and target in ("c", "cuda"):
         raise ExpressionError(
             f"target={target!r} was given for {mech.name!r} with its loops and couplings built "
-            "in; for aggregate bodies there are 'cpu' and 'numpy'."
+            "in; aggregate bodies have the targets 'cpu' and 'numpy'."
         )
     if target == "c":
         from linkwise.codegen.c.source import CSource

@@ -54,7 +54,7 @@ def rounded(traced: Traced, given: list[np.ndarray], itemsize: int = 8) -> Round
     columns = [c for rows in given for c in rows.T]
     value, error = dict[int, np.ndarray](), dict[int, np.ndarray]()
     with np.errstate(all="ignore"):
-        for node in graph.used(traced.wanted):
+        for node in graph.used(traced.roots):
             op, a, b = graph.op[node], graph.a[node], graph.b[node]
             if op == "const":
                 x = np.full(count, graph.value[node])
@@ -94,7 +94,7 @@ def rounded(traced: Traced, given: list[np.ndarray], itemsize: int = 8) -> Round
 def depth(traced: Traced) -> int:
     """Roundings one after the other, at most; a constant is rounded too."""
     graph, found = traced.graph, dict[int, int]()
-    for node in graph.used(traced.wanted):
+    for node in graph.used(traced.roots):
         leaf = graph.op[node] in ("const", "input")
         operands = () if leaf else (x for x in (graph.a[node], graph.b[node]) if x >= 0)
         found[node] = max((1 + found[x] for x in operands), default=1)

@@ -37,7 +37,7 @@ def test_every_stage_is_computed_once_and_stays_behind_in_a_pickle():
     for stage in (stages.derivations, stages.program, stages.traced):
         assert stage(request) is stage(request) and str(stage(request))
     other = pickle.loads(pickle.dumps(request))
-    assert other.asked == request.asked and vars(other).keys() < vars(request).keys()
+    assert other.quantity == request.quantity and vars(other).keys() < vars(request).keys()
     assert stages.traced(other).inputs == stages.traced(request).inputs
     assert stages.traced(other) is not stages.traced(request)
 
@@ -46,10 +46,10 @@ def test_a_kernel_shows_its_stages_from_disk_too(tmp_path, monkeypatch):
     monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path))
     for _ in range(2):
         kernel = lw.compile(FORWARD, lw.models.pendulum(2))
-        assert kernel.request.asked == (FORWARD,)
+        assert kernel.request.quantity == (FORWARD,)
         assert kernel.derivation.start is FORWARD and kernel.derivation.steps
         assert str(kernel.program) in kernel.explain()
-        assert kernel.traced.graph.count(kernel.traced.wanted) == kernel.ops
+        assert kernel.traced.graph.count(kernel.traced.roots) == kernel.ops
 
 
 def test_a_pickled_kernel_is_the_same():

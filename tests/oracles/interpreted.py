@@ -19,7 +19,7 @@ from linkwise.codegen.kernel import Kernel, kernel
 from linkwise.codegen.request import Request
 from linkwise.dynamics import hybrid, inverse_blocks, kernels
 from linkwise.spatial.array import Array
-from linkwise.sweeps.chosen import choice
+from linkwise.sweeps.result_part import choice
 
 
 class Interpreted:

@@ -43,10 +43,10 @@ from linkwise.algebra.family import resolvent
 from linkwise.errors import ShapeError, SingularHingeError
 from linkwise.model.hinges import Locked, Pin
 from linkwise.pipeline import derive, plan
-from linkwise.sweeps.closing import generalised_solve
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.interpret import run
 from linkwise.sweeps.lower import lower
+from linkwise.sweeps.numbers import generalised_solve
 from tests.algebra import trees
 from tests.algebra.expressions import LETTERS, UNARMED
 

@@ -131,13 +131,13 @@ def test_statements_carried_out_by_the_interpreter(monkeypatch):
     from linkwise.sweeps import interpret
 
     counted = [0]
-    execute = interpret.Run._execute
+    execute = interpret.Interpreter.execute
 
     def counting(self, statement, k):
         counted[0] += 1
         return execute(self, statement, k)
 
-    monkeypatch.setattr(interpret.Run, "_execute", counting)
+    monkeypatch.setattr(interpret.Interpreter, "execute", counting)
     program = plan(derive(mass.inv @ (lw.algebra.tau - lw.algebra.bias)).result)
     counts = []
     for n in (15, 30):

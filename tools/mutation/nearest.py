@@ -49,7 +49,7 @@ KNOWN = {
     "model/closure.py": CLOSED,
     "model/loop_error.py": CLOSED,
     "model/rows.py": CLOSED,
-    "sweeps/closing.py": CLOSED,
+    "sweeps/closure_statement.py": CLOSED,
     "model/hinges/": ("tests/model/test_hinges.py",),
     "io/urdf/loop.py": ("tests/io/test_urdf_loops.py", "tests/loops/test_files_urdf.py"),
     "sweeps/aggregate": EMBEDDED,

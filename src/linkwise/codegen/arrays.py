@@ -43,8 +43,8 @@ def is_on_card(value: Any) -> bool:
 def foreign(values: Iterable[Any]) -> Any:
     """The first array that is neither NumPy's nor CuPy's, in whose kind results are given back."""
     cupy = sys.modules.get("cupy")
-    own = (np.ndarray, np.generic) if cupy is None else (np.ndarray, np.generic, cupy.ndarray)
-    return next((x for x in values if hasattr(x, "__dlpack__") and not isinstance(x, own)), None)
+    known = (np.ndarray, np.generic) if cupy is None else (np.ndarray, np.generic, cupy.ndarray)
+    return next((x for x in values if hasattr(x, "__dlpack__") and not isinstance(x, known)), None)
 
 
 def given_back(array: Any, like: Any) -> Any:

@@ -1,8 +1,8 @@
-"""The cheapest equal form of an expression, found once: it is the same for every mechanism.
+"""The cheapest equal form of an expression, searched for once: it is the same for every mechanism.
 
-Those of the library's own quantities come with it, in a file that `tools/derivations.py` writes;
-others are on disk after the first time. Both are for the code of the search as it is: after a
-change there, all are searched for again.
+The derivations of the library's named quantities come with it, in a file that
+`tools/derivations.py` writes; others are cached on disk. Both belong to the code of the search as
+it is: after a change there, all are searched for again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.selection import unnamed, with_selections
 from linkwise.atomic_file import write_file
 from linkwise.codegen.cpu import cache
-from linkwise.codegen.cpu.digest import UnknownContentError, digest, package
+from linkwise.codegen.cpu.digest import UnknownContentError, content, digest, package
 
 SHIPPED = Path(__file__).with_name("derivations.bin")
 """The derivations that come with the library."""
 
-_SOURCES = [Path(__file__).parents[1] / folder for folder in ("algebra", "sweeps")]
-"""The code that a search depends on."""
+_ALGEBRA, _SWEEPS = (Path(__file__).parents[1] / folder for folder in ("algebra", "sweeps"))
+
+_COSTED = ("arrangement", "cost", "lower", "name", "program", "result_part", "schedule")
+"""Modules of `sweeps` that a search depends on."""
 
 
 @lru_cache(maxsize=256)
@@ -36,18 +38,18 @@ def cheapest(expr: Expr, budget: Budget) -> Derivation:
     if for_any is not expr:
         return with_selections(cheapest(for_any, budget), chosen.get)
     key = search_key(expr, budget)
-    with contextlib.suppress(Exception):  # whatever is wrong with a file: it is found again
+    with contextlib.suppress(Exception):  # a damaged file: search again
         filed = pickle.loads(shipped().get(key) or cache.read(key) or b"") if key else None
         if isinstance(filed, Derivation) and filed.start is expr:
             return filed
-    found = found_again(expr, budget)
+    derivation = found_again(expr, budget)
     if key:
-        cache.write(key, pickle.dumps(found))
-    return found
+        cache.write(key, pickle.dumps(derivation))
+    return derivation
 
 
 def found_again(expr: Expr, budget: Budget) -> Derivation:
-    """The same by searching, whatever is on disk."""
+    """The result of a new search, whatever is on disk."""
     from linkwise.algebra import search
     from linkwise.sweeps.cost import cost
     from linkwise.sweeps.lower import lower
@@ -56,9 +58,10 @@ def found_again(expr: Expr, budget: Budget) -> Derivation:
 
 
 def search_key(expr: Expr, budget: Budget) -> str | None:
-    """The name of a derivation, which the code of the search is part of; None if not known."""
+    """The key of a derivation, which includes the code of the search; None if it is unknown."""
     with contextlib.suppress(UnknownContentError):
-        return digest("derivation", expr, budget, *map(package, _SOURCES))
+        sweeps = [content(str(_SWEEPS / f"{name}.py")) for name in _COSTED]
+        return digest("derivation", expr, budget, package(_ALGEBRA), *sweeps)
     return None
 
 

@@ -67,11 +67,11 @@ class Device(Protocol):
         ...
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How it runs, for `explain`."""
         ...
 
-    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
         """The result of a batch in the most usual form, or None where a closer look is needed."""
         ...
 

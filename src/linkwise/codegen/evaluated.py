@@ -18,7 +18,7 @@ from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.spatial.array import Array
-from linkwise.sweeps.chosen import Names, choice
+from linkwise.sweeps.result_part import Names, choice
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -61,8 +61,8 @@ class Evaluated:
     def _results(self, at: _Evaluating) -> list[Any]:
         formula, at.calls = self.formula, 0
         with np.errstate(all="ignore"):  # trouble has its codes
-            found = formula.write(at, *formula.options)
-        return [np.asarray(x, dtype=object) for x in (found if formula.names else [found])]
+            results = formula.write(at, *formula.options)
+        return [np.asarray(x, dtype=object) for x in (results if formula.names else [results])]
 
 
 class _Evaluating:
@@ -146,8 +146,8 @@ class _Evaluating:
         """The value of an expression, or of several."""
         part = {"chosen": choice(rows, columns, blocks), "parameters": tuple(parameters)}
         chosen = self.nodes if nodes is None else tuple(nodes)
-        found = [self._one(expr, chosen, part, given) for expr in exprs]
-        return found[0] if len(found) == 1 else found
+        values = [self._one(expr, chosen, part, given) for expr in exprs]
+        return values[0] if len(values) == 1 else values
 
     def _one(
         self, expr: Expr, nodes: tuple[str, ...], part: dict[str, Any], given: dict[str, Any]
@@ -155,8 +155,8 @@ class _Evaluating:
         from linkwise.codegen.kernel import kernel as kernel_of
 
         if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
-            asked = replace(self.of.request, asked=(expr,), nodes=nodes, names=(), **part)
-            self.of.kernels.append(kernel_of(asked))
+            request = replace(self.of.request, quantity=(expr,), nodes=nodes, names=(), **part)
+            self.of.kernels.append(kernel_of(request))
         kernel = self.of.kernels[self.calls]
         self.calls += 1
         arrays, codes = list[Any](), np.zeros(self.count, np.int32)
@@ -169,9 +169,9 @@ class _Evaluating:
                     wide[:, i] = _row(x)
                 arrays.append(wide)
         lead = np.broadcast_to(arrays[0], (self.count, arrays[0].shape[-1]))
-        found = kernel(lead, *arrays[1:], status=codes, threads=self.threads)
+        result = kernel(lead, *arrays[1:], status=codes, threads=self.threads)
         np.copyto(self.codes, codes, where=self.codes == 0)
-        return _objects_of(found)
+        return _objects_of(result)
 
 
 def _objects_of(array: Array) -> Any:

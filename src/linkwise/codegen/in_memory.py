@@ -21,7 +21,7 @@ class InMemory:
 
     dtype: np.dtype[Any]
 
-    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
         """Nothing: looking closer is quick."""
         return None
 
@@ -44,24 +44,24 @@ class InMemory:
             why = str(error).rstrip(".")
             raise ShapeError(f"{name} is not an array of real numbers: {why}.") from None
         within = array.ndim == 0 or array.shape[-1] < 2 or array.strides[-1] == array.itemsize
-        whole = array.ndim < 2 or array.strides[0] % array.itemsize == 0
-        usable = within and whole and array.flags.aligned and array.dtype.isnative
+        even = array.ndim < 2 or array.strides[0] % array.itemsize == 0
+        usable = within and even and array.flags.aligned and array.dtype.isnative
         return array if usable else np.ascontiguousarray(array, dtype=self.dtype)
 
     def place(self, name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Where to write, as NumPy sees it."""
         dtype = np.dtype(dtype)
         kind = "an array" if name == "out" else "a contiguous array"
-        wanted = f"it must be {kind} of {dtype} {shape}."
+        allowed = f"it must be {kind} of {dtype} {shape}."
         if not hasattr(value, "__dlpack__"):
-            raise ShapeError(f"{name} is a {type(value).__name__}; {wanted}")
-        found: NDArray[Any] = arrays.here(name, value)
-        whole = name == "out" or found.flags.c_contiguous
-        if found.shape != shape or found.dtype != dtype or not whole:
-            raise ShapeError(f"{name} is {found.dtype} {found.shape}; {wanted}")
-        if not found.flags.writeable:
+            raise ShapeError(f"{name} is a {type(value).__name__}; {allowed}")
+        array: NDArray[Any] = arrays.here(name, value)
+        contiguous = name == "out" or array.flags.c_contiguous
+        if array.shape != shape or array.dtype != dtype or not contiguous:
+            raise ShapeError(f"{name} is {array.dtype} {array.shape}; {allowed}")
+        if not array.flags.writeable:
             raise ShapeError(f"{name} is read-only.")
-        return found
+        return array
 
     def numbers(self, array: NDArray[Any]) -> NDArray[Any]:
         """Itself."""

@@ -53,7 +53,7 @@ class Interpreter(InMemory):
         return str(stages.program(self.request))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How it runs."""
         return "state by state in NumPy"
 

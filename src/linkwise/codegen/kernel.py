@@ -72,8 +72,8 @@ class Kernel(Stages):
         bare = self.device.fast
 
         def parted(*given: Any) -> Any:
-            found = None if bare is None else bare(*given)
-            return None if found is None else self._parted(found)
+            result = None if bare is None else bare(*given)
+            return None if result is None else self._parted(result)
 
         object.__setattr__(self, "_fast", bare if bare is not None and not layout else parted)
 
@@ -171,9 +171,9 @@ class Kernel(Stages):
         **named: Any,
     ) -> Any:
         if status is not None and not named:
-            found = self.device.whole(given, out, status)
-            if found is not None:
-                return self._parted(found)
+            quick = self.device.whole_batch(given, out, status)
+            if quick is not None:
+                return self._parted(quick)
         values = self._values(given, named)
         device, like = self._device(values), arrays.foreign(values)
         with device.entered(values, like):
@@ -213,7 +213,7 @@ class Kernel(Stages):
         more = f"\n... {len(lines) - SHOWN} more lines: kernel.source" if len(lines) > SHOWN else ""
         return (
             f"{self.derivation}\n\n{self.program}\n\noperations for one state: {counts}\n"
-            f"{self.dtype}, {self.device.told}\n\n{head}{more}"
+            f"{self.dtype}, {self.device.description}\n\n{head}{more}"
         )
 
     # ------------------------------------------------------------------------------- arrays
@@ -224,16 +224,16 @@ class Kernel(Stages):
         takes = f"this kernel takes {', '.join(names)}"
         if len(given) > len(names):
             raise ShapeError(f"{len(given)} arrays were given; {takes}.")
-        found = dict(zip(names, given, strict=False))
+        values = dict(zip(names, given, strict=False))
         for name in named:
-            if name in found or name not in names:
-                what = "is given twice" if name in found else "is not known"
+            if name in values or name not in names:
+                what = "is given twice" if name in values else "is not known"
                 raise ShapeError(f"{name} {what}; {takes}.")
-        found |= named
+        values |= named
         for name in names:
-            if name not in found:
+            if name not in values:
                 raise ShapeError(f"{name} is missing; {takes}.")
-        return [found[name] for name in names]
+        return [values[name] for name in names]
 
     def _device(self, values: list[Any]) -> Device:
         """The device of the arrays: a kernel of a processor runs on a card if they are there."""
@@ -245,7 +245,7 @@ class Kernel(Stages):
 
     def _rows(self, device: Device, values: list[Any]) -> tuple[list[Any], int | None]:
         """The inputs as the device reads them, and the size of the batch if there is one."""
-        found, batch = list[Any](), None
+        rows, batch = list[Any](), None
         for (name, size), value in zip(self.device.inputs, values, strict=True):
             array = device.taken(name, value)
             if array.ndim not in (1, 2) or size not in (array.shape[-1], ANY):
@@ -257,8 +257,8 @@ class Kernel(Stages):
                 if batch not in (None, 1, len(array)) and len(array) != 1:
                     raise ShapeError(f"{name} has {len(array)} rows; the batch has {batch}.")
                 batch = len(array) if batch in (None, 1) else batch
-            found.append(array)
-        return found, batch
+            rows.append(array)
+        return rows, batch
 
     # ------------------------------------------------------------------------------ trouble
 
@@ -298,10 +298,10 @@ class Kernel(Stages):
                 return ModelError(f"{name} is not finite{which} (entry {entry}).")
             if name == "q" and (body := status.with_quaternion(code, self.mech)) is not None:
                 k, tree = body
-                own = row.reshape(-1)[int(tree.q_start[k]) : int(tree.q_start[k + 1])]
+                q_k = row.reshape(-1)[int(tree.q_start[k]) : int(tree.q_start[k + 1])]
                 return ModelError(
                     f"the quaternion of body {tree.bodies[k].name!r} is not of unit length: it has "
-                    f"length {float(np.linalg.norm(own[:4])):.6g}. {quaternion_advice(own)}"
+                    f"length {float(np.linalg.norm(q_k[:4])):.6g}. {quaternion_advice(q_k)}"
                 )
         return status.error(code, self.mech)
 

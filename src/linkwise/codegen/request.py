@@ -12,7 +12,7 @@ from linkwise.errors import ExpressionError
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism, without_caches
-from linkwise.sweeps.chosen import WHOLE, Chosen
+from linkwise.sweeps.result_part import ALL, ResultPart
 
 once_per_request = once_per_mechanism
 """What follows from a request is kept with it, as other things are with a mechanism."""
@@ -23,7 +23,7 @@ class Request:
     """What a kernel is asked for, checked: all that another process needs to make the same one.
 
     Attributes:
-        asked: The expressions, whose values stand one after another, or a formula.
+        quantity: The expressions, whose values stand one after another, or a formula.
         mech: The mechanism.
         nodes: Names of the nodes of the space NODE.
         parameters: Numbers of the mechanism that stay inputs.
@@ -36,13 +36,13 @@ class Request:
         cache: Whether its machine code may be on disk.
     """
 
-    asked: tuple[Expr, ...] | Formula
+    quantity: tuple[Expr, ...] | Formula
     mech: Mechanism
     nodes: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     itemsize: int = 8
     rolled: bool | None = None
-    chosen: Chosen = WHOLE
+    chosen: ResultPart = ALL
     derive: bool = True
     rank: int | None = None
     names: tuple[str, ...] = ()
@@ -54,20 +54,20 @@ class Request:
         object.__setattr__(self, "nodes", nodes)
         named = parameters.checked(self.mech, self.parameters, nodes)
         object.__setattr__(self, "parameters", named)
-        if isinstance(self.asked, Formula):
-            object.__setattr__(self, "names", self.asked.names)
+        if isinstance(self.quantity, Formula):
+            object.__setattr__(self, "names", self.quantity.names)
             return
-        if not self.asked:
+        if not self.quantity:
             raise ExpressionError("lw.compile was given no expression; name at least one.")
-        for expr in self.asked:
+        for expr in self.quantity:
             checked_expression(expr)
-        self.chosen.checked(self.asked[0], self.mech, nodes)
+        self.chosen.checked(self.quantity[0], self.mech, nodes)
         if self.rolled and isinstance(self.mech, Embedded):
             raise ExpressionError(
                 f"rolled=True was given for {self.mech.name!r} with its loops and couplings built "
                 "in: aggregate bodies differ in size, and there is straight code only."
             )
-        if len(self.asked) > 1 and (self.rolled or not self.chosen.whole):
+        if len(self.quantity) > 1 and (self.rolled or not self.chosen.is_all):
             raise ExpressionError(
                 "rolled=True, rows, columns or blocks were given for several expressions; together "
                 "they are had whole and as straight code."
@@ -79,22 +79,24 @@ class Request:
     @property
     def expressions(self) -> tuple[Expr, ...]:
         """The expressions that were asked for; raises for a formula."""
-        if isinstance(self.asked, Formula):
+        if isinstance(self.quantity, Formula):
             raise ExpressionError(
-                f"{self.asked} is written in array code on top of expressions: it has no "
+                f"{self.quantity} is written in array code on top of expressions: it has no "
                 "derivation of its own."
             )
-        return self.asked
+        return self.quantity
 
     @property
     def what(self) -> str:
         """What was asked for, as one would write it."""
         return (
-            str(self.asked) if isinstance(self.asked, Formula) else ", ".join(map(str, self.asked))
+            str(self.quantity)
+            if isinstance(self.quantity, Formula)
+            else ", ".join(map(str, self.quantity))
         )
 
     def __str__(self) -> str:
-        part = "" if self.chosen.whole else f", {self.chosen}"
+        part = "" if self.chosen.is_all else f", {self.chosen}"
         nodes = f" at {', '.join(self.nodes)}" if self.nodes else ""
         inputs = f" with inputs for {', '.join(self.parameters)}" if self.parameters else ""
         return f"{self.what}{part}  of {self.mech.name}{nodes}{inputs}, float{8 * self.itemsize}"

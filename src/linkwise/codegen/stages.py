@@ -55,15 +55,15 @@ def program(request: Request) -> Program:
     """The sweeps of all expressions, in the fewest passes."""
     from linkwise.sweeps.lower import lower
 
-    first, *rest = (found.result for found in derivations(request))
+    first, *rest = (derivation.result for derivation in derivations(request))
     return lower(first, request.chosen, rest)
 
 
 @once_per_request
 def traced(request: Request) -> Traced:
     """The graph of straight code: of the sweeps over all bodies, or of a formula."""
-    if isinstance(request.asked, Formula):
-        return request.asked.traced(request)
+    if isinstance(request.quantity, Formula):
+        return request.quantity.traced(request)
     from linkwise.codegen.scalar.trace import trace
 
     inputs, size = request.parameters, request.itemsize
@@ -83,7 +83,7 @@ def rolled(request: Request) -> Rolled:
 @once_per_request
 def is_rolled(request: Request) -> bool:
     """Whether there are loops over bodies instead of straight code, on a processor."""
-    if isinstance(request.asked, Formula) or len(request.asked) > 1:
+    if isinstance(request.quantity, Formula) or len(request.quantity) > 1:
         return False
     if isinstance(cast(object, request.mech), Embedded):
         return False  # aggregates differ in size
@@ -97,7 +97,7 @@ def is_rolled(request: Request) -> bool:
 def islands(request: Request) -> IslandLoop | None:
     """The graphs of code with a loop over islands of equal build, where that is worth it."""
     mech = request.mech
-    if isinstance(request.asked, Formula) or isinstance(cast(object, mech), Embedded):
+    if isinstance(request.quantity, Formula) or isinstance(cast(object, mech), Embedded):
         return None
     if request.rolled is not None or request.parameters or not (mech.loops or mech.couplings):
         return None
@@ -135,7 +135,7 @@ def signature(graph: Traced | Rolled | IslandLoop, lanes: int = 1) -> Signature:
     from linkwise.codegen.scalar.trace import Traced
 
     if isinstance(graph, Traced):
-        ops = graph.graph.count(graph.wanted)
+        ops = graph.graph.count(graph.roots)
         return Signature(graph.inputs, graph.shape, ops, graph.parts, lanes)
     return Signature(graph.inputs, graph.shape, graph.ops, lanes=lanes)
 

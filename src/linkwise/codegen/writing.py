@@ -17,8 +17,8 @@ from linkwise.codegen.scalar.sketch import Sketch
 from linkwise.codegen.scalar.trace import Traced, trace
 from linkwise.codegen.stages import derived
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.chosen import Chosen, Names, choice
 from linkwise.sweeps.lower import lower
+from linkwise.sweeps.result_part import Names, ResultPart, choice
 
 
 class Writing(Sketch):
@@ -120,7 +120,7 @@ class Writing(Sketch):
         self,
         exprs: tuple[Expr, ...],
         nodes: tuple[str, ...],
-        part: Chosen,
+        part: ResultPart,
         parameters: tuple[str, ...],
     ) -> Traced:
         """The graph of expressions; raises where it would be too long."""

@@ -5,8 +5,9 @@ redundant everywhere are no such trouble, so the rank at a state is compared wit
 configurations a little away, along the velocities that are left, with loops closed again.
 
 Rank is what the dynamics sees of it: with A = J_c 𝓜⁻¹ J_c*, the pivots of A that are above
-rounding, each as a part of its diagonal entry (`linkwise.codegen.scalar.closing`). The rank around
-the first state is part of the kernel of forward dynamics; a state with another one is looked at.
+rounding, each as a part of its diagonal entry (`linkwise.codegen.scalar.closure_solve`). The rank
+around the first state is part of the kernel of forward dynamics; a state with another one is looked
+at.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.scalar import status as trouble
-from linkwise.codegen.scalar.closing import EMPTY, INDEPENDENT
+from linkwise.codegen.scalar.closure_solve import EMPTY, INDEPENDENT
 from linkwise.dynamics.closure import closure_nodes, constraint_sizes, error_at
 from linkwise.dynamics.closure_kernels import closed_kernel, program_of, relative_poses, run
 from linkwise.dynamics.kernels import acting, one_state
@@ -30,7 +31,7 @@ from linkwise.model import closure
 from linkwise.model.islands import alike, alone, islands
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.sweeps.interpret import Run
+from linkwise.sweeps.interpret import interpreted
 
 NEARBY = 0.05
 """How far configurations are that ranks are compared with [rad, or of the mechanism's length]."""
@@ -74,7 +75,7 @@ def _resistance(mech: Mechanism, q: Array) -> Array:
     """A = J_c 𝓜⁻¹ J_c* (m, m), out of the program of forward dynamics."""
     program = program_of(mech, "constrained_forward_dynamics")
     still = np.zeros(mech.nv)
-    found = Run(program, mech, q, still, closure_nodes(mech), {"tau": still})
+    found = interpreted(program, mech, q, still, nodes=closure_nodes(mech), values={"tau": still})
     found.result()
     (matrix,) = [s.reads[0][0] for s in program.statements if s.special == "dense_solve"]
     return np.concatenate(found.blocks_of(matrix))
@@ -87,7 +88,7 @@ def nearby(mech: Mechanism, q: Array, *, compiled: bool = True) -> Array:
         if compiled:
             return velocity_spaces(mech, states)
         program, nodes = program_of(mech, "constraint_jacobian"), closure_nodes(mech)
-        J_c = np.array([Run(program, mech, x, None, nodes, {}).result() for x in states])
+        J_c = np.array([interpreted(program, mech, x, nodes=nodes).result() for x in states])
         return velocity_spaces(mech, states, jacobians=J_c)
 
     def missing(states: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.trace import QUATERNION_SLACK
+from linkwise.codegen.scalar.arithmetic import QUATERNION_SLACK
 from linkwise.dynamics.kernels import written
 from linkwise.errors import ShapeError
 from linkwise.model.hinges import Hinge

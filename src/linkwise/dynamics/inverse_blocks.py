@@ -10,7 +10,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.spatial.array import Array, ArrayLike
-from linkwise.sweeps.chosen import Chosen, Names, choice
+from linkwise.sweeps.result_part import Names, ResultPart, choice
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -58,6 +58,6 @@ def mass_matrix_inverse_block(
 
 
 @once_per_mechanism
-def _kernel(mech: Mechanism, part: Chosen) -> Kernel:
+def _kernel(mech: Mechanism, part: ResultPart) -> Kernel:
     expr = expression("mass_matrix_inverse")
     return compile(expr, mech, rows=part.rows, columns=part.columns)

@@ -139,7 +139,7 @@ def at_roots(at: Writing, name: str, about: str) -> Any:
     whole = rows.reshape(len(names), 6, *rows.shape[1:]).sum(axis=0)
     if about == "world":
         return whole
-    from linkwise.codegen.scalar.block import columns_crossed
+    from linkwise.sweeps.structured_block import columns_crossed
 
     c = center(at) if about == "com" else at.read("about", 3)
     return np.concatenate([whole[:3] - columns_crossed(c, whole[3:]), whole[3:]])

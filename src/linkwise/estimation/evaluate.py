@@ -25,7 +25,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile, plan
 from linkwise.spatial.array import Array
-from linkwise.sweeps.interpret import Run, run
+from linkwise.sweeps.interpret import interpreted, run
 from linkwise.sweeps.program import Program
 
 if TYPE_CHECKING:
@@ -130,14 +130,8 @@ class Evaluation:
     @cached_property
     def _resisted(self) -> bool:
         D = self.expression(lambda F: F.D)
-        swept = Run(
-            _program(D.inv @ tau)[0],
-            self._with_noise,
-            self.q,
-            None,
-            (),
-            {"tau": np.zeros(self.mech.nv)},
-        )
+        program, still = _program(D.inv @ tau)[0], {"tau": np.zeros(self.mech.nv)}
+        swept = interpreted(program, self._with_noise, self.q, values=still)
         swept.result()
         for k in reversed(range(self.mech.n_bodies)):  # tips first: what is above is built on them
             if not (_pivots(swept.value[D, True][k]) > thresholds(self.mech, k)).all():

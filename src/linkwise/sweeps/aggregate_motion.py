@@ -2,14 +2,13 @@
 
     v = 𝒳 u                              v̇ = 𝒳 u̇ + 𝔵
 
-Couplings are followed one by one, each after those it needs: v_d = Σ f_j v_j. What they leave, w,
-is parted by the loops G w = 0 into independent and dependent velocities, G_i u + G_d w_d = 0, and
+Couplings are applied one by one, each after those it needs: v_d = Σ f_j v_j. The loops G w = 0
+divide the remaining velocities w into independent and dependent ones, G_i u + G_d w_d = 0, and
 
     w_d = -G_d⁺ G_i u                    ẇ_d = -G_d⁺ (G_i u̇ + γ)
 
-by least squares (`orthogonal.py`), so that rows which say the same twice, as in a planar loop of
-pins, do no harm.
-Source: jain2012embedding; what loops and couplings ask for is in `model/closure.py`.
+by least squares (`orthogonal.py`), so that redundant rows, as in a planar loop of pins, do no harm.
+Source: jain2012embedding; the rows of loops and couplings are in `model/closure.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +29,9 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
 from linkwise.sweeps.orthogonal import Orthogonal, orthogonal
+
+if TYPE_CHECKING:
+    from linkwise.sweeps.interpret import Arithmetic
 
 LOST = {8: 1e-14, 4: 1e-7}
 """Least pivot of G_d, relative to the trace of G* G, by bytes of a number: the square of the angle
@@ -67,35 +69,24 @@ class Side:
 
 
 class Inside:
-    """What happens inside one aggregate, in one state.
+    """The motion inside one aggregate, in one state.
 
     Args:
         tree: The mechanism in independent velocities.
-        g: Which aggregate.
-        joints: The hinge of each body of the mechanism, by its number.
-        q: All coordinates (nq,).
+        g: The index of the aggregate.
+        joints: The hinge of each body of the mechanism, by its index.
         u: Independent velocities of the aggregate.
-        shift_of: The shift of a pose.
-        check: Told the pivots of G_d, less the least that they may be.
-        itemsize: Bytes of a number.
+        numbers: The arithmetic of the run.
     """
 
     def __init__(
-        self,
-        tree: Embedded,
-        g: int,
-        joints: Callable[[int], Joint],
-        q: Array,
-        u: Array,
-        shift_of: Callable[[Pose], Any],
-        check: Callable[[int, Sequence[Any]], None],
-        itemsize: int = 8,
+        self, tree: Embedded, g: int, joints: Callable[[int], Joint], u: Array, numbers: Arithmetic
     ) -> None:
         self.tree = tree
         self.mech: Mechanism = tree.mech
         self.group: Aggregate = tree.bodies[g]
-        self.g, self.q, self.u, self.itemsize = g, q, u, itemsize
-        self.joints, self.shift_of, self.check = joints, shift_of, check
+        self.g, self.joints, self.u, self.numbers = g, joints, u, numbers
+        self.q: Array = numbers.q
         self.place = {i: j for j, i in enumerate(self.group.velocities)}
         """Place in the aggregate of an entry of v."""
 
@@ -121,7 +112,7 @@ class Inside:
 
     @cached_property
     def _followed(self) -> Array:
-        """X_c (n, n): v by the couplings alone; columns of velocities that follow are zero."""
+        """X_c (n, n): v by the couplings alone; columns of coupled velocities are zero."""
         group, n = self.group, len(self.group.velocities)
         X_c = np.eye(n, dtype=self.q.dtype if group.couplings else np.float64)
         for coupling, d in zip(group.couplings, group.coupled, strict=True):
@@ -137,8 +128,8 @@ class Inside:
 
     def _others(self, coupling: Any, v: Array) -> list[tuple[int, Array]]:
         """Coefficients of the velocities that a coupling reads, by body."""
-        found = closure.follower(self.mech, coupling, self.q[None], v[None])
-        return [(k, np.asarray(values)[0]) for k, values in found.terms[1:]]
+        follower = closure.follower(self.mech, coupling, self.q[None], v[None])
+        return [(k, np.asarray(values)[0]) for k, values in follower.terms[1:]]
 
     def _of(self, k: int) -> list[int]:
         """Places of the velocities of body k."""
@@ -156,28 +147,28 @@ class Inside:
 
     def _side(self, node: str, fork: int) -> Side:
         """From the body where the sides branch off to a node."""
-        found, n = self.mech.node(node), len(self.group.velocities)
+        at, n = self.mech.node(node), len(self.group.velocities)
         pose, J = Pose.identity(), np.zeros((6, n), dtype=self.q.dtype)
-        for k in path(self.mech, self.mech.body_index[found.body], fork):
+        for k in path(self.mech, self.mech.body_index[at.body], fork):
             joint = self.joints(k)
             pose = composed(pose, joint.pose)
             J = joint.shift.T @ J
             J[:, self._of(k)] = joint.H.T
-        return Side(composed(pose, found.pose), found.pose.shift.T @ J)
+        return Side(composed(pose, at.pose), at.pose.shift.T @ J)
 
     @cached_property
     def _between(self) -> list[tuple[Pose, Any]]:
         """X_ab and T of each loop."""
-        found = list[tuple[Pose, Any]]()
+        pairs = list[tuple[Pose, Any]]()
         for a, b in self._sides:
             back = a.pose.rot.T
             pose = composed(trusted_pose(back, -(back @ a.pose.p)), b.pose)
-            found.append((pose, self.shift_of(pose).T))
-        return found
+            pairs.append((pose, self.numbers.shift(pose).T))
+        return pairs
 
     @cached_property
     def _rows(self) -> Array:
-        """G (rows, n): what the loops ask of w."""
+        """G (rows, n): the rows of the loops for w."""
         parts = list[Array]()
         for loop, (a, b), (X_ab, T) in zip(
             self.group.loops, self._sides, self._between, strict=True
@@ -192,14 +183,14 @@ class Inside:
         """G_d, by its factors."""
         G = self._rows
         try:
-            found = orthogonal(G[:, list(self.group.dependent)])
+            factors = orthogonal(G[:, list(self.group.dependent)])
         except ZeroDivisionError:
             raise ClosureError(f"{undetermined(self.tree, self.g)}.") from None
         chosen = [*self.group.independent, *self.group.dependent]
         scale = sum(x * x for x in G[:, chosen].ravel())
-        least = LOST[self.itemsize] * scale
-        self.check(self.g, [d - least for d in found.pivots])
-        return found
+        least = LOST[self.numbers.itemsize] * scale
+        self.numbers.check_loops(self.g, [d - least for d in factors.pivots])
+        return factors
 
     # ------------------------------------------------------------------------ accelerations
 
@@ -211,12 +202,12 @@ class Inside:
         if not group.loops or not group.dependent:
             return x_c
         bound = list(group.dependent)
-        asked = np.concatenate([self._asked(i, x_c) for i in range(len(group.loops))])
-        return x_c - (self._followed[:, bound] @ self._parted.solve(asked[:, None]))[:, 0]
+        gamma = np.concatenate([self._gamma(i, x_c) for i in range(len(group.loops))])
+        return x_c - (self._followed[:, bound] @ self._parted.solve(gamma[:, None]))[:, 0]
 
     @cached_property
     def _followed_bias(self) -> Array:
-        """v̇ by the couplings alone, with all that they do not bind at rest."""
+        """v̇ by the couplings alone, the velocities they leave free being constant."""
         group = self.group
         x_c = np.zeros(len(group.velocities), dtype=self.v.dtype)
         if not group.couplings:
@@ -224,14 +215,14 @@ class Inside:
         v = np.zeros(self.mech.nv, dtype=self.v.dtype)
         v[list(group.velocities)] = self.v
         for coupling, d in zip(group.couplings, group.coupled, strict=True):
-            found = closure.follower(self.mech, coupling, self.q[None], v[None])
-            total = -np.asarray(found.rate)[0]
-            for k, values in found.terms[1:]:
+            follower = closure.follower(self.mech, coupling, self.q[None], v[None])
+            total = -np.asarray(follower.rate)[0]
+            for k, values in follower.terms[1:]:
                 total = total - np.asarray(values)[0] @ x_c[self._of(k)]
             x_c[d] = total
         return x_c
 
-    def _asked(self, i: int, x_c: Array) -> Array:
+    def _gamma(self, i: int, x_c: Array) -> Array:
         """γ of a loop: S (α_b - T α_a + V_ab × T V_a) - S Ḣ* W, with α that of v̇ = x_c."""
         loop, (X_ab, T) = self.group.loops[i], self._between[i]
         c = fork(self.mech, loop)
@@ -240,31 +231,31 @@ class Inside:
         carried = T @ V_a
         V_ab = V_b - carried
         turned = cross_velocity(V_ab.T, carried.T).T
-        found = closure.blocked(loop.hinge, leading(X_ab), V_ab.T)
-        S = found.S[0] if np.ndim(found.S) == 3 else found.S
-        rate = found.rate[0] if np.ndim(found.rate) == 2 else found.rate
+        blocked = closure.blocked(loop.hinge, leading(X_ab), V_ab.T)
+        S = blocked.S[0] if np.ndim(blocked.S) == 3 else blocked.S
+        rate = blocked.rate[0] if np.ndim(blocked.rate) == 2 else blocked.rate
         return (S @ (A_b - T @ A_a + turned))[:, 0] + rate
 
     def _moved(self, node: str, fork: int, x_c: Array) -> tuple[Array, Array]:
         """Velocity and acceleration (6, 1) of a node, relative to where the sides branch off."""
-        found = self.mech.node(node)
+        end = self.mech.node(node)
         V = A = np.zeros((6, 1), dtype=self.v.dtype)
-        for k in path(self.mech, self.mech.body_index[found.body], fork):
+        for k in path(self.mech, self.mech.body_index[end.body], fork):
             joint, at = self.joints(k), self._of(k)
-            own = joint.H.T @ self.v[at][:, None]
-            V = joint.shift.T @ V + own
+            relative = joint.H.T @ self.v[at][:, None]
+            V = joint.shift.T @ V + relative
             bias = joint.bias(self.v[at])[:, None] + joint.H.T @ x_c[at][:, None]
-            A = joint.shift.T @ A + cross_velocity(V.T, own.T).T + bias
-        return found.pose.shift.T @ V, found.pose.shift.T @ A
+            A = joint.shift.T @ A + cross_velocity(V.T, relative.T).T + bias
+        return end.pose.shift.T @ V, end.pose.shift.T @ A
 
 
 def path(mech: Mechanism, body: int, above: int) -> list[int]:
     """The bodies from `above` (not counted) down to a body."""
-    found = list[int]()
+    bodies = list[int]()
     while body != above:
-        found.append(body)
+        bodies.append(body)
         body = int(mech.parent[body])
-    return found[::-1]
+    return bodies[::-1]
 
 
 def fork(mech: Mechanism, loop: Loop) -> int:
@@ -274,7 +265,7 @@ def fork(mech: Mechanism, loop: Loop) -> int:
 
 
 def common(mech: Mechanism, bodies: Sequence[int]) -> int:
-    """The last body on the way from the ground that bodies have in common, or one of them."""
+    """The outermost body that carries all of these, or is one of them; -1 for the ground."""
     above = list(bodies)
     while len(set(above)) > 1:
         last = max(above)  # parents have smaller numbers

@@ -1,4 +1,4 @@
-"""Equal forms of an expression that lead to different sweeps, of which the cheapest is taken."""
+"""Equal forms of an expression that lead to different sweeps; the cheapest is taken."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from linkwise.algebra.words import count, expand, is_symmetric, left_factored, r
 TREE_SPACES = (JOINT, BODY, INBOARD)
 
 MOST_WORDS = 300
-"""A longer expression is not multiplied out: its factors are applied as they stand."""
+"""A longer expression is not multiplied out: its factors are applied as written."""
 
 
 def upper_half(expr: Expr) -> Expr | None:
     """X + Y of a symmetric X + Y + Y*, with X memoryless and Y strictly causal.
 
-    Strictly causal operators take from descendants only: they stand above the block diagonal.
+    Strictly causal operators take from descendants only: they are above the block diagonal.
     """
     if expr.range is not expr.domain or expr.range not in TREE_SPACES:
         return None
-    stands = rebuilt(expr, opened)
-    if count(stands) > MOST_WORDS or stands.causality == "memoryless":
+    open_form = rebuilt(expr, opened)
+    if count(open_form) > MOST_WORDS or open_form.causality == "memoryless":
         return None
     if not is_symmetric(expr):
         return None
     kept = dict[tuple[Expr, ...], float]()
-    for word, number in expand(stands).items():
+    for word, number in expand(open_form).items():
         causality = product(word).causality if word else "memoryless"
         if causality == "memoryless":
             kept[word] = number
@@ -59,21 +59,21 @@ def _is_strict(letter: Expr) -> bool:
 
 @lru_cache(maxsize=256)
 def arrangements(expr: Expr) -> tuple[Expr, ...]:
-    """Names and inverses opened: as it stands, and collected so that recursions are shared."""
-    stands = rebuilt(expr, opened)
-    if count(stands) > MOST_WORDS:
-        return (stands,)
-    collected = left_factored(expand(stands), expr.range, expr.domain)
-    return (stands,) if collected is stands else (stands, collected)
+    """Names and inverses opened: as written, and collected so that recursions are shared."""
+    open_form = rebuilt(expr, opened)
+    if count(open_form) > MOST_WORDS:
+        return (open_form,)
+    collected = left_factored(expand(open_form), expr.range, expr.domain)
+    return (open_form,) if collected is open_form else (open_form, collected)
 
 
 def opened(leaf: Expr) -> Expr | None:
-    """What a letter stands for, where it is not a letter of the sweeps."""
+    """The definition of a letter that sweeps do not have."""
     return opened_inverse(leaf) if isinstance(leaf, Inverse) else opened_name(leaf)
 
 
 def is_step(expr: Expr) -> bool:
-    """Whether an operator goes from each body to its parent, one step."""
+    """Whether an operator takes one step, from each body to its parent."""
     if not isinstance(expr, Symbol):
         return False
     key = expr.role

@@ -1,9 +1,9 @@
-"""What a program costs beside others: passes, then the work at the bodies.
+"""The cost of a program compared with others: passes, then the work at the bodies.
 
 Blocks are counted with their structure: a rigid shift on a six-vector takes two 3×3 rotations and
-a cross product. Nothing is folded, so that this is no number of scalar operations: those are of a
-kernel on a mechanism, `kernel.ops`. Hinges count with their own freedoms on a mechanism, and with
-one on the nominal tree that rewriting compares forms on.
+a cross product. Nothing is folded, so this is not a number of scalar operations: those belong to a
+kernel on a mechanism, `kernel.ops`. Hinges count with their degrees of freedom on a mechanism, and
+with one on the nominal tree on which rewriting compares forms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import Block, Ident, Place, Program, Quantity, Statement, Term
 
 NOMINAL_BODIES = 12
-"""Bodies of the nominal tree: what a matrix with a column for each of its entries is sized by."""
+"""Bodies of the nominal tree, which give the width of its matrices."""
 
 NOMINAL_SUBTREE = 4.0
 """Bodies of an average subtree of the nominal tree, itself included."""
@@ -30,7 +30,7 @@ class Cost:
 
     Attributes:
         passes: Walks over the tree.
-        work: What blocks take, over all bodies: to compare forms, not to predict a kernel.
+        work: Operations of the blocks, over all bodies: to compare forms, not to predict a kernel.
     """
 
     passes: int
@@ -43,7 +43,7 @@ def cost(program: Program, mech: Mechanism | None = None) -> Cost:
     tree = _Tree.nominal() if mech is None else _Tree.of(mech)
     counted = sum(
         bodies * _statement(statement, nv, tree, supports)
-        for nv, bodies in Counter(tree.freedoms).items()
+        for nv, bodies in Counter(tree.nv).items()
         for statement in program.statements
     )
     return Cost(len(program.passes), counted)
@@ -51,9 +51,9 @@ def cost(program: Program, mech: Mechanism | None = None) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Freedoms of each body, and how many bodies a subtree has on average."""
+    """Degrees of freedom of each body, and the average number of bodies in a subtree."""
 
-    freedoms: list[int]
+    nv: list[int]
     subtree: float
 
     @staticmethod
@@ -76,7 +76,7 @@ those of k itself, those of its subtree (or of its ancestors), or all."""
 
 def _supports(program: Program) -> dict[Ident, Support]:
     """Support of every quantity with columns, from the statements in order."""
-    found: dict[Ident, Support] = {}
+    supports: dict[Ident, Support] = {}
     for statement in program.statements:
         if statement.special or statement.target.columns is ONE or statement.target.block:
             continue
@@ -88,9 +88,9 @@ def _supports(program: Program) -> dict[Ident, Support]:
             if term.place != "k":
                 steps.add(term.place)
             if term.operand.ident != statement.target.ident:
-                inputs.add(found.get(term.operand.ident, "own" if term.operand.leaf else "all"))
-        found[statement.target.ident] = _support(inputs, bool(steps))
-    return found
+                inputs.add(supports.get(term.operand.ident, "own" if term.operand.leaf else "all"))
+        supports[statement.target.ident] = _support(inputs, bool(steps))
+    return supports
 
 
 def _support(inputs: set[Support], steps: bool) -> Support:
@@ -119,8 +119,8 @@ def _columns(quantity: Quantity, nv: int, tree: _Tree, supports: dict[Ident, Sup
         return nv if quantity.columns is JOINT else 6
     if quantity.columns.block != "body":
         return 6
-    each = sum(tree.freedoms) / max(len(tree.freedoms), 1) if quantity.columns is JOINT else 6.0
-    bodies = {"own": 1.0, "path": tree.subtree, "all": float(len(tree.freedoms))}
+    each = sum(tree.nv) / max(len(tree.nv), 1) if quantity.columns is JOINT else 6.0
+    bodies = {"own": 1.0, "path": tree.subtree, "all": float(len(tree.nv))}
     return each * bodies[supports.get(quantity.ident, "all")]
 
 

@@ -1,8 +1,8 @@
-"""What expressions say of a mechanism whose loops and couplings are built in.
+"""Expressions about a mechanism whose loops and couplings are built in.
 
 On a tree of aggregate bodies v, τ and v̇ are those of the independent velocities u, and all
-expressions keep their form but one: the rotors behind hinges that follow others speed up although
-u̇ = 0, by 𝔵, which takes a force,
+expressions keep their form but one: the rotors behind dependent hinges accelerate although u̇ = 0,
+by 𝔵, which takes a force,
 
     𝒳* (N (𝒳 u̇ + 𝔵)) = N_r u̇ + n,     N_r = 𝒳* N 𝒳,   n = 𝒳* N 𝔵
 
@@ -24,7 +24,7 @@ velocity_bias = vector("𝔵", TREE_JOINT, ascii="velocity_bias", tex=r"\mathfra
 """𝔵: accelerations of all hinges while the independent ones keep their speed."""
 
 armature_bias = vector("n", JOINT, ascii="armature_bias")
-"""n = 𝒳* N 𝔵: what the rotors of hinges that follow others take while u̇ = 0."""
+"""n = 𝒳* N 𝔵: the force that the rotors of dependent hinges take while u̇ = 0."""
 
 tree_tau = vector("τ_T", TREE_JOINT, ascii="tree_tau", tex=r"\tau_T")
 """Forces of all hinges."""
@@ -44,10 +44,10 @@ def with_rotors(expr: Expr, mech: Embedded) -> Expr:
     """The expression with C + n for C, where there is armature."""
     if not mech.armature.any():
         return expr
-    whole = _OPEN_BIAS + armature_bias
-    return rebuilt(expr, lambda leaf: whole if leaf is bias else None)
+    geared = _OPEN_BIAS + armature_bias
+    return rebuilt(expr, lambda leaf: geared if leaf is bias else None)
 
 
 def is_about_bodies(expr: Expr) -> bool:
-    """Whether its value belongs to single bodies, which are parts of aggregates there."""
+    """Whether its value belongs to single bodies, which are parts of aggregates."""
     return bool({expr.range, expr.domain} & {BODY, INBOARD, PLACE})

@@ -1,7 +1,7 @@
 """The inverse of a small positive definite matrix, kept as its factors: (L Δ L*)⁻¹.
 
 An inverse written out loses as many digits as the matrix has condition, and P⁺ = P - P H* D⁻¹ H P,
-where nearly all may cancel, shows them. With Y = L⁻¹ H P it is P - Y* Δ⁻¹ Y, which does not.
+where nearly everything may cancel, shows it. With Y = L⁻¹ H P it is P - Y* Δ⁻¹ Y, which does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Factored:
         lower: L, with ones on its diagonal (n, n).
         pivots: The diagonal of Δ (n,).
         reciprocal: That of Δ⁻¹ (n,).
-        free: The diagonal of U, 1 where a freedom is free and 0 where it is locked (n,), or None.
+        free: The diagonal of U (n,), 1 where the hinge is free and 0 where it is locked, or None.
     """
 
     lower: Matrix
@@ -85,10 +85,10 @@ def factored(matrix: Matrix, free: Matrix | None = None) -> Factored:
 
     Args:
         matrix: The matrix; only its lower half is read.
-        free: For a hinge some of whose freedoms are locked: 1 where free, 0 where locked (n,).
+        free: For a hinge that is locked in some directions: 1 where free, 0 where locked (n,).
 
     Raises:
-        ZeroDivisionError: A pivot is zero whatever the input.
+        ZeroDivisionError: A pivot is zero in every state.
     """
     if free is not None:
         matrix = free[:, None] * matrix * free[None, :] + np.diag(1.0 - free)
@@ -100,7 +100,7 @@ def factored(matrix: Matrix, free: Matrix | None = None) -> Factored:
         for k in range(j):
             d = d - lower[j, k] * scaled[j, k]
         if isinstance(d, float | int) and d == 0.0:
-            raise ZeroDivisionError("the matrix is singular whatever the input")
+            raise ZeroDivisionError("the matrix is singular in every state")
         pivots.append(d)
         reciprocal.append(1.0 / d)
         for i in range(j + 1, n):

@@ -33,59 +33,59 @@ from linkwise.algebra.symbols import X_B, B, E_phi, H, M, X, phi, v
 from linkwise.algebra.words import expand, rebuilt
 from linkwise.errors import LoweringError
 from linkwise.sweeps.arrangement import TREE_SPACES, arrangements, is_step, opened, upper_half
-from linkwise.sweeps.chosen import WHOLE, Chosen
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.name import Names
 from linkwise.sweeps.program import PLACED, Block, Place, Program, Quantity, Statement, Term
+from linkwise.sweeps.result_part import ALL, ResultPart
 from linkwise.sweeps.schedule import scheduled
 
 STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
 
 
-def lower(expr: Expr, chosen: Chosen = WHOLE, more: Sequence[Expr] = ()) -> Program:
+def lower(expr: Expr, chosen: ResultPart = ALL, more: Sequence[Expr] = ()) -> Program:
     """The program of an expression: any well-typed one, applied to its vectors from the right.
 
     Args:
         expr: The expression.
-        chosen: The part of its value that is wanted.
-        more: Other expressions to be had from the same passes.
+        chosen: The part of its value to compute.
+        more: Other expressions that the same passes compute.
 
     Raises:
-        LoweringError: Some inverse in it cannot be had by a recursion; says which.
+        LoweringError: Some inverse in it has no recursion; says which.
     """
     if more:
         return _several(expr, more)
     if chosen.blocks:
         return _block_program(expr, chosen)
     programs = [_program(expr, arranged) for arranged in arrangements(expr)]
-    half = upper_half(expr) if chosen.whole else None
+    half = upper_half(expr) if chosen.is_all else None
     if half is not None:
         programs.append(_program(expr, half, mirrored=True))
     return replace(min(programs, key=cost), chosen=chosen)
 
 
-def _block_program(expr: Expr, chosen: Chosen) -> Program:
+def _block_program(expr: Expr, chosen: ResultPart) -> Program:
     """The blocks of a memoryless operator at each body, without its columns."""
-    stands = rebuilt(expr, opened)
-    if stands.causality != "memoryless":
+    form = rebuilt(expr, opened)
+    if form.causality != "memoryless":
         raise LoweringError(f"{expr} is not block diagonal: it has no block at each body.")
-    leaf = stands if isinstance(stands, Symbol) else composite(stands)
-    lowering = _Lowering(stands)
+    leaf = form if isinstance(form, Symbol) else composite(form)
+    lowering = _Lowering(form)
     lowering.define(leaf)
     passes = scheduled(_shared(lowering.statements))
     return Program(expr, _block_quantity(leaf), passes, tuple(lowering.inputs), chosen=chosen)
 
 
 def _several(expr: Expr, more: Sequence[Expr]) -> Program:
-    """Each in the arrangement that is best for it alone; what they share is made once."""
-    wanted = [expr, *more]
-    forms = [min(arrangements(x), key=lambda form: cost(_program(form, form))) for x in wanted]
+    """Each in the arrangement that is best for it alone; what they share is computed once."""
+    exprs = [expr, *more]
+    forms = [min(arrangements(x), key=lambda form: cost(_program(form, form))) for x in exprs]
     lowering = _Lowering(*forms)
-    found = [lowering.result(x) for x in forms]
+    results = [lowering.result(x) for x in forms]
     passes = scheduled(_shared(lowering.statements))
-    rest = tuple(zip(wanted[1:], found[1:], strict=True))
-    return Program(expr, found[0], passes, tuple(lowering.inputs), more=rest)
+    rest = tuple(zip(exprs[1:], results[1:], strict=True))
+    return Program(expr, results[0], passes, tuple(lowering.inputs), more=rest)
 
 
 def _program(expr: Expr, arranged: Expr, *, mirrored: bool = False) -> Program:
@@ -96,7 +96,7 @@ def _program(expr: Expr, arranged: Expr, *, mirrored: bool = False) -> Program:
 
 
 def _shared(statements: Sequence[Statement]) -> list[Statement]:
-    """A product that is a quantity of its own already is read from there."""
+    """The statements, with products that are quantities already read from these."""
     known = {
         s.terms[0]: s.target
         for s in statements
@@ -123,12 +123,12 @@ def _unscaled(term: Term) -> Term:
 
 
 class _Lowering:
-    """The statements made so far, and what is already there."""
+    """The statements made so far, and the quantities they define."""
 
-    def __init__(self, *wanted: Expr) -> None:
+    def __init__(self, *exprs: Expr) -> None:
         self.statements: list[Statement] = []
         self.inputs: dict[Symbol, None] = {}
-        leaves = (node for expr in wanted for node in nodes(expr) if isinstance(node, Symbol))
+        leaves = (node for expr in exprs for node in nodes(expr) if isinstance(node, Symbol))
         self.names = Names(leaf.name for leaf in leaves)
         self._values: dict[Expr, Quantity] = {}
         self._defined: set[Symbol] = set()
@@ -136,7 +136,7 @@ class _Lowering:
     # ------------------------------------------------------------------------- expressions
 
     def result(self, expr: Expr) -> Quantity:
-        """The quantity of the whole expression, always one of its own."""
+        """The quantity of an entire expression."""
         terms = self.terms(expr)
         bare = _bare(terms[0]) if len(terms) == 1 else None
         return bare if bare is not None else self.quantity(expr, terms, result=True)
@@ -164,7 +164,7 @@ class _Lowering:
     def _by_columns(self, expr: Product) -> list[Term]:
         """X* y or X y, where the columns of X, one for each row of the constraints, are known.
 
-        That spares a recursion over the tree. The columns are known if they stand in the
+        That saves a recursion over the tree. The columns are known if they occur in the
         expression anyhow, as in X* D⁻¹ X.
         """
         factors = expr.factors
@@ -183,8 +183,8 @@ class _Lowering:
         return []
 
     def _at_once(self, rule: str, expr: Expr, reads: Sequence[Quantity]) -> Term:
-        """A quantity that is made from whole ones, between passes."""
-        target = Quantity(self.names.of(expr), expr.range, _columns(expr), expr)
+        """A quantity computed at once from all blocks of others, between passes."""
+        target = Quantity(self.names.of(expr), expr.range, expr.domain, expr)
         self._values[expr] = target
         everywhere: list[tuple[Quantity, Place]] = [(quantity, "all") for quantity in reads]
         self.statements.append(Statement(target, special=rule, reads=tuple(everywhere)))
@@ -200,36 +200,36 @@ class _Lowering:
 
     def quantity(self, expr: Expr, terms: Iterable[Term], *, result: bool = False) -> Quantity:
         """A new quantity with its statement."""
-        target = Quantity(self.names.of(expr, result=result), expr.range, _columns(expr), expr)
+        target = Quantity(self.names.of(expr, result=result), expr.range, expr.domain, expr)
         self._values[expr] = target
         self.statements.append(Statement(target, tuple(terms)))
         return target
 
     def _leaf(self, leaf: Symbol) -> Quantity:
         self.inputs[leaf] = None
-        found = self._values.get(leaf)
-        if found is None:
-            found = Quantity(leaf.name, leaf.range, ONE, leaf, leaf=True)
-            self._values[leaf] = found
-            self._define_vector(leaf, found)
-        return found
+        quantity = self._values.get(leaf)
+        if quantity is None:
+            quantity = Quantity(leaf.name, leaf.range, ONE, leaf, leaf=True)
+            self._values[leaf] = quantity
+            self._define_vector(leaf, quantity)
+        return quantity
 
     def _identity_columns(self, space: Space) -> Quantity:
         key = identity(space)
-        found = self._values.get(key)
-        if found is None:
-            found = Quantity("e", space, space, key, leaf=True)
-            self._values[key] = found
-        return found
+        quantity = self._values.get(key)
+        if quantity is None:
+            quantity = Quantity("e", space, space, key, leaf=True)
+            self._values[key] = quantity
+        return quantity
 
     def _sum(self, expr: Sum) -> list[Term]:
-        """Terms with the same resolvent in front share a recursion: φ x + φ~ y = φ (x + E y)."""
-        found, recursions = list[Term](), dict[tuple[Symbol, bool], list[tuple[float, Expr]]]()
+        """Terms with the same leading resolvent share a recursion: φ x + φ~ y = φ (x + E y)."""
+        terms, recursions = list[Term](), dict[tuple[Symbol, bool], list[tuple[float, Expr]]]()
         for number, inner in expr.terms:
             lead = inner.factors[0] if isinstance(inner, Product) else inner
             key = _recursion(lead)
             if key is None:
-                found += [_scaled(t, number) for t in self.terms(inner)]
+                terms += [_scaled(t, number) for t in self.terms(inner)]
                 continue
             rest = (
                 product(inner.factors[1:]) if isinstance(inner, Product) else identity(inner.domain)
@@ -238,13 +238,13 @@ class _Lowering:
         for (shift, star), parts in recursions.items():
             number, inside = parts[0] if len(parts) == 1 else (1.0, total(parts))
             phi = resolvent(shift)
-            whole = product((phi.T if star else phi, inside))
-            found += [_scaled(t, number) for t in self.terms(whole)]
-        return found
+            shared = product((phi.T if star else phi, inside))
+            terms += [_scaled(t, number) for t in self.terms(shared)]
+        return terms
 
     # ---------------------------------------------------------------------------- factors
 
-    def _apply(self, factor: Expr, rest: Expr, whole: Expr) -> list[Term]:
+    def _apply(self, factor: Expr, rest: Expr, both: Expr) -> list[Term]:
         """factor · rest, with `rest` an expression to the right of it."""
         if isinstance(factor, Sum):
             self._right_quantity(rest)  # once, for all terms
@@ -260,7 +260,7 @@ class _Lowering:
                 phi = resolvent(shift)
                 inner = product((phi.T if star else phi, rest))
                 return self._step(shift, star, inner)
-            return [_read(self._recursion(shift, star, rest, whole))]
+            return [_read(self._recursion(shift, star, rest, both))]
         if isinstance(factor, Identity):
             return self._right(rest)
         return self._letter(factor, rest)
@@ -273,18 +273,14 @@ class _Lowering:
         if not isinstance(leaf, Symbol):
             if inverse and isinstance(factor, Inverse):
                 return self._dense_inverse(factor, rest)
-            raise LoweringError(f"cannot make sweeps of {factor}.")
+            raise LoweringError(f"{factor} has no sweeps: it is not an operator of the tree.")
         key = leaf.role
         if isinstance(key, role.Closure | role.Followers):
             self.inputs[leaf] = None
             places = [self._leaf(X_B)] if isinstance(key, role.Closure) else []
-            rule, whole = f"{key.source}*" if star else key.source, product((factor, rest))
-            return [self._at_once(rule, whole, (*places, self._right_quantity(rest)))]
-        if isinstance(key, role.Shift) or (
-            isinstance(key, role.Riccati) and key.part in ("K", "E_psi")
-        ):
-            return self._step(leaf, star, rest)
-        if isinstance(key, role.Gather):
+            rule, both = f"{key.source}*" if star else key.source, product((factor, rest))
+            return [self._at_once(rule, both, (*places, self._right_quantity(rest)))]
+        if is_step(leaf) or isinstance(key, role.Gather):
             return self._step(leaf, star, rest)
         if isinstance(key, role.Siblings):
             return self._siblings(key, rest)
@@ -303,12 +299,12 @@ class _Lowering:
             operand = self._right_quantity(rest)
             block = Block(leaf, adjoint=star, inverse=inverse)
             return [Term(1.0, (block,), operand)]
-        if isinstance(key, role.Vector):  # x*(k) y(k), to be summed up, or x(k) times a number
+        if isinstance(key, role.Vector):  # x*(k) y(k), to be summed, or x(k) times a number
             self._leaf(leaf)
             operand = self._right_quantity(rest)
             place: Place = "k" if star and leaf.range is not CONSTRAINT else "all"
             return [Term(1.0, (Block(leaf, adjoint=star),), operand, place)]
-        raise LoweringError(f"cannot make sweeps of {factor}: it has no blocks.")
+        raise LoweringError(f"{factor} has no sweeps: it has no blocks.")
 
     def _right(self, rest: Expr) -> list[Term]:
         if isinstance(rest, Identity):
@@ -327,42 +323,42 @@ class _Lowering:
         place: Place = "p" if star else "c"
         return [Term(1.0, (Block(leaf, adjoint=star, step=True, place=place),), operand, place)]
 
-    def _recursion(self, shift: Symbol, star: bool, rest: Expr, whole: Expr) -> Quantity:
+    def _recursion(self, shift: Symbol, star: bool, rest: Expr, both: Expr) -> Quantity:
         """y = φ x or y = φ* x, with x given where it is needed."""
-        if whole in self._values:
-            return self._values[whole]
+        if both in self._values:
+            return self._values[both]
         self.define(shift)
         inside = self._right(rest)
         place: Place = "p" if star else "c"
-        target = Quantity(self.names.of(whole), whole.range, _columns(whole), whole)
-        self._values[whole] = target
+        target = Quantity(self.names.of(both), both.range, both.domain, both)
+        self._values[both] = target
         block = Block(shift, adjoint=star, step=True, place=place)
         self.statements.append(Statement(target, (Term(1.0, (block,), target, place), *inside)))
         return target
 
     def _siblings(self, key: role.Siblings, rest: Expr) -> list[Term]:
-        """Ξ x = E* Υ (E x) without what comes back to its own body: E*(p,k) Υ(p) (w(p) - E x)."""
+        """Ξ x = E* Υ (E x) without what returns to the same body: E*(p,k) Υ(p) (w(p) - E x)."""
         self.define(key.shift)
         self.define(key.inside)
         x = self._right_quantity(rest)
         gathered = self.value(product((key.shift, rest)))
         back = Block(key.shift, adjoint=True, step=True, place="p")
         inside = Block(key.inside, place="p")
-        own = Block(key.shift, step=True, place="p")  # E(p, k): of the edge to the parent
+        edge = Block(key.shift, step=True, place="p")  # E(p, k): of the edge to the parent
         return [
             Term(1.0, (back, inside), gathered, "p"),
-            Term(-1.0, (back, inside, own), x, "k"),
+            Term(-1.0, (back, inside, edge), x, "k"),
         ]
 
     def _dense_inverse(self, factor: Inverse, rest: Expr) -> list[Term]:
-        """A small dense matrix: solved as a whole, between passes."""
+        """A small dense matrix: solved at once, between passes."""
         if factor.range in TREE_SPACES and factor.of.causality == "memoryless":
             return self._letter(inverse(composite(factor.of)), rest)
         if factor.range in TREE_SPACES:
             raise LoweringError(
-                f"cannot invert  {factor.of}  by a recursion: an inverse is had of memoryless "
-                "operators, of resolvents, of H φ M φ* H* (by Riccati) and of small matrices over "
-                "nodes. Rewrite the expression so that it has one of these."
+                f"cannot invert  {factor.of}  by a recursion: memoryless operators, resolvents, "
+                "H φ M φ* H* (by Riccati) and small matrices over nodes have an inverse. Rewrite "
+                "the expression so that it has one of these."
             )
         inside = arrangements(factor.of)[0 if factor.range is CONSTRAINT else -1]
         matrix, right = self.value(inside), self._right_quantity(rest)
@@ -459,7 +455,7 @@ class _Lowering:
         first, last, inner = word[0], word[-1], product(word[1:-1])
         assert isinstance(first, Symbol)
         if not (isinstance(last, Adjoint) and is_step(last.of)):
-            raise LoweringError(f"{product(word)} is not memoryless, but has to be.")
+            raise LoweringError(f"{product(word)} has to be memoryless, and is not.")
         leaf = inner if isinstance(inner, Symbol) else composite(inner)
         for needed in (first, last.of, leaf):
             self.define(needed)
@@ -473,11 +469,11 @@ class _Lowering:
         if isinstance(leaf, Adjoint):
             leaf, star = leaf.of, True
         if leaf.causality != "memoryless":
-            raise LoweringError(f"{letter} is not memoryless, but has to be where it stands.")
+            raise LoweringError(f"{letter} has to be memoryless in this place, and is not.")
         if {leaf.range, leaf.domain} - set(TREE_SPACES):
             raise LoweringError(
                 f"{letter} belongs to {leaf.domain if leaf.range in TREE_SPACES else leaf.range}: "
-                "it has no block at a body, which is wanted where it stands."
+                "it has no block at a body, which is needed in this place."
             )
         if not isinstance(leaf, Symbol):
             leaf = composite(leaf)
@@ -535,7 +531,7 @@ class _Lowering:
         self.statements.append(Statement(_block_quantity(leaf), special=special, reads=reads))
 
     def _define_closure_rate(self, source: str, target: Quantity) -> None:
-        """κ comes from where the nodes of the loops are and how they move, κ_g from the former."""
+        """κ comes from the poses and velocities of the nodes of the loops, κ_g from the poses."""
         reads: list[tuple[Quantity, Place]] = [(self._leaf(X_B), "all")]
         if source in ("kappa", "servo"):
             reads.append((self.value(B.T @ phi.T @ H.T @ v), "all"))
@@ -581,18 +577,14 @@ def _recursion(expr: Expr) -> tuple[Symbol, bool, bool] | None:
 
 def _inside(lead: Expr, rest: Expr) -> Expr:
     """What φ is applied to: x of φ x, and E y of φ~ y = φ E y."""
-    found = _recursion(lead)
-    assert found is not None
-    shift, star, strict = found
+    recursion = _recursion(lead)
+    assert recursion is not None
+    shift, star, strict = recursion
     return product((shift.T if star else shift, rest)) if strict else rest
 
 
 def _block_quantity(leaf: Symbol) -> Quantity:
     return Quantity(leaf.name, leaf.range, leaf.domain, leaf, block=True)
-
-
-def _columns(expr: Expr) -> Space:
-    return expr.domain
 
 
 def _scaled(term: Term, number: float) -> Term:
@@ -601,7 +593,7 @@ def _scaled(term: Term, number: float) -> Term:
 
 
 def _read(quantity: Quantity) -> Term:
-    """A quantity by itself; a number is there when the pass that sums it up is over."""
+    """A quantity by itself; a number is known after the pass that sums it."""
     nowhere = quantity.rows is ONE or quantity.rows is CONSTRAINT
     return Term(1.0, operand=quantity, place="all" if nowhere else "k")
 
@@ -609,10 +601,10 @@ def _read(quantity: Quantity) -> Term:
 def _ends_with(expr: Expr, end: Expr) -> bool:
     """Whether the last factors of a product are those of another."""
     factors = expr.factors if isinstance(expr, Product) else (expr,)
-    wanted = end.factors if isinstance(end, Product) else (end,)
-    return factors[-len(wanted) :] == wanted
+    last = end.factors if isinstance(end, Product) else (end,)
+    return factors[-len(last) :] == last
 
 
 def _bare(term: Term) -> Quantity | None:
-    """The operand of a term that is nothing else."""
+    """The operand of a term that has nothing else."""
     return term.operand if term.operand is not None and term == _read(term.operand) else None

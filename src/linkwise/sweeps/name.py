@@ -10,7 +10,7 @@ from linkwise.algebra.space import JOINT, NODE
 
 
 class Names:
-    """Gives out names, none of them twice, and none of those that are taken."""
+    """Gives out names, each once, and none that is taken."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._used = dict.fromkeys(taken, 1)

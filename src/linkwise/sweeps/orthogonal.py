@@ -1,9 +1,9 @@
-"""Least squares in a kernel: columns made orthogonal one after the other, without square roots.
+"""Least squares in a kernel: columns made orthogonal in sequence, without square roots.
 
 A = Q U with U unit upper triangular and Q* Q = Δ diagonal, by the modified method of Gram and
 Schmidt. The right side goes through the same steps, so that errors grow with the condition of A
-and not with its square, as they do by normal equations; the pivots Δ are the same. Rows that say
-the same twice do no harm.
+and not with its square, as with normal equations; the pivots Δ are the same. Redundant rows do no
+harm.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class Orthogonal:
     reciprocal: list[Any]
 
     def solve(self, right: Matrix) -> Matrix:
-        """The x (n, c) for which A x is nearest to `right` (m, c)."""
-        left, found = right, list[Matrix]()
+        """The x (n, c) for which A x is closest to `right` (m, c)."""
+        left, rows = right, list[Matrix]()
         for q, r in zip(self.columns, self.reciprocal, strict=True):
             y = r * (q @ left)
             left = left - np.multiply.outer(q, y)
-            found.append(y)
-        for i in reversed(range(len(found))):
-            for j in range(i + 1, len(found)):
-                found[i] = found[i] - self.upper[i, j] * found[j]
-        return np.stack(found)
+            rows.append(y)
+        for i in reversed(range(len(rows))):
+            for j in range(i + 1, len(rows)):
+                rows[i] = rows[i] - self.upper[i, j] * rows[j]
+        return np.stack(rows)
 
 
 def orthogonal(matrix: Matrix) -> Orthogonal:
     """The factors of a matrix (m, n).
 
     Raises:
-        ZeroDivisionError: A column depends on those before it whatever the input.
+        ZeroDivisionError: A column depends on those before it in every state.
     """
     n = matrix.shape[1]
     columns: list[Matrix] = [matrix[:, j] for j in range(n)]
@@ -59,7 +59,7 @@ def orthogonal(matrix: Matrix) -> Orthogonal:
     for j in range(n):
         d = columns[j] @ columns[j]
         if isinstance(d, float | int) and d == 0.0:
-            raise ZeroDivisionError("a column depends on those before it whatever the input")
+            raise ZeroDivisionError("a column depends on those before it in every state")
         pivots.append(d)
         reciprocal.append(1.0 / d)
         for k in range(j + 1, n):

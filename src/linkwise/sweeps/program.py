@@ -11,8 +11,8 @@ The grammar, on one screen:
     place      ::=  k | c (each child, summed over) | p (the parent) | all
 
 A target in the space ONE is a number: its terms x*(k) y(k) are summed over all bodies, and it is
-read, at place "all", by later passes only. What belongs to constraints has no place in the tree: it
-is done before the pass it stands in.
+read, at place "all", by later passes only. Quantities of constraints have no place in the tree:
+they are computed before the pass they are in.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from linkwise.algebra.expr import Expr, Symbol
 from linkwise.algebra.role import Vector
 from linkwise.algebra.space import BODY, CONSTRAINT, Space
 from linkwise.front_door import open_front_door
-from linkwise.sweeps.chosen import WHOLE, Chosen
+from linkwise.sweeps.result_part import ALL, ResultPart
 
 Place = Literal["k", "c", "p", "all"]
 Direction = Literal["tip_to_base", "base_to_tip"]
 
 PLACED = ("a_g", "X", "X_B", "weight")
-"""Vectors that come from where bodies are, each by a special statement."""
+"""Vectors that follow from the poses of bodies, each by a special statement."""
 
-WHOLE_RULES = ("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g", "servo")
-"""Special rules that are done at once, between passes, not body by body."""
+AT_ONCE = ("dense_solve", "gram", "spread", "Q", "Q*", "Y", "Y*", "kappa", "kappa_g", "servo")
+"""Special rules that run at once, between passes, not body by body."""
 
 Ident = tuple[Expr, bool]
 
@@ -60,7 +60,7 @@ class Quantity:
 
     @property
     def ident(self) -> Ident:
-        """What tells it from other quantities."""
+        """What distinguishes it from other quantities."""
         return self.key, self.block
 
     def __str__(self) -> str:
@@ -73,8 +73,8 @@ class Block:
 
     Attributes:
         symbol: The operator.
-        adjoint: Its adjoint is meant.
-        inverse: Its inverse is meant.
+        adjoint: Whether it is the adjoint.
+        inverse: Whether it is the inverse.
         step: The block belongs to an edge: E(k, c) for place c, E*(p, k) for place p.
         place: Where, or which edge.
     """
@@ -113,8 +113,8 @@ class Statement:
     Attributes:
         target: What it gives.
         terms: The sum.
-        special: "" or one of "phi(q)", "H(q)", "a", "b", "X", "rot_W" ..., or of `WHOLE_RULES`.
-        reads: For a special rule, what it needs and where.
+        special: "" or one of "phi(q)", "H(q)", "a", "b", "X", "rot_W" ..., or of `AT_ONCE`.
+        reads: For a special rule, the quantities it needs and where.
     """
 
     target: Quantity
@@ -123,19 +123,19 @@ class Statement:
     reads: tuple[tuple[Quantity, Place], ...] = ()
 
     @property
-    def whole(self) -> bool:
-        """Whether it is done at once: it belongs to no body."""
-        return self.special in WHOLE_RULES or self.target.rows is CONSTRAINT
+    def at_once(self) -> bool:
+        """Whether it runs at once: it belongs to no body."""
+        return self.special in AT_ONCE or self.target.rows is CONSTRAINT
 
     def needs(self) -> list[tuple[Ident, Place]]:
-        """All it reads, with the place; its own recursion included."""
-        found: list[tuple[Ident, Place]] = [(q.ident, place) for q, place in self.reads]
+        """Everything it reads, with the place; its own recursion included."""
+        needs: list[tuple[Ident, Place]] = [(q.ident, place) for q, place in self.reads]
         for term in self.terms:
             if term.operand is not None:
-                found.append((term.operand.ident, term.place))
+                needs.append((term.operand.ident, term.place))
             blocks = (*term.left, *term.right)
-            found.extend((block.ident, _where(block)) for block in blocks)
-        return found
+            needs.extend((block.ident, _where(block)) for block in blocks)
+        return needs
 
 
 def _where(block: Block) -> Place:
@@ -147,7 +147,7 @@ def _where(block: Block) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Statements that are done together while the tree is walked once."""
+    """Statements that run together in one walk over the tree."""
 
     direction: Direction
     statements: tuple[Statement, ...]
@@ -163,8 +163,8 @@ class Program:
         passes: The passes, in order.
         inputs: Leaves it needs: vectors, and operators of the mechanism.
         mirrored: The result is a symmetric matrix of which the passes give the upper half.
-        chosen: The part of the result that is wanted.
-        more: Other expressions that come out of the same passes, and the quantities that hold them.
+        chosen: The part of the result to compute.
+        more: Other expressions that the same passes compute, and the quantities that hold them.
     """
 
     expr: Expr
@@ -172,7 +172,7 @@ class Program:
     passes: tuple[Pass, ...]
     inputs: tuple[Symbol, ...] = field(default=())
     mirrored: bool = False
-    chosen: Chosen = WHOLE
+    chosen: ResultPart = ALL
     more: tuple[tuple[Expr, Quantity], ...] = ()
 
     @property
@@ -183,7 +183,7 @@ class Program:
     @property
     def constrained(self) -> bool:
         """Whether something in it belongs to constraints."""
-        return any(s.whole and s.special != "dense_solve" for s in self.statements)
+        return any(s.at_once and s.special != "dense_solve" for s in self.statements)
 
     def __str__(self) -> str:
         from linkwise.sweeps.show import program_text

@@ -1,8 +1,8 @@
-"""Scheduling: which pass each statement joins, so that passes are as few as can be.
+"""Scheduling: which pass each statement joins, so that there are as few passes as possible.
 
-A statement joins a pass if all it needs is there by then: at its own body earlier in the pass, at
-the children if the pass comes from the tips, at the parent if it comes from the base, anywhere if
-an earlier pass has done it. Fusion of sweeps is nothing but this.
+A statement joins a pass if everything it needs is known by then: at its own body earlier in the
+pass, at the children if the pass comes from the tips, at the parent if it comes from the base,
+anywhere if an earlier pass has computed it. Fusion of sweeps is nothing but this.
 """
 
 from __future__ import annotations
@@ -47,55 +47,55 @@ def _key(statement: Statement) -> Ident:
 
 
 def _levels(statements: Sequence[Statement], start: Direction) -> dict[Ident, int]:
-    """The earliest pass for each statement: raised until nothing asks for a later one."""
+    """The earliest pass for each statement: raised until nothing needs a later one."""
     level = {_key(s): 0 for s in statements}
-    # Solves over nodes, which loops over bodies know too, come one a pass.
+    # Solves over nodes, which rolled kernels have too, come one a pass.
     wholes = {
         _key(s)
         for s in statements
-        if s.whole and (s.special != "dense_solve" or s.target.rows is CONSTRAINT)
+        if s.at_once and (s.special != "dense_solve" or s.target.rows is CONSTRAINT)
     }
-    listed = [(_key(s), s.whole, [n for n in s.needs() if n[0] in level], s) for s in statements]
+    listed = [(_key(s), s.at_once, [n for n in s.needs() if n[0] in level], s) for s in statements]
     changed = True
     while changed:
         changed = False
-        for key, whole, needs, statement in listed:
-            wanted = level[key]
-            while not _can_join(key, whole, needs, wanted, level, wholes, start):
-                wanted += 1
-                assert wanted <= 2 * len(statements) + 2, f"{statement.target} waits for itself"
-            if wanted > level[key]:
-                level[key] = wanted
+        for key, at_once, needs, statement in listed:
+            earliest = level[key]
+            while not _can_join(key, at_once, needs, earliest, level, wholes, start):
+                earliest += 1
+                assert earliest <= 2 * len(statements) + 2, f"{statement.target} waits for itself"
+            if earliest > level[key]:
+                level[key] = earliest
                 changed = True
     return level
 
 
 def _can_join(
-    own: Ident,
-    whole: bool,
+    target: Ident,
+    at_once: bool,
     needs: Sequence[tuple[Ident, Place]],
     i: int,
     level: dict[Ident, int],
     wholes: set[Ident],
     start: Direction,
 ) -> bool:
-    """Whether a statement can stand in pass i; `needs` is without what is given from outside."""
+    """Whether a statement can join pass i; `needs` leaves out what is given from outside."""
     came_from = OPEN_PLACE[direction(i, start)]
     for key, place in needs:
-        there = i if key == own else level[key]
+        there = i if key == target else level[key]
         if there < i:
             continue
-        if there == i and whole:
-            if key in wholes and key != own:
-                continue  # one after the other, before the pass
+        if there == i and at_once:
+            if key in wholes and key != target:
+                continue  # in sequence, before the pass
             return False
-        if there > i or place not in ("k", came_from) or (key == own and place == "k"):
+        if there > i or place not in ("k", came_from) or (key == target and place == "k"):
             return False
     return True
 
 
 def _ordered(statements: Sequence[Statement]) -> list[Statement]:
-    """Within a pass: what a statement reads at its own body stands before it."""
+    """Within a pass: what a statement reads at its own body comes before it."""
     waiting = {_key(s): s for s in statements}
     done = list[Statement]()
     visiting = set[Ident]()
@@ -106,7 +106,7 @@ def _ordered(statements: Sequence[Statement]) -> list[Statement]:
             return
         visiting.add(key)
         for read, place in statement.needs():
-            if place == "k" or statement.whole:
+            if place == "k" or statement.at_once:
                 visit(read)
         done.append(statement)
 

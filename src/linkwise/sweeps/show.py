@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.show import LATEX, UNICODE, Style, raised
 from linkwise.algebra.space import BODY, CONSTRAINT, ONE
+from linkwise.sweeps.arrangement import is_step
 from linkwise.sweeps.program import Block, Pass, Place, Program, Quantity, Statement, Term
 
 LOOPS = {
@@ -19,21 +19,21 @@ def program_text(program: Program) -> str:
     lines = [f"{program.result} = {program.expr}"]
     lines += [f"{result} = {expr}" for expr, result in program.more]
     for step in program.passes:
-        whole, each = _lines(step, whole=True), _lines(step, whole=False)
-        lines += ["", *whole] if whole else []
+        before, each = _lines(step, whole=True), _lines(step, whole=False)
+        lines += ["", *before] if before else []
         lines += (
             ["", LOOPS[step.direction], *(f"    {line}" for line in each), "end"] if each else []
         )
     if program.mirrored:
         lines += ["", f"{program.result} is symmetric: the loops give its upper half"]
-    if not program.chosen.whole:
+    if not program.chosen.is_all:
         lines += ["", f"of {program.result}: {program.chosen}"]
     return "\n".join(lines)
 
 
-def _lines(step: Pass, *, whole: bool) -> list[str]:
-    """Statements that are done at once, before the pass, or those of the pass itself."""
-    chosen = [s for s in step.statements if s.whole == whole]
+def _lines(step: Pass, *, at_once: bool) -> list[str]:
+    """Statements that run at once, before the pass, or those of the pass itself."""
+    chosen = [s for s in step.statements if s.at_once == at_once]
     return [line for s in chosen if (line := statement_text(s, UNICODE))]
 
 
@@ -44,9 +44,9 @@ def program_latex(program: Program) -> str:
         loop = r"k = \text{tips} \cdots \text{base}"
         if step.direction == "base_to_tip":
             loop = r"k = \text{base} \cdots \text{tips}"
-        rows = [statement_text(s, LATEX) for s in step.statements if s.whole]
+        rows = [statement_text(s, LATEX) for s in step.statements if s.at_once]
         rows.append(rf"\textbf{{for }} {loop}")
-        rows += [rf"\quad {statement_text(s, LATEX)}" for s in step.statements if not s.whole]
+        rows += [rf"\quad {statement_text(s, LATEX)}" for s in step.statements if not s.at_once]
         rows.append(r"\textbf{end loop}")
         body = " \\\\\n".join(rows)
         parts.append("\\left\\{\\begin{array}{l}\n" + body + "\n\\end{array}\\right.")
@@ -70,28 +70,25 @@ def statement_text(statement: Statement, style: Style) -> str:
 
 
 def _home(statement: Statement) -> str:
-    """Blocks of an edge are written (p, k), all else (k)."""
+    """Blocks of an edge are written (p, k), everything else (k)."""
     key = statement.target.key
     if statement.target.block and isinstance(key, Symbol):
-        edge = isinstance(key.role, role.Shift) or (
-            isinstance(key.role, role.Riccati) and key.role.part in ("K", "E_psi")
-        )
-        return "p,k" if edge else "k"
+        return "p,k" if is_step(key) else "k"
     return "k"
 
 
 def _at(quantity: Quantity, place: str, style: Style) -> str:
     name = quantity.name
     if style is LATEX:
-        name = quantity.key.latex() if quantity.leaf or _is_leaf(quantity) else _tex(name)
+        name = (
+            quantity.key.latex()
+            if quantity.leaf or isinstance(quantity.key, Symbol)
+            else _tex(name)
+        )
     if place == "p,k":
         name = _edge_name(name)
     nowhere = quantity.rows is ONE or quantity.rows is CONSTRAINT
     return name if nowhere else f"{name}({place})"
-
-
-def _is_leaf(quantity: Quantity) -> bool:
-    return isinstance(quantity.key, Symbol)
 
 
 _PLACES = {"k": "k", "c": "c", "p": "p", "all": "·"}

@@ -167,7 +167,7 @@ def emit_c(
             name=face.name, type=face.type, size=face.macro("OUT_SIZE"), nan=nan
         )
     )
-    ops = Counter(traced.graph.count(traced.wanted))
+    ops = Counter(traced.graph.count(traced.roots))
     if ops["sin"] + ops["cos"]:
         parts.append(_sincos_function(face.name, dtype))
     parts += body.rounds
@@ -240,7 +240,7 @@ class _Body:
     def straight(self, entries: list[str], out: str, named: dict[int, str]) -> Iterator[str]:
         """From inputs to outputs; `named` gets what each node is called."""
         traced, face = self.traced, self.face
-        needed = traced.graph.used(traced.wanted)
+        needed = traced.graph.used(traced.roots)
         value, fused = self._loaded(needed, entries), self._fused(needed)
         for node, text in value.items():
             if traced.graph.op[node] == "input":
@@ -300,8 +300,8 @@ class _Body:
             yield f"    if (!({' && '.join(inside)})) {{"
             code = self.face.macro(code_name(check.code))
             large = self.face.macro("RESULT_NOT_FINITE")
-            told = f"isnan({value}) ? {large} : {code}"
-            yield f"        return {self.face.name}_trouble(out, {told});"
+            status = f"isnan({value}) ? {large} : {code}"
+            yield f"        return {self.face.name}_trouble(out, {status});"
             yield "    }"
 
     def _trouble(self, code: str) -> str:
@@ -320,28 +320,28 @@ class _Body:
     def _loaded(self, needed: list[int], entries: list[str]) -> dict[int, tuple[str, str]]:
         """Inputs by the entry they are read from, and constants."""
         graph = self.traced.graph
-        found: dict[int, tuple[str, str]] = {}
+        loaded: dict[int, tuple[str, str]] = {}
         for node in needed:
             if graph.op[node] == "input":
-                found[node] = (f"x{graph.a[node]}", entries[graph.a[node]])
+                loaded[node] = (f"x{graph.a[node]}", entries[graph.a[node]])
             elif graph.op[node] == "const":
-                found[node] = (number(graph.value[node], self.face.dtype), "")
-        return found
+                loaded[node] = (number(graph.value[node], self.face.dtype), "")
+        return loaded
 
     def _fused(self, needed: list[int]) -> dict[int, int]:
         """Products that are used once, by a sum: each with that sum, of two the later one."""
         graph = self.traced.graph
-        uses = Counter(self.traced.wanted)
+        uses = Counter(self.traced.roots)
         for node in needed:
             uses.update(graph.arguments(node))
-        found: dict[int, int] = {}
+        fused: dict[int, int] = {}
         for node in needed:
             if graph.op[node] in ("add", "sub"):
                 pair = (graph.a[node], graph.b[node])
                 products = [x for x in pair if graph.op[x] == "mul" and uses[x] == 1]
                 if products:
-                    found[max(products)] = node
-        return found
+                    fused[max(products)] = node
+        return fused
 
     def _angles(
         self, needed: list[int], named: dict[int, str], fused: dict[int, int]

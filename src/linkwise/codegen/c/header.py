@@ -17,8 +17,8 @@ from linkwise.codegen.scalar.trace import Traced
 from linkwise.model.closure import constraint_names
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.rows import has_tasks
-from linkwise.sweeps.chosen import bodies, entries
 from linkwise.sweeps.program import Program
+from linkwise.sweeps.result_part import bodies, entries
 
 MARK = "Written by linkwise export-c"
 """First words of every file; a file that begins with them may be written again."""
@@ -183,11 +183,11 @@ def _named_entries(
     results: Sequence[str], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[str, str], ...]:
     """Labels of results that stand one after another, like inertia[0][5]."""
-    found = list[tuple[str, str]]()
+    labels = list[tuple[str, str]]()
     for name, shape in zip(results, shapes, strict=True):
         for index in np.ndindex(*shape):
-            found.append((name + "".join(f"[{i}]" for i in index), ""))
-    return tuple(found)
+            labels.append((name + "".join(f"[{i}]" for i in index), ""))
+    return tuple(labels)
 
 
 def _result_labels(
@@ -197,10 +197,12 @@ def _result_labels(
     expr, chosen = program.expr, program.chosen
     if chosen.blocks:
         count, height, width = shape
-        wanted = range(count) if chosen.rows is None else bodies(chosen.rows, mech).tolist()
-        rows = [(f"{mech.bodies[k].name}, row {i}", "") for k in wanted for i in range(height)]
+        chosen_bodies = range(count) if chosen.rows is None else bodies(chosen.rows, mech).tolist()
+        rows = [
+            (f"{mech.bodies[k].name}, row {i}", "") for k in chosen_bodies for i in range(height)
+        ]
         return tuple(rows), (("", ""),) * width, (count * height, width)
-    found = list[tuple[tuple[str, str], ...]]()
+    sides = list[tuple[tuple[str, str], ...]]()
     for space, names, kind in (
         (expr.range, chosen.rows, unit),
         (expr.domain, chosen.columns, ""),
@@ -209,8 +211,8 @@ def _result_labels(
         if names is not None and labels:
             picked: list[int] = entries(names, space, mech, nodes).tolist()
             labels = tuple(labels[i] for i in picked)
-        found.append(labels)
-    return found[0], () if expr.is_vector else found[1], shape
+        sides.append(labels)
+    return sides[0], () if expr.is_vector else sides[1], shape
 
 
 def code_name(code: int) -> str:

@@ -151,9 +151,9 @@ def _cases(
     noise (states,) is what the last digits of q and of all inertias make of the result.
     """
     rng = np.random.default_rng(seed)
-    own = _own(face)
+    numbers = _own(face)
     positive = program is None  # scales and tolerances among them
-    tries = [_drawn(face, mech, rng, own, i % 2 == 1, positive) for i in range(DRAWS * states)]
+    tries = [_drawn(face, mech, rng, numbers, i % 2 == 1, positive) for i in range(DRAWS * states)]
     given = [np.stack([one[x.name] for one in tries]) for x in face.inputs]
     good = _good(traced, given, face.dtype)
     chosen = [i for i in range(len(tries)) if good[i] and i % 2 == 0][: states - states // 2]
@@ -171,10 +171,10 @@ def _cases(
     ]
     nudged = replace(mech, bodies=tuple(bodies))
     for row, i in enumerate(chosen):
-        if program is None or (own and i % 2 == 1):
+        if program is None or (numbers and i % 2 == 1):
             continue
         one = tries[i]
-        others = {name: value for name, value in one.items() if name not in ("q", "v", *own)}
+        others = {name: value for name, value in one.items() if name not in ("q", "v", *numbers)}
         expected[row], again = (
             np.ravel(run(program, robot, q, one.get("v"), nodes=nodes, values=others))
             for robot, q in ((mech, one["q"]), (nudged, one["q"] * (1.0 + NUDGE)))
@@ -187,24 +187,24 @@ def _drawn(
     face: Interface,
     mech: Mechanism,
     rng: np.random.Generator,
-    own: Sequence[str],
+    numbers: Sequence[str],
     varied: bool,
     positive: bool = False,
 ) -> dict[str, Array]:
     """One value of each input, rounded to the type."""
     known: dict[str, Array] = {"q": mech.random(rng), "v": mech.random_velocity(rng)}
-    for name in own:
+    for name in numbers:
         known[name] = _variant(mech, name, rng) if varied else parameters.nominal(mech, name)
     names = {x.name for x in face.inputs}
     if has_tasks(mech) and "goal" in names:
         known["goal"] = aim.random_goal(mech, rng)
-    found = dict[str, Array]()
+    drawn = dict[str, Array]()
     for x in face.inputs:
         value = known[x.name] if x.name in known else rng.standard_normal(x.size)
         if positive and x.name not in known:
             value = 0.01 * (0.5 + np.abs(value))
-        found[x.name] = value.astype(face.dtype).astype(np.float64)
-    return found
+        drawn[x.name] = value.astype(face.dtype).astype(np.float64)
+    return drawn
 
 
 def _variant(mech: Mechanism, name: str, rng: np.random.Generator) -> Array:
@@ -229,8 +229,8 @@ def _good(traced: Traced, given: Sequence[Array], dtype: str) -> Array:
     good = np.ones(len(given[0]) if given else 1, dtype=bool)
     checks = traced.checks
     with np.errstate(all="ignore"):
-        found = evaluate(traced, given, dtype, [check.node for check in checks])
-    for check, value in zip(checks, found.T, strict=True):
+        values = evaluate(traced, given, dtype, [check.node for check in checks])
+    for check, value in zip(checks, values.T, strict=True):
         good &= (value > 2.0 * check.low if check.high == np.inf else value > check.low) & (
             value < check.high
         )
@@ -280,8 +280,8 @@ def evaluate(
     columns = [c for values in given for c in values.T.astype(dtype)]
     count = len(given[0]) if given else 1
     value = _values(traced.graph, nodes, columns, count, dtype)
-    found = [np.zeros((0, count)), *(value[node][None] for node in nodes)]
-    return np.concatenate(found).T.astype(np.float64)
+    rows = [np.zeros((0, count)), *(value[node][None] for node in nodes)]
+    return np.concatenate(rows).T.astype(np.float64)
 
 
 def _values(

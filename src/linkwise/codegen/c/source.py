@@ -55,10 +55,10 @@ class CSource(Stages):
     @property
     def _results(self) -> list[tuple[str, Expr]]:
         """Several results, which stand one after another in `out`."""
-        names, asked = self.request.names, self.request.asked
-        if isinstance(asked, Formula):
+        names, quantity = self.request.names, self.request.quantity
+        if isinstance(quantity, Formula):
             return []
-        return list(zip(names, asked, strict=True)) if names else []
+        return list(zip(names, quantity, strict=True)) if names else []
 
     @cached_property
     def texts(self) -> tuple[str, str]:
@@ -67,8 +67,8 @@ class CSource(Stages):
             self.traced,
             self.name,
             mech=self.mech,
-            made=self.request.asked
-            if isinstance(self.request.asked, Formula)
+            made=self.request.quantity
+            if isinstance(self.request.quantity, Formula)
             else (self.derivation, self.program),
             nodes=self.request.nodes,
             title=self.title,
@@ -100,13 +100,17 @@ class CSource(Stages):
     @cached_property
     def ops(self) -> Counter[str]:
         """Scalar operations of one call, by kind."""
-        return self.traced.graph.count(self.traced.wanted)
+        return self.traced.graph.count(self.traced.roots)
 
     def explain(self) -> str:
         """The derivation, the sweeps, the operation count and where the text is."""
         counts = ", ".join(f"{n} {op}" for op, n in sorted(self.ops.items()))
-        asked = self.request.asked
-        made = str(asked) if isinstance(asked, Formula) else f"{self.derivation}\n\n{self.program}"
+        quantity = self.request.quantity
+        made = (
+            str(quantity)
+            if isinstance(quantity, Formula)
+            else f"{self.derivation}\n\n{self.program}"
+        )
         return (
             f"{made}\n\noperations for one state: {counts}\n"
             f"{self.dtype}, C99; .header and .source have the text"

@@ -78,15 +78,15 @@ def _taken(name: str) -> bool:
 
 def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Identifiers for the names, all different, and different from those taken."""
-    seen, found = set(taken), list[str]()
+    seen, identifiers = set(taken), list[str]()
     for name in names:
         plain = identifier(name)
         choice, count = plain, 2
         while choice.casefold() in seen:
             choice, count = f"{plain}_{count}", count + 1
         seen.add(choice.casefold())  # sizes are macros in capitals
-        found.append(choice)
-    return found
+        identifiers.append(choice)
+    return identifiers
 
 
 def plain(text: str) -> str:

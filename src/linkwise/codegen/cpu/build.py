@@ -78,13 +78,15 @@ def _evaluated(request: Request) -> tuple[Signature, Machine]:
     """A formula of a large mechanism, which has no code of its own."""
     from linkwise.codegen.evaluated import Evaluated
 
-    formula = request.asked
+    formula = request.quantity
     assert isinstance(formula, Formula)
-    found = Evaluated(formula, request)
+    evaluated = Evaluated(formula, request)
     several = bool(formula.names)
-    shape = (sum(map(math.prod, found.parts)),) if several else found.parts[0]
-    signature = Signature(found.inputs, shape, found.ops, found.parts if several else ())
-    return signature, Machine(None, None, None, 1, request.itemsize, 0, (), found)
+    shape = (sum(map(math.prod, evaluated.parts)),) if several else evaluated.parts[0]
+    signature = Signature(
+        evaluated.inputs, shape, evaluated.ops, evaluated.parts if several else ()
+    )
+    return signature, Machine(None, None, None, 1, request.itemsize, 0, (), evaluated)
 
 
 # ------------------------------------------------------------------------------------------- disk

@@ -80,13 +80,13 @@ def path() -> Path | None:
     """The folder, whether it exists or not; None where there is to be none."""
     if not hasattr(os, "geteuid"):
         return None  # who could have written a file cannot be told here
-    asked = os.environ.get("LINKWISE_CACHE", "")
-    if asked.lower() in ("off", "0", "no", "none", "false"):
+    chosen = os.environ.get("LINKWISE_CACHE", "")
+    if chosen.lower() in ("off", "0", "no", "none", "false"):
         return None
     base = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        if asked:
-            return Path(asked).expanduser() / FOLDER
+        if chosen:
+            return Path(chosen).expanduser() / FOLDER
         outer = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
         return outer / "linkwise" / FOLDER
     except RuntimeError:  # no home
@@ -95,17 +95,17 @@ def path() -> Path | None:
 
 def _checksum(key: str, body: bytes) -> bytes:
     """Of the content and the key: a file under another's name is not taken for it."""
-    found = hashlib.sha256(key.encode("ascii"))
-    found.update(body)
-    return found.digest()
+    hashed = hashlib.sha256(key.encode("ascii"))
+    hashed.update(body)
+    return hashed.digest()
 
 
 def _content(name: str, folder: int) -> bytes | None:
     """All bytes of a file, if it is private and no link."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     with open(os.open(name, flags, dir_fd=folder), "rb") as stream:
-        found = os.fstat(stream.fileno())
-        if not _is_private(found, stat.S_ISREG(found.st_mode)) or found.st_size > LARGEST_FOLDER:
+        info = os.fstat(stream.fileno())
+        if not _is_private(info, stat.S_ISREG(info.st_mode)) or info.st_size > LARGEST_FOLDER:
             return None
         return stream.read()
 
@@ -122,8 +122,8 @@ def _folder(*, make: bool = False) -> Generator[int | None]:
         _make(where)
     folder = os.open(where, flags)
     try:
-        found = os.fstat(folder)
-        private = _is_private(found, stat.S_ISDIR(found.st_mode))
+        info = os.fstat(folder)
+        private = _is_private(info, stat.S_ISDIR(info.st_mode))
         yield folder if private and _content(TAG, folder) == TAG_TEXT else None
     finally:
         os.close(folder)
@@ -148,10 +148,10 @@ def _make(where: Path) -> None:
             os.rmdir(new)
 
 
-def _is_private(found: os.stat_result, right_kind: bool) -> bool:
+def _is_private(info: os.stat_result, right_kind: bool) -> bool:
     """Of the right kind, ours, and writable by nobody else."""
     others = stat.S_IWGRP | stat.S_IWOTH
-    return right_kind and found.st_uid == os.geteuid() and not (found.st_mode & others)
+    return right_kind and info.st_uid == os.geteuid() and not (info.st_mode & others)
 
 
 def _prune(folder: int) -> None:

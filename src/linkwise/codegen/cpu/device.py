@@ -58,7 +58,7 @@ class Processor(InMemory):
         return unit(stages.graph(self.request), self.request.itemsize).text
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How it runs."""
         return f"{self.signature.lanes} states a vector register"
 
@@ -87,15 +87,15 @@ class Processor(InMemory):
         count = 1 if batch is None else batch
         out = np.empty((*lead, *shape), self.dtype) if out is None else out
         target = (out if batch is not None else out[None]).reshape(count, math.prod(shape))
-        found = np.empty(count, np.int32) if codes is None else codes.reshape(count)
+        status = np.empty(count, np.int32) if codes is None else codes.reshape(count)
         if self.machine.evaluated is not None:
-            self.machine.evaluated.run(rows, target, found, threads)
+            self.machine.evaluated.run(rows, target, status, threads)
         else:
-            self._spread(rows, target, found, threads)
-        if not found.any():
+            self._spread(rows, target, status, threads)
+        if not status.any():
             return out, None
-        target[np.flatnonzero(found)] = np.nan
-        return out, trouble(found) if codes is None else None
+        target[np.flatnonzero(status)] = np.nan
+        return out, trouble(status) if codes is None else None
 
     def _spread(
         self, rows: list[NDArray[Any]], out: Array, codes: NDArray[np.int32], threads: Any
@@ -106,14 +106,14 @@ class Processor(InMemory):
         if count >= wide > 1:
             machines.insert(0, self.batch_machine)
         most = max(1, count // CHUNK)
-        wanted = min(most, cores() if threads is None else _whole(threads))
+        count_of_threads = min(most, cores() if threads is None else _whole(threads))
         small = threads is None and count * self.signature.ops.total() < 2_000_000  # half a ms
-        if wanted == 1 or small:
+        if count_of_threads == 1 or small:
             self._part(machines, rows, out, codes, 0, count)
             return
-        step = -(-count // (wanted * wide)) * wide
+        step = -(-count // (count_of_threads * wide)) * wide
         parts = [(i, min(i + step, count)) for i in range(0, count, step)]
-        pool = thread_pool(wanted, os.getpid())
+        pool = thread_pool(count_of_threads, os.getpid())
         try:
             begun = [pool.submit(self._part, machines, rows, out, codes, *part) for part in parts]
         except RuntimeError as error:
@@ -163,11 +163,11 @@ class Processor(InMemory):
         """Scratch memory of this thread."""
         if not machine.work:
             return 0
-        found = getattr(self._scratch, "array", None)
-        if found is None or len(found) < machine.work:
-            found = np.empty(machine.work, self.dtype)
-            self._scratch.array = found
-        return found.ctypes.data
+        scratch = getattr(self._scratch, "array", None)
+        if scratch is None or len(scratch) < machine.work:
+            scratch = np.empty(machine.work, self.dtype)
+            self._scratch.array = scratch
+        return scratch.ctypes.data
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:
@@ -182,12 +182,12 @@ def _contiguous_rows(array: NDArray[Any]) -> bool:
 
 def _whole(threads: Any) -> int:
     try:
-        found = operator.index(threads)
+        number = operator.index(threads)
     except TypeError:
-        found = 0
-    if found < 1:
+        number = 0
+    if number < 1:
         raise ShapeError(f"threads is {threads!r}; it must be a whole number, at least 1.")
-    return found
+    return number
 
 
 def cores() -> int:

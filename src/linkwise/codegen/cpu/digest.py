@@ -117,10 +117,10 @@ def package(root: Path = Path(__file__).parents[2]) -> str:
         UnknownContentError: A file is newer than this process: which text its code was made from
             is not known.
     """
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for file in sources(root):
-        found.update(f"{os.path.relpath(file, root)}:{content(file)};".encode())
-    return found.hexdigest()
+        hashed.update(f"{os.path.relpath(file, root)}:{content(file)};".encode())
+    return hashed.hexdigest()
 
 
 @cache

@@ -9,9 +9,8 @@ from typing import Any
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.ir import INT, INT32, Constant, IRBuilder, Module, declared
 from linkwise.codegen.cpu.sincos import DOUBLES, FLOATS, emit_sincos
-from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.scalar.graph import Check, Graph
 from linkwise.codegen.scalar.status import RESULT
-from linkwise.codegen.scalar.trace import Check
 
 FLAGS = "contract"
 """Multiplications and additions may fuse; nothing else is reordered."""
@@ -33,9 +32,9 @@ class Emitter:
     def __init__(self, module: Module, itemsize: int, lanes: int, packed: int = 1) -> None:
         self.module, self.lanes, self.itemsize, self.packed = module, lanes, itemsize, packed
         self.number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
-        whole = INT if itemsize == 8 else INT32
+        integer = INT if itemsize == 8 else INT32
         self.type = self.number if lanes == 1 else ir.vector(self.number, lanes)
-        self.int_type = whole if lanes == 1 else ir.vector(whole, lanes)
+        self.int_type = integer if lanes == 1 else ir.vector(integer, lanes)
         self.suffix = f"f{8 * itemsize}" if lanes == 1 else f"v{lanes}f{8 * itemsize}"
         self.format = DOUBLES if itemsize == 8 else FLOATS
         self.constants = dict[float, Constant]()
@@ -92,17 +91,17 @@ class Emitter:
 
         Where an angle is huge, it is given to the C library instead, in its own lane only.
         """
-        wanted = {
+        needed = {
             graph.a[n]: None
             for n in order
             if graph.op[n] in ("sin", "cos") and graph.a[n] in value and n not in value
         }
-        if not wanted:
+        if not needed:
             return build
         quick, large = dict[int, tuple[Any, Any]](), dict[int, Any]()
         worst = None
-        for start in range(0, len(wanted), self.packed):
-            angles = list(wanted)[start : start + self.packed]
+        for start in range(0, len(needed), self.packed):
+            angles = list(needed)[start : start + self.packed]
             sines, beyond = self._packed_sines(build, [value[angle] for angle in angles])
             quick |= zip(angles, sines, strict=True)
             large |= zip(angles, beyond, strict=True)
@@ -114,7 +113,7 @@ class Emitter:
         build.cbranch(self.any_lane(build, worst), slow, merged)
         exact = IRBuilder(slow)
         library = dict[int, list[Any]]()
-        for angle in wanted:
+        for angle in needed:
             library[angle] = list[Any]()
             for name, usual in zip(("llvm.sin", "llvm.cos"), quick[angle], strict=True):
                 careful = exact.call(self.intrinsic(name), [value[angle]])
@@ -122,7 +121,7 @@ class Emitter:
         exact.branch(merged)
         build = IRBuilder(merged)
         taken = dict[tuple[str, int], Any]()
-        for angle in wanted:
+        for angle in needed:
             pairs = zip(("sin", "cos"), quick[angle], library[angle], strict=True)
             for op, usual, careful in pairs:
                 phi = build.phi(self.type)
@@ -130,9 +129,9 @@ class Emitter:
                 phi.add_incoming(careful, slow)
                 taken[op, angle] = phi
         for node in order:
-            found = taken.get((graph.op[node], graph.a[node]))
-            if found is not None:
-                value[node] = found
+            known = taken.get((graph.op[node], graph.a[node]))
+            if known is not None:
+                value[node] = known
         return build
 
     def _packed_sines(

@@ -18,12 +18,12 @@ def finite_rows(emit: Emitter, build: ir.IRBuilder, row: Any, stride: Any, size:
     count = ir.Constant(INT, size)
     if emit.lanes == 1:
         return build.call(function, [row, count])
-    found = emit.constant(0.0)
+    sums = emit.constant(0.0)
     for lane in range(emit.lanes):
         at = build.gep(row, [build.mul(stride, ir.Constant(INT, lane))])
         total = build.call(function, [at, count])
-        found = build.insert_element(found, total, ir.Constant(INT32, lane))
-    return found
+        sums = build.insert_element(sums, total, ir.Constant(INT32, lane))
+    return sums
 
 
 def _finite(emit: Emitter) -> ir.Function:

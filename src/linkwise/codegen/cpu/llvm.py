@@ -120,7 +120,7 @@ class GraphBody:
 
     def __init__(self, emit: Emitter, traced: Traced) -> None:
         self.emit, self.traced, self.graph = emit, traced, traced.graph
-        self.needed = self.graph.used(traced.wanted)
+        self.needed = self.graph.used(traced.roots)
         if len(self.needed) > LONGEST:
             self.needed = traced.by_columns()
         self.checks = {check.node: check for check in traced.checks}
@@ -251,11 +251,11 @@ class _Loop:
             build.call(self.function, [registers, frame])
             return build
 
-        def wanted(build: ir.IRBuilder) -> Any:
+        def going(build: ir.IRBuilder) -> Any:
             again = get(emit, build, work, at + self.AGAIN)
             return emit.any_lane(build, build.fcmp_ordered(">", again, emit.constant(0.0)))
 
-        return counted(build, ir.Constant(INT, self.loop.most), once, alive=wanted)
+        return counted(build, ir.Constant(INT, self.loop.most), once, alive=going)
 
     def result(self, build: ir.IRBuilder, work: Any, which: int) -> Any:
         """A number of x, or behind them whether there should be another round."""
@@ -304,8 +304,8 @@ def put(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int, value: Any) ->
 
 
 def _entry(emit: Emitter, build: ir.IRBuilder, memory: Any, at: int) -> Any:
-    found = build.gep(memory, [ir.Constant(INT, at * emit.lanes)])
-    return build.bitcast(found, emit.type.as_pointer())
+    address = build.gep(memory, [ir.Constant(INT, at * emit.lanes)])
+    return build.bitcast(address, emit.type.as_pointer())
 
 
 def counted(

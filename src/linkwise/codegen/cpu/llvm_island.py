@@ -13,7 +13,7 @@ from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.llvm import GraphBody, Place, Unit, emit_loop, finished, store_status
 from linkwise.codegen.cpu.llvm_visit import splat
 from linkwise.codegen.rolled.island import IslandCode, IslandLoop
-from linkwise.codegen.scalar.check import Check
+from linkwise.codegen.scalar.graph import Check
 from linkwise.codegen.scalar.status import HINGES
 
 GIVEN, RESULT, STATUS, INDEPENDENT, SLOTS = range(5)
@@ -104,7 +104,7 @@ class _OneIsland:
         inputs = [build.gep(x, [start]) for x, start in zip(place.inputs, starts, strict=True)]
         here = replace(place, inputs=inputs, output=build.gep(place.output, [v]))
         graph, straight = code.traced.graph, GraphBody(emit, code.traced)
-        needed = graph.used([*code.traced.wanted, code.independent])
+        needed = graph.used([*code.traced.roots, code.independent])
         given = Finite(emit, of.get(build, place, GIVEN))
         value = dict[int, Any]()
         node_of = {graph.a[n]: n for n in needed if graph.op[n] == "input"}

@@ -66,15 +66,15 @@ def emit_rolled(rolled: Rolled, *, itemsize: int, lanes: int, packed: int) -> Un
 
 def _part_tables(rolled: Rolled, lanes: int) -> list[tuple[str, NDArray[np.int32]]]:
     """Which columns are wanted, to the end of the last vector, and where rows come."""
-    found = list[tuple[str, NDArray[np.int32]]]()
+    tables = list[tuple[str, NDArray[np.int32]]]()
     if rolled.columns_wanted is not None:
         count = -(-len(rolled.columns_wanted) // lanes) * lanes
-        wanted = np.full(count, -1, dtype=np.int32)
-        wanted[: len(rolled.columns_wanted)] = rolled.columns_wanted
-        found.append((WANTED, wanted))
+        columns = np.full(count, -1, dtype=np.int32)
+        columns[: len(rolled.columns_wanted)] = rolled.columns_wanted
+        tables.append((WANTED, columns))
     if rolled.row_of is not None:
-        found.append((ROWS, rolled.row_of))
-    return found
+        tables.append((ROWS, rolled.row_of))
+    return tables
 
 
 def last_bodies(rolled: Rolled, lanes: int) -> NDArray[np.int32]:
@@ -227,16 +227,16 @@ class _Body:
         i, value = build.phi(INT), build.phi(carried.type)
         i.add_incoming(_int(0), before)
         value.add_incoming(carried, before)
-        build, found = body(build, i, value, *more)
+        build, carried_on = body(build, i, value, *more)
         after = build.add(i, _int(1))
         i.add_incoming(after, build.block)
-        value.add_incoming(found, build.block)
+        value.add_incoming(carried_on, build.block)
         last = build.block
         build.cbranch(build.icmp_signed("<", after, count), loop, done)
         build = ir.IRBuilder(done)
         result = build.phi(carried.type)
         result.add_incoming(carried, before)
-        result.add_incoming(found, last)
+        result.add_incoming(carried_on, last)
         return build, result
 
     # --------------------------------------------------------------------------------- inputs
@@ -270,8 +270,8 @@ class _Body:
             start = build.mul(i, _int(lanes))
             x = load_some(wide, build, build.gep(row, [start]), 0, count)
             build, pairs = _sincos(wide, build, [x])
-            for found, area in zip(pairs[0], (sines, cosines), strict=True):
-                store_some(wide, build, found, build.gep(area, [start]), 0, count)
+            for part, area in zip(pairs[0], (sines, cosines), strict=True):
+                store_some(wide, build, part, build.gep(area, [start]), 0, count)
             return build, zero
 
         build, zero = self._loop(build, size // lanes, group, _int(0))
@@ -296,12 +296,12 @@ class _Body:
         start = build.mul(i, _int(emit.lanes))
         entries = build.gep(array, [start])
         values = load_rows(emit, build, entries, stride, state, count or emit.lanes)
-        areas, found = [area], [[x] for x in values]
+        areas, stored = [area], [[x] for x in values]
         if work is not None:
             build, pairs = _sincos(emit, build, values)
             areas += [build.gep(work, [_int(m)]) for m in (self.memory.sines, self.memory.cosines)]
-            found = [[x, *pair] for x, pair in zip(values, pairs, strict=True)]
-        for j, entries in enumerate(found):
+            stored = [[x, *pair] for x, pair in zip(values, pairs, strict=True)]
+        for j, entries in enumerate(stored):
             at = build.mul(build.add(start, _int(j)), _int(emit.lanes))
             for x, into in zip(entries, areas, strict=True):
                 pointer = build.bitcast(build.gep(into, [at]), emit.type.as_pointer())
@@ -388,11 +388,11 @@ class _Body:
         build = ir.IRBuilder(latch)
         status = build.phi(given.emit.type)
         for code, case in zip(rolled.codes, cases, strict=True):
-            at, found = ir.IRBuilder(case), known
+            at, after_visit = ir.IRBuilder(case), known
             if _busy(code.visits[number]):
                 visit = VisitCode(rolled, code, number, given, table, row, known, k)
-                at, found = visit.emitted(at), visit.status
-            status.add_incoming(found, at.block)
+                at, after_visit = visit.emitted(at), visit.status
+            status.add_incoming(after_visit, at.block)
             at.branch(latch)
         known.add_incoming(status, latch)
         after = build.add(k, _int(1 if outward else -1))
@@ -401,23 +401,23 @@ class _Body:
         build.cbranch(ended, done, loop)
         return ir.IRBuilder(done), status
 
-    def _between(self, build: ir.IRBuilder, whole: Whole, given: Given, status: Any) -> Any:
+    def _between(self, build: ir.IRBuilder, straight: Whole, given: Given, status: Any) -> Any:
         """Straight code on numbers that belong to no body; returns the status after it."""
-        emit, graph, value = given.emit, whole.graph, dict[int, Any]()
-        for node, (slot, each) in whole.slots.items():
+        emit, graph, value = given.emit, straight.graph, dict[int, Any]()
+        for node, (slot, each) in straight.slots.items():
             frame = given.frame_each if each else given.frame
             value[node] = given.get(build, frame, slot, each=each)
-        for node, (array, entry) in whole.arrays.items():
+        for node, (array, entry) in straight.arrays.items():
             value[node] = given.get(build, given.inputs[array], entry, each=False)
-        wanted = [node for _, node in (*whole.stores, *whole.results)]
-        order = graph.used([*wanted, *(check.node for check in whole.checks)])
+        roots = [node for _, node in (*straight.stores, *straight.results)]
+        order = graph.used([*roots, *(check.node for check in straight.checks)])
         emit.nodes(build, graph, order, value)
-        for slot, node in whole.stores:
+        for slot, node in straight.stores:
             given.put(build, given.frame_each if given.spread else given.frame, slot, value[node])
-        for entry, node in whole.results:
+        for entry, node in straight.results:
             at = given.column if given.spread else _int(entry)
             given.store(build, value[node], at, self.rolled.columns)
-        for check in whole.checks:
+        for check in straight.checks:
             x = value[check.node]
             if not given.spread:
                 status = emit.checked(build, check, x, status)

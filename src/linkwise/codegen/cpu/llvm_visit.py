@@ -186,33 +186,33 @@ class VisitCode:
 
     def _place(self, build: ir.IRBuilder, name: str) -> Any:
         """An entry of the table of places; a constant where all bodies of the class agree."""
-        found = self.places.get(name)
-        if found is None:
+        place = self.places.get(name)
+        if place is None:
             column = self.rolled.places.column(name)
             values = self.rolled.places.rows[self.code.kind.bodies, column]
             if name == "body":
-                found = self.k
+                place = self.k
             elif (values == values[0]).all():
-                found = _index(int(values[0]))
+                place = _index(int(values[0]))
             else:
-                found = build.zext(build.load(build.gep(self.row, [_index(column)])), INT)
+                place = build.zext(build.load(build.gep(self.row, [_index(column)])), INT)
             if self.given.last is not None and name in FILLED_BY:
                 # Children that are not visited have added nothing: what stands there is old.
                 filler = self._place(build, FILLED_BY[name])
                 visited = build.icmp_signed("<=", filler, self.given.last)
-                found = build.select(visited, found, _index(0))
-            self.places[name] = found
-        return found
+                place = build.select(visited, place, _index(0))
+            self.places[name] = place
+        return place
 
     def _base(self, build: ir.IRBuilder, area: Any, name: str, *, each: bool = True) -> Any:
         """Where a body's part of an area begins."""
-        found = self.bases.get(name)
-        if found is None:
+        base = self.bases.get(name)
+        if base is None:
             at = self._place(build, name)
             if not self.given.spread or each:
                 at = build.mul(at, _index(self.emit.lanes))
-            found = self.bases[name] = build.gep(area, [at])
-        return found
+            base = self.bases[name] = build.gep(area, [at])
+        return base
 
     def _kept(self, build: ir.IRBuilder, of: str, slot: int, *, each: bool) -> Any:
         """Something from the record of the body, or of its parent."""
@@ -269,8 +269,8 @@ class VisitCode:
         else:
             numbers = build.gep(build.load(build.module.globals[WANTED]), [given.column])
             narrow = ir.vector(INT32, self.emit.lanes)
-            found = build.load(build.bitcast(numbers, narrow.as_pointer()), align=4)
-            same = build.icmp_signed("==", splat_int(build, entry, wide), build.zext(found, wide))
+            columns = build.load(build.bitcast(numbers, narrow.as_pointer()), align=4)
+            same = build.icmp_signed("==", splat_int(build, entry, wide), build.zext(columns, wide))
         return build.select(same, self.emit.constant(1.0), self.emit.constant(0.0))
 
     # -------------------------------------------------------------------------------- stores
@@ -329,13 +329,13 @@ class VisitCode:
 
 def turned(code: ClassCode) -> set[int]:
     """The nodes that are the sine or cosine of an entry of q."""
-    graph, found = code.graph, set[int]()
+    graph, nodes = code.graph, set[int]()
     for node, op in enumerate(graph.op):
         if op in ("sin", "cos"):
             leaf = code.leaf.get(graph.a[node])
             if leaf is not None and leaf.kind == "input" and leaf.where == "q":
-                found.add(node)
-    return found
+                nodes.add(node)
+    return nodes
 
 
 def _sum(build: ir.IRBuilder, a: Any, b: Any) -> Any:

@@ -22,12 +22,12 @@ def load_rows(
         row = build.gep(array, [build.mul(state, stride)])
         return [build.load(build.gep(row, [ir.Constant(INT, j)])) for j in range(size)]
     rows = _rows(emit, build, array, stride, state)
-    found = list[Any]()
+    entries = list[Any]()
     for start in range(0, size, emit.lanes):
         valid = min(emit.lanes, size - start)
         square = [load_some(emit, build, row, start, valid) for row in rows]
-        found += transposed(build, square)[:valid]
-    return found
+        entries += transposed(build, square)[:valid]
+    return entries
 
 
 def store_rows(

@@ -90,7 +90,7 @@ class Card:
         return self.emitted.text
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How it runs."""
         made = self.emitted
         warps = made.threads // made.states
@@ -101,7 +101,7 @@ class Card:
 
     # ------------------------------------------------------------------------------- arrays
 
-    def whole(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def fits(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
         """The result for whole CuPy arrays on the current card, a row a state; else None.
 
         What a call costs on the processor bounds the rate of small batches, so that the usual
@@ -115,7 +115,7 @@ class Card:
             return None
         batch, rows, dtype = codes.size, list[Any](), self.dtype
 
-        def whole(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
+        def fits(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
             return (
                 isinstance(array, kind)
                 and array.shape == shape
@@ -124,16 +124,16 @@ class Card:
                 and array.device.id == device
             )
 
-        if batch < 2 or not whole(codes, (batch,), np.int32):
+        if batch < 2 or not fits(codes, (batch,), np.int32):
             return None
         shape = (batch, *self.signature.shape)
         result = cp.empty(shape, dtype) if out is None else out
-        if not result.size or not whole(result, shape, dtype):
+        if not result.size or not fits(result, shape, dtype):
             return None
         begin = result.data.ptr
         end = begin + result.nbytes
         for array, (_, size) in zip(arrays, inputs, strict=True):
-            if not whole(array, (batch, size), dtype):
+            if not fits(array, (batch, size), dtype):
                 return None
             at = array.data.ptr
             if at < end and begin < at + array.nbytes:
@@ -172,8 +172,8 @@ class Card:
             raise ShapeError(f"{name} is an array of JAX, which does not change; leave it out.")
         view, dtype = device_arrays.taken(name, value), np.dtype(dtype)
         card = device_arrays.cupy().cuda.runtime.getDevice()
-        whole = name == "out" or view.flags.c_contiguous
-        if view.shape != shape or view.dtype != dtype or view.device.id != card or not whole:
+        contiguous = name == "out" or view.flags.c_contiguous
+        if view.shape != shape or view.dtype != dtype or view.device.id != card or not contiguous:
             kind = "an array" if name == "out" else "a contiguous array"
             raise ShapeError(
                 f"{name} is {view.dtype} {view.shape}; it must be {kind} of {dtype} {shape} on "
@@ -238,12 +238,12 @@ class Card:
     def _on(self, cp: Any, device: int) -> _Loaded:
         """The machine code on a card; compiled once, and kept on disk by CuPy."""
         with self._lock:
-            found = self._loaded.get(device)
-            if found is None:
+            loaded = self._loaded.get(device)
+            if loaded is None:
                 block = cp.cuda.Device(device).attributes[ROOM]
                 source = self._written(Room(block, block + KEPT))
-                found = self._loaded[device] = _load(cp, source, device)
-            return found
+                loaded = self._loaded[device] = _load(cp, source, device)
+            return loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,19 +30,19 @@ def cupy() -> Any:
     if known is not None and known is _seen.get("cupy"):
         return known
     try:
-        found: Any = import_module("cupy")
+        module: Any = import_module("cupy")
     except ImportError:
         raise MissingExtraError(
             "running a kernel with target='cuda'", package="cupy", extra="cuda"
         ) from None
     try:
-        count = found.cuda.runtime.getDeviceCount()
+        count = module.cuda.runtime.getDeviceCount()
     except Exception as error:  # of the driver, or that there is none
         reason = str(error)
     else:
         if count:
-            _seen["cupy"] = found
-            return found
+            _seen["cupy"] = module
+            return module
         reason = "CUDA counts no devices"
     raise DeviceError(
         f"no CUDA card can be used here ({reason}). kernel.source and kernel.explain() need none; "

@@ -114,13 +114,13 @@ def planned(request: Request, room: Room | None = None) -> tuple[Traced, list[Wo
     """What is taken unless something else is asked for; without a card, what suits most."""
     room, mech, itemsize = room or Room(), request.mech, request.itemsize
     traced = stages.traced(request)
-    work = sum(traced.graph.count(traced.wanted).values())
+    work = sum(traced.graph.count(traced.roots).values())
     if work >= LARGE and not traced.graph.loops:
-        found = None
-        if not isinstance(request.asked, Formula):
+        shared = None
+        if not isinstance(request.quantity, Formula):
             sweeps, inputs = stages.program(request), request.parameters
-            found = twinned(sweeps, mech, request.nodes, inputs, itemsize=itemsize, plain=traced)
-        several, codes = (traced, limbs(traced, mech)) if found is None else found
+            shared = twinned(sweeps, mech, request.nodes, inputs, itemsize=itemsize, plain=traced)
+        several, codes = (traced, limbs(traced, mech)) if shared is None else shared
         workers = sum(len(code.workers) for code in codes)
         if workers > 1:
             shape = _shape_of_several(several, codes, work // workers, itemsize, room)

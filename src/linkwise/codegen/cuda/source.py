@@ -405,14 +405,14 @@ class _Worker:
 
     def _runs(self, angles: list[int]) -> list[tuple[int, int, int, int]]:
         """Neighbouring entries together: (array, entry, step, how many)."""
-        found = list[tuple[int, int, int, int]]()
+        runs = list[tuple[int, int, int, int]]()
         places = ((self.items[a].array, self.items[a].entry, self.items[a].step) for a in angles)
         for array, entry, step in sorted(places):
-            if found and found[-1][:3] == (array, entry - found[-1][3], step):
-                found[-1] = (*found[-1][:3], found[-1][3] + 1)
+            if runs and runs[-1][:3] == (array, entry - runs[-1][3], step):
+                runs[-1] = (*runs[-1][:3], runs[-1][3] + 1)
             else:
-                found.append((array, entry, step, 1))
-        return found
+                runs.append((array, entry, step, 1))
+        return runs
 
     def _is_bare(self, i: int) -> bool:
         item = self.items[i]
@@ -499,8 +499,8 @@ class _Worker:
                 parts = [f"(member != {check.only} || ({' && '.join(parts)}))"]
             if parts:
                 large = f"(code ? code : {status.RESULT})"  # unless another hinge spoils it
-                found = f"({name} == {name} ? {check.code}{member} : {large})"
-                yield f"code = {' && '.join(parts)} ? code : {found};"
+                failed = f"({name} == {name} ? {check.code}{member} : {large})"
+                yield f"code = {' && '.join(parts)} ? code : {failed};"
 
 
 def _pitch(size: int) -> int:
@@ -517,20 +517,20 @@ def _values(
     all do; the place of each entry of a row; and how many there are. They follow the order of the
     rows, so that neighbours in a row mostly lie in different banks.
     """
-    wanted = list[tuple[int, tuple[int, int], int]]()  # entry, list and item, member
+    needed = list[tuple[int, tuple[int, int], int]]()  # entry, list and item, member
     members = dict[tuple[int, int], set[int]]()
     for c, code in enumerate(codes):
         for s in code.stored:
             for m in range(len(code.workers)) if s.only < 0 else (s.only,):
-                wanted.append((s.entry + m * s.step, (c, s.item), m))
+                needed.append((s.entry + m * s.step, (c, s.item), m))
                 members.setdefault((c, s.item), set()).add(m)
-    found, place, count = dict[tuple[int, int], dict[int, int]](), [0] * width, 0
-    for entry, item, member in sorted(wanted):
-        if item not in found:
-            found[item] = {m: count + j for j, m in enumerate(sorted(members[item]))}
-            count += len(found[item])
-        place[entry] = found[item][member]
-    return found, place, count
+    places, place, count = dict[tuple[int, int], dict[int, int]](), [0] * width, 0
+    for entry, item, member in sorted(needed):
+        if item not in places:
+            places[item] = {m: count + j for j, m in enumerate(sorted(members[item]))}
+            count += len(places[item])
+        place[entry] = places[item][member]
+    return places, place, count
 
 
 def slots(codes: Sequence[WorkerCode]) -> tuple[dict[Key, int], int]:
@@ -545,22 +545,22 @@ def slots(codes: Sequence[WorkerCode]) -> tuple[dict[Key, int], int]:
                 if code.items[x].kind == "hand":
                     key = code.items[x].key
                     last[key] = max(last.get(key, 0), code.phase[i])
-    wanted = [
+    handed = [
         (code.phase[i], max(last[key] for key in keys), code.workers, keys)
         for code in codes
         for i, keys in code.given.items()
     ]
-    found: dict[Key, int] = {}
+    slot_of: dict[Key, int] = {}
     until = list[int]()
-    for begin, end, workers, keys in sorted(wanted, key=lambda x: (x[0], x[2], x[3])):
+    for begin, end, workers, keys in sorted(handed, key=lambda x: (x[0], x[2], x[3])):
         room, at = len(workers), 0
         while any(until[j] >= begin for j in range(at, min(at + room, len(until)))):
             at += 1
         until.extend([-1] * (at + room - len(until)))
         until[at : at + room] = [end] * room
         for key in keys:
-            found[key] = at + workers.index(key[1])
-    return found, len(until)
+            slot_of[key] = at + workers.index(key[1])
+    return slot_of, len(until)
 
 
 def _bare(traced: Traced, codes: Sequence[WorkerCode]) -> set[tuple[int, int]]:
@@ -620,7 +620,7 @@ def _round(index: int, loop: Loop, dtype: str) -> str:
     traced: Traced = loop.body
     graph, name = traced.graph, dict[int, str]()
     lines, turned = list[str](), set[int]()
-    for n in graph.used(traced.wanted):
+    for n in graph.used(traced.roots):
         op, a = graph.op[n], graph.a[n]
         if op == "const":
             name[n] = number(graph.value[n], dtype)

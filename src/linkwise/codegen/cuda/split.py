@@ -60,9 +60,9 @@ class Split:
 def whole(traced: Traced) -> Split:
     """All of it for one worker."""
     graph, leaf = traced.graph, _leaves(traced.graph)
-    needed = [n for n in graph.used(wanted(traced)) if not leaf(n)]
+    needed = [n for n in graph.used(traced.roots) if not leaf(n)]
     reads = {(n, 0): tuple((x, 0) for x in _arguments(graph, n) if not leaf(x)) for n in needed}
-    return Split(1, 1, reads, dict.fromkeys(reads, 0), dict.fromkeys(wanted(traced), 0))
+    return Split(1, 1, reads, dict.fromkeys(reads, 0), dict.fromkeys(traced.roots, 0))
 
 
 def by_limbs(
@@ -81,7 +81,7 @@ def by_limbs(
             in this order. All other limbs go to worker 0, which waits while limbs are computed.
     """
     graph, leaf = traced.graph, _leaves(traced.graph)
-    needed = [n for n in graph.used(wanted(traced)) if not leaf(n)]
+    needed = [n for n in graph.used(traced.roots) if not leaf(n)]
     related = _Relation(parent)
     home: dict[int, int] = {}
     for n in needed:
@@ -91,7 +91,7 @@ def by_limbs(
         home[n] = there if there > here and related(here, there) else here
     role = _alone(parent, alone) if alone else _dealt(parent, Counter(home.values()), workers)
     reads = _Copies(graph, home, role, related).reads(needed)
-    owner = {n: 0 if leaf(n) else role[home[n]] for n in wanted(traced)}
+    owner = {n: 0 if leaf(n) else role[home[n]] for n in traced.roots}
     reads = _kept(reads, [(n, w) for n, w in owner.items() if not leaf(n)])
     phase: dict[Key, int] = {}
     now = Counter[int]()
@@ -100,11 +100,6 @@ def by_limbs(
         phase[node, worker] = now[worker] = max(now[worker], *times, 0)
     phases = max(phase.values(), default=0) + 1
     return Split(max(role, default=0) + 1, phases, reads, phase, owner)
-
-
-def wanted(traced: Traced) -> list[int]:
-    """The nodes that are stored or checked."""
-    return [*traced.outputs, *(check.node for check in traced.checks)]
 
 
 def limbs(parent: Sequence[int]) -> list[int]:
@@ -181,9 +176,9 @@ class _Copies:
         return self._make(node, body, depth)
 
 
-def _kept(reads: dict[Key, tuple[Key, ...]], wanted: list[Key]) -> dict[Key, tuple[Key, ...]]:
+def _kept(reads: dict[Key, tuple[Key, ...]], roots: list[Key]) -> dict[Key, tuple[Key, ...]]:
     """Without what nobody needs."""
-    kept, stack = set[Key](), list(wanted)
+    kept, stack = set[Key](), list(roots)
     while stack:
         key = stack.pop()
         if key not in kept:

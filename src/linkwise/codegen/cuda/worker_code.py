@@ -191,17 +191,17 @@ class _Maker:
         op = graph.op[node]
         if op == "part":  # of a loop, which is an item by itself
             loop = self._add(Item("op", f"loop {graph.a[node]}", arguments), 0)
-            self.of[key] = found = self._add(Item("op", f"part {graph.b[node]}", (loop,)), 0)
-            return found
+            self.of[key] = item = self._add(Item("op", f"part {graph.b[node]}", (loop,)), 0)
+            return item
         if op in ("add", "mul"):
             arguments = tuple(sorted(arguments))
         if all(items[x].kind in ("const", "table") for x in arguments):
-            found = self._number(self._folded(op, [items[x].numbers for x in arguments]))
+            item = self._number(self._folded(op, [items[x].numbers for x in arguments]))
         else:
             phase = max(self.result.phase[x] for x in arguments)
-            found = self._add(Item("op", op, arguments), phase)
-        self.of[key] = found
-        return found
+            item = self._add(Item("op", op, arguments), phase)
+        self.of[key] = item
+        return item
 
     def _folded(self, op: str, values: list[tuple[float, ...]]) -> tuple[float, ...]:
         members = len(self.workers)
@@ -279,7 +279,7 @@ class _Maker:
         )
         if even:
             return [(row[0], step, -1) for row, step in zip(rows, steps, strict=True)]
-        return [(x, 0, m) for m, own in enumerate(entries) for x in own]
+        return [(x, 0, m) for m, each in enumerate(entries) for x in each]
 
 
 def _reciprocal(x: float) -> float:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.rolled.screw_columns import Structure, numbers_of, structure_of
+from linkwise.codegen.scalar.arithmetic import snap
 from linkwise.codegen.scalar.pivots import thresholds
-from linkwise.codegen.scalar.trace import SNAP
 from linkwise.model.body import Node
 from linkwise.model.hinges import Hinge, Locked
 from linkwise.model.mechanism import Mechanism
@@ -115,15 +115,15 @@ def classes(
     drives = _numbered([id(b.drive) for b in mech.bodies])
     massless = np.where(shared[:, INERTIA] > 0.0, 0, 1 + np.arange(mech.n_bodies))
     alike = _same_rows(np.stack([hinge, numbers, placed, drives, massless], axis=1))
-    own = _Own(mech, nodes, held, armature, itemsize)
-    found = list[BodyClass]()
+    kinds = _Own(mech, nodes, held, armature, itemsize)
+    result = list[BodyClass]()
     for bodies in groups[chosen]:
         first = int(bodies[0])
         coarse = structure_of(hinges[first]) if chosen == len(levels) - 1 else None
         _, examples, each = np.unique(alike[bodies], return_index=True, return_inverse=True)
-        rows = [own.row(int(bodies[i]), columns=coarse is not None) for i in examples]
+        rows = [kinds.row(int(bodies[i]), columns=coarse is not None) for i in examples]
         on = held.get(first, [])
-        found.append(
+        result.append(
             BodyClass(
                 hinge=hinges[first],
                 structure=coarse,
@@ -136,17 +136,17 @@ def classes(
                 columns=np.concatenate([shared[bodies], np.array(rows)[each.ravel()]], axis=1),
             )
         )
-    return found
+    return result
 
 
 def held_nodes(mech: Mechanism, nodes: Sequence[Node]) -> dict[int, list[int]]:
     """The chosen nodes on each body that has some, those on the ground with the first body."""
-    found = dict[int, list[int]]()
+    nodes_on = dict[int, list[int]]()
     for i, node in enumerate(nodes):
-        found.setdefault(max(mech.body_index[node.body], 0), []).append(i)
-    for on in found.values():  # nodes on the ground come first
+        nodes_on.setdefault(max(mech.body_index[node.body], 0), []).append(i)
+    for on in nodes_on.values():  # nodes on the ground come first
         on.sort(key=lambda i: mech.body_index[nodes[i].body] >= 0)
-    return found
+    return nodes_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class _Own:
 
     def row(self, k: int, *, columns: bool) -> list[float]:
         mech, hinge = self.mech, self.mech.bodies[k].hinge
-        own = mech.armature[mech.v_start[k] : mech.v_start[k + 1]] if self.armature else None
-        row = [0.0] * hinge.nv if own is None else own.tolist()
+        drives = mech.armature[mech.v_start[k] : mech.v_start[k + 1]] if self.armature else None
+        row = [0.0] * hinge.nv if drives is None else drives.tolist()
         row += thresholds(mech, k, self.itemsize).tolist()
         if columns:
             row += numbers_of(hinge)
@@ -174,13 +174,13 @@ class _Own:
 def _numbered(things: Sequence[Hashable]) -> NDArray[np.int64]:
     """A number for each thing, the same for equal ones; first come, first numbered."""
     numbers, by_id = dict[Hashable, int](), dict[int, int]()
-    found = np.empty(len(things), dtype=np.int64)
+    result = np.empty(len(things), dtype=np.int64)
     for i, thing in enumerate(things):
         number = by_id.get(id(thing))
         if number is None:
             number = by_id[id(thing)] = numbers.setdefault(thing, len(numbers))
-        found[i] = number
-    return found
+        result[i] = number
+    return result
 
 
 def _distinct(things: Sequence[Hinge], numbers: NDArray[np.int64]) -> list[Hinge]:
@@ -191,8 +191,8 @@ def _distinct(things: Sequence[Hinge], numbers: NDArray[np.int64]) -> list[Hinge
 def _same_rows(table: NDArray[Any]) -> NDArray[np.int64]:
     """A number for each row, the same for rows of the same bits."""
     table = np.ascontiguousarray(table)
-    whole = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
-    _, inverse = np.unique(whole, return_inverse=True)
+    rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    _, inverse = np.unique(rows, return_inverse=True)
     return inverse.ravel().astype(np.int64)
 
 
@@ -222,8 +222,7 @@ def _shared(mech: Mechanism) -> Array:
     ]
     for start, poses in ((INBOARD, held), (OUTBOARD, [b.outboard for b in mech.bodies])):
         rot = np.array([pose.rot for pose in poses]).reshape(-1, 9)
-        for value in (0.0, 1.0, -1.0):
-            rot[np.abs(rot - value) < SNAP] = value
+        snap(rot)
         out[:, start : start + 9] = rot
         out[:, start + 9 : start + 12] = [pose.p for pose in poses]
     inertias = mech.inertias

@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 from linkwise.algebra import role
 from linkwise.algebra.space import JOINT, ONE
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Scalar
-from linkwise.codegen.scalar.numbered import NumberedTrace, numbers, objects, placed
+from linkwise.codegen.scalar.arithmetic import Nodes, Rows, numbers, objects, pose_numbers
+from linkwise.codegen.scalar.graph import Graph, Scalar
 from linkwise.codegen.scalar.pivots import thresholds
-from linkwise.codegen.scalar.trace import Traced
+from linkwise.codegen.scalar.trace import Traced, traced_run
 from linkwise.model.closure import closure_nodes, is_traceable
 from linkwise.model.islands import Island, alike, alone, islands
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.rows import has_tasks
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
+from linkwise.sweeps.bodies import Bodies
+from linkwise.sweeps.interpret import Interpreter
 from linkwise.sweeps.program import Program
 
 FEWEST = 6
@@ -80,7 +82,7 @@ def island_loop(
     program: Program, mech: Mechanism, nodes: Sequence[str], itemsize: int, rank: int | None
 ) -> IslandLoop | None:
     """The kernel of a vector over the joints; None where there are few islands, or they differ."""
-    if not (program.constrained and program.chosen.whole and not program.more):
+    if not (program.constrained and program.chosen.is_all and not program.more):
         return None
     if program.result.rows is not JOINT or program.result.columns is not ONE:
         return None
@@ -103,14 +105,14 @@ def island_loop(
         names = {name for name, _ in codes[-1].traced.inputs}
         if not names <= {"q", "v", *over_joints}:
             return None
-    if sum(len(code.traced.graph.used(code.traced.wanted)) for code in codes) > LONGEST:
+    if sum(len(code.traced.graph.used(code.traced.roots)) for code in codes) > LONGEST:
         return None
     inputs = tuple(
         (name, mech.nq if name == "q" else mech.nv) for name, _ in codes[0].traced.inputs
     )
     ops = Counter[str]()
     for code in codes:
-        needed = code.traced.wanted if rank is None else [*code.traced.wanted, code.independent]
+        needed = code.traced.roots if rank is None else [*code.traced.roots, code.independent]
         for op, count in code.traced.graph.count(needed).items():
             ops[op] += count * len(code.places)
     return IslandLoop(codes, inputs, (mech.nv,), ops, status.singular(mech), rank)
@@ -119,46 +121,44 @@ def island_loop(
 def _code(
     program: Program, mech: Mechanism, kind: list[Island], itemsize: int, *, counted: bool
 ) -> IslandCode:
-    run = _IslandTrace(program, mech, kind, itemsize)
-    run.closing.rank = 0 if counted else None
-    flat = run.result().ravel()
-    outputs = [x.node if isinstance(x, Scalar) else run.graph.constant(float(x)) for x in flat]
-    checks = run.quaternion_checks(outputs) + run.needed_checks(outputs)
-    total = run.closing.independent
-    traced = Traced(run.graph, tuple(run.arrays), outputs, flat.shape, tuple(checks))
+    """The code of the first island of a kind, with symbols where the others differ from it."""
+    part = alone(mech, kind[0])
+    table = _Table(mech, part, kind)
+    rows = Rows(part, itemsize, table.row, lambda k: table.bounds(k, itemsize))
+    nodes = [part.node(name) for name in closure_nodes(part)]
+    bodies = Bodies(part, nodes, [part.body_index[node.body] for node in nodes])
+    arithmetic = Nodes(program, bodies, (), itemsize, rows, table.graph)
+    arithmetic.counted = counted
+    run = Interpreter(program, bodies, arithmetic)
+    bodies.nodes = [
+        replace(node, pose=table.node_pose(i, node.pose)) for i, node in enumerate(nodes)
+    ]
+    traced = traced_run(run, arithmetic)
     first = [x.bodies[0] for x in kind]
     places = np.stack([first, mech.q_start[first], mech.v_start[first]], axis=1)
-    columns = list(run.symbols.values())
     return IslandCode(
         traced,
-        {node: i for i, node in enumerate(run.symbols)},
-        run.columns[:, columns],
+        {node: i for i, node in enumerate(table.symbols)},
+        table.columns[:, list(table.symbols.values())],
         places.astype(np.int32),
-        total.node if isinstance(total, Scalar) else run.graph.constant(float(total)),
+        arithmetic.node(arithmetic.independent),
     )
 
 
-class _IslandTrace(NumberedTrace):
-    """The trace of the first island of a kind, with symbols where the others differ from it."""
+class _Table:
+    """The numbers of all islands of a kind, symbols where they differ."""
 
-    def __init__(
-        self, program: Program, whole: Mechanism, kind: list[Island], itemsize: int
-    ) -> None:
-        part = alone(whole, kind[0])
-        self._whole, self._kind_of = whole, kind
-        self.columns = np.array([_all_numbers(whole, island) for island in kind])
-        self._varies = (self.columns != self.columns[0]).any(axis=0)
+    def __init__(self, mech: Mechanism, part: Mechanism, kind: list[Island]) -> None:
+        self.mech, self.part, self.kind, self.graph = mech, part, kind, Graph()
+        self.columns = np.array([_all_numbers(mech, island) for island in kind])
+        self.varies = (self.columns != self.columns[0]).any(axis=0)
         sizes = [22 + body.hinge.nv for body in part.bodies]
-        self._starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        self.starts: list[int] = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         self.symbols: dict[int, int] = {}
-        self._symbol_of: dict[int, Any] = {}
-        super().__init__(program, part, closure_nodes(part), (), itemsize)
-        self.nodes = [
-            replace(node, pose=self._node_pose(i, node.pose)) for i, node in enumerate(self.nodes)
-        ]
+        self._symbol_of: dict[int, Scalar] = {}
 
     def _number(self, column: int) -> Any:
-        if not self._varies[column]:
+        if not self.varies[column]:
             return float(self.columns[0, column])
         if column not in self._symbol_of:
             node = self.graph.input(f"number {column}")
@@ -167,29 +167,28 @@ class _IslandTrace(NumberedTrace):
         return self._symbol_of[column]
 
     def row(self, k: int) -> list[Any]:
-        """The numbers of body k, plain or as symbols."""
-        return [self._number(c) for c in range(self._starts[k], self._starts[k + 1])]
+        return [self._number(c) for c in range(self.starts[k], self.starts[k + 1])]
 
-    def _node_pose(self, i: int, pose: Pose) -> Pose:
-        start = self._starts[-1] + 12 * i
-        if not self._varies[start : start + 12].any():
+    def node_pose(self, i: int, pose: Pose) -> Pose:
+        start = self.starts[-1] + 12 * i
+        if not self.varies[start : start + 12].any():
             return pose
         twelve = objects([self._number(c) for c in range(start, start + 12)])
         return trusted_pose(twelve[:9].reshape(3, 3), twelve[9:])
 
-    def _bounds(self, k: int) -> Array:
+    def bounds(self, k: int, itemsize: int) -> Array:
         """One bound for all islands: the smallest."""
-        bodies = [self._kind_of[m].bodies[k] for m in self._unlike]
-        return np.min([thresholds(self._whole, b, self.itemsize) for b in bodies], axis=0)
+        bodies = [self.kind[m].bodies[k] for m in self._unlike]
+        return np.min([thresholds(self.mech, b, itemsize) for b in bodies], axis=0)
 
     @cached_property
     def _unlike(self) -> list[int]:
-        """Islands that differ in more than where they stand on the ground."""
+        """Islands that differ in more than where they are on the ground."""
         counts = np.ones(self.columns.shape[1], dtype=bool)
-        counts[self._starts[-1] :] = False
-        for k, parent in enumerate(self.mech.parent.tolist()):
+        counts[self.starts[-1] :] = False
+        for k, parent in enumerate(self.part.parent.tolist()):
             if parent < 0:
-                counts[self._starts[k] : self._starts[k] + 12] = False
+                counts[self.starts[k] : self.starts[k] + 12] = False
         return np.unique(self.columns[:, counts], axis=0, return_index=True)[1].tolist()
 
 
@@ -197,4 +196,4 @@ def _all_numbers(mech: Mechanism, island: Island) -> Array:
     """Of its bodies, then of the nodes of its loops."""
     loops = [mech.loops[i] for i in island.loops]
     ends = [mech.node(x).pose for loop in loops for x in (loop.node_a, loop.node_b)]
-    return np.concatenate([*(numbers(mech, k) for k in island.bodies), *map(placed, ends)])
+    return np.concatenate([*(numbers(mech, k) for k in island.bodies), *map(pose_numbers, ends)])

@@ -16,8 +16,8 @@ from linkwise.codegen.scalar import parameters as parameter
 from linkwise.errors import LoweringError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.chosen import entries
 from linkwise.sweeps.program import PLACED, Ident
+from linkwise.sweeps.result_part import entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +76,17 @@ def layout_of(
         return 1 if space is ONE or space is plan.looped else total_size(space, mech, len(chosen))
 
     for stage in plan.stages:
-        wanted = [s.target for s in stage.statements if s.target.rows is ONE]
+        quantities = [s.target for s in stage.statements if s.target.rows is ONE]
         for solve in stage.solves:
-            wanted += [solve.target, *(q for q, _ in solve.reads)]
-        for quantity in wanted:
+            quantities += [solve.target, *(q for q, _ in solve.reads)]
+        for quantity in quantities:
             if quantity.ident not in slot and not quantity.leaf:
                 kind = int(quantity.ident in plan.each)
                 slot[quantity.ident] = top[kind]
                 rows = total_size(quantity.rows, mech, len(chosen))
                 top[kind] += rows * columns(quantity.columns)
-    wanted = program.chosen.columns
-    picked = None if wanted is None else entries(wanted, program.result.columns, mech, nodes)
+    names_of = program.chosen.columns
+    picked = None if names_of is None else entries(names_of, program.result.columns, mech, nodes)
     block = (_largest(program.result.rows, mech), _largest(program.result.columns, mech))
     slots = (top[0], top[1])
     layout = Layout(tuple(inputs), names, payloads, len(chosen), slot, slots, picked, block)

@@ -103,8 +103,8 @@ def places(
     for k, held in on_body.items():
         rows[k, len(NAMES) : len(NAMES) + len(held)] = held
     assert rows.max(initial=0) < 2**31
-    whole = (int(starts[-1, 0]), int(starts[-1, 1]))
-    return Places(rows.astype(np.int32), carries * carried, summing * summed, summed, whole)
+    lengths = (int(starts[-1, 0]), int(starts[-1, 1]))
+    return Places(rows.astype(np.int32), carries * carried, summing * summed, summed, lengths)
 
 
 def _carried(mech: Mechanism) -> tuple[NDArray[np.int64], int]:
@@ -112,18 +112,18 @@ def _carried(mech: Mechanism) -> tuple[NDArray[np.int64], int]:
     n = mech.n_bodies
     parent: list[int] = mech.parent.tolist()
     last = {p: k for k, p in enumerate(parent)}  # the last child of each body
-    found, free, top = [0] * n, list[int](), 1
+    place, free, top = [0] * n, list[int](), 1
     for k in range(n):
         p = parent[k]
         if p >= 0 and last[p] == k:
-            free.append(found[p])
+            free.append(place[p])
         if k not in last:
             continue
         if free:
-            found[k] = free.pop()
+            place[k] = free.pop()
         else:
-            found[k], top = top, top + 1
-    return np.array(found), top
+            place[k], top = top, top + 1
+    return np.array(place), top
 
 
 def _summed(
@@ -132,23 +132,23 @@ def _summed(
     """The places of each body's own sums and of its parent's: to read (zero at first), to write."""
     n = mech.n_bodies
     parent: list[int] = mech.parent.tolist()
-    own, read, write = [0] * n, [0] * n, [0] * n
+    sums, read, write = [0] * n, [0] * n, [0] * n
     free, top = list[int](), 1
     for k in reversed(range(n)):
-        if own[k]:
-            free.append(own[k])
+        if sums[k]:
+            free.append(sums[k])
         p = parent[k]
         if p < 0:
             continue
-        if own[p]:
-            read[k] = write[k] = own[p]
+        if sums[p]:
+            read[k] = write[k] = sums[p]
             continue
         if free:
             write[k] = free.pop()
         else:
             write[k], top = top, top + 1
-        own[p] = write[k]
-    return np.array(own), np.array(read), np.array(write), top
+        sums[p] = write[k]
+    return np.array(sums), np.array(read), np.array(write), top
 
 
 def _kin(mech: Mechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -28,8 +28,8 @@ from linkwise.errors import LoweringError, SingularHingeError
 from linkwise.model.body import Node
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
-from linkwise.sweeps.chosen import bodies, entries
 from linkwise.sweeps.program import Program
+from linkwise.sweeps.result_part import bodies, entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def roll(
         itemsize=itemsize,
         most=most_classes,
     )
-    steps, fold = _traced(plan, mech, kinds, chosen, layout, itemsize)
+    steps, fold = _traced(plan, mech, kinds, layout, itemsize)
     codes, entries = cut(plan, steps, fold)
     shape, columns, row_of = _shape(plan, mech, nodes, layout)
     looped = plan.looped is not None and layout.columns is not None
@@ -161,12 +161,12 @@ def _shape(
     row_of = None
     if names is not None:
         if result.block:
-            wanted = bodies(names, mech)
+            chosen = bodies(names, mech)
         else:
-            wanted = entries(names, result.rows, mech, nodes)
+            chosen = entries(names, result.rows, mech, nodes)
         row_of = np.full(rows, -1, dtype=np.int32)
-        row_of[wanted] = np.arange(len(wanted))
-        rows = len(wanted)
+        row_of[chosen] = np.arange(len(chosen))
+        rows = len(chosen)
     if result.block:
         return (rows, *layout.block), 1, row_of
     if result.columns is ONE:
@@ -183,7 +183,6 @@ def _traced(
     plan: Plan,
     mech: Mechanism,
     kinds: list[BodyClass],
-    nodes: list[Node],
     layout: Layout,
     itemsize: int,
 ) -> tuple[list[Step], Fold]:
@@ -197,7 +196,7 @@ def _traced(
         steps = list[Step]()
         changed = False
         for kind in sorted(kinds, key=lambda kind: not kind.root):
-            step = Step(plan, mech, kind, nodes, layout, fold, itemsize)
+            step = Step(plan, mech, kind, layout, fold, itemsize)
             try:
                 step.trace()
             except SingularHingeError:
@@ -212,9 +211,9 @@ def _traced(
             return [next(s for s in steps if s.kind is kind) for kind in kinds], fold
 
 
-def _joined(fold: dict[Key, float | None], found: dict[Key, Any], *, first: bool) -> bool:
+def _joined(fold: dict[Key, float | None], values: dict[Key, Any], *, first: bool) -> bool:
     changed = False
-    for key, x in found.items():
+    for key, x in values.items():
         value = _constant(x)
         if key not in fold:
             fold[key] = value if first or value is None else (value if value == 0.0 else None)
@@ -226,9 +225,7 @@ def _joined(fold: dict[Key, float | None], found: dict[Key, Any], *, first: bool
 
 
 def _constant(x: Any) -> float | None:
-    if isinstance(x, Scalar):
-        return x.graph.value[x.node] if x.graph.op[x.node] == "const" else None
-    return float(x)
+    return x.constant if isinstance(x, Scalar) else float(x)
 
 
 def _loosened(fold: Fold, plan: Plan) -> bool:

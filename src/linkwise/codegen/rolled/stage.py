@@ -114,7 +114,7 @@ def _halved(program: Program, directions: list[Direction]) -> bool:
         return False
     result = program.result
     square = result.rows is result.columns and result.rows.block == "body"
-    return square and program.chosen.whole and (program.mirrored or is_symmetric(program.expr))
+    return square and program.chosen.is_all and (program.mirrored or is_symmetric(program.expr))
 
 
 def _looped(program: Program) -> Space | None:
@@ -138,7 +138,7 @@ def _from_parent(
     stages: list[Stage], made: dict[Ident, int]
 ) -> tuple[dict[Ident, Quantity], frozenset[Ident]]:
     quantities = {s.target.ident: s.target for stage in stages for s in stage.statements}
-    found, kept = dict[Ident, Quantity](), set[Ident]()
+    above, kept = dict[Ident, Quantity](), set[Ident]()
     for i, stage in enumerate(stages):
         for statement in stage.statements:
             for ident, place in statement.needs():
@@ -147,12 +147,12 @@ def _from_parent(
                 if isinstance(ident[0], Identity):
                     continue  # columns of the identity are known everywhere
                 if ident in quantities:
-                    found[ident] = quantities[ident]
+                    above[ident] = quantities[ident]
                     if made[ident] < i:
                         kept.add(ident)
                 else:
-                    found[ident] = _leaf(ident)
-    return found, frozenset(kept)
+                    above[ident] = _leaf(ident)
+    return above, frozenset(kept)
 
 
 def _leaf(ident: Ident) -> Quantity:

@@ -7,6 +7,7 @@ operation on such values is done again instead.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +17,7 @@ from linkwise.codegen.rolled.body_class import BodyClass
 from linkwise.codegen.rolled.leaf import Fold, Key, Leaf, Out
 from linkwise.codegen.rolled.stage import Plan
 from linkwise.codegen.rolled.step import Step
-from linkwise.codegen.scalar.graph import Graph, Scalar
-from linkwise.codegen.scalar.trace import Check
+from linkwise.codegen.scalar.graph import Check, Graph, Scalar
 
 Entries: TypeAlias = tuple[dict[Key, int], dict[Key, int], tuple[int, int]]
 """Slots of what is handed to children and of sums over them; how much of it records begin with."""
@@ -133,8 +133,8 @@ class _Cut:
 
     def __init__(self, plan: Plan, step: Step, parent: set[Key], sums: set[Key]) -> None:
         self.plan, self.step, self.graph = plan, step, step.graph
-        self.handed = {k: step.number(x) for k, x in step.handed.items() if k in parent}
-        self.added = {k: step.number(x) for k, x in step.added.items() if k in sums}
+        self.handed = {k: step.window.node(x) for k, x in step.handed.items() if k in parent}
+        self.added = {k: step.window.node(x) for k, x in step.added.items() if k in sums}
         self.guards = self._guards()
         self.level = self._levels()
         self.visits = list[Visit]()
@@ -146,9 +146,9 @@ class _Cut:
             needs[i], fetched = self._needed(i, [*sinks[i], *stored[i]])
             for node in fetched:
                 stored[self.level[node]].add(node)
-        wanted = sorted(set[int]().union(*stored))
-        self.each = frozenset(n for n in wanted if plan.stages[self.level[n]].each)
-        parts = ([n for n in wanted if n not in self.each], sorted(self.each))
+        kept = sorted(set[int]().union(*stored))
+        self.each = frozenset(n for n in kept if plan.stages[self.level[n]].each)
+        parts = ([n for n in kept if n not in self.each], sorted(self.each))
         self.slot = {n: i for part in parts for i, n in enumerate(part)}
         self.lengths = (len(parts[0]), len(parts[1]))
         for i in range(count):
@@ -170,24 +170,24 @@ class _Cut:
         step = self.step
         outs = (*step.results, *step.totals, *step.exports)
         used = [*self.handed.values(), *self.added.values(), *(out.node for out in outs)]
-        found = [Guard(c, c.low, False) for c in step.quaternion_checks(used)]
-        for check in step.checks.values():
-            low = step.bounds[check.node]
+        guards = [Guard(c, c.low, False) for c in step.window.quaternion_checks(used)]
+        for node, (code, low) in step.window.checks.items():
+            check = Check(code, node, 0.0, math.inf)
             column = isinstance(low, Scalar)
-            found.append(Guard(check, low.node if column else float(low), column))
-        return found
+            guards.append(Guard(check, low.node if column else float(low), column))
+        return guards
 
     def _sinks(self, i: int) -> list[int]:
         """Nodes whose values leave the body in stage i."""
         plan, level = self.plan, self.level
-        found = [n for k, n in self.handed.items() if plan.made[k[0]] == i]
-        found += [n for k, n in self.added.items() if plan.gathered[k[0]] == i]
-        found += [o.node for o in self.step.results if max(o.stage, level[o.node]) == i]
-        found += [o.node for o in (*self.step.totals, *self.step.exports) if o.stage == i]
+        sinks = [n for k, n in self.handed.items() if plan.made[k[0]] == i]
+        sinks += [n for k, n in self.added.items() if plan.gathered[k[0]] == i]
+        sinks += [o.node for o in self.step.results if max(o.stage, level[o.node]) == i]
+        sinks += [o.node for o in (*self.step.totals, *self.step.exports) if o.stage == i]
         for guard in self.guards:
             if level[guard.check.node] == i:
-                found += [guard.check.node, *([int(guard.low)] if guard.column else [])]
-        return found
+                sinks += [guard.check.node, *([int(guard.low)] if guard.column else [])]
+        return sinks
 
     def _needed(self, i: int, roots: list[int]) -> tuple[set[int], set[int]]:
         """Nodes visited in stage i, and those among them that come from the record."""

@@ -17,12 +17,12 @@ from linkwise.algebra.space import NODE_PLACE, ONE, Space
 from linkwise.codegen.rolled.layout import Layout
 from linkwise.codegen.rolled.stage import Plan
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.codegen.scalar.graph import Check, Graph, Scalar
 from linkwise.codegen.scalar.pivots import SINGULAR
-from linkwise.codegen.scalar.trace import Check, mirror
 from linkwise.errors import ExpressionError, LoweringError
 from linkwise.sweeps.factored import factored
 from linkwise.sweeps.program import Quantity, Statement
+from linkwise.sweeps.structured_block import mirrored
 
 
 @dataclass(slots=True)
@@ -52,29 +52,29 @@ class Whole:
 
 def wholes(plan: Plan, layout: Layout, itemsize: int) -> list[Whole]:
     """What stands in front of each stage; the last one comes after all of them."""
-    found = list[Whole]()
+    straight = list[Whole]()
     for stage in plan.stages:
-        whole = Whole()
-        reader = _Reader(plan, layout, whole)
+        code = Whole()
+        reader = _Reader(plan, layout, code)
         for statement in stage.solves:
             _solve(reader, statement, SINGULAR[itemsize])
         for statement in stage.statements:
             if statement.target.rows is ONE:
                 _start(reader, statement)
-        found.append(whole)
+        straight.append(code)
     last = Whole()
     result = plan.program.result
     if result.rows is ONE:
         values = _Reader(plan, layout, last).matrix(result)
         last.results = [(c, last.number(x)) for c, x in enumerate(values[0])]
-    return [*found, last]
+    return [*straight, last]
 
 
 class _Reader:
     """Numbers of the frame as nodes."""
 
-    def __init__(self, plan: Plan, layout: Layout, whole: Whole) -> None:
-        self.plan, self.layout, self.whole = plan, layout, whole
+    def __init__(self, plan: Plan, layout: Layout, code: Whole) -> None:
+        self.plan, self.layout, self.whole = plan, layout, code
 
     def size(self, space: Space) -> int:
         if space is ONE or space is self.plan.looped:
@@ -115,20 +115,19 @@ def _solve(reader: _Reader, statement: Statement, small: float) -> None:
             f"the inverse of {matrix.key} cannot be compiled: it is not symmetric, and solving "
             "with it needs pivots that depend on the state. The interpreter evaluates it."
         )
-    whole = reader.whole
-    A = reader.matrix(matrix)
-    mirror(A)
+    code = reader.whole
+    A = mirrored(reader.matrix(matrix))
     try:
-        found = factored(A)
+        factors = factored(A)
     except ZeroDivisionError:
         raise ExpressionError(f"{matrix.key} is singular in every state.") from None
-    x = found.matrix if isinstance(right.key, Identity) else found @ reader.matrix(right)
-    for j, d in enumerate(found.pivots):
+    x = factors.matrix if isinstance(right.key, Identity) else factors @ reader.matrix(right)
+    for j, d in enumerate(factors.pivots):
         left = d - small * A[j, j]
         if isinstance(left, Scalar):
-            whole.checks.append(Check(status.MATRIX, left.node, 0.0, np.inf))
+            code.checks.append(Check(status.MATRIX, left.node, 0.0, np.inf))
     slot = reader.layout.slot[statement.target.ident]
-    whole.stores += [(slot + i, whole.number(value)) for i, value in enumerate(x.ravel())]
+    code.stores += [(slot + i, code.number(value)) for i, value in enumerate(x.ravel())]
 
 
 def _start(reader: _Reader, statement: Statement) -> None:
@@ -139,5 +138,5 @@ def _start(reader: _Reader, statement: Statement) -> None:
         if term.operand is not None and term.operand.rows is ONE:
             assert not term.left and not term.right
             total = total + term.number * reader.matrix(term.operand)
-    whole = reader.whole
-    whole.stores += [(slot + c, whole.number(x)) for c, x in enumerate(total[0])]
+    code = reader.whole
+    code.stores += [(slot + c, code.number(x)) for c, x in enumerate(total[0])]

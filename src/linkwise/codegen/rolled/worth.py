@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from linkwise.algebra.space import BODY, JOINT, ONE
 from linkwise.model.mechanism import Mechanism
-from linkwise.sweeps.chosen import entries
 from linkwise.sweeps.cost import cost
 from linkwise.sweeps.program import Program
+from linkwise.sweeps.result_part import entries
 
 MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 250_000
 """Estimated operations (before folding) of straight code, for a vector and for a matrix."""
@@ -24,6 +24,6 @@ def worth_rolling(program: Program, mech: Mechanism) -> bool:
     most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX
     share, columns = 1.0, program.chosen.columns
     if columns is not None and program.result.columns in (JOINT, BODY):
-        whole = mech.nv if program.result.columns is JOINT else 6 * mech.n_bodies
-        share = len(entries(columns, program.result.columns, mech, ())) / max(whole, 1)
+        width = mech.nv if program.result.columns is JOINT else 6 * mech.n_bodies
+        share = len(entries(columns, program.result.columns, mech, ())) / max(width, 1)
     return mech.n_bodies > 0 and share * cost(program, mech).work > most

@@ -70,23 +70,23 @@ class Graph:
 
     def _node(self, op: Op, a: int, b: int = -1) -> int:
         key = (op, a, b)
-        found = self._table.get(key)
-        return self._new(key, op, a, b, 0.0) if found is None else found
+        node = self._table.get(key)
+        return self._new(key, op, a, b, 0.0) if node is None else node
 
     def _new(self, key: tuple[Op, int, int] | float, op: Op, a: int, b: int, value: float) -> int:
-        self._table[key] = found = len(self.op)
+        self._table[key] = node = len(self.op)
         self.op.append(op)
         self.a.append(a)
         self.b.append(b)
         self.value.append(value)
         self.body.append(self.here)
-        return found
+        return node
 
     def constant(self, value: float) -> int:
         """A constant; the two zeros are one."""
         value = float(value) + 0.0
-        found = self._table.get(value)
-        return self._new(value, "const", -1, -1, value) if found is None else found
+        node = self._table.get(value)
+        return self._new(value, "const", -1, -1, value) if node is None else node
 
     def input(self, name: str) -> int:
         """A new input."""
@@ -235,8 +235,25 @@ class Graph:
         total = Counter[str](self.op[n] for n in used if self.op[n] in COUNTED)
         for number in {self.a[n] for n in used if self.op[n] == "part"}:
             body = self.loops[number].body
-            total += body.graph.count(body.wanted)
+            total += body.graph.count(body.roots)
         return total
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A state has no result unless low < value < high.
+
+    Attributes:
+        code: The status of the state otherwise (`status.py`).
+        node: The value.
+        low: Lower bound.
+        high: Upper bound.
+    """
+
+    code: int
+    node: int
+    low: float
+    high: float
 
 
 class Scalar:
@@ -248,8 +265,17 @@ class Scalar:
         self.graph = graph
         self.node = node
 
+    @property
+    def constant(self) -> float | None:
+        """Its value if it is the same in every state, else None."""
+        return self.graph.value[self.node] if self.graph.op[self.node] == "const" else None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is zero in every state."""
+        return self.constant == 0.0
+
     def _other(self, other: Any) -> int:
-        """The node of the other operand."""
         return other.node if type(other) is Scalar else self.graph.constant(float(other))
 
     def __add__(self, other: Any) -> Any:

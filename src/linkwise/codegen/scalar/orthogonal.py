@@ -103,30 +103,30 @@ def orthonormal(X: Any) -> Any:
 
     Gram and Schmidt, twice: what the first pass leaves of rounding is gone after the second.
     """
-    found = list[Any]()
+    columns = list[Any]()
     for x in X.T:
         for _ in range(2):
-            for u in found:
+            for u in columns:
                 x = x - dot(u, x) * u
-        found.append(x / root(dot(x, x)))
-    return np.array(found).T
+        columns.append(x / root(dot(x, x)))
+    return np.array(columns).T
 
 
 def triangular(Y: Any, exists: Any) -> Any:
     """R of Y = Q R (k, k); columns that do not exist (0 of 0 or 1) are taken for unit vectors."""
     k = Y.shape[1]
     R = np.full((k, k), 0.0, dtype=object)
-    found = list[Any]()
+    columns = list[Any]()
     for j in range(k):
         y = exists[j] * Y[:, j]
         for _ in range(2):
-            for i, q in enumerate(found):
+            for i, q in enumerate(columns):
                 part = dot(q, y)
                 R[i, j] = R[i, j] + part
                 y = y - part * q
         length = root(dot(y, y))
         R[j, j] = where(exists[j], length, 1.0)
-        found.append(y / R[j, j])
+        columns.append(y / R[j, j])
     return R
 
 
@@ -173,10 +173,10 @@ def completed(rows: Any, exists: Any) -> Any:
         rows: Of unit length, those that do not exist behind the others.
         exists: 0 or 1 for each of them (m,).
     """
-    found, n = list[Any](), rows.shape[1]
+    done, n = list[Any](), rows.shape[1]
     for row, real in zip(rows, exists, strict=True):
         # Of all axes the one that is most across to the rows so far.
-        across = [1.0 - sum(x[j] * x[j] for x in found) for j in range(n)]
+        across = [1.0 - sum(x[j] * x[j] for x in done) for j in range(n)]
         best, other = across[0], np.eye(n, dtype=object)[0]
         for j in range(1, n):
             more = across[j] - best
@@ -184,7 +184,7 @@ def completed(rows: Any, exists: Any) -> Any:
             best = maximum(best, across[j])
         row = where(real, row, other)
         for _ in range(2):
-            for x in found:
+            for x in done:
                 row = row - dot(x, row) * x
-        found.append(row / root(dot(row, row)))
-    return np.array(found)
+        done.append(row / root(dot(row, row)))
+    return np.array(done)

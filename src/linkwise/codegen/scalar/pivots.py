@@ -28,17 +28,17 @@ def thresholds(mech: Mechanism, k: int, itemsize: int = 8) -> Array:
     """The least pivot of D at each freedom of body k, in the units of its inertia (nv_k,)."""
     body = mech.bodies[k]
     H = np.atleast_2d(body.hinge.hinge_map(body.hinge.neutral()) @ body.outboard.shift)
-    own = _pivots(H @ mech.inertias[k].matrix @ H.T)
+    alone = _pivots(H @ mech.inertias[k].matrix @ H.T)
     limit = np.full(body.hinge.nq, np.inf)
     elsewhere = body.hinge.random(np.random.default_rng(0), -limit, limit)
     turned = body.hinge.hinge_map(elsewhere)
     if not np.array_equal(turned @ body.outboard.shift, H):  # H depends on q
-        own = np.zeros(len(H))
-    if (own > 0.0).all():
-        return OWN * own
+        alone = np.zeros(len(H))
+    if (alone > 0.0).all():
+        return OWN * alone
     angular, linear = carried(mech, k)
     scale = angular * (H[:, :3] ** 2).sum(axis=1) + linear * (H[:, 3:] ** 2).sum(axis=1)
-    return np.where(own > 0.0, OWN * own, CARRIED[itemsize] * scale)
+    return np.where(alone > 0.0, OWN * alone, CARRIED[itemsize] * scale)
 
 
 def aggregate_thresholds(tree: Embedded, g: int, itemsize: int = 8) -> Array:
@@ -46,26 +46,26 @@ def aggregate_thresholds(tree: Embedded, g: int, itemsize: int = 8) -> Array:
 
     Which bodies move with it depends on q; what its own body is and carries is the measure.
     """
-    mech, group, found = tree.mech, tree.bodies[g], list[float]()
+    mech, group, least = tree.mech, tree.bodies[g], list[float]()
     for i in (group.velocities[j] for j in group.independent):
         k = int(np.searchsorted(mech.v_start, i, side="right")) - 1
         hinge, inner = mech.bodies[k].hinge, i - int(mech.v_start[k])
         row = np.atleast_2d(hinge.hinge_map(hinge.neutral()))[inner]
         angular, linear = carried(mech, k)
-        found.append(angular * float(row[:3] @ row[:3]) + linear * float(row[3:] @ row[3:]))
-    return CARRIED[itemsize] * np.array(found)
+        least.append(angular * float(row[:3] @ row[:3]) + linear * float(row[3:] @ row[3:]))
+    return CARRIED[itemsize] * np.array(least)
 
 
 def _pivots(D: Array) -> Array:
     """Diagonal of L D L*, without pivoting; zero from where it breaks down."""
     A, n = D.copy(), len(D)
-    found = np.zeros(n)
+    pivots = np.zeros(n)
     for j in range(n):
         if A[j, j] <= 1e-12 * D[j, j] or D[j, j] <= 0.0:
-            return found
-        found[j] = A[j, j]
+            return pivots
+        pivots[j] = A[j, j]
         A[j:, j:] -= np.outer(A[j:, j], A[j, j:]) / A[j, j]
-    return found
+    return pivots
 
 
 def carried(mech: Mechanism, k: int) -> tuple[float, float]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.codegen.scalar.check import Check
-from linkwise.codegen.scalar.graph import Graph, Loop, Scalar
+from linkwise.codegen.scalar.graph import Check, Graph, Loop, Scalar
 from linkwise.codegen.scalar.trace import Traced
 
 
@@ -53,7 +52,7 @@ class Sketch:
         flat = [self.scalar(x).node for name, _ in traced.inputs for x in given[name]]
         node_of, loops = dict[int, int](), dict[int, list[int]]()
         binary = {"add": here.add, "sub": here.sub, "mul": here.mul, "gate": here.gate}
-        for node in graph.used(traced.wanted):
+        for node in graph.used(traced.roots):
             op, a, b = graph.op[node], graph.a[node], graph.b[node]
             here.here = graph.body[node]
             if op == "const":

@@ -72,8 +72,8 @@ def opened(mech: Mechanism) -> int:
 
 def singular(mech: Mechanism | Embedded) -> int:
     """The code for: fewer rows of loops are independent than in configurations nearby."""
-    whole = mech.mech if isinstance(mech, Embedded) else mech
-    return broken(whole) + 2
+    tree = mech.mech if isinstance(mech, Embedded) else mech
+    return broken(tree) + 2
 
 
 def describe(code: int, mech: Mechanism | Embedded) -> str:

@@ -60,8 +60,8 @@ def emit_group_motion(
         warps: Of a multiprocessor, at most: beyond that registers are too few.
         workers: Warps of 32 motions; by default as many as the largest limb allows to be busy.
     """
-    found = _Group(stepping, mech, dtype, workers)
-    return None if found.workers < 2 else found.source(title, warps)
+    group = _Group(stepping, mech, dtype, workers)
+    return None if group.workers < 2 else group.source(title, warps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +136,15 @@ class _Group:
             lasting |= {name for name, _ in segment.reads} - written
             written |= {name for name, _ in segment.writes}
         lasting -= {STEP, "q", "v"}
-        found, top = dict[str, int](), 0
+        offset, top = dict[str, int](), 0
         for name in (x for x in sizes if x in lasting):
-            found[name], top = top, top + sizes[name]
-        found["q"], found["v"] = top, top + stepping.nq
+            offset[name], top = top, top + sizes[name]
+        offset["q"], offset["v"] = top, top + stepping.nq
         end = top + stepping.nq + stepping.nv
         for name in (x for x in sizes if x not in (*lasting, "q", "v", STEP)):
-            found[name], top = top, top + sizes[name]
+            offset[name], top = top, top + sizes[name]
         self.top = max(end, top)
-        return found
+        return offset
 
     # ---------------------------------------------------------------------------------- source
 
@@ -324,8 +324,8 @@ class _Worker:
             if math.isfinite(check.high):
                 parts.append(f"{name} < {number(check.high, self.g.dtype)}")
             if parts:
-                whole = f"{name} == {name} ? {check.code} : {status.RESULT}"
-                yield f"if (!({' && '.join(parts)}) && !code) code = {whole};"
+                failed = f"{name} == {name} ? {check.code} : {status.RESULT}"
+                yield f"if (!({' && '.join(parts)}) && !code) code = {failed};"
         for s in code.stored:
             yield from self._load(s.item)
         if {name for name, _ in self.writes} & set(self.reads):
@@ -373,10 +373,10 @@ def by_results(traced: Traced, workers: int) -> Split:
     graph = traced.graph
     cones = [
         {n for n in graph.used([node]) if graph.op[n] not in ("const", "input")}
-        for node in dict.fromkeys(traced.wanted)
+        for node in dict.fromkeys(traced.roots)
     ]
     together = list[tuple[list[int], set[int]]]()
-    for node, cone in zip(dict.fromkeys(traced.wanted), cones, strict=True):
+    for node, cone in zip(dict.fromkeys(traced.roots), cones, strict=True):
         if together and len(cone & together[-1][1]) >= ALIKE:
             together[-1][0].append(node)
             together[-1][1].update(cone)
@@ -396,4 +396,4 @@ def by_results(traced: Traced, workers: int) -> Split:
 
 
 def _work(traced: Traced) -> int:
-    return traced.graph.count(traced.wanted).total()
+    return traced.graph.count(traced.roots).total()

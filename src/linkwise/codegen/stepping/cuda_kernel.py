@@ -96,7 +96,7 @@ class CudaMotion:
     @cached_property
     def work(self) -> int:
         """Operations of a step as they are written out: what is called several times, once."""
-        work = sum(s.traced.graph.count(s.traced.wanted).total() for s in self.stepping.segments)
+        work = sum(s.traced.graph.count(s.traced.roots).total() for s in self.stepping.segments)
         if work > LARGEST:
             raise DeviceError(
                 f"a step of {self.mech.name} takes {work} operations, written out one by one on "
@@ -264,15 +264,15 @@ def _count(arrays: Mapping[str, Any]) -> int:
     rows = {n: x.shape[0] for n, x in arrays.items() if x.ndim > 1}
     sizes = set(rows.values()) - {1} or set(rows.values()) or {1}
     if len(sizes) > 1:
-        told = ", ".join(f"{name} {arrays[name].shape}" for name in rows)
-        raise ShapeError(f"batches differ: {told}.")
+        shapes = ", ".join(f"{name} {arrays[name].shape}" for name in rows)
+        raise ShapeError(f"batches differ: {shapes}.")
     return int(sizes.pop())
 
 
 def _strides(array: Any, axes: int) -> tuple[Any, ...]:
     """Numbers between two motions, two steps and two entries; 0 where one is for all."""
-    own = zip(array.shape, array.strides, strict=True)
-    apart = [np.int64(s // array.itemsize if n > 1 else 0) for n, s in own]
+    axes_here = zip(array.shape, array.strides, strict=True)
+    apart = [np.int64(s // array.itemsize if n > 1 else 0) for n, s in axes_here]
     return (*(np.int64(0) for _ in range(axes - len(apart))), *apart)
 
 

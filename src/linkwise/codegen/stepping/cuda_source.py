@@ -126,13 +126,13 @@ class _Emitter:
         yield "/* The registers of one motion. */"
         yield "struct Motion {"
         for name, size in self.stepping.registers.items():
-            told = "" if self.member[name] == name else f" /* {name!r} */"
+            note = "" if self.member[name] == name else f" /* {name!r} */"
             if size:
-                yield f"    T {self.member[name]}[{size}];{told}"
+                yield f"    T {self.member[name]}[{size}];{note}"
         yield "};\n"
 
     def _called(self, segment: Segment) -> bool:
-        work = segment.traced.graph.count(segment.traced.wanted).total()
+        work = segment.traced.graph.count(segment.traced.roots).total()
         many = sum(s is segment for s in self.stepping.step) > 1
         return many or work >= self.shape.longest
 
@@ -246,7 +246,7 @@ class _Body:
 
     def lines(self) -> Iterator[str]:
         graph, traced = self.graph, self.traced
-        used = graph.used(traced.wanted)
+        used = graph.used(traced.roots)
         for n in used:
             if graph.op[n] == "input":
                 register, i = self.places[graph.a[n]]
@@ -264,8 +264,8 @@ class _Body:
             if math.isfinite(check.high):
                 parts.append(f"{name} < {number(check.high, self.dtype)}")
             if parts:
-                whole = f"{name} == {name} ? {check.code} : {status.RESULT}"
-                yield f"if (!({' && '.join(parts)}) && !code) code = {whole};"
+                failed = f"{name} == {name} ? {check.code} : {status.RESULT}"
+                yield f"if (!({' && '.join(parts)}) && !code) code = {failed};"
         start = 0
         for register, size in self.segment.writes:
             for i, n in enumerate(traced.outputs[start : start + size]):

@@ -77,7 +77,7 @@ def evaluate(segment: Segment, registers: Registers, status: NDArray[np.int32]) 
     traced, graph = segment.traced, segment.traced.graph
     flat = [row for name, _ in segment.reads for row in registers[name]]
     value = dict[int, Array]()
-    for node in graph.used(traced.wanted):
+    for node in graph.used(traced.roots):
         op, a, b = graph.op[node], graph.a[node], graph.b[node]
         if op == "const":
             value[node] = np.full(len(status), graph.value[node])

@@ -119,10 +119,10 @@ class RolloutKernel:
         from linkwise.codegen.stepping.llvm import emit_stepping
 
         key = file_key("rollout", self.mech, self.integrator, self.itemsize, *content, versions())
-        found = cache.read(key) if key else None
-        if found is not None:
+        filed = cache.read(key) if key else None
+        if filed is not None:
             with contextlib.suppress(*cache.UNREADABLE):
-                head, _, code = found.partition(b"\n")
+                head, _, code = filed.partition(b"\n")
                 self._take(json.loads(head), code)
                 return
         unit = emit_stepping(self.stepping, itemsize=self.itemsize, lanes=lanes(self.itemsize))
@@ -256,24 +256,24 @@ class RolloutKernel:
 
         wide = self._lanes
         groups = -(-count // wide)
-        wanted = min(groups, cores() if threads is None else threads)
-        if count * steps * self._ops.total() < QUICK and (threads is None or wanted <= 1):
+        count_of_threads = min(groups, cores() if threads is None else threads)
+        if count * steps * self._ops.total() < QUICK and (threads is None or count_of_threads <= 1):
             part(0, count)
             return
-        wanted = max(wanted, 1)
-        size = -(-groups // wanted) * wide
+        count_of_threads = max(count_of_threads, 1)
+        size = -(-groups // count_of_threads) * wide
         ends = [(i, min(i + size, count)) for i in range(0, count, size)]
-        begun = [thread_pool(wanted, os.getpid()).submit(part, *ends_) for ends_ in ends]
+        begun = [thread_pool(count_of_threads, os.getpid()).submit(part, *ends_) for ends_ in ends]
         for done in begun:
             done.result()
 
     def _memory(self) -> int:
         """Scratch memory of this thread."""
-        found = getattr(self._scratch, "array", None)
-        if found is None:
-            found = np.empty(max(self._work, 1), self.dtype)
-            self._scratch.array = found
-        return found.ctypes.data
+        scratch = getattr(self._scratch, "array", None)
+        if scratch is None:
+            scratch = np.empty(max(self._work, 1), self.dtype)
+            self._scratch.array = scratch
+        return scratch.ctypes.data
 
     def describe(self, code: int) -> str:
         """A code of the status in words, naming the body."""

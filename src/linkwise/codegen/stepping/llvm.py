@@ -59,9 +59,9 @@ def _emit_rollout(module: ir.Module, lanes: int, itemsize: int) -> None:
     function = ir.Function(module, _signature(number, ranged=False), "rollout")
     build = ir.IRBuilder(function.append_basic_block("entry"))
     head, (count, *rest) = function.args[:8], function.args[8:]
-    whole = build.and_(count, ir.Constant(INT, -lanes))  # lanes is a power of 2
-    build.call(module.globals["many"], [*head, ir.Constant(INT, 0), whole, *rest])
-    build.call(module.globals["one"], [*head, whole, count, *rest])
+    packed = build.and_(count, ir.Constant(INT, -lanes))  # lanes is a power of 2
+    build.call(module.globals["many"], [*head, ir.Constant(INT, 0), packed, *rest])
+    build.call(module.globals["one"], [*head, packed, count, *rest])
     build.ret_void()
 
 
@@ -158,9 +158,9 @@ class _Motion:
                 build = self._called(build, segment, work, frame)
             return build
 
-        def wanted(build: ir.IRBuilder) -> Any:
-            asked = build.load(stop, align=4, atomic="monotonic")  # another thread may change it
-            return build.icmp_signed("==", asked, ir.Constant(INT32, 0))
+        def going(build: ir.IRBuilder) -> Any:
+            flag = build.load(stop, align=4, atomic="monotonic")  # another thread may change it
+            return build.icmp_signed("==", flag, ir.Constant(INT32, 0))
 
         def motion(build: ir.IRBuilder, group: Any) -> ir.IRBuilder:
             state = build.add(begin, build.mul(group, width))
@@ -183,20 +183,20 @@ class _Motion:
                     self._judge(build, work, n)
                     return build
 
-                build = counted(build, every, step, alive=wanted)
+                build = counted(build, every, step, alive=going)
                 build = call(build, stepping.leave)
                 row = build.gep(output, [build.mul(r, record_stride)])
                 self._store(build, work, row, out_stride, state)
                 return build
 
             build = counted(
-                build, records, record, alive=lambda b: b.and_(wanted(b), self._alive(b, work))
+                build, records, record, alive=lambda b: b.and_(going(b), self._alive(b, work))
             )
             self._finish(build, work, status, failed, state)
             return build
 
         count = build.sdiv(build.sub(end, begin), width)
-        counted(build, count, motion, alive=wanted).ret_void()
+        counted(build, count, motion, alive=going).ret_void()
 
     def _called(self, build: ir.IRBuilder, segment: Segment, work: Any, frame: Any) -> Any:
         """A segment, once or again as long as it wants to; returns where to go on."""
@@ -212,11 +212,11 @@ class _Motion:
             build.call(function, [work, frame])
             return build
 
-        def wanted(build: ir.IRBuilder) -> Any:
+        def going(build: ir.IRBuilder) -> Any:
             above = build.fcmp_ordered(">", get(emit, build, work, wish), emit.constant(0.0))
             return emit.any_lane(build, above)
 
-        return counted(build, ir.Constant(INT, segment.most), once, alive=wanted)
+        return counted(build, ir.Constant(INT, segment.most), once, alive=going)
 
     def _judge(self, build: ir.IRBuilder, work: Any, n: Any) -> None:
         """After a step: numbers that are not finite, and the first step with trouble."""

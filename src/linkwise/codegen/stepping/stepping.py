@@ -49,11 +49,11 @@ class Stepping:
     @property
     def registers(self) -> dict[str, int]:
         """All registers with their lengths."""
-        found = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.held)
+        registers = {"q": self.nq, "v": self.nv, STEP: 1} | dict(self.held)
         for name, size in self._used():
-            if found.setdefault(name, size) != size:
-                raise AssertionError(f"register {name!r} has lengths {found[name]} and {size}")
-        return found
+            if registers.setdefault(name, size) != size:
+                raise AssertionError(f"register {name!r} has lengths {registers[name]} and {size}")
+        return registers
 
     def _used(self) -> Iterator[tuple[str, int]]:
         for segment in self.segments:
@@ -65,5 +65,5 @@ class Stepping:
         """Scalar operations of one step, by kind; what is run again counts once."""
         total = Counter[str]()
         for segment in self.step:
-            total += segment.traced.graph.count(segment.traced.wanted)
+            total += segment.traced.graph.count(segment.traced.roots)
         return total

@@ -1,0 +1,208 @@
+"""The blocks of rigid bodies for the interpreter: sizes, kinematics, poses and inertias.
+
+Formulas of hinges and inertias take arrays with a leading axis, as graph nodes need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra import role
+from linkwise.algebra.expr import Symbol
+from linkwise.algebra.space import BODY, CONSTRAINT, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.symbols import M
+from linkwise.errors import LoweringError
+from linkwise.model.body import Body
+from linkwise.model.closure import constraint_sizes
+from linkwise.model.embedded import Embedded
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+from linkwise.spatial.pose import Pose
+from linkwise.spatial.rotation import skew
+from linkwise.spatial.vector import blocks, cross_force, cross_velocity
+from linkwise.sweeps.program import Statement
+from linkwise.sweeps.structured_block import diagonal
+
+if TYPE_CHECKING:
+    from linkwise.sweeps.aggregate import Aggregates
+    from linkwise.sweeps.interpret import Interpreter
+
+
+class Bodies:
+    """The bodies of a mechanism, one block each.
+
+    Attributes:
+        mech: The mechanism.
+        nodes: The nodes of the space NODE.
+        node_body: The body of each; -1 for the ground.
+    """
+
+    def __init__(self, mech: Any, nodes: Sequence[Any], node_body: Sequence[int]) -> None:
+        self.mech, self.nodes, self.node_body = mech, list(nodes), list(node_body)
+
+    def nodes_of(self, k: int) -> list[int]:
+        """The nodes on body k; those on the ground belong to the first body."""
+        return [i for i, body in enumerate(self.node_body) if max(body, 0) == k]
+
+    def sizes(self, space: Space) -> list[int]:
+        """The length of each block of a space."""
+        if space.name == "JOINT":
+            return [body.hinge.nv for body in self.mech.bodies]
+        if space.name in ("BODY", "INBOARD"):
+            return [6] * self.mech.n_bodies
+        if space is PLACE:
+            return [12] * self.mech.n_bodies
+        if space is CONSTRAINT:
+            return constraint_sizes(self.mech)
+        return node_sizes(space, len(self.nodes))
+
+    def vector(self, run: Interpreter, source: str) -> None:
+        """No vectors but inputs."""
+
+    def operator(self, run: Interpreter, leaf: Symbol) -> list[Any] | None:
+        """The blocks of a memoryless operator; None for others."""
+        key, numbers = leaf.role, run.arithmetic
+        each = range(self.mech.n_bodies)
+        if isinstance(key, role.Selection):
+            named = set(key.hinges)
+            return [
+                float(body.hinge_name in named) * np.eye(body.hinge.nv) for body in self.mech.bodies
+            ]
+        if isinstance(key, role.Gather):
+            return [np.eye(6)] * self.mech.n_bodies
+        if isinstance(key, role.Memoryless) and key.source == "M":
+            return [first(numbers.inertia(k).matrix, 2) for k in each]
+        if isinstance(key, role.Memoryless) and key.source == "N":
+            return [diagonal(numbers.armature(k)) for k in each]
+        return None
+
+    def pick_off(self, node: int) -> Array:
+        """B: from a force at a node to the force on its body."""
+        moving = self.node_body[node] >= 0  # a node on the ground never moves
+        return self.nodes[node].pose.shift if moving else np.zeros((6, 6))
+
+    def filtered_inertia(self, run: Interpreter, statement: Statement, k: int) -> Any:
+        """None: P⁺ of one body is an array."""
+
+    def special(self, run: Interpreter, statement: Statement, k: int) -> Any:
+        """What a special statement gives at body k."""
+        mech, body, numbers = self.mech, self.mech.bodies[k], run.arithmetic
+        q_k = numbers.q[None, mech.q_start[k] : mech.q_start[k + 1]]
+        v_k = numbers.v[None, mech.v_start[k] : mech.v_start[k + 1]]
+        offset = None if body.outboard is Pose.identity() else body.outboard.shift
+        read = run.blocks_of(statement.reads[0][0])[k] if statement.reads else np.zeros((6, 1))
+        match statement.special:
+            case "phi(q)" | "Delta_phi(q)":
+                return numbers.shift(numbers.pose(k))
+            case "H(q)":
+                return _about_body(first(body.hinge.hinge_map(q_k), 2), offset)
+            case "a":
+                H_k = _about_body(first(body.hinge.hinge_map(q_k), 2), offset)
+                rate = first(body.hinge.bias(q_k, v_k), 1)
+                rate = rate if offset is None else offset.T @ rate
+                a_k = cross_velocity(read[None, :, 0], (H_k.T @ v_k[0])[None])[0] + rate
+                if mech.parent[k] < 0:
+                    up = np.concatenate([np.zeros(3), -numbers.gravity])[:, None]
+                    a_k = a_k + (numbers.shift(numbers.pose(k)).T @ up)[:, 0]
+                return a_k[:, None]
+            case "A_V":
+                H_k = _about_body(first(body.hinge.hinge_map(q_k), 2), offset)
+                rate = _about_body(first(body.hinge.hinge_map_rate(q_k, v_k), 2), offset)
+                return (cross_velocity(read[None, :, 0], H_k) + rate).T
+            case "B_V":
+                return first(numbers.inertia(k).coriolis_factor(read[None, :, 0]), 2)
+            case "cross" | "swap" | "H_rate" | "bias_rate_q" | "bias_rate_v":
+                return _derivative_block(statement, body, q_k, v_k, read[:, 0])
+            case "to_W":
+                return numbers.to_world(read.reshape(3, 4))
+            case _:
+                momentum = numbers.inertia(k).apply(read[None, :, 0])
+                return cross_force(read[None, :, 0], momentum)[0][:, None]
+
+    def place(self, run: Interpreter, statement: Statement, k: int, node: int | None) -> Array:
+        """Poses as columns (12, 1), the rows of (rot | p) in sequence; see PLACED."""
+        numbers, parent = run.arithmetic, int(self.mech.parent[k])
+        if node is not None:
+            read = run.blocks_of(statement.reads[0][0])[k]
+            above = None if self.node_body[node] < 0 else read.reshape(3, 4)
+            return node_place(statement, self.nodes[node].pose, above)
+        match statement.special:
+            case "a_g":
+                rot = numbers.pose(k).rot
+                lifted = rot.T @ -numbers.gravity if parent < 0 else np.zeros(3)
+                return np.concatenate([np.zeros(3), lifted])[:, None]
+            case "weight":
+                M_k = run.value[M, True][k]  # [[J, h~], [-h~, m]]
+                moment = np.stack([M_k[2, 4], M_k[0, 5], M_k[1, 3], M_k[5, 5]])
+                return np.outer(-numbers.gravity, moment).reshape(12, 1)
+            case _:
+                pose, above = numbers.pose(k), None
+                if parent >= 0:
+                    above = run.blocks_of(statement.target)[parent].reshape(3, 4)
+                return placed(above, pose.rot, pose.p).reshape(12, 1)
+
+
+def bodies_of(mech: Mechanism | Embedded, names: Sequence[str]) -> Bodies | Aggregates:
+    """The bodies of a mechanism, or the aggregates of an embedded one."""
+    nodes = [mech.node(name) for name in names]
+    node_body = [mech.body_index[node.body] for node in nodes]
+    if isinstance(mech, Embedded):
+        from linkwise.sweeps.aggregate import Aggregates
+
+        return Aggregates(mech, nodes, node_body)
+    return Bodies(mech, nodes, node_body)
+
+
+def node_sizes(space: Space, nodes: int) -> list[int]:
+    """The length of each block of a space over nodes, or of a number."""
+    if space.block == "node":
+        return [12 if space is NODE_PLACE else 6] * nodes
+    if space is ONE:
+        return [1]
+    raise LoweringError(f"the space {space} has no blocks in this mechanism.")
+
+
+def first(array: Any, axes: int) -> Any:
+    """Without the leading axis that formulas have; constants may come without it."""
+    return array[0] if np.ndim(array) > axes else array
+
+
+def _about_body(H: Any, offset: Any) -> Any:
+    """A hinge map about the body frame."""
+    return H if offset is None else H @ offset
+
+
+def _derivative_block(statement: Statement, body: Body, q_k: Any, v_k: Any, x: Any) -> Any:
+    """x×, x×̄, ∂(H* x)/∂q, ∂(H x)/∂q or ∂(Ḣ* v) at a body."""
+    if statement.special in ("cross", "swap"):
+        w, u = skew(x[:3]), skew(x[3:])
+        zero = np.zeros((3, 3))
+        return blocks(-w, -u, -u, zero) if statement.special == "swap" else blocks(w, zero, u, w)
+    if statement.special == "H_rate":
+        rates = first(body.hinge.map_derivative(q_k), 3) @ body.outboard.shift
+        star = statement.target.rows is BODY
+        columns = [(rate.T if star else rate) @ x for rate in rates]
+        return np.stack(columns, axis=-1) if columns else np.zeros((6 if star else 0, 0))
+    rate = body.hinge.bias_derivative(q_k, v_k)[0 if statement.special == "bias_rate_q" else 1]
+    return body.outboard.shift.T @ first(rate, 2)
+
+
+def placed(above: Array | None, rot: Array, p: Array) -> Array:
+    """X_WP X_PB as (rot | p), (3, 4); without the first, X_PB is seen from the world itself."""
+    if above is None:
+        return np.concatenate([rot, p[:, None]], axis=1)
+    turned = above[:, :3] @ rot
+    moved = above[:, :3] @ p + above[:, 3]
+    return np.concatenate([turned, moved[:, None]], axis=1)
+
+
+def node_place(statement: Statement, pose: Pose, above: Array | None) -> Array:
+    """X_B of a node as a column (12, 1), or rot_W as a block (6, 6)."""
+    place = placed(above, pose.rot, pose.p)
+    if statement.special == "X_B":
+        return place.reshape(12, 1)
+    zero = np.zeros((3, 3))
+    return np.block([[place[:, :3], zero], [zero, place[:, :3]]])
