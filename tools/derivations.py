@@ -8,7 +8,7 @@ from __future__ import annotations
 from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.cheapest import found_again, ship
+from linkwise.codegen.cheapest import searched, ship
 from linkwise.dynamics.closure_quantity import CLOSED, Setting
 from linkwise.dynamics.open_chain_quantity import AS_WRITTEN
 from linkwise.dynamics.quantity import FRAMES, QUANTITIES, expression
@@ -33,7 +33,7 @@ def own_expressions() -> list[Expr]:
 def main() -> None:
     """Search for all of them and write the file."""
     expressions = own_expressions()
-    size = ship([found_again(expr, Budget()) for expr in expressions])
+    size = ship([searched(expr, Budget()) for expr in expressions])
     print(f"{len(expressions)} derivations, {size:,} bytes")
 
 

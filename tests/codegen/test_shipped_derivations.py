@@ -10,7 +10,7 @@ import linkwise as lw
 from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation
-from linkwise.codegen.cheapest import found_again, search_key, shipped
+from linkwise.codegen.cheapest import search_key, searched, shipped
 from linkwise.dynamics.quantity import expression
 
 STALE = "the code of the search has changed: run  python tools/derivations.py"
@@ -38,6 +38,6 @@ def test_everyday_quantities_are_among_them():
 def test_searching_again_finds_the_same(number: int):
     ordered = sorted(derivations(), key=lambda found: str(found.start))
     known = ordered[number % len(ordered)]
-    again = found_again(known.start, Budget())
+    again = searched(known.start, Budget())
     assert again.result is known.result, STALE
     assert str(again) == str(known)

@@ -42,13 +42,13 @@ def cheapest(expr: Expr, budget: Budget) -> Derivation:
         filed = pickle.loads(shipped().get(key) or cache.read(key) or b"") if key else None
         if isinstance(filed, Derivation) and filed.start is expr:
             return filed
-    derivation = found_again(expr, budget)
+    derivation = searched(expr, budget)
     if key:
         cache.write(key, pickle.dumps(derivation))
     return derivation
 
 
-def found_again(expr: Expr, budget: Budget) -> Derivation:
+def searched(expr: Expr, budget: Budget) -> Derivation:
     """The result of a new search, whatever is on disk."""
     from linkwise.algebra import search
     from linkwise.sweeps.cost import cost

@@ -19,7 +19,7 @@ def program_text(program: Program) -> str:
     lines = [f"{program.result} = {program.expr}"]
     lines += [f"{result} = {expr}" for expr, result in program.more]
     for step in program.passes:
-        before, each = _lines(step, whole=True), _lines(step, whole=False)
+        before, each = _lines(step, at_once=True), _lines(step, at_once=False)
         lines += ["", *before] if before else []
         lines += (
             ["", LOOPS[step.direction], *(f"    {line}" for line in each), "end"] if each else []

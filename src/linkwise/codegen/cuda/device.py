@@ -101,7 +101,7 @@ class Card:
 
     # ------------------------------------------------------------------------------- arrays
 
-    def fits(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
+    def whole_batch(self, arrays: tuple[Any, ...], out: Any, codes: Any) -> Any:
         """The result for whole CuPy arrays on the current card, a row a state; else None.
 
         What a call costs on the processor bounds the rate of small batches, so that the usual
