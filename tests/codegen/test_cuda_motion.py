@@ -13,12 +13,12 @@ from linkwise.codegen import arrays
 from linkwise.codegen.stepping import cuda_kernel
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import Shape, emit_motion
-from linkwise.codegen.stepping.interpret import Interpreted
 from linkwise.errors import DeviceError, MissingExtraError, ShapeError, SimulationError
 from linkwise.simulation.rollout_kernel import COMPILED, gpu_kernel
 from tests.codegen import cupy_on_host
 from tests.codegen.cupy_on_host import CardArray, on_card
 from tests.codegen.motion_on_host import OnHost
+from tests.codegen.segments_in_numpy import Interpreted
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler here")

@@ -37,8 +37,8 @@ from linkwise.codegen.kernel import Kernel, kernel
 from linkwise.codegen.request import Request
 from linkwise.codegen.rolled.body_class import classes
 from linkwise.codegen.rolled.roll import roll
-from linkwise.codegen.rolled.worth import worth_rolling
 from linkwise.codegen.scalar import status
+from linkwise.codegen.stages import worth_rolling
 from linkwise.errors import ExpressionError, LoweringError, ModelError, SingularHingeError
 from linkwise.model import Builder, Drive
 from linkwise.model.hinges import (

@@ -184,12 +184,12 @@ def test_long_chains_in_loops():
     ("expr", "options", "kind", "text"),
     [
         (mass.inv, {"rows": "elbow"}, LinkwiseError, "no body or hinge called 'elbow'"),
-        (mass.inv, {"rows": 99}, ExpressionError, "99 is out of range: there are 6 freedoms"),
+        (mass.inv, {"rows": 99}, ExpressionError, "99 is out of range: there are 6 velocities"),
         (mass.inv, {"rows": ()}, ExpressionError, "rows is empty"),
         (mass.inv, {"rows": 1.5}, ExpressionError, "names of bodies, hinges or nodes"),
-        (V, {"columns": 0}, ExpressionError, "one number where columns were named"),
+        (V, {"columns": 0}, ExpressionError, "one number where columns names"),
         (mass, {"blocks": True}, ExpressionError, "not block diagonal"),
-        (P, {"blocks": True, "columns": 0}, ExpressionError, "rows= alone"),
+        (P, {"blocks": True, "columns": 0}, ExpressionError, "only rows= goes with it"),
         (J, {"rows": "link_1"}, LinkwiseError, "no node called 'link_1'"),
     ],
 )

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.codegen.stepping.interpret import Interpreted
 from linkwise.codegen.stepping.kernel import RolloutKernel
 from linkwise.codegen.stepping.passive import passive
 from linkwise.errors import LoweringError, ModelError, ShapeError, SimulationError, TroubleWarning
 from linkwise.model.hinges import Free, Pin, Planar, Prismatic, Spherical
 from linkwise.simulation.rollout_kernel import COMPILED, rollout_kernel
 from linkwise.simulation.stepwise import stepwise
+from tests.codegen.segments_in_numpy import Interpreted
 from tests.waiting import until
 
 INTEGRATORS = sorted(COMPILED)

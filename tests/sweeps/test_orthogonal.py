@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from linkwise.codegen.scalar.graph import Graph, Scalar
-from linkwise.sweeps.orthogonal import orthogonal
+from linkwise.sweeps.factored import orthogonal
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,18 +7,18 @@ row of its values in all states of a batch, and the same function runs on these.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.formula import Formula
+from linkwise.codegen.formula import Formula, FormulaInputs
 from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.spatial.array import Array
-from linkwise.sweeps.result_part import Names, choice
+from linkwise.sweeps.result_part import ResultPart
 
 if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
@@ -65,8 +65,8 @@ class Evaluated:
         return [np.asarray(x, dtype=object) for x in (results if formula.names else [results])]
 
 
-class _Evaluating:
-    """What a formula is written with (`writing.py`), on numbers."""
+class _Evaluating(FormulaInputs):
+    """What `Formula.write` is given, on numbers."""
 
     def __init__(
         self,
@@ -76,23 +76,11 @@ class _Evaluating:
         dtype: Any,
         threads: int | None = None,
     ) -> None:
+        super().__init__(of.request)
         self.of, self.given, self.count, self.dtype, self.threads = of, given, count, dtype, threads
-        request = of.request
-        self.mech, self.nodes, self.itemsize = request.mech, request.nodes, request.itemsize
         self.codes, self.calls = np.zeros(count, np.int32), 0
 
-    @property
-    def q(self) -> Any:
-        """Joint positions (nq,)."""
-        return self.read("q", self.mech.nq)
-
-    @property
-    def v(self) -> Any:
-        """Joint velocities (nv,)."""
-        return self.read("v", self.mech.nv)
-
     def read(self, name: str, size: int) -> Any:
-        """The numbers of an input (size,)."""
         return _objects_of(self._array(name, size))
 
     def _array(self, name: str, size: int) -> Any:
@@ -133,29 +121,21 @@ class _Evaluating:
         self.calls, self.codes = end, codes
         return _lanes(rows), Lane(again)
 
-    def value(
+    def values(
         self,
-        *exprs: Expr,
-        nodes: Sequence[str] | None = None,
-        rows: Names | None = None,
-        columns: Names | None = None,
-        blocks: bool = False,
-        parameters: Sequence[str] = (),
-        **given: Any,
-    ) -> Any:
-        """The value of an expression, or of several."""
-        part = {"chosen": choice(rows, columns, blocks), "parameters": tuple(parameters)}
-        chosen = self.nodes if nodes is None else tuple(nodes)
-        values = [self._one(expr, chosen, part, given) for expr in exprs]
-        return values[0] if len(values) == 1 else values
+        exprs: tuple[Expr, ...],
+        nodes: tuple[str, ...],
+        part: ResultPart,
+        parameters: tuple[str, ...],
+        given: Mapping[str, Any],
+    ) -> list[Any]:
+        changed = {"nodes": nodes, "names": (), "chosen": part, "parameters": parameters}
+        return [self._called(replace(self.request, quantity=(x,), **changed), given) for x in exprs]
 
-    def _one(
-        self, expr: Expr, nodes: tuple[str, ...], part: dict[str, Any], given: dict[str, Any]
-    ) -> Any:
+    def _called(self, request: Request, given: Mapping[str, Any]) -> Any:
         from linkwise.codegen.kernel import kernel as kernel_of
 
         if self.calls == len(self.of.kernels):  # kernels are called in the same order each time
-            request = replace(self.of.request, quantity=(expr,), nodes=nodes, names=(), **part)
             self.of.kernels.append(kernel_of(request))
         kernel = self.of.kernels[self.calls]
         self.calls += 1

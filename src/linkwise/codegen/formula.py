@@ -10,13 +10,15 @@ kernel, for every target.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from linkwise.algebra.expr import Expr
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.result_part import Names, ResultPart, choice
 
 if TYPE_CHECKING:
     from linkwise.codegen.request import Request
@@ -25,6 +27,70 @@ if TYPE_CHECKING:
 
 class TooLongError(Exception):
     """Straight code of an expression would be too long: see `evaluated.py`."""
+
+
+class FormulaInputs:
+    """What a formula reads: inputs of the kernel, and values of expressions at them.
+
+    Attributes:
+        mech: The mechanism.
+        nodes: Nodes of the space NODE.
+        itemsize: Bytes of a number.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.mech: Any = request.mech
+        self.nodes, self.itemsize, self.request = request.nodes, request.itemsize, request
+
+    @property
+    def q(self) -> Any:
+        """Joint positions (nq,)."""
+        return self.read("q", self.mech.nq)
+
+    @property
+    def v(self) -> Any:
+        """Joint velocities (nv,)."""
+        return self.read("v", self.mech.nv)
+
+    def read(self, name: str, size: int) -> Any:
+        """The numbers of an input (size,), the same ones each time."""
+        raise NotImplementedError
+
+    def value(
+        self,
+        *exprs: Expr,
+        nodes: Sequence[str] | None = None,
+        rows: Names | None = None,
+        columns: Names | None = None,
+        blocks: bool = False,
+        parameters: Sequence[str] = (),
+        **given: Any,
+    ) -> Any:
+        """The value of an expression, or of several that share what they have in common.
+
+        Args:
+            exprs: The expressions.
+            nodes: Nodes of the space NODE; by default those of the formula.
+            rows: As in `lw.compile`.
+            columns: As in `lw.compile`.
+            blocks: As in `lw.compile`.
+            parameters: As in `lw.compile`.
+            given: Values for its inputs; others are inputs of the kernel of the same name.
+        """
+        chosen = self.nodes if nodes is None else tuple(nodes)
+        values = self.values(exprs, chosen, choice(rows, columns, blocks), tuple(parameters), given)
+        return values[0] if len(values) == 1 else values
+
+    def values(
+        self,
+        exprs: tuple[Expr, ...],
+        nodes: tuple[str, ...],
+        part: ResultPart,
+        parameters: tuple[str, ...],
+        given: Mapping[str, Any],
+    ) -> list[Any]:
+        """The values of expressions."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +117,8 @@ class Formula:
         Raises:
             TooLongError: The mechanism is large.
         """
-        from linkwise.codegen.rolled.worth import MOST_BODIES
         from linkwise.codegen.scalar.trace import Traced
+        from linkwise.codegen.stages import MOST_BODIES
         from linkwise.codegen.writing import Writing
 
         mech = cast(object, request.mech)  # or an embedded one

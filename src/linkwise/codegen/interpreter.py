@@ -9,8 +9,7 @@ import numpy as np
 from linkwise.algebra import role
 from linkwise.algebra.dense import MOVING, STATE_VECTORS
 from linkwise.codegen import stages
-from linkwise.codegen.device import ANY, Trouble
-from linkwise.codegen.in_memory import InMemory
+from linkwise.codegen.device import ANY, InMemory, Trouble
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Signature
 from linkwise.errors import ExpressionError, ShapeError

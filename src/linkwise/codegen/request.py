@@ -20,33 +20,22 @@ once_per_request = once_per_mechanism
 
 @dataclass(frozen=True)
 class Request:
-    """What a kernel is asked for, checked: all that another process needs to make the same one.
+    """What a kernel is asked for, checked: all that another process needs to make the same one."""
 
-    Attributes:
-        quantity: The expressions, whose values stand one after another, or a formula.
-        mech: The mechanism.
-        nodes: Names of the nodes of the space NODE.
-        parameters: Numbers of the mechanism that stay inputs.
-        itemsize: Bytes of a number.
-        rolled: Whether it shall have loops over bodies; None leaves it to its size.
-        chosen: The part of the result that is wanted.
-        derive: Whether the cheapest equal form runs, or the expression as it is written.
-        rank: How many rows of loops and couplings have to be independent; None leaves it out.
-        names: Of the results, where there are several.
-        cache: Whether its machine code may be on disk.
-    """
-
+    # the expressions, whose values stand one after another, or a formula
     quantity: tuple[Expr, ...] | Formula
-    mech: Mechanism
-    nodes: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ()
-    itemsize: int = 8
+    mech: Mechanism  # the mechanism
+    nodes: tuple[str, ...] = ()  # names of the nodes of the space NODE
+    parameters: tuple[str, ...] = ()  # numbers of the mechanism that stay inputs
+    itemsize: int = 8  # bytes of a number
+    # whether it shall have loops over bodies; None leaves it to its size
     rolled: bool | None = None
-    chosen: ResultPart = ALL
-    derive: bool = True
+    chosen: ResultPart = ALL  # the part of the result that is wanted
+    derive: bool = True  # whether the cheapest equal form runs, or the expression as it is written
+    # how many rows of loops and couplings have to be independent; None leaves it out
     rank: int | None = None
-    names: tuple[str, ...] = ()
-    cache: bool = True
+    names: tuple[str, ...] = ()  # of the results, where there are several
+    cache: bool = True  # whether its machine code may be on disk
 
     def __post_init__(self) -> None:
         given = cast("str | tuple[str, ...]", self.nodes)

@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from linkwise.algebra.expr import Expr
+from linkwise.algebra.space import BODY, JOINT, ONE
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.request import Request, once_per_request
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
+from linkwise.sweeps.cost import cost
+from linkwise.sweeps.program import Program
+from linkwise.sweeps.result_part import entries
 
 if TYPE_CHECKING:
     from linkwise.algebra.derivation import Derivation
@@ -87,7 +91,7 @@ def is_rolled(request: Request) -> bool:
         return False
     if isinstance(cast(object, request.mech), Embedded):
         return False  # aggregates differ in size
-    from linkwise.codegen.rolled.worth import worth_rolling
+    from linkwise.codegen.stages import worth_rolling
 
     chosen = request.rolled
     return worth_rolling(program(request), request.mech) if chosen is None else chosen
@@ -113,21 +117,14 @@ def graph(request: Request) -> Traced | Rolled | IslandLoop:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a kernel takes and gives.
+    """What a kernel takes and gives."""
 
-    Attributes:
-        inputs: For each input array its name and length, in order.
-        shape: Shape of the result for one state.
-        ops: Scalar operations for one state, by kind.
-        parts: Of several results that stand one after another, the shape of each.
-        lanes: States of a batch that are done together.
-    """
-
-    inputs: tuple[tuple[str, int], ...]
-    shape: tuple[int, ...]
-    ops: Counter[str]
+    inputs: tuple[tuple[str, int], ...]  # for each input array its name and length, in order
+    shape: tuple[int, ...]  # shape of the result for one state
+    ops: Counter[str]  # scalar operations for one state, by kind
+    # of several results that stand one after another, the shape of each
     parts: tuple[tuple[int, ...], ...] = ()
-    lanes: int = 1
+    lanes: int = 1  # states of a batch that are done together
 
 
 def signature(graph: Traced | Rolled | IslandLoop, lanes: int = 1) -> Signature:
@@ -172,3 +169,24 @@ class Stages:
     def traced(self) -> Traced:
         """The graph of straight code."""
         return traced(self.request)
+
+
+MOST_OPERATIONS, MOST_OF_A_MATRIX = 150_000, 250_000
+"""Estimated operations (before folding) of straight code, for a vector and for a matrix."""
+
+MOST_BODIES = 64
+"""Bodies of a mechanism whose kernels may be straight code."""
+
+
+def worth_rolling(program: Program, mech: Mechanism) -> bool:
+    """Whether straight code would be too long: it is a little quicker, but slow to compile."""
+    if program.constrained:
+        return False  # no loops for what belongs to constraints
+    if mech.n_bodies > MOST_BODIES:
+        return True
+    most = MOST_OPERATIONS if program.result.columns is ONE else MOST_OF_A_MATRIX
+    share, columns = 1.0, program.chosen.columns
+    if columns is not None and program.result.columns in (JOINT, BODY):
+        width = mech.nv if program.result.columns is JOINT else 6 * mech.n_bodies
+        share = len(entries(columns, program.result.columns, mech, ())) / max(width, 1)
+    return mech.n_bodies > 0 and share * cost(program, mech).work > most

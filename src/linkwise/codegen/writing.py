@@ -1,50 +1,33 @@
-"""What formulas are written with: inputs of the kernel, and values of expressions at them."""
+"""Formulas written as graphs: what `Formula.write` is given for kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linkwise.algebra.expr import Expr
-from linkwise.codegen.formula import TooLongError
+from linkwise.codegen.formula import FormulaInputs, TooLongError
 from linkwise.codegen.request import Request
-from linkwise.codegen.rolled.worth import worth_rolling
+from linkwise.codegen.scalar.arithmetic import objects
 from linkwise.codegen.scalar.graph import Loop, Scalar
-from linkwise.codegen.scalar.sketch import Sketch
-from linkwise.codegen.scalar.trace import Traced, trace
-from linkwise.codegen.stages import derived
+from linkwise.codegen.scalar.trace import Sketch, Traced, trace
+from linkwise.codegen.stages import derived, worth_rolling
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.lower import lower
-from linkwise.sweeps.result_part import Names, ResultPart, choice
+from linkwise.sweeps.result_part import ResultPart
 
 
-class Writing(Sketch):
-    """A formula that is being written.
-
-    Attributes:
-        mech: The mechanism.
-        nodes: Nodes of the space NODE.
-        itemsize: Bytes of a number.
-    """
+class Writing(Sketch, FormulaInputs):
+    """A formula that is being written."""
 
     def __init__(self, request: Request) -> None:
-        super().__init__()
-        self.mech: Any = request.mech
-        self.nodes, self.itemsize, self._request = request.nodes, request.itemsize, request
+        Sketch.__init__(self)
+        FormulaInputs.__init__(self, request)
         self._known = dict[object, Traced]()  # graphs that were traced before
-
-    @property
-    def q(self) -> Any:
-        """Joint positions (nq,)."""
-        return self.read("q", self.mech.nq)
-
-    @property
-    def v(self) -> Any:
-        """Joint velocities (nv,)."""
-        return self.read("v", self.mech.nv)
 
     def loop(
         self,
@@ -56,65 +39,49 @@ class Writing(Sketch):
     ) -> tuple[Any, Any]:
         """x, again = step(at, x, given), as long as again > 0; returns the last of both.
 
-        A state whose rounds are over stays as it is. What is checked in a round is left out: look
-        at what comes of it.
+        A state whose rounds are over stays as it is. Checks inside a round are left out: check the
+        result.
 
         Args:
-            step: One round; whatever it needs is x (n,) or given (m,).
-            x: What it begins with (n,).
-            given: What stays the same (m,).
-            most: How many rounds there are at most.
+            step: One round; everything it needs is in x (n,) or given (m,).
+            x: The initial values (n,).
+            given: Values that stay the same (m,).
+            most: The largest number of rounds.
         """
-        inner = Writing(self._request)
+        inner = Writing(self.request)
         inner._known = self._known
         first = inner.read("x", len(x)), inner.read("given", len(given))
         after, again = step(inner, *first)
         inner.write("x", after)
         inner.write("again", [again])
         if list(inner.reads) != ["x", "given"]:
-            raise AssertionError(f"a round reads {list(inner.reads)}; it has x and given.")
+            raise AssertionError(
+                f"a round reads {list(inner.reads)}; only x and given are available."
+            )
         inner.checks.clear()
         nodes = tuple(self.scalar(e).node for e in (*x, *given))
         results = self.graph.loop(Loop(inner.traced(), nodes, len(x), most))
-        out = np.empty(len(results), dtype=object)
-        out[:] = [Scalar(self.graph, node) for node in results]
+        out = objects([Scalar(self.graph, node) for node in results])
         return out[:-1], out[-1]
 
-    def value(
+    def values(
         self,
-        *exprs: Expr,
-        nodes: Sequence[str] | None = None,
-        rows: Names | None = None,
-        columns: Names | None = None,
-        blocks: bool = False,
-        parameters: Sequence[str] = (),
-        **given: Any,
-    ) -> Any:
-        """The value of an expression, or of several that share what they have in common.
-
-        Args:
-            exprs: The expressions.
-            nodes: Nodes of the space NODE; by default those of the formula.
-            rows: As in `lw.compile`.
-            columns: As in `lw.compile`.
-            blocks: As in `lw.compile`.
-            parameters: As in `lw.compile`.
-            given: Values for its inputs; others are inputs of the kernel of the same name.
-        """
-        nodes = self.nodes if nodes is None else tuple(nodes)
-        part = choice(rows, columns, blocks)
-        key = (exprs, nodes, part, tuple(parameters))
+        exprs: tuple[Expr, ...],
+        nodes: tuple[str, ...],
+        part: ResultPart,
+        parameters: tuple[str, ...],
+        given: Mapping[str, Any],
+    ) -> list[Any]:
+        """The values of expressions, as nodes of the graph."""
+        key = (exprs, nodes, part, parameters)
         if key not in self._known:
             self._known[key] = self._traced(*key)
         traced = self._known[key]
         arrays = {n: given[n] if n in given else self.read(n, k) for n, k in traced.inputs}
-        flat = np.empty(len(traced.outputs), dtype=object)
-        flat[:] = self.replay(traced, arrays)
-        if len(exprs) == 1:
-            return flat.reshape(traced.shape)
-        ends = np.cumsum([int(np.prod(shape)) for shape in traced.parts])
-        pieces = np.split(flat, ends[:-1])
-        return [x.reshape(shape) for x, shape in zip(pieces, traced.parts, strict=True)]
+        flat = objects(self.replay(traced, arrays))
+        shapes = traced.parts or (traced.shape,)
+        pieces = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        return [x.reshape(shape) for x, shape in zip(pieces, shapes, strict=True)]
 
     def _traced(
         self,
@@ -125,7 +92,7 @@ class Writing(Sketch):
     ) -> Traced:
         """The graph of expressions; raises where it would be too long."""
         tree: object = self.mech
-        request = replace(self._request, parameters=parameters)
+        request = replace(self.request, parameters=parameters)
         first, *rest = (derived(request, expr).result for expr in exprs)
         program = lower(first, part.checked(exprs[0], self.mech, nodes), rest)
         if isinstance(tree, Mechanism) and worth_rolling(program, tree):

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from linkwise.codegen.formula import Formula
-from linkwise.codegen.rolled.worth import MOST_BODIES
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.sketch import Sketch
+from linkwise.codegen.scalar.trace import Sketch
+from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.configuration import places
 from linkwise.dynamics.kernels import written
 from linkwise.model.hinges import Free, Spherical

@@ -28,7 +28,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.vector import cross_velocity
-from linkwise.sweeps.orthogonal import Orthogonal, orthogonal
+from linkwise.sweeps.factored import Orthogonal, orthogonal
 
 if TYPE_CHECKING:
     from linkwise.sweeps.interpret import Arithmetic
@@ -40,32 +40,20 @@ between what a dependent velocity does to the loops and what the others do."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """The hinge of one body, in one state: arrays of numbers or of graph nodes.
+    """The hinge of one body, in one state: arrays of numbers or of graph nodes."""
 
-    Attributes:
-        pose: X_pk, of the body seen from its parent.
-        shift: φ(p, k), with `@` and `T`.
-        H: Hinge map about the body frame (nv, 6).
-        bias: Ḣ* v about the body frame, for a given v (nv,).
-    """
-
-    pose: Pose
-    shift: Any
-    H: Array
-    bias: Callable[[Array], Array]
+    pose: Pose  # x_pk, of the body seen from its parent
+    shift: Any  # φ(p, k), with `@` and `T`
+    H: Array  # hinge map about the body frame (nv, 6)
+    bias: Callable[[Array], Array]  # ḣ* v about the body frame, for a given v (nv,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """One end of a loop, relative to the body from which its two sides branch off.
+    """One end of a loop, relative to the body from which its two sides branch off."""
 
-    Attributes:
-        pose: Of the node.
-        J: Its velocity for each velocity of the aggregate (6, n).
-    """
-
-    pose: Pose
-    J: Array
+    pose: Pose  # of the node
+    J: Array  # its velocity for each velocity of the aggregate (6, n)
 
 
 class Inside:

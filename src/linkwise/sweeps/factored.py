@@ -1,4 +1,6 @@
-"""The inverse of a small positive definite matrix, kept as its factors: (L Δ L*)⁻¹.
+"""Factors of small matrices of numbers or graph nodes: inverses and least squares.
+
+The inverse of a positive definite matrix is kept as its factors, (L Δ L*)⁻¹.
 
 An inverse written out loses as many digits as the matrix has condition, and P⁺ = P - P H* D⁻¹ H P,
 where nearly everything may cancel, shows it. With Y = L⁻¹ H P it is P - Y* Δ⁻¹ Y, which does not.
@@ -17,18 +19,12 @@ Matrix = Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factored:
-    """A⁻¹ of A = L Δ L*, without square roots; with `free`, U (U A U + 1 - U)⁻¹ U.
+    """A⁻¹ of A = L Δ L*, without square roots; with `free`, U (U A U + 1 - U)⁻¹ U."""
 
-    Attributes:
-        lower: L, with ones on its diagonal (n, n).
-        pivots: The diagonal of Δ (n,).
-        reciprocal: That of Δ⁻¹ (n,).
-        free: The diagonal of U (n,), 1 where the hinge is free and 0 where it is locked, or None.
-    """
-
-    lower: Matrix
-    pivots: list[Any]
-    reciprocal: list[Any]
+    lower: Matrix  # L, with ones on its diagonal (n, n)
+    pivots: list[Any]  # the diagonal of Δ (n,)
+    reciprocal: list[Any]  # that of Δ⁻¹ (n,)
+    # the diagonal of U (n,), 1 where the hinge is free and 0 where it is locked, or None
     free: Matrix | None = None
 
     __array_ufunc__ = None  # NumPy arrays leave products with it to this class
@@ -109,3 +105,47 @@ def factored(matrix: Matrix, free: Matrix | None = None) -> Factored:
                 e = e - lower[i, k] * scaled[j, k]
             scaled[i, j], lower[i, j] = e, e * reciprocal[j]
     return Factored(lower, pivots, reciprocal, free)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Orthogonal:
+    """The factors of A (m, n), of full column rank."""
+
+    columns: list[Matrix]  # the columns of Q, each (m,)
+    upper: Matrix  # U, with ones on its diagonal (n, n)
+    pivots: list[Any]  # the diagonal of Δ: squares of the lengths of Q's columns
+    reciprocal: list[Any]  # that of Δ⁻¹
+
+    def solve(self, right: Matrix) -> Matrix:
+        """The x (n, c) for which A x is closest to `right` (m, c)."""
+        left, rows = right, list[Matrix]()
+        for q, r in zip(self.columns, self.reciprocal, strict=True):
+            y = r * (q @ left)
+            left = left - np.multiply.outer(q, y)
+            rows.append(y)
+        for i in reversed(range(len(rows))):
+            for j in range(i + 1, len(rows)):
+                rows[i] = rows[i] - self.upper[i, j] * rows[j]
+        return np.stack(rows)
+
+
+def orthogonal(matrix: Matrix) -> Orthogonal:
+    """The factors of a matrix (m, n).
+
+    Raises:
+        ZeroDivisionError: A column depends on those before it in every state.
+    """
+    n = matrix.shape[1]
+    columns: list[Matrix] = [matrix[:, j] for j in range(n)]
+    upper = np.eye(n, dtype=matrix.dtype)
+    pivots, reciprocal = list[Any](), list[Any]()
+    for j in range(n):
+        d = columns[j] @ columns[j]
+        if isinstance(d, float | int) and d == 0.0:
+            raise ZeroDivisionError("a column depends on those before it in every state")
+        pivots.append(d)
+        reciprocal.append(1.0 / d)
+        for k in range(j + 1, n):
+            upper[j, k] = reciprocal[j] * (columns[j] @ columns[k])
+            columns[k] = columns[k] - upper[j, k] * columns[j]
+    return Orthogonal(columns, upper, pivots, reciprocal)

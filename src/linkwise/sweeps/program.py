@@ -40,23 +40,15 @@ Ident = tuple[Expr, bool]
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that has a value at every body (or node): a vector, columns, or a block.
+    """Something that has a value at every body (or node): a vector, columns, or a block."""
 
-    Attributes:
-        name: As printed.
-        rows: The space one column belongs to.
-        columns: ONE for a vector, another space for a matrix with a column for each entry of it.
-        key: The expression it is the value of.
-        leaf: Whether it is given, not computed.
-        block: Whether it is the block of an operator at each body, not its columns.
-    """
-
-    name: str
-    rows: Space
+    name: str  # as printed
+    rows: Space  # the space one column belongs to
+    # ONE for a vector, another space for a matrix with a column for each entry of it
     columns: Space
-    key: Expr
-    leaf: bool = False
-    block: bool = False
+    key: Expr  # the expression it is the value of
+    leaf: bool = False  # whether it is given, not computed
+    block: bool = False  # whether it is the block of an operator at each body, not its columns
 
     @property
     def ident(self) -> Ident:
@@ -69,21 +61,13 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A factor of a term: an operator's block at a place.
+    """A factor of a term: an operator's block at a place."""
 
-    Attributes:
-        symbol: The operator.
-        adjoint: Whether it is the adjoint.
-        inverse: Whether it is the inverse.
-        step: The block belongs to an edge: E(k, c) for place c, E*(p, k) for place p.
-        place: Where, or which edge.
-    """
-
-    symbol: Symbol
-    adjoint: bool = False
-    inverse: bool = False
-    step: bool = False
-    place: Place = "k"
+    symbol: Symbol  # the operator
+    adjoint: bool = False  # whether it is the adjoint
+    inverse: bool = False  # whether it is the inverse
+    step: bool = False  # the block belongs to an edge: E(k, c) for place c, E*(p, k) for place p
+    place: Place = "k"  # where, or which edge
 
     @property
     def ident(self) -> Ident:
@@ -108,18 +92,12 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """target(k) = Σ terms, or a special rule by name; a number is summed over all bodies.
+    """target(k) = Σ terms, or a special rule by name; a number is summed over all bodies."""
 
-    Attributes:
-        target: What it gives.
-        terms: The sum.
-        special: "" or one of "phi(q)", "H(q)", "a", "b", "X", "rot_W" ..., or of `AT_ONCE`.
-        reads: For a special rule, the quantities it needs and where.
-    """
-
-    target: Quantity
-    terms: tuple[Term, ...] = ()
-    special: str = ""
+    target: Quantity  # what it gives
+    terms: tuple[Term, ...] = ()  # the sum
+    special: str = ""  # "" or one of "phi(q)", "H(q)", "a", "b", "X", "rot_W" ..., or of `AT_ONCE`
+    # for a special rule, the quantities it needs and where
     reads: tuple[tuple[Quantity, Place], ...] = ()
 
     @property

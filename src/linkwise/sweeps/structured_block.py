@@ -143,20 +143,13 @@ class AggregateShift(Structured):
         E* V:   W(i) = φ*(inner(i), i) W(inner(i)),     from V(s)
 
     That takes as many shifts as there are bodies; poses are never multiplied out.
-
-    Attributes:
-        steps: φ(inner(i), i) of each body.
-        inner: The index of the body that body i hangs on; -1 for the one outside.
-        slot: The index of that one in the parent aggregate.
-        count: Bodies of the parent aggregate; 1 for the ground.
-        star: Whether this is the adjoint.
     """
 
-    steps: tuple[Any, ...]
-    inner: tuple[int, ...]
-    slot: int = 0
-    count: int = 1
-    star: bool = False
+    steps: tuple[Any, ...]  # φ(inner(i), i) of each body
+    inner: tuple[int, ...]  # the index of the body that body i hangs on; -1 for the one outside
+    slot: int = 0  # the index of that one in the parent aggregate
+    count: int = 1  # bodies of the parent aggregate; 1 for the ground
+    star: bool = False  # whether this is the adjoint
 
     @property
     def T(self) -> AggregateShift:

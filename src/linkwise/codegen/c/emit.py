@@ -14,17 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
 from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.codegen.c.header import Interface, code_name, header, of_kernel
 from linkwise.codegen.c.selftest import selftest
-from linkwise.codegen.c.text import check_identifier, comment
+from linkwise.codegen.c.text import check_identifier, comment, condition, number, operation
 from linkwise.codegen.cpu import sincos
 from linkwise.codegen.formula import Formula
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.errors import LoweringError, ModelError
+from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.sweeps.program import Program
 
@@ -182,20 +180,6 @@ def _what(made: tuple[Derivation, Program] | Formula) -> str:
     return str(made) if isinstance(made, Formula) else str(made[0].start)
 
 
-def number(value: float, dtype: str) -> str:
-    """A C constant with exactly this value, or the nearest float."""
-    if dtype == "float32":
-        with np.errstate(over="ignore"):
-            short = np.float32(value)
-        text = f"{np.format_float_scientific(short, trim='0')}f" if short else "0.0f"
-        value = float(short)
-    else:
-        text = repr(float(value))
-    if not math.isfinite(value):
-        raise LoweringError(f"the constant {value} of this mechanism is not finite in {dtype}.")
-    return text
-
-
 def _signature(face: Interface) -> str:
     arguments = [f"const {face.type} *{x.identifier}" for x in face.inputs]
     return f"int {face.name}({', '.join([*arguments, f'{face.type} *out'])})"
@@ -294,10 +278,8 @@ class _Body:
         """low < value < high, in the order they were met: what fails first makes others fail."""
         for check in self.traced.checks:
             value = named[check.node]
-            inside = [f"{value} > {number(check.low, self.face.dtype)}"]
-            if math.isfinite(check.high):
-                inside.append(f"{value} < {number(check.high, self.face.dtype)}")
-            yield f"    if (!({' && '.join(inside)})) {{"
+            inside = condition(value, check.low, check.high, self.face.dtype)
+            yield f"    if (!({inside})) {{"
             code = self.face.macro(code_name(check.code))
             large = self.face.macro("RESULT_NOT_FINITE")
             status = f"isnan({value}) ? {large} : {code}"
@@ -397,15 +379,8 @@ class _Body:
                 form = "FMA" if op == "add" else "FMS"
                 return f"{form}({named[graph.a[a]]}, {named[graph.b[a]]}, {named[b]})"
             return f"{named[a]} {'+' if op == 'add' else '-'} {named[b]}"
-        if op == "mul":
-            return f"{named[a]} * {named[b]}"
-        if op == "gate":
-            zero = number(0.0, face.dtype)
-            return f"{named[a]} > {zero} ? {named[b]} : {zero}"
-        if op == "neg":
-            return f"-{named[a]}"
-        if op == "inv":
-            return f"{number(1.0, face.dtype)} / {named[a]}"
-        if op in ("sqrt", "sin", "cos"):
+        if op in ("sin", "cos"):
             return f"{face.function(op)}({named[a]})"
-        raise LoweringError(f"the operation {op!r} has no form in C.")
+        zero, one = number(0.0, face.dtype), number(1.0, face.dtype)
+        names = [named[x] for x in (a, b) if x >= 0]
+        return operation(op, names, zero, f"{one} / {{}}", f"{face.function('sqrt')}({{}})")

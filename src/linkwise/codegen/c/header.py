@@ -88,52 +88,32 @@ INERTIA = (
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A vector that goes in or comes out.
+    """A vector that goes in or comes out."""
 
-    Attributes:
-        name: As the algebra calls it.
-        identifier: Its name in C.
-        size: How many numbers.
-        labels: Name and unit of each, ("", "") where nothing is known.
-    """
-
-    name: str
-    identifier: str
-    size: int
-    labels: tuple[tuple[str, str], ...]
+    name: str  # as the algebra calls it
+    identifier: str  # its name in C
+    size: int  # how many numbers
+    labels: tuple[tuple[str, str], ...]  # name and unit of each, ("", "") where nothing is known
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What the function looks like from outside.
+    """What the function looks like from outside."""
 
-    Attributes:
-        name: Of the function.
-        dtype: "float64" or "float32".
-        inputs: In the order of the arguments.
-        rows: Names of the rows of the result.
-        columns: Names of its columns; empty for a vector.
-        shape: Of the result.
-        unit: Kind of the result.
-        codes: Those that it may return because of what it computes, ascending (`status.py`).
-        mark: First line of the files.
-        part: The part of the expression that it computes; empty for all of it.
-        constrained: Whether loops and couplings, or tasks in their place, have a part in it.
-        formulas: Of several results, each with its name.
-    """
-
-    name: str
-    dtype: str
-    inputs: tuple[Entries, ...]
-    rows: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, str], ...]
-    shape: tuple[int, ...]
-    unit: str
+    name: str  # of the function
+    dtype: str  # "float64" or "float32"
+    inputs: tuple[Entries, ...]  # in the order of the arguments
+    rows: tuple[tuple[str, str], ...]  # names of the rows of the result
+    columns: tuple[tuple[str, str], ...]  # names of its columns; empty for a vector
+    shape: tuple[int, ...]  # of the result
+    unit: str  # kind of the result
+    # those that it may return because of what it computes, ascending (`status.py`)
     codes: tuple[int, ...]
-    mark: str
-    part: str = ""
+    mark: str  # first line of the files
+    part: str = ""  # the part of the expression that it computes; empty for all of it
+    # whether loops and couplings, or tasks in their place, have a part in it
     constrained: bool = False
-    formulas: tuple[str, ...] = ()
+    formulas: tuple[str, ...] = ()  # of several results, each with its name
 
     @property
     def type(self) -> str:

@@ -1,13 +1,19 @@
-"""Names and comments that are safe in C, whatever a model file calls its robot and joints."""
+"""The text of C and CUDA: names, comments, numbers and operations.
+
+Names and comments are safe whatever a model file calls its robot and joints.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable
 
+import numpy as np
+
 from linkwise.algebra.spelling import spelt
-from linkwise.errors import ModelError
+from linkwise.errors import LoweringError, ModelError
 
 LONGEST_IDENTIFIER = 63
 """Letters of an identifier that C99 promises to tell apart."""
@@ -115,3 +121,43 @@ def comment(lines: Iterable[str], width: int = 100) -> str:
         )
         out += [f" * {part}".rstrip() for part in broken or [""]]
     return "\n".join([*out, " */"])
+
+
+def number(value: float, dtype: str) -> str:
+    """A C constant with exactly this value, or the nearest float."""
+    if dtype == "float32":
+        with np.errstate(over="ignore"):
+            short = np.float32(value)
+        text = f"{np.format_float_scientific(short, trim='0')}f" if short else "0.0f"
+        value = float(short)
+    else:
+        text = repr(float(value))
+    if not math.isfinite(value):
+        raise LoweringError(f"the constant {value} of this mechanism is not finite in {dtype}.")
+    return text
+
+
+def condition(name: str, low: float, high: float, dtype: str) -> str:
+    """low < x < high as a C expression; empty where neither bound is finite."""
+    bounds = [(">", low), ("<", high)]
+    return " && ".join(f"{name} {s} {number(x, dtype)}" for s, x in bounds if math.isfinite(x))
+
+
+def operation(op: str, names: list[str], zero: str, reciprocal: str, root: str) -> str:
+    """An operation of a graph; `reciprocal` and `root` are formats.
+
+    Raises:
+        LoweringError: It has no form in C.
+    """
+    forms = {
+        "add": "{} + {}",
+        "sub": "{} - {}",
+        "mul": "{} * {}",
+        "gate": f"{{}} > {zero} ? {{}} : {zero}",
+        "neg": "-{}",
+        "inv": reciprocal,
+        "sqrt": root,
+    }
+    if op not in forms:
+        raise LoweringError(f"the operation {op!r} has no form in C.")
+    return forms[op].format(*names)

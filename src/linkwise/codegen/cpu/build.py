@@ -19,7 +19,7 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Signature
 
 if TYPE_CHECKING:
-    from linkwise.codegen.cpu.unit import Unit
+    from linkwise.codegen.cpu.ir import Unit
     from linkwise.codegen.rolled.island import IslandLoop
     from linkwise.codegen.rolled.roll import Rolled
     from linkwise.codegen.scalar.trace import Traced

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from linkwise.codegen import stages
 from linkwise.codegen.cpu.build import built, unit
 from linkwise.codegen.cpu.machine import Machine
-from linkwise.codegen.device import Trouble, trouble
-from linkwise.codegen.in_memory import InMemory
+from linkwise.codegen.device import InMemory, Trouble, trouble
 from linkwise.codegen.request import Request
 from linkwise.codegen.stages import Signature
 from linkwise.errors import ShapeError
@@ -45,7 +44,7 @@ class Processor(InMemory):
         self.inputs: tuple[tuple[str, int], ...] = signature.inputs
         self.fast: Callable[..., Any] | None = machine.fast
         self.dtype = np.dtype(np.float64 if request.itemsize == 8 else np.float32)
-        self._scratch, self._batch = threading.local(), list[Machine]()
+        self._scratch, self._batch = Scratch(), list[Machine]()
 
     @staticmethod
     def of(request: Request) -> Processor:
@@ -105,25 +104,17 @@ class Processor(InMemory):
         machines = [self.machine]
         if count >= wide > 1:
             machines.insert(0, self.batch_machine)
+
+        def part(begin: int, end: int) -> None:
+            self._part(machines, rows, out, codes, begin, end)
+
         most = max(1, count // CHUNK)
-        count_of_threads = min(most, cores() if threads is None else _whole(threads))
+        workers = min(most, cores() if threads is None else _positive(threads))
         small = threads is None and count * self.signature.ops.total() < 2_000_000  # half a ms
-        if count_of_threads == 1 or small:
-            self._part(machines, rows, out, codes, 0, count)
-            return
-        step = -(-count // (count_of_threads * wide)) * wide
-        parts = [(i, min(i + step, count)) for i in range(0, count, step)]
-        pool = thread_pool(count_of_threads, os.getpid())
-        try:
-            begun = [pool.submit(self._part, machines, rows, out, codes, *part) for part in parts]
-        except RuntimeError as error:
-            if "shutdown" not in str(error):
-                raise
-            # The interpreter ends and starts no more threads.
-            self._part(machines, rows, out, codes, 0, count)
-            return
-        for done in begun:
-            done.result()
+        if workers == 1 or small:
+            part(0, count)
+        else:
+            spread(part, count, wide, workers)
 
     def _part(
         self,
@@ -155,19 +146,9 @@ class Processor(InMemory):
                 status,
                 start,
                 upto,
-                self._work(machine),
+                self._scratch.address(machine.work, self.dtype),
             )
             start = upto
-
-    def _work(self, machine: Machine) -> int:
-        """Scratch memory of this thread."""
-        if not machine.work:
-            return 0
-        scratch = getattr(self._scratch, "array", None)
-        if scratch is None or len(scratch) < machine.work:
-            scratch = np.empty(machine.work, self.dtype)
-            self._scratch.array = scratch
-        return scratch.ctypes.data
 
 
 def _contiguous_rows(array: NDArray[Any]) -> bool:
@@ -180,14 +161,44 @@ def _contiguous_rows(array: NDArray[Any]) -> bool:
     return bool(array.strides[0] % array.itemsize == 0) and bool(array.flags.aligned)
 
 
-def _whole(threads: Any) -> int:
+def _positive(threads: Any) -> int:
     try:
         number = operator.index(threads)
     except TypeError:
         number = 0
     if number < 1:
-        raise ShapeError(f"threads is {threads!r}; it must be a whole number, at least 1.")
+        raise ShapeError(f"threads is {threads!r}; it must be an integer, at least 1.")
     return number
+
+
+class Scratch(threading.local):
+    """Scratch memory, for each thread its own."""
+
+    array: NDArray[Any] | None = None
+
+    def address(self, size: int, dtype: np.dtype[Any]) -> int:
+        """The address of room for `size` numbers; 0 for none."""
+        if not size:
+            return 0
+        if self.array is None or len(self.array) < size:
+            self.array = np.empty(size, dtype)
+        return self.array.ctypes.data
+
+
+def spread(part: Callable[[int, int], None], count: int, lanes: int, threads: int) -> None:
+    """Run part(begin, end) for ranges of a batch on several threads, in multiples of `lanes`."""
+    step = -(-count // (threads * lanes)) * lanes
+    ranges = [(i, min(i + step, count)) for i in range(0, count, step)]
+    pool = thread_pool(threads, os.getpid())
+    try:
+        begun = [pool.submit(part, *ends) for ends in ranges]
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+        part(0, count)  # the interpreter ends and starts no more threads
+        return
+    for done in begun:
+        done.result()
 
 
 def cores() -> int:

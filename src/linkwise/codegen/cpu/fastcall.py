@@ -10,11 +10,16 @@ that the same object file serves other processes too.
 from __future__ import annotations
 
 import ctypes
+import math
 import platform
+import sys
 import sysconfig
 from typing import Any
 
 import numpy as np
+
+from linkwise.codegen.cpu import ir
+from linkwise.codegen.cpu.ir import BYTE, INT, INT32
 
 # Offsets in PyObject and PyArrayObject_fields (64-bit, with the GIL).
 OB_TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCR = 8, 16, 24, 32, 40, 56
@@ -76,3 +81,137 @@ def callable_at(address: int, owner: object) -> Any:
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p]
     return make(ctypes.byref(record), (owner, record), None)
+
+
+POINTER = BYTE.as_pointer()
+
+
+def emit(
+    module: ir.Module, sizes: list[int], shape: tuple[int, ...], itemsize: int, work: int
+) -> None:
+    """Add `fast(self, args, count)` to a module whose `run` takes one state at a time.
+
+    It returns None where the careful path has to be taken.
+    """
+    kind = ir.ArrayType(INT, ENTRIES)
+    table = ir.GlobalVariable(module, kind, "table", ir.Constant(kind, [0] * ENTRIES))
+    function = ir.Function(
+        module, ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), INT]), "fast"
+    )
+    build = ir.IRBuilder(function.append_basic_block("entry"))
+    if work * itemsize > MOST_WORK:
+        _return_none(build, table)
+        return
+    number = ir.DOUBLE if itemsize == 8 else ir.FLOAT
+    arrays = build.alloca(number.as_pointer(), size=max(len(sizes), 1))
+    steps = build.alloca(INT, size=max(len(sizes), 1))
+    dims = build.alloca(INT, size=max(len(shape), 1))
+    status = build.alloca(INT32)
+    stacked = work * itemsize <= ON_STACK
+    scratch = build.alloca(number, size=max(work, 1) if stacked else 1)
+    careful = function.append_basic_block("careful")
+    _return_none(ir.IRBuilder(careful), table)
+    count = build.icmp_signed("==", function.args[2], _int(len(sizes)))
+    build = _demand(function, build, careful, count)
+    for i, size in enumerate(sizes):
+        item = build.load(build.gep(function.args[1], [_int(i)]))
+        build = _check_array(function, build, careful, item, size, table, itemsize)
+        data = build.bitcast(_field(build, item, DATA, POINTER), number.as_pointer())
+        build.store(data, build.gep(arrays, [_int(i)]))
+        build.store(_int(size), build.gep(steps, [_int(i)]))
+    for i, n in enumerate(shape):
+        build.store(_int(n), build.gep(dims, [_int(i)]))
+    out = _new_array(build, dims, len(shape), table, itemsize)
+    made = build.icmp_unsigned("!=", build.ptrtoint(out, INT), _int(0))
+    failed = function.append_basic_block("failed")  # out of memory: NumPy has set the error
+    ir.IRBuilder(failed).ret(ir.Constant(POINTER, None))
+    build = _demand(function, build, failed, made)
+    dropped = function.append_basic_block("dropped")
+    memory = None
+    if not stacked:
+        allocate = ir.Function(module, ir.FunctionType(POINTER, [INT]), "malloc")
+        memory = build.call(allocate, [_int(work * itemsize)])
+        got = build.icmp_unsigned("!=", build.ptrtoint(memory, INT), _int(0))
+        build = _demand(function, build, dropped, got)
+        scratch = build.bitcast(memory, number.as_pointer())
+    result = build.bitcast(_field(build, out, DATA, POINTER), number.as_pointer())
+    width = _int(math.prod(shape))
+    build.call(
+        module.globals["run"], [arrays, steps, result, width, status, _int(0), _int(1), scratch]
+    )
+    if memory is not None:
+        free = ir.Function(module, ir.FunctionType(ir.VOID, [POINTER]), "free")
+        build.call(free, [memory])
+    fine = build.icmp_signed("==", build.load(status), ir.Constant(INT32, 0))
+    build = _demand(function, build, dropped, fine)
+    build.ret(out)
+    build = ir.IRBuilder(dropped)
+    release = ir.FunctionType(ir.VOID, [POINTER]).as_pointer()
+    build.call(build.inttoptr(_entry(build, table, RELEASE), release), [out])
+    _return_none(build, table)
+
+
+def _entry(build: ir.IRBuilder, table: Any, index: int) -> Any:
+    zero = ir.Constant(INT32, 0)
+    return build.load(build.gep(table, [zero, ir.Constant(INT32, index)]))
+
+
+def _return_none(build: ir.IRBuilder, table: Any) -> None:
+    none = build.inttoptr(_entry(build, table, NONE), POINTER)
+    if sys.version_info < (3, 12):  # from then on None is never counted
+        count = build.bitcast(none, INT.as_pointer())
+        build.store(build.add(build.load(count), _int(1)), count)
+    build.ret(none)
+
+
+def _int(value: int) -> Any:
+    return ir.Constant(INT, value)
+
+
+def _demand(function: Any, build: ir.IRBuilder, careful: Any, condition: Any) -> ir.IRBuilder:
+    """Go on only if the condition holds."""
+    onward = function.append_basic_block("onward")
+    build.cbranch(condition, onward, careful)
+    return ir.IRBuilder(onward)
+
+
+def _field(build: ir.IRBuilder, item: Any, offset: int, kind: Any) -> Any:
+    at = build.gep(item, [_int(offset)])
+    return build.load(build.bitcast(at, kind.as_pointer()))
+
+
+def _check_array(
+    function: Any,
+    build: ir.IRBuilder,
+    careful: Any,
+    item: Any,
+    size: int,
+    table: Any,
+    itemsize: int,
+) -> ir.IRBuilder:
+    """A plain one-dimensional contiguous array of the right kind of number."""
+    kind = _field(build, item, OB_TYPE, INT)
+    array_type = _entry(build, table, TYPE)
+    build = _demand(function, build, careful, build.icmp_signed("==", kind, array_type))
+    descr = _field(build, item, DESCR, INT)
+    dtype = _entry(build, table, DTYPE_8 if itemsize == 8 else DTYPE_4)
+    build = _demand(function, build, careful, build.icmp_signed("==", descr, dtype))
+    ndim = _field(build, item, NDIM, INT32)
+    build = _demand(function, build, careful, build.icmp_signed("==", ndim, ir.Constant(INT32, 1)))
+    length = build.load(_field(build, item, DIMENSIONS, INT.as_pointer()))
+    stride = build.load(_field(build, item, STRIDES, INT.as_pointer()))
+    fits = build.and_(
+        build.icmp_signed("==", length, _int(size)), build.icmp_signed("==", stride, _int(itemsize))
+    )
+    return _demand(function, build, careful, fits)
+
+
+def _new_array(build: ir.IRBuilder, dims: Any, ndim: int, table: Any, itemsize: int) -> Any:
+    """PyArray_New(&PyArray_Type, ndim, dims, kind, NULL, NULL, 0, 0, NULL)."""
+    parts = [POINTER, INT32, INT.as_pointer(), INT32, POINTER, POINTER, INT32, INT32, POINTER]
+    kind = ir.FunctionType(POINTER, parts).as_pointer()
+    new = build.inttoptr(_entry(build, table, NEW), kind)
+    array_type = build.inttoptr(_entry(build, table, TYPE), POINTER)
+    null, zero = ir.Constant(POINTER, None), ir.Constant(INT32, 0)
+    arguments = [array_type, ir.Constant(INT32, ndim), dims, ir.Constant(INT32, NPY_KIND[itemsize])]
+    return build.call(new, [*arguments, null, null, zero, zero, null])

@@ -16,8 +16,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 # ------------------------------------------------------------------------------------------ types
 
@@ -574,3 +575,15 @@ class IRBuilder:
     def ret_void(self) -> None:
         """Return."""
         self._do("ret void")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A module of LLVM text, ready to be compiled."""
+
+    text: str  # the text
+    lanes: int  # states done together
+    itemsize: int  # bytes of a number
+    work: int  # numbers of scratch memory that a thread needs
+    # arrays that the module reads, by the names of the pointers to them
+    tables: tuple[tuple[str, Any], ...] = ()

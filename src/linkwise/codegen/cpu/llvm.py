@@ -18,11 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.codegen.cpu import fastcall, fastcall_emit, ir
+from linkwise.codegen.cpu import fastcall, ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
-from linkwise.codegen.cpu.ir import INT, INT32
+from linkwise.codegen.cpu.ir import INT, INT32, Unit
 from linkwise.codegen.cpu.rows import load_rows, store_rows
-from linkwise.codegen.cpu.unit import Unit
 from linkwise.codegen.scalar.graph import Loop
 from linkwise.codegen.scalar.trace import Traced
 
@@ -58,7 +57,7 @@ def finished(
     """The module that has `run`, with the entry from Python for one state if there can be one."""
     if emit.lanes == 1 and fastcall.available():
         sizes = [size for _, size in traced.inputs]
-        fastcall_emit.emit(module, sizes, traced.shape, emit.itemsize, work)
+        fastcall.emit(module, sizes, traced.shape, emit.itemsize, work)
     else:  # the loader of object files wants a section for data, be it empty
         ir.GlobalVariable(module, INT, "unused", ir.Constant(INT, 1))
     return Unit(str(module), emit.lanes, emit.itemsize, work, tables)

@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 from linkwise.algebra.space import JOINT
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter
-from linkwise.codegen.cpu.finite import finite_rows
 from linkwise.codegen.cpu.ir import INT, INT32
 from linkwise.codegen.cpu.llvm import Place, Unit, emit_loop, finished, store_status
 from linkwise.codegen.cpu.llvm_visit import ROWS, WANTED, Given, VisitCode, turned
-from linkwise.codegen.cpu.rows import load_rows, load_some, store_some
+from linkwise.codegen.cpu.rows import finite_rows, load_rows, load_some, store_some
 from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import Visit
 from linkwise.codegen.rolled.whole import Whole

@@ -14,7 +14,7 @@ from typing import Any
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import FLAGS, Emitter
 from linkwise.codegen.cpu.ir import INT, INT32, declared
-from linkwise.codegen.rolled.leaf import Leaf, Out
+from linkwise.codegen.rolled.layout import Leaf, Out
 from linkwise.codegen.rolled.roll import Rolled
 from linkwise.codegen.rolled.visit import ClassCode
 
@@ -24,39 +24,22 @@ WANTED, ROWS = "wanted", "rows"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a stage works on.
+    """What a stage works on."""
 
-    Attributes:
-        emit: Makes instructions on values of this stage.
-        spread: Whether values are columns of one state: other numbers are spread out.
-        inputs: The arrays.
-        output: Row of the result; of the first state, where there are several.
-        out_stride: Distance of these rows.
-        frame: Numbers that belong to no body.
-        frame_each: Those that have another value for each column.
-        sums: What children have added up.
-        carry: What bodies hand to their children.
-        record: What bodies keep.
-        record_each: What they keep for each column.
-        turns: Sines and cosines of q, where they are taken beforehand.
-        column: The first column of those done together.
-        last: The last body that is visited, where that depends on the column.
-    """
-
-    emit: Emitter
-    spread: bool
-    inputs: list[Any]
-    output: Any
-    out_stride: Any
-    frame: Any
-    frame_each: Any
-    sums: Any
-    carry: Any
-    record: Any
-    record_each: Any
-    turns: tuple[Any, Any] | None
-    column: Any
-    last: Any
+    emit: Emitter  # makes instructions on values of this stage
+    spread: bool  # whether values are columns of one state: other numbers are spread out
+    inputs: list[Any]  # the arrays
+    output: Any  # row of the result; of the first state, where there are several
+    out_stride: Any  # distance of these rows
+    frame: Any  # numbers that belong to no body
+    frame_each: Any  # those that have another value for each column
+    sums: Any  # what children have added up
+    carry: Any  # what bodies hand to their children
+    record: Any  # what bodies keep
+    record_each: Any  # what they keep for each column
+    turns: tuple[Any, Any] | None  # sines and cosines of q, where they are taken beforehand
+    column: Any  # the first column of those done together
+    last: Any  # the last body that is visited, where that depends on the column
 
     def get(self, build: ir.IRBuilder, area: Any, at: Any, *, each: bool = True) -> Any:
         """A value of an area, by its number; `each` says whether it depends on the column."""

@@ -15,7 +15,7 @@ import llvmlite.binding as binding
 import numpy as np
 
 from linkwise.codegen.cpu import fastcall
-from linkwise.codegen.cpu.unit import Unit
+from linkwise.codegen.cpu.ir import Unit
 
 POINTER, INT = ctypes.c_void_p, ctypes.c_int64
 SIGNATURE = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, INT, POINTER, INT, INT, POINTER)
@@ -23,27 +23,16 @@ SIGNATURE = ctypes.CFUNCTYPE(None, POINTER, POINTER, POINTER, INT, POINTER, INT,
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Compiled functions, kept alive with the engine that owns them.
+    """Compiled functions, kept alive with the engine that owns them."""
 
-    Attributes:
-        engine: LLVM's execution engine.
-        run: The function for a stretch of states (`llvm.py` has its arguments).
-        fast: The Python callable for one state, if this interpreter can have one.
-        lanes: States done together.
-        itemsize: Bytes of a number.
-        work: Numbers of scratch memory that a thread needs.
-        tables: Arrays that the functions read, kept alive with them.
-        evaluated: Instead of functions, a formula that is evaluated in NumPy.
-    """
-
-    engine: Any
-    run: Any
-    fast: Any
-    lanes: int
-    itemsize: int
-    work: int
-    tables: tuple[tuple[str, Any], ...] = ()
-    evaluated: Any = None
+    engine: Any  # LLVM's execution engine
+    run: Any  # the function for a stretch of states (`llvm.py` has its arguments)
+    fast: Any  # the Python callable for one state, if this interpreter can have one
+    lanes: int  # states done together
+    itemsize: int  # bytes of a number
+    work: int  # numbers of scratch memory that a thread needs
+    tables: tuple[tuple[str, Any], ...] = ()  # arrays that the functions read, kept alive with them
+    evaluated: Any = None  # instead of functions, a formula that is evaluated in NumPy
 
 
 @cache

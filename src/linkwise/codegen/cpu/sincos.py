@@ -15,21 +15,14 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Constants for one kind of number.
+    """Constants for one kind of number."""
 
-    Attributes:
-        parts: π/2 in three parts; the first two are short, so that k times them is exact.
-        sine: Coefficients of r³, r⁵, ... in sin r.
-        cosine: Coefficients of r², r⁴, ... in cos r.
-        largest: Angles beyond this go to the C library [rad].
-        rounding: Adding and subtracting 1.5 times the largest power of 2 rounds to an integer.
-    """
-
+    # π/2 in three parts; the first two are short, so that k times them is exact
     parts: tuple[float, float, float]
-    sine: tuple[float, ...]
-    cosine: tuple[float, ...]
-    largest: float
-    rounding: float
+    sine: tuple[float, ...]  # coefficients of r³, r⁵, ... in sin r.
+    cosine: tuple[float, ...]  # coefficients of r², r⁴, ... in cos r.
+    largest: float  # angles beyond this go to the C library [rad]
+    rounding: float  # adding and subtracting 1.5 times the largest power of 2 rounds to an integer
 
 
 def _taylor(first: int, terms: int) -> tuple[float, ...]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from linkwise.codegen import arrays as caller_arrays, stages
 from linkwise.codegen.c.text import plain_name
-from linkwise.codegen.cuda import device_arrays
 from linkwise.codegen.cuda.plan import KEPT, Room, planned
 from linkwise.codegen.cuda.source import CudaSource, emit_cuda
 from linkwise.codegen.device import Trouble
@@ -107,7 +106,7 @@ class Card:
         What a call costs on the processor bounds the rate of small batches, so that the usual
         case looks at each array once.
         """
-        cp = device_arrays.cupy()
+        cp = caller_arrays.cupy()
         device = cp.cuda.runtime.getDevice()
         loaded = self._loaded.get(device)
         inputs, kind = self.signature.inputs, cp.ndarray
@@ -144,14 +143,14 @@ class Card:
 
     def entered(self, arrays: list[Any], like: Any) -> AbstractContextManager[Any]:
         """The card of the arrays, and the stream of their library."""
-        cp, both = device_arrays.cupy(), ExitStack()
-        both.enter_context(cp.cuda.Device(device_arrays.card_of(arrays)))
-        both.enter_context(device_arrays.stream(like))
+        cp, both = caller_arrays.cupy(), ExitStack()
+        both.enter_context(cp.cuda.Device(caller_arrays.card_of(arrays)))
+        both.enter_context(caller_arrays.stream(like))
         return both
 
     def taken(self, name: str, value: Any) -> Any:
         """An input as CuPy sees it."""
-        array, cp = device_arrays.taken(name, value), device_arrays.cupy()
+        array, cp = caller_arrays.taken(name, value), caller_arrays.cupy()
         card = cp.cuda.runtime.getDevice()
         if array.dtype != self.dtype:
             raise ShapeError(
@@ -170,8 +169,8 @@ class Card:
         """Where to write, as CuPy sees it."""
         if caller_arrays.library(value) in caller_arrays.JAX:
             raise ShapeError(f"{name} is an array of JAX, which does not change; leave it out.")
-        view, dtype = device_arrays.taken(name, value), np.dtype(dtype)
-        card = device_arrays.cupy().cuda.runtime.getDevice()
+        view, dtype = caller_arrays.taken(name, value), np.dtype(dtype)
+        card = caller_arrays.cupy().cuda.runtime.getDevice()
         contiguous = name == "out" or view.flags.c_contiguous
         if view.shape != shape or view.dtype != dtype or view.device.id != card or not contiguous:
             kind = "an array" if name == "out" else "a contiguous array"
@@ -197,7 +196,7 @@ class Card:
         """The results of all states, on the current stream."""
         if threads is not None:
             raise ShapeError("threads was given, which are cores of a processor; this is a card.")
-        cp, shape = device_arrays.cupy(), self.signature.shape
+        cp, shape = caller_arrays.cupy(), self.signature.shape
         lead, count = () if batch is None else (batch,), 1 if batch is None else batch
         out = cp.empty((*lead, *shape), self.dtype) if out is None else out
         report = cp.zeros(2, np.uint64) if codes is None else None

@@ -35,15 +35,10 @@ KEPT = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Shared memory of a card [bytes].
+    """Shared memory of a card [bytes]."""
 
-    Attributes:
-        block: What a block may have; 99 KB on all cards since 2020.
-        whole: What a multiprocessor has; 228 KB on the cards measured.
-    """
-
-    block: int = 99 << 10
-    whole: int = 228 << 10
+    block: int = 99 << 10  # what a block may have; 99 KB on all cards since 2020
+    whole: int = 228 << 10  # what a multiprocessor has; 228 KB on the cards measured
 
 
 def single(traced: Traced) -> list[WorkerCode]:

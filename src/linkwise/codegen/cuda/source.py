@@ -16,19 +16,17 @@ how many states are in trouble, and the complement of the first of them) may be 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from linkwise.codegen.c.emit import number
-from linkwise.codegen.c.text import comment
+from linkwise.codegen.c.text import comment, condition, number
 from linkwise.codegen.cuda.split import Key
+from linkwise.codegen.cuda.statement import Constants, loop_round, operation, turn
 from linkwise.codegen.cuda.text import COLLECTED, COPIES, MEETING, PRIMITIVES, ROWS, TURN
 from linkwise.codegen.cuda.worker_code import WorkerCode
 from linkwise.codegen.scalar import status
-from linkwise.codegen.scalar.graph import Graph, Loop
+from linkwise.codegen.scalar.graph import Graph
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.errors import LoweringError
 
 REGISTERS = 65536
 """Registers of a multiprocessor, 32 bits each, on all cards since 2014."""
@@ -65,27 +63,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class CudaSource:
-    """The text of a kernel and what a launch has to know.
+    """The text of a kernel and what a launch has to know."""
 
-    Attributes:
-        text: The source.
-        dtype: "float32" or "float64".
-        threads: Of a block.
-        states: That a block computes at a time.
-        shared: Shared memory of a block [bytes].
-        blocks: Of a multiprocessor at a time, as far as registers go.
-        stay: Whether no more blocks are started than run at a time.
-        primitives: The part of the text that only a card understands.
-    """
-
-    text: str
-    dtype: str
-    threads: int
-    states: int
-    shared: int
-    blocks: int
-    stay: bool
-    primitives: str
+    text: str  # the source
+    dtype: str  # "float32" or "float64"
+    threads: int  # of a block
+    states: int  # that a block computes at a time
+    shared: int  # shared memory of a block [bytes]
+    blocks: int  # of a multiprocessor at a time, as far as registers go
+    stay: bool  # whether no more blocks are started than run at a time
+    primitives: str  # the part of the text that only a card understands
 
 
 def emit_cuda(
@@ -121,7 +108,7 @@ class _Emitter:
         self.itemsize = 4 if dtype == "float32" else 8
         self.threads = 32 * self.workers * shape.groups
         self.blocks = max(1, REGISTERS // (self.threads * shape.registers))
-        self.table: dict[str, int] = {}
+        self.constant = Constants(dtype, shape.table)
         self.phases = 1 + max((p for code in codes for p in code.phase), default=0)
         self.width = len(traced.outputs)
         self.sizes = [size for _, size in traced.inputs]
@@ -152,9 +139,9 @@ class _Emitter:
             TURN[self.dtype].lstrip(),
             ROWS.lstrip(),
             *(self._collecting() if self.collected else ()),
-            *([f"__constant__ T table[] = {{{', '.join(self.table)}}};\n"] if self.table else []),
+            *self.constant.declared(),
             *self._own_tables(),
-            *(_round(k, loop, self.dtype) for k, loop in enumerate(self.traced.graph.loops)),
+            *(loop_round(k, loop, self.dtype) for k, loop in enumerate(self.traced.graph.loops)),
             kernel,
         ]
         text = "\n".join(parts) + "\n"
@@ -283,13 +270,6 @@ class _Emitter:
                 if self.pitches[i] != n:
                     return "false"
         return " && ".join(parts) or "true"
-
-    def constant(self, value: float) -> str:
-        """As a literal, or as an entry of the table if an instruction has no room for it."""
-        text = number(value, self.dtype)
-        if not self.shape.table or struct.unpack("<II", struct.pack("<d", value))[0] == 0:
-            return text
-        return f"table[{self.table.setdefault(text, len(self.table))}]"
 
     def _ending(self) -> Iterator[str]:
         """Which rows are in trouble, and the results."""
@@ -466,10 +446,7 @@ class _Worker:
         if angle in self.turned:
             return
         self.turned.add(angle)
-        yield f"T a{angle} = {self._name(angle)}, s{angle}, c{angle};"
-        if not self._is_bare(angle):
-            yield f"if (size_of(a{angle}) > LARGEST) a{angle} = wrapped(a{angle});"
-        yield f"turn(a{angle}, s{angle}, c{angle});"
+        yield from turn(angle, self._name(angle), wrapped=not self._is_bare(angle))
 
     def _finished(self, i: int) -> Iterator[str]:
         """Results and checks of a value."""
@@ -489,18 +466,15 @@ class _Worker:
         if stored and self.items[i].kind not in ("const", "table"):
             yield f"sum += watch({self._name(i)});"
         for check in (c for c in self.code.checked if c.item == i):
-            name, parts = self._name(i), list[str]()
-            if math.isfinite(check.low):
-                parts.append(f"{name} > {number(check.low, self.dtype)}")
-            if math.isfinite(check.high):
-                parts.append(f"{name} < {number(check.high, self.dtype)}")
+            name = self._name(i)
+            inside = condition(name, check.low, check.high, self.dtype)
             member = f" + member * {check.step}" if check.step else ""
             if check.only >= 0:
-                parts = [f"(member != {check.only} || ({' && '.join(parts)}))"]
-            if parts:
+                inside = f"(member != {check.only} || ({inside}))"
+            if inside:
                 large = f"(code ? code : {status.RESULT})"  # unless another hinge spoils it
                 failed = f"({name} == {name} ? {check.code}{member} : {large})"
-                yield f"code = {' && '.join(parts)} ? code : {failed};"
+                yield f"code = {inside} ? code : {failed};"
 
 
 def _pitch(size: int) -> int:
@@ -594,52 +568,3 @@ def _unseen(traced: Traced) -> list[tuple[int, int]]:
     reached = {graph.a[n] for n in seen if graph.op[n] == "input"}
     places = [(i, j) for i, (_, size) in enumerate(traced.inputs) for j in range(size)]
     return [place for m, place in enumerate(places) if m not in reached]
-
-
-def operation(op: str, names: list[str], dtype: str) -> str:
-    """An operation of a graph in CUDA.
-
-    Raises:
-        LoweringError: It has no form there.
-    """
-    if op in ("add", "sub", "mul"):
-        return f"{names[0]} {'+-*'[('add', 'sub', 'mul').index(op)]} {names[1]}"
-    if op == "gate":
-        return f"{names[0]} > (T)0 ? {names[1]} : (T)0"
-    if op == "neg":
-        return f"-{names[0]}"
-    if op == "inv":
-        return f"reciprocal({names[0]})"
-    if op == "sqrt":
-        return f"{'sqrtf' if dtype == 'float32' else 'sqrt'}({names[0]})"
-    raise LoweringError(f"the operation {op!r} has no form in CUDA.")
-
-
-def _round(index: int, loop: Loop, dtype: str) -> str:
-    """The function of one round of a loop: x and again from x and what is given."""
-    traced: Traced = loop.body
-    graph, name = traced.graph, dict[int, str]()
-    lines, turned = list[str](), set[int]()
-    for n in graph.used(traced.roots):
-        op, a = graph.op[n], graph.a[n]
-        if op == "const":
-            name[n] = number(graph.value[n], dtype)
-            continue
-        if op in ("sin", "cos"):
-            name[n] = f"{op[0]}{a}"
-            if a not in turned:
-                turned.add(a)
-                lines.append(f"T a{a} = {name[a]}, s{a}, c{a};")
-                lines.append(f"if (size_of(a{a}) > LARGEST) a{a} = wrapped(a{a});")
-                lines.append(f"turn(a{a}, s{a}, c{a});")
-            continue
-        name[n] = f"t{n}"
-        if op == "input":
-            source = f"x[{a}]" if a < loop.size else f"given[{a - loop.size}]"
-            lines.append(f"const T t{n} = {source};")
-        else:
-            names = [name[x] for x in graph.arguments(n)]
-            lines.append(f"const T t{n} = {operation(op, names, dtype)};")
-    lines += [f"x[{i}] = {name[n]};" for i, n in enumerate(traced.outputs)]
-    head = f"__device__ __noinline__ void round{index}(T *x, const T *given)"
-    return "\n".join([head, "{", *(f"    {line}" for line in lines), "}", ""])

@@ -31,22 +31,15 @@ DEEPEST_COPY = 12
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A graph dealt out to workers.
+    """A graph dealt out to workers."""
 
-    Attributes:
-        workers: How many.
-        phases: How many, with a meeting of all workers after each.
-        reads: For each node and worker that computes it, in order, the arguments that are no
-            leaves, with the worker they come from.
-        phase: When it is computed.
-        owner: Worker that has each result or checked value.
-    """
-
-    workers: int
-    phases: int
+    workers: int  # how many
+    phases: int  # how many, with a meeting of all workers after each
+    # for each node and worker that computes it, in order, the arguments that are no leaves, with
+    # the worker they come from
     reads: dict[Key, tuple[Key, ...]]
-    phase: dict[Key, int]
-    owner: dict[int, int]
+    phase: dict[Key, int]  # when it is computed
+    owner: dict[int, int]  # worker that has each result or checked value
 
     def handed_over(self) -> set[Key]:
         """What other workers read."""

@@ -29,15 +29,10 @@ from linkwise.sweeps.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Limbs of equal build.
+    """Limbs of equal build."""
 
-    Attributes:
-        starts: First body of each limb.
-        length: Bodies of a limb.
-    """
-
-    starts: tuple[int, ...]
-    length: int
+    starts: tuple[int, ...]  # first body of each limb
+    length: int  # bodies of a limb
 
 
 def families(mech: Mechanism) -> list[Family]:

@@ -30,27 +30,17 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value.
+    """One value."""
 
-    Attributes:
-        kind: What it is.
-        op: Operation of the graph, for an operation; or a loop, or one of its results, by number.
-        arguments: Items, for an operation.
-        numbers: Value of a constant; or values of a table entry, one a member.
-        array: Number of the input array.
-        entry: Entry of the row, of the first member.
-        step: How much further the entry of the next member is.
-        key: What is taken from another worker.
-    """
-
-    kind: Kind
+    kind: Kind  # what it is
+    # operation of the graph, for an operation; or a loop, or one of its results, by number
     op: str = ""
-    arguments: tuple[int, ...] = ()
-    numbers: tuple[float, ...] = ()
-    array: int = 0
-    entry: int = 0
-    step: int = 0
-    key: Key = (-1, -1)
+    arguments: tuple[int, ...] = ()  # items, for an operation
+    numbers: tuple[float, ...] = ()  # value of a constant; or values of a table entry, one a member
+    array: int = 0  # number of the input array
+    entry: int = 0  # entry of the row, of the first member
+    step: int = 0  # how much further the entry of the next member is
+    key: Key = (-1, -1)  # what is taken from another worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +73,16 @@ class Checked:
 
 @dataclass(slots=True)
 class WorkerCode:
-    """The list of a worker, or of several that share it.
+    """The list of a worker, or of several that share it."""
 
-    Attributes:
-        workers: Who runs it.
-        items: All values, arguments before what they are for.
-        phase: When each is computed.
-        given: Values others need: the item, and for each worker the node that it is there.
-        stored: Entries of the result.
-        checked: Checks.
-    """
-
-    workers: tuple[int, ...]
+    workers: tuple[int, ...]  # who runs it
+    # all values, arguments before what they are for
     items: list[Item] = field(default_factory=lambda: [])
-    phase: list[int] = field(default_factory=lambda: [])
+    phase: list[int] = field(default_factory=lambda: [])  # when each is computed
+    # values others need: the item, and for each worker the node that it is there
     given: dict[int, list[Key]] = field(default_factory=lambda: {})
-    stored: list[Stored] = field(default_factory=lambda: [])
-    checked: list[Checked] = field(default_factory=lambda: [])
+    stored: list[Stored] = field(default_factory=lambda: [])  # entries of the result
+    checked: list[Checked] = field(default_factory=lambda: [])  # checks
 
 
 class UnlikeError(Exception):

@@ -33,29 +33,19 @@ INBOARD, OUTBOARD, INERTIA, OWN = 0, 12, 24, 34
 
 @dataclass(frozen=True, slots=True)
 class BodyClass:
-    """Bodies that are done by the same code.
+    """Bodies that are done by the same code."""
 
-    Attributes:
-        hinge: Their hinge; only its structure matters where `structure` is given.
-        structure: Which numbers of the hinge are columns; None if they are in the code.
-        root: Whether they hang on the ground.
-        leaf: Whether none of them has children.
-        bodies: Their indices.
-        nodes: For each node on them, which of the chosen nodes it is, or -1 if bodies differ.
-        grounded: How many of these, the first ones, are on the ground.
-        special: A body of its own kind: its index, else -1.
-        columns: Their numbers (bodies, columns).
-    """
-
-    hinge: Hinge
+    hinge: Hinge  # their hinge; only its structure matters where `structure` is given
+    # which numbers of the hinge are columns; None if they are in the code
     structure: Structure | None
-    root: bool
-    leaf: bool
-    bodies: NDArray[np.int64]
+    root: bool  # whether they hang on the ground
+    leaf: bool  # whether none of them has children
+    bodies: NDArray[np.int64]  # their indices
+    # for each node on them, which of the chosen nodes it is, or -1 if bodies differ
     nodes: tuple[int, ...]
-    grounded: int
-    special: int
-    columns: Array
+    grounded: int  # how many of these, the first ones, are on the ground
+    special: int  # a body of its own kind: its index, else -1
+    columns: Array  # their numbers (bodies, columns)
 
     @property
     def varying(self) -> NDArray[np.int64]:

@@ -40,42 +40,26 @@ LONGEST = 12000
 
 @dataclass(frozen=True, slots=True)
 class IslandCode:
-    """The code of islands of equal build.
+    """The code of islands of equal build."""
 
-    Attributes:
-        traced: The graph of one island; its inputs are those of the island, then the symbols.
-        symbols: Nodes that are numbers of the table, and their columns.
-        table: These numbers (islands, columns).
-        places: For each island its first body, entry of q and entry of v (islands, 3).
-        independent: The node that counts the independent rows of its loops.
-    """
-
-    traced: Traced
-    symbols: dict[int, int]
-    table: Array
+    traced: Traced  # the graph of one island; its inputs are those of the island, then the symbols
+    symbols: dict[int, int]  # nodes that are numbers of the table, and their columns
+    table: Array  # these numbers (islands, columns)
+    # for each island its first body, entry of q and entry of v (islands, 3)
     places: NDArray[np.int32]
-    independent: int
+    independent: int  # the node that counts the independent rows of its loops
 
 
 @dataclass(frozen=True, slots=True)
 class IslandLoop:
-    """A kernel that does the islands of a mechanism one after another.
+    """A kernel that does the islands of a mechanism one after another."""
 
-    Attributes:
-        codes: One for each kind of islands.
-        inputs: For each input array its name and length, in order.
-        shape: Shape of the result for one state.
-        ops: Scalar operations for one state, by kind.
-        singular: The code for a wrong number of independent rows.
-        rank: How many rows have to be independent in all; None leaves it out.
-    """
-
-    codes: list[IslandCode]
-    inputs: tuple[tuple[str, int], ...]
-    shape: tuple[int, ...]
-    ops: Counter[str]
-    singular: int
-    rank: int | None
+    codes: list[IslandCode]  # one for each kind of islands
+    inputs: tuple[tuple[str, int], ...]  # for each input array its name and length, in order
+    shape: tuple[int, ...]  # shape of the result for one state
+    ops: Counter[str]  # scalar operations for one state, by kind
+    singular: int  # the code for a wrong number of independent rows
+    rank: int | None  # how many rows have to be independent in all; None leaves it out
 
 
 def island_loop(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,27 +22,19 @@ from linkwise.sweeps.result_part import entries
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the steps of all classes share.
+    """What the steps of all classes share."""
 
-    Attributes:
-        arrays: Names of the inputs, in order.
-        parameters: Those that are parameters.
-        payloads: For each payload the body it is welded to, and where.
-        n_nodes: How many nodes were chosen.
-        slot: Where numbers that belong to no body stand: sums over bodies, and entries of nodes
-            that a dense matrix is made of or that it gives.
-        slots: How many there are, of those that are the same for all columns and of the others.
-        columns: Which columns of the result are wanted; None for all.
-        block: Rows and columns of the largest block of the result, where it is blocks.
-    """
-
-    arrays: tuple[str, ...]
-    parameters: tuple[str, ...]
-    payloads: dict[str, tuple[int, Any]]
-    n_nodes: int
+    arrays: tuple[str, ...]  # names of the inputs, in order
+    parameters: tuple[str, ...]  # those that are parameters
+    payloads: dict[str, tuple[int, Any]]  # for each payload the body it is welded to, and where
+    n_nodes: int  # how many nodes were chosen
+    # where numbers that belong to no body stand: sums over bodies, and entries of nodes that a
+    # dense matrix is made of or that it gives
     slot: dict[Ident, int]
+    # how many there are, of those that are the same for all columns and of the others
     slots: tuple[int, int]
-    columns: NDArray[np.int64] | None
+    columns: NDArray[np.int64] | None  # which columns of the result are wanted; None for all
+    # rows and columns of the largest block of the result, where it is blocks
     block: tuple[int, int]
 
 
@@ -109,3 +101,53 @@ def total_size(space: Space, mech: Mechanism, n_nodes: int) -> int:
     if space not in sizes:
         raise LoweringError(f"the space {space} has no blocks in a mechanism.")
     return sizes[space] * mech.n_bodies
+
+
+Where = Literal["q", "v", "body", "place", "inertia", "node", "start", "parent_body", "block"]
+"""What an entry of an array is counted from: a body's q, v, its 6, 12 or 10 numbers, a node ..."""
+
+WHERE: dict[Space, Where] = {JOINT: "v", BODY: "body", INBOARD: "body", PLACE: "place"}
+"""What the entries of a space are counted from."""
+
+Key: TypeAlias = tuple[Ident, int, int]
+"""An entry of a quantity that is handed from body to body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What an input node of a step stands for."""
+
+    # "input" (entry of an array), "column" (of the table), "parent" (a quantity there), "sum" (over
+    # children), "unit" (entry of a column of the identity), "whole" (a number that belongs to no
+    # body)
+    kind: Literal["input", "column", "parent", "sum", "unit", "whole"]
+    level: int  # the stage from which on it is known
+    kept: bool  # whether it can be read again later
+    index: int = 0  # which array, column or number
+    where: Where = "start"  # what the entry of an array is counted from
+    offset: int = 0  # the entry, from there
+    node: int = -1  # for entries of nodes, which node of the body
+    stride: int = 6  # numbers of one node
+    key: Key | None = None  # the entry of a quantity
+    each: bool = False  # whether it has another value for each column
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """An entry that a step writes: of the result, or of numbers that belong to no body."""
+
+    stage: int  # the first stage in which it can be written
+    node: int  # its value
+    where: Where  # what the entry is counted from
+    offset: int  # the entry, from there
+    on: int = -1  # for entries of nodes, which node of the body
+    index: int = 0  # where the numbers begin
+    stride: int = 6  # numbers of one node
+
+
+class Fold:
+    """Entries handed between bodies that are the same constant everywhere."""
+
+    def __init__(self) -> None:
+        self.parent: dict[Key, float | None] = {}
+        self.sums: dict[Key, float | None] = {}

@@ -26,21 +26,13 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The table.
+    """The table."""
 
-    Attributes:
-        rows: (bodies, columns), int32.
-        carried: Numbers handed from bodies to children, in all places.
-        summed: Numbers of the sums over children, in all places; the first place is always zero.
-        summed_first: Numbers of the first of these places.
-        records: Numbers of all records, and of all records for columns.
-    """
-
-    rows: NDArray[np.int32]
-    carried: int
-    summed: int
-    summed_first: int
-    records: tuple[int, int]
+    rows: NDArray[np.int32]  # (bodies, columns), int32
+    carried: int  # numbers handed from bodies to children, in all places
+    summed: int  # numbers of the sums over children, in all places; the first place is always zero
+    summed_first: int  # numbers of the first of these places
+    records: tuple[int, int]  # numbers of all records, and of all records for columns
 
     def column(self, name: str) -> int:
         """The column of that name; "node 0", "node 1" ... for nodes."""

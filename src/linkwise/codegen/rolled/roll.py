@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from linkwise.algebra import role
 from linkwise.algebra.space import JOINT, ONE
 from linkwise.codegen.rolled.body_class import MOST, BodyClass, classes
-from linkwise.codegen.rolled.layout import Layout, layout_of, total_size
-from linkwise.codegen.rolled.leaf import Fold, Key
+from linkwise.codegen.rolled.layout import Fold, Key, Layout, layout_of, total_size
 from linkwise.codegen.rolled.place_table import Places, places
 from linkwise.codegen.rolled.stage import Plan, planned
 from linkwise.codegen.rolled.step import Step
@@ -34,42 +33,27 @@ from linkwise.sweeps.result_part import bodies, entries
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """A program of one mechanism as loops over its bodies.
+    """A program of one mechanism as loops over its bodies."""
 
-    Attributes:
-        plan: The stages.
-        inputs: For each input array its name and length, in order.
-        shape: Shape of the result for one state.
-        columns: Columns of the result that are computed one by one, or 1.
-        codes: The classes.
-        parent_entry: Slot of each entry handed to children: in the record if it is kept.
-        sum_entry: Slot of each entry of sums over children.
-        shown: How many entries stand in front of every record, and of every record for columns.
-        wholes: What is done between the loops, by stage; the last one after all of them.
-        slots: Numbers that belong to no body: the same for all columns, and others.
-        places: Where each body's numbers stand.
-        table: The columns of all classes, body after body.
-        ops: Scalar operations for one state, by kind.
-        row_of: For each row of the whole result (for blocks, each body) where it comes in the part
-            that is wanted, or -1; None for all.
-        columns_wanted: The columns that are computed; None for all.
-    """
-
-    plan: Plan
-    inputs: tuple[tuple[str, int], ...]
-    shape: tuple[int, ...]
-    columns: int
-    codes: list[ClassCode]
+    plan: Plan  # the stages
+    inputs: tuple[tuple[str, int], ...]  # for each input array its name and length, in order
+    shape: tuple[int, ...]  # shape of the result for one state
+    columns: int  # columns of the result that are computed one by one, or 1
+    codes: list[ClassCode]  # the classes
+    # slot of each entry handed to children: in the record if it is kept
     parent_entry: dict[Key, int]
-    sum_entry: dict[Key, int]
+    sum_entry: dict[Key, int]  # slot of each entry of sums over children
+    # how many entries stand in front of every record, and of every record for columns
     shown: tuple[int, int]
-    wholes: list[Whole]
-    slots: tuple[int, int]
-    places: Places
-    table: Array
-    ops: Counter[str]
+    wholes: list[Whole]  # what is done between the loops, by stage; the last one after all of them
+    slots: tuple[int, int]  # numbers that belong to no body: the same for all columns, and others
+    places: Places  # where each body's numbers stand
+    table: Array  # the columns of all classes, body after body
+    ops: Counter[str]  # scalar operations for one state, by kind
+    # for each row of the whole result (for blocks, each body) where it comes in the part that is
+    # wanted, or -1; None for all
     row_of: NDArray[np.int32] | None = None
-    columns_wanted: NDArray[np.int32] | None = None
+    columns_wanted: NDArray[np.int32] | None = None  # the columns that are computed; None for all
 
 
 def roll(

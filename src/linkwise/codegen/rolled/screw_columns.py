@@ -73,17 +73,12 @@ def hinge_of(structure: Structure, numbers: Sequence[Any]) -> Hinge:
 
 @dataclass(frozen=True, eq=False)
 class ColumnScrews(ScrewHinge):
-    """A product of screw motions whose screws are nodes of a graph.
+    """A product of screw motions whose screws are nodes of a graph."""
 
-    Attributes:
-        shapes: For each screw whether it turns, slides along, and slides across its axis.
-        names: The coordinates.
-        numbers: The columns (screws, PER_SCREW).
-    """
-
+    # for each screw whether it turns, slides along, and slides across its axis
     shapes: tuple[tuple[bool, bool, bool], ...]
-    names: tuple[Coordinate, ...]
-    numbers: Any
+    names: tuple[Coordinate, ...]  # the coordinates
+    numbers: Any  # the columns (screws, PER_SCREW)
 
     @cached_property
     def screws(self) -> Any:

@@ -22,48 +22,32 @@ from linkwise.sweeps.program import Direction, Ident, Program, Quantity, Stateme
 
 @dataclass(slots=True)
 class Stage:
-    """One loop over the bodies.
+    """One loop over the bodies."""
 
-    Attributes:
-        direction: In which order they are visited.
-        each: Whether it runs for each column of the result.
-        statements: What is computed at each body.
-        gathers: Statements whose sum over children is added up here.
-        solves: Small dense matrices solved before the loop.
-    """
-
-    direction: Direction
-    each: bool
-    statements: list[Statement] = field(default_factory=lambda: [])
+    direction: Direction  # in which order they are visited
+    each: bool  # whether it runs for each column of the result
+    statements: list[Statement] = field(default_factory=lambda: [])  # what is computed at each body
+    # statements whose sum over children is added up here
     gathers: list[Statement] = field(default_factory=lambda: [])
+    # small dense matrices solved before the loop
     solves: list[Statement] = field(default_factory=lambda: [])
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All loops of a program.
+    """All loops of a program."""
 
-    Attributes:
-        program: The program.
-        stages: The loops, in order; those that run for each column are the last ones.
-        looped: The space whose columns are taken one by one, or None.
-        made: The stage that computes each quantity.
-        gathered: The stage in which each sum over children is added up.
-        from_parent: Quantities that are read at the parent.
-        kept: Those among them that a later stage reads.
-        each: Quantities that have another value for each column.
-        halved: The result is symmetric, and stages that run for each column only visit the bodies
-            up to the one that the column belongs to: what is right of the diagonal is mirrored.
-    """
-
-    program: Program
+    program: Program  # the program
+    # the loops, in order; those that run for each column are the last ones
     stages: tuple[Stage, ...]
-    looped: Space | None
-    made: dict[Ident, int]
-    gathered: dict[Ident, int]
-    from_parent: dict[Ident, Quantity]
-    kept: frozenset[Ident]
-    each: frozenset[Ident]
+    looped: Space | None  # the space whose columns are taken one by one, or None
+    made: dict[Ident, int]  # the stage that computes each quantity
+    gathered: dict[Ident, int]  # the stage in which each sum over children is added up
+    from_parent: dict[Ident, Quantity]  # quantities that are read at the parent
+    kept: frozenset[Ident]  # those among them that a later stage reads
+    each: frozenset[Ident]  # quantities that have another value for each column
+    # the result is symmetric, and stages that run for each column only visit the bodies up to the
+    # one that the column belongs to: what is right of the diagonal is mirrored
     halved: bool
 
     @property

@@ -24,8 +24,7 @@ from linkwise.codegen.rolled.body_class import (
     OWN,
     BodyClass,
 )
-from linkwise.codegen.rolled.layout import Layout
-from linkwise.codegen.rolled.leaf import WHERE, Fold, Key, Leaf, Out, Where
+from linkwise.codegen.rolled.layout import WHERE, Fold, Key, Layout, Leaf, Out, Where
 from linkwise.codegen.rolled.screw_columns import hinge_of, numbers_of
 from linkwise.codegen.rolled.stage import Plan, Stage
 from linkwise.codegen.scalar import parameters as parameter

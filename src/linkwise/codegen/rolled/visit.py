@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from linkwise.codegen.rolled.body_class import BodyClass
-from linkwise.codegen.rolled.leaf import Fold, Key, Leaf, Out
+from linkwise.codegen.rolled.layout import Fold, Key, Leaf, Out
 from linkwise.codegen.rolled.stage import Plan
 from linkwise.codegen.rolled.step import Step
 from linkwise.codegen.scalar.graph import Check, Graph, Scalar
@@ -34,56 +34,33 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a body of a class does in one stage.
+    """What a body of a class does in one stage."""
 
-    Attributes:
-        order: Nodes to compute, in order.
-        leaves: Inputs of the graph that are read.
-        fetched: Nodes read from the body's record.
-        kept: Nodes to put into the record.
-        shown: (entry, node) for the children to read in a later stage.
-        handed: (entry, node) for the children, to be read in this stage only.
-        added: (entry, node) to add to the sums of the parent.
-        results: Entries of the result.
-        totals: What is added to numbers that belong to no body.
-        exports: Entries of nodes for dense matrices.
-        guards: Checks.
-    """
-
-    order: list[int]
-    leaves: list[int]
-    fetched: list[int]
-    kept: list[int]
-    shown: list[tuple[int, int]]
-    handed: list[tuple[int, int]]
-    added: list[tuple[int, int]]
-    results: list[Out]
-    totals: list[Out]
-    exports: list[Out]
-    guards: list[Guard]
+    order: list[int]  # nodes to compute, in order
+    leaves: list[int]  # inputs of the graph that are read
+    fetched: list[int]  # nodes read from the body's record
+    kept: list[int]  # nodes to put into the record
+    shown: list[tuple[int, int]]  # (entry, node) for the children to read in a later stage
+    handed: list[tuple[int, int]]  # (entry, node) for the children, to be read in this stage only
+    added: list[tuple[int, int]]  # (entry, node) to add to the sums of the parent
+    results: list[Out]  # entries of the result
+    totals: list[Out]  # what is added to numbers that belong to no body
+    exports: list[Out]  # entries of nodes for dense matrices
+    guards: list[Guard]  # checks
 
 
 @dataclass(frozen=True, slots=True)
 class ClassCode:
-    """The code of one class.
+    """The code of one class."""
 
-    Attributes:
-        kind: The class.
-        graph: The graph of one body.
-        leaf: What its inputs are.
-        slot: Where nodes stand in the record, behind what children may read there.
-        each: Those among them that have another value for each column, in a record of their own.
-        records: Lengths of the record and of the one for columns.
-        visits: What is done in each stage.
-    """
-
-    kind: BodyClass
-    graph: Graph
-    leaf: dict[int, Leaf]
-    slot: dict[int, int]
+    kind: BodyClass  # the class
+    graph: Graph  # the graph of one body
+    leaf: dict[int, Leaf]  # what its inputs are
+    slot: dict[int, int]  # where nodes stand in the record, behind what children may read there
+    # those among them that have another value for each column, in a record of their own
     each: frozenset[int]
-    records: tuple[int, int]
-    visits: list[Visit]
+    records: tuple[int, int]  # lengths of the record and of the one for columns
+    visits: list[Visit]  # what is done in each stage
 
 
 def cut(plan: Plan, steps: list[Step], fold: Fold) -> tuple[list[ClassCode], Entries]:

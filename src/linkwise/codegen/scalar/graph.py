@@ -28,43 +28,28 @@ _INVERSES: Final = ("mul", "inv")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """Numbers that are changed again and again: x, again = body(x, given) while again > 0.
+    """Numbers that are changed again and again: x, again = body(x, given) while again > 0."""
 
-    Attributes:
-        body: The graph of one round (a `Traced`), of x and given; its outputs are x and again.
-        inputs: The nodes that x begins with, and those that are given.
-        size: How many numbers x has.
-        most: How many rounds there are at most.
-    """
-
-    body: Any
-    inputs: tuple[int, ...]
-    size: int
-    most: int
+    body: Any  # the graph of one round (a `Traced`), of x and given; its outputs are x and again
+    inputs: tuple[int, ...]  # the nodes that x begins with, and those that are given
+    size: int  # how many numbers x has
+    most: int  # how many rounds there are at most
 
 
 @dataclass(slots=True)
 class Graph:
-    """Nodes as parallel lists; an index is a node.
+    """Nodes as parallel lists; an index is a node."""
 
-    Attributes:
-        op: Operation of each node.
-        a: First argument (an index), or the number of an input, or that of a loop.
-        b: Second argument, or which number of the loop.
-        value: Value of constants.
-        inputs: Names of the inputs, by number.
-        body: Body whose statement first made each node, -1 for none.
-        here: Body whose statement is being traced; marks the nodes made now.
-        loops: Loops, whose results are nodes "part": x behind one another, then again.
-    """
-
-    op: list[Op] = field(default_factory=lambda: [])
+    op: list[Op] = field(default_factory=lambda: [])  # operation of each node
+    # first argument (an index), or the number of an input, or that of a loop
     a: list[int] = field(default_factory=lambda: [])
-    b: list[int] = field(default_factory=lambda: [])
-    value: list[float] = field(default_factory=lambda: [])
-    inputs: list[str] = field(default_factory=lambda: [])
+    b: list[int] = field(default_factory=lambda: [])  # second argument, or which number of the loop
+    value: list[float] = field(default_factory=lambda: [])  # value of constants
+    inputs: list[str] = field(default_factory=lambda: [])  # names of the inputs, by number
+    # body whose statement first made each node, -1 for none
     body: list[int] = field(default_factory=lambda: [])
-    here: int = -1
+    here: int = -1  # body whose statement is being traced; marks the nodes made now
+    # loops, whose results are nodes "part": x behind one another, then again
     loops: list[Loop] = field(default_factory=lambda: [])
     _table: dict[tuple[Op, int, int] | float, int] = field(default_factory=lambda: {})
 
@@ -241,19 +226,12 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A state has no result unless low < value < high.
+    """A state has no result unless low < value < high."""
 
-    Attributes:
-        code: The status of the state otherwise (`status.py`).
-        node: The value.
-        low: Lower bound.
-        high: Upper bound.
-    """
-
-    code: int
-    node: int
-    low: float
-    high: float
+    code: int  # the status of the state otherwise (`status.py`)
+    node: int  # the value
+    low: float  # lower bound
+    high: float  # upper bound
 
 
 class Scalar:

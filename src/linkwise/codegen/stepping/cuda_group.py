@@ -9,22 +9,19 @@ the code once. Arguments and results are those of `cuda_source.py`.
 from __future__ import annotations
 
 import dataclasses
-import math
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from linkwise.codegen.c.emit import number
 from linkwise.codegen.c.text import comment
 from linkwise.codegen.cuda.source import REGISTERS, slots
 from linkwise.codegen.cuda.split import Key, Split, by_limbs
+from linkwise.codegen.cuda.statement import Constants, checked, operation, turn
 from linkwise.codegen.cuda.text import MEETING, PRIMITIVES, TURN
 from linkwise.codegen.cuda.worker_code import WorkerCode, worker_code
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.trace import Traced
-from linkwise.codegen.stepping.cuda_source import MotionSource, head, operation
-from linkwise.codegen.stepping.segment import Segment
-from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.codegen.stepping.cuda_source import MotionSource, head
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 from linkwise.model.mechanism import Mechanism
 
 LANES = 32
@@ -79,7 +76,7 @@ class _Group:
     def __init__(self, stepping: Stepping, mech: Mechanism, dtype: str, workers: int) -> None:
         self.stepping, self.mech, self.dtype = stepping, mech, dtype
         self.itemsize = 4 if dtype == "float32" else 8
-        self.table: dict[str, int] = {}
+        self.constant = Constants(dtype, dtype == "float64")
         sizes = {s.name: _work(s.traced) for s in stepping.segments}
         large = max(stepping.segments, key=lambda s: _work(s.traced))
         self.workers = by_limbs(self._placed(large), mech.parent.tolist(), workers).workers
@@ -158,7 +155,7 @@ class _Group:
             comment(title),
             "typedef long long i64;\n" + primitives,
             TURN[self.dtype].lstrip(),
-            *([f"__constant__ T table[] = {{{', '.join(self.table)}}};\n"] if self.table else []),
+            *self.constant.declared(),
             "extern __shared__ __align__(16) T memory[];\n",
             *functions,
             kernel,
@@ -167,13 +164,6 @@ class _Group:
         assert threads * blocks <= REGISTERS
         held = self.stepping.held
         return MotionSource(text, self.dtype, threads, held, primitives, self.workers, self.shared)
-
-    def constant(self, value: float) -> str:
-        """As a literal, or as an entry of the table if an instruction has no room for it."""
-        text = number(value, self.dtype)
-        if self.dtype == "float32" or struct.unpack("<II", struct.pack("<d", value))[0] == 0:
-            return text
-        return f"table[{self.table.setdefault(text, len(self.table))}]"
 
     def entry(self, register: str, i: int) -> str:
         """An entry of a register, of the motion of this lane."""
@@ -318,14 +308,8 @@ class _Worker:
             yield "meet(0);"
         for check in code.checked:
             yield from self._load(check.item)
-            name, parts = self._name(check.item), list[str]()
-            if math.isfinite(check.low):
-                parts.append(f"{name} > {number(check.low, self.g.dtype)}")
-            if math.isfinite(check.high):
-                parts.append(f"{name} < {number(check.high, self.g.dtype)}")
-            if parts:
-                failed = f"{name} == {name} ? {check.code} : {status.RESULT}"
-                yield f"if (!({' && '.join(parts)}) && !code) code = {failed};"
+            name = self._name(check.item)
+            yield from checked(name, check.low, check.high, check.code, self.g.dtype)
         for s in code.stored:
             yield from self._load(s.item)
         if {name for name, _ in self.writes} & set(self.reads):
@@ -354,9 +338,7 @@ class _Worker:
             angle = item.arguments[0]
             if angle not in self.turned:
                 self.turned.add(angle)
-                yield f"T a{angle} = {self._name(angle)}, s{angle}, c{angle};"
-                yield f"if (size_of(a{angle}) > LARGEST) a{angle} = wrapped(a{angle});"
-                yield f"turn(a{angle}, s{angle}, c{angle});"
+                yield from turn(angle, self._name(angle))
             self.names[i] = f"{item.op[0]}{angle}"
         else:
             names = [self._name(x) for x in item.arguments]

@@ -15,7 +15,6 @@ import numpy as np
 
 from linkwise.codegen import arrays
 from linkwise.codegen.c.text import plain_name
-from linkwise.codegen.cuda import device_arrays
 from linkwise.codegen.cuda.device import ROOM
 from linkwise.codegen.stepping.cuda_group import emit_group_motion
 from linkwise.codegen.stepping.cuda_source import MotionSource, Shape, emit_motion
@@ -41,36 +40,22 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class CardMotions:
-    """What a call gives; on the card the axis of motions is the innermost one in memory.
+    """What a call gives; on the card the axis of motions is the innermost one in memory."""
 
-    Attributes:
-        q: Joint positions (batch, records, nq), the beginning first, the end last.
-        v: Joint velocities (batch, records, nv).
-        status: A code for each motion, 0 where all is well (batch,), in NumPy.
-        failed: The step in which that code came, -1 for none (batch,), in NumPy.
-    """
-
-    q: Any
-    v: Any
-    status: Any
-    failed: Any
+    q: Any  # joint positions (batch, records, nq), the beginning first, the end last
+    v: Any  # joint velocities (batch, records, nv)
+    status: Any  # a code for each motion, 0 where all is well (batch,), in NumPy
+    failed: Any  # the step in which that code came, -1 for none (batch,), in NumPy
 
 
 @dataclass(frozen=True)
 class CudaMotion:
-    """Motions of one mechanism with one integrator on a CUDA card.
+    """Motions of one mechanism with one integrator on a CUDA card."""
 
-    Attributes:
-        mech: The mechanism.
-        stepping: What a motion does.
-        dtype: Kind of its numbers.
-        shape: How motions lie on the card, if not as suits the size.
-    """
-
-    mech: Mechanism
-    stepping: Stepping
-    dtype: np.dtype[Any]
-    shape: Shape | None = None
+    mech: Mechanism  # the mechanism
+    stepping: Stepping  # what a motion does
+    dtype: np.dtype[Any]  # kind of its numbers
+    shape: Shape | None = None  # how motions lie on the card, if not as suits the size
     _loaded: dict[int, Any] = field(default_factory=lambda: {}, init=False, repr=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -151,9 +136,9 @@ class CudaMotion:
             DeviceError: There is no card.
             ShapeError: An array does not fit; says which.
         """
-        cp, nq = device_arrays.cupy(), self.stepping.nq
+        cp, nq = arrays.cupy(), self.stepping.nq
         there, like = arrays.is_on_card(q), arrays.foreign([q])
-        with cp.cuda.Device(device_arrays.card_of([q])), device_arrays.stream(like):
+        with cp.cuda.Device(arrays.card_of([q])), arrays.stream(like):
             given = {
                 "q": self._rows(cp, "q", q, nq),
                 "v": self._rows(cp, "v", v, self.stepping.nv),
@@ -206,7 +191,7 @@ class CudaMotion:
 
     def _taken(self, cp: Any, name: str, value: Any) -> Any:
         if arrays.is_on_card(value):
-            array = device_arrays.taken(name, value)
+            array = arrays.taken(name, value)
         else:
             array = cp.asarray(np.asarray(arrays.here(name, value), self.dtype))
         if array.dtype != self.dtype:

@@ -17,19 +17,16 @@ records from then on are NaN. `report` (one 64-bit number, zero before) counts m
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from linkwise.codegen.c.emit import number
 from linkwise.codegen.c.text import comment
-from linkwise.codegen.cuda.source import REGISTERS, operation
+from linkwise.codegen.cuda.source import REGISTERS
+from linkwise.codegen.cuda.statement import Constants, checked, operation, turn
 from linkwise.codegen.cuda.text import PRIMITIVES, TURN
 from linkwise.codegen.scalar import status
 from linkwise.codegen.scalar.graph import Graph
-from linkwise.codegen.stepping.segment import Segment
-from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +54,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class MotionSource:
-    """The text of a kernel and what a launch has to know.
+    """The text of a kernel and what a launch has to know."""
 
-    Attributes:
-        text: The source.
-        dtype: "float32" or "float64".
-        threads: Of a block, at most.
-        held: Inputs that are held over a step, with their lengths, in the order of arguments.
-        primitives: The part of the text that only a card understands.
-        workers: Threads of a motion; a block of several has 32 motions.
-        shared: Shared memory of a block [bytes].
-    """
-
-    text: str
-    dtype: str
-    threads: int
+    text: str  # the source
+    dtype: str  # "float32" or "float64"
+    threads: int  # of a block, at most
+    # inputs that are held over a step, with their lengths, in the order of arguments
     held: tuple[tuple[str, int], ...]
-    primitives: str
-    workers: int = 1
-    shared: int = 0
+    primitives: str  # the part of the text that only a card understands
+    workers: int = 1  # threads of a motion; a block of several has 32 motions
+    shared: int = 0  # shared memory of a block [bytes]
 
 
 def emit_motion(stepping: Stepping, shape: Shape, *, dtype: str, title: list[str]) -> MotionSource:
@@ -93,7 +81,7 @@ def emit_motion(stepping: Stepping, shape: Shape, *, dtype: str, title: list[str
 class _Emitter:
     def __init__(self, stepping: Stepping, shape: Shape, dtype: str) -> None:
         self.stepping, self.shape, self.dtype = stepping, shape, dtype
-        self.table: dict[str, int] = {}
+        self.constant = Constants(dtype, dtype == "float64" and shape.table)
         names = list(stepping.registers)
         self.member = {
             name: name if name.isidentifier() else f"r{i}" for i, name in enumerate(names)
@@ -111,7 +99,7 @@ class _Emitter:
             comment(title),
             "typedef long long i64;\n" + primitives,
             TURN[self.dtype].lstrip(),
-            *([f"__constant__ T table[] = {{{', '.join(self.table)}}};\n"] if self.table else []),
+            *self.constant.declared(),
             "\n".join(self._registers()),
             *functions,
             kernel,
@@ -143,14 +131,6 @@ class _Emitter:
         yield "{"
         yield from (f"    {line}" for line in _Body(self, segment).lines())
         yield "}"
-
-    def constant(self, value: float) -> str:
-        """As a literal, or as an entry of the table if an instruction has no room for it."""
-        text = number(value, self.dtype)
-        short = self.dtype == "float32" or struct.unpack("<II", struct.pack("<d", value))[0] == 0
-        if short or not self.shape.table:
-            return text
-        return f"table[{self.table.setdefault(text, len(self.table))}]"
 
     # ---------------------------------------------------------------------------------- motion
 
@@ -258,14 +238,8 @@ class _Body:
             elif graph.op[n] not in ("const", "input"):
                 yield f"const T t{n} = {self._formula(n)};"
         for check in traced.checks:
-            name, parts = self._name(check.node), list[str]()
-            if math.isfinite(check.low):
-                parts.append(f"{name} > {number(check.low, self.dtype)}")
-            if math.isfinite(check.high):
-                parts.append(f"{name} < {number(check.high, self.dtype)}")
-            if parts:
-                failed = f"{name} == {name} ? {check.code} : {status.RESULT}"
-                yield f"if (!({' && '.join(parts)}) && !code) code = {failed};"
+            name = self._name(check.node)
+            yield from checked(name, check.low, check.high, check.code, self.dtype)
         start = 0
         for register, size in self.segment.writes:
             for i, n in enumerate(traced.outputs[start : start + size]):
@@ -291,8 +265,8 @@ class _Body:
             return
         self.turned.add(angle)
         if self.graph.op[angle] != "input":
-            yield f"T a{angle} = {self._name(angle)};"
-            yield f"if (size_of(a{angle}) > LARGEST) a{angle} = wrapped(a{angle});"
+            yield from turn(angle, self._name(angle))
+            return
         yield f"T s{angle}, c{angle};"
         yield f"turn(a{angle}, s{angle}, c{angle});"
 

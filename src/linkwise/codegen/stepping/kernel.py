@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,22 +25,16 @@ from linkwise.spatial.array import Array
 POINTER, INT = ctypes.c_void_p, ctypes.c_int64
 
 QUICK = 2_000_000
-"""Operations below which a batch is not worth a second thread."""
+"""Operations below which a batch runs on one thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Motions:
-    """What a call gives.
+    """What a call gives."""
 
-    Attributes:
-        records: (batch, records, nq + nv), q and v one behind the other.
-        status: A code for each motion, 0 where all is well (batch,).
-        failed: The step in which that code came, -1 for none (batch,).
-    """
-
-    records: Array
-    status: NDArray[np.int32]
-    failed: NDArray[np.int64]
+    records: Array  # (batch, records, nq + nv), q and v one behind the other
+    status: NDArray[np.int32]  # a code for each motion, 0 where all is well (batch,)
+    failed: NDArray[np.int64]  # the step in which that code came, -1 for none (batch,)
 
 
 class RolloutKernel:
@@ -63,26 +55,31 @@ class RolloutKernel:
         *,
         itemsize: int = 8,
     ) -> None:
-        """Made from disk if it is there.
+        """Compile it, or load it from disk.
 
         Args:
             mech: The mechanism.
             integrator: Name of the integrator.
-            make: Gives the segments, if they are needed.
-            content: What the segments depend on, besides the mechanism.
+            make: Makes the segments, when they are needed.
+            content: Everything the segments depend on, besides the mechanism.
             itemsize: Bytes of a number.
         """
         self.mech, self.integrator, self.itemsize = mech, integrator, itemsize
         self._make = make
-        self._scratch = threading.local()
         self._compile(content)
 
     def _take(self, facts: dict[str, Any], code: bytes) -> None:
-        """Use machine code, and what is known of it."""
+        """Load machine code, and what is known of it."""
+        from linkwise.codegen.cpu.machine import linked
+
         self._held = tuple((str(name), int(size)) for name, size in facts["held"])
         self._ops = Counter[str](facts["ops"])
         self._work, self._lanes = int(facts["work"]), int(facts["lanes"])
-        self._engine, self._run = _linked(code, self.itemsize)
+        number = ctypes.c_double if self.itemsize == 8 else ctypes.c_float
+        arrays = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT]
+        self._engine = linked(code)  # which owns the function
+        address = self._engine.get_function_address("rollout")
+        self._run = ctypes.CFUNCTYPE(None, *arrays, number, POINTER, POINTER)(address)
 
     @cached_property
     def stepping(self) -> Stepping:
@@ -98,8 +95,8 @@ class RolloutKernel:
     def ops(self) -> Counter[str]:
         """Scalar operations of one step, by kind.
 
-        What is run again and again counts once: of a variational step that is one round, while
-        solving it takes several.
+        A loop counts once: for a variational step that is one round, while solving it takes
+        several.
         """
         return self._ops
 
@@ -115,9 +112,11 @@ class RolloutKernel:
 
     def _compile(self, content: tuple[Any, ...]) -> None:
         """Machine code, from disk if it is there."""
+        from linkwise.codegen.cpu.device import Scratch
         from linkwise.codegen.cpu.machine import lanes, object_code, versions
         from linkwise.codegen.stepping.llvm import emit_stepping
 
+        self._scratch = Scratch()
         key = file_key("rollout", self.mech, self.integrator, self.itemsize, *content, versions())
         filed = cache.read(key) if key else None
         if filed is not None:
@@ -142,7 +141,7 @@ class RolloutKernel:
     def advance(
         self, q: Array, v: Array, held: Mapping[str, Array], step: float, steps: int = 1
     ) -> tuple[Array, Array, int, int]:
-        """One motion, some steps further, with the same inputs held all the time.
+        """One motion, some steps further, with the same inputs throughout.
 
         Args:
             q: Joint positions (nq,).
@@ -152,7 +151,7 @@ class RolloutKernel:
             steps: How many.
 
         Returns:
-            q, v, the code of the trouble (0 for none) and the step it came in (-1 for none).
+            q, v, the status (0 for success) and the step that failed (-1 for none).
         """
         done = self.run(q[None], v[None], held, step, steps, steps)
         row, nq = done.records[0, 0], self.mech.nq
@@ -175,13 +174,15 @@ class RolloutKernel:
             q: Joint positions (batch, nq).
             v: Joint velocities (batch, nv).
             held: Inputs by name: (length,), (steps, length) or (batch, steps, length); a batch or
-                a number of steps of 1 is for all.
+                a number of steps of 1 applies to all.
             step: Length of a step [s].
             steps: How many, a multiple of `every`.
             every: How many steps from one record to the next.
-            threads: Processor cores; by default as many as are worth it.
-            out: Where the records go (batch, records, nq + nv), with rows in one piece.
+            threads: Processor cores; default: chosen from the batch size.
+            out: The array of records (batch, records, nq + nv), with contiguous rows.
         """
+        from linkwise.codegen.cpu.device import cores, spread  # with llvmlite
+
         count = len(q)
         arrays = [np.ascontiguousarray(x, self.dtype) for x in (q, v)]
         strides, times = [x.shape[1] if count > 1 else 0 for x in arrays], [0, 0]
@@ -217,13 +218,18 @@ class RolloutKernel:
                 records,
                 every,
                 step,
-                self._memory(),
+                self._scratch.address(max(self._work, 1), self.dtype),
                 stop.ctypes.data,
             )
 
         try:
-            self._spread(part, count, steps, threads)
-        except BaseException:  # control-C: motions that still go on end after their step
+            workers = min(-(-count // self._lanes), cores() if threads is None else threads)
+            quick = count * steps * self._ops.total() < QUICK
+            if quick and (threads is None or workers <= 1):
+                part(0, count)
+            else:  # other threads, be it one: this one can be interrupted then
+                spread(part, count, self._lanes, max(workers, 1))
+        except BaseException:  # control-C: running motions end after their step
             stop[0] = 1
             raise
         for i in np.flatnonzero(codes):
@@ -233,7 +239,7 @@ class RolloutKernel:
     def _input(
         self, name: str, given: Array, size: int, count: int, steps: int
     ) -> tuple[Array, int, int]:
-        """Numbers, and how far it is from one motion and from one step to the next."""
+        """An input, and its strides from motion to motion and from step to step."""
         array = np.ascontiguousarray(given, self.dtype)
         shape = (1,) * (3 - array.ndim) + array.shape
         fits = array.ndim in (1, 2, 3) and shape[0] in (1, count) and shape[1] in (1, steps)
@@ -244,36 +250,6 @@ class RolloutKernel:
             )
         over_batch = shape[1] * size if shape[0] > 1 else 0
         return array, over_batch, size if shape[1] > 1 else 0
-
-    def _spread(
-        self, part: Callable[[int, int], None], count: int, steps: int, threads: int | None
-    ) -> None:
-        """The batch over threads, whole vectors of motions each.
-
-        Whatever takes long is left to other threads, be it one: this one can be interrupted then.
-        """
-        from linkwise.codegen.cpu.device import cores, thread_pool  # with llvmlite
-
-        wide = self._lanes
-        groups = -(-count // wide)
-        count_of_threads = min(groups, cores() if threads is None else threads)
-        if count * steps * self._ops.total() < QUICK and (threads is None or count_of_threads <= 1):
-            part(0, count)
-            return
-        count_of_threads = max(count_of_threads, 1)
-        size = -(-groups // count_of_threads) * wide
-        ends = [(i, min(i + size, count)) for i in range(0, count, size)]
-        begun = [thread_pool(count_of_threads, os.getpid()).submit(part, *ends_) for ends_ in ends]
-        for done in begun:
-            done.result()
-
-    def _memory(self) -> int:
-        """Scratch memory of this thread."""
-        scratch = getattr(self._scratch, "array", None)
-        if scratch is None:
-            scratch = np.empty(max(self._work, 1), self.dtype)
-            self._scratch.array = scratch
-        return scratch.ctypes.data
 
     def describe(self, code: int) -> str:
         """A code of the status in words, naming the body."""
@@ -289,20 +265,7 @@ def describe(mech: Mechanism, code: int) -> str:
             "too long, or the motion grows without bounds"
         )
     if code == status.unsolved(mech):
-        return (
-            "the equations of a variational step are not solved: the step is too long for how fast "
-            "it moves"
-        )
+        return "a variational step is not solved: the step is too long for the speed of the motion"
     if code == status.RESULT:
         return "numbers are no longer finite: the motion grows without bounds"
     return status.describe(code, mech)
-
-
-def _linked(code: bytes, itemsize: int) -> tuple[Any, Any]:
-    """The engine, which has to be kept, and its function."""
-    from linkwise.codegen.cpu.machine import linked
-
-    number = ctypes.c_double if itemsize == 8 else ctypes.c_float
-    kinds = [*[POINTER] * 4, INT, INT, POINTER, POINTER, INT, INT, INT, number, POINTER, POINTER]
-    engine = linked(code)
-    return engine, ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("rollout"))

@@ -19,13 +19,11 @@ from typing import Any
 
 from linkwise.codegen.cpu import ir
 from linkwise.codegen.cpu.emit import Emitter, Finite
-from linkwise.codegen.cpu.ir import INT, INT32
+from linkwise.codegen.cpu.ir import INT, INT32, Unit
 from linkwise.codegen.cpu.llvm import GraphBody, Place, counted, get, put
 from linkwise.codegen.cpu.rows import load_rows, store_rows
-from linkwise.codegen.cpu.unit import Unit
 from linkwise.codegen.scalar import status as code_of
-from linkwise.codegen.stepping.segment import Segment
-from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 
 STATUS, FAILED, FIRST = 0, 1, 2
 """Places in front of the registers: a code, the step it came in, and where registers begin."""

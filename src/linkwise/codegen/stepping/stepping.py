@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from linkwise.codegen.stepping.segment import Segment
+from linkwise.codegen.scalar import trace
+from linkwise.codegen.scalar.trace import Traced
 
 STEP = "h"
 """The register with the length of a step [s]."""
@@ -20,26 +21,17 @@ class Stepping:
     registers and runs `step`; `leave` makes q and v of it where they are recorded. The registers
     "q" and "v" hold the state at the beginning of `enter` and after `leave`; in between the
     segments keep it in registers of their own, of which `state` are those that last.
-
-    Attributes:
-        integrator: Its name.
-        nq: Number of coordinates.
-        nv: Number of velocities.
-        held: Inputs that are held over each step, with their lengths.
-        state: The registers that go from one step to the next.
-        enter: From q and v to the state.
-        step: One step. A segment that stands here several times is the same object.
-        leave: From the state to q and v.
     """
 
-    integrator: str
-    nq: int
-    nv: int
-    held: tuple[tuple[str, int], ...]
-    state: tuple[str, ...]
-    enter: tuple[Segment, ...]
+    integrator: str  # its name
+    nq: int  # number of coordinates
+    nv: int  # number of velocities
+    held: tuple[tuple[str, int], ...]  # inputs that are held over each step, with their lengths
+    state: tuple[str, ...]  # the registers that go from one step to the next
+    enter: tuple[Segment, ...]  # from q and v to the state
+    # one step. A segment that stands here several times is the same object.
     step: tuple[Segment, ...]
-    leave: tuple[Segment, ...]
+    leave: tuple[Segment, ...]  # from the state to q and v
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -67,3 +59,35 @@ class Stepping:
         for segment in self.step:
             total += segment.traced.graph.count(segment.traced.roots)
         return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Straight code from registers to registers."""
+
+    name: str  # what it does, in one word
+    traced: Traced  # its graph; inputs are the registers that are read, with their lengths
+    # the registers that are written with their lengths, in the order of the outputs
+    writes: tuple[tuple[str, int], ...]
+    # a register of one number, which it writes: while that is above zero in some motion, the
+    # segment is run again. Nothing for one that is run once.
+    again: str = ""
+    most: int = 1  # how often it is run at most
+
+    @property
+    def reads(self) -> tuple[tuple[str, int], ...]:
+        """The registers that are read, with their lengths."""
+        return self.traced.inputs
+
+
+class Sketch(trace.Sketch):
+    """A segment that is being written; its inputs and outputs are registers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def segment(self, *, again: str = "", most: int = 1) -> Segment:
+        """What was written, to be run once or again and again."""
+        writes = tuple((name, len(values)) for name, values in self.writes.items())
+        return Segment(self.name, self.traced(), writes, again, most)

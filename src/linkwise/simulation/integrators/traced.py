@@ -16,8 +16,7 @@ import numpy as np
 from linkwise.codegen.scalar.graph import Scalar
 from linkwise.codegen.scalar.trace import Traced
 from linkwise.codegen.stepping.passive import Passive
-from linkwise.codegen.stepping.segment import Segment, Sketch
-from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.integrators.integrator import Integrator
 from linkwise.simulation.rates import check_turns, rate_acceleration, rates, velocities

@@ -18,8 +18,7 @@ from linkwise.codegen.request import Request
 from linkwise.codegen.scalar import status
 from linkwise.codegen.stages import traced
 from linkwise.codegen.stepping.passive import Passive
-from linkwise.codegen.stepping.segment import Segment, Sketch
-from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.variational.coordinates import coordinates

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.codegen.scalar import status as code_of
-from linkwise.codegen.stepping.segment import Segment
-from linkwise.codegen.stepping.stepping import STEP, Stepping
+from linkwise.codegen.stepping.stepping import STEP, Segment, Stepping
 from linkwise.spatial.array import Array
 
 _UNARY = {"inv": np.reciprocal, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "neg": np.negative}
