@@ -43,7 +43,6 @@ def filter_and_smoother(
     force that was drawn; right: standard deviations, before anything is measured, too.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad].
         tip: Body or node at the end of the chain that is drawn; by default that of the longest.
         component: Of the force at each body, in its axes: "mx" to "fz". By default the force that

@@ -32,7 +32,6 @@ def mass_matrix(
     ground; its inverse has, where a body that moves carries them. Armature is part of both.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad].
         ax: Two Axes to draw into; by default a new figure.
         theme: "light", "dark" or a `Theme`.

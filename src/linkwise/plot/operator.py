@@ -49,7 +49,6 @@ def operator(
     (`linkwise.algebra.dense`), and entries below 1e-13 of the largest count as zero.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad].
         expr: An expression, or its text, as `lw.derive` takes it: "H", "phi", "psi", "M", "mass",
             "mass^-1", "D", "K", "J mass^-1 J*" ...

@@ -99,7 +99,6 @@ def skeleton(
     square at the end, the ground is a triangle, and nodes at the ends are dots.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) [m or rad].
         plane: Seen along the normal of this plane, "xz" or two directions (2, 3); by default in
             space.

@@ -120,9 +120,6 @@ def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) 
 
     Args:
         observer: The run; its timetable says when the controller is asked and records are made.
-        bar: Told how far it has come.
-        rtol: Relative tolerance.
-        atol: Absolute tolerance.
 
     Raises:
         MissingExtraError: SciPy is not installed.

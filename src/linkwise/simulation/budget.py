@@ -59,16 +59,8 @@ def budget(
     """Works that are given, and those that are not by quadrature over the records.
 
     Args:
-        mech: The mechanism.
-        t: Times (k,) [s].
-        states: q (k, nq), v (k, nv) and tau (k, nv).
-        total: Kinetic and potential energy (k,) [J].
         works: Work up to each record (k,) [J] by name; None for one that is not known.
-        error: How far these may be off [J].
-        forces: (moment, force) (k, 6) by node.
-        forces_frame: Axes of these.
         held: Whether joint forces act unchanged from record to record.
-        passive: Whether dampers and springs acted.
     """
     q, v, tau = states
     found, uncounted = dict[str, Array](), list[str]()

@@ -131,11 +131,6 @@ class Contacts(Gauge):
 
         with the smallest mass m that the node has in any direction. The force f is not known before
         the run: on a robot on a free base an equal part of its weight is taken, else m g.
-
-        Args:
-            q: Joint positions (nq,) at the beginning.
-            step: h [s].
-            most: What the integrator can do.
         """
         rough = [i for i, x in enumerate(self.surfaces) if x.friction > 0.0]
         g = float(np.linalg.norm(self.mech.gravity))

@@ -36,15 +36,7 @@ class DivergenceError(SimulationError):
 
 
 def blown_up(mech: Mechanism, t: float, q: Array, v: Array, why: str = "") -> DivergenceError:
-    """The error for a step that led to what is no number, or faster than anything moves.
-
-    Args:
-        mech: The mechanism.
-        t: The last time [s] at which all was well.
-        q: Joint positions (nq,) there.
-        v: Joint velocities (nv,) there.
-        why: What else is to be told.
-    """
+    """The error for a step that led to what is no number, or faster than anything moves."""
     told = f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds."
     return DivergenceError(" ".join(x for x in (told, fastest(mech, q, v), why) if x))
 
@@ -57,8 +49,6 @@ def advice(march: March, at: Moment, states: States) -> str:
     of the mechanism and of what acts on it, not of the steps.
 
     Args:
-        march: What made the steps.
-        at: Where they ended.
         states: t (k,), q (k, nq), v (k, nv) ... of what was recorded.
     """
     if march.held_for and march.length is None:

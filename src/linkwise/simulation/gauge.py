@@ -128,15 +128,7 @@ def lost_within(
     state_at: Callable[[float], State],
     length: float,
 ) -> list[Lost]:
-    """The margins that are lost within one step, the earliest first, each enclosed to 1e-9 s.
-
-    Args:
-        gauges: What is looked at.
-        before: Margins of each at the beginning of the step.
-        after: Margins of each at its end.
-        state_at: The state at a time [s] after the beginning.
-        length: The length of the step [s].
-    """
+    """The margins that are lost within one step, the earliest first, each enclosed to 1e-9 s."""
     found = list[Lost]()
     for gauge, was, now in zip(gauges, before, after, strict=True):
         for i in np.flatnonzero((was >= 0.0) & (now < 0.0)).tolist():

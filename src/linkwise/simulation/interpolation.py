@@ -32,10 +32,6 @@ def between(mech: Mechanism, t: Array, q: Array, v: Array, times: Array) -> tupl
     the acceleration jumps within it, O(h²) and O(h).
 
     Args:
-        mech: The mechanism.
-        t: Times of the records (k,) [s], increasing.
-        q: Joint positions there (k, nq).
-        v: Joint velocities there (k, nv).
         times: Wanted ones (m,) [s], between the first and the last record.
 
     Returns:

@@ -73,8 +73,6 @@ class Leaper:
 
         Args:
             ticks: The numbers (k,); of a law, which is asked at each step, those of steps.
-            path: States from some step on (n, nq + nv).
-            made: The number of that step.
         """
         if self.law is None:
             return self.acting.known(ticks)
@@ -85,8 +83,6 @@ class Leaper:
         """States at the ends of some intervals.
 
         Args:
-            now: Where to begin.
-            h: The length of each step [s].
             ends: After how many steps each interval ends (k,), increasing.
             tau: Joint forces that are held in each of them (k, nv); None where a law gives them.
         """
@@ -116,11 +112,7 @@ class Leaper:
             ∫ P dt = h (½ P₀ + P₁ + … + ½ P_n) + h²/12 (Ṗ₀ − Ṗ_n)
 
         Args:
-            q: Joint positions at the beginning and at each end (k + 1, nq).
             v: Velocities at the beginning and after each step (n + 1, nv).
-            ends: After how many steps each interval ends (k,).
-            tau: Joint forces that are held in each interval (k, nv).
-            h: The length of each step [s].
         """
         acting, d = self.acting, self.mech.damping
         work = np.zeros((len(ends), len(WORKERS)))

@@ -73,12 +73,7 @@ class Log:
             self._more.append((acting.given(t, q, v), touch, pushed, probes))
 
     def recording(self, *, counted: bool, **told: Any) -> Recording:
-        """All of it.
-
-        Args:
-            counted: Whether the works of the records are right.
-            told: What else there is to tell (`Recording.of`).
-        """
+        """All of it."""
         mech, acting = self.mech, self.acting
         t, q, v, tau, work = self.states
         works = dict[str, Array | None]()  # what is left out is found from the records

@@ -125,12 +125,6 @@ def baumgarte_closing(mech: Mechanism, q: Array, v: Array, rates: tuple[float, f
     With rates a = b [1/s] the error e fades like exp(−a t), without swinging. It does so only while
     a times the step is small against one, and new errors come in with each step: they stay in
     balance at some size.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,).
-        v: Joint velocities (nv,).
-        rates: a and b [1/s].
     """
     a, b = rates
     return -2.0 * a * (constraint_jacobian(mech, q) @ v) - b * b * Gap(mech, q).rows

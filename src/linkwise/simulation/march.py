@@ -105,11 +105,6 @@ class March:
     def advance(self, now: Moment, step: float, steps: int = 1) -> Moment:
         """Some steps later.
 
-        Args:
-            now: Where to begin.
-            step: The length of each step [s].
-            steps: How many.
-
         Raises:
             SimulationError: The motion cannot go on; says when, where and why.
         """

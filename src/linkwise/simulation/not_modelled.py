@@ -31,13 +31,7 @@ def not_modelled(
     """Lines about data of the drives that was not used, and by how much it would have mattered.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (k, nq) of the motion.
-        v: Joint velocities (k, nv).
-        tau: Joint forces (k, nv).
-        passive: Whether dampers and springs acted.
         limits: What became of joint limits: "ignore", or the way in which they acted.
-        contacts: Whether any contact was given.
     """
     lines = list[str]()
     names = mech.velocity_names

@@ -80,10 +80,7 @@ class Observer:
         """A step was made: find what happened within it, and go on to its end or stop.
 
         Args:
-            before: Where it began.
-            after: Where it ended.
             end: When it ends [s], without the rounding of a sum.
-            length: How long it is [s].
         """
         after = dataclasses.replace(after, t=end)
         for _ in range(MOST):
@@ -106,10 +103,7 @@ class Observer:
         """What happened between two moments; the one at which the step had to be cut, if any.
 
         Args:
-            before: The earlier moment, whose margins are known.
-            after: The later one.
             at: The moment some time [s] after the earlier one.
-            length: Between the two [s].
         """
         if not self.gauges:
             self._made(after)
@@ -130,13 +124,7 @@ class Observer:
         return None
 
     def _cut(self, moment: Moment, was: list[Array], told: set[tuple[int, int]]) -> None:
-        """A step ends here: what else was lost by then, at the same instant, happened as well.
-
-        Args:
-            moment: Where it ends.
-            was: Margins at its beginning.
-            told: Which were told already.
-        """
+        """A step ends here: what else was lost by then, at the same instant, happened as well."""
         state = self.state(moment)
         for gauge, before in zip(self.gauges, was, strict=True):
             margins = gauge.margins(state)

@@ -52,14 +52,7 @@ TERMS = 12
 
 
 def moved(mech: Mechanism, q: Any, u: Any, h: Any) -> Any:
-    """q ⊕ h u (nq,): where a configuration is after rates u were held for a time h.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,).
-        u: Rates (nv,).
-        h: How long [s].
-    """
+    """q ⊕ h u (nq,): where a configuration is after rates u were held for a time h."""
     if not places(mech)[1]:
         return q + h * u
     found = _by_kernel(mech, _MOVED, q, u, np.array([h]))
@@ -111,11 +104,6 @@ def turning(mech: Mechanism, theta: Any, u: Any) -> Any:
 
         θ̇ = ω + ½ θ × ω + c θ × (θ × ω)
         c = (1 − ½|θ| cot ½|θ|) / |θ|² = ¼ Σ (1/(2i+2)! − 1/(2i+3)!) (−y)ⁱ / Σ (−y)ⁱ / (2i+1)!
-
-    Args:
-        mech: The mechanism.
-        theta: θ (nv,), away from q₀.
-        u: Rates (nv,) at q₀ ⊕ θ.
     """
     if not balls(mech):
         return u

@@ -107,7 +107,6 @@ class Recording:
         """A recording of states that were computed, with its standard channels.
 
         Args:
-            mech: The mechanism.
             t: Times (k,) [s], increasing.
             q: Joint positions (k, nq).
             v: Joint velocities (k, nv).

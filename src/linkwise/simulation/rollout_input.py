@@ -94,9 +94,6 @@ def shaped(
 
     Args:
         held: Inputs by name; arrays that are not NumPy's pass through unchanged.
-        sizes: n of each.
-        steps: The number of steps.
-        states: q and v, (n,) or (batch, n).
         scalars: Names of inputs where one number may replace a row of n, (..., 1).
 
     Raises:

@@ -49,12 +49,7 @@ def rollout_kernel(
     """Many steps of a tree as machine code.
 
     Args:
-        mech: The mechanism, without loops and couplings.
-        integrator: "euler", "rk4", "rk4_mujoco" or "variational".
-        with_passive: Whether dampers and springs of drives act.
         nodes: Nodes with external forces, held over each step like joint forces.
-        forces_frame: Axes of these forces.
-        itemsize: Bytes of a number, 8 or 4.
         law: A control law that gives the joint forces at the beginning of each step.
 
     Raises:

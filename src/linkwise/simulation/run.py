@@ -97,7 +97,6 @@ def simulate(
     too long, is warned of (`linkwise.errors.EnergyWarning`) and stands in the report.
 
     Args:
-        mech: The mechanism.
         q: Joint positions (nq,) at the beginning; neutral by default.
         v: Joint velocities (nv,) at the beginning; zero by default.
         duration: How long to move [s].

@@ -33,14 +33,7 @@ SMALL = 1e-4
 
 
 def settled(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array, Gap]:
-    """q and v next to the given ones that the loops allow, and the errors that are left.
-
-    Args:
-        mech: The mechanism, with loops or couplings.
-        q: Joint positions (nq,).
-        v: Joint velocities (nv,).
-        gap: The errors at q.
-    """
+    """q and v next to the given ones that the loops allow, and the errors that are left."""
     if gap.size < SMALL:
         found = _by_newton(mech, q, v, gap)
         if found is not None:

@@ -40,15 +40,8 @@ def stepwise(
     """What `RolloutKernel.run` gives, by the reference integrators, one motion after the other.
 
     Args:
-        mech: The mechanism.
-        integrator: Name of the integrator.
-        q: Joint positions (batch, nq).
-        v: Joint velocities (batch, nv).
         held: Inputs by name: (length,), (steps, length) or (batch, steps, length).
-        step: Length of a step [s].
-        steps: How many.
         every: How many steps from one record to the next; the last state is recorded too.
-        forces: Dampers and springs.
         law: What gives the joint forces, if it is not in `held`.
     """
     ends = sorted({*range(every, steps + 1, every), steps} - {0})

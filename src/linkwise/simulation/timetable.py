@@ -123,12 +123,9 @@ def timetable(
     """The timetable of a run.
 
     Args:
-        duration: How long it goes [s].
-        step: The longest step [s].
         control_step: From one question to the controller to the next [s], or None. The step is made
             shorter, if need be, so that a whole number of them fit in.
         record_every: How many steps from record to record; None for about 1000 records.
-        start: Time of the beginning [s].
 
     Raises:
         ModelError: A number that means nothing.

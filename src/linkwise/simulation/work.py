@@ -40,10 +40,6 @@ def integrated(t: Array, power: Array) -> Work:
     How far it may be off is told by the same with every second record, and with every fourth: their
     differences d_2, d_4 show the order p = log₂(d_4 / d_2), at most four, by which the errors fall,
     and the error is twice d_2 / (2ᵖ − 1). For a power that jumps p is small, and the error large.
-
-    Args:
-        t: Times (k,) [s], increasing.
-        power: At these times (k,) [W].
     """
     points = _points(t)
     levels = [_cumulative(t, power, points[::every]) for every in (1, 2, 4)]
@@ -99,11 +95,6 @@ def joint_work(mech: Mechanism, t: Array, q: Array, v: Array, tau: Array, *, hel
     """∫ τ · v dt.
 
     Args:
-        mech: The mechanism.
-        t: Times (k,) [s].
-        q: Joint positions (k, nq).
-        v: Joint velocities (k, nv).
-        tau: Joint forces (k, nv).
         held: Whether the forces of each record act unchanged until the next. Then it is τ · Δq,
             exact where v is the rate of q.
     """
@@ -120,14 +111,7 @@ def joint_work(mech: Mechanism, t: Array, q: Array, v: Array, tau: Array, *, hel
 
 
 def passive_work(mech: Mechanism, t: Array, q: Array, v: Array) -> Work:
-    """Work of dampers and springs of the drives: −∫ v · damping v dt − Δ ½ k (q − rest)².
-
-    Args:
-        mech: The mechanism.
-        t: Times (k,) [s].
-        q: Joint positions (k, nq).
-        v: Joint velocities (k, nv).
-    """
+    """Work of dampers and springs of the drives: −∫ v · damping v dt − Δ ½ k (q − rest)²."""
     damped = Work(np.zeros(len(t)))
     if mech.damping.any():
         damped = integrated(t, -(mech.damping * v * v).sum(axis=-1))
@@ -152,16 +136,7 @@ def spring_energy(mech: Mechanism, q: Array) -> Array:
 def outside_work(
     mech: Mechanism, t: Array, q: Array, v: Array, forces: Mapping[str, Array], forces_frame: Frame
 ) -> Work:
-    """∫ Σ f · V dt of forces at nodes.
-
-    Args:
-        mech: The mechanism.
-        t: Times (k,) [s].
-        q: Joint positions (k, nq).
-        v: Joint velocities (k, nv).
-        forces: (moment, force) at each record (k, 6) by node.
-        forces_frame: Their axes, "node" or "world".
-    """
+    """∫ Σ f · V dt of forces at nodes."""
     power = np.zeros(len(t))
     for node, force in forces.items():
         power = power + (force * node_velocity(mech, q, v, node, frame=forces_frame)).sum(axis=-1)

@@ -124,11 +124,6 @@ def _gain(mech: Mechanism, q: Array, v: Array, vdot: Array, h: float) -> float:
 def bench(mech: Mechanism, *, quick: bool = False, batch: int = 1024) -> Bench:
     """Measure the everyday functions of a robot.
 
-    Args:
-        mech: The robot.
-        quick: Whether rough figures are enough.
-        batch: States of a batch.
-
     Raises:
         ModelError: The robot has no degree of freedom.
     """

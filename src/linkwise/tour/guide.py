@@ -39,12 +39,6 @@ def guide(
 ) -> Visit:
     """Show all stations, and write the page.
 
-    Args:
-        mech: The robot.
-        report: The file of the page; None for none.
-        quick: Whether to skip what takes long.
-        stations: What is shown, in order.
-
     Returns:
         The visit; `failed` is the number of checks that failed.
 

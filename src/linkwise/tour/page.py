@@ -168,12 +168,7 @@ def page(
     """The page as text.
 
     Args:
-        title: Its headline.
-        lede: An introduction in two sentences.
-        figures: A few figures in large type, by name.
-        sections: The stations.
         footer: Paragraphs at the end: the machine, the versions.
-        kind: The line above the title.
     """
     head = (
         '<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, '

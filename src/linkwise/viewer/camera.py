@@ -75,7 +75,6 @@ class Frame:
         It is as near as all corners of the box are in the picture.
 
         Args:
-            wide: Width of the picture over its height.
             free: Part of the height, from the top, that nothing covers.
         """
         back = self.direction

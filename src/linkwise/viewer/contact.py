@@ -23,10 +23,7 @@ def contact_arrows(
     """Forces of contacts at a time, from channels "contact.NAME.force" of a recording.
 
     Args:
-        motion: What is played; None for a pose.
-        time: When [s].
         scale: Metres for each newton; by default the largest force is of a good length.
-        size: Reach of the mechanism [m].
 
     Returns:
         The arrows, from the nodes that are pushed, and the scale that was used.

@@ -45,12 +45,7 @@ class Dial:
 
 
 def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
-    """The numbers of a mechanism that can be set by hand; those that follow others cannot.
-
-    Args:
-        mech: The mechanism.
-        reach: How far slides without limits go [m].
-    """
+    """The numbers of a mechanism that can be set by hand; those that follow others cannot."""
     followers = {mech.coordinate(coupling.dependent) for coupling in mech.couplings}
     found = list[Dial]()
     for k, body in enumerate(mech.bodies):
@@ -124,9 +119,6 @@ def closed_near(
     """The configuration next to q in which loops are closed and couplings hold.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,).
-        held: The hinge that must stay where it is at q.
         quick: Take loops that are closed as they are; without it kernels are compiled in any case.
 
     Returns:

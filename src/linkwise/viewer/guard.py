@@ -53,10 +53,6 @@ def address(host: str) -> str:
 def check_port(host: str, port: int) -> None:
     """Raises, with what to do, if a port cannot be listened on.
 
-    Args:
-        host: An address of this machine.
-        port: 1 to 65535, or 0 for any free one.
-
     Raises:
         ViewerError: It is busy, not allowed, or the address is none of this machine's.
     """
@@ -105,11 +101,6 @@ def _free(host: str) -> int | None:
 def start(host: str, port: int, label: str) -> Any:
     """A viser server at this address, closed to strangers.
 
-    Args:
-        host: An address of this machine.
-        port: 1 to 65535, or 0 for any free one.
-        label: Name of what is shown; the page's title.
-
     Raises:
         MissingExtraError: viser is not installed.
         ViewerError: The port or the address cannot be used.
@@ -151,10 +142,6 @@ def guarded(host: str, label: str) -> Generator[list[bool]]:
     in the header Origin. Programs that are no browser send none. Strangers are refused in the
     handshake, with 403: nothing that they send is read. viser has no setting for that, so that the
     function by which it opens its socket is replaced until it has done so.
-
-    Args:
-        host: The address that the server listens at.
-        label: The page's title.
 
     Yields:
         A list that is not empty as soon as the socket was opened in that way.
@@ -232,8 +219,6 @@ def own_page(origin: str | None, asked: str | None, host: str) -> bool:
 
     Args:
         origin: The header Origin, "http://127.0.0.1:8080"; None from what is no browser.
-        asked: The header Host, "127.0.0.1:8080".
-        host: The address that the server listens at.
     """
     if origin is None:
         return True

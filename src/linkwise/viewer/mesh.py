@@ -76,7 +76,6 @@ def creased(mesh: Mesh, angle: float = CREASE) -> Mesh:
     triangles around it meet at more than `angle`, so that round parts look round and edges sharp.
 
     Args:
-        mesh: The surface.
         angle: Between normals of triangles that share a vertex [rad].
     """
     if not len(mesh.faces):
@@ -118,7 +117,6 @@ def lighter(mesh: Mesh, most: int) -> Mesh:
     """A surface of at most about `most` triangles: vertices in one cell of a grid become one.
 
     Args:
-        mesh: The surface.
         most: Triangles; a mesh that has no more is returned as it is.
     """
     if len(mesh.faces) <= most:

@@ -97,14 +97,6 @@ def motion_of(
 ) -> Motion:
     """A motion of arrays.
 
-    Args:
-        mech: The mechanism.
-        t: Times (k,), rising [s].
-        q: Joint positions (k, nq) [m or rad].
-        v: Joint velocities (k, nv); those of independent hinges alone are left out.
-        tau: Joint forces (k, nv), as well.
-        source: What the arrays come from.
-
     Raises:
         ShapeError: Shapes that do not go together.
         ModelError: Times that do not rise.
@@ -136,7 +128,6 @@ def subject_of(
 
     Args:
         subject: A mechanism, an embedded one, or a recording: anything with `mech`, `t` and `q`.
-        q: Joint positions (nq,) of a mechanism, or (k, nq) of a motion.
         t: Times of such a motion (k,) [s]; 60 a second unless given.
 
     Raises:

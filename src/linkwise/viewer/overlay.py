@@ -89,13 +89,7 @@ def inertia_parts(mech: Mechanism, look: Look) -> list[Part]:
 
 
 def axis_arrows(mech: Mechanism, q: Array, size: float) -> Arrows:
-    """Along each freedom of each hinge an arrow through the hinge, in the world.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,).
-        size: Reach of the mechanism [m].
-    """
+    """Along each freedom of each hinge an arrow through the hinge, in the world."""
     poses, points, kinds = mech.poses(q), list[Array](), list[str]()
     half = 0.16 * size
     for k, body in enumerate(mech.bodies):
@@ -122,15 +116,7 @@ def belted_scale(mech: Mechanism, q: Array, nodes: Sequence[str], size: float) -
 def belted_mesh(
     mech: Mechanism, q: Array, node: str, scale: float, resolution: int = 48
 ) -> Mesh | None:
-    """The belted ellipsoid of the effective mass at a node, about it; None where there is none.
-
-    Args:
-        mech: The mechanism.
-        q: Joint positions (nq,).
-        node: A node or body.
-        scale: Metres for each kilogram.
-        resolution: Points around.
-    """
+    """The belted ellipsoid of the effective mass at a node, about it; None where there is none."""
     shape = _belted(mech, q, node, resolution)
     if shape is None or scale <= 0.0:
         return None
@@ -164,12 +150,7 @@ def constraint_arrows(
     """Forces in the loops, as they act on both of their nodes.
 
     Args:
-        mech: The mechanism.
-        q: Joint positions (nq,), with closed loops.
-        v: Joint velocities (nv,); None for a mechanism that is held at rest.
-        tau: Joint forces (nv,); zero unless given.
         scale: Metres for each newton; by default the largest force is of a good length.
-        size: Reach of the mechanism [m].
 
     Returns:
         The arrows, and the scale that was used.

@@ -98,7 +98,6 @@ def scene_of(
     one for each body. Other bodies without geometry stay bare: they are frames in between.
 
     Args:
-        mech: The mechanism.
         roots: Folders in which meshes may lie, besides the model's own folder and package.
         look: Colours for what has none.
         most: Triangles of one mesh file, at most; fewer, if there are more than 16 files.
@@ -192,14 +191,7 @@ def hinge_axes(mech: Mechanism, k: int, q: Array) -> list[tuple[Array, bool]]:
 
 
 def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Part]:
-    """A body without shapes: rods from its hinge to those it carries, a drum, and its mass.
-
-    Args:
-        mech: The mechanism.
-        k: Index of the body.
-        size: Reach of the mechanism [m].
-        look: Colours.
-    """
+    """A body without shapes: rods from its hinge to those it carries, a drum, and its mass."""
     body, inertia = mech.bodies[k], mech.inertias[k]
     start = np.asarray(body.outboard.inverse().p)
     radius = min(0.02 * size, 0.05 * size / np.sqrt(1.0 + 0.1 * mech.n_bodies))

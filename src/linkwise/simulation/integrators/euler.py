@@ -18,14 +18,6 @@ def step(
     Also called symplectic Euler, which it is where the mass matrix does not depend on q. It is what
     MuJoCo calls Euler, without its implicit treatment of damping.
 
-    Args:
-        mech: The mechanism.
-        f: Accelerations u̇ of rates (`rates.in_rates`).
-        t: The time at the beginning of the step [s].
-        q: Joint positions (nq,) there.
-        u: Rates (nv,) there (`rates.rates`).
-        h: The length of the step [s].
-
     Returns:
         q and u at t + h.
     """

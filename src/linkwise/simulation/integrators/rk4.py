@@ -23,14 +23,6 @@ def step(
     tableau would be of order two; two turns one after the other make up for it.
     Source: celledoni2003commutatorfree.
 
-    Args:
-        mech: The mechanism.
-        f: Accelerations u̇ of rates (`rates.in_rates`).
-        t: The time at the beginning of the step [s].
-        q: Joint positions (nq,) there.
-        u: Rates (nv,) there (`rates.rates`).
-        h: The length of the step [s].
-
     Returns:
         q and u at t + h.
     """

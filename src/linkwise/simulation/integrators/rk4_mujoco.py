@@ -26,14 +26,6 @@ def step(
 
     Source: munthekaas1999highorder.
 
-    Args:
-        mech: The mechanism.
-        f: Accelerations u̇ of rates (`rates.in_rates`).
-        t: The time at the beginning of the step [s].
-        q: Joint positions (nq,) there.
-        u: Rates (nv,) there (`rates.rates`).
-        h: The length of the step [s].
-
     Returns:
         q and u at t + h.
     """

@@ -28,14 +28,7 @@ AGAIN = 4
 def traced_stepping(
     scheme: Integrator, mech: Mechanism, forward: Traced, passive: Passive | None
 ) -> Stepping:
-    """The segments of an explicit integrator on a mechanism.
-
-    Args:
-        scheme: The integrator.
-        mech: The mechanism, whose hinges are traceable.
-        forward: v̇ of q, v and what is held.
-        passive: Dampers and springs.
-    """
+    """The segments of an explicit integrator on a mechanism."""
     held = tuple(x for x in forward.inputs if x[0] not in ("q", "v"))
     s, calls = Sketch("step"), list[list[int]]()
     state, (h,) = (s.read("q0", mech.nq), s.read("u0", mech.nv)), s.read(STEP, 1)

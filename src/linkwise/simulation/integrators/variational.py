@@ -20,12 +20,7 @@ def step(mech: Mechanism, f: Force, t: float, q: Array, u: Array, h: float) -> t
     no derivatives of an energy, as friction and control, act at the middle of the step.
 
     Args:
-        mech: The mechanism: a tree with hinges that are holonomic.
         f: Forces τ(t, q, v) of all that acts besides gravity, for velocities v, not rates.
-        t: The time at the beginning of the step [s].
-        q: Joint positions (nq,) there.
-        u: Rates (nv,) there (`rates.rates`).
-        h: The length of the step [s].
 
     Returns:
         q and u at t + h.

@@ -123,10 +123,6 @@ class Coordinates:
         and (2) of `step` would bring. That force does no work, but it is no derivative of L: with
         armature at free and planar hinges, or an uneven one at a ball joint, the step is of order
         two, and no longer symplectic.
-
-        Args:
-            v: Velocities (nv,).
-            mu: 𝓜 v (nv,).
         """
         out = np.zeros(len(v), dtype=v.dtype)
         for t in self.turns:

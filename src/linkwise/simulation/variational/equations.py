@@ -36,15 +36,7 @@ TERMS = 12
 
 
 def at_the_middle(coords: Coordinates, q: Any, v: Any, mu: Any, force: Any) -> tuple[Any, Any]:
-    """f = L_q + τ and μ = ∂L/∂w, both in rates.
-
-    Args:
-        coords: Those of the mechanism.
-        q: Joint positions (nq,) in the middle of the step.
-        v: Velocities (nv,) there.
-        mu: 𝓜 v without armature (nv,).
-        force: C_v* v − g + τ (nv,).
-    """
+    """f = L_q + τ and μ = ∂L/∂w, both in rates."""
     mu = mu + coords.mech.armature * v
     return coords.rates(q, force + coords.frame_force(v, mu)), coords.rates(q, mu)
 

@@ -43,13 +43,6 @@ def variational_stepping(
 ) -> Stepping:
     """The segments of a mechanism.
 
-    Args:
-        mech: The mechanism, with loops and couplings left open.
-        nodes: Nodes at which forces act from outside.
-        frame: Axes of these forces.
-        itemsize: Bytes of a number, 8 or 4.
-        passive: Dampers and springs.
-
     Raises:
         ModelError: A hinge that has no discrete Lagrangian; names it.
     """

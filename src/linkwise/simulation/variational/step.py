@@ -52,13 +52,7 @@ class Stepped:
 
 
 def enter(mech: Mechanism, q: Array, v: Array) -> Array:
-    """Momenta p (nv,) of a state: T* 𝓜 v.
-
-    Args:
-        mech: The mechanism, a tree.
-        q: Joint positions (nq,).
-        v: Joint velocities (nv,).
-    """
+    """Momenta p (nv,) of a state: T* 𝓜 v."""
     mu, _ = _momentum_and_force(mech, q, v)
     return coordinates(mech).rates(q, mu + mech.armature * v)
 
@@ -83,12 +77,7 @@ def step(
     Equations (1) and (2) are solved for w by rounds w ← w − 𝓜⁻¹ r(w), each O(N).
 
     Args:
-        mech: The mechanism, a tree.
         f: Forces τ(t, q, v), asked at the middle of the step; None for gravity alone.
-        t: The time at the beginning of the step [s].
-        q: Joint positions (nq,) there.
-        p: Momenta (nv,) there (`enter`).
-        h: The length of the step [s].
         guess: Rates (nv,) to begin with; by default those of p at q.
 
     Raises:
