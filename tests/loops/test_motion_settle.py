@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.simulation.loop_error import Gap
-from linkwise.simulation.settle import settled
+from linkwise.simulation.loop_keeper import Gap, settled
 from linkwise.spatial import quaternion
 
 

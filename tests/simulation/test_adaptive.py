@@ -9,7 +9,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.errors import MissingExtraError, SimulationError
-from linkwise.simulation.chart import Chart
+from linkwise.simulation.adaptive import Chart
 from linkwise.simulation.rates import moved, rates
 from tests.simulation.moving import (
     distance,

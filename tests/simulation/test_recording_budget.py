@@ -7,8 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.simulation import Event, Recording
-from linkwise.simulation.energy_balance import energy_lost
-from linkwise.simulation.work import integrated
+from linkwise.simulation.work import energy_lost, integrated
 from tests.simulation.moving import rk4_step
 
 

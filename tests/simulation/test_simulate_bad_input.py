@@ -15,7 +15,7 @@ import pytest
 import linkwise as lw
 from linkwise.errors import ClosureError, ModelError, ShapeError, SimulationError
 from linkwise.simulation import run
-from linkwise.simulation.progress import Progress
+from linkwise.simulation.timetable import Progress
 from tests.simulation.moving import mass_on_spring, pendulum, tumbling
 from tests.waiting import PATIENCE
 

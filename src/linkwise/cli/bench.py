@@ -55,10 +55,10 @@ def run(options: argparse.Namespace) -> int:
     from linkwise.tour.bench import bench
     from linkwise.tour.measure import processor, versions
 
-    found = bench(mech, quick=options.quick, batch=options.batch)
+    result = bench(mech, quick=options.quick, batch=options.batch)
     print(f"{mech.name}: {mech.n_bodies} bodies, {mech.nv} degrees of freedom; {processor()}")
     print(", ".join(f"{name} {version}" for name, version in versions().items()) + "\n")
-    print("\n".join(table(found.head, [line.cells(found.libraries) for line in found.lines])))
-    for note in found.notes:
+    print("\n".join(table(result.head, [line.cells(result.libraries) for line in result.lines])))
+    for note in result.notes:
         print(f"\n{note}")
     return 0

@@ -67,12 +67,12 @@ def matching(name: str) -> list[Rule]:
     """
     if name in BY_NAME:
         return [BY_NAME[name]]
-    asked = _plain(name)
-    found = [r for r in ALL if _plain(r.name) == asked or r.source.split()[-1] == name]
-    found = found or [r for r in ALL if asked in _plain(f"{r.name} {r} {r.source}")]
-    if not asked.strip() or not found:
+    text = _plain(name)
+    rules = [r for r in ALL if _plain(r.name) == text or r.source.split()[-1] == name]
+    rules = rules or [r for r in ALL if text in _plain(f"{r.name} {r} {r.source}")]
+    if not text.strip() or not rules:
         raise unknown_name("identity", name, [_ascii(n) for n in BY_NAME], owner="the table")
-    return found
+    return rules
 
 
 def _ascii(text: str) -> str:

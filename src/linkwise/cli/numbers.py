@@ -48,12 +48,12 @@ def velocities(mech: Mechanism, text: str | None, option: str) -> Array:
 def _starts(mech: Mechanism, which: int) -> dict[str, slice]:
     """Hinges and bodies with one coordinate, by name."""
     places = (mech.q_slice, mech.v_slice)[which]
-    found = dict[str, slice]()
+    slices = dict[str, slice]()
     for body in mech.bodies:
-        found.setdefault(body.name, places(body.hinge_name))
+        slices.setdefault(body.name, places(body.hinge_name))
     for body in mech.bodies:
-        found[body.hinge_name] = places(body.hinge_name)
-    return found
+        slices[body.hinge_name] = places(body.hinge_name)
+    return slices
 
 
 def _seed(text: str, option: str) -> int | None:
@@ -72,14 +72,14 @@ def _filled(
     out = np.array(vector)
     parts = [part for part in text.replace(",", " ").split() if part]
     if not any("=" in part for part in parts):
-        found = [_number(part, option, text) for part in parts]
-        if len(found) != len(out):
-            count = "1 number" if len(found) == 1 else f"{len(found)} numbers"
+        values = [_number(part, option, text) for part in parts]
+        if len(values) != len(out):
+            count = "1 number" if len(values) == 1 else f"{len(values)} numbers"
             raise ModelError(
                 f"{option} has {count}, {text!r}; there are {len(out)}: "
                 f"{', '.join(names) or 'none'}. Some of them: {option} NAME=VALUE,NAME=VALUE."
             )
-        return np.array(found)
+        return np.array(values)
     for part in parts:
         name, equals, value = part.partition("=")
         if not equals:
@@ -100,15 +100,15 @@ def _filled(
     return out
 
 
-def _number(text: str, option: str, whole: str) -> float:
+def _number(text: str, option: str, full: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        where = "" if text == whole else f" in {whole!r}"
+        where = "" if text == full else f" in {full!r}"
         raise ModelError(
             f"{option} has {text!r}{where}, which is no number; write 0.1,0.2 or NAME=VALUE, "
             "neutral, random or random:7."
         ) from None
     if not np.isfinite(value):
-        raise ModelError(f"{option} has {text!r} in {whole!r}; all numbers are finite.")
+        raise ModelError(f"{option} has {text!r} in {full!r}; all numbers are finite.")
     return value

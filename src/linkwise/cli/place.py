@@ -10,18 +10,18 @@ from linkwise.atomic_file import check_writable
 from linkwise.errors import ModelError, WriteError
 
 
-def check_places(wanted: Mapping[str, str | None], *sources: str | None) -> None:
+def check_places(targets: Mapping[str, str | None], *sources: str | None) -> None:
     """Refuse files that cannot be written, that two results would share, or that are read.
 
     Args:
-        wanted: Files by the options that name them, like {"--report": "tour.html"}; None for none.
+        targets: Files by the options that name them, like {"--report": "tour.html"}; None for none.
         sources: What is read: a robot's file, a recording; names of no file are passed over.
 
     Raises:
         ModelError: Says which option, which file, and why.
     """
     taken = list[tuple[str, Path]]()
-    for option, text in wanted.items():
+    for option, text in targets.items():
         if text is None:
             continue
         path = Path(text)

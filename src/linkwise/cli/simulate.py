@@ -197,8 +197,8 @@ def _floating(
         del t
         if not hold:  # what joints at rest would need
             return task_torque(mech, q, still, joints, still[rows])
-        wanted = STIFF * mech.difference(q, q_start) - DAMPED * v
-        return task_torque(mech, q, v, joints, wanted[rows])
+        target = STIFF * mech.difference(q, q_start) - DAMPED * v
+        return task_torque(mech, q, v, joints, target[rows])
 
     return posture
 
@@ -209,9 +209,9 @@ def _check_places(options: argparse.Namespace) -> None:
     from linkwise.plot.canvas import matplotlib
     from linkwise.viewer.guard import viser
 
-    wanted = {name: getattr(options, name) for name in ("record", "plot", "html", "report")}
-    check_places({f"--{name}": path for name, path in wanted.items()}, options.robot)
-    for option, path in wanted.items():
+    targets = {name: getattr(options, name) for name in ("record", "plot", "html", "report")}
+    check_places({f"--{name}": path for name, path in targets.items()}, options.robot)
+    for option, path in targets.items():
         if path is None:
             continue
         if option == "plot":

@@ -24,12 +24,12 @@ SIZE = 4.6
 """Width and height of one panel [inch]."""
 
 
-def matplotlib(module: str, asked: str) -> Any:
+def matplotlib(module: str, purpose: str) -> Any:
     """A module of Matplotlib, or one that comes with it; raises with the extra's name."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtraError(asked, package="matplotlib", extra="plot") from None
+        raise MissingExtraError(purpose, package="matplotlib", extra="plot") from None
 
 
 def panels(
@@ -66,10 +66,10 @@ def panels(
     figure = new_figure((SIZE * columns, SIZE * rows) if size is None else size, look)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     space = {"projection": "3d"} if dimension == 3 else {}
-    found = [figure.add_subplot(rows, columns, i + 1, **space) for i in range(rows * columns)]
-    for ax in found:
+    axes = [figure.add_subplot(rows, columns, i + 1, **space) for i in range(rows * columns)]
+    for ax in axes:
         style(ax, look)
-    return figure, found
+    return figure, axes
 
 
 _OFF_SCREEN = ContextVar("off_screen", default=False)
@@ -113,9 +113,9 @@ def axes_for(ax: Axes | None, dimension: Dimension, theme: Theme) -> Axes:
         return panels(dimension=dimension, theme=theme)[1][0]
     check_axes(ax)
     if is_space(ax) != (dimension == 3):
-        found = "in space" if is_space(ax) else "plane"
+        kind = "in space" if is_space(ax) else "plane"
         raise ModelError(
-            f"the Axes is {found}, and the picture is of {dimension} dimensions; give a plane, "
+            f"the Axes is {kind}, and the picture is of {dimension} dimensions; give a plane, "
             "like plane='xz', for plane Axes, and none for Axes with projection='3d'."
         )
     return ax

@@ -112,18 +112,18 @@ def _chain(mech: Mechanism, tip: str | None) -> NDArray[np.intp]:
     end = int(depth.argmax()) if tip is None else mech.body_index[mech.node(tip).body]
     if end < 0:
         raise ModelError(f"{tip!r} is on the ground; name a body or node that moves.")
-    found = [end]
-    while mech.parent[found[-1]] >= 0:
-        found.append(int(mech.parent[found[-1]]))
-    return np.array(found[::-1], dtype=np.intp)
+    chain = [end]
+    while mech.parent[chain[-1]] >= 0:
+        chain.append(int(mech.parent[chain[-1]]))
+    return np.array(chain[::-1], dtype=np.intp)
 
 
-def _component(asked: str | None, before: Array) -> int:
-    if asked is None:
+def _component(name: str | None, before: Array) -> int:
+    if name is None:
         return 3 + int(before[:, 3:].sum(axis=0).argmax())
-    if asked not in COMPONENTS:
-        raise unknown_name("component", asked, COMPONENTS, owner="a spatial force")
-    return COMPONENTS.index(asked)
+    if name not in COMPONENTS:
+        raise unknown_name("component", name, COMPONENTS, owner="a spatial force")
+    return COMPONENTS.index(name)
 
 
 def _boards(ax: Sequence[Axes] | None, theme: Theme) -> list[Axes]:
@@ -131,10 +131,10 @@ def _boards(ax: Sequence[Axes] | None, theme: Theme) -> list[Axes]:
         return axes_given(ax, 2)
     figure = new_figure((9.6, 3.7), theme)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
-    found = [figure.add_subplot(1, 2, i + 1) for i in range(2)]
-    for board in found:
+    boards = [figure.add_subplot(1, 2, i + 1) for i in range(2)]
+    for board in boards:
         style(board, theme)
-    return found
+    return boards
 
 
 def _bodies(board: Axes, names: list[str]) -> None:

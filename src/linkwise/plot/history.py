@@ -79,14 +79,14 @@ def history(
     rec = check_recording(rec, "a history")
     if lines < 1:
         raise ModelError(f"lines is {lines!r}; a panel has one or more.")
-    found = _panels(_chosen(rec, channels), lines)
-    if not found:
+    chosen = _panels(_chosen(rec, channels), lines)
+    if not chosen:
         raise ModelError(f"the channels {channels!r} of {rec.name!r} have no columns to draw.")
-    columns = 2 if len(found) > 6 else 1
-    height = 3.0 if len(found) == 1 else 2.0 if len(found) <= 3 else 1.55
-    least = [0.25 + 0.142 * len(panel.lines) for panel in found]  # its legend has to fit beside it
+    columns = 2 if len(chosen) > 6 else 1
+    height = 3.0 if len(chosen) == 1 else 2.0 if len(chosen) <= 3 else 1.55
+    least = [0.25 + 0.142 * len(panel.lines) for panel in chosen]  # its legend has to fit beside it
     boards = stacked([max(height, x) for x in least], look, columns=columns, given=ax)
-    for board, panel in zip(boards, found, strict=True):
+    for board, panel in zip(boards, chosen, strict=True):
         for i, (label, values) in enumerate(panel.lines):
             name = label if len(panel.lines) > 1 else None
             board.plot(rec.t, values, label=name, **line_look(i, look))
@@ -103,32 +103,32 @@ def _chosen(rec: Recording, channels: str | Sequence[str] | None) -> list[Channe
     if channels is None:
         names = ["q", "v", *(["tau"] if rec.tau.any() else [])]
         return [rec.channel(name) for name in names]
-    found = list[Channel]()
+    chosen = list[Channel]()
     for name in [channels] if isinstance(channels, str) else channels:
         if name not in rec.channels and "*" in name:
             matching = [x for x in rec.channels if fnmatchcase(x, name)]
             if not matching:
                 owner = f"the recording of {rec.name!r}"
                 raise unknown_name("channel", name, rec.channels, owner=owner)
-            found += [rec.channel(x) for x in matching]
+            chosen += [rec.channel(x) for x in matching]
         else:
-            found.append(rec.channel(name))
-    return found
+            chosen.append(rec.channel(name))
+    return chosen
 
 
 def _panels(channels: Sequence[Channel], most: int) -> list[Panel]:
     """Single channels of one kind and unit go together; columns go apart by their units."""
-    found, last = list[Panel](), ""
+    result, last = list[Panel](), ""
     for channel in channels:
         if channel.values.ndim == 1:
             kind, unit = channel.name.partition(".")[0], channel.units[0]
             key = f"{kind} {unit}"
             line = (short(channel.name), channel.values)
-            if key == last and len(found[-1].lines) < most:
-                lines = [*found.pop().lines, line]
-                found.append(Panel(_title(kind, unit), lines))
+            if key == last and len(result[-1].lines) < most:
+                lines = [*result.pop().lines, line]
+                result.append(Panel(_title(kind, unit), lines))
             else:
-                found.append(Panel(_title(channel.name, unit), [line]))
+                result.append(Panel(_title(channel.name, unit), [line]))
             last = key
             continue
         last = ""
@@ -139,8 +139,8 @@ def _panels(channels: Sequence[Channel], most: int) -> list[Panel]:
                 chosen = [int(i) for i in part]
                 lines = [(short(channel.labels[i]), channel.values[:, i]) for i in chosen]
                 title = channel.name if len(lines) > 1 else channel.columns[int(part[0])]
-                found.append(Panel(_title(title, unit), lines))
-    return found
+                result.append(Panel(_title(title, unit), lines))
+    return result
 
 
 def _title(name: str, unit: str) -> str:

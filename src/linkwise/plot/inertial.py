@@ -187,15 +187,15 @@ def belted_ellipsoid(
     mech = of
     states = np.atleast_2d(mech.check_q(q))
     points = resolution or (160 if plane is not None else 56)
-    found = list[InertialShape]()
+    shapes = list[InertialShape]()
     for state in states:
         properties = inertial_properties(mech, state, node, loops=loops)
-        found.append(belted(properties, what=what, plane=plane, resolution=points, limit=limit))
+        shapes.append(belted(properties, what=what, plane=plane, resolution=points, limit=limit))
     board = axes_for(ax, 3 if plane is None else 2, look)
-    largest = max(float(one.radii.max()) for one in found)
+    largest = max(float(one.radii.max()) for one in shapes)
     scale = scale if scale is None else number(scale, "scale", above=0.0)
     unit = LARGE * _size(mech, states, node) / largest if scale is None else scale
-    for i, (state, one) in enumerate(zip(states, found, strict=True)):
+    for i, (state, one) in enumerate(zip(states, shapes, strict=True)):
         shade = tint(color, look.color(i))
         at = forward_kinematics(mech, state, node).p
         name = label if i == 0 else None
@@ -289,9 +289,9 @@ def _bar(ax: Axes, scale: float, largest: float, what: What, theme: Theme) -> No
             0.02, 0.96, words, transform=ax.transAxes, fontsize=8, color=theme.faint, gid=SCALE
         )
         return
-    wanted = 0.6 * largest
-    step = 10.0 ** np.floor(np.log10(wanted))
-    amount = step * max(x for x in (1.0, 2.0, 5.0) if x * step <= wanted * (1.0 + 1e-9))
+    longest = 0.6 * largest
+    step = 10.0 ** np.floor(np.log10(longest))
+    amount = step * max(x for x in (1.0, 2.0, 5.0) if x * step <= longest * (1.0 + 1e-9))
     anchored: Any = matplotlib(
         "mpl_toolkits.axes_grid1.anchored_artists", "a belted ellipsoid"
     ).AnchoredSizeBar

@@ -50,10 +50,10 @@ def boards_for(edges: Sequence[tuple[Edge, Edge]], theme: Theme) -> list[Axes]:
     figure = new_figure(size, theme)
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     grid = figure.add_gridspec(1, len(edges), width_ratios=widths)
-    found = [figure.add_subplot(grid[0, i]) for i in range(len(edges))]
-    for board in found:
+    boards = [figure.add_subplot(grid[0, i]) for i in range(len(edges))]
+    for board in boards:
         style(board, theme)
-    return found
+    return boards
 
 
 def draw_matrix(

@@ -70,7 +70,7 @@ def operator(
     """
     check_mechanism(mech)
     look = themed(theme)
-    wanted = parse(expr) if isinstance(expr, str) else expr
+    expression = parse(expr) if isinstance(expr, str) else expr
     state = mech.check_q(q)
     if state.ndim != 1:
         raise ShapeError(f"q has shape {state.shape}; an operator is drawn in one state.")
@@ -81,19 +81,19 @@ def operator(
         )
     speed = None if v is None else mech.check_v(v)
     dense = Dense(mech, state, speed, nodes=node_names(nodes), values=values)
-    matrix = dense.matrix(wanted)
-    rows, columns = (edge_of(dense, space) for space in (wanted.range, wanted.domain))
+    matrix = dense.matrix(expression)
+    rows, columns = (edge_of(dense, space) for space in (expression.range, expression.domain))
     if not matrix.size:
-        about = NODE in (wanted.range, wanted.domain)
+        about = NODE in (expression.range, expression.domain)
         hint = " Name nodes: nodes=['hand']." if about else ""
-        raise ModelError(f"{wanted} of {mech.name!r} has no entries, {matrix.shape}.{hint}")
+        raise ModelError(f"{expression} of {mech.name!r} has no entries, {matrix.shape}.{hint}")
     board = boards_for([(rows, columns)], look)[0] if ax is None else axes_for(ax, 2, look)
     draw_matrix(
-        board, matrix, rows, columns, look, title=mathematics(wanted), decades=decades, bar=bar
+        board, matrix, rows, columns, look, title=mathematics(expression), decades=decades, bar=bar
     )
     zero = np.abs(matrix) <= ZERO * np.abs(matrix).max()
-    told = f"{matrix.shape[0]} × {matrix.shape[1]}, {100.0 * zero.mean():.0f} % zero"
-    board.set_xlabel(told, color=look.faint, fontsize=8)
+    text = f"{matrix.shape[0]} × {matrix.shape[1]}, {100.0 * zero.mean():.0f} % zero"
+    board.set_xlabel(text, color=look.faint, fontsize=8)
     return board
 
 
@@ -132,9 +132,9 @@ def joint_edge(mech: Mechanism) -> Edge:
     )
 
 
-def one_state(mech: Mechanism, q: ArrayLike, asked: str) -> Array:
+def one_state(mech: Mechanism, q: ArrayLike, purpose: str) -> Array:
     """q (nq,); raises for a batch."""
     state = mech.check_q(q)
     if state.ndim != 1:
-        raise ShapeError(f"q has shape {state.shape}; {asked} is drawn in one state, ({mech.nq},).")
+        raise ShapeError(f"q has shape {state.shape}; {purpose} takes one state, ({mech.nq},).")
     return state

@@ -66,9 +66,9 @@ def phase_portrait(
     for name in names:
         pairs += _coordinates(rec, name, quiet=hinge is None)
     if not pairs or len(pairs) > MOST:
-        found = f"{len(pairs)} coordinates" if pairs else "no coordinate with a rate of its own"
+        what = f"{len(pairs)} coordinates" if pairs else "no coordinate with a rate of its own"
         raise ModelError(
-            f"a phase portrait of {found} of {rec.name!r} was asked for; name one to {MOST} hinges."
+            f"a phase portrait of {what} of {rec.name!r} was asked for; name one to {MOST} hinges."
         )
     if ax is not None:
         raise ModelError("one Axes was given for several portraits; name one hinge, or give none.")
@@ -87,18 +87,18 @@ def _coordinates(rec: Recording, name: str, *, quiet: bool = False) -> list[tupl
     mech = rec.mech
     if mech is not None and name in mech.body_index and name not in mech.hinge_index:
         name = mech.bodies[mech.body_index[name]].hinge_name
-    asked = [i for i, x in enumerate(q) if x == name or x.startswith(f"{name}.")]
-    if not asked:
+    indices = [i for i, x in enumerate(q) if x == name or x.startswith(f"{name}.")]
+    if not indices:
         known = [*dict.fromkeys(x.partition(".")[0] for x in q), *q]
         raise unknown_name("coordinate", name, known, owner=f"the recording of {rec.name!r}")
     rated = {x: j for j, x in enumerate(v)}
-    found = [(i, rated[q[i]]) for i in asked if q[i] in rated and _is_rate(mech, i)]
-    if not found and not quiet:
-        words = "; of a quaternion draw lw.plot.history" if "quaternion" in q[asked[0]] else ""
+    pairs = [(i, rated[q[i]]) for i in indices if q[i] in rated and _is_rate(mech, i)]
+    if not pairs and not quiet:
+        words = "; of a quaternion draw lw.plot.history" if "quaternion" in q[indices[0]] else ""
         raise ModelError(
             f"{name!r} of {rec.name!r} has no velocity that is the rate of its position{words}."
         )
-    return found
+    return pairs
 
 
 def _is_rate(mech: Mechanism | None, i: int) -> bool:

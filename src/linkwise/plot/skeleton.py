@@ -76,9 +76,9 @@ def bones(mech: Mechanism, q: ArrayLike, nodes: Sequence[str] = ()) -> Bones:
     return Bones(_rows(links, 2), _rows(slides, 2), _rows(pins), _rows(ground), _rows(tips))
 
 
-def _rows(found: Sequence[Array], lines: int = 0) -> Array:
-    shape = (len(found), 2, 3) if lines else (len(found), 3)
-    return np.asarray(found, dtype=np.float64).reshape(shape)
+def _rows(parts: Sequence[Array], lines: int = 0) -> Array:
+    shape = (len(parts), 2, 3) if lines else (len(parts), 3)
+    return np.asarray(parts, dtype=np.float64).reshape(shape)
 
 
 def skeleton(
@@ -117,25 +117,25 @@ def skeleton(
     """
     look = themed(theme)
     basis = np.eye(3) if plane is None else plane_basis(plane)
-    found = bones(mech, q, nodes)
+    drawn = bones(mech, q, nodes)
     board = axes_for(ax, 3 if plane is None else 2, look)
     ink, alpha = tint(color, look.ink), opacity(alpha)
     width = number(width, "width", least=0.0)
     line = {"color": ink, "alpha": alpha, "solid_capstyle": "round", "zorder": 3}
-    for a, b in found.links @ basis:
+    for a, b in drawn.links @ basis:
         board.plot(*np.stack([a, b], axis=-1), lw=width, **line)
-    for a, b in found.slides @ basis:
+    for a, b in drawn.slides @ basis:
         board.plot(*np.stack([a, b], axis=-1), lw=0.9 * width, **line)
         board.plot(*np.stack([a, b], axis=-1), lw=0.35 * width, **{**line, "color": look.paper})
     mark = {"linestyle": "none", "alpha": alpha, "zorder": 4, "markeredgecolor": ink}
     size = 2.1 * width
     below = {"marker": 6, "ms": 2.0 * size, "markerfacecolor": ink}  # its tip is at the point
-    board.plot(*(found.ground @ basis).T, **below, **mark)
-    carriages = found.slides[:, 1] @ basis
+    board.plot(*(drawn.ground @ basis).T, **below, **mark)
+    carriages = drawn.slides[:, 1] @ basis
     board.plot(*carriages.T, marker="s", ms=0.9 * size, **mark, markerfacecolor=ink)
     rings = {"markerfacecolor": look.paper, "markeredgewidth": 0.45 * width}
-    board.plot(*(found.pins @ basis).T, marker="o", ms=size, **mark, **rings)
-    board.plot(*(found.tips @ basis).T, marker="o", ms=0.8 * size, **mark, markerfacecolor=ink)
+    board.plot(*(drawn.pins @ basis).T, marker="o", ms=size, **mark, **rings)
+    board.plot(*(drawn.tips @ basis).T, marker="o", ms=0.8 * size, **mark, markerfacecolor=ink)
     metres(board, plane if isinstance(plane, str) else "xyz" if plane is None else "uv")
-    hold(board, found.points)
+    hold(board, drawn.points)
     return board

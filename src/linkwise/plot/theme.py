@@ -61,9 +61,9 @@ def themed(theme: ThemeLike) -> Theme:
     """A theme by itself or by its name; raises for one that there is not."""
     if isinstance(theme, Theme):
         return theme
-    found = {"light": LIGHT, "dark": DARK}.get(theme)
-    if found is None:
+    chosen = {"light": LIGHT, "dark": DARK}.get(theme)
+    if chosen is None:
         raise ModelError(
             f"theme is {theme!r}; it must be 'light', 'dark' or a linkwise.plot.Theme."
         )
-    return found
+    return chosen

@@ -22,12 +22,12 @@ STYLES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
 """Lines of one colour: the first four colours are solid, the next four dashed."""
 
 
-def check_recording(rec: object, asked: str) -> Recording:
+def check_recording(rec: object, purpose: str) -> Recording:
     """The recording; raises for what is none."""
     if isinstance(rec, Recording):
         return rec
     raise ModelError(
-        f"{asked} is drawn of a recording, and was given a {type(rec).__name__}; lw.simulate and "
+        f"{purpose} is drawn of a recording, and was given a {type(rec).__name__}; lw.simulate and "
         "lw.load_recording make one."
     )
 
@@ -55,19 +55,19 @@ def stacked(
     figure = new_figure((WIDTH * columns, sum(tall) + 0.45), theme)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.04, hspace=0.03)
     grid = figure.add_gridspec(rows, columns, height_ratios=tall)
-    found = list[Axes]()
+    boards = list[Axes]()
     for i in range(len(heights)):
         column, row = divmod(i, rows)
-        shared = {"sharex": found[0]} if found else {}
+        shared = {"sharex": boards[0]} if boards else {}
         board = figure.add_subplot(grid[row, column], **shared)
         style(board, theme)
         board.yaxis.set_major_locator(matplotlib("matplotlib.ticker", "a figure").MaxNLocator(4))
-        found.append(board)
+        boards.append(board)
         last = row == rows - 1 or i == len(heights) - 1
         board.tick_params(labelbottom=last)
         if last:
             board.set_xlabel("t [s]")
-    return found
+    return boards
 
 
 def line_look(i: int, theme: Theme) -> dict[str, Any]:

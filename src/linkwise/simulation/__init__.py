@@ -1,8 +1,7 @@
 """Mechanisms in motion: integrators, controllers, events, recordings, rollouts as one kernel."""
 
 from linkwise.front_door import open_front_door
-from linkwise.simulation.channel import Channel as Channel
-from linkwise.simulation.event import Event as Event
+from linkwise.simulation.channel import Channel as Channel, Event as Event
 from linkwise.simulation.files import load_recording as load_recording
 from linkwise.simulation.integrators import INTEGRATORS as INTEGRATORS
 from linkwise.simulation.limits import LimitSpring as LimitSpring

@@ -23,14 +23,76 @@ from linkwise.errors import (
     SimulationError,
     SingularHingeError,
 )
-from linkwise.simulation.acting import WORKERS
-from linkwise.simulation.chart import Chart
+from linkwise.model.hinges import Free, Hinge, Spherical
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.applied_force import WORKERS
 from linkwise.simulation.divergence import blown_up, fastest, gave_up, is_bounded
-from linkwise.simulation.march import Moment
 from linkwise.simulation.observer import MOST, Observer
-from linkwise.simulation.progress import Progress
-from linkwise.simulation.rates import rate_acceleration, rates, velocities
+from linkwise.simulation.rates import moved, rate_acceleration, rates, turning, velocities
+from linkwise.simulation.stepper import Moment
+from linkwise.simulation.timetable import Progress
 from linkwise.spatial.array import Array
+
+FAR = 1.5
+"""Rotation vectors longer than this [rad] ask for a new chart; at 2π it ends."""
+
+
+class Chart:
+    """x = (θ, raw): q = q₀ ⊕ θ, and the coordinates themselves of hinges with a rule of their own.
+
+    For hinges with plain coordinates θ̇ = u, for free and ball hinges θ̇ = dexp⁻¹ u
+    (`rates.turning`). Planar hinges, rolling balls and others have the entries of q in `raw`, with
+    the rate that the hinge says, and quaternions among them are made of unit length.
+
+    Attributes:
+        about: The configuration q₀ (nq,) the chart is about.
+        size: How many coordinates x has.
+    """
+
+    def __init__(self, mech: Mechanism, about: Array) -> None:
+        self.mech, self.about = mech, about
+        self._others = list[tuple[Hinge, slice, slice, slice]]()
+        self._balls = list[int]()
+        size = mech.nv
+        for k, body in enumerate(mech.bodies):
+            in_q = slice(int(mech.q_start[k]), int(mech.q_start[k + 1]))
+            in_v = slice(int(mech.v_start[k]), int(mech.v_start[k + 1]))
+            if type(body.hinge) in (Free, Spherical):
+                self._balls.append(in_v.start)
+            elif type(body.hinge).integrate is not Hinge.integrate:
+                in_x = slice(size, size + body.hinge.nq)
+                size = in_x.stop
+                self._others.append((body.hinge, in_q, in_v, in_x))
+        self.size = size
+
+    def begin(self) -> Array:
+        """x of the configuration that the chart is about."""
+        x = np.zeros(self.size)
+        for _, in_q, _, in_x in self._others:
+            x[in_x] = self.about[in_q]
+        return x
+
+    def q(self, x: Array) -> Array:
+        """q (nq,) of x (size,)."""
+        q = moved(self.mech, self.about, x[: self.mech.nv], 1.0)
+        for hinge, in_q, _, in_x in self._others:
+            q[in_q] = hinge.normalise(x[in_x])
+        return q
+
+    def rate(self, x: Array, q: Array, u: Array) -> Array:
+        """ẋ (size,) at x, which is q, with rates u (nv,)."""
+        out = np.empty(self.size)
+        nv = self.mech.nv
+        out[:nv] = turning(self.mech, x[:nv], u)
+        for hinge, in_q, in_v, in_x in self._others:
+            out[in_v] = 0.0
+            out[in_x] = hinge.qdot(q[in_q], u[in_v])
+        return out
+
+    def is_far(self, x: Array) -> bool:
+        """Whether a rotation vector is long."""
+        return any(x[j : j + 3] @ x[j : j + 3] > FAR * FAR for j in self._balls)
+
 
 LOOKS = 4
 """In how many parts a step is looked at for events, at least."""
@@ -53,7 +115,7 @@ class _Flow:
 
     def __init__(self, observer: Observer, chart: Chart) -> None:
         self.observer, self.chart = observer, chart
-        self.mech, self.march = observer.march.mech, observer.march
+        self.mech, self.stepper = observer.stepper.mech, observer.stepper
 
     def y(self, now: Moment) -> Array:
         """y of a moment the chart is about."""
@@ -74,7 +136,7 @@ class _Flow:
     def moment(self, t: float, y: Array) -> Moment:
         """A moment, with loops kept closed."""
         q, v = self.state(y)
-        work, loops = self.parts(y)[2], self.march.loops
+        work, loops = self.parts(y)[2], self.stepper.loops
         if loops is None:
             return Moment(t, q, v, work)
         q, v = loops.kept(q, v)
@@ -84,10 +146,10 @@ class _Flow:
         x, u, _ = self.parts(y)
         q = self.chart.q(x)
         v = velocities(self.mech, q, u)
-        self.march.powers.clear()
-        vdot = self.march.accelerate(t, q, v)
+        self.stepper.powers.clear()
+        vdot = self.stepper.accelerate(t, q, v)
         udot = rate_acceleration(self.mech, q, v, vdot)
-        return np.concatenate([self.chart.rate(x, q, u), udot, self.march.acting.power])
+        return np.concatenate([self.chart.rate(x, q, u), udot, self.stepper.applied.power])
 
 
 class DenseOutput:
@@ -128,11 +190,11 @@ def adaptive_steps(observer: Observer, bar: Progress, rtol: float, atol: float) 
     try:
         method: Any = importlib.import_module("scipy.integrate").DOP853
     except ImportError:
-        asked = "lw.simulate(..., integrator='adaptive')"
-        raise MissingExtraError(asked, package="scipy", extra="simulate") from None
+        call = "lw.simulate(..., integrator='adaptive')"
+        raise MissingExtraError(call, package="scipy", extra="simulate") from None
     plan, dense = observer.plan, DenseOutput()
     rtol = max(rtol, 100.0 * float(np.finfo(np.float64).eps))  # what SciPy would warn of
-    observer.dense = dense if plan.steps and observer.march.mech.nv else None
+    observer.dense = dense if plan.steps and observer.stepper.mech.nv else None
     first, ticks = None, 0
     while observer.now.t < plan.end and observer.stopped is None and observer.dense is not None:
         ticks += 1
@@ -166,7 +228,7 @@ def _until(
     Returns:
         The step to begin with then.
     """
-    now, mech, loops = observer.now, observer.march.mech, observer.march.loops
+    now, mech, loops = observer.now, observer.stepper.mech, observer.stepper.loops
     flow = _Flow(observer, Chart(mech, now.q))
     y = flow.y(now)
     tolerance = np.full(len(y), atol)
@@ -203,7 +265,7 @@ def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> boo
     if bound < plan.end:
         due.discard(bound)  # recorded when the controller was asked
     looks = set[float]()
-    if observer.gauges:
+    if observer.groups:
         looks = {begin + (end - begin) * i / LOOKS for i in range(1, LOOKS)}
     for t in [*sorted(due | looks), end]:
         before = observer.now
@@ -222,9 +284,9 @@ def _looked_at(observer: Observer, flow: _Flow, piece: Any, bound: float) -> boo
 
 def _check_pace(observer: Observer, dense: DenseOutput, state: tuple[Array, Array]) -> None:
     """Raise where the state is none of a motion that goes on, or the run would never end."""
-    now, march, end = observer.now, observer.march, observer.plan.end
+    now, stepper, end = observer.now, observer.stepper, observer.plan.end
     if not is_bounded(*state):
-        raise blown_up(march.mech, now.t, now.q, now.v)
+        raise blown_up(stepper.mech, now.t, now.q, now.v)
     speed = float(np.abs(state[1]).max(initial=0.0))
     for count, most, fast in PACES:
         left = dense.left(count, end)
@@ -232,12 +294,12 @@ def _check_pace(observer: Observer, dense: DenseOutput, state: tuple[Array, Arra
             why = f"at this pace {left:.2g} steps are left until t = {end:.9g} s."
             if fast:
                 now_at = (now.t, now.q, now.v)
-                raise blown_up(march.mech, *now_at, why.capitalize())
+                raise blown_up(stepper.mech, *now_at, why.capitalize())
             raise _stuck(observer, why)
 
 
 def _stuck(observer: Observer, why: str) -> SimulationError:
-    now, mech = observer.now, observer.march.mech
+    now, mech = observer.now, observer.stepper.mech
     return SimulationError(
         f"{mech.name!r} cannot go on after t = {now.t:.9g} s: the adaptive integrator found no "
         f"step short enough; {why.strip()} {fastest(mech, now.q, now.v)} The motion grows without "
@@ -247,10 +309,10 @@ def _stuck(observer: Observer, why: str) -> SimulationError:
 
 
 def _chatters(observer: Observer) -> SimulationError:
-    now, mech = observer.now, observer.march.mech
-    told = ", ".join(dict.fromkeys(repr(x.name) for x in observer.events[-MOST:]))
+    now, mech = observer.now, observer.stepper.mech
+    names = ", ".join(dict.fromkeys(repr(x.name) for x in observer.events[-MOST:]))
     return SimulationError(
         f"{mech.name!r} chatters at t = {now.t:.9g} s: more than {MOST} events within "
-        f"{CHATTER:.3g} s, of {told}. {fastest(mech, now.q, now.v)} Give contacts or "
+        f"{CHATTER:.3g} s, of {names}. {fastest(mech, now.q, now.v)} Give contacts or "
         "limits more damping, or use integrator='rk4'."
     )

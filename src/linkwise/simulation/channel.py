@@ -1,14 +1,104 @@
-"""A channel: numbers over time with a name, units and labels."""
+"""Channels, numbers over time with a name, units and labels; and events."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
 
 from linkwise.arguments import is_a
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened.
+
+    Attributes:
+        t: When [s].
+        kind: "watch", "limit", "contact", "stop" ...
+        name: Of what it happened to: a margin that was watched, a hinge, a contact.
+        text: What happened, in words.
+        value: A number that goes with it, or NaN: the margin, a coordinate, a force.
+    """
+
+    t: float
+    kind: str
+    name: str
+    text: str = ""
+    value: float = float("nan")
+
+    def __str__(self) -> str:
+        words = f", {self.text}" if self.text else ""
+        return f"{self.t:.6f} s: {self.kind} {self.name!r}{words}"
+
+
+def by_name(channels: Sequence[Channel], records: int) -> Mapping[str, Channel]:
+    """Channels by their names; raises for two of one name, and for other numbers of records."""
+    known = dict[str, Channel]()
+    for channel in channels:
+        if channel.name in known:
+            raise ModelError(
+                f"two channels are called {channel.name!r}; names of channels are different."
+            )
+        if "[" in channel.name:
+            raise ModelError(
+                f"a channel is called {channel.name!r}; brackets are for labels and units, so its "
+                "name has none."
+            )
+        if len(channel) != records:
+            raise ShapeError(
+                f"channel {channel.name!r} has {len(channel)} records; there are {records} times."
+            )
+        known[channel.name] = channel
+    return MappingProxyType(known)
+
+
+def checked_times(t: ArrayLike) -> Array:
+    """Times (k,) as they are; raises unless they increase."""
+    times = floats(t, "t")
+    if times.ndim != 1 or not len(times):
+        raise ShapeError(f"t of a recording has the shape {times.shape}; it is (k,), one or more.")
+    if not np.isfinite(times).all():
+        raise ShapeError("t of a recording is not finite.")
+    back = np.flatnonzero(np.diff(times) <= 0.0)
+    if len(back):
+        i = int(back[0])
+        raise ModelError(
+            f"times of a recording increase; after {times[i]:.9g} s comes {times[i + 1]:.9g} s."
+        )
+    return times
+
+
+def checked_force(node: str, given: ArrayLike, records: int) -> Array:
+    """(moment, force) at each record (k, 6), from that or from one for all (6,)."""
+    force = floats(given, f"forces[{node!r}]")
+    if force.shape == (6,):
+        return np.broadcast_to(force, (records, 6))
+    if force.shape != (records, 6):
+        raise ShapeError(
+            f"forces[{node!r}] has the shape {force.shape}; it is ({records}, 6), (moment, force) "
+            "at each record."
+        )
+    return force
+
+
+def as_event(given: object) -> Event:
+    """An event, or what has a time and a name as one."""
+    if isinstance(given, Event):
+        return given
+    known = cast(Any, given)
+    t, name = getattr(known, "t", None), getattr(known, "name", "")
+    if t is None:
+        raise ModelError(f"an event is {given!r}; it needs a time `t` [s].")
+    value = float(getattr(known, "margin", np.nan))
+    return Event(float(t), type(given).__name__.lower(), str(name), str(given), value)
+
 
 _WITH_UNIT = re.compile(r"\s*(?P<name>.*?\S)\s*\[(?P<unit>[^\[\]]*)\]\s*", re.DOTALL)
 _WITH_LABEL = re.compile(r"(?P<name>.+?)\[(?P<label>.*)\]", re.DOTALL)
@@ -114,18 +204,18 @@ class Channel:
         Raises:
             UnknownNameError: There is none; names the near ones.
         """
-        for asked in (label, hinge):
-            if asked is None:
+        for part in (label, hinge):
+            if part is None:
                 continue
-            if asked in self.labels:
-                i = self.labels.index(asked)
-                return Channel(f"{self.name}[{asked}]", self.units[i], self.about,
+            if part in self.labels:
+                i = self.labels.index(part)
+                return Channel(f"{self.name}[{part}]", self.units[i], self.about,
                                self.values[:, i])  # fmt: skip
-            among = [i for i, x in enumerate(self.labels) if x.startswith(f"{asked}.")]
+            among = [i for i, x in enumerate(self.labels) if x.startswith(f"{part}.")]
             if among:
                 unit = tuple(self.units[i] for i in among)
-                short = tuple(self.labels[i].removeprefix(f"{asked}.") for i in among)
-                name = f"{self.name}[{asked}]"
+                short = tuple(self.labels[i].removeprefix(f"{part}.") for i in among)
+                name = f"{self.name}[{part}]"
                 return Channel(name, unit, self.about, self.values[:, among], short)
         if self.values.ndim == 2 and label.isdecimal() and int(label) < self.values.shape[1]:
             return self.column(self.labels[int(label)])
@@ -144,8 +234,8 @@ def split_unit(text: str) -> tuple[str, str]:
     Raises:
         ModelError: There is no name.
     """
-    found = _WITH_UNIT.fullmatch(text)
-    name, unit = (found["name"], found["unit"].strip()) if found else (text.strip(), "")
+    match = _WITH_UNIT.fullmatch(text)
+    name, unit = (match["name"], match["unit"].strip()) if match else (text.strip(), "")
     if not name or name.startswith("["):
         raise ModelError(f"a channel is called {text!r}; write 'name [unit]', like 'height [m]'.")
     return name, unit
@@ -153,8 +243,8 @@ def split_unit(text: str) -> tuple[str, str]:
 
 def split_label(text: str) -> tuple[str, str | None]:
     """Channel and label of "channel[label]"; the label is None where there is none."""
-    found = _WITH_LABEL.fullmatch(text)
-    return (found["name"], found["label"]) if found else (text, None)
+    match = _WITH_LABEL.fullmatch(text)
+    return (match["name"], match["label"]) if match else (text, None)
 
 
 def as_channels(given: Mapping[str, ArrayLike] | Sequence[Channel]) -> list[Channel]:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.simulation.channel import Channel
-from linkwise.simulation.event import Event
+from linkwise.simulation.channel import Channel, Event
 from linkwise.simulation.recording import Dense, Recording, made
 from linkwise.simulation.report import Notes
 from linkwise.spatial.array import Array

@@ -23,8 +23,8 @@ from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.event import Event
-from linkwise.simulation.gauge import Gauge, State
+from linkwise.simulation.channel import Event
+from linkwise.simulation.margin import MarginGroup, State
 from linkwise.spatial.array import Array
 from linkwise.tasks.force.surface import CompliantSurface, check_node
 
@@ -50,7 +50,7 @@ class Touches:
     pressing: Array
 
 
-class Contacts(Gauge):
+class Contacts(MarginGroup):
     """Nodes of a mechanism and the surfaces they may touch.
 
     Attributes:
@@ -63,11 +63,11 @@ class Contacts(Gauge):
     cuts = True
 
     def __init__(self, mech: Mechanism, given: object) -> None:
-        found = _contacts(mech, given)
-        self.mech, self.names = mech, tuple(found)
-        self.nodes = tuple(node for node, _ in found.values())
-        self.surfaces = tuple(surface for _, surface in found.values())
-        self.on = np.zeros(len(found), dtype=np.bool_)
+        pairs = _contacts(mech, given)
+        self.mech, self.names = mech, tuple(pairs)
+        self.nodes = tuple(node for node, _ in pairs.values())
+        self.surfaces = tuple(surface for _, surface in pairs.values())
+        self.on = np.zeros(len(pairs), dtype=np.bool_)
         self._ratio = np.array([x.damping / x.stiffness for x in self.surfaces])
         groups = dict[int, list[int]]()
         for i, surface in enumerate(self.surfaces):
@@ -94,9 +94,9 @@ class Contacts(Gauge):
             touch = surface.touch_at(poses.p[which], velocity[which])
             depth[which], rate[which], force[which] = touch.penetration, touch.rate, touch.force
         pressing = np.where(depth >= 0.0, depth + self._ratio * rate, depth)
-        found = Touches(poses.rot, velocity, depth, rate, force, pressing)
-        self._last = q, v, found
-        return found
+        touches = Touches(poses.rot, velocity, depth, rate, force, pressing)
+        self._last = q, v, touches
+        return touches
 
     def margins(self, state: State) -> Array:
         """p while it presses, -p while it does not: what has to stay positive."""
@@ -104,23 +104,23 @@ class Contacts(Gauge):
 
     def happened(self, i: int, state: State, margin: float) -> Event:
         """The contact goes on, or off."""
-        found = self.touches(state[1], state[2])
+        touches = self.touches(state[1], state[2])
         self.on[i] = not self.on[i]
-        speed = float(np.linalg.norm(found.velocity[i]))
+        speed = float(np.linalg.norm(touches.velocity[i]))
         words = "touches" if self.on[i] else "leaves"
         text = f"{words} the {self.surfaces[i].shape} at {speed:.3g} m/s"
-        return Event(state[0], "contact", self.names[i], text, float(-found.rate[i]))
+        return Event(state[0], "contact", self.names[i], text, float(-touches.rate[i]))
 
     def forces(self, q: Array, v: Array, frame: Frame) -> tuple[dict[str, Array], float]:
         """(moment, force) (6,) by node of the contacts that are on, and their power [W]."""
-        touch, found, power = self.touches(q, v), dict[str, Array](), 0.0
+        touch, wrenches, power = self.touches(q, v), dict[str, Array](), 0.0
         for i in np.flatnonzero(self.on).tolist():
             force = touch.force[i]
             power += float(force @ touch.velocity[i])
             force = force if frame == "world" else force @ touch.rot_WB[i]
             node, wrench = self.nodes[i], np.concatenate([np.zeros(3), force])
-            found[node] = found[node] + wrench if node in found else wrench
-        return found, power
+            wrenches[node] = wrenches[node] + wrench if node in wrenches else wrench
+        return wrenches, power
 
     def too_stiff(self, q: Array, step: float, most: float) -> str | None:
         """What to tell of friction that is too stiff for a step; None where it is not.

@@ -145,8 +145,8 @@ def _not_finite(mech: Mechanism, given: Mapping[str, Any], when: str) -> str:
     for name, value in given.items():
         numbers: list[float] = np.ravel(np.asarray(value, dtype=np.float64)).tolist()
         values += numbers
-        whole = not name and len(numbers) == mech.nv
-        names += mech.velocity_names if whole else [name or "all hinges"] * len(numbers)
+        complete = not name and len(numbers) == mech.nv
+        names += mech.velocity_names if complete else [name or "all hinges"] * len(numbers)
     bad = [(n, x) for n, x in zip(names, values, strict=False) if not np.isfinite(x)]
     more = f", and for {len(bad) - 1} more" if len(bad) > 1 else ""
     name, value = bad[0] if bad else ("some hinge", np.nan)

@@ -11,12 +11,12 @@ from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.mass_matrix import mass_matrix
 from linkwise.errors import LinkwiseError, SimulationError
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.acting import Acting
+from linkwise.simulation.applied_force import AppliedForces
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:
-    from linkwise.simulation.log import States
-    from linkwise.simulation.march import March, Moment
+    from linkwise.simulation.observer import States
+    from linkwise.simulation.stepper import Moment, Stepper
 
 FASTEST = 1e9
 """Nothing moves faster [rad/s or m/s]."""
@@ -37,11 +37,11 @@ class DivergenceError(SimulationError):
 
 def blown_up(mech: Mechanism, t: float, q: Array, v: Array, why: str = "") -> DivergenceError:
     """The error for a step that led to what is no number, or faster than anything moves."""
-    told = f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds."
-    return DivergenceError(" ".join(x for x in (told, fastest(mech, q, v), why) if x))
+    message = f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds."
+    return DivergenceError(" ".join(x for x in (message, fastest(mech, q, v), why) if x))
 
 
-def advice(march: March, at: Moment, states: States) -> str:
+def advice(stepper: Stepper, at: Moment, states: States) -> str:
     """What to do about a motion that diverged: a shorter step where that can help.
 
     Where the speeds have begun to grow, one step of the run is compared with ten shorter ones, for
@@ -51,19 +51,19 @@ def advice(march: March, at: Moment, states: States) -> str:
     Args:
         states: t (k,), q (k, nq), v (k, nv) ... of what was recorded.
     """
-    if march.held_for and march.length is None:
+    if stepper.held_for and stepper.length is None:
         return (
-            f"The controller is held for {march.held_for:.3g} s; try a shorter control_step or "
+            f"The controller is held for {stepper.held_for:.3g} s; try a shorter control_step or "
             "smaller gains."
         )
-    if march.scheme.step is None or march.length is None:
+    if stepper.scheme.step is None or stepper.length is None:
         return "Look at gains, stiffnesses and the signs of forces: something feeds it."
     t, q, v, _, work = states
     speeds = np.abs(v).max(axis=1, initial=0.0)
     usual = float(speeds[: max(1, len(speeds) // 2)].max())
     last = int(np.flatnonzero(speeds <= GROWN * usual)[-1])
     begun = dataclasses.replace(at, t=float(t[last]), q=q[last], v=v[last], work=work[last])
-    off, step, held = _resolution(march, begun), march.length, march.held_for
+    off, step, held = _resolution(stepper, begun), stepper.length, stepper.held_for
     if off <= RESOLVED:
         return (
             f"Shorter steps do not help: at t = {begun.t:.6g} s, where its speeds were up to "
@@ -83,23 +83,23 @@ def advice(march: March, at: Moment, states: States) -> str:
     )
 
 
-def _resolution(march: March, at: Moment) -> float:
+def _resolution(stepper: Stepper, at: Moment) -> float:
     """How far one step and ten shorter ones are apart, as a part of what they change."""
-    assert march.length is not None
-    held, h = march.held, march.length
+    assert stepper.length is not None
+    held, h = stepper.held, stepper.length
     try:
-        if march.held_for:
-            march.held = march.acting.command(0, at.t, at.q, at.v)
-        steps = min(max(1, round(march.held_for / h)), 20)  # a tick of the controller, or a step
-        coarse = march.advance(at, h, steps)
-        march.held = None if march.held_for else held
+        if stepper.held_for:
+            stepper.held = stepper.applied.command(0, at.t, at.q, at.v)
+        steps = min(max(1, round(stepper.held_for / h)), 20)  # a tick of the controller, or a step
+        coarse = stepper.advance(at, h, steps)
+        stepper.held = None if stepper.held_for else held
         fine = at
         for _ in range(10 * steps):
-            fine = march.advance(fine, 0.1 * h)
+            fine = stepper.advance(fine, 0.1 * h)
     except (LinkwiseError, ArithmeticError):
         return np.inf
     finally:
-        march.held = held
+        stepper.held = held
     change = float(np.abs(fine.v - at.v).max(initial=0.0))
     gap = float(np.abs(coarse.v - fine.v).max(initial=0.0))
     return gap / change if change > 0.0 else np.inf
@@ -107,11 +107,11 @@ def _resolution(march: March, at: Moment) -> float:
 
 def gave_up(mech: Mechanism, t: float, q: Array, v: Array, reason: Exception) -> SimulationError:
     """The error for a step that could not be made."""
-    told = (
+    message = (
         str(reason) if isinstance(reason, LinkwiseError) else f"{type(reason).__name__}: {reason}"
     )
     return SimulationError(
-        f"{mech.name!r} cannot go on after t = {t:.9g} s: {told} {fastest(mech, q, v)}"
+        f"{mech.name!r} cannot go on after t = {t:.9g} s: {message} {fastest(mech, q, v)}"
     )
 
 
@@ -150,9 +150,9 @@ class EnergyGuard:
         on: Whether there is something to look at.
     """
 
-    def __init__(self, mech: Mechanism, acting: Acting, q: Array, v: Array) -> None:
-        self.mech, self.acting = mech, acting
-        self.on = not acting.driven and mech.nv > 0
+    def __init__(self, mech: Mechanism, applied: AppliedForces, q: Array, v: Array) -> None:
+        self.mech, self.applied = mech, applied
+        self.on = not applied.driven and mech.nv > 0
         if self.on:
             self._lowest = np.inf
             potential, total = self._energies(q, v)
@@ -160,7 +160,7 @@ class EnergyGuard:
 
     def _energies(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Potential and all energy (k,) of one state or several."""
-        potential = np.atleast_1d(potential_energy(self.mech, q) + self.acting.stored(q))
+        potential = np.atleast_1d(potential_energy(self.mech, q) + self.applied.stored(q))
         return potential, potential + np.atleast_1d(kinetic_energy(self.mech, q, v))
 
     def sound(self, q: Array, v: Array) -> int:

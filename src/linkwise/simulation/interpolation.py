@@ -54,11 +54,11 @@ def between(mech: Mechanism, t: Array, q: Array, v: Array, times: Array) -> tupl
     return at_q, at_v
 
 
-def _exact(found: Array, records: Array, s: Array, i: NDArray[np.intp]) -> None:
+def _exact(states: Array, records: Array, s: Array, i: NDArray[np.intp]) -> None:
     """At a record, the record itself, to the last bit."""
     for end in (0, 1):
         rows = s[:, 0] == end
-        found[rows] = records[i[rows] + end]
+        states[rows] = records[i[rows] + end]
 
 
 def _of_hinge(

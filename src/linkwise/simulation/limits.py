@@ -10,8 +10,8 @@ import numpy as np
 from linkwise.dynamics.mass_matrix import mass_matrix_inverse
 from linkwise.errors import ModelError
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.event import Event
-from linkwise.simulation.gauge import Gauge, State
+from linkwise.simulation.channel import Event
+from linkwise.simulation.margin import MarginGroup, State
 from linkwise.simulation.work import plain_velocities
 from linkwise.spatial.array import Array
 from linkwise.tasks.force.positive import not_negative, positive
@@ -39,11 +39,11 @@ class LimitSpring:
     def __post_init__(self) -> None:
         put = object.__setattr__
         if self.stiffness is not None:
-            found = positive("stiffness of a limit", self.stiffness, "N m/rad or N/m")
-            put(self, "stiffness", found)
+            value = positive("stiffness of a limit", self.stiffness, "N m/rad or N/m")
+            put(self, "stiffness", value)
         if self.damping is not None:
-            found = not_negative("damping of a limit", self.damping, "N m s/rad or N s/m")
-            put(self, "damping", found)
+            value = not_negative("damping of a limit", self.damping, "N m s/rad or N s/m")
+            put(self, "damping", value)
 
 
 Limits: TypeAlias = Literal["ignore", "stop", "spring"] | LimitSpring
@@ -61,7 +61,7 @@ def check_limits(limits: object) -> None:
         )
 
 
-class LimitStops(Gauge):
+class LimitStops(MarginGroup):
     """Limits at which a run ends.
 
     Attributes:
@@ -127,7 +127,7 @@ class LimitStops(Gauge):
         return Event(state[0], "limit", self.names[i], f"{text} {float(at):.6g}", float(at))
 
 
-class LimitSprings(Gauge):
+class LimitSprings(MarginGroup):
     """Limits with springs and dampers behind them, for hinges whose v is the rate of q.
 
     Attributes:
@@ -212,8 +212,8 @@ class LimitSprings(Gauge):
 
 def plain_places(mech: Mechanism) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Which entry of q each plain velocity is the rate of."""
-    found, plain = list[int](), plain_velocities(mech)
+    entries, plain = list[int](), plain_velocities(mech)
     for k, body in enumerate(mech.bodies):
         if body.hinge.nv and plain[int(mech.v_start[k])]:
-            found += range(int(mech.q_start[k]), int(mech.q_start[k + 1]))
-    return np.array(found, dtype=np.intp)
+            entries += range(int(mech.q_start[k]), int(mech.q_start[k + 1]))
+    return np.array(entries, dtype=np.intp)

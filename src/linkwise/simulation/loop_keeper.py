@@ -2,20 +2,145 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from linkwise.arguments import number
-from linkwise.dynamics.closure import constraint_jacobian
+from linkwise.dynamics import mass_matrix_inverse
+from linkwise.dynamics.closure import constraint_jacobian, relative_poses
 from linkwise.dynamics.constrained import constrained_forward_dynamics
 from linkwise.dynamics.quantity import Frame
+from linkwise.dynamics.velocity_space import scale
 from linkwise.errors import ClosureError, ModelError
+from linkwise.loops.projection import CLOSED, project_position, project_velocity
+from linkwise.model import closure
+from linkwise.model.closure import coupling_error
+from linkwise.model.loop_error import loop_error
 from linkwise.model.mechanism import Mechanism
-from linkwise.simulation.acting import OutsideForces
-from linkwise.simulation.loop_error import Drift, Gap
-from linkwise.simulation.settle import settled
+from linkwise.simulation.applied_force import OutsideForces
+from linkwise.simulation.rates import moved, rates
 from linkwise.spatial.array import Array, floats
+
+_STILL = np.zeros(6)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drift:
+    """How far the loops were from closing.
+
+    Attributes:
+        distance: Largest distance at a loop, or error of a coupling of a slide [m].
+        angle: Largest angle at a loop, or error of a coupling of an angle [rad].
+        where: The loop or coupling with the largest of these; "" if there is none.
+    """
+
+    distance: float = 0.0
+    angle: float = 0.0
+    where: str = ""
+
+    @property
+    def size(self) -> float:
+        """The larger of distance [m] and angle [rad]."""
+        return max(self.distance, self.angle)
+
+
+class Gap:
+    """Errors of loops and couplings.
+
+    Attributes:
+        loops: Rotation vector [rad] and translation [m] of each loop (loops, 6).
+        couplings: Error of each coupling [rad or m].
+        rows: The errors in the order of `constraint_names` (m,).
+    """
+
+    def __init__(self, mech: Mechanism, q: Array) -> None:
+        self.mech, self.loops = mech, np.zeros((len(mech.loops), 6))
+        parts = list[Array]()
+        pairs = zip(mech.loops, relative_poses(mech, q), strict=True)
+        for i, (loop, X_ab) in enumerate(pairs):
+            e = self.loops[i] = loop_error(loop.hinge, X_ab)
+            parts.append(closure.blocked(loop.hinge, X_ab, _STILL).S @ e)
+        self.couplings = np.array([float(coupling_error(mech, x, q)) for x in mech.couplings])
+        self.rows = np.concatenate([*parts, self.couplings])
+
+    @property
+    def size(self) -> float:
+        """The largest error of a row [rad or m]."""
+        return float(np.abs(self.rows).max(initial=0.0))
+
+    @property
+    def drift(self) -> Drift:
+        """The largest errors, and where they are."""
+        mech = self.mech
+        names = [*(x.name for x in mech.loops), *(x.name for x in mech.couplings)]
+        if not names:
+            return Drift()
+        off, slides = np.abs(self.couplings), coupled_slides(mech)
+        distance = np.concatenate([np.linalg.norm(self.loops[:, 3:], axis=-1), off * slides])
+        angle = np.concatenate([np.linalg.norm(self.loops[:, :3], axis=-1), off * ~slides])
+        where = names[int(np.argmax(np.maximum(distance, angle)))]
+        return Drift(float(distance.max()), float(angle.max()), where)
+
+
+def coupled_slides(mech: Mechanism) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which couplings are of a coordinate in metres."""
+    units = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+    which = [units[mech.coordinate(x.dependent)] == "m" for x in mech.couplings]
+    return np.array(which, dtype=np.bool_)
+
+
+TOLERANCE = 1e-10
+"""Eigenvalues of J_c 𝓜⁻¹ J_c* below this part of the largest count as zero."""
+
+SMALL = 1e-4
+"""Largest drift [rad or m] for which the short way is tried."""
+
+
+def settled(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array, Gap]:
+    """The nearest state that loops and couplings allow, and the remaining errors.
+
+    `project_position` and `project_velocity` do this from any nearby state. After one step of a
+    simulation the errors are so small that Newton steps with constant J_c and 𝓜⁻¹ suffice:
+
+        G = 𝓜⁻¹ J_c* (J_c 𝓜⁻¹ J_c*)⁺        at the state that drifted
+        q ← q ⊕ (-G e(q))                     until e is zero to rounding
+        v ← v - G J_c(q) v                    twice, with J_c at the new q
+
+    Both move as little as possible, measured by kinetic energy, and by internal forces alone, so
+    momentum is kept. Each iteration shrinks the error by a factor of the size of the first drift.
+    Where it does not, near singular configurations, the two functions above take over.
+    """
+    if gap.size < SMALL:
+        result = _by_newton(mech, q, v, gap)
+        if result is not None:
+            return result
+    q = project_position(mech, q, weight="mass")
+    return q, project_velocity(mech, q, v), Gap(mech, q)
+
+
+def _by_newton(mech: Mechanism, q: Array, v: Array, gap: Gap) -> tuple[Array, Array, Gap] | None:
+    """The short way; None where it does not get there."""
+    # Rows that turn and rows that move are compared in one unit, as in the dynamics.
+    D = scale(mech).rows
+    J = D[:, None] * constraint_jacobian(mech, q)
+    back = mass_matrix_inverse(mech, q) @ J.T
+    G = back @ np.linalg.pinv(J @ back, rcond=TOLERANCE, hermitian=True) * D
+    for _ in range(4):
+        if gap.size <= CLOSED:
+            break
+        q = moved(mech, q, rates(mech, q, G @ gap.rows), -1.0)
+        gap = Gap(mech, q)
+    else:
+        return None
+    J = constraint_jacobian(mech, q)
+    for _ in range(2):
+        v = v - G @ (J @ v)
+    if float(np.abs(J @ v).max()) > 1e-12 * (1.0 + float((np.abs(J) @ np.abs(v)).max())):
+        return None
+    return q, v, gap
+
 
 Keep: TypeAlias = Literal["projection", "baumgarte", "nothing"]
 """projection: after each step q and v go to the nearest that the loops allow;
@@ -132,10 +257,10 @@ def baumgarte_closing(mech: Mechanism, q: Array, v: Array, rates: tuple[float, f
 
 def check_rates(rates: object) -> tuple[float, float]:
     """The two rates of Baumgarte [1/s]; raises for what is not that."""
-    found = floats(rates, "baumgarte")
-    if found.shape != (2,) or not (np.isfinite(found).all() and (found >= 0.0).all()):
+    pair = floats(rates, "baumgarte")
+    if pair.shape != (2,) or not (np.isfinite(pair).all() and (pair >= 0.0).all()):
         raise ModelError(
             f"baumgarte is {rates!r}; it is two rates (a, b) [1/s], not negative and finite: with "
             "negative ones errors would grow."
         )
-    return float(found[0]), float(found[1])
+    return float(pair[0]), float(pair[1])

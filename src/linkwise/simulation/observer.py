@@ -1,21 +1,171 @@
-"""What a run has come to: the moment, what happened, what was recorded."""
+"""What happens during a run, and its records."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from linkwise.arguments import check_arguments
+from linkwise.errors import ModelError, ShapeError
+from linkwise.model.mechanism import Mechanism
+from linkwise.simulation.applied_force import WORKERS, AppliedForces
+from linkwise.simulation.channel import Channel, Event, split_unit
 from linkwise.simulation.divergence import EnergyGuard
-from linkwise.simulation.event import Event
-from linkwise.simulation.gauge import Gauge, State, lost_within
-from linkwise.simulation.log import Log
-from linkwise.simulation.march import March, Moment
+from linkwise.simulation.margin import MarginGroup, State, lost_within
 from linkwise.simulation.recording import Recording
+from linkwise.simulation.stepper import Moment, Stepper
 from linkwise.simulation.timetable import Timetable
-from linkwise.spatial.array import Array
+from linkwise.spatial.array import Array, read_only
+
+Probe: TypeAlias = Callable[[float, Array, Array, Array], Any]
+"""A number or (n,) from the time [s], q (nq,), v (nv,) and the joint forces (nv,) of the user."""
+
+States: TypeAlias = tuple[Array, Array, Array, Array, Array]
+"""t (k,), q (k, nq), v (k, nv), tau (k, nv) and work (k, n) of some records."""
+
+More: TypeAlias = tuple[dict[str, Array], Array, Array, list[Array]]
+"""Forces by node, contacts, forces of limits and probes of one record."""
+
+
+class Log:
+    """The records so far."""
+
+    def __init__(self, mech: Mechanism, applied: AppliedForces, probes: object) -> None:
+        self.mech, self.applied, self.probes = mech, applied, check_probes(probes)
+        self._states = list[States]()
+        self._more = list[More]()
+
+    def __len__(self) -> int:
+        return len(self._more)
+
+    @property
+    def last(self) -> float:
+        """When the last record was made [s]."""
+        return float(self._states[-1][0][-1]) if self._states else -np.inf
+
+    @property
+    def states(self) -> States:
+        """All records, one behind the other."""
+        columns = zip(*self._states, strict=True)
+        t, q, v, tau, work = (np.concatenate(x) for x in columns)
+        return t, q, v, tau, work
+
+    def add(self, now: Moment, held: Array | None) -> None:
+        """One record; none if there is one of that time."""
+        t, q, v = now.t, now.q, now.v
+        if t <= self.last:
+            return
+        tau = self.applied.commanded(t, q, v, held)
+        self.extend((np.array([t]), q[None], v[None], tau[None], now.work[None]))
+
+    def extend(self, states: States) -> None:
+        """Some records, later than all others."""
+        applied = self.applied
+        self._states.append(states)
+        if not (self.probes or applied.at_nodes or applied.springs):
+            self._more += [({}, np.zeros((0, 4)), np.zeros(0), [])] * len(states[0])
+            return
+        for at, q, v, tau, _ in zip(*states, strict=True):
+            t = float(at)
+            touch = applied.contacts.recorded(q, v) if applied.contacts.names else np.zeros((0, 4))
+            pushed = np.zeros(0) if applied.springs is None else applied.springs.force(q, v)
+            shown = read_only(q), read_only(v), read_only(tau)
+            probes = [_probed(name, f, t, *shown) for name, f in self.probes.items()]
+            self._more.append((applied.given(t, q, v), touch, pushed, probes))
+
+    def recording(self, *, counted: bool, **facts: Any) -> Recording:
+        """All of it."""
+        mech, applied = self.mech, self.applied
+        t, q, v, tau, work = self.states
+        works = dict[str, Array | None]()  # what is left out is found from the records
+        if counted:
+            known = ("joints", "passive", "forces")
+            works = {name: work[:, i] for i, name in enumerate(WORKERS)
+                     if name in known or work[:, i].any()}  # fmt: skip
+        return Recording.of(
+            mech, t, q, v, tau,
+            works=works,
+            forces=_together([x[0] for x in self._more]),
+            forces_frame=applied.frame,
+            held=not counted,
+            passive=applied.passive,
+            contacts=bool(applied.contacts.names),
+            pushed=applied.pushed,
+            channels=self._channels(),
+            **facts,
+        )  # fmt: skip
+
+    def _channels(self) -> list[Channel]:
+        """Contacts, limits and probes."""
+        records, channels = self._more, list[Channel]()
+        for i, name in enumerate(self.applied.contacts.names):
+            both = np.array([x[1][i] for x in records])
+            about = f"of the surface on {self.applied.contacts.nodes[i]!r}, in world axes"
+            axes = ("x", "y", "z")
+            channels += [
+                Channel(f"contact.{name}.force", "N", about, both[:, :3], axes),
+                Channel(f"contact.{name}.penetration", "m", "negative away from it", both[:, 3]),
+            ]
+        if self.applied.springs is not None:
+            units = [x.unit for body in self.mech.bodies for x in body.hinge.velocities]
+            forces = tuple("N" if unit == "m" else "N m" for unit in units)
+            pushed = np.reshape([x[2] for x in records], (len(records), self.mech.nv))
+            about = "of the springs at the ends of joint ranges"
+            channels.append(Channel("limit.force", forces, about, pushed, self.mech.velocity_names))
+        for i, text in enumerate(self.probes):
+            values = [x[3][i] for x in records]
+            if len({x.shape for x in values}) > 1:
+                shapes = sorted({str(x.shape) for x in values})
+                raise ShapeError(
+                    f"probe {text!r} gave arrays of the shapes {' and '.join(shapes)}; it must "
+                    "give the same shape at every time."
+                )
+            channels.append(Channel.of(text, np.array(values), about="probe"))
+        return channels
+
+
+def check_probes(probes: object) -> dict[str, Probe]:
+    """The probes, if they are functions by name."""
+    if probes is None:
+        return {}
+    if not isinstance(probes, Mapping):
+        raise ModelError(
+            f"probes is a {type(probes).__name__}; it is a dictionary of functions of "
+            '(t, q, v, tau) by "name [unit]".'
+        )
+    for name, probe in cast("Mapping[Any, object]", probes).items():
+        if not isinstance(name, str) or not callable(probe):
+            raise ModelError(
+                f"probe {name!r} is {probe!r}; it must be a function of (t, q, v, tau) that gives "
+                "a number or an array (n,)."
+            )
+        split_unit(name)
+        check_arguments(probe, f"probe {name!r}", "t, q, v, tau")
+    return dict(cast("Mapping[str, Probe]", probes))
+
+
+def _probed(name: str, probe: Probe, t: float, q: Array, v: Array, tau: Array) -> Array:
+    given: object = probe(t, q, v, tau)
+    try:
+        value = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        value = np.zeros((0, 0))
+    if value.ndim > 1:
+        raise ModelError(
+            f"probe {name!r} gave {given!r} at t = {t:.9g} s; it must give a number or (n,)."
+        )
+    return np.array(value)
+
+
+def _together(forces: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """(moment, force) at each record (k, 6) by node; zero where there was none."""
+    nodes = dict.fromkeys(node for each in forces for node in each)
+    none = np.zeros(6)
+    return {node: np.array([each.get(node, none) for each in forces]) for node in nodes}
+
 
 MOST = 50
 """So many events within one step are told apart; contacts that chatter more are not."""
@@ -35,15 +185,26 @@ class Observer:
     now: Moment
 
     def __init__(
-        self, march: March, plan: Timetable, gauges: list[Gauge], log: Log, guard: EnergyGuard
+        self,
+        stepper: Stepper,
+        plan: Timetable,
+        groups: list[MarginGroup],
+        log: Log,
+        guard: EnergyGuard,
     ) -> None:
-        self.march, self.plan, self.gauges, self.log, self.guard = march, plan, gauges, log, guard
+        self.stepper, self.plan, self.groups, self.log, self.guard = (
+            stepper,
+            plan,
+            groups,
+            log,
+            guard,
+        )
         self.events = list[Event]()
         self.stopped: str | None = None
         self.made = 0
         self.dense: Callable[[float], tuple[Array, Array]] | None = None
         self.chattered = set[str]()
-        self._watched = any(x.kind == "watch" for x in gauges)
+        self._watched = any(x.kind == "watch" for x in groups)
         self._margins = list[Array]()
 
     def begin(self, first: Moment) -> None:
@@ -51,30 +212,30 @@ class Observer:
         self.now = first
         if self.plan.per_tick:
             self.tick(0)
-        self.march.acting.given(first.t, first.q, first.v)  # what is wrong is told at once
+        self.stepper.applied.given(first.t, first.q, first.v)  # what is wrong is told at once
         self._look(first)
         state = self.state(first)
-        for gauge, margins in zip(self.gauges, self._margins, strict=True):
+        for group, margins in zip(self.groups, self._margins, strict=True):
             for i in np.flatnonzero(margins < 0.0).tolist():
-                if gauge.kind == "watch":
-                    self._happened(gauge, i, state, float(margins[i]))
+                if group.kind == "watch":
+                    self._happened(group, i, state, float(margins[i]))
         self.record()
 
     def tick(self, number: int) -> None:
         """Ask the controller at the tick of that number, and hold what it gives."""
         now = self.now
-        self.march.held = self.march.acting.command(number, now.t, now.q, now.v)
+        self.stepper.held = self.stepper.applied.command(number, now.t, now.q, now.v)
 
     def state(self, moment: Moment) -> State:
         """t, q, v and all joint forces; these only where someone watches."""
         t, q, v = moment.t, moment.q, moment.v
         if not self._watched:
             return t, q, v, v
-        return t, q, v, self.march.acting.joints(t, q, v, self.march.held)
+        return t, q, v, self.stepper.applied.joints(t, q, v, self.stepper.held)
 
     def _look(self, moment: Moment) -> None:
         state = self.state(moment)
-        self._margins = [x.margins(state) for x in self.gauges]
+        self._margins = [x.margins(state) for x in self.groups]
 
     def passed(self, before: Moment, after: Moment, end: float, length: float) -> None:
         """A step was made: find what happened within it, and go on to its end or stop.
@@ -86,7 +247,7 @@ class Observer:
         for _ in range(MOST):
 
             def at(s: float, begin: Moment = before) -> Moment:
-                return self.march.advance(begin, s)
+                return self.stepper.advance(begin, s)
 
             cut = self.within(before, after, at, length)
             if cut is None or self.stopped is not None:
@@ -94,7 +255,7 @@ class Observer:
             before, length = cut, end - cut.t
             if length <= 0.0:
                 return
-            after = dataclasses.replace(self.march.advance(before, length), t=end)
+            after = dataclasses.replace(self.stepper.advance(before, length), t=end)
         self._settle(after)
 
     def within(
@@ -105,32 +266,32 @@ class Observer:
         Args:
             at: The moment some time [s] after the earlier one.
         """
-        if not self.gauges:
+        if not self.groups:
             self._made(after)
             return None
         was = self._margins
         self._look(after)
-        found = lost_within(self.gauges, was, self._margins, lambda s: self.state(at(s)), length)
-        told = set[tuple[int, int]]()
-        for s, gauge, i, margin in found:
+        lost = lost_within(self.groups, was, self._margins, lambda s: self.state(at(s)), length)
+        reported = set[tuple[int, int]]()
+        for s, group, i, margin in lost:
             moment = at(s) if s < length else after
-            told.add((id(gauge), i))
-            self._happened(gauge, i, self.state(moment), margin)
-            if gauge.ends or gauge.cuts:
-                self._cut(moment, was, told)
+            reported.add((id(group), i))
+            self._happened(group, i, self.state(moment), margin)
+            if group.ends or group.cuts:
+                self._cut(moment, was, reported)
                 return moment
-            self.log.add(moment, self.march.held)
+            self.log.add(moment, self.stepper.held)
         self._made(after)
         return None
 
-    def _cut(self, moment: Moment, was: list[Array], told: set[tuple[int, int]]) -> None:
+    def _cut(self, moment: Moment, was: list[Array], reported: set[tuple[int, int]]) -> None:
         """A step ends here: what else was lost by then, at the same instant, happened as well."""
         state = self.state(moment)
-        for gauge, before in zip(self.gauges, was, strict=True):
-            margins = gauge.margins(state)
+        for group, before in zip(self.groups, was, strict=True):
+            margins = group.margins(state)
             for i in np.flatnonzero((before >= 0.0) & (margins < 0.0)).tolist():
-                if (id(gauge), i) not in told:
-                    self._happened(gauge, i, state, float(margins[i]))
+                if (id(group), i) not in reported:
+                    self._happened(group, i, state, float(margins[i]))
         self._made(moment)
         self.record()
         if self.stopped is None:
@@ -138,13 +299,13 @@ class Observer:
 
     def _made(self, moment: Moment) -> None:
         self.now = moment
-        if self.march.loops is not None:
-            self.march.loops.made(moment.drift)
+        if self.stepper.loops is not None:
+            self.stepper.loops.made(moment.drift)
 
-    def _happened(self, gauge: Gauge, i: int, state: State, margin: float) -> None:
-        event = gauge.happened(i, state, margin)
+    def _happened(self, group: MarginGroup, i: int, state: State, margin: float) -> None:
+        event = group.happened(i, state, margin)
         self.events.append(event)
-        if gauge.ends and self.stopped is None:
+        if group.ends and self.stopped is None:
             self.stopped = f"{event.name!r} {event.text}" if event.kind == "limit" else (
                 f"{event.name!r} was lost"
             )  # fmt: skip
@@ -152,42 +313,42 @@ class Observer:
     def _settle(self, after: Moment) -> None:
         """Too much happened within one step: what presses at its end, presses from there on."""
         self._made(after)
-        acting = self.march.acting
-        for gauge in (acting.contacts, acting.springs):
-            if gauge is None or not gauge.names:
+        applied = self.stepper.applied
+        for group in (applied.contacts, applied.springs):
+            if group is None or not group.names:
                 continue
-            was = gauge.on.copy()
-            gauge.begin(after.q, after.v)
-            self.chattered |= {gauge.names[i] for i in np.flatnonzero(was != gauge.on)}
+            was = group.on.copy()
+            group.begin(after.q, after.v)
+            self.chattered |= {group.names[i] for i in np.flatnonzero(was != group.on)}
         self._look(after)
 
     def record(self) -> None:
         """Record the moment."""
-        self.log.add(self.now, self.march.held)
+        self.log.add(self.now, self.stepper.held)
 
-    def leapt(self, most: int) -> bool:
+    def advance_by_kernel(self, most: int) -> bool:
         """Make at most so many steps at once, if they need nothing from Python; whether some were.
 
         What is looked at is looked at for all of them together. The step in which a margin is lost,
         or which diverges, is left to be made by itself.
         """
-        march, plan, made = self.march, self.plan, self.made
-        leaper, nq = march.leaper, march.mech.nq
-        foreseen = leaper is not None and leaper.foreseen
+        stepper, plan, made = self.stepper, self.plan, self.made
+        kernel_stepper, nq = stepper.kernel_stepper, stepper.mech.nq
+        foreseen = kernel_stepper is not None and kernel_stepper.foreseen
         if (
-            leaper is None
+            kernel_stepper is None
             or most < 1
-            or not (foreseen and all(x.of_positions for x in self.gauges))
+            or not (foreseen and all(x.of_positions for x in self.groups))
         ):
             return False
         ends = plan.breaks(made, most)
         ticks = plan.ticks(made + ends, made)
-        tau = march.acting.known(ticks) if leaper.law is None else None
-        done = leaper.leap(self.now, plan.step, ends, tau)
-        for gauge in self.gauges:
-            lost = (gauge.along(done.path[1:, :nq]) < 0.0).any(axis=1)
+        tau = stepper.applied.known(ticks) if kernel_stepper.law is None else None
+        done = kernel_stepper.advance(self.now, plan.step, ends, tau)
+        for group in self.groups:
+            lost = (group.along(done.path[1:, :nq]) < 0.0).any(axis=1)
             if lost.any():
-                return self.leapt(int(np.argmax(lost)))
+                return self.advance_by_kernel(int(np.argmax(lost)))
         at = made + done.made
         rows = np.flatnonzero((at % plan.record_every == 0) | (at == plan.steps))
         sound = self.guard.sound(done.q[rows], done.v[rows])
@@ -196,7 +357,7 @@ class Observer:
             return False
         kept = rows[: sound + 1]
         if len(kept):
-            acts = leaper.forces(plan.ticks(at[kept]), done.path, made)
+            acts = kernel_stepper.forces(plan.ticks(at[kept]), done.path, made)
             columns = done.q[kept], done.v[kept], acts, done.work[kept]
             self.log.extend((plan.times(at[kept]), *columns))
         self.made, last = int(at[stop - 1]), stop - 1
@@ -211,25 +372,25 @@ class Observer:
     def check(self) -> None:
         """Look whether the energy can be right."""
         now = self.now
-        self.guard.check(now.t, now.q, now.v, self.march.length)
+        self.guard.check(now.t, now.q, now.v, self.stepper.length)
 
-    def recording(self, **told: Any) -> Recording:
+    def recording(self, **facts: Any) -> Recording:
         """All that was recorded."""
-        loops, leaper = self.march.loops, self.march.leaper
+        loops, kernel_stepper = self.stepper.loops, self.stepper.kernel_stepper
         if loops is not None:
-            told["worst_loop"] = (loops.worst.distance, loops.worst.angle)
-            told["added_loop"] = (loops.worst_before.distance, loops.worst_before.angle)
+            facts["worst_loop"] = (loops.worst.distance, loops.worst.angle)
+            facts["added_loop"] = (loops.worst_before.distance, loops.worst_before.angle)
         if self.chattered:
             names = ", ".join(repr(x) for x in sorted(self.chattered))
             line = f"more than {MOST} events within one step of {names}"
-            told["not_modelled"] = [*told.get("not_modelled", ()), line]
-        fixed = self.march.scheme.step is not None
+            facts["not_modelled"] = [*facts.get("not_modelled", ()), line]
+        fixed = self.stepper.scheme.step is not None
         return self.log.recording(
-            counted=leaper is None or leaper.count_work,
+            counted=kernel_stepper is None or kernel_stepper.count_work,
             step=self.plan.step if fixed else float("nan"),
             steps=self.made,
             events=tuple(self.events),
             stopped=self.stopped,
             dense=self.dense,
-            **told,
+            **facts,
         )

@@ -55,32 +55,32 @@ def moved(mech: Mechanism, q: Any, u: Any, h: Any) -> Any:
     """q ⊕ h u (nq,): where a configuration is after rates u were held for a time h."""
     if not places(mech)[1]:
         return q + h * u
-    found = _by_kernel(mech, _MOVED, q, u, np.array([h]))
-    return _moved(mech, q, h * u) if found is None else found
+    result = _by_kernel(mech, _MOVED, q, u, np.array([h]))
+    return _moved(mech, q, h * u) if result is None else result
 
 
 def rates(mech: Mechanism, q: Any, v: Any) -> Any:
     """u (nv,) of velocities v (nv,) at q (nq,)."""
     if not _free(mech):
         return v
-    found = _by_kernel(mech, _RATES, q, v)
-    return _turned(mech, q, v, 1.0) if found is None else found
+    result = _by_kernel(mech, _RATES, q, v)
+    return _turned(mech, q, v, 1.0) if result is None else result
 
 
 def velocities(mech: Mechanism, q: Any, u: Any) -> Any:
     """v (nv,) of rates u (nv,) at q (nq,)."""
     if not _free(mech):
         return u
-    found = _by_kernel(mech, _BACK, q, u)
-    return _turned(mech, q, u, -1.0) if found is None else found
+    result = _by_kernel(mech, _BACK, q, u)
+    return _turned(mech, q, u, -1.0) if result is None else result
 
 
 def rate_acceleration(mech: Mechanism, q: Any, v: Any, vdot: Any) -> Any:
     """u̇ (nv,) of v̇ (nv,) at q (nq,) and v (nv,): R (v̇_lin + ω × v_lin) for free hinges."""
     if not _free(mech):
         return vdot
-    found = _by_kernel(mech, _ACCELERATION, q, v, vdot)
-    return _turned(mech, q, _carried(mech, v, vdot), 1.0) if found is None else found
+    result = _by_kernel(mech, _ACCELERATION, q, v, vdot)
+    return _turned(mech, q, _carried(mech, v, vdot), 1.0) if result is None else result
 
 
 def in_rates(mech: Mechanism, acceleration: Acceleration) -> Acceleration:
@@ -107,8 +107,8 @@ def turning(mech: Mechanism, theta: Any, u: Any) -> Any:
     """
     if not balls(mech):
         return u
-    found = _by_kernel(mech, _TURNING, theta, u)
-    return _turning(mech, theta, u) if found is None else found
+    result = _by_kernel(mech, _TURNING, theta, u)
+    return _turning(mech, theta, u) if result is None else result
 
 
 def balls(mech: Mechanism) -> list[int]:

@@ -15,13 +15,20 @@ from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation import standard_channel as standard
-from linkwise.simulation.budget import budget
-from linkwise.simulation.channel import Channel, as_channels, split_label
-from linkwise.simulation.event import Event
+from linkwise.simulation.channel import (
+    Channel,
+    Event,
+    as_channels,
+    as_event,
+    by_name,
+    checked_force,
+    checked_times,
+    split_label,
+)
 from linkwise.simulation.interpolation import between
-from linkwise.simulation.not_modelled import not_modelled as left_out
-from linkwise.simulation.record_input import as_event, by_name, checked_force, checked_times
 from linkwise.simulation.report import Notes, Report, report
+from linkwise.simulation.standard_channel import not_modelled as left_out
+from linkwise.simulation.work import budget
 from linkwise.spatial.array import Array, ArrayLike, floats, frozen
 
 Dense: TypeAlias = Callable[[float], tuple[Array, Array]]
@@ -157,15 +164,15 @@ class Recording:
                     f"{mech.name!r} it is ({len(times)}, {size})."
                 )
         acting = {node: checked_force(node, f, len(times)) for node, f in (forces or {}).items()}
-        found = standard.state_channels(mech, q, v, force) + standard.energy_channels(mech, q, v)
+        columns = standard.state_channels(mech, q, v, force) + standard.energy_channels(mech, q, v)
         spent = budget(
-            mech, times, (q, v, force), found[-1].values, works=works or {}, error=work_error,
+            mech, times, (q, v, force), columns[-1].values, works=works or {}, error=work_error,
             forces=acting, forces_frame=forces_frame, held=held, passive=passive,
         )  # fmt: skip
-        found += spent.channels
-        found += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q, v)
+        columns += spent.channels
+        columns += standard.momentum_channels(mech, q, v) + standard.loop_channels(mech, q, v)
         axes = "of the node" if forces_frame == "node" else "of the world"
-        found += [
+        columns += [
             Channel(f"force.{node}", ("N m",) * 3 + ("N",) * 3, f"from outside, in axes {axes}", f,
                     ("mx", "my", "mz", "fx", "fy", "fz"))
             for node, f in acting.items()
@@ -185,7 +192,7 @@ class Recording:
             wall=wall,
         )
         return made(
-            mech, mech.name, times, [*found, *as_channels(channels)], notes,
+            mech, mech.name, times, [*columns, *as_channels(channels)], notes,
             integrator=integrator, step=float(step),
             steps=len(times) - 1 if steps is None else int(steps),
             events=tuple(as_event(x) for x in events), stopped=stopped, dense=dense,
@@ -220,7 +227,9 @@ class Recording:
             return self.channels[name]
         head, label = split_label(name)
         if label is None or head not in self.channels:
-            known = [x for found in self.channels.values() for x in (found.name, *found.columns)]
+            known = [
+                x for channel in self.channels.values() for x in (channel.name, *channel.columns)
+            ]
             raise unknown_name("channel", name, known, owner=owner)
         return self.channels[head].column(label, hinge=self._hinge(label))
 
@@ -229,11 +238,11 @@ class Recording:
         k = -1 if self.mech is None else self.mech.body_index.get(label, -1)
         return None if self.mech is None or k < 0 else self.mech.bodies[k].hinge_name
 
-    def __getitem__(self, asked: str | slice) -> Any:
+    def __getitem__(self, key: str | slice) -> Any:
         """Values of a channel, (k,) or (k, n), by name; a part of the recording by times."""
-        if isinstance(asked, slice):
-            return self._between(asked)
-        return self.channel(asked).values
+        if isinstance(key, slice):
+            return self._between(key)
+        return self.channel(key).values
 
     def __add__(self, other: object) -> Recording:
         """This motion followed by another of the same mechanism, whose times continue.
@@ -330,10 +339,10 @@ class Recording:
             q, v = between(self._mech("a state between records"), self.t, self.q, self.v, flat)
         return (q[0], v[0]) if times.ndim == 0 else (q, v)
 
-    def _mech(self, asked: str) -> Mechanism:
+    def _mech(self, purpose: str) -> Mechanism:
         if self.mech is None:
             raise ModelError(
-                f"{asked} needs the mechanism, and the recording of {self.name!r} was loaded "
+                f"{purpose} needs the mechanism, and the recording of {self.name!r} was loaded "
                 "without: lw.load_recording(path, mech)."
             )
         return self.mech
@@ -402,15 +411,15 @@ def made(
     dense: Dense | None = None,
 ) -> Recording:
     """A recording of channels that are complete: with q, v and tau, and its report."""
-    found = by_name(channels, len(t))
-    told = report(
-        name, t, found, notes, integrator=integrator, step=step, steps=steps, events=events,
+    known = by_name(channels, len(t))
+    summary = report(
+        name, t, known, notes, integrator=integrator, step=step, steps=steps, events=events,
         stopped=stopped,
     )  # fmt: skip
-    q, v, tau = (found[x].values for x in ("q", "v", "tau"))
+    q, v, tau = (known[x].values for x in ("q", "v", "tau"))
     return Recording(
-        mech, name, frozen(np.array(t)), q, v, tau, found, events, told, integrator, step, steps,
-        stopped, dense,
+        mech, name, frozen(np.array(t)), q, v, tau, known, events, summary, integrator, step,
+        steps, stopped, dense,
     )  # fmt: skip
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linkwise.simulation.channel import Channel
-from linkwise.simulation.event import Event
+from linkwise.simulation.channel import Channel, Event
 from linkwise.spatial.array import Array
 
 TOLD = 0.1
@@ -145,10 +144,10 @@ class Report:
             lines.append(_line("energy drift", "not known; the energies are no longer finite"))
         else:
             part = f", {self.relative_drift:.1e} of the largest kinetic energy"
-            told = f"{self.drift:.1e} J{part if moved else '; nothing moved'}"
+            text = f"{self.drift:.1e} J{part if moved else '; nothing moved'}"
             if self.notes.work_error > 0.1 * self.drift:
-                told += f"; of that, works are known to {self.notes.work_error:.1e} J"
-            lines.append(_line("energy drift", told))
+                text += f"; of that, works are known to {self.notes.work_error:.1e} J"
+            lines.append(_line("energy drift", text))
         return lines
 
     def _momentum(self) -> list[str]:
@@ -189,14 +188,14 @@ def report(
     """The report of channels over the times t (k,) [s]."""
 
     def of(channel: str) -> Array:
-        found = channels.get(channel)
-        return np.full(len(t), np.nan) if found is None else found.values
+        known = channels.get(channel)
+        return np.full(len(t), np.nan) if known is None else known.values
 
     kinetic, total = of("energy.kinetic"), of("energy.total")
     works = {
-        channel.removeprefix("work."): float(found.values[-1] - found.values[0])
-        for channel, found in channels.items()
-        if channel.startswith("work.") and found.values.ndim == 1
+        channel.removeprefix("work."): float(known.values[-1] - known.values[0])
+        for channel, known in channels.items()
+        if channel.startswith("work.") and known.values.ndim == 1
     }
     balance = of("energy.balance")
     drift = float(np.abs(balance - balance[0]).max()) if not notes.uncounted else float("nan")
@@ -218,10 +217,10 @@ def _kept_momentum(t: Array, channels: Mapping[str, Channel], notes: Notes) -> t
         return float("nan"), float("nan")
     p, k, c = (channels[name].values for name in names)
     fallen = p - np.array(notes.weight) * (t - t[0])[:, None]
-    own = k - np.cross(c, p)
+    spin = k - np.cross(c, p)
     return (
         float(_lengths(fallen - fallen[0]).max()),
-        float(_lengths(own - own[0]).max()),
+        float(_lengths(spin - spin[0]).max()),
     )
 
 
@@ -231,11 +230,11 @@ def _loop(channels: Mapping[str, Channel], notes: Notes) -> tuple[tuple[float, f
     for i, kind in enumerate(("loop.distance", "loop.angle")):
         if kind not in channels:
             continue
-        found = channels[kind]
-        each = found.values.max(axis=0)
+        errors = channels[kind]
+        each = errors.values.max(axis=0)
         most[i] = max([*each, *(x for x in notes.worst_loop[i : i + 1] if x == x)], default=0.0)
         if len(each) and each.max() > largest:
-            largest, place = float(each.max()), found.labels[int(each.argmax())]
+            largest, place = float(each.max()), errors.labels[int(each.argmax())]
     return (float(most[0]), float(most[1])), place
 
 

@@ -17,12 +17,10 @@ from linkwise.errors import EnergyWarning, ModelError, SimulationError, caller
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import time_compiling
-from linkwise.simulation.acting import WORKERS, Acting, OutsideForce, OutsideForces
+from linkwise.simulation.applied_force import WORKERS, AppliedForces, OutsideForce, OutsideForces
 from linkwise.simulation.contact import Contacts
 from linkwise.simulation.controller import Commands, Force, GivenController, JointForces
 from linkwise.simulation.divergence import DivergenceError, EnergyGuard, advice
-from linkwise.simulation.energy_balance import energy_lost
-from linkwise.simulation.gauge import Gauge, Margin, Watch
 from linkwise.simulation.integrators import INTEGRATORS, Integrator, integrator
 from linkwise.simulation.limits import (
     Limits,
@@ -31,13 +29,13 @@ from linkwise.simulation.limits import (
     LimitStops,
     check_limits,
 )
-from linkwise.simulation.log import Log, Probe
 from linkwise.simulation.loop_keeper import DRIFT_LIMIT, Keep, LoopKeeper
-from linkwise.simulation.march import March, Moment
-from linkwise.simulation.observer import Observer
-from linkwise.simulation.progress import Progress
+from linkwise.simulation.margin import Margin, MarginGroup, Watch
+from linkwise.simulation.observer import Log, Observer, Probe
 from linkwise.simulation.recording import Recording
-from linkwise.simulation.timetable import timetable
+from linkwise.simulation.stepper import Moment, Stepper
+from linkwise.simulation.timetable import Progress, timetable
+from linkwise.simulation.work import energy_lost
 from linkwise.spatial.array import ArrayLike, constant
 from linkwise.tasks.force.positive import not_negative, positive
 from linkwise.tasks.force.surface import CompliantSurface
@@ -177,9 +175,11 @@ def simulate(
     points = Contacts(mech, contacts)
     commands = Commands(mech, tau, "tau", None, duration)
     tick = plan.tick if control_step is not None else None
-    asked = None if controller is None else Commands(mech, controller, "controller", tick, duration)
-    acting = Acting(
-        mech, commands, asked, hold=tick is not None, forces=forces, forces_frame=forces_frame,
+    controlled = None
+    if controller is not None:
+        controlled = Commands(mech, controller, "controller", tick, duration)
+    applied = AppliedForces(
+        mech, commands, controlled, hold=tick is not None, forces=forces, forces_frame=forces_frame,
         contacts=points, springs=springs, passive=bool(passive),
     )  # fmt: skip
     points.begin(q, v)
@@ -189,20 +189,20 @@ def simulate(
             warnings.warn(stiff, stacklevel=2)
     if springs is not None:
         springs.begin(q, v)
-    gauges: list[Gauge] = [Watch(watch, bool(stop)), points]
-    gauges += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
-    march = March(mech, scheme, acting, None if keeper.open else keeper)
+    groups: list[MarginGroup] = [Watch(watch, bool(stop)), points]
+    groups += [LimitStops(mech, q)] if limits == "stop" else [] if springs is None else [springs]
+    stepper = Stepper(mech, scheme, applied, None if keeper.open else keeper)
     if plan.steps >= WORTH_COMPILING * mech.n_bodies and mech.nv:
-        march.compile(record_every=plan.record_every, per_tick=plan.per_tick)
-    march.length = plan.step if scheme.step is not None else None
-    if asked is not None and tick is not None and asked.sees_state:
-        march.held_for = tick
+        stepper.compile(record_every=plan.record_every, per_tick=plan.per_tick)
+    stepper.length = plan.step if scheme.step is not None else None
+    if controlled is not None and tick is not None and controlled.sees_state:
+        stepper.held_for = tick
     observer = Observer(
-        march, plan, [x for x in gauges if x.names], Log(mech, acting, probes),
-        EnergyGuard(mech, acting, q, v),
+        stepper, plan, [x for x in groups if x.names], Log(mech, applied, probes),
+        EnergyGuard(mech, applied, q, v),
     )  # fmt: skip
     first = Moment(start, q, v, np.zeros(len(WORKERS)), keeper.last)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "integrator": scheme.name,
         "limits": limits if isinstance(limits, str) else "spring",
         "keep": keep,
@@ -210,7 +210,7 @@ def simulate(
     }
     tolerances = positive("rtol", rtol, "no unit"), positive("atol", atol, "rad or m")
     with Progress(progress, start, duration) as bar:
-        return _run(observer, first, bar, tolerances, told, began)
+        return _run(observer, first, bar, tolerances, facts, began)
 
 
 def _run(
@@ -218,7 +218,7 @@ def _run(
     first: Moment,
     bar: Progress,
     tolerances: tuple[float, float],
-    told: dict[str, Any],
+    facts: dict[str, Any],
     began: tuple[float, float],
 ) -> Recording:
     """The run itself, and the recording of it however it ends."""
@@ -226,15 +226,15 @@ def _run(
     def recording() -> Recording | None:
         if not len(observer.log):
             return None
-        found = observer.recording(**told)  # channels may need kernels of their own
+        rec = observer.recording(**facts)  # channels may need kernels of their own
         compiling = time_compiling() - began[1]
         wall = max(time.monotonic() - began[0] - compiling, 0.0)
-        notes = replace(found.report.notes, wall=wall, compiling=compiling)
-        return replace(found, report=replace(found.report, notes=notes))
+        notes = replace(rec.report.notes, wall=wall, compiling=compiling)
+        return replace(rec, report=replace(rec.report, notes=notes))
 
     try:
         observer.begin(first)
-        if observer.march.scheme.step is None:
+        if observer.stepper.scheme.step is None:
             from linkwise.simulation.adaptive import adaptive_steps
 
             adaptive_steps(observer, bar, *tolerances)
@@ -245,7 +245,7 @@ def _run(
             raise
         observer.stopped = f"interrupted at t = {observer.now.t:.9g} s"
     except DivergenceError as error:
-        observer.stopped = f"{error} {advice(observer.march, observer.now, observer.log.states)}"
+        observer.stopped = f"{error} {advice(observer.stepper, observer.now, observer.log.states)}"
         raise SimulationError(observer.stopped, recording=recording()) from error.__cause__
     except SimulationError as error:
         observer.stopped = str(error)
@@ -255,26 +255,26 @@ def _run(
         error.add_note(f"lw.simulate had come to t = {observer.now.t:.9g} s.")
         raise
     observer.record()
-    found = recording()
-    assert found is not None
-    lost = energy_lost(found.report, observer.march.mech)
+    rec = recording()
+    assert rec is not None
+    lost = energy_lost(rec.report, observer.stepper.mech)
     if lost:
         warnings.warn(lost, EnergyWarning, stacklevel=caller())
-    return found
+    return rec
 
 
 def fixed_steps(observer: Observer, bar: Progress) -> None:
     """All steps of a timetable."""
-    march, plan = observer.march, observer.plan
+    stepper, plan = observer.stepper, observer.plan
     while observer.made < plan.steps and observer.stopped is None:
-        if observer.leapt(plan.equal(observer.made)):
+        if observer.advance_by_kernel(plan.equal(observer.made)):
             bar(observer.now.t)
             continue
         made = observer.made
-        ahead = plan.ahead(made, one=bool(observer.gauges))
+        ahead = plan.ahead(made, one=bool(observer.groups))
         length, end = plan.length(made), plan.time(made + ahead)
         now = observer.now
-        after = march.advance(now, length, ahead)
+        after = stepper.advance(now, length, ahead)
         observer.passed(now, after, end, length)
         made += ahead
         observer.made = made

@@ -1,8 +1,11 @@
-"""The channels that every recording has, computed from its states."""
+"""The channels that every recording has, and what took no part in a motion."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwise.dynamics.center_of_mass import center_of_mass
 from linkwise.dynamics.closure import constraint_jacobian, loop_errors
@@ -12,8 +15,81 @@ from linkwise.model.closure import coupling_error
 from linkwise.model.hinges import Free
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.channel import Channel
-from linkwise.simulation.loop_error import coupled_slides
+from linkwise.simulation.loop_keeper import coupled_slides
+from linkwise.simulation.work import plain_velocities
 from linkwise.spatial.array import Array
+
+NAMED = 4
+"""Hinges named in one line; of more, how many."""
+
+BEYOND = 1e-9
+"""A limit is passed by more than this part of it, or this [rad, m, ...]: less is rounding."""
+
+
+def not_modelled(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    tau: Array,
+    *,
+    passive: bool = True,
+    limits: str = "ignore",
+    contacts: bool = False,
+) -> list[str]:
+    """Lines about data of the drives that was not used, and by how much it would have mattered.
+
+    Args:
+        limits: What became of joint limits: "ignore", or the way in which they acted.
+    """
+    lines = list[str]()
+    names = mech.velocity_names
+    dry = np.flatnonzero(mech.friction > 0.0)
+    if len(dry):
+        lines.append(f"Coulomb friction of {_names(names, dry)}")
+    springs, dampers = mech.stiffness != 0.0, mech.damping != 0.0
+    if not passive and (springs | dampers).any():
+        acting = np.flatnonzero(springs | dampers)
+        lines.append(f"dampers and springs of {_names(names, acting)}: passive=False")
+    springy = np.flatnonzero(springs & ~plain_velocities(mech))
+    if passive and len(springy):
+        lines.append(f"springs of {_names(names, springy)}: v is not the rate of q there")
+    of_v = [x.unit for body in mech.bodies for x in body.hinge.velocities]
+    forces, rates = (["N" if x == "m" else "N m" for x in of_v], [f"{x}/s" for x in of_v])
+    lines += _beyond("effort limits", names, forces, np.abs(tau), mech.effort_limit)
+    lines += _beyond("speed limits", names, rates, np.abs(v), mech.velocity_limit)
+    if limits == "ignore":
+        over = np.maximum(q - mech.upper, mech.lower - q)
+        of_q = [x.unit for body in mech.bodies for x in body.hinge.coordinates]
+        lines += _beyond("joint limits", mech.coordinate_names, of_q, over, np.zeros(mech.nq))
+        turning = [body for body in mech.bodies if body.hinge.quaternion is not None]
+        cones = [body.hinge_name for body in turning if np.isfinite(body.drive.max_angle)]
+        if cones:
+            lines.append(f"largest turns of {_names(cones, np.arange(len(cones)))}")
+    more = "contacts but those given" if contacts else "contacts"
+    lines.append(f"{more}: bodies pass through each other and through the ground")
+    return lines
+
+
+def _beyond(
+    what: str, names: Sequence[str], units: Sequence[str], size: Array, limit: Array
+) -> list[str]:
+    """One line about a kind of limit: which were passed, most first; none where there are none."""
+    over = (size - limit).max(axis=0) if len(size) else np.zeros(len(limit))
+    limited = np.isfinite(over)  # no limit: minus infinity
+    if not limited.any():
+        return []
+    passed = np.flatnonzero(limited & (over > BEYOND * np.maximum(limit, 1.0)))
+    if not len(passed):
+        return [] if what == "joint limits" else [f"{what} (none was passed)"]
+    passed = passed[np.argsort(-over[passed], kind="stable")]
+    most = f"{over[passed[0]]:.3g} {units[int(passed[0])]}".rstrip()
+    return [f"{what}: passed by {_names(names, passed)}, at most by {most}"]
+
+
+def _names(names: Sequence[str], which: NDArray[np.intp]) -> str:
+    shown = ", ".join(repr(names[int(i)]) for i in which[:NAMED])
+    return shown if len(which) <= NAMED else f"{shown} and {len(which) - NAMED} more"
+
 
 _AXES = ("x", "y", "z")
 _FORCE = {"rad": "N m", "m": "N"}
@@ -54,14 +130,14 @@ def momentum_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     quiet = np.zeros(len(q), dtype=np.int32)
     both = momentum(mech, q, v, about="world", status=quiet)
     about = "angular momentum about the origin of the world, in its axes"
-    found = [
+    channels = [
         Channel("momentum.linear", "kg m/s", "momentum, in world axes", both[:, 3:], _AXES),
         Channel("momentum.angular", "kg m²/s", about, both[:, :3], _AXES),
     ]
     if mech.total_mass > 0.0:
         centre = center_of_mass(mech, q, status=quiet)
-        found.append(Channel("center_of_mass", "m", "in the world", centre, _AXES))
-    return found
+        channels.append(Channel("center_of_mass", "m", "in the world", centre, _AXES))
+    return channels
 
 
 def loop_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
@@ -71,7 +147,7 @@ def loop_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
     e = loop_errors(mech, q)
     off = {x.name: np.abs(coupling_error(mech, x, q)) for x in mech.couplings}
     slides = dict(zip(off, coupled_slides(mech), strict=True))
-    found = list[Channel]()
+    channels = list[Channel]()
     for name, unit, part, slide in (
         ("loop.distance", "m", slice(3, 6), True),
         ("loop.angle", "rad", slice(0, 3), False),
@@ -82,10 +158,10 @@ def loop_channels(mech: Mechanism, q: Array, v: Array) -> list[Channel]:
         labels += [x.name for x in mech.couplings if slides[x.name] == slide]
         if labels:
             about = "error of loops and couplings"
-            found.append(Channel(name, unit, about, np.stack(sizes, axis=-1), tuple(labels)))
+            channels.append(Channel(name, unit, about, np.stack(sizes, axis=-1), tuple(labels)))
     opening = np.abs((constraint_jacobian(mech, q) @ v[..., None])[..., 0]).max(axis=-1)
-    found.append(Channel("loop.rate", "rad/s or m/s", "largest entry of |J_c v|", opening))
-    return found
+    channels.append(Channel("loop.rate", "rad/s or m/s", "largest entry of |J_c v|", opening))
+    return channels
 
 
 def weight_alone(mech: Mechanism, tau: Array, *, passive: bool) -> tuple[float, ...]:

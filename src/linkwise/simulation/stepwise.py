@@ -48,10 +48,10 @@ def stepwise(
     out = np.full((len(q), len(ends), mech.nq + mech.nv), np.nan)
     codes, failed = np.zeros(len(q), np.int32), np.full(len(q), -1, np.int64)
     for i in range(len(q)):
-        own = {name: _of_motion(x, i) for name, x in held.items()}
+        inputs = {name: _of_motion(x, i) for name, x in held.items()}
         state, advance = (q[i], v[i]), _stepper(mech, integrator, step, forces)
         for n in range(steps):
-            now = {name: x[n if len(x) > 1 else 0] for name, x in own.items()}
+            now = {name: x[n if len(x) > 1 else 0] for name, x in inputs.items()}
             try:
                 state = advance(*state, _torque(law, *state, now))
                 code = 0 if all(np.isfinite(x).all() for x in state) else status.RESULT
@@ -75,13 +75,13 @@ def beginnings(mech: Mechanism, q: Array, v: Array) -> tuple[Array, Array]:
     """
     if not is_closed(mech):
         return q, v
-    found = list[tuple[Array, Array]]()
+    states = list[tuple[Array, Array]]()
     for i in range(len(q)):
         try:
-            found.append(LoopKeeper(mech).beginning(q[i], v[i]))
+            states.append(LoopKeeper(mech).beginning(q[i], v[i]))
         except ClosureError as error:
             raise ClosureError(f"motion {i}: {error}" if len(q) > 1 else str(error)) from None
-    return np.array([x for x, _ in found]), np.array([y for _, y in found])
+    return np.array([x for x, _ in states]), np.array([y for _, y in states])
 
 
 def _of_motion(array: Array, i: int) -> Array:

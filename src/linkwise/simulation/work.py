@@ -1,4 +1,4 @@
-"""Work done along a recorded motion, from power at the records."""
+"""Work along a recorded motion, and whether its energy adds up."""
 
 from __future__ import annotations
 
@@ -11,9 +11,135 @@ from numpy.typing import NDArray
 
 from linkwise.dynamics.kinematics import node_velocity
 from linkwise.dynamics.quantity import Frame
+from linkwise.errors import ShapeError
 from linkwise.model.hinges.plain import is_plain
 from linkwise.model.mechanism import Mechanism
-from linkwise.spatial.array import Array
+from linkwise.simulation.channel import Channel
+from linkwise.simulation.report import Report
+from linkwise.spatial.array import Array, ArrayLike, floats
+
+_ABOUT = {
+    "joints": "work of joint forces",
+    "passive": "work of dampers and springs",
+    "forces": "work of forces from outside",
+}
+
+
+_INSIDE = ("limits",)
+"""Others who push one body against another, not against the ground."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    """Works along a motion.
+
+    Attributes:
+        channels: "work.NAME" of each, and "energy.balance": energy since the start that no work
+            accounts for.
+        uncounted: Names of those that did work which is not known.
+        error: How far the works may be off together [J].
+        outside: Whether others than joints, their ends, dampers and springs acted.
+    """
+
+    channels: tuple[Channel, ...]
+    uncounted: tuple[str, ...]
+    error: float
+    outside: bool
+
+
+def budget(
+    mech: Mechanism,
+    t: Array,
+    states: tuple[Array, Array, Array],
+    total: Array,
+    *,
+    works: Mapping[str, ArrayLike | None],
+    error: float,
+    forces: Mapping[str, Array],
+    forces_frame: Frame,
+    held: bool,
+    passive: bool,
+) -> Budget:
+    """Works that are given, and those that are not by quadrature over the records.
+
+    Args:
+        works: Work up to each record (k,) [J] by name; None for one that is not known.
+        held: Whether joint forces act unchanged from record to record.
+    """
+    q, v, tau = states
+    works_by_name, uncounted = dict[str, Array](), list[str]()
+    for name in dict.fromkeys(("joints", "passive", "forces", *works)):
+        if name in works:
+            known = works[name]
+            if known is None:
+                uncounted.append(name)
+            else:
+                works_by_name[name] = _checked(name, known, len(t))
+            continue
+        work = Work(np.zeros(len(t)))
+        if name == "joints":
+            work = joint_work(mech, t, q, v, tau, held=held)
+        elif name == "passive" and passive:
+            work = passive_work(mech, t, q, v)
+        elif name == "forces" and forces:
+            work = outside_work(mech, t, q, v, forces, forces_frame)
+        works_by_name[name], error = work.values, error + work.error
+    left = total - total[0] - sum(works_by_name.values(), np.zeros(len(t)))
+    words = "energy since the start that no work accounts for"
+    channels = [
+        Channel(f"work.{name}", "J", _ABOUT.get(name, f"work of {name}"), values)
+        for name, values in works_by_name.items()
+    ]
+    others = [*(set(works_by_name) - {*_ABOUT, *_INSIDE}), *uncounted]
+    outside = bool(others) or bool("forces" in works_by_name and works_by_name["forces"].any())
+    outside = outside or any(force.any() for force in forces.values())
+    channels.append(Channel("energy.balance", "J", words, left))
+    return Budget(tuple(channels), tuple(uncounted), error, outside)
+
+
+def _checked(name: str, work: ArrayLike, records: int) -> Array:
+    values = floats(work, f"work {name!r}")
+    if values.shape != (records,):
+        raise ShapeError(
+            f"work {name!r} has the shape {values.shape}; it is ({records},), the work up to each "
+            "record [J]."
+        )
+    return values - values[0]
+
+
+ALLOWED = 0.1
+"""Part of the energy that was exchanged which may be missing without a warning."""
+
+SMALL = 1e-6
+"""A height [m] of the whole mechanism: less energy than lifting it by this is not looked at."""
+
+
+def energy_lost(report: Report, mech: Mechanism) -> str:
+    """What to warn of, or "" where the energy adds up, or is not known to.
+
+    The drift of energy, less what the works are not known to, is compared with the energy that was
+    exchanged: the largest kinetic energy or work, whichever is larger.
+    """
+    if not np.isfinite(report.drift):
+        return ""
+    works = [abs(work) for work in report.works.values() if np.isfinite(work)]
+    exchanged = max([report.kinetic, *works])
+    missing = report.drift - report.notes.work_error
+    floor = SMALL * mech.total_mass * max(float(np.linalg.norm(mech.gravity)), 1.0)
+    if missing <= ALLOWED * exchanged + floor:
+        return ""
+    by = report.integrator
+    if np.isfinite(report.step):
+        what = f"{by!r} in steps of {report.step:.3g} s"
+        do = f"Try step={0.1 * report.step:.1g}, or integrator='adaptive'."
+    else:
+        what, do = f"{by!r}", "Use smaller rtol and atol."
+    return (
+        f"the energy of {report.name!r} does not add up: {missing:.3g} J appeared or were lost by "
+        f"{what}, {100.0 * missing / exchanged:.3g} % of the {exchanged:.3g} J that were "
+        f"exchanged. The motion is not the mechanism's. {do}"
+    )
+
 
 Rows: TypeAlias = NDArray[np.intp]
 

@@ -60,10 +60,10 @@ def algebra(visit: Visit) -> None:
     visit.check(claim, error, 1e-9, of_robot=False)
 
 
-def relative(found: Array, expected: Array) -> float:
+def relative(values: Array, expected: Array) -> float:
     """The largest difference of two arrays, relative to the largest entry."""
     size = float(np.abs(expected).max(initial=0.0)) or 1.0
-    return float(np.abs(found - expected).max(initial=0.0)) / size
+    return float(np.abs(values - expected).max(initial=0.0)) / size
 
 
 def covariance(visit: Visit) -> None:

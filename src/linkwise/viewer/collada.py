@@ -209,7 +209,7 @@ def _stacked(triangles: Iterator[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def _transform(node: Element) -> Array:
     """The product of a node's transformations, in their order."""
-    whole = np.eye(4)
+    total = np.eye(4)
     for step in node.children:
         if step.tag not in ("matrix", "translate", "rotate", "scale"):
             continue
@@ -226,5 +226,5 @@ def _transform(node: Element) -> Array:
         elif np.linalg.norm(numbers[:3]) > 0.0:
             axis = numbers[:3] / np.linalg.norm(numbers[:3])
             one[:3, :3] = axis_angle(axis, float(np.deg2rad(numbers[3])))
-        whole = whole @ one
-    return whole
+        total = total @ one
+    return total

@@ -47,7 +47,7 @@ class Dial:
 def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
     """The numbers of a mechanism that can be set by hand; those that follow others cannot."""
     followers = {mech.coordinate(coupling.dependent) for coupling in mech.couplings}
-    found = list[Dial]()
+    every = list[Dial]()
     for k, body in enumerate(mech.bodies):
         start, part = int(mech.q_start[k]), body.hinge.quaternion
         plain = isinstance(body.hinge, Pin)  # a turn more is the same pose
@@ -55,7 +55,7 @@ def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
         if part is not None:
             for c, axis in enumerate("xyz"):
                 label = f"{body.hinge_name} turn {axis} [rad]"
-                found.append(Dial(label, body.hinge_name, k, -np.pi, np.pi, False, None, c))
+                every.append(Dial(label, body.hinge_name, k, -np.pi, np.pi, False, None, c))
         for i, coordinate in enumerate(body.hinge.coordinates):
             if i in turns or start + i in followers:
                 continue
@@ -67,10 +67,10 @@ def dials(mech: Mechanism, reach: float = 1.0) -> tuple[Dial, ...]:
             unit = f" [{coordinate.unit}]" if coordinate.unit else ""
             label = f"{mech.coordinate_names[at]}{unit}"
             goes_round = angle and ends == 0 and plain and not mech.couplings
-            found.append(
+            every.append(
                 Dial(label, body.hinge_name, k, low, high, ends == 2, at, round=goes_round)
             )
-    return tuple(found)
+    return tuple(every)
 
 
 def _bounds(low: float, high: float, wide: float) -> tuple[float, float]:
@@ -130,9 +130,9 @@ def closed_near(
     if not mech.loops or (np.abs(loop_errors(mech, q)).max() < CLOSED and quick):
         return q, ""
     try:
-        found = assemble(mech, q, hold=() if held is None else (held,), restarts=0)
+        assembly = assemble(mech, q, hold=() if held is None else (held,), restarts=0)
     except LinkwiseError as error:
         return None, str(error)
-    if not bool(found.converged):
-        return None, found.message
-    return found.q, ""
+    if not bool(assembly.converged):
+        return None, assembly.message
+    return assembly.q, ""

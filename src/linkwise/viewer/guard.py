@@ -23,12 +23,12 @@ from urllib.parse import urlsplit
 from linkwise.errors import MissingExtraError, ViewerError
 
 
-def viser(asked: str = "the viewer") -> Any:
+def viser(purpose: str = "the viewer") -> Any:
     """The package viser; raises with the extra's name."""
     try:
         return importlib.import_module("viser")
     except ImportError:
-        raise MissingExtraError(asked, package="viser", extra="viewer") from None
+        raise MissingExtraError(purpose, package="viser", extra="viewer") from None
 
 
 @contextlib.contextmanager
@@ -59,8 +59,8 @@ def check_port(host: str, port: int) -> None:
     if isinstance(port, bool) or not isinstance(port, SupportsIndex) or not 0 <= port <= 65535:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ViewerError(f"port is {port!r}; it must be from 1 to 65535, or 0 for a free one.")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = addresses[0]
     except (OSError, UnicodeError):
         raise ViewerError(
             f"host is {host!r}, which is no address; give '127.0.0.1' for this machine alone, or "
@@ -158,10 +158,10 @@ def guarded(host: str, label: str) -> Generator[list[bool]]:
                 return serve(handler, *args, **options)
             inner, title = options.get("process_request"), _Titled(label)
 
-            def request(connection: Any, asked: Any) -> Any:
-                if not _welcome(asked.headers, host):
+            def request(connection: Any, requested: Any) -> Any:
+                if not _welcome(requested.headers, host):
                     return connection.respond(403, "This page may not talk to the viewer.\n")
-                return title(None if inner is None else inner(connection, asked))
+                return title(None if inner is None else inner(connection, requested))
 
             met.append(True)
             return serve(handler, *args, **{**options, "process_request": request, "logger": log})
@@ -210,7 +210,7 @@ def _welcome(headers: Any, host: str) -> bool:
     return own_page(origins[0], hosts[0], host)
 
 
-def own_page(origin: str | None, asked: str | None, host: str) -> bool:
+def own_page(origin: str | None, requested: str | None, host: str) -> bool:
     """Whether a socket may be opened: by no page, or by one that this server has served.
 
     The page must come from where it connects to, port and all. Its host must be an address, a name
@@ -227,7 +227,7 @@ def own_page(origin: str | None, asked: str | None, host: str) -> bool:
         name = page.hostname
     except ValueError:
         return False
-    if page.scheme not in ("http", "https") or not name or page.netloc != (asked or "").lower():
+    if page.scheme not in ("http", "https") or not name or page.netloc != (requested or "").lower():
         return False
     return is_address(name) or name in (host.lower(), *_own_names())
 

@@ -74,10 +74,10 @@ def look_of(theme: Look | str) -> Look:
     """A look by itself or by its name; raises for one that there is not."""
     if isinstance(theme, Look):
         return theme
-    found = {"light": LIGHT, "dark": DARK}.get(theme)
-    if found is None:
+    look = {"light": LIGHT, "dark": DARK}.get(theme)
+    if look is None:
         raise ModelError(f"theme is {theme!r}; it must be 'light' or 'dark'.")
-    return found
+    return look
 
 
 def rgb(color: tuple[float, ...] | None) -> Rgb | None:

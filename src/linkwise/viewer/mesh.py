@@ -124,7 +124,7 @@ def lighter(mesh: Mesh, most: int) -> Mesh:
     low, high = mesh.bounds
     extent = np.maximum(high - low, 1e-12)
     points = mesh.vertices
-    cells, found = np.sqrt(most), mesh  # along the longest side; triangles go with its square
+    cells, result = np.sqrt(most), mesh  # along the longest side; triangles go with its square
     for _ in range(12):
         size = float(extent.max()) / cells
         key = np.floor((points - low) / size).astype(np.int64)
@@ -133,17 +133,17 @@ def lighter(mesh: Mesh, most: int) -> Mesh:
         count = np.bincount(index)
         middle = np.stack([np.bincount(index, points[:, i]) / count for i in range(3)], axis=1)
         faces = index[mesh.faces]
-        whole = (
+        proper = (
             (faces[:, 0] != faces[:, 1])
             & (faces[:, 1] != faces[:, 2])
             & (faces[:, 2] != faces[:, 0])
         )
-        faces = faces[whole]
+        faces = faces[proper]
         if len(faces):
             _, once = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
             faces = faces[np.sort(once)]
-        found = Mesh(middle, faces)
+        result = Mesh(middle, faces)
         if len(faces) <= most:
             break
         cells *= 0.8
-    return found if len(found.faces) else mesh
+    return result if len(result.faces) else mesh

@@ -77,8 +77,8 @@ class MeshFiles:
         if suffix == ".dae":
             parts = [Colored(mesh, color) for mesh, color in read_collada(path)]
         elif suffix in (".stl", ".obj", ".msh"):
-            found = read_mesh_file(str(path))
-            parts = [Colored(Mesh(found.vertices, found.faces), None)]
+            mesh = read_mesh_file(str(path))
+            parts = [Colored(Mesh(mesh.vertices, mesh.faces), None)]
         else:
             parts = [Colored(_by_trimesh(path), None)]
         parts = [part for part in parts if len(part.mesh.faces)]

@@ -74,8 +74,8 @@ class Motion:
             return np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
         ends = slice(i, i + 2)
         if self.v is not None:
-            wanted = np.array([time])
-            q, v = between(self.mech, self.t[ends], self.q[ends], self.v[ends], wanted)
+            times = np.array([time])
+            q, v = between(self.mech, self.t[ends], self.q[ends], self.v[ends], times)
             return q[0], v[0]
         part = (time - self.t[i]) / (self.t[i + 1] - self.t[i])
         turn = self.mech.difference(self.q[i], self.q[i + 1])

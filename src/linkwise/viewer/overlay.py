@@ -41,12 +41,12 @@ class Arrows:
 
 def tips(mech: Mechanism) -> tuple[str, ...]:
     """The ends of a mechanism: the last node of each body that carries none, or that body."""
-    found = list[str]()
+    names = list[str]()
     for k, body in enumerate(mech.bodies):
         if not mech.children[k]:
             nodes = [node.name for node in mech.nodes if node.body == body.name]
-            found.append(nodes[-1] if nodes else body.name)
-    return tuple(found)
+            names.append(nodes[-1] if nodes else body.name)
+    return tuple(names)
 
 
 def mass_parts(mech: Mechanism, size: float, look: Look) -> list[Part]:

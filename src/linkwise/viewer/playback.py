@@ -91,14 +91,14 @@ class Playback:
         Raises:
             ModelError: It is no time.
         """
-        wanted = _number(t)
-        if wanted is None:
+        value = _number(t)
+        if value is None:
             raise ModelError(
                 f"the time {t!r} was asked for; it must be a number of seconds, from "
                 f"{self.start:.6g} to {self.end:.6g}."
             )
         with self._lock:
-            self._time = min(max(wanted, self.start), self.end)
+            self._time = min(max(value, self.start), self.end)
             self._show(self._time)
 
     def close(self) -> None:

@@ -81,12 +81,12 @@ class Scene:
 
     def __str__(self) -> str:
         count = sum(len(part.mesh.faces) for part in self.parts)
-        told = f"{self.mech.name}: {len(self.parts)} surfaces, {count} triangles"
+        text = f"{self.mech.name}: {len(self.parts)} surfaces, {count} triangles"
         if self.generated:
-            told += f"; shapes made for {len(self.generated)} bodies"
+            text += f"; shapes made for {len(self.generated)} bodies"
         if self.missing:
-            told += f"; {len(self.missing)} mesh files missing"
-        return told
+            text += f"; {len(self.missing)} mesh files missing"
+        return text
 
 
 def scene_of(
@@ -124,9 +124,9 @@ def scene_of(
 def _carried(mech: Mechanism, k: int) -> list[tuple[Geometry, Pose]]:
     """Shapes of a body and of its nodes, with the pose of their carrier in the body's frame."""
     name = WORLD if k < 0 else mech.bodies[k].name
-    own = () if k < 0 else mech.bodies[k].geometry
-    found = [(shape, Pose.identity()) for shape in own]
-    return found + [
+    shapes = () if k < 0 else mech.bodies[k].geometry
+    carried = [(shape, Pose.identity()) for shape in shapes]
+    return carried + [
         (s, node.pose) for node in mech.nodes if node.body == name for s in node.geometry
     ]
 
@@ -137,20 +137,20 @@ def _surfaces(
     """Surfaces of one layer, one for each colour; and whether a mesh could not be had."""
     roles = ("visual", "both") if layer == "shapes" else ("collision",)
     groups, failed = dict[tuple[Rgb, float], list[Mesh]](), False
-    wanted = [x for x in carried if x[0].role in roles]
-    if layer == "shapes" and not wanted:  # a file of collision shapes alone is better than nothing
-        wanted = list(carried)
-    for shape, at in wanted:
+    chosen = [x for x in carried if x[0].role in roles]
+    if layer == "shapes" and not chosen:  # a file of collision shapes alone is better than nothing
+        chosen = list(carried)
+    for shape, at in chosen:
         rgba, opacity = rgb(shape.rgba), 1.0 if shape.rgba is None else float(shape.rgba[3])
         if opacity <= 0.0 or (k < 0 and shape.shape == "plane"):  # the grid is the floor
             continue
         if shape.shape == "mesh":
-            found = [(part.mesh, rgba or part.rgb or color) for part in files.load(shape)]
-            failed = failed or not found
+            surfaces = [(part.mesh, rgba or part.rgb or color) for part in files.load(shape)]
+            failed = failed or not surfaces
         else:
             made = of_geometry(shape)
-            found = [(made, rgba or color)] if len(made.faces) else []
-        for mesh, tint in found:
+            surfaces = [(made, rgba or color)] if len(made.faces) else []
+        for mesh, tint in surfaces:
             groups.setdefault((tint, opacity), []).append(mesh.moved(at))
     parts = [
         Part(k, together(meshes), tint, opacity if layer == "shapes" else 0.35, layer)
@@ -180,14 +180,14 @@ def hinge_axes(mech: Mechanism, k: int, q: Array) -> list[tuple[Array, bool]]:
     """Directions of a hinge's freedoms in the axes of O: (unit vector (3,), whether it turns)."""
     body = mech.bodies[k]
     rows = np.asarray(body.hinge.hinge_map(q[mech.q_start[k] : mech.q_start[k + 1]]), float)
-    found = list[tuple[Array, bool]]()
+    axes = list[tuple[Array, bool]]()
     for row in rows.reshape(-1, 6):
         turns = float(np.linalg.norm(row[:3])) > 1e-9
         along = row[:3] if turns else row[3:]
         length = float(np.linalg.norm(along))
         if length > 1e-9:
-            found.append((along / length, turns))
-    return found
+            axes.append((along / length, turns))
+    return axes
 
 
 def generated_parts(mech: Mechanism, k: int, size: float, look: Look) -> list[Part]:

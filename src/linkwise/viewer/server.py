@@ -192,14 +192,14 @@ class Viewer:
         self.pause()
         self._set(given)
 
-    def _set(self, q: Array, *, but: str | None = None, told: str = "") -> None:
+    def _set(self, q: Array, *, but: str | None = None, message: str = "") -> None:
         with self._lock, self._server.atomic():
             if self.closed:
                 return
             self._q = np.array(q)
             self._stage.pose(State(self._q))
             self._controls.update(self._q, but=but)
-            self._controls.tell(told)
+            self._controls.tell(message)
 
     def dial(self, hinge: str, change: Callable[[Array], Array]) -> None:
         """Move one hinge; the others follow so that loops stay closed, or it is said why not."""
@@ -207,13 +207,13 @@ class Viewer:
         with self._lock:
             if self.closed:
                 return
-            asked = change(np.array(self._q))
-            rows(asked, self.mech.nq, "what change gives", stacked=False)
-            found, why = closed_near(self.mech, asked, hinge)
-            if found is None:
-                self._set(self._q, told=f"{hinge} cannot go there: {why}")
+            turned = change(np.array(self._q))
+            rows(turned, self.mech.nq, "what change gives", stacked=False)
+            closed, why = closed_near(self.mech, turned, hinge)
+            if closed is None:
+                self._set(self._q, message=f"{hinge} cannot go there: {why}")
             else:
-                self._set(found, but=hinge)
+                self._set(closed, but=hinge)
 
     def reset(self) -> None:
         """Back to where it began."""
@@ -230,11 +230,11 @@ class Viewer:
     def _close_and_set(self, q: Array) -> None:
         self._check_open()
         self.pause()
-        found, why = closed_near(self.mech, q)
-        if found is None:
-            self._set(self._q, told=f"no closed configuration was found there: {why}")
+        closed, why = closed_near(self.mech, q)
+        if closed is None:
+            self._set(self._q, message=f"no closed configuration was found there: {why}")
         else:
-            self._set(found)
+            self._set(closed)
 
     # -------------------------------------------------------------------------------- motion
 

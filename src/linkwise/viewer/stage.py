@@ -126,9 +126,9 @@ class Stage:
         parts = [part for part in self.scene.parts if part.layer == "shapes"]
         for handle, part in zip(self._handles.get("shapes", ()), parts, strict=False):
             opacity = GLASS * part.opacity if glass else part.opacity
-            wanted = None if opacity >= 1.0 else opacity
-            if handle.opacity != wanted:
-                handle.opacity = wanted
+            shown = None if opacity >= 1.0 else opacity
+            if handle.opacity != shown:
+                handle.opacity = shown
 
     def floor(self, height: float, middle: Array, span: float) -> None:
         """A grid at this height [m] under a point, for a scene of this width."""
@@ -229,7 +229,7 @@ class Stage:
     def _axes_of_frames(self) -> list[Any]:
         length = 0.075 * self.scene.size
         style = {"axes_length": length, "axes_radius": 0.045 * length, "origin_radius": 0.0}
-        found = [
+        handles = [
             self.page.add_frame(f"{self._path(k)}/frame", **style)
             for k in range(self.mech.n_bodies)
         ]
@@ -244,33 +244,33 @@ class Stage:
                     axes_radius=0.03 * length,
                     origin_radius=0.0,
                 )
-                found.append(handle)
-        return found
+                handles.append(handle)
+        return handles
 
     def _axes(self, state: State) -> None:
-        found = axis_arrows(self.mech, state.q, self.scene.size)
+        arrows = axis_arrows(self.mech, state.q, self.scene.size)
         colors = {"turn": self.look.hinge, "slide": self.look.slide}
-        self._arrows("axes", found, colors, 0.006 * self.scene.size)
+        self._arrows("axes", arrows, colors, 0.006 * self.scene.size)
 
     def _forces(self, state: State) -> None:
         self.prepare("forces", state.q)
         scale, size = self._scales.get("forces"), self.scene.size
-        found, scale = constraint_arrows(self.mech, state.q, state.v, state.tau, scale, size)
+        arrows, scale = constraint_arrows(self.mech, state.q, state.v, state.tau, scale, size)
         more, _ = contact_arrows(self.motion, state.time, scale or None, size)
-        both = Arrows(np.concatenate([found.points, more.points]), (*found.kinds, *more.kinds))
+        both = Arrows(np.concatenate([arrows.points, more.points]), (*arrows.kinds, *more.kinds))
         colors = {"constraint": self.look.force, "contact": self.look.hinge}
         self._arrows("forces", both, colors, 0.008 * self.scene.size)
 
-    def _arrows(self, layer: str, found: Arrows, colors: dict[str, Any], radius: float) -> None:
+    def _arrows(self, layer: str, arrows: Arrows, colors: dict[str, Any], radius: float) -> None:
         """Arrows of a layer; they are one object of the page, with new points each time."""
         handles = self._handles.get(layer, [])
-        tint = np.array([colors[kind] for kind in found.kinds], dtype=np.uint8).reshape(-1, 3)
-        if not len(found):
+        tint = np.array([colors[kind] for kind in arrows.kinds], dtype=np.uint8).reshape(-1, 3)
+        if not len(arrows):
             for handle in handles:
                 handle.visible = False
             return
-        if handles and len(handles[0].points) == len(found):
-            handles[0].points = found.points.astype(np.float32)
+        if handles and len(handles[0].points) == len(arrows):
+            handles[0].points = arrows.points.astype(np.float32)
             handles[0].visible = True
             return
         for handle in handles:
@@ -278,7 +278,7 @@ class Stage:
         self._handles[layer] = [
             self.page.add_arrows(
                 f"/over/{layer}",
-                found.points.astype(np.float32),
+                arrows.points.astype(np.float32),
                 tint,
                 shaft_radius=radius,
                 head_radius=2.4 * radius,

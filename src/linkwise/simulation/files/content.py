@@ -23,8 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.errors import ModelError, ParseError
-from linkwise.simulation.channel import Channel
-from linkwise.simulation.event import Event
+from linkwise.simulation.channel import Channel, Event
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.report import Notes
 from linkwise.spatial.array import Array
@@ -104,7 +103,7 @@ def content_of(rec: Recording) -> Content:
 
 def portable(name: str) -> str:
     """A name that every format can hold: %0A for a line break, and so on."""
-    return _UNPRINTABLE.sub(lambda found: f"%{ord(found[0]):02X}", name)
+    return _UNPRINTABLE.sub(lambda match: f"%{ord(match[0]):02X}", name)
 
 
 def columns_of(header: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -123,13 +122,13 @@ def checksum(content: Content) -> str:
     Every NaN counts as the same number: a table of text has but one.
     """
     header = {key: value for key, value in content.header.items() if key != "checksum"}
-    found = hashlib.sha256(json.dumps(_plain(header), sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(_plain(header), sort_keys=True).encode())
     for values in (content.t, *(content.arrays[x["name"]] for x in header["channels"])):
         numbers = np.array(values, dtype="<f8", order="C")
         numbers[np.isnan(numbers)] = np.nan
-        found.update(f";{numbers.shape}:".encode())
-        found.update(numbers.tobytes())
-    return f"sha256:{found.hexdigest()}"
+        digest.update(f";{numbers.shape}:".encode())
+        digest.update(numbers.tobytes())
+    return f"sha256:{digest.hexdigest()}"
 
 
 def check_sum(content: Content, file: str) -> bool:
@@ -199,9 +198,9 @@ def check_size(header: Mapping[str, Any], path: Path) -> dict[str, tuple[int, ..
     return shapes
 
 
-def damaged(file: str, found: str) -> ParseError:
+def damaged(file: str, problem: str) -> ParseError:
     """The error for a recording that does not hold what its header says."""
-    return ParseError(f"the recording is damaged: {found}", file=file)
+    return ParseError(f"the recording is damaged: {problem}", file=file)
 
 
 def as_text(header: Mapping[str, Any]) -> str:
@@ -229,12 +228,12 @@ def as_header(text: str | bytes, file: str) -> dict[str, Any]:
         ParseError: It is none, or of a later layout.
     """
     try:
-        found: Any = json.loads(text)
+        value: Any = json.loads(text)
     except (ValueError, RecursionError):
         raise not_a_recording(file, "its header is no JSON") from None
-    if not isinstance(found, dict) or cast("dict[str, Any]", found).get("format") != FORMAT:
+    if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise not_a_recording(file, f"its header does not say '{FORMAT}'")
-    header = cast("dict[str, Any]", found)
+    header = cast("dict[str, Any]", value)
     layout = header.get("format_version")
     if type(layout) is not int or not 1 <= layout <= VERSION:
         raise ParseError(
@@ -245,10 +244,10 @@ def as_header(text: str | bytes, file: str) -> dict[str, Any]:
     return header
 
 
-def not_a_recording(file: str, found: str) -> ParseError:
+def not_a_recording(file: str, problem: str) -> ParseError:
     """The error for a file that is none."""
     return ParseError(
-        f"this is no recording of Linkwise: {found}; rec.save(path) writes one", file=file
+        f"this is no recording of Linkwise: {problem}; rec.save(path) writes one", file=file
     )
 
 
@@ -296,18 +295,18 @@ def channels_of(content: Content) -> list[Channel]:
 
 def notes_of(header: Mapping[str, Any]) -> Notes:
     """The notes of the report."""
-    found = header["notes"]
-    worst, added = ([float(x) for x in found[name]] for name in ("worst_loop", "added_loop"))
+    notes = header["notes"]
+    worst, added = ([float(x) for x in notes[name]] for name in ("worst_loop", "added_loop"))
     return Notes(
-        not_modelled=tuple(str(x) for x in found["not_modelled"]),
-        uncounted=tuple(str(x) for x in found["uncounted"]),
-        work_error=float(found["work_error"]),
-        weight=tuple(float(x) for x in found["weight"]),
+        not_modelled=tuple(str(x) for x in notes["not_modelled"]),
+        uncounted=tuple(str(x) for x in notes["uncounted"]),
+        work_error=float(notes["work_error"]),
+        weight=tuple(float(x) for x in notes["weight"]),
         worst_loop=(worst[0], worst[1]),
         added_loop=(added[0], added[1]),
-        keep=str(found["keep"]),
-        wall=float(found["wall"]),
-        compiling=float(found.get("compiling", 0.0)),
+        keep=str(notes["keep"]),
+        wall=float(notes["wall"]),
+        compiling=float(notes.get("compiling", 0.0)),
     )
 
 

@@ -101,13 +101,13 @@ def _array(file: Any, name: str, shape: tuple[int, ...], path: str) -> Array:
     inner = ["/".join(parts[: i + 1]) for i in range(len(parts))]
     if not all(isinstance(file.get(x, getlink=True), h5py.HardLink) for x in inner):
         raise damaged(path, f"{name!r} is missing, or in another file.")
-    found = file[name]
-    if not isinstance(found, h5py.Dataset) or found.shape != shape or found.dtype != np.float64:
-        kind = f"{found.dtype} {found.shape}" if isinstance(found, h5py.Dataset) else "no array"
+    data = file[name]
+    if not isinstance(data, h5py.Dataset) or data.shape != shape or data.dtype != np.float64:
+        kind = f"{data.dtype} {data.shape}" if isinstance(data, h5py.Dataset) else "no array"
         raise damaged(path, f"{name!r} was written as {shape} and is {kind}.")
-    if found.is_virtual or found.external:
+    if data.is_virtual or data.external:
         raise damaged(path, f"the numbers of {name!r} are in another file.")
-    return np.asarray(found[()], dtype=np.float64)
+    return np.asarray(data[()], dtype=np.float64)
 
 
 def _key(name: str) -> str:

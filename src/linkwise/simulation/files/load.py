@@ -103,10 +103,10 @@ def _check_records(content: Content, file: str) -> None:
     records = content.header["records"]
     if content.t.shape != (records,):
         raise damaged(file, f"{records} records were written, {len(content.t)} are there.")
-    for name, shape in shapes_of(content.header, file).items():
-        if content.arrays[name].shape != shape:
-            found = content.arrays[name].shape
-            raise damaged(file, f"channel {name!r} was written as {shape} and is {found}.")
+    for name, expected in shapes_of(content.header, file).items():
+        shape = content.arrays[name].shape
+        if shape != expected:
+            raise damaged(file, f"channel {name!r} was written as {expected} and is {shape}.")
 
 
 def _recording(content: Content, mech: Mechanism | None) -> Recording:

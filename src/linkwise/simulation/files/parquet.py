@@ -32,8 +32,8 @@ def _pyarrow(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        asked = "a recording as Parquet"
-        raise MissingExtraError(asked, package="pyarrow", extra="record") from None
+        call = "a recording as Parquet"
+        raise MissingExtraError(call, package="pyarrow", extra="record") from None
 
 
 def encoded(content: Content) -> Iterator[bytes]:

@@ -51,5 +51,5 @@ def integrator(name: object, known: Mapping[str, Integrator]) -> Integrator:
     """
     if isinstance(name, str) and name in known:
         return known[name]
-    told = ", ".join(repr(x) for x in known)
-    raise ModelError(f"integrator={name!r} is no way to go through time; there are {told}.")
+    names = ", ".join(repr(x) for x in known)
+    raise ModelError(f"integrator={name!r} is no way to go through time; there are {names}.")

@@ -154,9 +154,9 @@ class _Cut:
             total += self._work(x, k) if total <= AGAIN else 0
         return total
 
-    def _needed(self, k: int, wanted: Iterable[int]) -> list[int]:
+    def _needed(self, k: int, roots: Iterable[int]) -> list[int]:
         """What segment k reads or computes for some nodes, in the order of the graph."""
-        seen, left = set[int](), list(wanted)
+        seen, left = set[int](), list(roots)
         while left:
             n = left.pop()
             if n not in seen:
@@ -178,7 +178,7 @@ class _Cut:
     def _registers(self) -> dict[int, tuple[str, int]]:
         """A place for each node that is kept; registers are used again when they are not needed."""
         size = max(self.mech.nv, 1)
-        found, busy = dict[int, tuple[str, int]](), list[tuple[int, int]]()  # (size, until)
+        registers, busy = dict[int, tuple[str, int]](), list[tuple[int, int]]()  # (size, until)
         for k, nodes in enumerate(self.kept):
             for until in sorted({self.last[n] for n in nodes}):
                 group = [n for n in nodes if self.last[n] == until]
@@ -187,9 +187,9 @@ class _Cut:
                     free = (i for i, x in enumerate(busy) if x[0] == len(part) and x[1] <= k)
                     i = next(free, len(busy))
                     busy[i : i + 1] = [(len(part), until)]
-                    found |= {n: (f"kept{i}", j) for j, n in enumerate(part)}
+                    registers |= {n: (f"kept{i}", j) for j, n in enumerate(part)}
         self.sizes = {f"kept{i}": width for i, (width, _) in enumerate(busy)}
-        return found
+        return registers
 
     def segments(self) -> list[Segment]:
         """All of them, in order."""

@@ -30,5 +30,5 @@ def step(mech: Mechanism, f: Force, t: float, q: Array, u: Array, h: float) -> t
         SimulationError: The step is too long for its equations to be solved.
     """
     p = enter(mech, q, rates.velocities(mech, q, u))
-    found = discrete_step(mech, f, t, q, p, h)
-    return found.q, rates.rates(mech, found.q, leave(mech, found.q, found.p))
+    stepped = discrete_step(mech, f, t, q, p, h)
+    return stepped.q, rates.rates(mech, stepped.q, leave(mech, stepped.q, stepped.p))

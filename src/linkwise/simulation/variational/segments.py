@@ -22,8 +22,14 @@ from linkwise.codegen.stepping.stepping import STEP, Segment, Sketch, Stepping
 from linkwise.dynamics.quantity import Frame
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.variational.coordinates import coordinates
-from linkwise.simulation.variational.equations import at_the_middle, momentum_after, residual
-from linkwise.simulation.variational.expression import MOMENTUM, SOLUTION, lagrangian_force
+from linkwise.simulation.variational.equations import (
+    MOMENTUM,
+    SOLUTION,
+    at_the_middle,
+    lagrangian_force,
+    momentum_after,
+    residual,
+)
 
 ROUNDS = 40
 """Rounds of a step, at most. Each makes the error smaller by a factor of about h |w|."""
@@ -127,9 +133,9 @@ class _Discrete:
 
     def _both(self, s: Sketch, q: Any, v: Any, held: dict[str, Any]) -> tuple[Any, Any]:
         """𝓜 v, and C_v* v − g with all forces."""
-        found = _array(s.replay(self.both, held | {"q": q, "v": v}))
+        values = _array(s.replay(self.both, held | {"q": q, "v": v}))
         tau = held["tau"] if self.passive is None else self.passive.added(held["tau"], q, v)
-        return found[: self.nv], found[self.nv :] + tau
+        return values[: self.nv], values[self.nv :] + tau
 
     def _solved(self, s: Sketch, q: Any, x: Any, armature: Any = None) -> Any:
         held = self.mech.armature if armature is None else armature

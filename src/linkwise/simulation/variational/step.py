@@ -15,8 +15,13 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.pipeline import compile
 from linkwise.simulation.variational.coordinates import Turn, coordinates
-from linkwise.simulation.variational.equations import at_the_middle, momentum_after, residual
-from linkwise.simulation.variational.expression import LAGRANGIAN_FORCE, MOMENTUM
+from linkwise.simulation.variational.equations import (
+    LAGRANGIAN_FORCE,
+    MOMENTUM,
+    at_the_middle,
+    momentum_after,
+    residual,
+)
 from linkwise.spatial.array import Array
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""All that acts on a mechanism in a simulation besides gravity, and the power of each kind."""
+"""All forces on a mechanism in a simulation besides gravity, and the power of each kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORKERS = ("joints", "passive", "forces", "contacts", "limits")
 """Who does work, in the order of the powers."""
 
 
-class Acting:
+class AppliedForces:
     """Joint forces and forces at nodes of one instant after the other.
 
     Attributes:
@@ -104,10 +104,10 @@ class Acting:
     def known(self, ticks: NDArray[np.intp]) -> Array:
         """Joint forces of the user (k, nv) at ticks of these numbers."""
         assert self.tau.constant is not None
-        found = np.tile(self.tau.constant, (len(ticks), 1))
+        forces = np.tile(self.tau.constant, (len(ticks), 1))
         if self.controller is not None:
-            found += self.controller.at_ticks(ticks)
-        return self.noted(found)
+            forces += self.controller.at_ticks(ticks)
+        return self.noted(forces)
 
     def noted(self, tau: Array) -> Array:
         """Joint forces (k, nv) that act, as they are; what they push is noted."""
@@ -136,18 +136,18 @@ class Acting:
         """Forces at nodes, in the axes of `frame`; their powers are noted, too."""
         if not self.at_nodes:
             return None
-        found = self.given(t, q, v)
-        self.pushed = self.pushed or any(f.any() for f in found.values())
-        self.power[2] = self._power(q, v, found)
+        forces = self.given(t, q, v)
+        self.pushed = self.pushed or any(f.any() for f in forces.values())
+        self.power[2] = self._power(q, v, forces)
         if self._in_loops:
             inside = self._turned(q, loop_drive_forces(self.mech, q, v))
             self.power[1] += self._power(q, v, inside)
-            found = _sum(found, inside)
+            forces = _sum(forces, inside)
         if self.contacts.on.any():
             pushed, power = self.contacts.forces(q, v, self.frame)
-            self.power[3], found = power, _sum(found, pushed)
+            self.power[3], forces = power, _sum(forces, pushed)
             self.pushed = self.pushed or any(f.any() for f in pushed.values())
-        return found or None
+        return forces or None
 
     def given(self, t: float, q: Array, v: Array) -> dict[str, Array]:
         """Forces of the user at nodes."""
@@ -155,8 +155,8 @@ class Acting:
             return {}
         if not callable(self._given):
             return dict(self._given)
-        found: object = self._given(t, read_only(q), read_only(v))
-        return _by_node(self.mech, found, f"forces at t = {t:.9g} s", SimulationError)
+        forces: object = self._given(t, read_only(q), read_only(v))
+        return _by_node(self.mech, forces, f"forces at t = {t:.9g} s", SimulationError)
 
     def generalised(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
         """All that acts besides gravity, along the freedoms (nv,): τ + Σ J* f."""
@@ -178,11 +178,11 @@ class Acting:
         """Forces in node axes, in those of `frame`."""
         if self.frame == "node":
             return dict(inside)
-        found = dict[str, Array]()
+        turned = dict[str, Array]()
         for node, wrench in inside.items():
             rot = forward_kinematics(self.mech, q, node).rot
-            found[node] = np.concatenate([rot @ wrench[:3], rot @ wrench[3:]])
-        return found
+            turned[node] = np.concatenate([rot @ wrench[:3], rot @ wrench[3:]])
+        return turned
 
     def _power(self, q: Array, v: Array, forces: Mapping[str, Array]) -> float:
         both = forces.items()
@@ -198,11 +198,11 @@ def _sum(a: dict[str, Array], b: Mapping[str, Array]) -> dict[str, Array]:
 
 def _free_roots(mech: Mechanism) -> NDArray[np.intp]:
     """Entries of v of the bodies that are free of the ground."""
-    found = list[int]()
+    entries = list[int]()
     for k, body in enumerate(mech.bodies):
         if mech.parent[k] < 0 and isinstance(body.hinge, Free):
-            found += range(int(mech.v_start[k]), int(mech.v_start[k + 1]))
-    return np.array(found, dtype=np.intp)
+            entries += range(int(mech.v_start[k]), int(mech.v_start[k + 1]))
+    return np.array(entries, dtype=np.intp)
 
 
 def _checked(
@@ -225,7 +225,7 @@ def _by_node(
             f"{what} is {given!r}; forces from outside are a dictionary of (moment, force) by "
             "node, or a function of (t, q, v) that gives one."
         )
-    found = dict[str, Array]()
+    forces = dict[str, Array]()
     for node, value in cast("Mapping[str, object]", given).items():
         mech.node(node)
         wrench = floats(value, f"{what}, {node!r}")
@@ -235,5 +235,5 @@ def _by_node(
             )
         if not np.isfinite(wrench).all():
             raise bad(f"{what} gave {wrench.tolist()} on {node!r}; forces must be finite numbers.")
-        found[node] = np.array(wrench)  # the user may write into it again
-    return found
+        forces[node] = np.array(wrench)  # the user may write into it again
+    return forces

@@ -1,4 +1,4 @@
-"""What is looked at while a mechanism moves: margins in groups, and the instants they are lost."""
+"""Margins that are watched while a mechanism moves, and the instants they are lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.arguments import check_arguments
 from linkwise.errors import ModelError
-from linkwise.simulation.event import Event
+from linkwise.simulation.channel import Event
 from linkwise.spatial.array import Array, read_only
 
 Margin: TypeAlias = Callable[[float, Array, Array, Array], float]
@@ -23,7 +23,7 @@ RESOLUTION = 1e-9
 """Between which two times [s] an instant is enclosed."""
 
 
-class Gauge(ABC):
+class MarginGroup(ABC):
     """Several margins of one kind; each is lost when it becomes negative.
 
     Attributes:
@@ -57,7 +57,7 @@ class Gauge(ABC):
         """What is told of one that is lost; changes what acts where that is so."""
 
 
-class Watch(Gauge):
+class Watch(MarginGroup):
     """Margins that the user watches.
 
     Raises:
@@ -117,28 +117,28 @@ def _checked(watch: object) -> dict[str, Margin]:
     return dict(cast("Mapping[str, Margin]", watch))
 
 
-Lost = tuple[float, Gauge, int, float]
+Lost = tuple[float, MarginGroup, int, float]
 """How long after the beginning of a step [s], which margin of which group, and its value."""
 
 
 def lost_within(
-    gauges: list[Gauge],
+    groups: list[MarginGroup],
     before: list[Array],
     after: list[Array],
     state_at: Callable[[float], State],
     length: float,
 ) -> list[Lost]:
     """The margins that are lost within one step, the earliest first, each enclosed to 1e-9 s."""
-    found = list[Lost]()
-    for gauge, was, now in zip(gauges, before, after, strict=True):
+    lost = list[Lost]()
+    for group, was, now in zip(groups, before, after, strict=True):
         for i in np.flatnonzero((was >= 0.0) & (now < 0.0)).tolist():
 
-            def value(s: float, gauge: Gauge = gauge, i: int = i) -> float:
-                return gauge.margin(i, state_at(s))
+            def value(s: float, group: MarginGroup = group, i: int = i) -> float:
+                return group.margin(i, state_at(s))
 
             s = _enclosed(value, float(was[i]), float(now[i]), length)
-            found.append((s, gauge, i, value(s)))
-    return sorted(found, key=lambda lost: lost[0])
+            lost.append((s, group, i, value(s)))
+    return sorted(lost, key=lambda x: x[0])
 
 
 def _enclosed(g: Callable[[float], float], low: float, high: float, end: float) -> float:
