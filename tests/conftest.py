@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the cases that a test with the marker `few` leaves to `make prove`.
+    """Marks the cases that a test with the marker `few` leaves to `make prove` and to the night.
 
     Which ones stay is drawn by its name: over stacked parameters, a mixture.
     """
@@ -49,18 +49,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("few"):
             groups[item.nodeid.split("[")[0]].append(item)
     for name, group in groups.items():
-        usual = [item for item in group if not any(map(item.get_closest_marker, LATER))]
-        stay = random.Random(name).sample(usual, min(len(usual), _few(group[0])))
-        for item in usual:
-            if item not in stay:
-                item.add_marker(pytest.mark.prove)
-
-
-def _few(item: pytest.Item) -> int:
-    marker = item.get_closest_marker("few")
-    assert marker is not None
-    (count,) = marker.args
-    return count
+        marker = group[0].get_closest_marker("few")
+        assert marker is not None
+        usual, proved = (*marker.args, len(group))[:2]
+        drawn = random.Random(name).sample(group, len(group))
+        free = [item for item in drawn if not any(map(item.get_closest_marker, LATER))]
+        for item in free[usual:]:
+            item.add_marker(pytest.mark.prove)
+        rest = [item for item in drawn if item not in free[:usual]]
+        for item in rest[proved:]:
+            item.add_marker(pytest.mark.nightly)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -169,6 +169,7 @@ def test_the_interpreter_is_what_runs():
     assert not isinstance(lw.dynamics.kernel(again, "forward_dynamics"), Interpreted)
 
 
+@pytest.mark.few(0, 30)
 @pytest.mark.slow
 @pytest.mark.parametrize("job", agreement.jobs(), ids=lambda job: f"{job.reference}, {job.model}")
 def test_the_whole_corpus(job):

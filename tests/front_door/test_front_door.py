@@ -95,6 +95,7 @@ def test_nonsense_is_refused_by_name(group):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.few(0, 4)
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.filterwarnings("ignore")

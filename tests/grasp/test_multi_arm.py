@@ -91,6 +91,7 @@ def sweep_cases():
         yield 1000 + i, {"arms": arms, "grasps": grasps, "links": links, **options}
 
 
+@pytest.mark.few(0, 12)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed, options", list(sweep_cases()))
 def test_sweep(seed, options):
@@ -103,6 +104,7 @@ def test_sweep(seed, options):
         compare(it, found, dense)
 
 
+@pytest.mark.few(0, 3)
 @pytest.mark.slow
 @pytest.mark.parametrize("grasps", [("locked",), ("universal", "spherical"), GRASPS])
 @pytest.mark.parametrize("arms", [2, 4])

@@ -85,6 +85,7 @@ def test_interpreter_has_the_reduced_matrices(name: str) -> None:
     close(solved, ref.vdot[e.independent])
 
 
+@pytest.mark.few(1, 10)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MORE)
 def test_every_quantity(name: str) -> None:

@@ -85,12 +85,14 @@ def test_dense_sweeps_and_derived_form_agree(start):
     many(range(start, start + 40), derived=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(600, 5600, 500))
 def test_thousands_agree(start):
     many(range(start, start + 500), derived=False)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(600, 2600, 250))
 def test_thousands_of_derived_forms_agree(start):

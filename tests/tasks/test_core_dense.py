@@ -105,6 +105,7 @@ def test_dynamics(name, kind):
     close(found.force(wanted), expected, BOUND, scale=size)
 
 
+@pytest.mark.few(3, 14)
 @pytest.mark.parametrize(("name", "kind"), EVERY)
 def test_torque(name, kind):
     """Against 003 (27), and by what it does: the task accelerates as wanted, whatever Γ0 is."""

@@ -79,6 +79,7 @@ def their_world(name: str) -> tuple[InPinocchio, World, str, str]:
     return it, world, last, other
 
 
+@pytest.mark.few(2, 10)
 @pytest.mark.parametrize(("name", "kind"), EVERY)
 def test_task_space(name, kind):
     it, world, node, other = their_world(name)

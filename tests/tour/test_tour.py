@@ -209,6 +209,7 @@ def test_a_robot_that_nothing_resists_is_told_of_and_the_tour_goes_on(capsys):
     assert len(visit.sections) == 2
 
 
+@pytest.mark.few(0, 4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in lw.models.__all__ if n[0].islower()])
 def test_every_built_in_mechanism(name, tmp_path, capsys):
@@ -280,6 +281,7 @@ IMPOSSIBLE = {"allegro_right_hand": 4}
 """How many of their bodies have moments of inertia that no body can have."""
 
 
+@pytest.mark.few(0, 2)
 @pytest.mark.slow
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", PUBLIC)
