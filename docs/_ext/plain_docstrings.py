@@ -25,6 +25,8 @@ CODE = re.compile(r"(`+[^`]*`+)")
 def process(app, what, name, obj, options, lines: list[str]) -> None:
     """Rewrite the lines of one docstring in place."""
     lines[:] = rewritten(lines)
+    if what in ("attribute", "property"):
+        lines.insert(0, "")  # napoleon takes words before a colon in the first line for a type
 
 
 def rewritten(lines: list[str]) -> list[str]:
