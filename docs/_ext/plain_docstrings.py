@@ -6,6 +6,8 @@ the Google sections, this escapes what only looks like markup and makes such blo
 
 import re
 
+from sphinx.util.inspect import TypeAliasForwardRef
+
 SECTIONS = (
     "Args:",
     "Arguments:",
@@ -63,12 +65,6 @@ def escaped(line: str) -> str:
     return head + "".join(parts)
 
 
-def signature(app, what, name, obj, options, text: str | None, returns: str | None):
-    """Type aliases by their names: Sphinx writes TypeAliasForwardRef('Array') inside unions."""
-    plain = [t and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", t) for t in (text, returns)]
-    return tuple(plain)
-
-
 def skipped(app, what, name, obj, skip: bool, options) -> bool | None:
     """Skip in a namespace what the page of top-level names or of papers already documents."""
     import linkwise
@@ -86,6 +82,6 @@ def skipped(app, what, name, obj, skip: bool, options) -> bool | None:
 def setup(app) -> dict[str, bool]:
     """Connect before napoleon (priority 500), which adds more markup."""
     app.connect("autodoc-process-docstring", process, priority=400)
-    app.connect("autodoc-process-signature", signature)
+    TypeAliasForwardRef.__repr__ = lambda self: self.name  # type aliases by their names
     app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True}
