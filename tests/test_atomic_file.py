@@ -120,6 +120,7 @@ WRITERS = {
 NEEDS = {".parquet": "pyarrow", ".h5": "h5py", ".html": "viser", ".svg": "matplotlib"}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_full_disk_leaves_the_old_file_as_it_was(writer, rec, tmp_path, capsys):
     suffix, write = WRITERS[writer]

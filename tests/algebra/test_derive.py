@@ -189,6 +189,7 @@ def test_deriving_twice_changes_nothing(expr):
     assert twice is once or cost(plan(twice)) == cost(plan(once))
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("seed", range(40))
 def test_derived_forms_of_random_expressions(seed):
     """Value preserved, trace replays, never dearer than what was written, and idempotent."""

@@ -34,6 +34,7 @@ THEOREMS = [rule for rule in ALL if rule.kind == "theorem"]
 GIVEN = [rule for rule in ALL if rule.kind != "theorem"]
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("rule", THEOREMS, ids=lambda rule: rule.name)
 def test_theorem_is_proved(rule):
     proof = proof_of(rule)

@@ -191,6 +191,7 @@ def test_bodies_without_inertia_carry_others():
 # ----------------------------------------------------------------------------- dense and random
 
 
+@pytest.mark.prove
 def test_small_dense_matrices_between_loops():
     mech = lw.models.random_tree(8, 3, floating=True)
     nodes = [mech.bodies[-1].name]

@@ -79,6 +79,7 @@ def asked(mech, name):
     return expr, *found, nodes
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("form", ["numpy", "straight", "loops"])
 def test_rows_and_columns(name, form):

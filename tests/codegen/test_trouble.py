@@ -87,6 +87,7 @@ def test_a_hinge_is_singular_by_rounding_error_too():
         assert (codes == status.hinge(0)).sum() > 40
 
 
+@pytest.mark.prove
 def test_light_bodies_between_heavy_ones_are_no_trouble():
     for seed in range(6):
         mech = lw.models.random_tree(9, seed, mass_ratio=1e8)

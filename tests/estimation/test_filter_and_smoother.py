@@ -15,6 +15,7 @@ from tests.estimation.fields import MECHANISMS, NOISES, bound, close, field, mea
 EACH = [(name, noise) for name in MECHANISMS for noise in NOISES]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("name", "noise"), EACH)
 def test_filter_is_conditioning_on_what_is_outboard(name, noise):
     """z(k) = E[X(k) | T outboard of k], P(k) its covariance; z⁺ and P⁺ with T(k) as well."""
@@ -37,6 +38,7 @@ def test_filter_is_conditioning_on_what_is_outboard(name, noise):
         close(value.ravel(), expected, limit, float(np.abs(ref.X @ draw).max()))
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("name", "noise"), EACH)
 def test_smoother_is_conditioning_on_all(name, noise):
     """f = E[X | T], Ŵ = E[W | T], and α, θ̈ are the accelerations that T causes."""

@@ -26,6 +26,7 @@ def score(sample: np.ndarray, exact: np.ndarray, scale: float | None = None) -> 
     return float((np.abs(average - exact) / (deviation + floor)).max(initial=0.0))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("name", "noise"),
     [
@@ -49,6 +50,7 @@ def test_draws(name, noise):
     assert (here.noise is None) == (not draws.n.any()) or not here.mech.nv
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("name", "noise"), [("every hinge", "armature"), ("puma560", "no noise")])
 def test_every_covariance_by_sampling(name, noise):
     """Estimates from drawn measurements scatter as the operators of section 10 say."""

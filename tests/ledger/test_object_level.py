@@ -46,6 +46,7 @@ def subject_of(entry: Entry) -> Any:
     return subject if hasattr(subject[0] if entry.check.each else subject, "QUANTITIES") else None
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(
     "entry",
     [e for e in ENTRIES if subject_of(e) and e.number not in COUNTED],
