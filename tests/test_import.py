@@ -28,7 +28,7 @@ def test_import_loads_nothing_heavy():
     assert run(code) == ""
 
 
-@pytest.mark.parametrize("use", ["linkwise.models.pendulum(2)", "linkwise.models.puma560()"])
+@pytest.mark.parametrize("use", ["linkwise.models.chain(2)", "linkwise.models.puma560()"])
 def test_sample_mechanisms_need_only_the_core(use):
     code = f"import sys, linkwise; {use}; print(*[m for m in {HEAVY!r} if m in sys.modules])"
     assert run(code) == ""
@@ -41,7 +41,7 @@ import sys
 for name in {HEAVY!r}:
     sys.modules[name] = None  # makes `import name` raise ImportError
 import linkwise
-print(linkwise.models.pendulum(1).nv)
+print(linkwise.models.chain(1).nv)
 """
     assert run(code) == "1"
 

@@ -34,7 +34,7 @@ def statement(rule) -> str:
 
 def proof(rule) -> str:
     """Kind, or the number of steps of the proof and what it rests on."""
-    from linkwise.algebra.proof import inverse_proof_of, proof_of
+    from linkwise.algebra.prove import inverse_proof_of, proof_of
 
     if rule.kind != "theorem":
         return rule.kind

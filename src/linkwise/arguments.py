@@ -1,8 +1,8 @@
-"""The one set of argument checks: what every public function asks of what it is given.
+"""Argument checks shared by all public functions.
 
-Each check returns the value in the form that is computed with, or raises an error that says what
-was asked, what was found, what is allowed and what to do. A call that is right pays little: most
-functions look here only at what a kernel did not take.
+Each check returns the value in the form used for computing, or raises an error that says what was
+requested, what was found, what is allowed and what to do. Valid calls pay little: most functions
+check here only what a kernel did not accept.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Array: TypeAlias = NDArray[np.float64]
 ArrayLike: TypeAlias = Array | Sequence[float] | Sequence[Sequence[float]] | float
 
 LARGEST = 2**53
-"""Whole numbers up to this one are exact as floats; nothing can be counted that far."""
+"""Whole numbers up to this one are exact as floats."""
 
 T = TypeVar("T")
 
 
 def shown(value: object, longest: int = 60) -> str:
-    """A value as it is printed in a message, cut where it is long."""
+    """A value as printed in a message, shortened if it is long."""
     try:
         text = repr(value)
-    except Exception:  # a repr that fails must not hide what is wrong
+    except Exception:  # a failing repr must not hide the error
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 3] + "..."
@@ -46,11 +46,11 @@ def shown(value: object, longest: int = 60) -> str:
 
 
 def floats(value: Any, what: str) -> Array:
-    """`value` as a float64 array of any shape; raises where it is not made of numbers."""
+    """`value` as a float64 array of any shape; raises if it is not made of numbers."""
     if type(value) is not np.ndarray and (missing := _masked(value)):
         raise ShapeError(
             f"{what} is a masked array with {missing} entries masked; a missing entry has no value "
-            "to compute with. Fill it (array.filled(x)), or leave the rows out."
+            "to compute with. Fill it (array.filled(x)), or drop the rows."
         )
     try:
         if value is not None and not np.iscomplexobj(value):  # NumPy takes None for NaN
@@ -58,7 +58,7 @@ def floats(value: Any, what: str) -> Array:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         pass
     raise ShapeError(
-        f"{what} must be made of real numbers, in rows of one length; found {shown(value)}."
+        f"{what} must be made of real numbers, in rows of equal length; found {shown(value)}."
     )
 
 
@@ -87,13 +87,13 @@ def unit(value: ArrayLike, what: str) -> Array:
     axis = constant(value, (3,), what)
     length = float(np.sqrt(axis @ axis)) if float(np.abs(axis).max()) < 1e150 else math.inf
     if length == 0.0 or not np.isfinite(length):
-        # Too long to square, too short to be squared, or zero: scale first and look again.
+        # Its square overflows or underflows, or it is zero: scale first and try again.
         largest = float(np.abs(axis).max())
         if largest == 0.0:
             raise ShapeError(f"{what} is the zero vector; give a direction of any other length.")
         axis = axis / largest
         length = float(np.sqrt(axis @ axis))
-    # Within rounding of one it is taken as it is, so that a unit vector stays bit for bit the same.
+    # A unit vector to rounding is kept, so that it stays the same bit for bit.
     if abs(length - 1.0) >= 4e-16:
         axis = axis / length
     axis.setflags(write=False)
@@ -113,10 +113,10 @@ def rows(
 
     Args:
         value: What was given.
-        size: How many numbers a row has, or the shape of the last axes.
-        what: What it is called in messages.
-        finite: False where infinities are meant as well, as in limits.
-        stacked: False where there can be one row only.
+        size: Length of a row, or the shape of the last axes.
+        what: Its name in messages.
+        finite: False if infinities are allowed, as in limits.
+        stacked: False if only one row is allowed.
         hint: What the numbers of a row are, for the message.
     """
     plain = type(value) is np.ndarray and cast(Any, value).dtype.kind in "fO"
@@ -157,7 +157,7 @@ def row(i: Any, length: int | None, what: str) -> int:
 
 
 def places(index: Any, shape: tuple[int, ...], what: str) -> Any:
-    """What picks some of a stack: whole numbers, slices and arrays of them, for the leading axes.
+    """An index into the leading axes of a stack: whole numbers, slices and arrays of them.
 
     Args:
         index: What was given.
@@ -165,16 +165,18 @@ def places(index: Any, shape: tuple[int, ...], what: str) -> Any:
         what: What is indexed, in messages.
     """
     if not shape:
-        raise RowError(f"{what} is a single one, not a stack; found [{shown(index)}].")
+        raise RowError(f"{what} is not a stack and cannot be indexed; found [{shown(index)}].")
     single = not isinstance(index, tuple)
     inner: tuple[Any, ...] = (index,) if single else cast(Any, index)
     try:
-        if not any(x is Ellipsis for x in inner):  # it would reach the axes of one of them
+        if not any(x is Ellipsis for x in inner):  # it would reach the axes of a single entry
             np.broadcast_to(0.0, shape)[index]
             return index
     except (IndexError, TypeError, ValueError, MemoryError):
         pass
-    raise RowError(f"{what} is a stack of shape {shape}; it has no place [{shown(index)}].")
+    raise RowError(
+        f"{what} is a stack of shape {shape}; the index [{shown(index)}] is out of range."
+    )
 
 
 # ------------------------------------------------------------------------------------ numbers
@@ -194,18 +196,18 @@ def number(
 
     Args:
         value: What was given.
-        what: What it is called in messages, with its unit.
-        least: The smallest one that is allowed.
-        above: A bound that is not allowed itself.
-        most: The largest one that is allowed.
-        below: An upper bound that is not allowed itself.
-        finite: False where infinities are meant as well.
+        what: Its name in messages, with its unit.
+        least: The smallest allowed value.
+        above: An exclusive lower bound.
+        most: The largest allowed value.
+        below: An exclusive upper bound.
+        finite: False if infinities are allowed.
     """
     if type(value) is not float:
         odd = value is None or isinstance(value, str | bytes | bool)
         array = None if odd else floats(value, what)
         if array is None or array.shape not in ((), (1,)):
-            raise ModelError(f"{what} is {shown(value)}; it must be a number, a single one.")
+            raise ModelError(f"{what} is {shown(value)}; it must be a single number.")
         value = float(array.reshape(()))
     inside = least <= value <= most
     inside = inside and (above is None or value > above) and (below is None or value < below)
@@ -247,7 +249,7 @@ def generator(seed: Any, *, stream: int | None = None) -> np.random.Generator:
 
     Args:
         seed: What was given.
-        stream: A number of one's own, so that two users of one seed draw different numbers.
+        stream: A number that gives two users of one seed different draws.
     """
     if isinstance(seed, np.random.Generator):
         return seed
@@ -280,7 +282,7 @@ def names(value: Any, what: str) -> tuple[str, ...]:
 
 
 def option(value: Any, allowed: Collection[str], what: str) -> str:
-    """One of a few words."""
+    """One of a few strings."""
     if isinstance(value, str) and value in allowed:
         return value
     if isinstance(value, str):
@@ -318,7 +320,7 @@ def is_a(kind: type[T] | tuple[type[T], ...], value: object, what: str, advice: 
 def all_are(kind: type[T] | tuple[type[T], ...], values: Any, what: str) -> tuple[T, ...]:
     """Several objects of one kind, as a tuple."""
     if isinstance(values, kind):
-        raise ModelError(f"{what} must be several; found one alone. Write it as a list.")
+        raise ModelError(f"{what} must be a list; found a single one.")
     try:
         each = () if isinstance(values, str) else tuple(cast("Iterable[object]", values))
     except TypeError:
@@ -347,7 +349,7 @@ def check_arguments(function: Callable[..., Any], what: str, names: str) -> None
 
     Args:
         function: What was given.
-        what: What it is called in messages.
+        what: Its name in messages.
         names: Its arguments, in order, as "t, q, v".
     """
     try:

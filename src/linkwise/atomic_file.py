@@ -1,8 +1,8 @@
-"""The one way in which Linkwise writes files: completely, or not at all.
+"""How Linkwise writes files: completely, or not at all.
 
-New content goes to a temporary file in the same folder, which takes the place of the old file in
-one step when it is complete. Where anything fails (a full disk, an interrupt, a folder that cannot
-be written), the old file is as it was and the temporary file is gone.
+New content goes to a temporary file in the same folder, which replaces the old file in one step
+when it is complete. If anything fails (a full disk, an interrupt, a read-only folder), the old file
+is unchanged and the temporary file is removed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import TypeAlias
 from linkwise.errors import WriteError
 
 Content: TypeAlias = str | bytes | Iterable[bytes]
-"""What a file is to hold: text (UTF-8), bytes, or parts that are made while they are written."""
+"""Content of a file: text (UTF-8), bytes, or parts produced while they are written."""
 
 TEMPORARY = re.compile(r"\.linkwise-[0-9a-f]{16}")
-"""Names of files that are not complete yet."""
+"""Names of files that are not complete."""
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _CREATE |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -36,9 +36,8 @@ def write_file(path: str | os.PathLike[str], content: Content) -> None:
 def write_files(contents: Mapping[Path, Content]) -> None:
     """Write several files; none is replaced before all are complete.
 
-    An existing file keeps its permissions; a new one gets those of the umask. Through a symbolic
-    link the file that it points to is written. A device or a pipe cannot be replaced and is
-    written directly.
+    An existing file keeps its permissions; a new one gets those of the umask. A symbolic link is
+    followed. A device or a pipe cannot be replaced and is written directly.
 
     Raises:
         WriteError: A file cannot be written; says which and why.
@@ -76,9 +75,9 @@ def write_files(contents: Mapping[Path, Content]) -> None:
 
 
 def write_private(name: str, content: bytes, folder: int) -> None:
-    """Write a file for the user alone into an open folder, following no links.
+    """Write a file readable by the user only into an open folder, following no links.
 
-    Without the wait for the disk: for files with a checksum of their own, as of a cache.
+    It does not wait for the disk: for files with a checksum, such as those of a cache.
 
     Raises:
         OSError: It cannot be written.
@@ -98,7 +97,7 @@ def write_private(name: str, content: bytes, folder: int) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that `write_file` could not write; nothing is left of the trial.
+    """Refuse a file that `write_file` could not write; leaves no trace.
 
     Raises:
         WriteError: Says why.
@@ -113,20 +112,20 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _is_direct(path: str | os.PathLike[str]) -> bool:
-    """Whether something other than a file is there: a device, a pipe, an open stream."""
+    """Whether this is not a regular file: a device, a pipe, an open stream."""
     if os.path.abspath(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):
-        return True  # what is open there may be a file, and must stay the same one
+        return True  # an open file must stay the same one
     try:
         mode = os.stat(path).st_mode
-    except (OSError, ValueError):  # nothing is there, or its name is none
+    except (OSError, ValueError):  # it does not exist, or the name is invalid
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _target(path: str | os.PathLike[str]) -> tuple[str, os.stat_result | None]:
-    """The file that a path means, behind all links, and what is there now."""
+    """The file that a path means, with links resolved, and its status if it exists."""
     target = os.path.realpath(path)
-    if os.path.islink(target):  # links in a circle
+    if os.path.islink(target):  # a cycle of links
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     try:
         there = os.stat(target)
@@ -134,7 +133,7 @@ def _target(path: str | os.PathLike[str]) -> tuple[str, os.stat_result | None]:
         return target, None
     if stat.S_ISDIR(there.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not os.access(target, os.W_OK):  # a new file could take its place all the same
+    if not os.access(target, os.W_OK):  # os.replace would succeed anyway
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     return target, there
 
@@ -172,7 +171,7 @@ def _temporary_name() -> str:
 
 @contextlib.contextmanager
 def _reported(path: str | os.PathLike[str]) -> Generator[None]:
-    """Errors of the system, with the name of the file that the caller gave."""
+    """System errors, with the file name that the caller gave."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name

@@ -1,7 +1,7 @@
 """The errors Linkwise raises, as one tree.
 
-A message says, in this order: what was asked, what was found, what is allowed, what to do. Things
-are called by name; an unknown name is answered with the near ones.
+A message says, in this order: what was requested, what was found, what is allowed, what to do.
+Things are called by name; for an unknown name the message lists similar ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class LinkwiseError(Exception):
 
 
 class ModelError(LinkwiseError, ValueError):
-    """A mechanism that cannot exist, or a question it has no answer to."""
+    """A mechanism that cannot exist, or a request that it cannot answer."""
 
 
 class UnknownNameError(ModelError, KeyError):
@@ -32,30 +32,30 @@ class ShapeError(LinkwiseError, ValueError):
 
 
 class RowError(ShapeError, IndexError):
-    """A state of a batch that is not there; also Python's IndexError, which ends loops."""
+    """An index beyond the states of a batch; also Python's IndexError, which ends loops."""
 
 
 class FrameError(LinkwiseError, ValueError):
-    """Quantities of different frames, points or layouts that were mixed."""
+    """Quantities in different frames, about different points or in different layouts were mixed."""
 
 
 class ExpressionError(LinkwiseError, ValueError):
-    """An operator expression that means nothing: spaces that do not meet, no inverse."""
+    """An operator expression without meaning: spaces that do not match, no inverse."""
 
 
 class ProofError(LinkwiseError, RuntimeError):
-    """A derivation that its own numbers contradict: a bug in Linkwise, never a verdict."""
+    """A derivation that numbers contradict: a bug in Linkwise, never a result."""
 
 
 class LoweringError(ExpressionError):
-    """An expression that cannot be turned into sweeps, with the part that stands in the way."""
+    """An expression that cannot be turned into sweeps; names the part that prevents it."""
 
 
 class SingularHingeError(LinkwiseError, ArithmeticError):
-    """A hinge that nothing resists: its articulated inertia D is not positive definite.
+    """A hinge without inertia: its articulated inertia D is not positive definite.
 
     Attributes:
-        code: The status that a kernel gave, 0 for none.
+        code: The status returned by a kernel, 0 for none.
     """
 
     def __init__(self, message: str, *, code: int = 0) -> None:
@@ -64,7 +64,7 @@ class SingularHingeError(LinkwiseError, ArithmeticError):
 
 
 class SingularTaskError(LinkwiseError, ArithmeticError):
-    """Tasks ask for more than the mechanism can do in a state."""
+    """Tasks that the mechanism cannot perform in a state."""
 
 
 class ClosureError(LinkwiseError, ArithmeticError):
@@ -72,10 +72,10 @@ class ClosureError(LinkwiseError, ArithmeticError):
 
 
 class SimulationError(LinkwiseError, RuntimeError):
-    """A motion that cannot go on: it grows without bounds, or what acts on it is no number.
+    """A motion that cannot continue: it grows without bounds, or a force on it is not finite.
 
     Attributes:
-        recording: What was computed until then, or None.
+        recording: The motion computed so far, or None.
     """
 
     def __init__(self, message: str, *, recording: object = None) -> None:
@@ -84,7 +84,7 @@ class SimulationError(LinkwiseError, RuntimeError):
 
 
 class DeviceError(LinkwiseError, RuntimeError):
-    """A computation for a graphics card that there is none for, or that does not fit it."""
+    """A computation for a GPU that is not available, or that does not fit it."""
 
 
 class ViewerError(LinkwiseError, RuntimeError):
@@ -96,13 +96,13 @@ class TroubleWarning(UserWarning):
 
 
 class EnergyWarning(UserWarning):
-    """A motion whose energy does not add up: its steps are too long to be believed."""
+    """A motion whose energy balance fails: its steps are too long."""
 
 
 class RankWarning(UserWarning):
-    """A rank that is not full: nodes that cannot move in all directions, loops that are singular.
+    """A deficient rank: nodes that cannot move in all directions, or singular loops.
 
-    The result is for the directions that nodes can move in, for the rows of loops as they stand.
+    The result is for the directions in which nodes can move, and for the given rows of loops.
     """
 
 
@@ -110,8 +110,8 @@ class ParseError(LinkwiseError, ValueError):
     """A model file that cannot be read.
 
     Attributes:
-        file: The file, as it was named by the caller or by the file that includes it.
-        line: Line in that file, counted from 1; None where no line can be told.
+        file: The file, as named by the caller or by the file that includes it.
+        line: Line in that file, from 1, or None.
         reason: The message without the place.
     """
 
@@ -142,11 +142,11 @@ class MissingFileError(ParseError, FileNotFoundError):
 
 
 class WriteError(LinkwiseError, OSError):
-    """A file that cannot be written; what was there before is there still.
+    """A file that cannot be written; an existing file is unchanged.
 
     Attributes:
-        file: The file, as it was named by the caller.
-        reason: Why, in the words of the system.
+        file: The file, as named by the caller.
+        reason: The reason given by the operating system.
     """
 
     def __init__(self, file: str | os.PathLike[str], cause: Exception) -> None:
@@ -171,7 +171,7 @@ class MissingExtraError(LinkwiseError, ImportError):
 
 
 LONGEST_NAME = 80
-"""Names longer than this [characters] are cut in messages and not compared with others."""
+"""Names longer than this [characters] are shortened in messages and not compared with others."""
 
 
 def unknown_name(
@@ -183,16 +183,16 @@ def unknown_name(
     compare: bool = True,
     loops: Iterable[str] = (),
 ) -> UnknownNameError:
-    """The error for a name that does not exist, with the near ones (or a few of all).
+    """The error for an unknown name, with similar names (or a few of all).
 
     Args:
-        kind: What was looked for: "body", "hinge", "node" ...
+        kind: What was looked up: "body", "hinge", "node" ...
         name: What the caller gave.
-        known: All names that would have been right.
+        known: All valid names.
         owner: Where it was looked up, for instance "mechanism 'puma560'".
-        compare: False leaves out the search for near names, which takes a moment: for the many
-            that follow a first few.
-        loops: Names of loops, where a hinge was looked for: those have no place in q and v.
+        compare: False skips the search for similar names, which takes time when there are many
+            errors.
+        loops: Names of loops, if a hinge was looked up: a loop has no entries in q and v.
     """
     names, text = list(dict.fromkeys(known)), str(name)
     # The time of a comparison grows with the square of the length.
@@ -208,9 +208,9 @@ def unknown_name(
         hint = f"known: {', '.join(_cut(n) for n in names[:8])}{more}."
     if text in loops:
         hint = (
-            f"{_cut(name)} is a loop, whose hinge has no place in q and v: "
-            f"lw.loops.loop_coordinates "
-            f"tells where it is, lw.loops.loop_velocities how it moves. Of the tree, {hint}"
+            f"{_cut(name)} is a loop, whose hinge has no entries in q and v: "
+            "lw.loops.loop_coordinates gives its position, lw.loops.loop_velocities its velocity. "
+            f"Among the hinges of the tree, {hint}"
         )
     return UnknownNameError(f"no {kind} called {_cut(name)} in {owner}; {hint}")
 
@@ -221,7 +221,7 @@ def _cut(name: object) -> str:
 
 
 def caller() -> int:
-    """How far up the first line outside this package is, for a warning of the one who asks."""
+    """Stack level of the first caller outside this package, for warnings."""
     import inspect  # not needed to import the package
 
     frame, level = inspect.currentframe(), 0

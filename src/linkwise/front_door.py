@@ -1,10 +1,9 @@
-"""What public functions do with arguments of the wrong kind: an error that names the argument.
+"""Argument checks of public functions: an error that names the wrong argument.
 
-A call that is right pays next to nothing: the function runs, and only where it fails by an error
-that is not Linkwise's own are its arguments compared with the kinds that its signature declares.
-An argument that does not fit is named; where all fit, the error is passed on as it is. Switches,
-which would be taken in silence (`passive="no"` is true), are compared before the call where they
-are given by keyword.
+A valid call pays next to nothing: the function runs, and only if it fails with an error other than
+one of Linkwise are its arguments compared with the declared types. A wrong argument is named; if
+all fit, the error is passed on. Flags, which would be accepted silently (`passive="no"` is true),
+are checked before the call if they are given by keyword.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from linkwise.errors import LinkwiseError, ModelError, ShapeError
 F = TypeVar("F", bound=Callable[..., Any])
 
 OF_CODE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError)
-"""Errors by which code fails on what it was not written for."""
+"""Errors that wrong arguments cause inside functions."""
 
 FUNCTION: Any = get_origin(Callable[[], None])
 
@@ -40,8 +39,8 @@ KEPT = "__checked__"
 
 
 Sizes = Mapping[str, int | str | None]
-"""For names of arguments, how many numbers a row of it has: as such, or by the object's attribute
-of this name; None for a single number."""
+"""Row length of arguments by name: a number, or the name of an attribute of the object; None for a
+single number."""
 
 
 def open_front_door(
@@ -52,17 +51,17 @@ def open_front_door(
     careful: Collection[str] = (),
     sizes: Sizes | None = None,
 ) -> None:
-    """Check the calls of all public functions and classes of a module, where they are defined.
+    """Check the calls of all public functions and classes of a module.
 
     Docstrings of functions are completed by the arguments that many share: see `documented`.
 
     Args:
         namespace: The module's globals.
-        names: Its public names; by default all that do not begin with an underscore.
-        records: Classes that users fill in: all that their constructors are given is compared, so
-            that nothing of another kind, no NaN and no mask is kept.
-        careful: Functions to leave as they are: those of a microsecond, which check for themselves.
-        sizes: Arguments of methods that are rows of numbers; they are compared before the call.
+        names: Its public names; default: all without a leading underscore.
+        records: Classes that users fill in: all arguments of their constructors are checked, so
+            that no wrong type, NaN or mask is stored.
+        careful: Functions that take a microsecond and check their arguments themselves.
+        sizes: Arguments of methods that are rows of numbers; they are checked before the call.
     """
     for name in list(namespace) if names is None else names:
         value = namespace.get(name)
@@ -107,7 +106,7 @@ def check_class(cls: Any, *, record: bool = False, sizes: Sizes | None = None) -
 
 
 def sized(method: F, sizes: Sizes) -> F:
-    """The same method, which looks at those of its arguments that are rows of numbers."""
+    """The method with checks of those arguments that are rows of numbers."""
     named = [
         (place, name, sizes[name])
         for place, name in enumerate(_signature(method).parameters)
@@ -131,7 +130,7 @@ def sized(method: F, sizes: Sizes) -> F:
             shapes = [np.shape(x) for x in rows if np.ndim(x)]
             if not _broadcast([shape[:-1] for shape in shapes]):
                 raise ShapeError(
-                    f"the stacks given to {method.__qualname__} do not go together: their shapes "
+                    f"the stacks given to {method.__qualname__} cannot be combined: their shapes "
                     f"are {', '.join(map(str, shapes))}."
                 ) from None
             raise
@@ -154,16 +153,16 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def checked(function: F, *, keeps: bool = False) -> F:
-    """The same function, which names an argument that it cannot take.
+    """The function with checks that name a wrong argument.
 
     Args:
         function: Any function with annotations.
-        keeps: Compare all arguments, not only where it fails, and refuse NaN.
+        keeps: Check all arguments, not only after a failure, and refuse NaN.
     """
     if hasattr(function, KEPT):
         return function
 
-    # Records of results may have entries masked; a generator fails where nobody looks any more.
+    # Results may have masked entries; a generator fails outside this call.
     computes = keeps or function.__name__ != "__init__"
     yields = inspect.isgeneratorfunction(function)
 
@@ -178,7 +177,7 @@ def checked(function: F, *, keeps: bool = False) -> F:
             _check_options(function, options, masks=not computes)
         try:
             result = function(*args, **options)
-            if keeps:  # its own checks have said what they know better
+            if keeps:  # after its own, more specific checks
                 _refuse_nan(function, _check_kinds(function, args, options))
             return result
         except LinkwiseError:
@@ -188,7 +187,7 @@ def checked(function: F, *, keeps: bool = False) -> F:
             raise
 
     setattr(call, KEPT, True)
-    # One function wherever it is looked up: in its own module, and in the packages around it.
+    # The same function in its module and in the packages around it.
     places = function.__module__.split(".")
     for depth in range(1, len(places) + 1):
         module = sys.modules.get(".".join(places[:depth]))
@@ -213,7 +212,7 @@ def _check_options(
 
 @cache
 def _choices(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters that are true or false, and nothing else but None."""
+    """The parameters that are bool, or bool and None."""
     return {
         name: hint
         for name, hint in hints(function).items()
@@ -233,7 +232,7 @@ def _refuse_nan(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
             except ShapeError:
                 if isinstance(value, Masked):
                     raise
-                continue  # names, or parts: whoever takes them looks at them
+                continue  # names or objects, which the function checks
             if np.isnan(array).any():
                 owner = function.__qualname__.removesuffix(".__init__")
                 entry = np.argwhere(np.isnan(array))[0].tolist()
@@ -250,7 +249,7 @@ def _name_argument(
     options: Mapping[str, Any],
     error: Exception,
 ) -> None:
-    """Raise for the first argument that is not of the declared kind, or does not fit in shape."""
+    """Raise for the first argument of a wrong type or shape."""
     given, declared = _check_kinds(function, args, options, error), hints(function)
     mech = given.get("mech", given.get("self"))
     for name, value in given.items():
@@ -258,10 +257,10 @@ def _name_argument(
         if value is None or hint is None or not (_is_array(hint) or float in _parts(hint)):
             continue
         if not _passes(arguments.floats, value):
-            continue  # symbols that are traced, or a word that is allowed instead
+            continue  # traced symbols, or an allowed string
         if name == "q" and hasattr(mech, "check_q"):
             cast(Any, mech).check_q(value)
-        elif name in OVER_FREEDOMS and hasattr(mech, "check_v"):
+        elif name in PER_VELOCITY and hasattr(mech, "check_v"):
             cast(Any, mech).check_v(value, name)
         array = arguments.floats(value, name)
         if not np.isfinite(array).all():
@@ -270,8 +269,8 @@ def _name_argument(
         extreme = sizes[(sizes > TOO_LARGE) | (sizes < 1.0 / TOO_LARGE)]
         if extreme.size and isinstance(error, ArithmeticError | np.linalg.LinAlgError):
             raise ModelError(
-                f"{name} of {function.__name__} has entries of {extreme[0]:.3g}: what is computed "
-                "with them is not finite."
+                f"{name} of {function.__name__} has entries of {extreme[0]:.3g}: the result "
+                "is not finite."
             ) from error
         if array.size == 0 and not isinstance(error, AssertionError):
             raise ShapeError(
@@ -285,11 +284,11 @@ def _check_kinds(
     options: Mapping[str, Any],
     error: Exception | None = None,
 ) -> dict[str, Any]:
-    """The arguments by name; raises for the first that is not of the declared kind."""
+    """The arguments by name; raises for the first of a wrong type."""
     try:
         given = _signature(function).bind(*args, **options).arguments
     except TypeError:
-        return {}  # Python's own words about a wrong signature
+        return {}  # Python reports a wrong signature
     declared = hints(function)
     for name, value in given.items():
         hint = declared.get(name)
@@ -299,10 +298,10 @@ def _check_kinds(
 
 
 TOO_LARGE = 1e100
-"""Squares of numbers like this may still be finite; products of four are not."""
+"""Squares of such numbers may be finite; products of four are not."""
 
-OVER_FREEDOMS = ("v", "vdot", "tau", "nu", "eps", "v_d", "vdot_d", "tau0")
-"""Names of arguments that have an entry for each degree of freedom."""
+PER_VELOCITY = ("v", "vdot", "tau", "nu", "eps", "v_d", "vdot_d", "tau0")
+"""Names of arguments with one entry per velocity."""
 
 
 def _is_array(hint: Any) -> bool:
@@ -322,7 +321,7 @@ _signature = cache(inspect.signature)
 
 @cache
 def hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The declared kind of each parameter; one that cannot be resolved is left out."""
+    """The declared type of each parameter; one that cannot be resolved is left out."""
     kinds = dict[str, Any]()
     for name, parameter in _signature(function).parameters.items():
         text = parameter.annotation
@@ -351,7 +350,7 @@ class _Names(dict[str, Any]):
                 return place[name]
         if hasattr(builtins, name):
             return getattr(builtins, name)
-        # What only the type checker imports is public, most of it.
+        # Names imported for the type checker only are mostly public.
         public = getattr(sys.modules["linkwise"], name, None)
         if public is None:
             raise KeyError(name)
@@ -359,7 +358,7 @@ class _Names(dict[str, Any]):
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    """The kinds of a union one by one."""
+    """The members of a union."""
     if hint is None:
         return (types.NoneType,)
     if get_origin(hint) in (Union, types.UnionType):
@@ -368,7 +367,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a declared kind, as far as this can be seen."""
+    """Whether a value is of a declared type, as far as can be checked."""
     return any(_fits(value, part) for part in _parts(hint))
 
 
@@ -413,7 +412,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value is an array of symbols, which formulas are traced with."""
+    """Whether a value is an array of traced symbols."""
     return isinstance(value, np.ndarray) and cast(Any, value).dtype.kind == "O"
 
 
@@ -439,13 +438,13 @@ def _passes(check: Callable[..., object], value: object, **bounds: Any) -> bool:
 
 
 def in_words(hint: Any) -> str:
-    """A declared kind in words."""
+    """A declared type in words."""
     words = list[str]()
     for part in _parts(hint):
         word = _word(part)
         if word not in words:
             words.append(word)
-    if ARRAY in words:  # rows and numbers are arrays as well
+    if ARRAY in words:  # rows and numbers are arrays, too
         words = [w for w in words if w == ARRAY or not w.startswith(("a number", "several"))]
     return " or ".join(words)
 

@@ -30,13 +30,12 @@ from linkwise.algebra import (
 )
 from linkwise.algebra.dense import Dense
 from linkwise.algebra.derivation import Derivation, Step, random_dense, residual
-from linkwise.algebra.evidence import Evidence
+from linkwise.algebra.evidence import Evidence, Sample, samples
 from linkwise.algebra.family import Family, riccati
 from linkwise.algebra.prove import prove
 from linkwise.algebra.replay import in_table
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import ALL, BY_NAME
-from linkwise.algebra.sample import Sample, samples
 from linkwise.algebra.words import expand
 from linkwise.errors import ExpressionError, ProofError
 from linkwise.pipeline import derive

@@ -17,7 +17,7 @@ def test_operators_of_the_user_need_their_blocks():
     W = memoryless("W", BODY, BODY)
     with pytest.raises(ExpressionError, match=r"no value was given for W: values=\{'W': \.\.\.\}"):
         Dense(mech, mech.neutral())(W)
-    with pytest.raises(ShapeError, match="W has 2 blocks; one for each body is wanted, 3 here"):
+    with pytest.raises(ShapeError, match="W has 2 blocks; it takes one for each body, 3 here"):
         Dense(mech, mech.neutral(), values={"W": [np.eye(6)] * 2})(W)
     found = Dense(mech, mech.neutral(), values={"W": [2.0 * np.eye(6)] * 3})(W)
     np.testing.assert_array_equal(found, 2.0 * np.eye(18))

@@ -237,11 +237,11 @@ def test_m_for_the_mass_operator_is_read_kindly():
 @pytest.mark.parametrize(
     ("text", "column", "reason"),
     [
-        ("H phi M)", 7, r"no bracket that this \) closes"),
+        ("H phi M)", 7, r"no bracket is open for this \)"),
         ("(H phi", 0, r"this \( is never closed"),
         ("[H phi)", 6, r"expected '\]' here, not '\)'"),
-        ("H φ̃ * M", 4, r"stands apart .* write A\* \(no space\) or A @ B"),
-        ("H 2", 2, "a number stands in front"),
+        ("H φ̃ * M", 4, r"a separate \* .* write A\* \(no space\) or A @ B"),
+        ("H 2", 2, "a number goes in front"),
         ("3 + H", 0, "3 times the identity is 3 I"),
         ("H ph M", 2, "did you mean 'phi'"),
         ("HPH*", 0, "did you mean 'H P H'"),

@@ -24,8 +24,7 @@ from linkwise.algebra import (
     psi,
     tau,
 )
-from linkwise.algebra.proof import proof_of
-from linkwise.algebra.prove import prove
+from linkwise.algebra.prove import proof_of, prove
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.algebra.symbols import bare_tree
 from tests.algebra import trees

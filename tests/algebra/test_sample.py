@@ -8,9 +8,8 @@ import pytest
 import linkwise as lw
 from linkwise.algebra import B, H, I, J, N, Q, R, Y, mass, phi
 from linkwise.algebra.dense import Dense
-from linkwise.algebra.evidence import Evidence
+from linkwise.algebra.evidence import Evidence, samples
 from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.sample import samples
 from linkwise.errors import ExpressionError
 from linkwise.models.random_tree import HINGE_KINDS
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import linkwise as lw
 from linkwise.algebra.parse import parse
-from linkwise.algebra.proof import inverse_proof_of
+from linkwise.algebra.prove import inverse_proof_of
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.cli import main
 from tests.algebra.test_parse import expressions

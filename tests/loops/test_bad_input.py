@@ -86,12 +86,12 @@ REFUSED: dict[str, tuple[Callable[[lw.Builder], Any], str]] = {
     ),
     "circle of couplings": (
         lambda b: b.couple("one", "left", {"right": 1.0}).couple("two", "right", {"left": 1.0}),
-        "couplings: the couplings of left, right follow each other in a circle. Leave one of these "
+        "couplings: the couplings of left, right follow each other in a cycle. Leave one of these "
         "hinges independent.",
     ),
     "follows itself": (
         lambda b: b.couple("one", "left", {"left": 2.0}),
-        "couplings: the couplings of left follow each other in a circle. Leave one of these hinges "
+        "couplings: the couplings of left follow each other in a cycle. Leave one of these hinges "
         "independent.",
     ),
     "follows twice": (

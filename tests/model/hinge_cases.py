@@ -16,7 +16,6 @@ from linkwise.model.hinges import (
     Planar,
     PointOnPlane,
     Prismatic,
-    Reversed,
     RollingBall,
     Screws,
     SoftFinger,
@@ -24,6 +23,7 @@ from linkwise.model.hinges import (
     Translation,
     Universal,
 )
+from linkwise.model.hinges.modified import Reversed
 from linkwise.spatial.array import stack
 
 

@@ -100,7 +100,7 @@ def test_wrong_states_are_refused_by_name():
         mech.poses("abc")
     with pytest.raises(ShapeError, match="dt must be finite"):
         mech.integrate(q, v, np.nan)
-    with pytest.raises(ShapeError, match=r"q \(2, .*\) and v \(3, .*\) do not go together"):
+    with pytest.raises(ShapeError, match=r"q \(2, .*\) and v \(3, .*\) cannot be combined"):
         mech.integrate(np.stack([q, q]), np.stack([v, v, v]))
 
 
@@ -228,12 +228,12 @@ def test_mounting_a_mini_on_a_macro():
         expected = macro.pose(q_macro, "hand") @ mini.pose(q_mini, body.name)
         found = both.pose(q, "mini_" + body.name)
         np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-13)
-    # Khatib's Lemma 1: the mini's own mass matrix stands in the corner of the whole.
+    # Khatib's Lemma 1: the mass matrix of the mini is the corner of that of both.
     corner = mass_matrix(both, q)[macro.nv :, macro.nv :]
     np.testing.assert_allclose(corner, mass_matrix(mini, q_mini), atol=1e-12)
     with pytest.raises(ModelError, match="give a prefix"):
         macro.mount(macro, at="hand")
-    with pytest.raises(lw.ModelError, match=r"was given a str; give one that a Builder built"):
+    with pytest.raises(lw.ModelError, match=r"was given a str; give one made by Builder"):
         macro.mount("hand", at="hand")  # pyright: ignore
 
 

@@ -29,7 +29,7 @@ def test_an_impossible_part_of_a_possible_whole_is_a_warning(as_node: bool):
     assert finding.severity == "warning"
     assert finding.where == ("node 'part'" if as_node else "body 'part'")
     assert finding.code == "triangle"
-    assert "It is welded to body 'link', and the whole is possible." in finding.reason
+    assert "It is welded to body 'link', and the sum is possible." in finding.reason
 
 
 @pytest.mark.parametrize("as_node", [True, False])

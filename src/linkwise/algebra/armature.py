@@ -1,4 +1,4 @@
-"""Expressions of mechanisms without armature: N = 0, in operators that are built on it too.
+"""Expressions of mechanisms without armature: N = 0, also inside operators built on it.
 
 The articulated quantities P, D, G, K, ψ ... are those of D = H P H* + N. Without armature they
 become those of the bare tree, D₀ = H P₀ H*, which print with a zero: P₀, D₀, ψ₀, and 𝓜 becomes
@@ -88,9 +88,6 @@ def _symbol(leaf: Symbol) -> Symbol:
     bare = without_armature(leaf)
     assert isinstance(bare, Symbol), f"{leaf} is nothing but armature"
     return bare
-
-
-__all__ = ["without_armature"]
 
 
 def no_armature(expr: Expr) -> Derivation:

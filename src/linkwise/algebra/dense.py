@@ -1,4 +1,4 @@
-"""Every operator as an explicit matrix, straight from its definition: slow, obvious, a reference.
+"""Every operator as an explicit matrix, directly from its definition: a slow, plain reference.
 
 Nothing here sweeps, except the Riccati recursion, which is a definition itself; resolvents are
 inverses, Lyapunov solutions are the diagonal blocks of what they decompose.
@@ -76,7 +76,7 @@ class Dense:
         v: Velocities (nv,), zero by default; they enter the vectors v, a and b.
         nodes: Names of the nodes of the space NODE, in order.
         values: Vectors and blocks by the names of their symbols: `tau`, `f`, and those of
-            operators of your own: a vector (n,), or a list of blocks, one a body.
+            your own operators: a vector (n,), or a list of blocks, one per body.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Dense:
     # ------------------------------------------------------------------------- evaluation
 
     def __call__(self, expr: Expr) -> Array:
-        """The matrix of an expression; a vector comes out with shape (n,)."""
+        """The matrix of an expression; a vector has shape (n,)."""
         matrix = self.matrix(expr)
         return matrix[:, 0] if expr.is_vector else matrix
 
@@ -146,7 +146,7 @@ class Dense:
     # ----------------------------------------------------------------------------- spaces
 
     def slices(self, space: Space) -> list[slice]:
-        """Where the blocks of a space stand."""
+        """Where the blocks of a space are in its vectors."""
         mech = self.mech
         if space is JOINT:
             return [mech.v_slice(body.hinge_name) for body in mech.bodies]
@@ -317,7 +317,7 @@ class Dense:
         count = len(self.slices(leaf.range))
         if len(blocks) != count:
             raise ShapeError(
-                f"{leaf} has {len(blocks)} blocks; one for each {leaf.range.block} is wanted, "
+                f"{leaf} has {len(blocks)} blocks; it takes one for each {leaf.range.block}, "
                 f"{count} here."
             )
         for block, rows, columns in zip(
@@ -325,7 +325,7 @@ class Dense:
         ):
             shape = (rows.stop - rows.start, columns.stop - columns.start)
             if block.shape != shape:
-                raise ShapeError(f"{leaf} has a block of shape {block.shape}; {shape} is wanted.")
+                raise ShapeError(f"{leaf} has a block of shape {block.shape}; it must be {shape}.")
         return blocks
 
     def _pick_off(self) -> Array:
@@ -462,7 +462,7 @@ class Dense:
         return value[:, None]
 
     def _place(self, source: str) -> Array:
-        """Poses as rows of (rot | p), what potential energy is per entry of them, and a_g."""
+        """Poses as rows of (rot | p), the potential energy per entry of them, and a_g."""
         mech = self.mech
         if source == "X":
             return mech.poses(self.q).matrix[:, :3].ravel()

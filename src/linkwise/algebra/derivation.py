@@ -11,7 +11,6 @@ from linkwise.algebra import role
 from linkwise.algebra.dense import STATE_BLOCKS, STATE_VECTORS, Dense
 from linkwise.algebra.expr import Adjoint, Expr, Inverse, Product, Sum, Symbol
 from linkwise.algebra.rule import Needs, Rule, Where
-from linkwise.algebra.space import BODY, NODE
 from linkwise.arguments import names
 from linkwise.front_door import open_front_door
 from linkwise.model.mechanism import Mechanism
@@ -29,7 +28,7 @@ class Step:
         source: Where it comes from.
         where: On which mechanisms it holds.
         rule: The identity as data; None for definitions and arithmetic.
-        needs: "N = 0" for a step that leaves armature out.
+        needs: "N = 0" for a step that drops the armature.
     """
 
     before: Expr
@@ -67,7 +66,7 @@ class Derivation:
 
     @property
     def needs(self) -> Needs:
-        """Whether one of its steps leaves armature out: "N = 0", or an empty text."""
+        """Whether one of its steps drops the armature: "N = 0", or an empty text."""
         return "N = 0" if any(step.needs for step in self.steps) else ""
 
     def __iter__(self) -> Iterator[Step]:
@@ -93,7 +92,7 @@ class Derivation:
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def replay(self) -> bool:
-        """Do every step again by its identity; True if each gives what it gave before.
+        """Repeat every step by its identity; True if each gives the same result.
 
         The ends are compared as matrices of sample mechanisms, too.
 
@@ -127,13 +126,13 @@ class Derivation:
 
 
 def residual(dense: Dense, left: Expr, right: Expr) -> float:
-    """Largest difference of two sides, relative to the largest entry that stands in either.
+    """Largest difference of two sides, relative to the largest entry of either.
 
     A side that is zero, or becomes zero as its terms cancel, is measured by its terms and factors.
     """
     scale = max(_largest(dense, left), _largest(dense, right))
     apart = float(np.abs(dense.matrix(left) - dense.matrix(right)).max(initial=0.0))
-    return 0.0 if scale == 0.0 else apart / scale  # what is no number is not zero
+    return 0.0 if scale == 0.0 else apart / scale  # NaN is not zero
 
 
 def _largest(dense: Dense, expr: Expr) -> float:
@@ -150,7 +149,7 @@ def _largest(dense: Dense, expr: Expr) -> float:
 def random_dense(
     mech: Mechanism, exprs: Sequence[Expr], seed: int = 0, nodes: Sequence[str] | None = None
 ) -> Dense:
-    """Matrices of a mechanism in a random state, with random values for what has to be given."""
+    """Matrices of a mechanism in a random state, with random values for given operands."""
     rng = np.random.default_rng(seed)
     chosen = [mech.bodies[-1].name] if nodes is None and mech.bodies else list(nodes or ())
     dense = Dense(mech, mech.random(rng), mech.random_velocity(rng), nodes=chosen)
@@ -215,9 +214,6 @@ def _tex_text(text: str) -> str:
     for old, new in {**greek, **marks}.items():
         text = text.replace(old, new)
     return text
-
-
-__all__ = ["BODY", "NODE", "Derivation", "Step", "leaves", "random_dense", "residual"]
 
 
 open_front_door(globals(), ("Derivation",))

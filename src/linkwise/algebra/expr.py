@@ -9,9 +9,9 @@ The grammar, on one screen:
               |  Sum((number, expr), ...)      2 A - B
 
 Equal structure is the same object: `H @ phi is H @ phi`. Constructors keep a canonical form:
-products are flat and have no identity in them, sums are flat, collected and ordered, adjoints
-stand on symbols only, numbers stand in sums only. Nodes and constructors make each other, so they
-are one file, longer than others.
+products are flat and have no identity in them, sums are flat, collected and ordered, only symbols
+have adjoints, only sums have numbers. Nodes and constructors call each other, so this is one long
+file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Expr:
         return product((self, _expr(other)))
 
     def __add__(self, other: Expr | float) -> Expr:
-        if isinstance(other, Real) and other == 0:  # so that sum() begins
+        if isinstance(other, Real) and other == 0:  # the start value of sum()
             return self
         return total(((1.0, self), (1.0, _expr(other))))
 
@@ -95,7 +95,7 @@ class Expr:
 
     @property
     def order(self) -> str:
-        """What terms of a sum are ordered by: their text, put together from that of their parts."""
+        """The sort key of terms in a sum: their text, built from that of their parts."""
         try:
             return self._order
         except AttributeError:
@@ -318,7 +318,7 @@ class Sum(Expr):
 
 
 class Identity(Expr):
-    """I on a space. The bare `I` of the language takes its space from what stands beside it."""
+    """I on a space. The bare `I` of the language takes its space from its neighbours."""
 
     __slots__ = ()
 
@@ -522,8 +522,8 @@ LARGEST: Final = 100_000
 def _bounded(size: int) -> int:
     if size > LARGEST:
         raise ExpressionError(
-            f"an expression with {size} leaves was asked for; {LARGEST} is the most. Evaluate "
-            "parts of it first and go on with vectors and operators of your own."
+            f"the expression would have {size} leaves; at most {LARGEST} are allowed. Evaluate "
+            "parts of it first and continue with your own vectors and operators."
         )
     return size
 
@@ -543,7 +543,7 @@ def _depth(expr: Expr) -> int:
     depth = 1 + max((part.depth for part in parts), default=-1)
     if depth > DEEPEST:
         raise ExpressionError(
-            f"an expression nested {depth} deep was asked for; {DEEPEST} levels are the most. "
+            f"the expression would be nested {depth} deep; at most {DEEPEST} levels are allowed. "
             "Multiply it out, or evaluate parts of it first."
         )
     return depth
@@ -638,12 +638,7 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 
 
 def substituted(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with parts replaced wherever they stand.
-
-    Args:
-        expr: The expression.
-        change: Gives what stands for a part, or None to look inside it.
-    """
+    """The expression with parts replaced; `change` gives the new part, or None to look inside."""
     memo = dict[Expr, Expr]()
 
     def go(e: Expr) -> Expr:

@@ -7,9 +7,9 @@ A Riccati family belongs to a shift E with resolvent φ, a memoryless core M and
 
 It is what turns (H φ M φ* H* + N)⁻¹ into (I - H ψ K)* D⁻¹ (I - H ψ K). For the rigid shift, the
 spatial inertia and the hinge map these are the articulated-body quantities of the papers; any
-other three operators of the same roles have a family of their own. N is "measurement noise" in the
-sense of estimation, armature in the sense of mechanics. The standard family has it, since a
-mechanism does; that of the bare tree, which the papers speak of, is marked with a zero: P₀, D₀.
+other three operators of the same roles have their own family. N is "measurement noise" in
+estimation and armature in mechanics. The standard family has it, since a mechanism does; that of
+the bare tree, which the papers describe, is marked with a zero: P₀, D₀.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Expr, Symbol, identity, symbol
-from linkwise.algebra.space import BODY, INBOARD, JOINT, Space
+from linkwise.algebra.space import Space
 from linkwise.errors import ExpressionError
 
 
@@ -32,7 +32,7 @@ class Family:
         M: The core, symmetric and memoryless.
         H: The projection, memoryless with independent rows.
         noise: N, memoryless and symmetric, or None.
-        mark: Put behind the names, to tell families apart.
+        mark: Appended to the names, to distinguish families.
     """
 
     E: Symbol
@@ -111,7 +111,7 @@ class Family:
 
     @property
     def Xi(self) -> Symbol:
-        """What the outward recursion leaves between siblings; zero on a chain."""
+        """The part of the outward recursion between siblings; zero on a chain."""
         key = role.Siblings(self.E_psi, self.Upsilon)
         name = ("Ξ" + self.mark, "Xi" + typed(self.mark), marked(r"\Xi", self.mark))
         return symbol(name[0], self.E.range, self.E.range, key, name[1], name[2])
@@ -179,7 +179,7 @@ def _check_parts(E: Symbol, M: Symbol, H: Symbol, noise: Symbol | None) -> None:
 
 
 def _mark(other: Symbol, noise: Symbol | None) -> str:
-    """What tells a family apart: _U of H_U, else names in brackets."""
+    """What distinguishes a family: _U of H_U, else names in brackets."""
     _, _, end = other.name.partition("_")
     names = (other,) if noise is None else (other, noise)
     return f"_{end}" if end and other.name.isidentifier() else f"[{', '.join(map(_bare, names))}]"
@@ -259,16 +259,3 @@ def family_of(leaf: Symbol) -> Family | None:
     if isinstance(key, role.Riccati):
         return Family(*key.family)
     return None
-
-
-__all__ = [
-    "BODY",
-    "INBOARD",
-    "JOINT",
-    "Family",
-    "composite",
-    "family_of",
-    "lyapunov",
-    "resolvent",
-    "riccati",
-]

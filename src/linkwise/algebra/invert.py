@@ -33,7 +33,7 @@ MOST_WORDS = 100
 
 
 def opened_name(leaf: Expr) -> Expr | None:
-    """What a named operator stands for."""
+    """The definition of a named operator."""
     symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
     if isinstance(symbol, Symbol) and isinstance(symbol.role, role.Named):
         definition = symbol.role.definition
@@ -42,7 +42,7 @@ def opened_name(leaf: Expr) -> Expr | None:
 
 
 def opened_inverse(expr: Inverse) -> Expr | None:
-    """The same operator without this inverse, or None where it has to stay one."""
+    """The same operator without this inverse, or None if it must stay one."""
     if isinstance(expr.of, Symbol | Adjoint):
         return _of_leaf(expr.of)
     if isinstance(expr.of, Product):
@@ -88,7 +88,7 @@ def _of_product(word: Word, number: float) -> Expr | None:
 
 
 def pattern(word: Word) -> Family | None:
-    """The Riccati family of a word H φ M φ* H*, told by roles, not by names."""
+    """The Riccati family of a word H φ M φ* H*, identified by roles, not by names."""
     return _family({word: 1.0}) if len(word) == 5 else None
 
 
@@ -176,10 +176,10 @@ def _innovations(family: Family) -> Expr:
 
 
 def families_of(words: Words) -> tuple[Family, ...]:
-    """Families of the letters, then those that N, words H φ M φ* H* and φ M φ* bring with them.
+    """Families of the letters, then those implied by N and by words H φ M φ* H* and φ M φ*.
 
-    The standard one where nothing points to any. Of those that only words point to, each core has
-    one: with N in an expression H φ M φ* H* is a part of 𝓜.
+    The standard one if there is none. Words imply one family per core: with N in an expression,
+    H φ M φ* H* is a part of 𝓜.
     """
     families: dict[Family, None] = {}
     letters = dict.fromkeys(letter for word in words for letter in word)

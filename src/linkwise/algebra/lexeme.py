@@ -1,7 +1,7 @@
 """The pieces of a text that means an expression, and how a place in it is shown.
 
-Names are told apart by the longest that is known, so that papers can be typed as they are printed:
-Hφ̃ is H φ̃, while HX is one unknown name.
+The longest known name is taken, so that papers can be typed as they are printed: Hφ̃ is H φ̃, while
+HX is one unknown name.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _WORD = re.compile(r"\\?[^\W\d]\w*|\\")
 
 
 def tokens(text: str, names: Mapping[str, Expr]) -> Iterator[Token]:
-    """The pieces of a text, "end" last; an ExpressionError at what is none."""
+    """The pieces of a text, "end" last; raises ExpressionError at an unknown one."""
     by_initial = dict[str, list[str]]()
     for name in sorted(names, key=len, reverse=True):  # φ̃ before φ
         by_initial.setdefault(name[0], []).append(name)
@@ -98,7 +98,7 @@ def tokens(text: str, names: Mapping[str, Expr]) -> Iterator[Token]:
 
 
 def safe_tokens(text: str, names: Mapping[str, Expr]) -> list[Token]:
-    """The pieces, or none where the text has something that is no piece."""
+    """The pieces, or none if the text cannot be split."""
     try:
         return list(tokens(text, names))
     except ExpressionError:
@@ -155,7 +155,7 @@ def _unknown(text: str, at: int, names: Mapping[str, Expr]) -> NoReturn:
         fail(text, at, stop, f"{piece!r} means nothing here")
     parts = _split(piece, names)
     if parts:
-        fail(text, at, stop, f"{piece!r} is no name; did you mean {' '.join(parts)!r}?")
+        fail(text, at, stop, f"{piece!r} is not a name; did you mean {' '.join(parts)!r}?")
     known = sorted(n for n in names if n.isascii() and "\\" not in n and "^" not in n)
     fail(text, at, stop, str(unknown_name("operator", piece, known, owner="the vocabulary")))
 
@@ -175,7 +175,7 @@ def _split(word: str, names: Mapping[str, Expr]) -> list[str]:
 
 
 def known_names(extra: Mapping[str, Expr] | None) -> Mapping[str, Expr]:
-    """The vocabulary, and names of your own."""
+    """The vocabulary, and your own names."""
     return (
         _vocabulary() if not extra else {**_vocabulary(), **{n: e for n, e in extra.items() if n}}
     )

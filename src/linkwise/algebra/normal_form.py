@@ -3,7 +3,7 @@
 The axioms, read from left to right, are a terminating system of replacements on words: φ E_φ and
 E_φ φ go to φ - I, ψ K H φ to φ - ψ, M to P - E_φ P E_φ* + K D K*, and so on. Two expressions with
 the same normal form are equal, and the two chains of steps are a proof. (The converse is not
-claimed: where normal forms differ, nothing is said.)
+claimed: different normal forms prove nothing.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMPOSITE = ("covariance of the filtered state",)
 """Used where R meets P."""
 
 CHAIN = ("no siblings",)
-"""Used where only serial chains are asked for."""
+"""Used for statements about serial chains only."""
 
 COSTATE = ("costate covariance", "G* Υ", "G* Υ with armature")
 """Used where Υ appears."""
@@ -79,9 +79,9 @@ def normal_form(
     Args:
         expr: The expression.
         modules: Further axioms besides the core, by name.
-        families: Those whose axioms are used, in this order; its own by default. Two sides that
-            shall be compared need the same ones: `shared_families`.
-        trace: Takes the steps, if it is given.
+        families: Those whose axioms are used, in this order; default: those of the expression. To
+            compare two sides use the same ones: `shared_families`.
+        trace: Collects the steps, if given.
     """
     words = expand(expr, opened=opened)
     allowed = tuple(replacements(families or families_of(words), tuple(modules)))
@@ -106,7 +106,7 @@ def shared_families(*sides: Expr) -> tuple[Family, ...]:
 
 
 def opened(leaf: Expr) -> Expr | None:
-    """What a letter stands for: names, strict resolvents, parts of a family, known inverses."""
+    """The definition of a letter: names, strict resolvents, parts of a family, known inverses."""
     if isinstance(leaf, Inverse):
         return _opened_inverse(leaf)
     symbol = leaf.of if isinstance(leaf, Adjoint) else leaf
@@ -214,7 +214,7 @@ def _cancellations(words: Words) -> Iterable[Replacement]:
 
 
 def position(word: Word, part: Word) -> int:
-    """Where `part` stands in `word`, or -1."""
+    """Position of `part` in `word`, or -1."""
     n = len(part)
     for i in range(len(word) - n + 1):
         if word[i : i + n] == part:

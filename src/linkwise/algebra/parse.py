@@ -155,7 +155,7 @@ class _Parser:
 
     def expect_end(self) -> None:
         if self.peek().kind == "close":
-            self.fail(self.peek(), f"there is no bracket that this {self.peek().text} closes")
+            self.fail(self.peek(), f"no bracket is open for this {self.peek().text}")
         if self.peek().kind != "end":
             self.fail(self.peek(), f"{self.peek().text!r} is not expected here")
 
@@ -192,11 +192,11 @@ class _Parser:
                 if self.peek().kind not in ("name", "open"):
                     self.fail(self.peek(), "expected an operator after the product sign")
         if self.peek().kind == "number":
-            self.fail(self.peek(), "a number stands in front of a product: 2 H φ")
+            self.fail(self.peek(), "a number goes in front of a product: 2 H φ")
         if not factors:
             assert number is not None
             if number != 0.0:
-                self.fail(start, f"a number is no operator; {number:g} times the identity is "
+                self.fail(start, f"a number is not an operator; {number:g} times the identity is "
                                  f"{number:g} I")  # fmt: skip
             return 1.0, zero(ANY, ANY)
         assert number is not None
@@ -245,7 +245,7 @@ class _Parser:
             token = self.peek()
             if token.kind == "star":
                 if token.apart:
-                    self.fail(token, "a * that stands apart could be the adjoint or a product; "
+                    self.fail(token, "a separate * could be the adjoint or a product; "
                                      "write A* (no space) or A @ B")  # fmt: skip
                 expr = expr.T
             elif token.kind == "adjoint":
@@ -286,7 +286,7 @@ class _Parser:
         return expr
 
     def meaning(self, token: Token, make: Callable[[], Expr]) -> Expr:
-        """What `make` builds; its refusal is told with the place in the text."""
+        """What `make` builds; its error is raised with the place in the text."""
         try:
             expr = make()
         except ExpressionError as error:

@@ -1,15 +1,21 @@
-"""Whether two expressions are equal: a proof, and what numbers say."""
+"""Whether two expressions are equal: a proof, and what numbers say; and the proofs of the rules."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from linkwise.algebra.armature import without_armature
 from linkwise.algebra.budget import Budget
-from linkwise.algebra.derivation import Derivation
+from linkwise.algebra.derivation import Derivation, Step
 from linkwise.algebra.evidence import Evidence
-from linkwise.algebra.expr import ANY, Expr
+from linkwise.algebra.expr import ANY, Expr, Inverse, identity
+from linkwise.algebra.normal_form import opened
+from linkwise.algebra.rule import Rule
+from linkwise.algebra.rules import ALL
 from linkwise.algebra.search import by_normal_form, connect, without_armature_steps
+from linkwise.algebra.symbols import bare_tree
+from linkwise.algebra.words import expand
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 
@@ -85,7 +91,7 @@ def _without(needs: str) -> str:
 
 
 def prove(left: Expr, right: Expr) -> Proof:
-    """A proof that two expressions are equal, or what is known instead.
+    """A proof that two expressions are equal, or what numbers say about them.
 
     Args:
         left: One side.
@@ -140,6 +146,77 @@ def path(expr: Expr, to: Expr, budget: Budget = ENOUGH) -> Derivation:
     return derivation
 
 
-__all__ = ["Proof", "prove"]
-
 open_front_door(globals(), ("prove",))
+
+
+def proof_of(rule: Rule) -> Derivation | None:
+    """A derivation of left = right that never uses the rule itself, or None if none was found.
+
+    Definitions and axioms are their own proof, in one step. What needs N = 0 is proved with that.
+
+    Args:
+        rule: A rule of the table.
+    """
+    if rule.kind != "theorem":
+        bare = rule.about(bare_tree) if rule.needs else rule
+        itself = Derivation(bare.left, (_by(bare, bare.left, bare.right),))
+        return without_armature_steps(rule.left, rule.right, itself) if rule.needs else itself
+    derivation = _proof_without(rule, rule)
+    return derivation if derivation is not None else _difference(rule)
+
+
+def inverse_proof_of(rule: Rule) -> Derivation | None:
+    """For a rule A⁻¹ = X the derivation of A X = I; None for others, or if none was found.
+
+    `proof_of` may open A⁻¹ by the recursion that this very rule states; multiplying out does not.
+    """
+    if rule.kind != "theorem" or not isinstance(rule.left, Inverse):
+        return None
+    one = identity(rule.left.range)
+    return _proved(rule.left.of @ rule.right, one, rule)
+
+
+def _proof_without(rule: Rule, excluded: Rule) -> Derivation | None:
+    return _proved(rule.left, rule.right, rule, without=excluded.name)
+
+
+def _proved(left: Expr, right: Expr, rule: Rule, without: str = "") -> Derivation | None:
+    """A derivation in the domain of a rule."""
+    chain, sides = rule.where == "serial chains", (left, right)
+    if rule.needs:
+        sides = (without_armature(left), without_armature(right))
+    derivation = by_normal_form(*sides, chain=chain, without=without)
+    if derivation is None or not rule.needs:
+        return derivation
+    return without_armature_steps(left, right, derivation)
+
+
+def _difference(rule: Rule) -> Derivation | None:
+    """X = Y by two rules A = B, A = C: X = X + (A - B), = X + (A - B) + (C - A), which is Y."""
+    target = expand(rule.right, opened=opened)
+    for first, second in _pairs(rule):
+        one = rule.left + (first.left - first.right)
+        two = one + (second.right - second.left)
+        if expand(two, opened=opened) != target:
+            continue
+        if _proof_without(first, rule) is None or _proof_without(second, rule) is None:
+            continue
+        steps = [_by(first, rule.left, one), _by(second, one, two)]
+        if two is not rule.right:
+            steps.append(Step(two, rule.right, "collected", "the same words", "arithmetic"))
+        return Derivation(rule.left, tuple(steps))
+    return None
+
+
+def _pairs(rule: Rule) -> Iterator[tuple[Rule, Rule]]:
+    """Other theorems about one and the same expression, between the spaces of the rule."""
+    spaces = (rule.left.range, rule.left.domain)
+    others = [r for r in ALL if r.name != rule.name and (r.left.range, r.left.domain) == spaces]
+    for first in others:
+        for second in others:
+            if first is not second and first.left is second.left:
+                yield first, second
+
+
+def _by(rule: Rule, before: Expr, after: Expr) -> Step:
+    return Step(before, after, rule.name, str(rule), rule.source, rule.where, rule)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Base of all roles, with the properties the algebra asks for."""
+    """Base of all roles, with the properties that the algebra needs."""
 
     @property
     def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:
@@ -95,10 +95,10 @@ class Memoryless(Role):
 
 @dataclass(frozen=True, slots=True)
 class Selection(Memoryless):
-    """One at the freedoms of some hinges, zero at all others: a projection, JOINT to JOINT.
+    """One at the velocities of some hinges, zero at all others: a projection, JOINT to JOINT.
 
     Attributes:
-        hinges: Names of the hinges, each with all its freedoms.
+        hinges: Names of the hinges.
     """
 
     hinges: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class PickOff(Role):
 class Closure(Role):
     """Q: takes velocities of the nodes of loops to the blocked part of their relative velocities.
 
-    Each loop takes from its two nodes; the nodes of all loops stand first in the space NODE.
+    Each loop uses its two nodes; the nodes of all loops come first in the space NODE.
     """
 
     source: str = "Q"
@@ -179,7 +179,7 @@ class Closure(Role):
 
 @dataclass(frozen=True, slots=True)
 class Followers(Role):
-    """Y: what couplings ask of joint velocities, one row each."""
+    """Y: what couplings require of joint velocities, one row each."""
 
     source: str = "Y"
 
@@ -205,7 +205,7 @@ class Shift(Role):
 
 @dataclass(frozen=True, slots=True)
 class Gather(Role):
-    """S: sums, at each body, what its children have handed over to the inboard side."""
+    """S: sums, at each body, what its children pass to the inboard side."""
 
     @property
     def causality(self) -> Literal["memoryless", "causal", "anticausal", "mixed"]:  # noqa: D102
@@ -267,7 +267,7 @@ class Lyapunov(Role):
 
 @dataclass(frozen=True, slots=True)
 class Siblings(Role):
-    """What the outward recursion leaves between siblings: E* Υ E without its diagonal blocks.
+    """The part of the outward recursion between siblings: E* Υ E without its diagonal blocks.
 
     Zero on a serial chain; on a branched tree ψ* S ψ is the cross-branch term of Ω.
 
@@ -333,7 +333,7 @@ class Named(Role):
     """A name for an expression; rewriting opens it by its definition.
 
     Attributes:
-        definition: What it stands for.
+        definition: The expression.
     """
 
     definition: Expr

@@ -1,8 +1,8 @@
 """Rewriting: the search for the cheapest equal form, and for a path between two given forms.
 
 Names are opened first, and inverses that a recursion can do; then identities replace stretches of
-words, everywhere they occur, in all ways that the budget allows. What is compared is the cost of
-the program each form lowers to. Which identities apply is told by roles and families alone.
+words, everywhere they occur, in all ways that the budget allows. Forms are compared by the
+cost of the program they lower to. Roles and families alone decide which identities apply.
 """
 
 from __future__ import annotations
@@ -227,14 +227,14 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
     if inside.steps:
         return inside.then(cheapest(inside.result, cost, budget))
     if count(expr, opened) > MOST_WORDS:
-        return opened_steps(expr)  # too long to be multiplied out: names and inverses only
+        return opened_steps(expr)  # too long to multiply out: only names and inverses
     opening, first = _start(expr)
     best, best_cost = first, _cost_of(cost, first.expr)
     seen, letters = {frozenset(first.words.items())}, 0
     queue: list[tuple[bool, Any, int, _Form]] = [(best_cost is None, best_cost, 0, first)]
     last = min(budget.forms, 1 + budget.idle)
     while queue and len(seen) < last and letters < budget.letters:
-        form = heappop(queue)[-1]  # the cheapest first: most roads lead down
+        form = heappop(queue)[-1]  # the cheapest first
         for near in _neighbours(form, SIMPLIFYING, both=False):
             key = frozenset(near.words.items())
             letters += _letters(near.words)
@@ -250,7 +250,7 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
                 break
     own_cost = _cost_of(cost, expr)
     if own_cost is not None and (best_cost is None or own_cost < best_cost):  # type: ignore[operator]
-        return Derivation(expr)  # multiplying out did no good
+        return Derivation(expr)  # multiplying out did not help
     return Derivation(expr, (*opening.steps, *best.path()))
 
 
@@ -292,7 +292,7 @@ def _cost_of(cost: Cost, expr: Expr) -> object | None:
 def connect(expr: Expr, to: Expr, budget: Budget) -> Derivation | None:
     """A derivation from one form to another, or None if none was found.
 
-    A short path is looked for first; failing that, both are taken to their normal form.
+    A short path is tried first; failing that, both are reduced to their normal form.
     """
     if max(count(expr, opened), count(to, opened)) > MOST_WORDS:
         return None
@@ -341,7 +341,7 @@ def by_normal_form(
         expr: One side.
         to: The other side.
         chain: Also use what holds on serial chains only.
-        without: Name of a rule not to use: the one that is to be proved.
+        without: Name of a rule not to use: the one to be proved.
     """
     derivation = _common_form(expr, to, chain=chain, without=without)
     return (

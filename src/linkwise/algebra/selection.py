@@ -1,4 +1,4 @@
-"""Projections onto the freedoms of some hinges: constant, with the names in the operator itself."""
+"""Projections onto the velocities of some hinges: constant operators that hold the names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Any_ = TypeVar("Any_")
 
 
 def selection(name: str, hinges: Iterable[str], *, ascii: str = "", tex: str = "") -> Symbol:
-    """U: one at all freedoms of the hinges that are named, zero elsewhere; U U = U = U*.
+    """U: one at all velocities of the named hinges, zero elsewhere; U U = U = U*.
 
     Args:
         name: What it is called where it is printed.
@@ -29,7 +29,7 @@ def selection(name: str, hinges: Iterable[str], *, ascii: str = "", tex: str = "
 def unnamed(expr: Expr) -> tuple[Expr, dict[role.Selection, role.Selection]]:
     """The expression with numbers instead of names of hinges, and what to put in their place.
 
-    No identity asks which hinges are meant: what is derived for one choice holds for all.
+    No identity depends on which hinges are meant: a derivation for one choice holds for all.
     """
     numbered = dict[role.Selection, role.Selection]()
 
@@ -63,6 +63,3 @@ def with_selections(value: Any_, change: Callable[[role.Selection], role.Selecti
         return part if new == inside else replace(part, **new)
 
     return go(value)
-
-
-__all__ = ["selection", "unnamed", "with_selections"]

@@ -1,7 +1,8 @@
-"""Expressions as mathematics: Unicode text and LaTeX."""
+"""Expressions as mathematics: Unicode text, LaTeX, and ASCII as it is typed."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -110,3 +111,23 @@ def _term(expr: Expr, style: Style, *, scaled: bool) -> str:
 def _number(value: float) -> str:
     """Exactly: the text is read back as the same number."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+SPELT = {
+    **{"φ": "phi", "ψ": "psi", "Φ": "Phi", "Ψ": "Psi", "Π": "Pi", "Υ": "Upsilon", "Ξ": "Xi"},
+    **{"κ": "kappa", "ẍ": "servo"},
+    **{"Ω": "Omega", "Δ": "Delta", "τ": "tau", "𝓜": "mass", "ε": "eps", "ν": "nu"},
+    **{"λ": "lambda", "α": "alpha", "Σ": "sum", "̃": "_tilde", "̄": "_bar", "̇": "dot"},
+    **{"⁺": "_plus", "′": "_prime", "⁻": "^-", "…": "...", "×": "x", "·": "."},
+}
+
+
+def spelt(text: str) -> str:
+    """The text in ASCII: by its spelling, by plain digits, or by question marks."""
+    return "".join(c if c.isascii() else SPELT.get(c) or _plain(c) for c in text)
+
+
+def _plain(letter: str) -> str:
+    """₂ and ² are 2, ª is a; what has no plain form is a question mark."""
+    folded = unicodedata.normalize("NFKC", letter)
+    return folded if folded.isascii() else "?"

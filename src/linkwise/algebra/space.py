@@ -35,7 +35,7 @@ def _known(name: str, block: str) -> Space:
 
 
 JOINT = Space("JOINT")
-"""One block for each body, as long as its hinge has freedoms."""
+"""One block for each body, with as many entries as its hinge has velocities."""
 
 TREE_JOINT = Space("TREE_JOINT")
 """All velocities of the hinges, where those of JOINT are the independent ones of aggregates."""

@@ -3,7 +3,7 @@
     from linkwise.algebra import B, H, M, I, phi, mass, bias, tau
 
 Only `E_phi`, `H`, `M`, `B` and the vectors come from the mechanism; `phi` is the resolvent of
-`E_phi`, all that starts with P, D, G, K, psi comes of one Riccati recursion, R and Upsilon of
+`E_phi`; P, D, G, K, psi and their relatives come from one Riccati recursion, R and Upsilon from
 Lyapunov recursions, and the rest are names for expressions.
 """
 
@@ -33,7 +33,7 @@ from linkwise.algebra.space import (
 from linkwise.errors import ExpressionError
 
 I = identity()
-"""The identity; it takes the space of what stands beside it."""
+"""The identity; it takes the space of its neighbours."""
 
 E_phi = symbol("E_φ", BODY, BODY, RIGID_SHIFT, "E_phi", r"\mathcal{E}_\phi")
 H = symbol("H", JOINT, BODY, HINGE_MAP)
@@ -55,12 +55,12 @@ def _check_name(name: str, range_: Space, domain: Space) -> None:
     if _OF_THE_MECHANISM.get(name, (range_, domain)) != (range_, domain):
         raise ExpressionError(
             f"{name} is a quantity of the mechanism, from {_OF_THE_MECHANISM[name][1]} to "
-            f"{_OF_THE_MECHANISM[name][0]}; call your own from {domain} to {range_} otherwise."
+            f"{_OF_THE_MECHANISM[name][0]}; give yours, from {domain} to {range_}, another name."
         )
 
 
 def vector(name: str, space: Space, *, ascii: str = "", tex: str = "") -> Symbol:
-    """A stacked vector of your own, to be given when the expression is evaluated.
+    """Your own stacked vector, given when the expression is evaluated.
 
     Args:
         name: The name it prints with.
@@ -83,7 +83,7 @@ def memoryless(
     ascii: str = "",
     tex: str = "",
 ) -> Symbol:
-    """A block-diagonal operator of your own; its blocks are given when it is evaluated.
+    """Your own block-diagonal operator; its blocks are given when it is evaluated.
 
     Args:
         name: The name it prints with.
@@ -113,7 +113,7 @@ def memoryless(
 
 
 def shift(name: str, *, ascii: str = "", tex: str = "") -> Symbol:
-    """A one-step operator of your own, from each body to its parent (BODY to BODY).
+    """Your own one-step operator, from each body to its parent (BODY to BODY).
 
     Args:
         name: The name it prints with.
@@ -126,7 +126,7 @@ def named(name: str, definition: Expr, *, ascii: str = "", tex: str = "") -> Sym
 
     Args:
         name: The name it prints with.
-        definition: The expression it stands for.
+        definition: The expression it names.
     """
     key = role.Named(definition)
     return symbol(name, definition.range, definition.domain, key, ascii or name, tex or name)
@@ -168,7 +168,7 @@ X_B = vector("X_B", NODE_PLACE, tex=r"X_{\mathcal{B}}")
 """Where each node is: (rot | p) of its frame in the world."""
 
 weight = vector("weight", PLACE, tex=r"\mathrm{weight}")
-"""What potential energy is per entry of X: -(g h* | g m), so that it is weight* X."""
+"""Potential energy per entry of X: -(g h* | g m), so that it is weight* X."""
 
 rot_W = memoryless("rot_W", NODE, NODE, invertible=True, tex=r"\mathrm{rot}_W")
 """From the axes of each node to those of the world, angular and linear part alike."""
@@ -185,17 +185,17 @@ B_V = memoryless("B_V", BODY, BODY, tex=r"B_{\mathcal{V}}")
 
 Q = symbol("Q", CONSTRAINT, NODE, role.Closure())
 """Q V = S (V_b - T V_a) for each loop: the relative velocity of its nodes, as far as it is blocked.
-The nodes of the loops stand first in NODE; couplings have rows of zeros."""
+The nodes of the loops come first in NODE; couplings have rows of zeros."""
 
 Y = symbol("Y", CONSTRAINT, JOINT, role.Followers())
-"""The rows of the couplings: velocity of the coordinate that follows, less what it has to be."""
+"""The rows of the couplings: velocity of the coordinate that follows, minus its required value."""
 
 kappa = vector("κ", CONSTRAINT, ascii="kappa", tex=r"\kappa")
-"""What of the rate of J_c v is no acceleration of nodes: J̇_c v = Q B* φ* A_V v + κ."""
+"""The part of the rate of J_c v besides node accelerations: J̇_c v = Q B* φ* A_V v + κ."""
 
 kappa_g = vector("κ_g", CONSTRAINT, ascii="kappa_g", tex=r"\kappa_g")
-"""Less the lift of nodes against those on the ground: Q B* φ* a_g + κ_g = 0, since gravity does not
-accelerate the nodes of a loop against each other, and a carries it at the base."""
+"""Removes gravity from the relative acceleration of nodes: Q B* φ* a_g + κ_g = 0, since gravity
+does not accelerate the nodes of a loop against each other, and a contains it at the base."""
 
 servo = vector("ẍ", CONSTRAINT, ascii="servo", tex=r"\ddot{x}")
 """ẍ_d + k_v (ẋ_d - ẋ) + k_p e for rows of tasks: the acceleration that takes them to a goal."""

@@ -1,8 +1,8 @@
 """Expressions as sums of words, and back.
 
 A word is a sequence of factors that are not split further; an expression is a number for each of
-its words. Rewriting is replacing a stretch of a word. Some sums, such as I - H ψ K, are kept whole
-as one letter of the alphabet: they are what the theory speaks of, and words stay few and short.
+its words. Rewriting is replacing a stretch of a word. Some sums, such as I - H ψ K, are kept as
+one letter: they are the operators of the theory, and words stay few and short.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def expand(expr: Expr, keep: Collection[Expr] = (), opened: Opened | None = None
     Args:
         expr: The expression.
         keep: Sums to keep as letters.
-        opened: Gives for a letter the expression it stands for, or None to keep it.
+        opened: Gives the expression that a letter means, or None to keep it.
     """
     memo = dict[Expr, Words]()
 
@@ -149,7 +149,7 @@ def factored(words: Words, range_: Space, domain: Space) -> Expr:
         between = factored(inside, head[-1].domain, tail[0].range)
         candidates.insert(0, product((*head, between, *tail)))
     grouped = min(candidates, key=lambda e: e.size)
-    # Taking out a factor has to be worth it: R + φ~ R + R φ~* is how one wants to read it.
+    # Factoring has to pay: R + φ~ R + R φ~* is easier to read as it is.
     return grouped if grouped.size + 1 < plain.size else plain
 
 
@@ -178,7 +178,7 @@ def _half(square: Product) -> Expr | None:
 
 
 def _divided(words: Words, part: Expr, inside: Words) -> Words:
-    """Words with `part` as a letter, wherever all of the words inside it stand for it."""
+    """Words with `part` as a letter, wherever all of its words occur."""
     (first, number), *_ = inside.items()
     size = len(first)
     for word in list(words):
@@ -308,9 +308,9 @@ def _shared_end(words: list[Word]) -> int:
 
 
 def _signed(expr: Expr) -> tuple[float, Expr]:
-    """±1 and the expression, so that X and -X come out as the same one: its shortest term is +.
+    """±1 and the expression, so that X and -X give the same one: its shortest term is positive.
 
-    Of several that are as short most are, and of as many the first.
+    Of several shortest terms most are positive, in a tie the first.
     """
     if not isinstance(expr, Sum):
         return 1.0, expr

@@ -8,7 +8,7 @@ from typing import Any
 
 from linkwise.algebra.expr import Symbol
 from linkwise.algebra.lexeme import width
-from linkwise.algebra.proof import inverse_proof_of, proof_of
+from linkwise.algebra.prove import inverse_proof_of, proof_of
 from linkwise.algebra.rule import Rule
 from linkwise.algebra.rules import ALL, BY_NAME
 from linkwise.algebra.symbols import VOCABULARY

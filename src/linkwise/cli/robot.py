@@ -40,7 +40,7 @@ def open_robot(
             raise ModelError(f"base is {base!r}; allowed: auto, fixed, free.")
         return load(text, base=base, strict=strict, roots=roots)
     name, _, numbers = text.partition("(")
-    known = [n for n in models.__all__ if inspect.isfunction(getattr(models, n))]
+    known = [n for n in dir(models) if inspect.isfunction(getattr(models, n))]
     if name not in known:
         raise unknown_name(
             "file or built-in mechanism", name, known, owner="this folder or linkwise"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from linkwise.algebra.spelling import spelt
+from linkwise.algebra.show import spelt
 
 
 def spell(error: UnicodeError) -> tuple[str, int]:

@@ -13,7 +13,7 @@ def drake_layout(mech: Mechanism, plant: Any) -> Layout:
     """Layout of a finalised `pydrake.multibody.plant.MultibodyPlant` of the same robot.
 
     Joints are matched by name; the floating base that Drake adds takes the name of the body, and
-    stands for our hinge of that body.
+    is our hinge of that body.
 
     Args:
         plant: The finalised plant.

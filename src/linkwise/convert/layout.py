@@ -2,8 +2,8 @@
 
 All maps between velocities are orthogonal (permutations and rotations), so generalised forces are
 converted by the same map: the power tau · v is the same number in both layouts. A coordinate that
-follows others and that the other side leaves out is reduced to them: its velocity is theirs times
-the slopes of the coupling, and its force is added to theirs times the same slopes.
+follows others and that the other library lacks is reduced to them: its velocity is theirs times the
+slopes of the coupling, and its force is added to theirs times the same slopes.
 
 Accelerations are the rates of velocities; the rule of a hinge says what its turning axes add.
 """
@@ -51,7 +51,7 @@ class Layout:
         nv: Number of velocities on the other side.
         parts: The hinges.
         reduced: Couplings whose dependent coordinate the other side has not, in order.
-        velocity_order: Where (angular, linear) of ours stand in its spatial velocities.
+        velocity_order: Positions of our (angular, linear) components in its spatial velocities.
         force_order: The same for spatial forces.
     """
 
@@ -165,7 +165,7 @@ class Layout:
         return out
 
     def _slopes(self, q: Array, coupling: Coupling) -> list[tuple[int, Array]]:
-        """Where in v each coordinate stands that a coupling follows, and the slope there."""
+        """Index in v of each coordinate that a coupling follows, and the slope there."""
         known = {name: q[..., self.mech.coordinate(name)] for name, _ in coupling.terms}
         slopes = coupling.slopes(known)
         return [(self._in_v(name), slope) for name, slope in slopes.items()]
@@ -208,9 +208,9 @@ class Layout:
     def _check_followed(
         self, given: Array, followed: Array, place: Callable[[str], int], what: str
     ) -> None:
-        """Raise where a coordinate that the other side lacks is not what its coupling says.
+        """Raise if a coordinate that the other library lacks is not what its coupling says.
 
-        Nothing over there could hold the difference, which would be lost.
+        The other library could not hold the difference, which would be lost.
         """
         for coupling in self.reduced:
             i = place(coupling.dependent)
@@ -255,7 +255,7 @@ LINEAR_FIRST = (3, 4, 5, 0, 1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A joint of the other library: its name, kind and where its coordinates stand."""
+    """A joint of the other library: its name, kind and position in q and v."""
 
     name: str
     kind: str
@@ -266,7 +266,7 @@ class Foreign:
 
 
 def check_model(model: Any, what: str, kind: str, parts: Sequence[str]) -> None:
-    """Refuse what is not a model of another library, which is not imported to ask it."""
+    """Refuse anything but a model of the other library, which is not imported here."""
     if inspect.isclass(model) or not all(hasattr(model, part) for part in parts):
         raise ModelError(f"{what} must be {kind}; found {arguments.shown(model)}.")
 
@@ -283,15 +283,15 @@ def matched(
 ) -> Layout:
     """The layout, with each joint that moves matched to a hinge by name.
 
-    A joint called "hinge[i]" is one freedom of a hinge that is split over there.
+    A joint called "hinge[i]" is one degree of freedom of a hinge that the other library splits.
 
     Args:
         library: Name of the other library.
         mech: Ours.
         joints: Its joints.
         rule_for: The rule between one of our kinds of hinge and one of its joints.
-        aliases: Names over there that stand for another name here.
-        size: nq and nv over there.
+        aliases: Names in the other library that have another name here.
+        size: nq and nv of the other library.
         orders: Order of components of its spatial velocities and forces.
     """
     parts, strangers = list[Part](), list[str]()
@@ -308,11 +308,11 @@ def matched(
         if inner is not None:
             q_here = slice(q_here.start + inner, q_here.start + inner + 1)
             v_here = slice(v_here.start + inner, v_here.start + inner + 1)
-        rule = rule_for("freedom" if inner is not None else body.hinge.kind, joint)
+        rule = rule_for("part" if inner is not None else body.hinge.kind, joint)
         if rule is None or joint.nv != v_here.stop - v_here.start:
             raise FrameError(
-                f"hinge {hinge!r} is a {body.hinge.kind} hinge here ({body.hinge.nv} freedoms) and "
-                f"a {joint.kind} joint with {joint.nv} in {library}; these cannot be converted."
+                f"hinge {hinge!r} is a {body.hinge.kind} hinge here ({body.hinge.nv} velocities) "
+                f"and a {joint.kind} joint with {joint.nv} in {library}; these cannot be converted."
             )
         q_there = slice(joint.q_start, joint.q_start + joint.nq)
         v_there = slice(joint.v_start, joint.v_start + joint.nv)
@@ -332,7 +332,7 @@ def _split(name: str, mech: Mechanism) -> tuple[str | None, int | None]:
 def _check_complete(
     library: str, mech: Mechanism, parts: Sequence[Part], strangers: Sequence[str]
 ) -> tuple[Coupling, ...]:
-    """Raises where hinges are left over; gives the couplings that stand for missing ones."""
+    """Raise if hinges are unmatched; returns the couplings that replace missing ones."""
     covered, reduced = np.zeros(mech.nv, dtype=bool), list[Coupling]()
     for part in parts:
         covered[part.v_here] = True

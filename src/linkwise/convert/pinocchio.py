@@ -12,8 +12,8 @@ from linkwise.model.mechanism import Mechanism
 def pinocchio_layout(mech: Mechanism, model: Any) -> Layout:
     """Layout of a `pinocchio.Model` of the same robot.
 
-    Joints are matched by name; Pinocchio calls a floating base "root_joint", which stands for our
-    first hinge on the world. A joint that mimics another has no coordinate of its own there.
+    Joints are matched by name; Pinocchio calls a floating base "root_joint", which is our
+    first hinge on the world. A joint that mimics another has no coordinate there.
 
     Args:
         model: The model.

@@ -23,7 +23,7 @@ from linkwise.model import closure
 from linkwise.model.closure import closure_nodes
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
-from linkwise.model.placement import body_poses
+from linkwise.model.state import body_poses
 from linkwise.pipeline import compile, derive
 from linkwise.spatial.array import Array, ArrayLike, floats
 from linkwise.spatial.pose import Pose, trusted_pose

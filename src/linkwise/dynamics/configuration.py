@@ -15,7 +15,7 @@ from linkwise.codegen.scalar.arithmetic import QUATERNION_SLACK
 from linkwise.dynamics.kernels import written
 from linkwise.errors import ShapeError
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial.array import Array, ArrayLike

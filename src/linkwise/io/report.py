@@ -12,7 +12,7 @@ from linkwise.errors import ModelError, ParseError
 from linkwise.io.xml import Element
 from linkwise.model.drive import Drive
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.report import Affects, Effect, LoadItem, LoadReport
 
 Strict = bool | Literal["motion"]

@@ -1,13 +1,13 @@
-"""How far rows of a task are from a goal, in one formula that can be traced.
+"""How far the rows of a task are from a goal, in one formula that can be traced.
 
-With X_ab = (R, p) the pose of node b seen from a, and what is wanted, R_d, p_d or a direction d_d
-of the axis d fixed in b, the missing way and turn, in a's axes:
+With X_ab = (R, p) the pose of node b seen from a, and the goal R_d, p_d or a direction d_d of the
+axis d fixed in b, the missing displacement and turn, in a's axes, are
 
     way = p_d - p
-    turn = 2 sin(θ/2) n,   axis n and angle θ of R_d R*, or of the least turn from R d to d_d
+    turn = 2 sin(θ/2) n,   axis n and angle θ of R_d R*, or of the smallest turn from R d to d_d
 
-The turn is the chord of the angle: it is what a quaternion has of it, grows up to half a turn, and
-needs no branches. The rows are S (turn, way), seen from b if they are b's.
+The turn is the chord of the angle: it is the vector part of a quaternion, grows up to half a turn,
+and needs no branches. The rows are S (turn, way), in b's axes if the rows are b's.
 """
 
 from __future__ import annotations
@@ -32,41 +32,43 @@ SERVO = ("goal", "push", "rate", "kp", "kv")
 """Inputs of a servo: the goal, ẍ_d, ẋ_d and the gains, with a number for each row."""
 
 HALF_TURN = {8: 1e-14, 4: 1e-7}
-"""What keeps the axis finite at half a turn, which has no nearest way, by bytes of a number."""
+"""Keeps the axis finite at half a turn, where no direction is nearest; by bytes of a number."""
 
 
 def goal_sizes(mech: Mechanism) -> list[int]:
-    """Numbers of the goal of each loop and coupling of a mechanism with tasks in their place."""
+    """Numbers of the goal of each loop and coupling of a mechanism that holds tasks as loops."""
     sizes = list[int]()
     for loop in mech.loops:
         if not isinstance(loop.hinge, Rows):
-            raise ModelError(f"loop {loop.name!r} of {mech.name!r} is no task: it has no goal.")
+            raise ModelError(f"loop {loop.name!r} of {mech.name!r} is not a task: it has no goal.")
         sizes.append(SIZES[loop.hinge.aim])
     return sizes + [1] * len(joint_places(mech))
 
 
 def joint_places(mech: Mechanism) -> list[tuple[int, int]]:
-    """Body and number of the freedom of each row of joints.
+    """Body and velocity index of each row of joints.
 
     Raises:
-        ModelError: The velocities of a hinge are no rates of its coordinates.
+        ModelError: The velocities of a hinge are not the rates of its coordinates.
     """
     places = list[tuple[int, int]]()
     for row in mech.couplings:
         if not isinstance(row, JointRow):
-            raise ModelError(f"coupling {row.name!r} of {mech.name!r} is no task: it has no goal.")
+            raise ModelError(
+                f"coupling {row.name!r} of {mech.name!r} is not a task: it has no goal."
+            )
         k = mech.hinge_index[row.dependent]
         if type(mech.bodies[k].hinge).qdot is not Hinge.qdot:
             raise ModelError(
                 f"hinge {row.dependent!r} has coordinates whose rates are not its velocities; a "
-                "kernel has no error for it. Take a task about a node instead."
+                "kernel has no error for it. Use a task about a node instead."
             )
         places.append((k, row.index))
     return places
 
 
 def random_goal(mech: Mechanism, rng: np.random.Generator) -> Array:
-    """A goal that its tasks can have."""
+    """A random goal that the tasks can reach."""
     parts = list[Array]()
     for loop in mech.loops:
         assert isinstance(loop.hinge, Rows)
@@ -81,9 +83,9 @@ def missing(hinge: Rows, X_ab: Pose, goal: Any, itemsize: int = 8) -> Any:
     """The rows S (turn, way) (..., m).
 
     Args:
-        hinge: The rows, which know what they are about.
+        hinge: The rows, with what they aim at.
         X_ab: Pose of b seen from a, with leading axes.
-        goal: What is wanted (..., size), or (size,).
+        goal: The goal (..., size), or (size,).
         itemsize: Bytes of a number.
     """
     R, p, least = X_ab.rot, X_ab.p, HALF_TURN[itemsize]
@@ -120,7 +122,7 @@ def chord(R: Array, R_d: Array, least: float) -> Array:
 
 
 def _least_turn(d: Array, goal: Array, least: float) -> Array:
-    """The same for the turn that takes one unit vector to another."""
+    """2 sin(θ/2) n of the smallest turn that takes one unit vector to another."""
     cosine = (d * goal).sum(axis=-1)
     return cross(d, goal) / _half((1.0 + cosine) * 0.5, least)[..., None]
 

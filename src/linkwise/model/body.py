@@ -33,7 +33,7 @@ class Body:
         inboard: Pose of the hinge frame O+ in the parent's body frame.
         outboard: Pose of the body frame in the hinge frame O; the identity for a body frame at
             the hinge, anything else for one away from it.
-        inertia: The body's own inertia, about the body frame. Nodes may add theirs.
+        inertia: The body's inertia, about the body frame, without that of its nodes.
         drive: Rotor, friction, spring and limits of the hinge.
         geometry: Shapes for the viewer, in the body frame.
     """
@@ -49,7 +49,7 @@ class Body:
     geometry: tuple[Geometry, ...] = ()
 
     def pose(self, q: Array) -> Pose:
-        """Pose in the parent's body frame for the hinge's own coordinates q (..., nq)."""
+        """Pose in the parent's body frame for the hinge's coordinates q (..., nq)."""
         return self.inboard @ self.hinge.pose(q) @ self.outboard
 
 
@@ -82,16 +82,16 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A closure between two nodes, with whatever freedom a hinge between them would leave.
+    """A closure between two nodes, with the relative motion that a hinge between them would allow.
 
-    It asks that the pose of node b in node a be hinge.pose(θ) for some θ: a `Locked` hinge makes
-    a weld (six rows), a `Pin` five rows, `Spherical` three, `Screws` any directions.
+    The pose of node b in node a must be hinge.pose(θ) for some θ: a `Locked` hinge makes a weld
+    (six rows), a `Pin` five rows, `Spherical` three, `Screws` any directions.
 
     Attributes:
         name: The loop's name.
-        node_a: The node on which O+ of the hinge sits (a body's name stands for its frame).
+        node_a: The node on which O+ of the hinge sits (a body's name means its frame).
         node_b: The node on which O of the hinge sits.
-        hinge: The freedom left.
+        hinge: The relative motion that is allowed.
         drive: What acts inside the hinge.
     """
 
@@ -103,7 +103,7 @@ class Loop:
 
     @property
     def rows(self) -> int:
-        """How many velocity directions are blocked."""
+        """Number of blocked velocity directions."""
         return 6 - self.hinge.nv
 
 

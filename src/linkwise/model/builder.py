@@ -32,8 +32,8 @@ class Builder:
         builder.body("forearm", "upper_arm", Pin((0, 1, 0)), inboard=(0, 0, 0.4))
 
     or left unplaced (`parent=None`) and joined by `joint`, edge by edge, in any graph: `build`
-    then picks a spanning tree from the world, with the driven joints in it as far as possible, and
-    makes the joints left over into loops.
+    then picks a spanning tree from the world, with as many driven joints in it as possible, and
+    makes the remaining joints loops.
     """
 
     def __init__(self, name: str = "mechanism", *, gravity: ArrayLike = GRAVITY) -> None:
@@ -62,12 +62,12 @@ class Builder:
 
         Args:
             name: The body's name, unique among bodies and nodes.
-            parent: The body it hangs on, "world" for the ground, None to join it later.
+            parent: The body it is joined to, "world" for the ground, None to join it later.
             hinge: How it moves relative to the parent; `Locked()` welds it.
             hinge_name: The hinge's name; by default the body's.
             inboard: Pose of hinge frame O+ in the parent's body frame; a 3-vector only moves it.
-            outboard: Pose of the body frame in hinge frame O; by default they are one.
-            inertia: The body's inertia about its body frame; by default it has none.
+            outboard: Pose of the body frame in hinge frame O; by default the two coincide.
+            inertia: The body's inertia about its body frame; default: none.
             drive: Rotor, friction, spring and limits of the hinge.
             geometry: Shapes for the viewer.
 
@@ -79,11 +79,11 @@ class Builder:
         _is_a(SpatialInertia, inertia, f"inertia of body {name!r}")
         record = (name, inertia, _shapes(f"body {name!r}", geometry))
         if parent is None:
-            said = (hinge, hinge_name, inboard, outboard)
-            if any(x is not None for x in said) or drive is not NO_DRIVE:
+            placed = (hinge, hinge_name, inboard, outboard)
+            if any(x is not None for x in placed) or drive is not NO_DRIVE:
                 raise ModelError(
                     f"body {name!r} was given a hinge, its place or a drive but no parent; give "
-                    "the parent, or say these in `joint`."
+                    "the parent, or give these to `joint`."
                 )
             self._bodies.append(record)
             return self
@@ -114,10 +114,10 @@ class Builder:
         """Join two bodies (or a body and the world) by a hinge.
 
         Args:
-            name: The joint's name; a loop or hinge of that name comes of it.
+            name: The joint's name; it becomes a hinge or a loop of that name.
             a: The body that carries hinge frame O+.
             b: The body that carries hinge frame O.
-            hinge: The freedom between them.
+            hinge: How they move relative to each other.
             at_a: Pose of O+ in a's body frame; a 3-vector only moves it.
             at_b: Pose of O in b's body frame.
             drive: Rotor, friction, spring and limits of the hinge.
@@ -154,9 +154,9 @@ class Builder:
         *,
         drive: Drive = NO_DRIVE,
     ) -> Builder:
-        """Close a loop between two nodes or bodies; `hinge` is the freedom left (default: none).
+        """Close a loop between two nodes or bodies; `hinge` is the motion left (default: none).
 
-        A hinge with armature gets a body of its own, "name.rotor", on node a, and the loop welds
+        A hinge with armature gets a separate body, "name.rotor", on node a, and the loop welds
         this body to node b: so the armature is part of the mass matrix.
         """
         _named("loop", name)
@@ -190,14 +190,14 @@ class Builder:
         return self
 
     def validate(self) -> tuple[Finding, ...]:
-        """All findings: what keeps this from being a mechanism, or else what its physics lacks."""
+        """All findings: why this is not a mechanism yet, or else what its physics lacks."""
         problems, parts = self._assemble()
         if problems:
             return tuple(problems)
         return Mechanism(self.name, *parts, gravity=self.gravity).validate()
 
     def build(self, *, load_report: LoadReport | None = None) -> Mechanism:
-        """The mechanism; raises `ModelError` with all findings if it cannot exist."""
+        """The mechanism; raises `ModelError` with all findings if it cannot be built."""
         problems, parts = self._assemble()
         if problems:
             raise ModelError(validate.as_text(f"{self.name!r} cannot be built", problems))
@@ -222,14 +222,14 @@ class Builder:
     ]:
         problems = self._joint_problems()
         tree, cut = split(self._joints)
-        # A body placed twice by its own parent is a mistake, not a loop.
+        # A body placed twice by `body` is a mistake, not a loop.
         problems += [
             Finding(
                 "error",
                 f"body {joint.b!r}",
                 "cyclic",
-                f"hanging it on {joint.a!r} by hinge {joint.name!r} closes a circle of parents.",
-                "Leave one body of the circle on the world, or close the loop with `joint`.",
+                f"hanging it on {joint.a!r} by hinge {joint.name!r} closes a cycle of parents.",
+                "Put one body of the cycle on the world, or close the loop with `joint`.",
             )
             for joint in cut
             if joint.in_tree
@@ -265,7 +265,9 @@ class Builder:
             seen = {WORLD}
             for name in names:
                 if name in seen:
-                    reason = "the name is used more than once" if name != WORLD else "is the ground"
+                    reason = (
+                        "the name is used more than once" if name != WORLD else "this is the ground"
+                    )
                     problems.append(
                         Finding(
                             "error",
@@ -289,7 +291,7 @@ class Builder:
         return problems
 
     def _closures(self, cut: Sequence[Joint]) -> tuple[tuple[Node, ...], tuple[Loop, ...]]:
-        """Each joint that is not in the tree: a node on either body and a loop between them."""
+        """For each joint that is not in the tree a node on either body and a loop between them."""
         nodes, loops = list(self._nodes), list(self._loops)
         for joint in cut:
             ends = (f"{joint.name}.a", f"{joint.name}.b")

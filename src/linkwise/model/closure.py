@@ -1,4 +1,4 @@
-"""What loops and couplings ask of a motion.
+"""What loops and couplings require of a motion.
 
 A loop joins node a to node b by a hinge. With X_ab the pose of b seen from a, T = φ_ab* and
 everything in b's axes at b's origin,
@@ -7,11 +7,11 @@ everything in b's axes at b's origin,
     S V_ab = 0,  S H* = 0                  and blocks the others, the rows of S
     S (α_b - T α_a) + S (V_ab × T V_a - Ḣ* W) = 0
 
-S is constant for most hinges: all but the universal one, the point on a plane and those of one's
-own leave the same directions free in every position, as seen from b. A force λ along the rows of S
-acts on b as S* λ and on a as -T* S* λ.
+S is constant for most hinges: all except the universal hinge, the point on a plane and custom
+hinges leave the same directions free in every position, as seen from b. A force λ along
+the rows of S acts on b as S* λ and on a as -T* S* λ.
 
-A coupling q_d = f(q) asks that  N_d v - Σ f_j N_j v = 0  with the rows N of q̇ = N v.
+A coupling q_d = f(q) requires  N_d v - Σ f_j N_j v = 0  with the rows N of q̇ = N v.
 
 All formulas run on arrays of dtype object as well, with a leading axis, so that they can be traced.
 """
@@ -28,7 +28,7 @@ from linkwise.model.body import Coupling, Loop
 from linkwise.model.hinges import Hinge, PointOnPlane, Universal
 from linkwise.model.hinges.hinge import ScrewHinge
 from linkwise.model.hinges.jet import Jet
-from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.modified import Reversed
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.rows import JointRow, Rows
 from linkwise.spatial import rotation
@@ -37,10 +37,10 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import cross, six
 
 SAME = 1e-12
-"""Projectors on free directions closer than this are of one and the same space."""
+"""Projectors on free directions closer than this span the same space."""
 
 MOST_STEPS = 60
-"""Of Gauss and Newton, to find the coordinates of a hinge from a pose."""
+"""Gauss-Newton steps to find the coordinates of a hinge from a pose."""
 
 
 def closure_nodes(mech: Mechanism) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def constraint_names(mech: Mechanism) -> tuple[str, ...]:
 def constant_directions(hinge: Hinge) -> Array | None:
     """S (6 - nv, 6) of a hinge that blocks the same directions in every position, else None.
 
-    Found by trying some positions. Unit vectors stand first, as many as there are.
+    Determined by trying some positions. Unit vectors come first.
     """
     if hinge.nv == 0:
         return frozen(np.eye(6))
@@ -82,7 +82,7 @@ def constant_directions(hinge: Hinge) -> Array | None:
 
 
 def _rows_of(projector: Array) -> Array:
-    """Orthonormal rows that span what a projector projects on, unit vectors where there are."""
+    """Orthonormal rows that span the range of a projector, unit vectors where possible."""
     plain = [i for i in range(6) if abs(projector[i, i] - 1.0) < SAME]
     left = projector.copy()
     left[plain], left[:, plain] = 0.0, 0.0
@@ -124,7 +124,7 @@ class Blocked:
 
     Attributes:
         S: The blocked directions (..., rows, 6), in b's axes.
-        rate: -S Ḣ* W (..., rows), what the turning of the free directions asks for.
+        rate: -S Ḣ* W (..., rows), from the turning of the free directions.
     """
 
     S: Array
@@ -210,7 +210,7 @@ def one_of(pose: Pose, index: tuple[int, ...]) -> Pose:
 
 
 def _blocked_at(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
-    """By the hinge's coordinates, in one state."""
+    """From the hinge's coordinates, in one state."""
     q = coordinates(hinge, X_ab)
     H = hinge.hinge_map(q)
     S = _orthogonal_to(H, like=_orthogonal_to(hinge.hinge_map(hinge.neutral())))
@@ -219,7 +219,7 @@ def _blocked_at(hinge: Hinge, X_ab: Pose, V_ab: Array) -> Blocked:
 
 
 def _orthogonal_to(H: Array, like: Array | None = None) -> Array:
-    """Orthonormal rows S with S H* = 0, those nearest to given ones so that they turn smoothly."""
+    """Orthonormal rows S with S H* = 0; those nearest to given ones, so that they turn smoothly."""
     S = np.linalg.svd(H)[2][len(H) :]
     if like is None:
         return S
@@ -228,14 +228,14 @@ def _orthogonal_to(H: Array, like: Array | None = None) -> Array:
 
 
 def least_squares(A: Array, b: Array) -> Array:
-    """x of least norm among those that make |A x - b| least."""
+    """x of least norm among those that minimise |A x - b|."""
     return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=np.float64)
 
 
 def coordinates(hinge: Hinge, X_ab: Pose, guess: Array | None = None) -> Array:
-    """θ (nq,) for which the hinge's pose is nearest to a given one, by Gauss and Newton.
+    """θ (nq,) for which the hinge's pose is nearest to a given one, by Gauss-Newton steps.
 
-    A nonholonomic hinge gets anywhere in its hull, if not at once: the hull is searched.
+    A nonholonomic hinge can reach all of its hull, if not directly: the hull is searched.
     """
     hinge = hinge.hull
     q = hinge.neutral() if guess is None else np.asarray(guess, dtype=np.float64)
@@ -247,7 +247,7 @@ def coordinates(hinge: Hinge, X_ab: Pose, guess: Array | None = None) -> Array:
 
 
 def _turns_missed(hinge: Hinge, e: Array, H: Array) -> Array | float:
-    """Whole turns of screws with a pitch that would make up for a way left along their axes."""
+    """Full turns of screws with a pitch that would remove a remaining offset along their axes."""
     if not isinstance(hinge, ScrewHinge):
         return 0.0
     rate = np.linalg.norm(H[:, :3], axis=1)
@@ -334,10 +334,10 @@ def coupling_error(mech: Mechanism, coupling: Coupling, q: Array) -> Array:
 
 
 def check_nodes(mech: Mechanism, nodes: tuple[str, ...]) -> None:
-    """Raise unless the loops' own nodes stand first."""
+    """Raise unless the nodes of the loops come first."""
     needed = closure_nodes(mech)
     if nodes[: len(needed)] != needed:
         raise ModelError(
             f"the closure map of {mech.name!r} is about the nodes of its loops, which have to "
-            f"stand first: nodes=lw.loops.closure_nodes(mech), {needed}; found {nodes}."
+            f"come first: nodes=lw.loops.closure_nodes(mech), {needed}; found {nodes}."
         )

@@ -29,7 +29,10 @@ def replaced(mech: Mechanism, **changes: Any) -> Mechanism:
 
 
 def lock(mech: Mechanism, hinges: Mapping[str, ArrayLike] | Iterable[str]) -> Mechanism:
-    """Hold hinges, by their names or their bodies', at given coordinates or at neutral."""
+    """Hold hinges still, by their names or their bodies', at given coordinates or at neutral.
+
+    `release` undoes it.
+    """
     at: dict[str, ArrayLike | None]
     if isinstance(hinges, Mapping):
         given = cast("Mapping[str, ArrayLike]", hinges)
@@ -76,8 +79,8 @@ def _hinges_of(coupling: Coupling, known: Mapping[str, int]) -> set[str]:
     return {split_coordinate(name, known)[0] for name in names}
 
 
-def release(mech: Mechanism, hinges: Iterable[str] | None) -> Mechanism:
-    """Give locked hinges the freedom they remember."""
+def release(mech: Mechanism, hinges: Iterable[str] | None = None) -> Mechanism:
+    """Let locked hinges move again: those named, or all that remember what they were."""
     if hinges is None:
         chosen = [
             k
@@ -99,9 +102,14 @@ def release(mech: Mechanism, hinges: Iterable[str] | None) -> Mechanism:
 
 
 def with_payload(
-    mech: Mechanism, at: str, inertia: SpatialInertia, name: str, pose: PoseLike | None
+    mech: Mechanism,
+    at: str,
+    inertia: SpatialInertia,
+    *,
+    name: str = "payload",
+    pose: PoseLike | None = None,
 ) -> Mechanism:
-    """A node of kind "payload" on the body that `at` is, or is on."""
+    """Fix an inertia to a node or body, as a node of kind "payload"; `pose` places it there."""
     problems = inertia.findings()
     if problems:
         raise ModelError(f"payload {name!r}: {problems[0][1]}")
@@ -110,8 +118,8 @@ def with_payload(
     return replaced(mech, nodes=(*mech.nodes, Node(name, host.body, place, inertia, "payload")))
 
 
-def with_node(mech: Mechanism, name: str, body: str, pose: PoseLike) -> Mechanism:
-    """A frame of interest, placed relative to a body or to another node."""
+def with_node(mech: Mechanism, name: str, body: str, pose: PoseLike = (0.0, 0.0, 0.0)) -> Mechanism:
+    """Add a frame of interest, placed relative to a body or to another node."""
     host = mech.node(body)
     return replaced(mech, nodes=(*mech.nodes, Node(name, host.body, host.pose @ Pose.of(pose))))
 
@@ -119,10 +127,17 @@ def with_node(mech: Mechanism, name: str, body: str, pose: PoseLike) -> Mechanis
 def with_drive(
     mech: Mechanism,
     hinges: Iterable[str],
-    drive: Drive | None,
-    changes: Mapping[str, PerFreedom],
+    drive: Drive | None = None,
+    **changes: PerFreedom,
 ) -> Mechanism:
-    """Another drive at some hinges: a whole one, or some fields of theirs changed."""
+    """Change the drive of one hinge or several, by their names or their bodies'.
+
+    Args:
+        mech: The mechanism.
+        hinges: One name or several.
+        drive: The new drive; by default each keeps its own.
+        changes: Fields of `Drive` to change in it: `damping=0.1`, `lower=-1.0` ...
+    """
     known = [field.name for field in dataclasses.fields(Drive)]
     for name in changes:
         if name not in known:
@@ -142,7 +157,7 @@ def with_drive(
 
 
 def without_armature(mech: Mechanism) -> Mechanism:
-    """Armature and rotor inertia of all hinges, those of loops among them, set to zero."""
+    """The same mechanism without inertia of rotors, in hinges and loops."""
 
     def bare(drive: Drive) -> Drive:
         return dataclasses.replace(drive, armature=0.0, rotor_inertia=0.0)
@@ -154,8 +169,8 @@ def without_armature(mech: Mechanism) -> Mechanism:
     )
 
 
-def without(mech: Mechanism, names: Sequence[str]) -> Mechanism:
-    """Nodes, loops and couplings taken away."""
+def without(mech: Mechanism, *names: str) -> Mechanism:
+    """Remove nodes (payloads among them), loops and couplings by name."""
     known = [x.name for x in (*mech.nodes, *mech.loops, *mech.couplings)]
     for name in names:
         if name not in known:
@@ -170,8 +185,27 @@ def without(mech: Mechanism, names: Sequence[str]) -> Mechanism:
     )
 
 
-def mount(mech: Mechanism, other: Mechanism, at: str, prefix: str) -> Mechanism:
-    """The other's world is put on node or body `at`; its names get the prefix."""
+def mount(mech: Mechanism, other: Mechanism, *, at: str, prefix: str = "") -> Mechanism:
+    """Put another mechanism on a node or body of this one: a hand on an arm, arms in a cell.
+
+    Its names get the prefix; gravity is that of this one; the load reports are joined.
+
+    Args:
+        mech: This mechanism.
+        other: The mechanism to put there; it is not changed.
+        at: Node or body of this one on which the other's world is placed; "world" puts it beside
+            this one. For any other place add a node: `builder.node("place", "world", pose)`.
+        prefix: Put in front of all names of the other: bodies, hinges, nodes, loops.
+
+    Raises:
+        ModelError: `other` is not a mechanism, or both use the same name.
+        UnknownNameError: This one has no such node.
+    """
+    if not isinstance(other, type(mech)):
+        raise ModelError(
+            f"mount puts a mechanism on {mech.name!r}, and was given a {type(other).__name__}; "
+            "give one made by Builder, lw.load or lw.models, and the place as at=..."
+        )
     host = mech.node(at)
     taken = {*mech.body_index, *mech.node_index}
     clash = [
@@ -243,8 +277,11 @@ def _end(node: str, prefix: str, at: str) -> str:
     return at if node == WORLD else prefix + node
 
 
-def extract(mech: Mechanism, base: str, tip: str | None) -> Mechanism:
-    """The bodies from `base` out; what was its parent's body frame becomes the world."""
+def extract(mech: Mechanism, base: str, tip: str | None = None) -> Mechanism:
+    """The sub-arm from body `base` out: only up to body or node `tip`, or the entire subtree.
+
+    The body frame of the parent of `base` becomes the world.
+    """
     first = mech.body_index[mech.body(base).name]
     kept = {first}
     for k in range(first + 1, mech.n_bodies):
@@ -303,7 +340,7 @@ def _couplings_inside(mech: Mechanism, hinges: set[str]) -> tuple[Coupling, ...]
 
 
 def renumber(mech: Mechanism, order: Sequence[str]) -> Mechanism:
-    """Bodies in the order given; parents are pulled forward where a child stands before them."""
+    """The same physics with bodies in the order given; parents still come before their children."""
     missing = sorted({b.name for b in mech.bodies} - set(order))
     if missing or len(order) != mech.n_bodies:
         strange = [n for n in order if n not in mech.body_index or n == WORLD]
@@ -319,7 +356,7 @@ def renumber(mech: Mechanism, order: Sequence[str]) -> Mechanism:
 
 
 def merge_locked(mech: Mechanism) -> Mechanism:
-    """Locked bodies become nodes of kind "link" on the next body inboard that moves."""
+    """Merge locked bodies into the next moving body inboard, where they become nodes ("link")."""
     host: dict[str, tuple[str, Pose]] = {WORLD: (WORLD, Pose.identity())}
     bodies, welded = list[Body](), list[Node]()
     for body in mech.bodies:

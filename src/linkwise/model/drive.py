@@ -14,7 +14,7 @@ from linkwise.model.hinges import Hinge
 from linkwise.spatial.array import Array, floats
 
 PerFreedom: TypeAlias = float | tuple[float, ...]
-"""One number for all freedoms of the hinge, or one each."""
+"""One number for the hinge, or one for each of its degrees of freedom."""
 
 PER_COORDINATE = ("lower", "upper", "rest")
 """Fields that go with q; the others go with v."""
@@ -22,16 +22,16 @@ PER_COORDINATE = ("lower", "upper", "rest")
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """Drive and passive properties of a hinge, each a number or one for each freedom.
+    """Drive and passive properties of a hinge: one number each, or one per degree of freedom.
 
-    Units are those of the freedom: [kg m²] or [kg], [N m s/rad] or [N s/m], [N m] or [N] ...
+    Units follow from the coordinate: [kg m²] or [kg], [N m s/rad] or [N s/m], [N m] or [N] ...
 
     Attributes:
-        armature: Inertia that turns with the coordinate itself, as seen at the joint.
+        armature: Inertia that moves with the coordinate itself, as seen at the joint.
         rotor_inertia: Inertia of a motor that turns `gear_ratio` times as fast.
         gear_ratio: Motor speed over joint speed.
         damping: Viscous friction, force = -damping v.
-        friction: Coulomb friction, the largest force it takes.
+        friction: Coulomb friction, the largest force.
         stiffness: Spring, force = -stiffness (q - rest).
         rest: Where the spring is at rest.
         lower: Lower limit of each coordinate; quaternions have none.
@@ -62,7 +62,7 @@ class Drive:
                 if array.ndim > 1:
                     raise ModelError(
                         f"{field.name} of a drive has shape {array.shape}; give one number, or "
-                        "one for each freedom."
+                        "one for each degree of freedom."
                     )
                 value = float(array) if array.ndim == 0 else tuple(array.tolist())
                 object.__setattr__(self, field.name, value)

@@ -1,13 +1,13 @@
 """A mechanism in independent velocities: bodies that move together are aggregate bodies of a tree.
 
-An aggregate is a set of bodies whose parents are in it, but for one body outside on which all of it
-hangs. Inside it, couplings and loops leave a few velocities u of its hinges independent; all others
-follow,
+An aggregate is a set of bodies whose parents are in it, except for one body outside that carries
+all of it. Inside it, couplings and loops leave a few velocities u of its hinges independent; all
+others follow,
 
     v = 𝒳(q) u,    v̇ = 𝒳(q) u̇ + 𝔵(q, u)
 
-Between aggregates there is a tree again, and to the algebra it is a tree like any other: one whose
-blocks have six numbers for each body that an aggregate is made of.
+The aggregates form a tree again, which the algebra treats like any other: its blocks have six
+numbers for each body of an aggregate.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Aggregate:
     Attributes:
         name: Names of the bodies.
         bodies: Their numbers in the mechanism, base first.
-        parent: The body outside on which it hangs; -1 for the ground.
+        parent: The body outside that carries it; -1 for the ground.
         inner: For each body the place of its parent in `bodies`; -1 for `parent`.
-        velocities: Entries of v that belong to its hinges.
+        velocities: Entries of v of its hinges.
         coupled: Places in `velocities` of those that follow by a coupling, in the order of
             `couplings`.
         independent: Places of those that are independent: u.
@@ -69,8 +69,8 @@ class Embedded:
 
     Attributes:
         mech: The mechanism.
-        bodies: The aggregate bodies, base first; a body that nothing ties to others is one of its
-            own.
+        bodies: The aggregate bodies, base first; a body that nothing ties to others is an aggregate
+            by itself.
     """
 
     mech: Mechanism
@@ -80,11 +80,11 @@ class Embedded:
         return without_caches(self)
 
     def __getattr__(self, name: str) -> Any:
-        """Told for what a mechanism has and this has not."""
+        """Explain what a mechanism has and this has not."""
         if not name.startswith("_") and hasattr(Mechanism, name):
             raise ModelError(
-                f"{name} was asked of {self.name!r} with its loops and couplings built in, which "
-                "has no such thing: ask the mechanism itself, which is its attribute mech."
+                f"{self.name!r} with its loops and couplings built in has no {name}; use that of "
+                "the mechanism, which is its attribute mech."
             )
         raise AttributeError(f"an Embedded has no attribute {name!r}")
 
@@ -117,7 +117,7 @@ class Embedded:
 
     @cached_property
     def slot(self) -> tuple[int, ...]:
-        """The place that each body of the mechanism has in its aggregate."""
+        """The position of each body of the mechanism in its aggregate."""
         slots = [0] * self.mech.n_bodies
         for group in self.bodies:
             for i, k in enumerate(group.bodies):
@@ -126,7 +126,7 @@ class Embedded:
 
     @cached_property
     def parent(self) -> NDArray[np.int64]:
-        """The aggregate on which each one hangs (n,); -1 for the ground."""
+        """The aggregate that carries each one (n,); -1 for the ground."""
         parents = [x.parent for x in self.bodies]
         index = np.array([self.group_of[p] if p >= 0 else -1 for p in parents], dtype=np.int64)
         index.setflags(write=False)
@@ -134,7 +134,7 @@ class Embedded:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Aggregates that hang on each one; the last entry is for the ground."""
+        """Aggregates carried by each one; the last entry is for the ground."""
         lists = [list[int]() for _ in range(self.n_bodies + 1)]
         for g in range(self.n_bodies):
             lists[int(self.parent[g])].append(g)
@@ -221,13 +221,13 @@ class Embedded:
 
 
 def undetermined(tree: Embedded, g: int) -> str:
-    """What to say where the loops of an aggregate do not tell its dependent velocities."""
+    """The message for loops of an aggregate that do not determine its dependent velocities."""
     group, names = tree.bodies[g], tree.mech.velocity_names
     bound = ", ".join(names[group.velocities[i]] for i in group.dependent[:6])
     free = ", ".join(names[group.velocities[i]] for i in group.independent[:6]) or "none"
     loops = ", ".join(repr(loop.name) for loop in group.loops[:4])
     return (
         f"the independent velocities ({free}) do not determine the others ({bound}) through loops "
-        f"{loops}, or hardly do: in this state the choice is singular. Embed with others: "
+        f"{loops}, or barely do: the choice is singular in this state. Embed with others: "
         "lw.loops.embed(mech, independent=...)"
     )

@@ -1,8 +1,9 @@
-"""Parts of a mechanism that have nothing to do with each other: only the ground joins them.
+"""Independent parts of a mechanism: only the ground joins them.
 
 Bodies belong to the same island if a hinge, a loop or a coupling joins them. Every operator of a
-mechanism is block diagonal over its islands, so what an expression means for the mechanism it means
-for each of them alone. Islands of equal build differ in numbers only: offsets, inertias.
+mechanism is block diagonal over its islands, so an expression can be
+evaluated for each of them alone. Islands of equal structure differ in numbers only: offsets,
+inertias.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _coupled(mech: Mechanism, i: int) -> tuple[int, ...]:
 
 @once_per_mechanism
 def alike(mech: Mechanism) -> list[list[Island]]:
-    """The islands of a mechanism by their build, in the order of the first of each kind."""
+    """The islands of a mechanism by structure, in the order of the first of each kind."""
     kinds = dict[Any, list[Island]]()
     for island in islands(mech):
         kinds.setdefault(_build(mech, island), []).append(island)
@@ -90,7 +91,7 @@ def alike(mech: Mechanism) -> list[list[Island]]:
 
 
 def _build(mech: Mechanism, island: Island) -> Any:
-    """All of an island but its numbers; with outer poses, which have no table, all of it."""
+    """Everything in an island except its numbers, but with outboard poses, which have no table."""
     place = {-1: -1, **{k: i for i, k in enumerate(island.bodies)}}
     bodies = tuple(
         (place[int(mech.parent[k])], mech.bodies[k].hinge, _pose_key(mech.bodies[k].outboard))
@@ -116,7 +117,7 @@ def _pose_key(pose: Any) -> tuple[float, ...]:
 
 
 def alone(mech: Mechanism, island: Island) -> Mechanism:
-    """An island as a mechanism of its own."""
+    """An island as a separate mechanism."""
     if len(island.bodies) == mech.n_bodies:
         return mech
     bodies = tuple(mech.bodies[k] for k in island.bodies)

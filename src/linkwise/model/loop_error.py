@@ -1,4 +1,4 @@
-"""How far one loop is from closed, in one state: written down for the hinges of most loops.
+"""How far one loop is from closed, in one state: closed forms for the hinges of most loops.
 
 With X_ab = (R, p) the pose of node b seen from a, and e the rotation vector and translation from
 the nearest pose that the hinge allows, seen from there:

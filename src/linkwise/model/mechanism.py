@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from linkwise.arguments import generator
 from linkwise.errors import ModelError, UnknownNameError, unknown_name
-from linkwise.model import derived, placement, state, validate
+from linkwise.model import derived, state, validate
 from linkwise.model.body import WORLD, Body, Coupling, Loop, Node
-from linkwise.model.drive import Drive, PerFreedom
 from linkwise.model.memo import without_caches
 from linkwise.model.report import LoadReport
 from linkwise.spatial.array import Array, ArrayLike, constant, frozen
-from linkwise.spatial.inertia import SpatialInertia
-from linkwise.spatial.pose import Pose, PoseLike
+from linkwise.spatial.inertia import SpatialInertia, trusted_inertia
 
 GRAVITY = (0.0, 0.0, -9.81)
 """Default gravity [m/s²] in the world frame."""
@@ -28,7 +26,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism:
-    """Bodies stored base first: parents stand before their children, the ground is index -1.
+    """Bodies stored base first: parents come before their children, the ground is index -1.
 
     Made by `Builder`, by `lw.load` or by deriving from another one; never changed afterwards.
 
@@ -39,7 +37,7 @@ class Mechanism:
         loops: Closures that cut the graph down to the tree.
         couplings: Coordinates that follow others.
         gravity: Acceleration of free fall in the world frame (3,) [m/s²].
-        load_report: What the file had that is not here.
+        load_report: What the file has that the mechanism does not use.
     """
 
     name: str
@@ -64,7 +62,7 @@ class Mechanism:
         self._freeze()
 
     def _freeze(self) -> None:
-        """Poses and inertias that were computed come with arrays that could still be written."""
+        """Make the arrays of poses and inertias read-only; computed ones are still writable."""
         carried = [body.inertia for body in self.bodies]
         carried += [node.inertia for node in self.nodes if node.inertia is not None]
         poses = [pose for body in self.bodies for pose in (body.inboard, body.outboard)]
@@ -188,18 +186,14 @@ class Mechanism:
         return unknown_name(kind, name, known, owner=self._title, loops=loops)
 
     def q_slice(self, name: str) -> slice:
-        """Where in q the coordinates of a hinge stand, by its name or its body's."""
+        """Where the coordinates of a hinge are in q, by its name or its body's."""
         k = self._index(name)
         return slice(int(self.q_start[k]), int(self.q_start[k + 1]))
 
     def v_slice(self, name: str) -> slice:
-        """Where in v the velocities of a hinge stand, by its name or its body's."""
+        """Where the velocities of a hinge are in v, by its name or its body's."""
         k = self._index(name)
         return slice(int(self.v_start[k]), int(self.v_start[k + 1]))
-
-    def coordinate(self, name: str) -> int:
-        """Index in q of one coordinate: "hinge" where it has one, else "hinge[i]"."""
-        return state.coordinate(self, name)
 
     @cached_property
     def couplings_in_order(self) -> tuple[Coupling, ...]:
@@ -216,51 +210,20 @@ class Mechanism:
         """A name for each entry of v."""
         return state.names(self, velocities=True)
 
-    def neutral(self) -> Array:
-        """Coordinates (nq,) with every hinge at neutral: zeros, identity quaternions."""
-        return state.neutral(self)
-
-    def random(self, seed: int | np.random.Generator | None = None) -> Array:
-        """Coordinates (nq,) drawn within limits; couplings hold, loops in general do not.
-
-        The argument is a seed, not a number of draws. For a batch share one generator:
-
-            rng = np.random.default_rng(0)
-            q = np.stack([mech.random(rng) for _ in range(10)])  # (10, nq)
-        """
-        return state.random(self, generator(seed))
+    coordinate = state.coordinate
+    neutral = state.neutral
+    random = state.random
+    integrate = state.integrate
+    difference = state.difference
+    qdot = state.qdot
+    normalise = state.normalise
+    couple = state.couple
+    check_q = state.check_q
+    check_v = state.check_v
 
     def random_velocity(self, seed: int | np.random.Generator | None = None) -> Array:
         """Velocities (nv,), standard normal; a batch is drawn as with `random`."""
         return generator(seed).standard_normal(self.nv)
-
-    def integrate(self, q: Array, v: Array, dt: float = 1.0) -> Array:
-        """Coordinates (..., nq) after the velocities v (..., nv) were held for `dt` [s]."""
-        return state.integrate(self, q, v, dt)
-
-    def difference(self, q0: Array, q1: Array) -> Array:
-        """Velocities (..., nv) that lead from q0 to q1 in one second."""
-        return state.difference(self, q0, q1)
-
-    def qdot(self, q: Array, v: Array) -> Array:
-        """Time derivative of the coordinates (..., nq)."""
-        return state.qdot(self, q, v)
-
-    def normalise(self, q: Array) -> Array:
-        """The same configuration with quaternions of unit length."""
-        return state.normalise(self, q)
-
-    def couple(self, q: Array) -> Array:
-        """The same configuration with dependent coordinates set by the couplings."""
-        return state.couple(self, q)
-
-    def check_q(self, q: ArrayLike) -> Array:
-        """q as float64 (..., nq); raises for wrong shapes, NaN and quaternions off the sphere."""
-        return state.check_q(self, q)
-
-    def check_v(self, v: ArrayLike, what: str = "v") -> Array:
-        """v (or another vector over the freedoms) as float64 (..., nv), finite."""
-        return state.check_v(self, v, what)
 
     # ------------------------------------------------------------------------ drive properties
 
@@ -270,7 +233,7 @@ class Mechanism:
 
     @cached_property
     def armature(self) -> Array:
-        """Reflected inertia of each freedom (nv,): armature + gear_ratio² rotor_inertia."""
+        """Reflected inertia of each velocity (nv,): armature + gear_ratio² rotor_inertia."""
         geared = self._stacked("gear_ratio") ** 2 * self._stacked("rotor_inertia")
         return frozen(self._stacked("armature") + geared)
 
@@ -313,11 +276,21 @@ class Mechanism:
 
     @cached_property
     def inertias(self) -> SpatialInertia:
-        """Inertia of each body with all it carries, about its body frame, stacked (n, ...)."""
-        return placement.total_inertias(self)
+        """Inertia of each body with its nodes, about its body frame, stacked (n, ...)."""
+        total = [body.inertia for body in self.bodies]
+        for node in self.nodes:
+            k = self.body_index[node.body]
+            if node.inertia is not None and k >= 0:
+                total[k] = total[k] + node.inertia.moved(node.pose)
+        n = self.n_bodies
+        return trusted_inertia(
+            frozen(np.array([x.mass for x in total], dtype=np.float64).reshape(n)),
+            frozen(np.array([x.h for x in total], dtype=np.float64).reshape(n, 3)),
+            frozen(np.array([x.J for x in total], dtype=np.float64).reshape(n, 3, 3)),
+        )
 
     def inertia(self, name: str) -> SpatialInertia:
-        """Inertia of one body with all it carries, about its body frame."""
+        """Inertia of one body with its nodes, about its body frame."""
         return self.inertias[self.body_index[self.body(name).name]]
 
     @property
@@ -325,17 +298,9 @@ class Mechanism:
         """Mass of everything that is not fixed to the ground [kg]."""
         return float(self.inertias.mass.sum())
 
-    def poses(self, q: Array) -> Pose:
-        """World poses of all bodies, stacked (..., n): the plain recursion from base to tips."""
-        return placement.body_poses(self, q)
-
-    def pose(self, q: Array, name: str) -> Pose:
-        """World pose of one body or node."""
-        return placement.pose(self, q, name)
-
-    def center_of_mass(self, q: Array) -> Array:
-        """Centre of mass in the world (..., 3) [m]."""
-        return placement.center_of_mass(self, q)
+    poses = state.body_poses
+    pose = state.pose
+    center_of_mass = state.center_of_mass
 
     def validate(self) -> tuple[validate.Finding, ...]:
         """What is impossible or doubtful about this mechanism; empty when nothing is."""
@@ -343,86 +308,21 @@ class Mechanism:
 
     # ---------------------------------------------------------------------- derived mechanisms
 
-    def lock(self, hinges: Mapping[str, ArrayLike] | Iterable[str]) -> Mechanism:
-        """Hold hinges still, at given coordinates or at neutral; `release` undoes it."""
-        return derived.lock(self, hinges)
-
-    def release(self, hinges: Iterable[str] | None = None) -> Mechanism:
-        """Let locked hinges move again: those named, or all that remember what they were."""
-        return derived.release(self, hinges)
-
-    def with_payload(
-        self,
-        at: str,
-        inertia: SpatialInertia,
-        *,
-        name: str = "payload",
-        pose: PoseLike | None = None,
-    ) -> Mechanism:
-        """Fix an inertia to a node or body; `pose` places it there."""
-        return derived.with_payload(self, at, inertia, name, pose)
-
-    def with_node(self, name: str, body: str, pose: PoseLike = (0.0, 0.0, 0.0)) -> Mechanism:
-        """Add a frame of interest on a body (or node)."""
-        return derived.with_node(self, name, body, pose)
-
-    def with_drive(
-        self, hinges: Iterable[str], drive: Drive | None = None, **changes: PerFreedom
-    ) -> Mechanism:
-        """Another drive at one hinge or at several, by their names or their bodies'.
-
-        Args:
-            hinges: One name or several.
-            drive: The new drive; by default each keeps its own.
-            changes: Fields of `Drive` to change in it: `damping=0.1`, `lower=-1.0` ...
-        """
-        return derived.with_drive(self, hinges, drive, changes)
-
-    def without_armature(self) -> Mechanism:
-        """The same mechanism with no inertia of rotors: armature and rotor_inertia are zero."""
-        return derived.without_armature(self)
-
-    def without(self, *names: str) -> Mechanism:
-        """Take away nodes (payloads), loops and couplings by name."""
-        return derived.without(self, names)
+    lock = derived.lock
+    release = derived.release
+    with_payload = derived.with_payload
+    with_node = derived.with_node
+    with_drive = derived.with_drive
+    without_armature = derived.without_armature
+    without = derived.without
+    mount = derived.mount
+    extract = derived.extract
+    renumber = derived.renumber
+    merge_locked = derived.merge_locked
 
     def with_gravity(self, gravity: ArrayLike) -> Mechanism:
         """The same mechanism in another gravity field [m/s²]."""
         return derived.replaced(self, gravity=constant(gravity, (3,), "gravity"))
-
-    def mount(self, other: Mechanism, *, at: str, prefix: str = "") -> Mechanism:
-        """Put another mechanism on a node or body of this one: a hand on an arm, arms in a cell.
-
-        Its names get the prefix; gravity is that of this one; the load reports are joined.
-
-        Args:
-            other: The mechanism that is put there; it stays as it is.
-            at: Node or body of this one where the other's world is then; "world" for beside it.
-                A place of its own is a node: `builder.node("place", "world", pose)`.
-            prefix: Put in front of all names of the other: bodies, hinges, nodes, loops.
-
-        Raises:
-            ModelError: `other` is no mechanism, or both have the same name for something.
-            UnknownNameError: This one has no such node.
-        """
-        if not isinstance(other, Mechanism):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ModelError(
-                f"mount puts a mechanism on {self.name!r}, and was given a {type(other).__name__}; "
-                "give one that a Builder built or lw.load read, and the place as at=..."
-            )
-        return derived.mount(self, other, at, prefix)
-
-    def extract(self, base: str, tip: str | None = None) -> Mechanism:
-        """The sub-arm from body `base` out: to body or node `tip` only, or the whole subtree."""
-        return derived.extract(self, base, tip)
-
-    def renumber(self, order: Sequence[str]) -> Mechanism:
-        """The same physics with bodies in another order (parents still come first)."""
-        return derived.renumber(self, order)
-
-    def merge_locked(self) -> Mechanism:
-        """Melt locked bodies into their parents, where they become nodes that carry inertia."""
-        return derived.merge_locked(self)
 
     def __repr__(self) -> str:
         extra = [f"{len(self.loops)} loops"] if self.loops else []

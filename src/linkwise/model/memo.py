@@ -1,4 +1,4 @@
-"""What is computed once for a mechanism and goes with it: kernels, derived mechanisms, tables."""
+"""What is computed once per mechanism and kept with it: kernels, derived mechanisms, tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Rest = TypeVarTuple("Rest")
 Made = TypeVar("Made")
 
 _SLOT = "_memo"
-"""Where a mechanism has it; only this file looks there."""
+"""Attribute of a mechanism that holds it; only this file uses it."""
 
 _MAKING = threading.RLock()
-"""Held while something is made: threads that want the same thing wait for it."""
+"""Held while a value is computed: threads that need the same one wait."""
 
 _CLOCK = threading.local()
-"""How long each thread has been making things."""
+"""How long each thread has been computing."""
 
 
 def once_per_mechanism(
@@ -27,8 +27,8 @@ def once_per_mechanism(
 ) -> Callable[[Owner, *Rest], Made]:
     """A function of a mechanism and hashable arguments, called once for each of them.
 
-    Its results go with the mechanism, not with copies of it. One thread computes, others wait.
-    Arguments are positional, and equal ones have to be written alike: give no defaults.
+    Its results stay with the mechanism, not with copies of it. One thread computes, others wait.
+    Arguments are positional and have no defaults, so that equal calls look alike.
     """
     call = cast("Callable[..., Any]", function)
 
@@ -36,14 +36,17 @@ def once_per_mechanism(
         try:
             memo: dict[object, dict[object, Any]] = mech.__dict__.setdefault(_SLOT, {})
             hash(arguments)
-        except (AttributeError, TypeError):  # no mechanism, no name: the function says so
+        except (
+            AttributeError,
+            TypeError,
+        ):  # not a mechanism, or not hashable: the function reports it
             return call(mech, *arguments)
         with _MAKING:
             values = memo.setdefault(function, {})
             if arguments not in values:
                 before, began = time_compiling(), time.monotonic()
                 values[arguments] = call(mech, *arguments)
-                _CLOCK.seconds = before + time.monotonic() - began  # with what was made for it
+                _CLOCK.seconds = before + time.monotonic() - began  # including what it needed
             return values[arguments]
 
     @wraps(function)
@@ -57,12 +60,12 @@ def once_per_mechanism(
 
 
 def time_compiling() -> float:
-    """How long [s] this thread has been making kernels so far; a difference is that of a task."""
+    """How long [s] this thread has been compiling; take the difference to time a task."""
     return float(getattr(_CLOCK, "seconds", 0.0))
 
 
 def without_caches(thing: object) -> dict[str, Any]:
-    """The state to pickle or copy: cached properties are found again, and read-only again."""
+    """The state to pickle or copy: cached properties are computed again, and read-only again."""
     return {
         key: value
         for key, value in vars(thing).items()

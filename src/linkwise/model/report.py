@@ -1,4 +1,4 @@
-"""What of a file is not fully used: approximated, left out, or kept without acting."""
+"""Which elements of a file are not fully used: approximated, ignored, or kept without acting."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class LoadItem:
     """One element that is not fully used.
 
     Attributes:
-        file: The file it stands in (or is written to).
-        line: Its line; None where there is none.
-        element: The element as a reader would point at it, for instance "<sensor> 'imu'".
+        file: The file it is in (or is written to).
+        line: Its line, or None.
+        element: The element in short form, for instance "<sensor> 'imu'".
         effect: "approximate", "ignored", or "kept": the mechanism has it as data, but it does not
             act in simulations and rollouts.
         reason: Why, and what was done instead.
-        affects: What can differ for it. "motion": the mechanism moves otherwise than the file says.
+        affects: What it can change. "motion": it moves differently from what the file says.
             "contact": details of contacts, which are themselves a "motion" item. "control": the
             commands and sensors around the mechanism. "appearance". "other": names, numerical
             settings and what other programs need.

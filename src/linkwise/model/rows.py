@@ -1,8 +1,8 @@
-"""Rows of velocities that are asked for rather than blocked: what makes a task a constraint.
+"""Rows of velocities that a task prescribes: a task written as a constraint.
 
-A loop asks that S V_ab be zero. A task asks that S V_ab be what it wants, so that its rows are
-those of a loop whose hinge blocks just them; as a row of a coupling it may be a single velocity.
-Loops and couplings of this kind stand in copies of a mechanism that are made for a task; nothing
+A loop requires S V_ab = 0. A task requires that S V_ab have a given value, so its rows are those of
+a loop whose hinge blocks exactly these directions; as a row of a coupling it may be a single
+velocity. Such loops and couplings occur only in copies of a mechanism made for a task; nothing
 closes them.
 """
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows(Hinge):
-    """A hinge of which only is known which directions it blocks.
+    """A hinge known only by the directions that it blocks.
 
     Attributes:
         directions: S (m, 6), rows that need not be orthonormal, angular part first.
         outer: Whether their axes are those of node a, which turn as seen from b; else b's.
-        aim: What a goal for them is: a "pose", "position", "orientation" or "direction".
+        aim: What kind of goal they have: a "pose", "position", "orientation" or "direction".
         axis: For a direction, the axis in b's axes.
     """
 
@@ -42,7 +42,7 @@ class Rows(Hinge):
 
     @property
     def nv(self) -> int:
-        """What is left free."""
+        """Number of free directions."""
         return 6 - len(self.directions)
 
     @property
@@ -61,36 +61,36 @@ class Rows(Hinge):
         return np.array(self.directions, dtype=np.float64).reshape(-1, 6)
 
     def pose(self, q: Array) -> Pose:
-        """There is none."""
+        """Not defined for rows of a task."""
         self._refuse()
 
     def hinge_map(self, q: Array) -> Array:
-        """There is none."""
+        """Not defined for rows of a task."""
         self._refuse()
 
     def bias(self, q: Array, v: Array) -> Array:
-        """There is none."""
+        """Not defined for rows of a task."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise ModelError("rows of a task have no coordinates: they are asked for, not closed.")
+        raise ModelError("rows of a task have no coordinates: they are prescribed, not closed.")
 
 
 def has_tasks(mech: Mechanism | Embedded) -> bool:
-    """Whether tasks stand where loops and couplings would; their rows shall not depend."""
+    """Whether its loops or couplings are tasks, whose rows must be independent."""
     rows = any(isinstance(loop.hinge, Rows) for loop in mech.loops)
     return rows or any(isinstance(coupling, JointRow) for coupling in mech.couplings)
 
 
 SINGULAR = {8: 1e-9, 4: 1e-4}
-"""Least pivot of J 𝓜⁻¹ J* of tasks, relative to what it is made from, by bytes of a number: what is
-solved with it keeps at least this many digits less than half of all."""
+"""Smallest pivot of J 𝓜⁻¹ J* of tasks, relative to the terms it is made of, by bytes of a number: a
+solution keeps at least half of all digits."""
 
 
 def row_scales(mech: Mechanism) -> Array:
-    """What a row of tasks would have in J 𝓜⁻¹ J* if the whole mass moved with it (m,).
+    """The entry of J 𝓜⁻¹ J* of each row of tasks if all of the mass moved with it (m,).
 
-    Rows that are far below it are nothing but rounding: of a node seen from its own body, say.
+    Rows far below it are rounding only: those of a node seen from the body it is on, for example.
     """
     mass = mech.total_mass
     parts = [pose.p for body in mech.bodies for pose in (body.inboard, body.outboard)]
@@ -106,7 +106,7 @@ def row_scales(mech: Mechanism) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class JointRow(Coupling):
-    """One velocity of a hinge as a row by itself.
+    """A row that is one velocity of a hinge.
 
     Attributes:
         index: Which of the velocities of the hinge `dependent`.

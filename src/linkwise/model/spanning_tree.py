@@ -43,10 +43,10 @@ class Joint:
 def split(joints: Sequence[Joint]) -> tuple[list[Joint], list[Joint]]:
     """Tree joints and loop joints.
 
-    Joints that were given as a body's own (`in_tree`) are taken first, then those with a rotor and
-    those with a drive of another kind, whose velocity and force have a place in the tree only;
-    then those of fewest freedoms, so that the tree has as few coordinates and the loops as few
-    rows as possible; among equals the one given first. (Kruskal's algorithm.)
+    Joints that place a body (`in_tree`) are taken first, then those with a rotor and those with any
+    other drive, since only the tree has their velocity and force; then those with the fewest
+    degrees of freedom, so that the tree has as few coordinates and the loops as few rows as
+    possible; among equals the one given first. (Kruskal's algorithm.)
     """
     leader = dict[str, str]()
 
@@ -74,7 +74,7 @@ def split(joints: Sequence[Joint]) -> tuple[list[Joint], list[Joint]]:
 
 
 def armature(drive: Drive, hinge: Hinge) -> Array:
-    """Reflected inertia of each freedom (nv,); zero where the drive does not fit the hinge."""
+    """Reflected inertia of each velocity (nv,); zero where the drive does not fit the hinge."""
     try:
         ratio = drive.array("gear_ratio", hinge)
         return drive.array("armature", hinge) + ratio**2 * drive.array("rotor_inertia", hinge)
@@ -83,12 +83,12 @@ def armature(drive: Drive, hinge: Hinge) -> Array:
 
 
 def unfolded(nodes: Sequence[Node], loops: Sequence[Loop]) -> tuple[list[Body], list[Loop]]:
-    """Bodies for the rotors inside loops, and the loops that are left.
+    """Bodies for the rotors inside loops, and the remaining loops.
 
-    The rotor of a hinge that is cut moves with a velocity which the tree does not have. So the
-    hinge gets a body without inertia on node a, and its place in q, v and 𝓜; what is left of the
-    loop welds this body to node b. The mechanics is the same: W, the velocity inside the loop, is
-    now a joint velocity, and the rotor's energy ½ W* N W part of ½ v* 𝓜 v.
+    The rotor of a cut hinge moves with a velocity that the tree does not have. So the hinge gets a
+    massless body on node a, with entries in q, v and 𝓜; the rest of the loop welds this body to
+    node b. The mechanics is the same: W, the velocity inside the loop, becomes a joint velocity,
+    and the rotor's energy ½ W* N W part of ½ v* 𝓜 v.
     """
     bodies, left = list[Body](), list[Loop]()
     places = {node.name: node for node in nodes}
@@ -104,7 +104,7 @@ def unfolded(nodes: Sequence[Node], loops: Sequence[Loop]) -> tuple[list[Body], 
 
 
 def oriented(tree: Sequence[Joint]) -> dict[str, Joint]:
-    """For each body that can be reached from the world, the joint to its parent (its `a`)."""
+    """For each body connected to the world, the joint to its parent (its `a`)."""
     around = dict[str, list[Joint]]()
     for joint in tree:
         around.setdefault(joint.a, []).append(joint)

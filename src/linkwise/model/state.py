@@ -1,4 +1,4 @@
-"""Configurations and velocities of a whole mechanism, hinge by hinge."""
+"""Configurations, velocities and poses of a mechanism, hinge by hinge: methods of `Mechanism`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwise.arguments import generator
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model.body import Body, Coupling
 from linkwise.model.hinges import Hinge
 from linkwise.model.rows import JointRow
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array, ArrayLike, constant, floats
+from linkwise.spatial.pose import Pose, trusted_pose
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
 
 DRIFT = 1e-2
-"""How far from unit length a quaternion may have drifted; further off it is something else."""
+"""How far from unit length a quaternion may drift; beyond this it is treated as an error."""
 
 
 def check_q(mech: Mechanism, q: ArrayLike) -> Array:
-    """q as float64 (..., nq), finite, quaternions of unit length."""
+    """q as float64 (..., nq); raises for wrong shapes, NaN and quaternions off the unit sphere."""
     q = _checked(mech, q, mech.nq, "q", mech.coordinate_names)
     for k, body in enumerate(mech.bodies):
         part = body.hinge.quaternion
@@ -42,20 +44,20 @@ def check_q(mech: Mechanism, q: ArrayLike) -> Array:
 
 
 def quaternion_advice(q: Array) -> str:
-    """What to do about coordinates of a hinge whose quaternion, in front, is not of unit length.
+    """What to do about coordinates of a hinge whose leading quaternion is not of unit length.
 
-    Making it of unit length is right for what rounding left over, and for nothing else: of numbers
-    in another library's order it would make a state that is legal and wrong.
+    Normalising is right for rounding errors and for nothing else: with numbers in another library's
+    order it would give a state that is legal and wrong.
     """
     behind = ", before the position" if len(q) > 4 else ""
     order = f"Linkwise holds it as (w, x, y, z){behind}."
     if position_first(q):
         return (
-            f"{order} Here the last four entries are of unit length, as in Pinocchio and MuJoCo: "
+            f"{order} Here the last four entries have unit length, as in Pinocchio and MuJoCo: "
             "lw.convert.pinocchio_layout(mech, model).q_from(q) converts, or mujoco_layout."
         )
     if abs(float(np.linalg.norm(q[:4])) - 1.0) <= DRIFT:
-        return f"{order} mech.normalise(q) removes what rounding has left over."
+        return f"{order} mech.normalise(q) removes rounding errors."
     return (
         f"{order} lw.convert converts states of other libraries; mech.normalise(q) is for rounding "
         "errors only."
@@ -67,8 +69,8 @@ def position_first(q: Array) -> bool:
     return len(q) == 7 and bool(abs(float(np.linalg.norm(q[3:])) - 1.0) <= quaternion.TOLERANCE)
 
 
-def check_v(mech: Mechanism, v: ArrayLike, what: str) -> Array:
-    """A vector over the freedoms as float64 (..., nv), finite."""
+def check_v(mech: Mechanism, v: ArrayLike, what: str = "v") -> Array:
+    """v (or another vector with an entry for each velocity) as float64 (..., nv), finite."""
     return _checked(mech, v, mech.nv, what, mech.velocity_names)
 
 
@@ -80,7 +82,7 @@ def _checked(
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise ShapeError(
             f"{what} has shape {array.shape}; {mech.name!r} takes ({size},) or (..., {size}): "
-            f"{shown or 'it has no freedom'}."
+            f"{shown or 'it has no degree of freedom'}."
         )
     if not np.isfinite(array).all():
         *row, bad = np.argwhere(~np.isfinite(array))[0].tolist()
@@ -102,7 +104,7 @@ def names(mech: Mechanism, *, velocities: bool) -> tuple[str, ...]:
 
 
 def coordinate(mech: Mechanism, name: str) -> int:
-    """Index in q of "hinge", of "hinge[i]" or of "hinge.coordinate"."""
+    """Index in q of one coordinate: "hinge" if it has one, else "hinge[i]" or "hinge.name"."""
     hinge, inner = split_coordinate(name, mech.hinge_index)
     if hinge in mech.hinge_index:
         where = mech.q_slice(hinge)
@@ -123,7 +125,7 @@ def coordinate(mech: Mechanism, name: str) -> int:
 
 
 def split_coordinate(name: str, hinges: Container[str] = ()) -> tuple[str, int | None]:
-    """("hinge", 2) of "hinge[2]", ("hinge", None) of "hinge" and of a hinge really called so."""
+    """("hinge", 2) of "hinge[2]"; ("hinge", None) of "hinge" and of a hinge called so."""
     head, bracket, tail = name.rpartition("[")
     if name not in hinges and bracket and tail.endswith("]") and tail[:-1].isdecimal():
         return head, int(tail[:-1])
@@ -131,12 +133,7 @@ def split_coordinate(name: str, hinges: Container[str] = ()) -> tuple[str, int |
 
 
 def plain_names(coupling: Coupling, hinges: Mapping[str, int]) -> Coupling:
-    """The coupling with "hinge" for "hinge[0]" where the hinge has one coordinate only.
-
-    Args:
-        coupling: A coupling.
-        hinges: Number of coordinates by the hinge's name.
-    """
+    """The coupling with "hinge" for "hinge[0]" if the hinge has one coordinate (`hinges`: nq)."""
 
     def plain(name: str) -> str:
         hinge, inner = split_coordinate(name, hinges)
@@ -150,7 +147,7 @@ def plain_names(coupling: Coupling, hinges: Mapping[str, int]) -> Coupling:
 
 
 def in_order(couplings: Sequence[Coupling]) -> tuple[Coupling, ...]:
-    """Couplings after those whose coordinates they need; the ones in a circle are left out."""
+    """Couplings after those whose coordinates they need; those in a cycle are left out."""
     dependent = {c.dependent for c in couplings}
     missing, followers = dict[str, int](), dict[str, list[Coupling]]()
     for c in couplings:
@@ -168,13 +165,23 @@ def in_order(couplings: Sequence[Coupling]) -> tuple[Coupling, ...]:
 
 
 def neutral(mech: Mechanism) -> Array:
-    """Every hinge at neutral; dependent coordinates follow their couplings."""
+    """Coordinates (nq,) with every hinge at neutral: zeros, identity quaternions.
+
+    Dependent coordinates follow their couplings.
+    """
     parts = [body.hinge.neutral() for body in mech.bodies]
     return couple(mech, np.concatenate([np.zeros(0), *parts]))
 
 
-def random(mech: Mechanism, rng: np.random.Generator) -> Array:
-    """Every hinge within its limits; dependent coordinates follow their couplings."""
+def random(mech: Mechanism, seed: int | np.random.Generator | None = None) -> Array:
+    """Coordinates (nq,) drawn within limits; couplings hold, loops in general do not.
+
+    The argument is a seed, not a number of draws. For a batch, share one generator:
+
+        rng = np.random.default_rng(0)
+        q = np.stack([mech.random(rng) for _ in range(10)])  # (10, nq)
+    """
+    rng = generator(seed)
     parts = [_random_hinge(body, rng) for body in mech.bodies]
     return couple(mech, np.concatenate([np.zeros(0), *parts]))
 
@@ -189,12 +196,12 @@ def _random_hinge(body: Body, rng: np.random.Generator) -> Array:
 
 
 def couple(mech: Mechanism, q: Array, couplings: Sequence[Coupling] | None = None) -> Array:
-    """Dependent coordinates from the independent ones, in an order in which all are known.
+    """The same configuration with dependent coordinates set by the couplings.
 
     Args:
         mech: The mechanism.
         q: Coordinates (..., nq).
-        couplings: Those to follow, in order; all of the mechanism by default.
+        couplings: Those to follow, each after those it needs; default: all.
     """
     q = np.array(_checked(mech, q, mech.nq, "q", mech.coordinate_names))
     for coupling in mech.couplings_in_order if couplings is None else couplings:
@@ -205,8 +212,8 @@ def couple(mech: Mechanism, q: Array, couplings: Sequence[Coupling] | None = Non
     return q
 
 
-def integrate(mech: Mechanism, q: Array, v: Array, dt: float) -> Array:
-    """Each hinge by its own exact rule."""
+def integrate(mech: Mechanism, q: Array, v: Array, dt: float = 1.0) -> Array:
+    """Coordinates (..., nq) after the velocities v (..., nv) were held for `dt` [s]."""
     q, v, dt = check_q(mech, q), check_v(mech, v, "v"), float(constant(dt, (), "dt"))
     out = np.empty((*_lead(q=q, v=v), mech.nq))
     for hinge, in_q, in_v in _places(mech):
@@ -215,7 +222,7 @@ def integrate(mech: Mechanism, q: Array, v: Array, dt: float) -> Array:
 
 
 def difference(mech: Mechanism, q0: Array, q1: Array) -> Array:
-    """Each hinge by its own rule."""
+    """Velocities (..., nv) that lead from q0 to q1 in one second."""
     q0, q1 = check_q(mech, q0), check_q(mech, q1)
     out = np.empty((*_lead(q0=q0, q1=q1), mech.nv))
     for hinge, in_q, in_v in _places(mech):
@@ -224,7 +231,7 @@ def difference(mech: Mechanism, q0: Array, q1: Array) -> Array:
 
 
 def qdot(mech: Mechanism, q: Array, v: Array) -> Array:
-    """Each hinge by its own rule."""
+    """Time derivative of the coordinates (..., nq)."""
     q, v = check_q(mech, q), check_v(mech, v, "v")
     out = np.empty((*_lead(q=q, v=v), mech.nq))
     for hinge, in_q, in_v in _places(mech):
@@ -233,7 +240,7 @@ def qdot(mech: Mechanism, q: Array, v: Array) -> Array:
 
 
 def normalise(mech: Mechanism, q: ArrayLike) -> Array:
-    """Quaternions made of unit length; one that is zero has no direction and is refused."""
+    """The same configuration with quaternions of unit length; zero quaternions are refused."""
     out = np.array(_checked(mech, q, mech.nq, "q", mech.coordinate_names))
     for k, body in enumerate(mech.bodies):
         if body.hinge.quaternion is None:
@@ -261,7 +268,9 @@ def _lead(**arrays: Array) -> tuple[int, ...]:
         return np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
     except ValueError:
         shapes = " and ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ShapeError(f"{shapes} do not go together: their leading axes differ.") from None
+        raise ShapeError(
+            f"the shapes {shapes} cannot be combined: their leading axes differ."
+        ) from None
 
 
 def _places(mech: Mechanism) -> list[tuple[Hinge, slice, slice]]:
@@ -272,3 +281,52 @@ def _places(mech: Mechanism) -> list[tuple[Hinge, slice, slice]]:
         for k, body in enumerate(mech.bodies)
         if body.hinge.nv
     ]
+
+
+# X_WB(k) = X_WB(parent) · inboard(k) · hinge pose(q_k) · outboard(k)      (document 002)
+
+
+def body_poses(mech: Mechanism, q: Array) -> Pose:
+    """World poses of all bodies, stacked (..., n): the plain recursion from base to tips."""
+    q = mech.check_q(q)
+    lead = q.shape[:-1]
+    rot, p = np.empty((mech.n_bodies, *lead, 3, 3)), np.empty((mech.n_bodies, *lead, 3))
+    for k, (body, above) in enumerate(zip(mech.bodies, mech.parent.tolist(), strict=True)):
+        start, stop = mech.q_start[k], mech.q_start[k + 1]
+        step = body.pose(q[..., start:stop])
+        here = step if above < 0 else trusted_pose(rot[above], p[above]) @ step
+        rot[k], p[k] = here.rot, here.p
+    if not np.isfinite(p).all():
+        far = mech.bodies[int(np.argwhere(~np.isfinite(p))[0][0])].name
+        raise ModelError(f"the place of body {far!r} is too far away to be a number.")
+    return trusted_pose(np.moveaxis(rot, 0, len(lead)), np.moveaxis(p, 0, len(lead)))
+
+
+def pose(mech: Mechanism, q: Array, name: str) -> Pose:
+    """World pose of one body or node."""
+    node = mech.node(name)
+    q = mech.check_q(q)
+    way = list[int]()
+    k = mech.body_index[node.body]
+    while k >= 0:
+        way.append(k)
+        k = int(mech.parent[k])
+    here = Pose.identity()
+    for k in reversed(way):
+        here = here @ mech.bodies[k].pose(q[..., mech.q_start[k] : mech.q_start[k + 1]])
+    here = here @ node.pose
+    lead = q.shape[:-1]
+    if here.p.shape[:-1] == lead and here.rot.shape[:-2] == lead:
+        return here
+    return trusted_pose(
+        np.broadcast_to(here.rot, (*lead, 3, 3)), np.broadcast_to(here.p, (*lead, 3))
+    )
+
+
+def center_of_mass(mech: Mechanism, q: Array) -> Array:
+    """Centre of mass in the world (..., 3) [m]: Σ m_k c_k / Σ m_k over everything that can move."""
+    if mech.total_mass <= 0.0:
+        raise ModelError(f"{mech.name!r} has no mass, so it has no centre of mass.")
+    poses, inertias = body_poses(mech, q), mech.inertias
+    moments = (poses.rot @ inertias.h[..., None])[..., 0] + inertias.mass[:, None] * poses.p
+    return moments.sum(axis=-2) / mech.total_mass

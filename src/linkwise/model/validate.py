@@ -1,7 +1,7 @@
 """What is impossible or doubtful about a mechanism, each finding with its reason and a repair.
 
-`structure` looks at what would make a mechanism meaningless (unknown or doubled names, circles):
-a `Mechanism` cannot be made with such a finding. `findings` looks at the physics.
+`structure` checks what would make a mechanism meaningless (unknown or duplicate names, cycles): a
+`Mechanism` cannot be made with such a finding. `findings` checks the physics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Finding:
     """One thing that is wrong or doubtful.
 
     Attributes:
-        severity: "error" for what no real mechanism can have, "warning" for what is doubtful.
+        severity: "error" for what is impossible, "warning" for what is doubtful.
         where: The body, hinge, node, loop or coupling, by name.
         code: A short key: "mass", "triangle", "limits", "duplicate-name" ...
         reason: What was found and what is allowed.
@@ -76,7 +76,7 @@ def structure(
     loops: Sequence[Loop],
     couplings: Sequence[Coupling],
 ) -> list[Finding]:
-    """Findings that make it impossible to speak of these records as one mechanism."""
+    """Findings that keep these records from being one mechanism."""
     problems = [
         *_doubled("body or node", [WORLD, *(b.name for b in bodies), *(n.name for n in nodes)]),
         *_doubled("hinge", [b.hinge_name for b in bodies]),
@@ -166,9 +166,11 @@ def _loop_structure(loops: Sequence[Loop], places: set[str]) -> Iterator[Finding
         except ModelError as error:
             yield _error(f"loop {loop.name!r}", "drive", str(error), "")
         if (rotor := armature(loop.drive, loop.hinge)).any():
-            reason = f"its armature {rotor.tolist()} has no place in the mass matrix of the tree."
-            repair = "Give every freedom of the hinge armature, and build with `Builder`: then the "
-            repair += "hinge gets a body. Or take the armature away."
+            reason = f"its armature {rotor.tolist()} is not part of the mass matrix of the tree."
+            repair = (
+                "Give every degree of freedom of the hinge armature, and use `Builder`: then the "
+            )
+            repair += "hinge gets a body. Or remove the armature."
             yield _error(f"loop {loop.name!r}", "drive", reason, repair)
         if loop.hinge.nv == 6:
             yield _error(
@@ -194,7 +196,7 @@ def _coupling_structure(couplings: Sequence[Coupling], bodies: Sequence[Body]) -
             )
         for name, uses in Counter(name for name, _ in c.terms).items():
             if uses > 1:
-                reason = f"{name!r} stands in {uses} of its terms."
+                reason = f"{name!r} occurs in {uses} of its terms."
                 problems.append(_error(where, "coupling", reason, "Add the coefficients up."))
         for name in [c.dependent, *(n for n, _ in c.terms)]:
             hinge, inner = split_coordinate(name, count)
@@ -222,7 +224,7 @@ def _coupling_circles(couplings: Sequence[Coupling]) -> Iterator[Finding]:
     waiting = sorted({c.dependent for c in couplings} - {c.dependent for c in in_order(couplings)})
     if waiting:
         names = ", ".join(waiting[:SHOWN]) + (" ..." if len(waiting) > SHOWN else "")
-        reason = f"the couplings of {names} follow each other in a circle."
+        reason = f"the couplings of {names} follow each other in a cycle."
         yield _error("couplings", "coupling", reason, "Leave one of these hinges independent.")
 
 
@@ -253,9 +255,9 @@ def findings(mech: Mechanism) -> tuple[Finding, ...]:
 def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
     """Inertias that no rigid body can have.
 
-    What moves is a body with all that is welded to it: it is judged as one, and an impossible part
-    of a possible whole is a warning. Sums of possible inertias are possible, so that only bodies
-    with an impossible part are summed up.
+    A body and everything welded to it move as one and are checked as one; an impossible part of a
+    possible sum is a warning. Sums of possible inertias are possible, so only bodies with an
+    impossible part are summed.
     """
     carriers: Iterable[tuple[str, str, SpatialInertia]] = [
         *((f"body {b.name!r}", b.name, b.inertia) for b in mech.bodies),
@@ -281,7 +283,7 @@ def _inertia_findings(mech: Mechanism) -> Iterator[Finding]:
                 yield _error(body, code, part + reason, _inertia_repair(code, sum_of))
         for code, reason in problems if not wholes[top] else []:
             sum_of = "the ground" if top < 0 else f"body {mech.bodies[top].name!r}"
-            reason = f"{reason} It is welded to {sum_of}, and the whole is possible."
+            reason = f"{reason} It is welded to {sum_of}, and the sum is possible."
             yield Finding("warning", where, code, reason, _inertia_repair(code, inertia))
 
 
@@ -294,7 +296,7 @@ def _welded_to(mech: Mechanism, name: str) -> int:
 
 
 def _welded_inertia(mech: Mechanism, top: int) -> SpatialInertia:
-    """Inertia of a body with all that is welded to it, about its frame."""
+    """Inertia of a body with everything welded to it, about its frame."""
     total, way = mech.inertias[top], {top: Pose.identity()}
     for k in range(top + 1, mech.n_bodies):
         parent, body = int(mech.parent[k]), mech.bodies[k]
@@ -308,7 +310,7 @@ def _inertia_repair(code: str, inertia: SpatialInertia) -> str:
     if code in ("mass", "first-moment"):
         return "Give a positive mass, or no inertia at all."
     if code == "symmetry":
-        return "Use the mean of the matrix and its transpose, or look for a typing error."
+        return "Use the mean of the matrix and its transpose, or look for a typo."
     moments = inertia.nearest_possible().principal()[0]
     values = ", ".join(f"{x:.6g}" for x in moments)
     return (
@@ -318,7 +320,7 @@ def _inertia_repair(code: str, inertia: SpatialInertia) -> str:
 
 
 def _massless_findings(mech: Mechanism) -> Iterator[Finding]:
-    """Hinges that move nothing: no inertia outboard of them and no armature."""
+    """Hinges that move no inertia: none outboard of them, and no armature."""
     # Inertia of what is welded outboard of each body, where something is.
     welded = dict[int, SpatialInertia]()
     mass, J = mech.inertias.mass, mech.inertias.J

@@ -1,13 +1,22 @@
-"""A biped that stands on both feet."""
+"""A biped with both feet on the ground."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from linkwise.model import Builder, Drive, Geometry, Mechanism
+from linkwise.model import Builder, Drive, Mechanism
 from linkwise.model.hinges import Free, Gimbal, Hinge, Locked, Pin, Universal
-from linkwise.models.capsule import BLUE, IVORY, ORANGE, SLATE, capsule, capsule_inertia
-from linkwise.spatial import Array, Pose, SpatialInertia, rotation
+from linkwise.models.shapes import (
+    BLUE,
+    IVORY,
+    ORANGE,
+    SLATE,
+    capsule,
+    capsule_inertia,
+    pitch,
+    solid,
+)
+from linkwise.spatial import Pose, SpatialInertia
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 TRUNK = (0.18, 0.30, 0.45)  # edges [m]
@@ -18,7 +27,7 @@ HIP_HEIGHT = (THIGH + SHANK) * float(np.cos(STANCE)) + ANKLE_HEIGHT  # above gro
 
 
 def biped(*, contact: Hinge | None = None) -> Mechanism:
-    r"""A trunk on a free hinge and two legs, both feet held by the ground. 18 dof, 6 freedoms.
+    r"""A trunk on a free hinge and two legs, both feet held by the ground. 18 dof, 6 of them free.
 
             ┌───────┐       trunk on the free hinge "floating_base", frame between the hips
             │ trunk │
@@ -34,14 +43,14 @@ def biped(*, contact: Hinge | None = None) -> Mechanism:
     foot is flat on the ground and does not slip, six rows each, and the trunk can still move in all
     six directions. A pin about y leaves the foot to tip over its edge, a spherical hinge makes a
     point contact. The ground pulls as well as it pushes; whether a foot would lift is for the
-    constraint forces to tell.
+    constraint forces to show.
 
     At the neutral configuration it stands with the knees bent, which is folded into the inboard
     poses: thighs lean forward by 0.35 rad, knees bend by 0.7 rad and the feet are level on z = 0,
     right below the hips. All angles count from there. x is forward, y to the left.
 
-    Masses: trunk 20 kg, each thigh 3, shank 2, foot 1 kg: 32 kg. A design of our own, of the size
-    of a child of ten.
+    Masses: trunk 20 kg, each thigh 3, shank 2, foot 1 kg: 32 kg. Our own design, the size of a
+    ten-year-old child.
 
     Args:
         contact: What the ground leaves free at a sole; `Locked()` unless given.
@@ -57,7 +66,7 @@ def biped(*, contact: Hinge | None = None) -> Mechanism:
         inboard=(0.0, 0.0, HIP_HEIGHT),
         inertia=SpatialInertia.solid_box(20.0, TRUNK).moved(middle),
         geometry=(
-            Geometry("trunk", "box", TRUNK, middle, "both", IVORY),
+            solid("trunk", "box", TRUNK, middle, IVORY),
             capsule("hips", (0.0, -HIP_Y, 0.0), (0.0, HIP_Y, 0.0), 0.05, SLATE),
         ),
     )
@@ -76,7 +85,7 @@ def _add_leg(b: Builder, side: str, y: float) -> None:
         "trunk",
         Gimbal((Y, X, Z)),
         hinge_name=f"{side}_hip",
-        inboard=Pose.rotation(_pitch(-STANCE), (0.0, y, 0.0)),
+        inboard=Pose.rotation(pitch(-STANCE), (0.0, y, 0.0)),
         inertia=capsule_inertia(3.0, origin, knee, 0.05),
         drive=Drive(lower=(-1.5, -0.6, -0.6), upper=(1.2, 0.6, 0.6), effort=120.0),
         geometry=(capsule("thigh", origin, knee, 0.05, BLUE),),
@@ -86,7 +95,7 @@ def _add_leg(b: Builder, side: str, y: float) -> None:
         f"{side}_thigh",
         Pin(Y),
         hinge_name=f"{side}_knee",
-        inboard=Pose.rotation(_pitch(2.0 * STANCE), knee),
+        inboard=Pose.rotation(pitch(2.0 * STANCE), knee),
         inertia=capsule_inertia(2.0, origin, ankle, 0.04),
         drive=Drive(lower=-0.65, upper=1.6, effort=120.0),
         geometry=(capsule("shank", origin, ankle, 0.04, IVORY),),
@@ -97,13 +106,9 @@ def _add_leg(b: Builder, side: str, y: float) -> None:
         f"{side}_shank",
         Universal(Y, X),
         hinge_name=f"{side}_ankle",
-        inboard=Pose.rotation(_pitch(-STANCE), ankle),
+        inboard=Pose.rotation(pitch(-STANCE), ankle),
         inertia=SpatialInertia.solid_box(1.0, FOOT).moved(plate),
         drive=Drive(lower=(-0.9, -0.5), upper=(0.9, 0.5), effort=80.0),
-        geometry=(Geometry("foot", "box", FOOT, plate, "both", ORANGE),),
+        geometry=(solid("foot", "box", FOOT, plate, ORANGE),),
     )
     b.node(f"{side}_sole", f"{side}_foot", Pose.translation((0.0, 0.0, -ANKLE_HEIGHT)))
-
-
-def _pitch(angle: float) -> Array:
-    return rotation.axis_angle(np.array(Y), angle)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.model import Builder, Drive, Geometry, Mechanism
+from linkwise.model import Builder, Drive, Mechanism
 from linkwise.model.hinges import Free, Gimbal, Pin, Universal
-from linkwise.models.capsule import BLUE, IVORY, ORANGE, SLATE, capsule
+from linkwise.models.shapes import BLUE, IVORY, ORANGE, SLATE, capsule, solid
 from linkwise.spatial import Pose, SpatialInertia
 from linkwise.spatial.array import Array
 
@@ -118,13 +118,8 @@ def humanoid(*, mass: float = MASS) -> Mechanism:
         drive=_joint((-1.2, -0.8), (1.2, 0.8), (15.0, 20.0)),
         geometry=(
             capsule("neck", (0.0, 0.0, -0.04), (0.0, 0.0, 0.04), 0.045, IVORY),
-            Geometry(
-                "skull",
-                "ellipsoid",
-                (0.095, 0.078, 0.12),
-                Pose.translation((0.01, 0.0, HEAD.length - 0.12)),
-                "both",
-                IVORY,
+            solid(
+                "skull", "ellipsoid", (0.095, 0.078, 0.12), (0.01, 0.0, HEAD.length - 0.12), IVORY
             ),
         ),
     )
@@ -166,16 +161,7 @@ def _add_arm(b: Builder, side: str, y: float, mass: float) -> None:
         knuckles,
         inertia=_upright(HAND, mass, HAND.length),
         kind="link",
-        geometry=(
-            Geometry(
-                "hand",
-                "ellipsoid",
-                (0.045, 0.025, 0.085),
-                Pose.translation((0.0, 0.0, 0.01)),
-                "both",
-                ORANGE,
-            ),
-        ),
+        geometry=(solid("hand", "ellipsoid", (0.045, 0.025, 0.085), (0.0, 0.0, 0.01), ORANGE),),
     )
 
 
@@ -212,22 +198,13 @@ def _add_leg(b: Builder, side: str, y: float, mass: float) -> None:
         inboard=ankle,
         inertia=_foot(mass),
         drive=_joint((-0.8, -0.4), (0.6, 0.4), (150.0, 50.0)),
-        geometry=(
-            Geometry(
-                "foot",
-                "box",
-                (FOOT.length, 0.09, 0.06),
-                Pose.translation(middle),
-                "both",
-                ORANGE,
-            ),
-        ),
+        geometry=(solid("foot", "box", (FOOT.length, 0.09, 0.06), middle, ORANGE),),
     )
     b.node(f"{side}_sole", f"{side}_foot", Pose.translation((0.0, 0.0, -ANKLE_HEIGHT)))
 
 
 def _joint(lower: tuple[float, ...], upper: tuple[float, ...], effort: tuple[float, ...]) -> Drive:
-    """Ranges [rad] and torques [N m], one a degree of freedom."""
+    """Ranges [rad] and torques [N m], one per degree of freedom."""
     return Drive(
         armature=0.01,
         damping=1.0,

@@ -1,4 +1,4 @@
-"""A heavy arm that carries a light one, in space and in the plane."""
+"""Heavy arms that carry light ones, in space and in the plane."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.model import Builder, Drive, Geometry, Mechanism
-from linkwise.model.hinges import Pin
-from linkwise.models.capsule import (
+from linkwise.model import Builder, Drive, Mechanism
+from linkwise.model.hinges import Pin, Prismatic
+from linkwise.models.shapes import (
     BLUE,
     IVORY,
     ORANGE,
@@ -19,8 +19,74 @@ from linkwise.models.capsule import (
     Rgba,
     capsule,
     capsule_inertia,
+    solid,
 )
-from linkwise.spatial import Pose, rotation
+from linkwise.spatial import Pose, SpatialInertia, rotation
+
+
+def planar_rpp(*, I_1: float = 1.0, m_2: float = 2.0, m_3: float = 1.0) -> Mechanism:
+    r"""One pin that carries two sliders: a macro of one, a mini of two degrees of freedom.
+
+              y₁          q₃ ↑  ■ link_3, node "end_effector" (m₃)
+               \              |
+                \      q₂     |          seen from above; the pin is about z,
+                 o─────────→──■ link_2    the frame of link_1 is the frame R₁
+            (I₁) pin q₁      (m₂)
+
+    In R₁ link_2 is at (q₂, 0) and link_3, with the end effector, at (q₂, q₃). Link 2 is a point
+    mass on the axis of slider 3, link 3 a point mass at the end effector, as the example assumes:
+
+        J in R₁ = [[-q₃, 1, 0], [q₂, 0, 1]]
+        A = [[I₁ + m₂ q₂² + m₃ (q₂² + q₃²), -m₃ q₃, m₃ q₂], [-m₃ q₃, m₂ + m₃, 0], [m₃ q₂, 0, m₃]]
+        Λ_mini = diag(m₂ + m₃, m₃)
+        Λ in R₁ = diag(η m₂ + m₃, m₃),   η = (I₁ + m₂ q₂²) / (I₁ + m₂ (q₂² + q₃²)) ≤ 1
+
+    The paper prints the first entry of the last line as m₂ + m₃ × η. That does not follow from its
+    own A and J (`tests/models/test_planar_rpp.py`): η multiplies m₂. The plane is horizontal, so
+    gravity does no work.
+
+    Source: O. Khatib, "Inertial properties in robotic manipulation: an object-level framework",
+    International Journal of Robotics Research 14(1), 1995, section 5.2 and figure 10.
+
+    Args:
+        I_1: Inertia of link 1 about the pin [kg m²]. Its mass, 1 kg on the axis, never shows.
+        m_2: Mass of link 2 [kg].
+        m_3: Mass of link 3 [kg].
+    """
+    b = Builder("planar_rpp")
+    b.body(
+        "link_1",
+        "world",
+        Pin((0.0, 0.0, 1.0)),
+        hinge_name="pin_1",
+        inertia=SpatialInertia.from_com(1.0, J_com=(I_1, I_1, I_1)),
+        geometry=(
+            solid("turntable", "cylinder", (0.12, 0.08), (0.0, 0.0, 0.0), SLATE),
+            capsule("rail", (0.0, 0.0, 0.06), (0.8, 0.0, 0.06), 0.015, SLATE),
+        ),
+    )
+    b.body(
+        "link_2",
+        "link_1",
+        Prismatic((1.0, 0.0, 0.0)),
+        hinge_name="slider_2",
+        inertia=SpatialInertia.point(m_2),
+        geometry=(
+            solid("carriage", "box", (0.12, 0.1, 0.08), (0, 0, 0.08), BLUE),
+            capsule("rail", (0.0, 0.0, 0.13), (0.0, 0.5, 0.13), 0.012, BLUE),
+        ),
+    )
+    b.body(
+        "link_3",
+        "link_2",
+        Prismatic((0.0, 1.0, 0.0)),
+        hinge_name="slider_3",
+        inertia=SpatialInertia.point(m_3),
+        geometry=(solid("carriage", "box", (0.08, 0.08, 0.06), (0, 0, 0.15), ORANGE),),
+    )
+    b.node("end_effector", "link_3")
+    return b.build()
+
 
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -89,8 +155,8 @@ def macro_mini(*, wrist: bool = True) -> Mechanism:
     The macro: 121 kg, 0.8 m + 1.2 m + 1.0 m, and geared motors whose reflected inertia (3 to
     35 kg m²) is as large as that of the links. The mini: 1.67 kg, nearly direct drives, and joints
     that turn 0.5 rad to either side (0.8 rad in the wrist): its tip reaches about 0.1 m around. At
-    q = 0 the macro is bent, the mini stands in the middle of its range and is not singular. Arms of
-    our own; no maker's data were used.
+    q = 0 the macro is bent, the mini is in the middle of its range and is not singular. Our own
+    designs; no maker's data were used.
 
     It is the macro with the mini mounted on its node "flange"; the names of the mini begin with
     "mini_", and its first hinge, "mini_yaw", is where the two part. Bodies are called after their
@@ -101,7 +167,7 @@ def macro_mini(*, wrist: bool = True) -> Mechanism:
             orientation. Without it 7 dof, for tasks of position.
     """
     macro = Builder("macro")
-    foot = Geometry("foot", "cylinder", (0.3, 0.2), Pose.translation((0, 0, 0.1)), "both", SLATE)
+    foot = solid("foot", "cylinder", (0.3, 0.2), (0, 0, 0.1), SLATE)
     macro.node("base", "world", geometry=(foot,))
     last = _add(macro, _MACRO)
     macro.node("flange", last, Pose.translation((0.0, 0.0, 0.12)))
@@ -134,7 +200,7 @@ def planar_macro_mini() -> Mechanism:
        shoulder
 
     The macro weighs 50 kg, its motors add 10 and 5 kg m²; the mini weighs 0.7 kg and its joints
-    turn 0.6 rad to either side. At q = 0 both elbows are bent, and the mini stands in the middle of
+    turn 0.6 rad to either side. At q = 0 both elbows are bent, and the mini is in the middle of
     its range. The mini's names begin with "mini_", its first hinge is "mini_shoulder".
     """
     macro, mini = Builder("planar macro"), Builder("planar mini")
@@ -147,7 +213,7 @@ def planar_macro_mini() -> Mechanism:
 
 
 def _add(b: Builder, links: Sequence[_Link]) -> str:
-    """Links one on the other; returns the name of the last body."""
+    """Links in series; returns the name of the last body."""
     parent = "world"
     for link in links:
         inboard = Pose.translation(link.offset)
@@ -172,6 +238,6 @@ def _add(b: Builder, links: Sequence[_Link]) -> str:
 
 
 def _renamed(mech: Mechanism, name: str, tip: str) -> Mechanism:
-    """The mechanism under a name of its own, its tip without the prefix of the mini."""
+    """The mechanism under its own name, its tip without the prefix of the mini."""
     nodes = [dataclasses.replace(n, name=tip) if n.name == f"mini_{tip}" else n for n in mech.nodes]
     return dataclasses.replace(mech, name=name, nodes=tuple(nodes))

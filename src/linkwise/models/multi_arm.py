@@ -9,11 +9,11 @@ import numpy as np
 
 from linkwise.arguments import count, number
 from linkwise.errors import ModelError
-from linkwise.model import Builder, Geometry, Mechanism
+from linkwise.model import Builder, Mechanism
 from linkwise.model.hinges import Free, Hinge, Locked
-from linkwise.models.capsule import ORANGE
 from linkwise.models.puma560 import add_puma560
 from linkwise.models.seven_dof_arm import add_seven_dof_arm, seven_dof_arm
+from linkwise.models.shapes import ORANGE, solid
 from linkwise.spatial import Pose, SpatialInertia
 
 ArmKind = Literal["seven_dof", "puma560"]
@@ -30,7 +30,7 @@ def dual_arm(
 
         o──o                 o──o
         │   \   ┌───────┐   /   │        two seven-axis arms: 20 dof in the tree,
-        │    ▷══│object │══◁    │        12 constraints, 8 freedoms left
+        │    ▷══│object │══◁    │        12 constraints, 8 dof left
         ┴       └───────┘       ┴
 
     Args:
@@ -56,10 +56,10 @@ def multi_arm(
                    ╭──┴──╮                    tree:         n arms and the object on a free
           arm_3 ▷──┤  o  ├──◁ arm_1                         hinge, n·n_arm + 6 dof
                    ╰──┬──╯                    loops:        n locked ones, 6 n constraints
-                      △                       freedoms:     n (n_arm - 6) + 6
+                      △                       free:         n (n_arm - 6) + 6
                     arm_4
 
-    The object is a tree of its own, a disc on the free hinge "object". Loop "grasp_k" welds the
+    The object is a separate tree, a disc on the free hinge "object". Loop "grasp_k" welds the
     node "arm_k_hand" (for the PUMA "arm_k_flange") to the node "rim_k" on the object. The loops
     hold at the neutral configuration, to rounding: each arm is built bent (see `posture` in
     `seven_dof_arm`), its base is placed backwards from the grasp, and since the bent hand is level
@@ -91,7 +91,7 @@ def multi_arm(
         Free(),
         inboard=X_WO,
         inertia=SpatialInertia.solid_cylinder(mass, radius, 0.1),
-        geometry=(Geometry("disc", "cylinder", (radius, 0.1), Pose.identity(), "both", ORANGE),),
+        geometry=(solid("disc", "cylinder", (radius, 0.1), (0.0, 0.0, 0.0), ORANGE),),
     )
     for k in range(1, n + 1):
         angle = 2.0 * np.pi * (k - 1) / n

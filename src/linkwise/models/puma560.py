@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.model import Builder, Drive, Geometry, Mechanism
 from linkwise.model.hinges import Pin
-from linkwise.models.capsule import BLUE, IVORY, ORANGE, SLATE, capsule
+from linkwise.models.shapes import BLUE, IVORY, ORANGE, SLATE, capsule, solid
 from linkwise.spatial import Pose, SpatialInertia, rotation
 
 # One row a joint: twist α_{i-1} in quarter turns, a_{i-1} [m], d_i [m] (modified DH, table A1).
@@ -59,18 +59,18 @@ def puma560(*, as_printed: bool = False) -> Mechanism:
     of motors and drives seen at each joint, here as gear_ratio² rotor_inertia; gear ratios; maximum
     and break-away torques.
 
-    Not in the paper: mass and centre of mass of link 1 (13 kg at the waist stands in for them: they
-    do not act while the base is fixed), products of inertia (small; taken as zero), the tool, the
+    Not in the paper: mass and centre of mass of link 1 (13 kg at the waist replaces them: they do
+    not act while the base is fixed), products of inertia (small; taken as zero), the tool, the
     flange and the joint ranges. The last two are nominal values, not checked against a document:
     lists of the ranges differ (for the wrist roll also ±266° is quoted), so set your own arm's.
 
-    The paper itself was not at hand: the tables are those of public transcriptions that agree. What
-    was found out about the numbers (`tests/models/test_puma560.py`):
+    The paper itself was not available: the tables are those of public transcriptions that agree.
+    What we learned about the numbers (`tests/models/test_puma560.py`):
 
     * The dyadic of link 3 is printed as (0.066, 0.0125, 0.086). No rigid body has it: 0.086 exceeds
       the sum of the others by 0.0075. Here the two small moments are raised by half of that, which
       changes the kinetic energy matrix in one entry, the waist's, by 0.004 kg m².
-    * Copies of the table are about that have 0.066 for the last entry. The constant I₆ = 0.333 of
+    * Some copies of the table have 0.066 for the last entry. The constant I₆ = 0.333 of
       the explicit model needs 0.086.
     * Of the 23 inertia constants of the explicit model 21 follow from the tables to their printed
       digits. I₁ and I₃, quoted as 1.43 and 1.38, do not: the tables give 1.55 and 1.60 kg m².
@@ -87,7 +87,7 @@ def puma560(*, as_printed: bool = False) -> Mechanism:
     b.node(
         "pedestal",
         "world",
-        geometry=(Geometry("column", "cylinder", (0.09, 0.56), below, "both", SLATE),),
+        geometry=(solid("column", "cylinder", (0.09, 0.56), below, SLATE),),
     )
     add_puma560(b, as_printed=as_printed)
     return b.build()
@@ -173,4 +173,4 @@ def _shape(k: int) -> tuple[Geometry, ...]:
     if k == 4:
         return (capsule("bend", (0.0, 0.0, -0.03), (0.0, 0.0, 0.03), 0.03, ORANGE),)
     at = Pose.translation((0.0, 0.0, 0.5 * FLANGE))
-    return (Geometry("flange", "cylinder", (0.028, FLANGE), at, "both", SLATE),)
+    return (solid("flange", "cylinder", (0.028, FLANGE), at, SLATE),)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.model import Builder, Drive, Geometry, Mechanism
+from linkwise.model import Builder, Drive, Mechanism
 from linkwise.model.hinges import Free, Pin
-from linkwise.models.capsule import BLUE, IVORY, ORANGE, SLATE, capsule, capsule_inertia
-from linkwise.spatial import Array, Pose, SpatialInertia, rotation
+from linkwise.models.shapes import (
+    BLUE,
+    IVORY,
+    ORANGE,
+    SLATE,
+    capsule,
+    capsule_inertia,
+    pitch,
+    solid,
+)
+from linkwise.spatial import Pose, SpatialInertia
 
 TRUNK = (0.42, 0.18, 0.11)  # edges [m]
 THIGH, SHANK, FOOT_RADIUS = 0.21, 0.21, 0.02  # [m]
@@ -32,8 +41,8 @@ def quadruped() -> Mechanism:
     the feet are right below the hips. The trunk's frame is its centre and the free hinge gives its
     place in the world; put its height to `STANCE_HEIGHT` = 0.313 m to have the feet on z = 0.
 
-    Masses: trunk 6.0 kg, each abductor 0.6, thigh 0.9, shank 0.2 kg: 12.8 kg. A design of
-    our own, in the range of today's electric machines of that size, with motors of 18 to 28 N m
+    Masses: trunk 6.0 kg, each abductor 0.6, thigh 0.9, shank 0.2 kg: 12.8 kg. Our own
+    design, in the range of today's electric robots of that size, with motors of 18 to 28 N m
     behind small gear ratios.
     """
     b = Builder("quadruped")
@@ -45,8 +54,8 @@ def quadruped() -> Mechanism:
         hinge_name="floating_base",
         inertia=SpatialInertia.solid_box(6.0, TRUNK),
         geometry=(
-            Geometry("trunk", "box", TRUNK, Pose.identity(), "both", IVORY),
-            Geometry("face", "box", (0.08, 0.1, 0.06), nose, "visual", SLATE),
+            solid("trunk", "box", TRUNK, (0.0, 0.0, 0.0), IVORY),
+            solid("face", "box", (0.08, 0.1, 0.06), nose, SLATE, "visual"),
         ),
     )
     for end, x in (("front", HIP_X), ("hind", -HIP_X)):
@@ -74,7 +83,7 @@ def _add_leg(b: Builder, leg: str, x: float, side: float) -> None:
         f"{leg}_abductor",
         Pin((0.0, 1.0, 0.0)),
         hinge_name=f"{leg}_hip",
-        inboard=Pose.rotation(_pitch(STANCE), hip_end),
+        inboard=Pose.rotation(pitch(STANCE), hip_end),
         inertia=capsule_inertia(0.9, origin, knee, 0.028),
         drive=_motor(1.6, 18.0, 6.0),
         geometry=(capsule("thigh", origin, knee, 0.028, BLUE),),
@@ -84,15 +93,15 @@ def _add_leg(b: Builder, leg: str, x: float, side: float) -> None:
         f"{leg}_thigh",
         Pin((0.0, 1.0, 0.0)),
         hinge_name=f"{leg}_knee",
-        inboard=Pose.rotation(_pitch(-2.0 * STANCE), knee),
+        inboard=Pose.rotation(pitch(-2.0 * STANCE), knee),
         inertia=capsule_inertia(0.2, origin, toe, 0.014),
         drive=_motor(1.0, 28.0, 9.3),
         geometry=(
             capsule("shank", origin, toe, 0.014, IVORY),
-            Geometry("foot", "sphere", (FOOT_RADIUS,), Pose.translation(toe), "both", ORANGE),
+            solid("foot", "sphere", (FOOT_RADIUS,), toe, ORANGE),
         ),
     )
-    sole = Pose.rotation(_pitch(STANCE), toe) @ Pose.translation((0.0, 0.0, -FOOT_RADIUS))
+    sole = Pose.rotation(pitch(STANCE), toe) @ Pose.translation((0.0, 0.0, -FOOT_RADIUS))
     b.node(f"{leg}_foot", f"{leg}_shank", sole)
 
 
@@ -108,7 +117,3 @@ def _motor(limit: float, effort: float, ratio: float) -> Drive:
         effort=effort,
         velocity=30.0,
     )
-
-
-def _pitch(angle: float) -> Array:
-    return rotation.axis_angle(np.array([0.0, 1.0, 0.0]), angle)

@@ -25,8 +25,7 @@ from linkwise.model.hinges import (
     Translation,
     Universal,
 )
-from linkwise.models.capsule import BLUE, IVORY, ORANGE, STEEL, capsule
-from linkwise.models.size import MOST_BODIES
+from linkwise.models.shapes import BLUE, IVORY, MOST_BODIES, ORANGE, STEEL, capsule, solid
 from linkwise.spatial import Pose, SpatialInertia, rotation
 from linkwise.spatial.array import Array
 
@@ -50,13 +49,13 @@ def random_tree(
         world o body_1                           drives are all random; • tips of branches
                  └─o body_2 ─o body_4 •          are the nodes "tip_4", "tip_5"
 
-    What is sure about it:
+    It always has these properties:
 
     * Body 1 hangs on the world, each other body on one with a smaller number. From n = 3 on some
       body has two or more children.
     * Hinges come from a shuffled pack that is dealt out before it is shuffled again: with at
       least as many bodies as kinds every kind occurs. Axes, pitches and radii are random.
-    * Inertias belong to clouds of eight points of positive mass, so they can exist and hold the
+    * Inertias are those of eight points of positive mass, so they are possible and satisfy the
       triangle inequality strictly. No body is heavier than `mass_ratio` times another.
     * Half of the body frames are at the hinge, half away from it, all turned at random.
     * With `drives`, about half of the hinges have armature, damping and friction, some of those
@@ -179,7 +178,7 @@ def _shape(inertia: SpatialInertia, hinges: list[Array], k: int) -> tuple[Geomet
     pose = Pose.rotation(axes, inertia.com)
     rgba = (IVORY, BLUE, STEEL, ORANGE)[k % 4]
     return (
-        Geometry("body", "ellipsoid", tuple(semi_axes.tolist()), pose, "both", rgba),
+        solid("body", "ellipsoid", tuple(semi_axes.tolist()), pose, rgba),
         *(capsule(f"stick_{i}", p, inertia.com, 0.01, rgba) for i, p in enumerate(hinges)),
     )
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.arguments import constant
-from linkwise.model import Builder, Drive, Geometry, Mechanism
+from linkwise.model import Builder, Drive, Mechanism
 from linkwise.model.hinges import Pin
-from linkwise.models.capsule import (
+from linkwise.models.shapes import (
     BLUE,
     IVORY,
     ORANGE,
@@ -18,6 +18,7 @@ from linkwise.models.capsule import (
     Rgba,
     capsule,
     capsule_inertia,
+    solid,
 )
 from linkwise.spatial import Pose, rotation
 
@@ -74,7 +75,7 @@ def seven_dof_arm(*, posture: Sequence[float] = (0.0,) * 7) -> Mechanism:
     is left for the elbow when the hand is held. Upright it is singular; give a `posture` to have
     q = 0 somewhere better.
 
-    An arm of our own, of the size and strength usual for arms that work beside people: 16.6 kg of
+    Our own design, with the size and strength usual for arms that work beside people: 16.6 kg of
     moving mass, 1.23 m tall, joint torques of 40 to 170 N m, geared motors whose reflected inertia
     (0.25 to 1.6 kg m²) is not small beside that of the links. No maker's data were used.
 
@@ -105,7 +106,7 @@ def add_seven_dof_arm(
         posture: As in `seven_dof_arm`.
     """
     place = Pose.identity() if at is None else at
-    foot = Geometry("foot", "cylinder", (0.085, 0.1), Pose.translation((0, 0, 0.05)), "both", SLATE)
+    foot = solid("foot", "cylinder", (0.085, 0.1), (0, 0, 0.05), SLATE)
     b.node(f"{prefix}base", parent, place, geometry=(foot,))
     for link, offset in zip(_LINKS, posture, strict=True):
         inboard = Pose.translation((0.0, 0.0, link.offset))

@@ -6,8 +6,8 @@ import numpy as np
 
 from linkwise.model import Builder, Drive, Geometry, Mechanism
 from linkwise.model.hinges import Pin
-from linkwise.models.capsule import BLUE, IVORY, SLATE, STEEL, Rgba, capsule, pose_between
 from linkwise.models.puma560 import about_x
+from linkwise.models.shapes import BLUE, IVORY, SLATE, STEEL, Rgba, capsule, pose_between, solid
 from linkwise.spatial import Pose, SpatialInertia
 from linkwise.spatial.array import ArrayLike
 
@@ -31,7 +31,7 @@ LINKS = (
 )
 MAXIMUM_TORQUE = (150.0, 150.0, 150.0, 28.0, 28.0, 28.0)  # [N m], as published
 MAXIMUM_SPEED = np.pi  # [rad/s], as published
-# Sizes of the solid cylinders whose moments stand in for those that are not published: radius and
+# Sizes of the solid cylinders whose moments replace those that are not published: radius and
 # length [m], and the axis of the link frame that they lie along.
 CYLINDERS = (
     (0.06, 0.15, 2),
@@ -70,9 +70,7 @@ def ur_arm() -> Mechanism:
     Source: Universal Robots, "DH parameters for calculations of kinematics and dynamics", UR5e.
     """
     b = Builder("ur_arm")
-    foot = Geometry(
-        "foot", "cylinder", (0.075, 0.05), Pose.translation((0, 0, 0.025)), "both", SLATE
-    )
+    foot = solid("foot", "cylinder", (0.075, 0.05), (0, 0, 0.025), SLATE)
     b.node("base", "world", geometry=(foot,))
     parent, inboard = "world", Pose.identity()
     names = ("waist", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -149,4 +147,4 @@ def _shape(k: int) -> tuple[Geometry, ...]:
 def _joint(name: str, start: ArrayLike, end: ArrayLike, radius: float, rgba: Rgba) -> Geometry:
     """The housing of a joint: a cylinder from one point to another."""
     pose, length = pose_between(start, end)
-    return Geometry(name, "cylinder", (radius, length), pose, "both", rgba)
+    return solid(name, "cylinder", (radius, length), pose, rgba)

@@ -31,7 +31,7 @@ from linkwise.codegen.stages import MOST_BODIES
 from linkwise.dynamics.configuration import places
 from linkwise.dynamics.kernels import written
 from linkwise.model.hinges import Free, Spherical
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import quaternion

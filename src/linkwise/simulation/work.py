@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linkwise.dynamics.kinematics import node_velocity
 from linkwise.dynamics.quantity import Frame
 from linkwise.errors import ShapeError
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.channel import Channel
 from linkwise.simulation.report import Report

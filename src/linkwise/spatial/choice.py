@@ -1,8 +1,7 @@
 """Choices, roots and angles that run on graph nodes and on numbers, one by one or in arrays.
 
-Everything that branches is made of one operation, the gate: x where c > 0, else 0. Both sides are
-computed, so that all states of a batch do the same; of the other side only finite numbers are left
-behind without a trace.
+All branches are made of one operation, the gate: x where c > 0, else 0. Both sides are computed, so
+that all states of a batch do the same; the unused side must be finite to leave no trace.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def minimum(x: Any, y: Any) -> Any:
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
-    """x, or the bound it is beyond."""
+    """x limited to the bounds."""
     return minimum(maximum(x, low), high)
 
 
@@ -104,7 +103,7 @@ def angle(y: Any, x: Any) -> Any:
 
 
 TERMS = 13
-"""Of the arc tangent below tan π/16 = 0.199: the first one left out is below 1e-21."""
+"""Terms of the arc tangent below tan π/16 = 0.199: the first one omitted is below 1e-21."""
 
 
 def _is_of_numbers(x: Any) -> bool:

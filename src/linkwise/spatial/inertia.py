@@ -210,7 +210,7 @@ class SpatialInertia:
         return moments, axes * flip
 
     def findings(self) -> list[tuple[str, str]]:
-        """What no rigid body can have, as (code, sentence); empty for a possible one.
+        """Why no rigid body can have this inertia, as (code, sentence); empty for a possible one.
 
         Codes: "not-finite", "mass", "first-moment", "symmetry", "positive", "triangle".
         """
@@ -303,7 +303,7 @@ def _round(mass: float, radius: float, length: float, kind: str) -> tuple[float,
 
 
 def trusted_inertia(mass: Array, h: Array, J: Array) -> SpatialInertia:
-    """An inertia that was computed from others: nothing is looked at or copied.
+    """An inertia computed from others: nothing is checked or copied.
 
     For results, which may be arrays of dtype object.
     """

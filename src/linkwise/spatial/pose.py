@@ -21,8 +21,8 @@ from linkwise.spatial.vector import blocks, cross, six
 class Pose:
     """X_AB: where frame B is, seen from frame A.
 
-    What is not a rotation to `rotation.ROUNDING` is refused; `Pose.nearest` takes a matrix that
-    was printed with few digits, or drifted.
+    A matrix that is not a rotation to within `rotation.ROUNDING` is refused; `Pose.nearest` takes
+    one that was printed with few digits, or drifted.
 
     Attributes:
         rot: rot_AB, takes components in B to components in A, shape (..., 3, 3).
@@ -49,7 +49,7 @@ class Pose:
 
     @staticmethod
     def identity() -> Pose:
-        """B is A. Always the same object, so that `is` can be used as a quick test."""
+        """B is A. Always the same object, so `is` is a fast test."""
         return _IDENTITY
 
     @staticmethod
@@ -98,8 +98,8 @@ class Pose:
         if array.shape == (4, 4):
             return Pose.from_matrix(array)
         raise ShapeError(
-            f"a pose was asked for; found an array of shape {array.shape}. "
-            "Give a Pose, a translation (3,) or a homogeneous matrix (4, 4)."
+            f"an array of shape {array.shape} is not a pose; give a Pose, a translation (3,) or a "
+            "homogeneous matrix (4, 4)."
         )
 
     def __matmul__(self, other: Pose) -> Pose:
@@ -173,9 +173,9 @@ class Pose:
 
 
 def _is_traced(array: Any) -> bool:
-    """Whether it is made of symbols of a hinge's formula that is being traced, without values.
+    """Whether the entries are symbols of a hinge's formula that is being traced.
 
-    NumPy asks entries of arrays of dtype object for their own `cos`.
+    NumPy calls the `cos` method of entries of object arrays.
     """
     if not isinstance(array, np.ndarray):
         return False
@@ -184,7 +184,7 @@ def _is_traced(array: Any) -> bool:
 
 
 def trusted_pose(rot: Array, p: Array) -> Pose:
-    """A pose from a rotation that is one by how it was computed: nothing is looked at or copied.
+    """A pose whose rotation is known to be one: nothing is checked or copied.
 
     For results, which may be arrays of dtype object (see `stack`).
     """
@@ -195,7 +195,7 @@ def trusted_pose(rot: Array, p: Array) -> Pose:
 
 
 _NEW: Any = object.__new__
-_SET_ROT: Any = vars(Pose)["rot"].__set__  # a frozen class has no quicker way
+_SET_ROT: Any = vars(Pose)["rot"].__set__  # the fastest way in a frozen class
 _SET_P: Any = vars(Pose)["p"].__set__
 
 

@@ -48,9 +48,7 @@ def normalise(q: Array) -> Array:
     # Scaled by the largest entry first, so that no length over- or underflows.
     largest = np.abs(q).max(axis=-1, keepdims=True)
     if not largest.all():
-        raise ModelError(
-            "a quaternion is zero, which is no rotation; the identity is (1, 0, 0, 0)."
-        )
+        raise ModelError("a zero quaternion is not a rotation; the identity is (1, 0, 0, 0).")
     scaled = q / largest
     return scaled / np.linalg.norm(scaled, axis=-1, keepdims=True)
 
@@ -68,8 +66,8 @@ def to_matrix(q: Array) -> Array:
         if (np.abs(square - 1.0) > 2.0 * TOLERANCE).any():
             worst = float(square.flat[np.argmax(np.abs(square - 1.0))])
             raise ModelError(
-                f"a quaternion has length {np.sqrt(worst):.6g}; that of a rotation is (w, x, y, z) "
-                "and has length 1."
+                f"a quaternion has length {np.sqrt(worst):.6g}; a rotation is (w, x, y, z) of "
+                "length 1."
             )
     return stack(
         [
@@ -149,6 +147,11 @@ def log(q: Array) -> Array:
     tiny = 1e-20 - length  # there the turn is 2 / w to rounding, and the division is not trusted
     turn = 2.0 * angle(length, w) / where(tiny, 1.0, length)
     return where(tiny, 2.0 / maximum(w, 0.5), turn) * q[..., 1:]
+
+
+def difference(q0: Array, q1: Array) -> Array:
+    """Rotation vector (..., 3) of the turn from q0 to q1, the short way, in the axes of q0."""
+    return log(multiply(conjugate(q0), q1))
 
 
 def integrate(q: Array, w: Array) -> Array:

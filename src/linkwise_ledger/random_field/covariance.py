@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.algebra.rules import BY_NAME
-from linkwise.algebra.rules.covariance import SMOOTHED
+from linkwise.algebra.rules import BY_NAME, SMOOTHED
 from linkwise.algebra.space import BODY, JOINT
 from linkwise.algebra.symbols import (
     D,

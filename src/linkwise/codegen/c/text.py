@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from linkwise.algebra.spelling import spelt
+from linkwise.algebra.show import spelt
 from linkwise.errors import LoweringError, ModelError
 
 LONGEST_IDENTIFIER = 63

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from linkwise.model.hinges import Hinge, Planar, Reversed, RollingBall, ScrewHinge
-from linkwise.model.hinges.hinge import Coordinate
+from linkwise.model.hinges import Hinge, Planar, RollingBall
+from linkwise.model.hinges.hinge import Coordinate, ScrewHinge
+from linkwise.model.hinges.modified import Reversed
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose, trusted_pose
 from linkwise.spatial.rotation import axis_angle

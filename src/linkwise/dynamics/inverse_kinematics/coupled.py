@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError
 from linkwise.model.body import Coupling
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from linkwise.dynamics.configuration import integrate
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Hinge
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array

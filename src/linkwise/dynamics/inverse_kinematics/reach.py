@@ -30,7 +30,7 @@ from linkwise.model.hinges import (
     Translation,
     Universal,
 )
-from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.modified import Reversed
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
 

@@ -24,7 +24,8 @@ from linkwise.io.urdf.split import split_hinge
 from linkwise.io.xml import Element
 from linkwise.io.xml_write import digits, make, row
 from linkwise.model.body import WORLD, Body
-from linkwise.model.hinges import Free, Hinge, Pin, Planar, Prismatic, Reversed, Spherical
+from linkwise.model.hinges import Free, Hinge, Pin, Planar, Prismatic, Spherical
+from linkwise.model.hinges.modified import Reversed
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import log

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.model.hinges import Hinge, Reversed, ScrewHinge
+from linkwise.model.hinges import Hinge
+from linkwise.model.hinges.hinge import ScrewHinge
+from linkwise.model.hinges.modified import Reversed
 from linkwise.spatial.array import Array
 from linkwise.spatial.pose import Pose
 

@@ -23,7 +23,8 @@ from linkwise.io.xml import Element
 from linkwise.io.xml_write import digits, make, row, xml_text
 from linkwise.model.body import WORLD, Body, Loop, Node
 from linkwise.model.drive import Drive
-from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Reversed, Spherical
+from linkwise.model.hinges import Free, Hinge, Locked, Pin, Planar, Prismatic, Spherical
+from linkwise.model.hinges.modified import Reversed
 from linkwise.model.mechanism import GRAVITY, Mechanism
 from linkwise.model.state import split_coordinate
 from linkwise.spatial.pose import Pose

@@ -1,4 +1,4 @@
-"""A hinge the user supplies: its pose is enough, the rest can be derived from it."""
+"""A hinge supplied by the user: its pose is enough, the rest is derived from it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class CustomHinge(Hinge):
     second-order Taylor series of the motion, and q̇ is v.
 
     Attributes:
-        name: What to call it in tables.
-        freedoms: Coordinates by name and unit ("rad" or "m"), q = v̇ integrated.
+        name: Its name in tables.
+        freedoms: Name and unit ("rad" or "m") of each coordinate; v is its rate.
         placement: q (..., n) to (rot_O+O (..., 3, 3), p (..., 3) [m]).
-        map: Optional: q to H (..., n, 6), if a closed form is at hand. It is trusted.
-        map_rate: Optional: q, v to the bias Ḣ* v (..., 6). It is trusted.
+        map: Optional: q to H (..., n, 6), if a closed form is known. It is not checked.
+        map_rate: Optional: q, v to the bias Ḣ* v (..., 6). It is not checked.
     """
 
     name: str
@@ -42,7 +42,7 @@ class CustomHinge(Hinge):
         object.__setattr__(self, "freedoms", tuple((name, unit) for name, unit in self.freedoms))
         if not 1 <= len(self.freedoms) <= 6:
             raise ModelError(
-                f"custom hinge {self.name!r} has {len(self.freedoms)} freedoms; give one to six."
+                f"custom hinge {self.name!r} has {len(self.freedoms)} coordinates; give one to six."
             )
         bad = [unit for _, unit in self.freedoms if unit not in ("rad", "m")]
         if bad:
@@ -127,8 +127,8 @@ class CustomHinge(Hinge):
     def hinge_map_rate(self, q: Array, v: Array) -> Array:
         """From the bias, which is quadratic in v = q̇, and the order of derivatives.
 
-        With β(v, w) = Ḣ*(v) w, the symmetric part of β is had from the bias β(v, v), and of the
-        other the rotations say β(v, w) - β(w, v) = -(H* v) × (H* w).
+        With β(v, w) = Ḣ*(v) w, the bias β(v, v) gives the symmetric part of β, and for the
+        antisymmetric part β(v, w) - β(w, v) = -(H* v) × (H* w).
         """
         q, v = np.asarray(q), np.asarray(v)
         V, H, bias = velocity(self, q, v), self.hinge_map(q), self.bias(q, v)

@@ -40,6 +40,7 @@ class Coordinate:
 
 
 QUATERNION = tuple(Coordinate(f"quaternion_{c}", "") for c in "wxyz")
+OMEGA = tuple(Coordinate(f"omega_{c}", "rad") for c in "xyz")
 
 
 class Hinge(ABC):
@@ -78,8 +79,8 @@ class Hinge(ABC):
     def hinge_map_rate(self, q: Array, v: Array) -> Array:
         """Ḣ (..., nv, 6): the rate of the hinge map while moving with v, so that bias is Ḣ* v.
 
-        Taken from `hinge_map` by running it on Taylor series of the motion, unless a hinge has a
-        formula of its own.
+        Computed by running `hinge_map` on Taylor series of the motion, unless a hinge has its own
+        formula.
         """
         rate = self.qdot(q, v)
         q = np.broadcast_to(q, rate.shape)  # one q, and a batch of velocities
@@ -135,8 +136,8 @@ class Hinge(ABC):
     def hull(self) -> Hinge:
         """The holonomic hinge that has the same poses at the same q: itself, for most.
 
-        A nonholonomic hinge reaches more poses than its velocities tell at once; its hull has a
-        velocity for every direction in which the pose can be changed, and tells how far a pose is
+        A nonholonomic hinge reaches more poses than its velocities span at once; its hull has a
+        velocity for every direction in which the pose can change, and measures how far a pose is
         from the nearest one of the hinge.
         """
         return self
@@ -152,7 +153,7 @@ class Hinge(ABC):
 
     @property
     def quaternion(self) -> slice | None:
-        """Where in q a unit quaternion stands, if there is one."""
+        """Where the unit quaternion is in q, if there is one."""
         start = next((i for i, c in enumerate(self.coordinates) if c.name == "quaternion_w"), None)
         return None if start is None else slice(start, start + 4)
 
@@ -191,25 +192,44 @@ class Hinge(ABC):
 
     def reversed(self) -> Hinge:
         """The same hinge seen from the other body: O and O+ change places, q and v stay."""
-        from linkwise.model.hinges.reversed import Reversed
+        from linkwise.model.hinges.modified import Reversed
 
         return Reversed(self)
+
+
+class ConstantHinge(Hinge):
+    """A hinge whose H is the same in every position, seen from O: there is no bias."""
+
+    @cached_property
+    @abstractmethod
+    def constant_map(self) -> Array:
+        """H (nv, 6)."""
+
+    @property
+    def nv(self) -> int:
+        return len(self.constant_map)
+
+    def hinge_map(self, q: Array) -> Array:
+        return np.broadcast_to(self.constant_map, (*np.shape(q)[:-1], self.nv, 6))
+
+    def bias(self, q: Array, v: Array) -> Array:
+        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1]), 6))
 
 
 class ScrewHinge(Hinge):
     """A hinge that is a product of screw motions, one a coordinate: v is q̇.
 
         pose(q)  = exp(S_1 q_1) exp(S_2 q_2) ...
-        row i of H = S_i, carried from where it stands through the motions after it
+        row i of H = S_i, carried through the motions after it
         bias     = Σ_i (H_i v_i) × Σ_{j>i} H_j v_j
 
-    A final class says its screws: rows (ω, v) of unit ω for a turn, ω = 0 for a slide.
+    A final class names its screws: rows (ω, v) of unit ω for a turn, ω = 0 for a slide.
     """
 
     @cached_property
     @abstractmethod
     def screws(self) -> Array:
-        """The screws S (nv, 6), each in the frame reached before (or after) its own motion."""
+        """The screws S (nv, 6), each in the frame reached before (or after) its motion."""
 
     @property
     def nv(self) -> int:

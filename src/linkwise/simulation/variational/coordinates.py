@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from linkwise.errors import ModelError
 from linkwise.model.hinges import Free, Hinge, Planar, PointOnPlane, Spherical
-from linkwise.model.hinges.plain import is_plain
-from linkwise.model.hinges.reversed import Reversed
+from linkwise.model.hinges.modified import Reversed, is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.memo import once_per_mechanism
 from linkwise.spatial import quaternion

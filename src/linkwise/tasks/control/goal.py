@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.errors import ModelError, ShapeError, unknown_name
 from linkwise.model import aim
 from linkwise.model.body import Body
-from linkwise.model.hinges.plain import is_plain
+from linkwise.model.hinges.modified import is_plain
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.spatial.pose import Pose

@@ -1,14 +1,16 @@
-"""A link between two points: the capsule that is drawn and the inertia that goes with it."""
+"""Shapes of sample mechanisms, the inertia of a capsule, and how many bodies they may have."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from linkwise.model import Geometry
+from linkwise.model.geometry import Role, Shape
 from linkwise.spatial import Pose, SpatialInertia, rotation
 from linkwise.spatial.array import Array, ArrayLike
+from linkwise.spatial.pose import PoseLike
 
 Rgba: TypeAlias = tuple[float, float, float, float]
 
@@ -38,7 +40,28 @@ def capsule(
     return Geometry(name, "capsule", (radius, length), pose, "both", rgba)
 
 
+def solid(
+    name: str,
+    shape: Shape,
+    size: tuple[float, ...],
+    at: PoseLike = (0.0, 0.0, 0.0),
+    rgba: Rgba = STEEL,
+    role: Role = "both",
+) -> Geometry:
+    """A shape at a place [m] or pose."""
+    return Geometry(name, shape, size, Pose.of(at), role, rgba)
+
+
+def pitch(angle: float) -> Array:
+    """A rotation about y [rad]."""
+    return rotation.axis_angle(np.array([0.0, 1.0, 0.0]), angle)
+
+
 def capsule_inertia(mass: float, start: ArrayLike, end: ArrayLike, radius: float) -> SpatialInertia:
     """Inertia of that capsule filled evenly with `mass` [kg], about the frame of the points."""
     pose, length = pose_between(start, end)
     return SpatialInertia.solid_capsule(mass, radius, length).moved(pose)
+
+
+MOST_BODIES: Final = 1_000_000
+"""Most bodies of a sample mechanism; a million take about a minute and a few gigabytes."""
