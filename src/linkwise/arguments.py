@@ -175,7 +175,7 @@ def places(index: Any, shape: tuple[int, ...], what: str) -> Any:
     except (IndexError, TypeError, ValueError, MemoryError):
         pass
     raise RowError(
-        f"{what} is a stack of shape {shape}; the index [{shown(index)}] is out of range."
+        f"{what} is a stack of shape {shape}; it cannot be indexed by [{shown(index)}]."
     )
 
 

@@ -204,7 +204,7 @@ def test_functions_keep_their_names_and_can_be_pickled():
         (itemsize, np.zeros(3), "float64 or float32"),
         (lambda x: floats(x, "q"), np.ma.array([1.0, 2.0], mask=[0, 1]), "1 entries masked"),
         (lambda x: floats(x, "q"), None, "found None"),
-        (lambda x: number(x, "t"), None, "t is None; it must be a number"),
+        (lambda x: number(x, "t"), None, "t is None; it must be a single number"),
         (lambda x: floats(x, "q"), [np.ma.masked, 1.0], "masked"),
     ],
 )
@@ -242,7 +242,7 @@ def test_an_index_is_a_state_that_is_there():
     with pytest.raises(IndexError, match="single state"):
         both[0][0]
     poses = mech.poses(np.zeros(2))
-    with pytest.raises(lw.errors.RowError, match="no place"):
+    with pytest.raises(lw.errors.RowError, match="cannot be indexed by"):
         poses[..., 0]
     assert poses[1].p.shape == (3,) and poses[:1].p.shape == (1, 3)
 

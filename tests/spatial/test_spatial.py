@@ -333,7 +333,7 @@ def test_principal_axes_are_a_rotation():
         (lambda: Pose.of(np.zeros((2, 2))), "give a Pose, a translation"),
         (lambda: Pose.from_matrix(np.zeros((4, 4))), "last row"),
         (lambda: Pose.of("abc"), "a pose must be made of real numbers.*found 'abc'"),
-        (lambda: Pose.translation([[1], [1, 2]]), "rows of one length"),
+        (lambda: Pose.translation([[1], [1, 2]]), "rows of equal length"),
         (lambda: Pose.translation((1j, 0, 0)), "real numbers"),
         (lambda: SpatialInertia.solid_capsule(1.0, 0.0, 0.0), "no volume to fill"),
         (lambda: SpatialInertia.from_com(np.nan), "mass must be finite"),
