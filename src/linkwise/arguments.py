@@ -174,9 +174,7 @@ def places(index: Any, shape: tuple[int, ...], what: str) -> Any:
             return index
     except (IndexError, TypeError, ValueError, MemoryError):
         pass
-    raise RowError(
-        f"{what} is a stack of shape {shape}; it cannot be indexed by [{shown(index)}]."
-    )
+    raise RowError(f"{what} is a stack of shape {shape}; it cannot be indexed by [{shown(index)}].")
 
 
 # ------------------------------------------------------------------------------------ numbers
