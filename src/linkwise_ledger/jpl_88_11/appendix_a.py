@@ -155,7 +155,6 @@ APPENDIX_A("""(a.3)  φ without I
     means    Δ_φ, from each body to the inboard side of its hinge; E_φ = S Δ_φ
 """)
 def _(case: Case) -> float:
-    """Δ_φ has the steps φ(k+1, k), that of the base to the ground included."""
     found = [case.block(Delta_phi, k) for k in case.outward]
     return apart(found, [case.dense.step[k].shift for k in case.outward])
 
@@ -195,7 +194,6 @@ APPENDIX_A.algebra("""(a.11)  Identities A.1: φ is a resolvent
     holds    L = Δ_φ G
 """)
 def _(case: Case) -> float:
-    """L(k) of (4.6) is φ(k+1, k) G(k)."""
     at = riccati(body_axes(case))
     return max(apart(at.L[k], case.block(Delta_phi @ G, k)) for k in case.outward)
 
@@ -203,7 +201,6 @@ def _(case: Case) -> float:
 APPENDIX_A.algebra("""(a.13)  Identities A.1: gains propagated
     holds    φ̃ G = Φ L
 """)
-
 APPENDIX_A.algebra("""(a.14)  Identities A.2: φ from ψ
     holds    φ = ψ (I + S L H φ)
 """)
@@ -234,7 +231,6 @@ APPENDIX_A("""(a.21)  its value by gains
 APPENDIX_A("""App. A, blocks of (a.18)  from (a.20) and (a.21)
     holds    φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} ψ(k,i+1) L(i) H(i) φ(i,m)
 """)(_everywhere(_difference, _sum(_through_gain)))
-
 APPENDIX_A.algebra("""(a.22)  Identities A.3: φ from ψ, other side
     holds    φ = (I + Φ L H) ψ
 """)
@@ -271,7 +267,6 @@ APPENDIX_A("""(a.31)  its value by gains
 APPENDIX_A("""App. A, blocks of (a.28)  from (a.30) and (a.31)
     holds    φ(k,m) - ψ(k,m) = Σ_{i=m..k-1} φ(k,i+1) L(i) H(i) ψ(i,m)
 """)(_everywhere(_difference, _sum(_through_gain_too)))
-
 APPENDIX_A.algebra("""(a.32)  Identities A.4: coloring of H ψ
     holds    H φ = (I + H Φ L) H ψ
 """)

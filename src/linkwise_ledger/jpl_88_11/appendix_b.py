@@ -18,7 +18,7 @@ from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.jpl_88_11 import newton_euler
 from linkwise_ledger.jpl_88_11.links import Links, floating, inverse_dynamics
 from linkwise_ledger.jpl_88_11.motion import Motion, first, mobile_pins, times
@@ -161,7 +161,6 @@ APPENDIX_B = Section()
              in those of link k.
 """)
 def _dynamics(arm: Mobile) -> float:
-    """𝓜 Ẇ + C + Jᵀ f(0) against H f; and against Linkwise's, joint by joint in its axes."""
     x, _, at = arm
     coriolis = at.H @ at.phi @ (at.M @ at.phi.T @ at.a + at.b)
     found = at.mass @ at.theta_ddot + coriolis + at.J.T @ x.f_tip
@@ -185,15 +184,14 @@ def _loops(arm: Mobile) -> float:
     holds    V = W at the base; H = I of a free hinge, in its own frame
     note     From V(N) = φᵀ(N+1,N) V(N+1) + Hᵀ(N) W(N) with V(N+1) = 0.
 """)
-def _(arm: Mobile) -> float:
+def _(arm: Mobile) -> Errors:
     """V(N) seen from positions is W(N): the six rates of Linkwise's free hinge."""
     x, links, at = arm
     V = at.phi.T @ at.H.T @ at.theta_dot
-    errors = [apart(V, six(x.w, x.v).ravel())]
+    yield V, six(x.w, x.v).ravel()
     if _base(x) is not None:
-        errors.append(apart(links.H[0], np.eye(6)))
-        errors.append(apart(_in_own_axes(x, x.w[0], x.v[0]), x.qdot[:6]))
-    return max(errors)
+        yield links.H[0], np.eye(6)
+        yield _in_own_axes(x, x.w[0], x.v[0]), x.qdot[:6]
 
 
 @APPENDIX_B.on_each(mobile_arms)("""(b.3)  quaternions and angular velocity
@@ -202,19 +200,15 @@ def _(arm: Mobile) -> float:
              those of the body
     note     Λ and π are not printed; π = 4 Λ*.
 """)
-def _(arm: Mobile) -> float:
-    """q̇ = Λ(q) ω, and ω = π(q) q̇ with π = 4 Λ*; in the link's own axes as Linkwise has it."""
+def _(arm: Mobile) -> Errors:
     x, _, _ = arm
-    errors, rates = list[float](), _q_dot(x)
+    rates = _q_dot(x)
     for k, where in turns(x):
         q, w = x.q[where], relative(x, k)
         own = _turned(x, k).T @ w
-        errors += [
-            apart(rates[where], rate_map(q) @ w),
-            apart(rates[where], quaternion.rate(q, own)),
-            apart(w, 4.0 * rate_map(q).T @ rates[where]),
-        ]
-    return max(errors)
+        yield rates[where], rate_map(q) @ w
+        yield rates[where], quaternion.rate(q, own)
+        yield w, 4.0 * rate_map(q).T @ rates[where]
 
 
 @APPENDIX_B.on_each(mobile_arms)("""App. B, inverse of Λ  what π is
@@ -223,15 +217,13 @@ def _(arm: Mobile) -> float:
     note     Ω for Λ: Ω is named only after, in (b.4), and is 7 × 6. Λ itself is 4 × 3: its inverse
              is one from the left, on rates that keep the quaternion at unit length.
 """)
-def _(arm: Mobile) -> float:
-    """π Λ = I, and Λ has rank three whatever q is: all its singular values are ½."""
+def _(arm: Mobile) -> Errors:
     x, _, _ = arm
-    errors: list[float] = []
     for _, where in turns(x):
         Lambda = rate_map(x.q[where])
         values = np.linalg.svd(Lambda, compute_uv=False)
-        errors += [apart(4.0 * Lambda.T @ Lambda, np.eye(3)), apart(values, np.full(3, 0.5))]
-    return max(errors)
+        yield 4.0 * Lambda.T @ Lambda, np.eye(3)
+        yield values, np.full(3, 0.5)
 
 
 @APPENDIX_B.on_each(mobile_arms).as_printed
@@ -249,7 +241,6 @@ def _(arm: Mobile) -> float:
     holds    q̇ of a free hinge
 """)
 def _(arm: Mobile) -> float:
-    """θ̇(N) of q and ℓ(N+1,N) by differences, against Ω W(N)."""
     x, _, _ = arm
     if _base(x) is None:
         return 0.0
@@ -261,7 +252,6 @@ def _(arm: Mobile) -> float:
     holds    nq = N + 6, nv = N + 5 with one freedom at each other joint
 """)
 def _(case: Case) -> float:
-    """N + 6 coordinates and N + 5 freedoms on a free base with joints of one freedom."""
     x = mobile_pins(case)
     return apart([x.mech.nq, x.mech.nv], [x.n + 6, x.n + 5])
 
@@ -271,7 +261,6 @@ def _(case: Case) -> float:
     holds    q̇ = Ω v; Ω(k) = Λ at balls
 """)
 def _all_rates(arm: Mobile) -> float:
-    """θ̇ = Ω W for all joints, Ω = diag[Ω(k)]."""
     x, _, _ = arm
     found = [_omega(x, k) @ _rates(x, k) for k in range(x.n)]
     return apart(_q_dot(x), np.concatenate(found))
@@ -283,7 +272,6 @@ def _all_rates(arm: Mobile) -> float:
     note     The text calls α(N+1) = 0 the velocity of the station; its acceleration is meant.
 """)
 def _(arm: Mobile) -> float:
-    """α(N) = Ẇ(N); in Linkwise's axes (ω̇, v̇ - ω × v) is the v̇ of the free hinge."""
     x, links, at = arm
     if _base(x) is None:
         return 0.0
@@ -321,14 +309,10 @@ def _(arm: Mobile) -> float:
     return max(apart(links.H[0] @ f, f), apart(_in_own_axes(x, f[:3], f[3:]), _ours(x)[:6]))
 
 
-@APPENDIX_B.on_each(mobile_arms)("""(b.9)  dynamics and kinematics together
+APPENDIX_B.on_each(mobile_arms)("""(b.9)  dynamics and kinematics together
     printed  T = 𝓜 Ẇ + C + Jᵀ f(0); θ̇ = Ω W
     holds    τ = 𝓜 v̇ + C + J* f; q̇ = Ω v
-""")
-def _(arm: Mobile) -> float:
-    return max(_dynamics(arm), _all_rates(arm))
-
-
+""")(lambda arm: max(_dynamics(arm), _all_rates(arm)))
 APPENDIX_B("""(b.10)  forward dynamics on a mobile base
     printed  Ẇ = 𝓜⁻¹ [T - C - Jᵀ f(0)], by the factorisation and the loops of the paper
     holds    v̇ = 𝓜⁻¹ (τ - C - J* f)
@@ -345,12 +329,9 @@ APPENDIX_B.on_each(mobile_arms)("""App. B, spherical joints  any joint as a ball
     printed  h, θ, O, ℓ, F, N, Fᶜ, CM, p, v, ω, vᶜ, m, Iᶜ, I, T
     means    points, vectors and inertias of each link; vᶜ = v + ω × p, Fᶜ = F(k) - F(k-1)
 """)
-def _(case: Case) -> float:
-    """That vᶜ is the velocity of the mass centre, p from O(k) to it, and Fᶜ the net force."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for x, _ in floating(case):
-        errors.append(apart(x.v_com, x.v + cross(x.w, x.p)))
-        errors.append(apart(x.F_net, x.F - x.gathered(x.F, x.f_tip[3:])))
+        yield x.v_com, x.v + cross(x.w, x.p)
+        yield x.F_net, x.F - x.gathered(x.F, x.f_tip[3:])
         com = x.mech.poses(x.q).apply(x.mech.inertias.com)
-        errors.append(apart(x.O + x.p, com))
-    return max(errors)
+        yield x.O + x.p, com

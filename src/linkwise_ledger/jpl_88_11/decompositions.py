@@ -28,7 +28,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.jpl_88_11.innovations import VDOT, WHITENING
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import diagonal, rows
@@ -104,30 +104,21 @@ DECOMPOSITIONS = Section()
     holds    r_k = Σ_c ψ(k,c) r_c φ*(k,c) + M_k, the diagonal of ψ M φ*
 """)
 def _(case: Case) -> float:
-    """r of (a.44) is the diagonal of ψ M φ*."""
     r = _lyapunov(case, filter_steps(case), rigid_steps(case))
     whole = case.matrix(psi @ M @ phi.T)
     return apart(r, diagonal([whole[rows(k), rows(k)] for k in case.outward]))
 
 
-@DECOMPOSITIONS("""(a.45)  decomposition of ψ M φ*
+DECOMPOSITIONS("""(a.45)  decomposition of ψ M φ*
     printed  ψ M φᵀ = r + ψ̃ r + r φ̃ᵀ
     holds    the same, with r of (a.44)
-""")
-def _(case: Case) -> float:
-    """For ψ and φ of the document."""
-    return _decomposed(case, filter_steps(case), rigid_steps(case))
-
-
-@DECOMPOSITIONS("""Lemma A.1  decomposition of ψ M φ*, for any causal semigroup ψ
+""")(lambda case: _decomposed(case, filter_steps(case), rigid_steps(case)))
+DECOMPOSITIONS("""Lemma A.1  decomposition of ψ M φ*, for any causal semigroup ψ
     printed  (a.45) for r of (a.44)
     holds    the same, for a ψ whose steps are drawn at random
     note     Stated for the ψ of the filter; the proof of Corollary A.1 asks no more of it than
              this.
-""")
-def _(case: Case) -> float:
-    """For steps of ψ drawn at random."""
-    return _decomposed(case, _any(case), rigid_steps(case))
+""")(lambda case: _decomposed(case, _any(case), rigid_steps(case)))
 
 
 @DECOMPOSITIONS("""App. A, r(k) in the proof of Lemma A.1  r summed
@@ -136,28 +127,26 @@ def _(case: Case) -> float:
     note     The two sums are transposes of each other, and equal for the ψ of the filter, since r =
              P is symmetric. For any other ψ, as in Lemma A.1, only the second obeys (a.44).
 """)
-def _(case: Case) -> float:
-    """ψ first, φ* last, for the filter and for a ψ drawn at random; φ first for the filter only."""
-    rigid, errors = rigid_steps(case), list[float]()
+def _(case: Case) -> Errors:
+    rigid = rigid_steps(case)
     for steps in (filter_steps(case), _any(case)):
-        errors.append(apart(_summed(case, steps, rigid), _lyapunov(case, steps, rigid)))
+        yield _summed(case, steps, rigid), _lyapunov(case, steps, rigid)
     steps = filter_steps(case)
-    return max(*errors, apart(_summed(case, rigid, steps), _lyapunov(case, steps, rigid)))
+    yield _summed(case, rigid, steps), _lyapunov(case, steps, rigid)
 
 
 @DECOMPOSITIONS("""App. A, blocks of R in the proof of Lemma A.1  off the diagonal
     printed  R(k,l) = ψ(k,l) r(l) for k ≥ l; R(k,l) = r(k) φᵀ(l,k) for k ≤ l
     holds    the same where one body is beyond the other; zero between branches
 """)
-def _(case: Case) -> float:
-    """R(k,l) = ψ(k,l) r(l) below the diagonal, r(k) φ*(l,k) above it."""
+def _(case: Case) -> Errors:
     r = _lyapunov(case, filter_steps(case), rigid_steps(case))
-    whole, errors = case.matrix(psi @ M @ phi.T), list[float]()
+    whole = case.matrix(psi @ M @ phi.T)
     for k, m in paths(case):
         below = case.block(psi, k, m) @ r[rows(m), rows(m)]
         above = r[rows(m), rows(m)] @ case.block(phi, k, m).T
-        errors += [apart(whole[rows(k), rows(m)], below), apart(whole[rows(m), rows(k)], above)]
-    return max(errors)
+        yield whole[rows(k), rows(m)], below
+        yield whole[rows(m), rows(k)], above
 
 
 @DECOMPOSITIONS("""Corollary A.1  Lemma A.1 for ψ = φ
@@ -182,10 +171,9 @@ DECOMPOSITIONS.algebra("""(a.47)  Identities A.5: articulated decomposition
              - G H] P [I - G H]ᵀ φᵀ + M = ψ P ψᵀ + M
     holds    the same, summed over children
 """)
-def _(case: Case) -> float:
-    """P(k+1) in the five forms that the proofs of A.5 go through."""
+def _(case: Case) -> Errors:
     links = body_axes(case)
-    at, errors = riccati(links), list[float]()
+    at = riccati(links)
     for k in links.inward:
         forms = [links.M[k]] * 5
         for c in links.children(k):
@@ -199,8 +187,7 @@ def _(case: Case) -> float:
                 at.psi[c] @ P_c @ at.psi[c].T,
             )
             forms = [x + y for x, y in zip(forms, added, strict=True)]
-        errors += [apart(case.block(P, k), form) for form in forms]
-    return max(errors)
+        yield from ((case.block(P, k), form) for form in forms)
 
 
 DECOMPOSITIONS.algebra("""App. A, a product that vanishes in the proof of A.5  why both sides
@@ -218,10 +205,9 @@ DECOMPOSITIONS.algebra("""(a.48)  Identity A.6: articulated inertia and innovati
              D⁻¹(k) H(k) P(k) φᵀ(k+1,k)
     holds    P = E_φ P E_φ* + M - Θ, Θ = E_φ P H* D⁻¹ H P E_φ* = K D K*
 """)
-def _(case: Case) -> float:
-    """(a.49): P(k+1) = φ P φ* + π(k+1), π = M - Θ, block by block."""
+def _(case: Case) -> Errors:
     links = body_axes(case)
-    at, errors = riccati(links), list[float]()
+    at = riccati(links)
     for k in links.inward:
         found, theta = links.M[k], np.zeros((6, 6))
         for c in links.children(k):
@@ -229,9 +215,8 @@ def _(case: Case) -> float:
             found = found + out @ at.P[c] @ out.T
             projected = at.P[c] @ H_c.T @ at.D_inv[c] @ H_c @ at.P[c]
             theta = theta + out @ projected @ out.T
-        errors.append(apart(case.block(P, k), found - theta))
-        errors.append(apart(case.block(M, k) - case.block(THETA, k), links.M[k] - theta))
-    return max(errors)
+        yield case.block(P, k), found - theta
+        yield case.block(M, k) - case.block(THETA, k), links.M[k] - theta
 
 
 DECOMPOSITIONS("""App. A, π and Θ in the proof of A.6  from (a.49) and Corollary A.1

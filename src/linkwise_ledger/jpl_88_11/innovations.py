@@ -25,6 +25,7 @@ from linkwise.algebra.symbols import (
     tau,
 )
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import diagonal, rows, stacked
 from linkwise_ledger.jpl_88_11.section_4 import root, stack
@@ -93,7 +94,6 @@ INNOVATIONS.algebra("""(4.11)  innovations factorisation
     note     Causal: nothing goes from a link to those beyond it, or to another branch.
 """)
 def _(case: Case) -> float:
-    """The rule in φ and K; the left factor causal; D with a block for each joint, all definite."""
     rule, joints = BY_NAME["innovations factorisation"], case.dense.slices(H.range)
     whole = case.matrix(D)
     diagonal_ = diagonal([whole[s, s] for s in joints])
@@ -108,7 +108,6 @@ def _(case: Case) -> float:
     holds    Y = (I + H Φ L) ε; E(ε) = 0; E(ε εᵀ) = D; E(Y) = 0; E(Y Yᵀ) = 𝓜
 """)
 def _(case: Case) -> float:
-    """E(Y Y*) of Y = (I + H Φ L) ε, with ε = D^½ w."""
     outcome = case.matrix(COLORING) @ root(case, D)
     return apart(outcome @ outcome.T, case.matrix(mass))
 
@@ -132,11 +131,12 @@ INNOVATIONS.algebra("""(4.14)  whitening inverts coloring
     printed  I + H Φ L and I - H Ψ L are lower triangular and mutually reciprocal
     holds    (I + H φ K) (I - H ψ K) = I = (I - H ψ K) (I + H φ K)
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """Both products, in φ, ψ and K; both factors causal."""
     rules = (BY_NAME["coloring whitened"], BY_NAME["whitened coloring"])
-    errors = [case.residual(rule.left, rule.right) for rule in rules]
-    return max(*errors, _causal(case, COLORING), _causal(case, WHITENING))
+    yield from (case.residual(rule.left, rule.right) for rule in rules)
+    yield _causal(case, COLORING)
+    yield _causal(case, WHITENING)
 
 
 @INNOVATIONS("""(4.15)  the whitening filter as a loop
@@ -154,11 +154,10 @@ def _(case: Case) -> float:
     holds    ẑ_k is the expectation of z_k given y of all bodies beyond k
     note     From the covariances of z and y, for W of a normal distribution.
 """)
-def _(case: Case) -> float:
-    """E[z(k) | y beyond k] = Cov(z, y) Cov(y)⁻¹ y, from the covariances φ M φ* and 𝓜."""
+def _(case: Case) -> Errors:
     links, y = body_axes(case), drawn(case, H.range)
     z, _ = whitened(links, riccati(links), split(case, y, H.range))
-    joints, errors = case.dense.slices(H.range), list[float]()
+    joints = case.dense.slices(H.range)
     cross_, whole = case.matrix(phi @ M @ phi.T @ H.T), case.matrix(mass)
     for k in links.inward:
         known = [i for j in _beyond(case, k) for i in range(joints[j].start, joints[j].stop)]
@@ -166,15 +165,13 @@ def _(case: Case) -> float:
             expected = cross_[rows(k), known] @ np.linalg.solve(
                 whole[np.ix_(known, known)], y[known]
             )
-            errors.append(apart(z[k], expected))
-    return max(errors)
+            yield z[k], expected
 
 
 @INNOVATIONS("""sec. 4, one state  ẑ of (4.13) and of (4.15)
     holds    the ẑ(k) of (4.13) and (4.15) are identical
 """)
 def _(case: Case) -> float:
-    """ẑ of (4.13), fed with ε, and ẑ of (4.15), fed with the y that comes of it."""
     links, eps = body_axes(case), split(case, drawn(case, H.range), H.range)
     at = riccati(links)
     z, y = colored(links, at, eps)
@@ -199,13 +196,11 @@ INNOVATIONS("""FD1  forward dynamics in four sweeps, (4.17) and (4.18)
     printed  T' = T - H φ [M φᵀ a + b + B f(0)]
     holds    τ - C - J* f = 𝓜 v̇
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """T' leaves 𝓜 θ̈ of what is known of the motion, on all arms."""
-    errors: list[float] = []
     for links in arms(case):
         moved = stacked(links).mass @ np.concatenate(links.theta_ddot)
-        errors.append(apart(np.concatenate(bias_free(links)), moved))
-    return max(errors)
+        yield np.concatenate(bias_free(links)), moved
 
 
 INNOVATIONS("""(4.18)  accelerations from bias-free forces
@@ -228,18 +223,11 @@ INNOVATIONS.unchecked("""(4.21)  start of the smoother
     printed  λ(N+1) = 0
     means    nothing from the ground
 """)
-
-
-@INNOVATIONS("""(4.22)  smoothing of weighted residuals, as a loop
+INNOVATIONS("""(4.22)  smoothing of weighted residuals, as a loop
     printed  λ(k) = [φ(k+1,k) - L(k) H(k)]ᵀ λ(k+1) + Hᵀ(k) ν(k); θ̈(k) = ν(k) - Lᵀ(k) λ(k+1)
     holds    λ_k = ψ*(p,k) λ_p + H_k* ν_k; v̇_k = ν_k - L_k* λ_p
     note     From ν of the corrected (4.20).
-""")
-def _(case: Case) -> float:
-    """The loop (4.22) from ν = D⁻¹ (I - H Ψ L) T', on all arms."""
-    return finds_accelerations(fd1)(case)
-
-
+""")(lambda case: finds_accelerations(fd1)(case))
 INNOVATIONS("""FD1, loops  FD1 as loops, (4.19) to (4.22)
     printed  (4.18) in state-space form is (4.19) to (4.22)
     holds    the loops leave v̇ = 𝓜⁻¹ (τ - C - J* f)

@@ -9,7 +9,7 @@ from linkwise.algebra.symbols import B, H, J, M, a, a_g, b, bias, f, mass, phi, 
 from linkwise.spatial.array import Array
 from linkwise.spatial.vector import six
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.jpl_88_11 import newton_euler
 from linkwise_ledger.jpl_88_11.motion import (
     STEP,
@@ -101,9 +101,7 @@ MOTION_EQUATIONS = Section()
     printed  f(k) = Σ_{j=1..k} φ(k,j) [M(j) α(j) + b(j) + δ(j,1) φ(1,0) f(0)]; T(k) = H(k) f(k)
     holds    f_k = Σ φ(k,j) (M_j α_j + b_j + B_j f) over k and all beyond it; τ = H f
 """)
-def _(case: Case) -> float:
-    """Σ over the links beyond joint k, written out."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for x, at in moving(case):
         inertial = at.M @ accelerations(x) + at.b
         found = np.zeros((x.n, 6))
@@ -111,8 +109,8 @@ def _(case: Case) -> float:
             for j in x.beyond(k):
                 tip = shift(x.tip - x.O[j]) @ x.f_tip if j == x.tip_link else np.zeros(6)
                 found[k] += shift(x.O[j] - x.O[k]) @ (inertial[rows(j)] + tip)
-        errors += [apart(found.ravel(), _forces(x)), apart(at.H @ found.ravel(), at.T)]
-    return max(errors)
+        yield found.ravel(), _forces(x)
+        yield at.H @ found.ravel(), at.T
 
 
 @MOTION_EQUATIONS("""(3.17)  forces, as operators
@@ -162,14 +160,12 @@ MOTION_EQUATIONS("""(3.20)  equations of motion
     holds    a = ... + a_g
     note     E a column, see (3.8). Against the slope of the potential energy.
 """)
-def _(case: Case) -> float:
-    """Against the slope of the potential energy; and Linkwise's a_g, with gravity of its own."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for x, at in moving(case):
         found = at.H @ at.phi @ at.M @ at.phi.T @ (at.E @ UP)
-        errors.append(apart(found, newton_euler.slope_of_potential_energy(x, GRAVITY)))
+        yield found, newton_euler.slope_of_potential_energy(x, GRAVITY)
     weights = case.matrix(H @ phi @ M @ phi.T @ a_g)
-    return max(*errors, apart(weights, _slope(case)))
+    yield weights, _slope(case)
 
 
 MOTION_EQUATIONS("""(3.22)  bias-free dynamics

@@ -36,7 +36,6 @@ SECTION_2 = Section()
              text before has it. Checked against the slope of the potential energy.
 """)
 def _(case: Case) -> float:
-    """Raising the base with 9.8 m/s² does what weights do."""
     x = pins(case)
     raised = newton_euler.joint_forces(x, np.array([0.0, 0.0, 9.8]))
     weights = newton_euler.slope_of_potential_energy(x, np.array([0.0, 0.0, -9.8]))
@@ -95,17 +94,10 @@ SECTION_2.on(pins)("""(2.9)  Euler's equation
     holds    rate of the angular momentum about the centre of mass
     note     Against ∫ r × r̈ dm, with r̈ from differences.
 """)(lambda x: (x.N_net, times(x.I_com, x.w_dot) + cross(x.w, times(x.I_com, x.w))))
-
-
-@SECTION_2.on(pins)("""(2.10)  Newton's equation
+SECTION_2.on(pins)("""(2.10)  Newton's equation
     printed  Fᶜ(k) = m(k) v̇ᶜ(k)
     holds    rate of the momentum, with v̇ᶜ of (2.6)
-""")
-def _(x: Motion) -> tuple[Array, Array]:
-    of_com = x.v_dot + _carried(x.w, x.w_dot, x.p)
-    return x.F_net, x.mass[:, None] * of_com
-
-
+""")(lambda x: (x.F_net, x.mass[:, None] * (x.v_dot + _carried(x.w, x.w_dot, x.p))))
 SECTION_2.on(pins)("""(2.11)  balance of forces
     printed  F(k) = F(k-1) + Fᶜ(k)
     holds    F_k = Σ_c F_c + Fᶜ_k
@@ -132,11 +124,8 @@ def _(case: Case) -> float:
     return apart((x.h * x.N).sum(axis=1), newton_euler.by_operators(x))
 
 
-@SECTION_2("""RNE  the recursive Newton-Euler equations, (2.1) to (2.13)
+SECTION_2("""RNE  the recursive Newton-Euler equations, (2.1) to (2.13)
     printed  for k = N ... 1: (2.2) to (2.6); for k = 1 ... N: (2.9) to (2.13)
     holds    τ = 𝓜 v̇ + C + J* f
     note     The loops as printed, in world axes, against the operators in body axes.
-""")
-def _(case: Case) -> float:
-    x = pins(case)
-    return apart(newton_euler.joint_forces(x), newton_euler.by_operators(x))
+""")(lambda case: (newton_euler.joint_forces(pins(case)), newton_euler.by_operators(pins(case))))

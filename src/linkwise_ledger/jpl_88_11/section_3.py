@@ -15,6 +15,7 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import unskew
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.jpl_88_11.links import tip_acceleration
 from linkwise_ledger.jpl_88_11.motion import (
     Motion,
@@ -134,29 +135,26 @@ SECTION_3("""(3.1)  shift between two points
 @SECTION_3("""(3.2)  group properties
     holds    φ(i,i) = I; φ⁻¹(i,j) = φ(j,i); φ(i,k) φ(k,j) = φ(i,j)
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """In world axes between any two points, on one path or not; in body axes along paths."""
-    points, errors = pins(case).O, [check_transition(case)]
+    points = pins(case).O
+    yield check_transition(case)
     for i in points:
-        errors.append(apart(shift(i - i), np.eye(6)))
+        yield shift(i - i), np.eye(6)
         for j in points:
-            errors.append(apart(np.linalg.inv(shift(j - i)), shift(i - j)))
-            errors += [apart(shift(k - i) @ shift(j - k), shift(j - i)) for k in points]
-    return max(errors)
+            yield np.linalg.inv(shift(j - i)), shift(i - j)
+            yield from ((shift(k - i) @ shift(j - k), shift(j - i)) for k in points)
 
 
 @SECTION_3("""(3.3)  product of steps
     printed  φ(i,k) = φ(i,i-1) ... φ(k+1,k)
     holds    φ(i,k) = φ(i,c) ... φ(p,k), along the path
 """)
-def _(case: Case) -> float:
-    """Products of the steps between two links are the shift between their points."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for x, at in moving(case):
         for k in range(x.n):
             for j in x.beyond(k):
-                errors.append(apart(at.phi[rows(k), rows(j)], shift(x.O[j] - x.O[k])))
-    return max(errors)
+                yield at.phi[rows(k), rows(j)], shift(x.O[j] - x.O[k])
 
 
 @SECTION_3("""(3.4)  the operator φ
@@ -164,7 +162,6 @@ def _(case: Case) -> float:
     means    φ = (I - E_φ)⁻¹: φ(k,j) where j is k or beyond it
 """)
 def _(case: Case) -> float:
-    """I on the diagonal, φ(k, j) for the links j beyond k, nothing elsewhere."""
     whole = case.matrix(phi)
     x = pins(case)
     expected = np.zeros_like(whole)
@@ -200,7 +197,6 @@ SECTION_3.unchecked("""(3.7)  from the tip to the links
              has φ for φᵀ. Compare (3.7), where the transpose is on the left.
 """)
 def _(case: Case) -> float:
-    """E g, E a column, is what Linkwise calls a_g."""
     E = np.zeros((6 * case.mech.n_bodies, 6))
     for k in case.outward:
         if case.parent(k) < 0:
@@ -230,14 +226,11 @@ SECTION_3.unchecked("""(3.10)  stacked vectors
     printed  V(k) = Σ_{i=k..N} φᵀ(i,k) Hᵀ(i) θ̇(i)
     holds    V_k = Σ φ*(i,k) H_i* v_i over k and what it hangs on
 """)
-def _(case: Case) -> float:
-    """Σ over link k and what it hangs on, written out."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for x, at in moving(case):
         own = [at.H.T[rows(i), :] @ at.theta_dot for i in range(x.n)]
         found = _summed(x, own)
-        errors.append(apart(found, _velocities(x)))
-    return max(errors)
+        yield found, _velocities(x)
 
 
 @SECTION_3("""(3.12)  velocities, as operators
@@ -245,9 +238,9 @@ def _(case: Case) -> float:
     holds    V = φ* H* v
     note     Against poses differentiated with respect to time, on any hinges.
 """)
-def _(case: Case) -> float:
-    in_world = [apart(at.phi.T @ at.H.T @ at.theta_dot, _velocities(x)) for x, at in moving(case)]
-    return max(apart(case.matrix(V), seen(case)[0]), *in_world)
+def _(case: Case) -> Errors:
+    yield from ((at.phi.T @ at.H.T @ at.theta_dot, _velocities(x)) for x, at in moving(case))
+    yield case.matrix(V), seen(case)[0]
 
 
 @SECTION_3("""(3.13)  the Jacobian
@@ -255,23 +248,20 @@ def _(case: Case) -> float:
     holds    J = B* φ* H*
     note     Against poses differentiated with respect to time, on any hinges.
 """)
-def _(case: Case) -> float:
-    errors = [apart(case.matrix(J) @ case.v, seen(case)[2])]
+def _(case: Case) -> Errors:
+    yield case.matrix(J) @ case.v, seen(case)[2]
     for x, at in moving(case):
-        errors.append(apart(at.J @ at.theta_dot, six(x.w[x.tip_link], x.v_tip)))
-    return max(errors)
+        yield at.J @ at.theta_dot, six(x.w[x.tip_link], x.v_tip)
 
 
 @SECTION_3("""(3.14)  accelerations, summed
     printed  α(k) = Σ_{i=k..N} φᵀ(i,k) [Hᵀ(i) θ̈(i) + a(i)]
     holds    α_k = Σ φ*(i,k) (H_i* v̇_i + a_i) over k and what it hangs on
 """)
-def _(case: Case) -> float:
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for x, at in moving(case):
         own = [at.H.T[rows(i), :] @ at.theta_ddot + at.a[rows(i)] for i in range(x.n)]
-        errors.append(apart(_summed(x, own), accelerations(x)))
-    return max(errors)
+        yield _summed(x, own), accelerations(x)
 
 
 @SECTION_3("""(3.15)  accelerations, as operators
@@ -280,13 +270,11 @@ def _(case: Case) -> float:
     note     In inertial derivatives with a of (2.19); in the axes of the bodies with Linkwise's a
              less a_g, where α is (ω̇, v̇ - ω × v). Against poses differentiated twice, any hinges.
 """)
-def _(case: Case) -> float:
-    """In the axes of the bodies gravity is in a, and is taken out."""
+def _(case: Case) -> Errors:
     still = case.matrix(a) - case.matrix(a_g)
     given = drawn(case, H.range)
     found = case.matrix(phi).T @ (case.matrix(H).T @ given + still)
-    errors = [apart(found, seen(case)[1])]
+    yield found, seen(case)[1]
     for x, at in moving(case):
         found = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
-        errors.append(apart(found, accelerations(x)))
-    return max(errors)
+        yield found, accelerations(x)

@@ -20,6 +20,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import rows
 from linkwise_ledger.jpl_88_11.sweeps import (
@@ -111,14 +112,13 @@ SECTION_4("""sec. 4, mass operator  it can be a covariance
 @SECTION_4("""(4.1)  a model with the covariance 𝓜
     means    Y = H φ W; E(W) = 0; E(W Wᵀ) = M
 """)
-def _covariance(case: Case) -> float:
+def _covariance(case: Case) -> Errors:
     """E(Y Y*) of Y = H φ W: with W = M^½ w the columns of w are e₁, e₂, ..."""
     values, vectors = np.linalg.eigh(case.matrix(M))
     noise = vectors * np.sqrt(np.clip(values, 0.0, None))
     outcome = case.matrix(H @ phi) @ noise
-    return max(
-        apart(noise @ noise.T, case.matrix(M)), apart(outcome @ outcome.T, case.matrix(mass))
-    )
+    yield noise @ noise.T, case.matrix(M)
+    yield outcome @ outcome.T, case.matrix(mass)
 
 
 SECTION_4("""(4.2)  covariance of the model
@@ -132,7 +132,6 @@ SECTION_4("""(4.2)  covariance of the model
     holds    z_k = Σ_c φ(k,c) z_c + w_k; y = H z: y = H φ w
 """)
 def _(case: Case) -> float:
-    """The loop (4.3) does what H φ does."""
     links, w = body_axes(case), split(case, drawn(case, M.range), M.range)
     z: Blocks = {}
     y: Blocks = {}
@@ -168,34 +167,32 @@ SECTION_4.as_printed(lambda case: _diagonals(case, stop=0))
     printed  P(k) = φ(k,k-1) [P(k-1) - P(k-1) Hᵀ(k-1) D⁻¹(k-1) H(k-1) P(k-1)] φᵀ(k,k-1) + M(k)
     holds    P_k = Σ_c φ(k,c) (P_c - P_c H_c* D_c⁻¹ H_c P_c) φ*(k,c) + M_k
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """P(k) by the recursion: Linkwise's P, and the inertia that (a.47) says, ψ M ψ*, at k."""
     at, whole = riccati(body_axes(case)), case.matrix(psi @ M @ psi.T)
-    errors = [apart(at.P[k], case.block(P, k)) for k in at.P]
-    return max(*errors, *(apart(at.P[k], whole[rows(k), rows(k)]) for k in at.P))
+    yield from ((at.P[k], case.block(P, k)) for k in at.P)
+    yield from ((at.P[k], whole[rows(k), rows(k)]) for k in at.P)
 
 
 @SECTION_4("""(4.6)  hinge inertia and gain
     printed  D(k) = H(k) P(k) Hᵀ(k); L(k) = φ(k+1,k) P(k) Hᵀ(k) D⁻¹(k)
     holds    D = H P H*; L = Δ_φ P H* D⁻¹
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     at = riccati(body_axes(case))
-    errors = [apart(at.D[k], case.block(D, k)) for k in at.D]
-    return max(*errors, *(apart(at.L[k], case.block(L, k)) for k in at.L))
+    yield from ((at.D[k], case.block(D, k)) for k in at.D)
+    yield from ((at.L[k], case.block(L, k)) for k in at.L)
 
 
 @SECTION_4("""sec. 4, P > 0  that the recursion can go on
     holds    P(k) = Pᵀ(k) > 0, so that D⁻¹(k) exists
     note     D(k) is a number at a joint of one freedom, a small matrix at others.
 """)
-def _(case: Case) -> float:
-    """P(k) = P*(k) > 0, and D(k) with an inverse."""
-    at, errors = riccati(body_axes(case)), list[float]()
+def _(case: Case) -> Errors:
+    at = riccati(body_axes(case))
     for k in at.P:
         positive = min(np.linalg.eigvalsh(at.P[k]).min(), np.linalg.eigvalsh(at.D[k]).min()) > 0.0
-        errors.append(apart(at.P[k], at.P[k].T) if positive else float("inf"))
-    return max(errors)
+        yield apart(at.P[k], at.P[k].T) if positive else float("inf")
 
 
 @SECTION_4("""(4.7)  transitions of the filter
@@ -235,13 +232,10 @@ def check_of_filter(case: Case) -> float:
     holds    the same, with I between a body and its parent
     note     The reason is printed as ψ(k,k) = ψ(k,k) = I; φ(k,k) = ψ(k,k) = I is meant.
 """)
-def _(case: Case) -> float:
-    """Φ and Ψ have I at the parent of each link, and zero at and beyond the link itself."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     for whole in (case.matrix(Phi), case.matrix(Psi)):
         for j in range(case.mech.n_bodies):
             p = case.parent(j)
             if p >= 0:
-                errors.append(apart(whole[rows(p), rows(j)], np.eye(6)))
-            errors.append(float(np.abs(whole[6 * j :, rows(j)]).max()))
-    return max(errors)
+                yield whole[rows(p), rows(j)], np.eye(6)
+            yield float(np.abs(whole[6 * j :, rows(j)]).max())

@@ -29,7 +29,7 @@ from linkwise.algebra.symbols import (
     v,
 )
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.jpl_88_11.innovations import FREE, VDOT, WHITENING
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.operators import rows
@@ -106,7 +106,6 @@ SECTION_5("""(5.1)  the operator ψ
     means    S: I from each body's inboard side to its parent
 """)
 def _(case: Case) -> float:
-    """I between each link and the next toward the base."""
     n = case.mech.n_bodies
     whole = np.zeros((6 * n, 6 * n))
     for j in case.outward:
@@ -132,7 +131,7 @@ SECTION_5.algebra("""Identity 5.1  whitened propagation, by K = S L
     holds    z(k) - ζ(k) = [φ(k,k-1) - L(k-1) H(k-1)] [z(k-1) - ζ(k-1)] + w(k); y(k) = H(k) [z(k) -
              ζ(k)]; Y = H ψ W
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """The loops of the other proof of Identity 5.1, and what they leave."""
     links, w = body_axes(case), split(case, drawn(case, M.range), M.range)
     at = riccati(links)
@@ -147,11 +146,9 @@ def _(case: Case) -> float:
         x[k] = links.H[k] @ z[k]
         y[k] = -links.H[k] @ zeta[k] + x[k]
     found = stack(z) - stack(zeta)
-    return max(
-        apart(stack(left), found),
-        apart(stack(y), case.matrix(H) @ found),
-        apart(stack(y), case.matrix(H @ psi) @ np.concatenate(w)),
-    )
+    yield stack(left), found
+    yield stack(y), case.matrix(H) @ found
+    yield stack(y), case.matrix(H @ psi) @ np.concatenate(w)
 
 
 SECTION_5("""FD2  link accelerations in four sweeps, (5.5) to (5.7)
@@ -197,8 +194,7 @@ SECTION_5.unchecked("""(4.21b)  start of the smoother of FD2
              φᵀ(k+1,k) ζ(k+1) + a(k); α(k) = λ(k) + ζ(k)
     holds    λ = ψ* H* ν; v̇ = ν - L* S* λ; α = λ + φ* a
 """)
-def _(case: Case) -> float:
-    """λ, θ̈ and α of the loop (4.22b), against the operators."""
+def _(case: Case) -> Errors:
     links = body_axes(case)
     at = riccati(links)
     acceleration, costate, alpha = smoothed(links, at, residuals(links, at))
@@ -206,11 +202,9 @@ def _(case: Case) -> float:
     rigid = case.matrix(phi).T
     free = case.matrix(WHITENING @ mass) @ moved
     expected = case.matrix(psi.T @ H.T @ D.inv) @ free
-    return max(
-        apart(stack(acceleration), moved),
-        apart(stack(costate), expected),
-        apart(stack(alpha), rigid @ (case.matrix(H).T @ moved + case.matrix(a))),
-    )
+    yield stack(acceleration), moved
+    yield stack(costate), expected
+    yield stack(alpha), rigid @ (case.matrix(H).T @ moved + case.matrix(a))
 
 
 SECTION_5("""(4.23)  acceleration of the tip
@@ -277,7 +271,6 @@ SECTION_5.as_printed(_velocities(B.T @ phi.T @ H.T @ v))
     note     Not the ν of FD1 and FD3: those are less by D⁻¹ H P φ* a, which (5.15) makes up for.
 """)
 def _(case: Case) -> float:
-    """The loop, and how ν differs from that of FD1 and FD3."""
     without = FD4_NU - D.inv @ H @ P @ phi.T @ a
     return max(_fd4_filter(case), case.residual(without, D.inv @ EPS))
 
@@ -304,7 +297,6 @@ SECTION_5("""sec. 5, FD4 written as states  between (5.15) and (5.16)
     note     ψ(1,0) is φ(1,0), since L(0) H(0) = 0. The e of ν(k) is ε.
 """)
 def _fd4_filter(case: Case) -> float:
-    """z and ν of the loop (5.16), against ψ, Ψ and what else is in (5.14)."""
     links = body_axes(case)
     z, nu = fd4_residuals(links, riccati(links))
     T, f_tip, at = np.concatenate(links.T), links.f_tip, case.matrix

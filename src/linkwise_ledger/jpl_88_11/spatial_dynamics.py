@@ -78,7 +78,6 @@ def _inertias(x: Motion) -> tuple[Array, Array]:
     means    φ(p,k) without the turn from one body's axes to the other's; H_k* of a pin
 """)
 def _(x: Motion) -> tuple[Array, Array]:
-    """φ(k + 1, k) f shifts a force; H(k) f is the moment about the axis, H*(k) θ̇ the motion."""
     f = six(x.N, x.F)
     moved = np.array([shift(arm) @ y for arm, y in zip(x.arm, f, strict=True)])
     by_threes = six(x.N + cross(x.arm, x.F), x.F)
@@ -112,7 +111,6 @@ def _spatial_acceleration(x: Motion) -> tuple[Array, Array]:
              this place.
 """)
 def _(x: Motion) -> tuple[Array, Array]:
-    """Both printed forms of a(k), against what the accelerations leave for it."""
     w = x.up(x.w)
     linear = cross(w, cross(w, x.arm))
     by_rate = six(cross(w, x.h * x.qdot[:, None]), linear)
@@ -162,7 +160,6 @@ def _spatial_balance(x: Motion) -> tuple[Array, Array]:
     note     With accelerations in the axes of the bodies, b = V ×* M V takes this place.
 """)
 def _(x: Motion) -> tuple[Array, Array]:
-    """b(k) is what M(k) α(k) leaves of the rates of momentum about O(k)."""
     alpha = six(x.w_dot, x.v_dot)
     left = [shift(x.p[k]) @ _net(x)[k] - inertia(x, k) @ alpha[k] for k in range(x.n)]
     return np.array(left), np.array([bias_force(x, k) for k in range(x.n)])

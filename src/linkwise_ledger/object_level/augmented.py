@@ -42,7 +42,6 @@ AUGMENTED = Section()
     note     Two arms of three parallel pins; three arms of six joints.
 """)
 def _(case: Case) -> float:
-    """Six of manipulators of six joints, three of those of three joints in a plane."""
     spatial = held(case)
     flat = with_hinges(chain(3, length=0.4, mass=1.0), lambda k, was: Pin((0.0, 0.0, 1.0)))
     postures = [np.array([0.4, 0.5, 0.7]), np.array([-0.3, 0.9, 0.6])]
@@ -72,17 +71,12 @@ def _(h: Held) -> float:
     return apart(found, particle_energy(h, h.theta))
 
 
-@AUGMENTED.on(held)("""(58)  velocities at the operational point
+AUGMENTED.on(held)("""(58)  velocities at the operational point
     printed  (v, ω) = [[I, r̂], [0, I]] (v_C, ω_C)
     holds    the same, r from the operational point to the centre of mass
     note     The sign is right as printed: v = v_C - ω × r. That of V in (38) is the other one,
              since p_m points to where the velocity is asked for, and r away from it.
-""")
-def _(h: Held) -> float:
-    V = blocks(np.eye(3), skew(h.r), np.zeros((3, 3)), np.eye(3))
-    return apart(V @ at_centre(h), h.theta)
-
-
+""")(lambda h: (blocks(np.eye(3), skew(h.r), np.zeros((3, 3)), np.eye(3)) @ at_centre(h), h.theta))
 AUGMENTED.on(held)("""(59)  kinetic energy matrix at the operational point
     holds    Λ_L(0) = [[m_L I, -m_L r̂], [-m_L r̂ᵀ, ℑ_L + m_L r̂ᵀ r̂]]
     note     The signs are right as printed.
@@ -93,7 +87,6 @@ AUGMENTED.on(held)("""(59)  kinetic energy matrix at the operational point
     holds    T_L = ½ ẋᵀ Λ_L(x) ẋ
 """)
 def _(h: Held) -> float:
-    """(60), with ẋ as the last of the effectors sees it."""
     m = h.arms[-1]
     x_dot = m.x_rate(m.v)
     return apart(0.5 * x_dot @ h.load @ x_dot, particle_energy(h, h.theta))
@@ -103,7 +96,6 @@ def _(h: Held) -> float:
     holds    Λ_L(x) = E⁻ᵀ(x) Λ_L(0) E⁻¹(x)
 """)
 def _(h: Held) -> float:
-    """(61), for all joint velocities of the last manipulator."""
     m = h.arms[-1]
     found = m.seen_jacobian.T @ h.load @ m.seen_jacobian
     return apart(found, m.seen_basic.T @ h.seen_load @ m.seen_basic)
@@ -132,7 +124,6 @@ AUGMENTED.on(held)("""(62)  effector and load
     holds    ½ ẋᵀ Λ_⊕ ẋ is the kinetic energy of all bodies and of the object
 """)
 def _augmented(h: Held) -> float:
-    """(63): energies of all bodies and particles, for all pairs of ẋ."""
     back = [inverted(m.seen_jacobian) for m in h.arms]
     arms = sum(b.T @ m.energies @ b for b, m in zip(back, h.arms, strict=True))
     last = h.arms[-1].seen_basic @ back[-1]  # E⁻¹, seen
@@ -148,7 +139,6 @@ AUGMENTED.on(held)("""(63)  augmented object
     holds    T = ½ ẋᵀ Λ_L(x) ẋ + Σ_i ½ ẋᵀ Λ_i(x) ẋ
 """)
 def _(h: Held) -> float:
-    """T of this motion."""
     m = h.arms[-1]
     x_dot = m.x_rate(m.v)
     found = 0.5 * x_dot @ h.load @ x_dot
@@ -163,7 +153,6 @@ def _(h: Held) -> float:
              that the grasps allow; ẍ is seen by one effector.
 """)
 def _(h: Held) -> float:
-    """(64), for effectors that push with any forces."""
     F = h.Lambda @ h.drawn(6) + h.mu + h.p
     return apart(h.Lambda @ h.x_acceleration(h.torques(F)) + h.mu + h.p, F)
 
@@ -172,7 +161,6 @@ def _(h: Held) -> float:
     holds    μ_⊕(x, ẋ) = μ_L(x, ẋ) + Σ_i μ_i(x, ẋ)
 """)
 def _(h: Held) -> float:
-    """(65): without gravity, F_⊕ = Λ_⊕ F* + μ_⊕ gives F*."""
     wanted, light = h.drawn(6), h.like(_weightless)
     torques = [
         t - m.null_torque @ m.g
@@ -185,7 +173,6 @@ def _(h: Held) -> float:
     holds    p_⊕(x) = p_L(x) + Σ_i p_i(x)
 """)
 def _(h: Held) -> float:
-    """(66): at rest, F_⊕ = Λ_⊕ F* + p_⊕ gives F*."""
     wanted, still = h.drawn(6), h.like(Manipulator.still)
     torques = [
         t - m.null_torque @ m.b
@@ -199,7 +186,6 @@ def _(h: Held) -> float:
     holds    the same: the power of the torques is that of F_⊕ in all motions that are allowed
 """)
 def _(h: Held) -> float:
-    """(67): the effectors' powers add up to that of F_⊕, for all motions that are allowed."""
     shares = h.shares(h.drawn(6))
     ways = np.split(h.freedom, np.cumsum(h.sizes))
     joints = zip(h.arms, shares, ways, strict=False)
@@ -220,7 +206,6 @@ def _(h: Held) -> float:
     means    the same; with exact estimates it gives (69)
 """)
 def _controlled(h: Held) -> float:
-    """(68), (69): ẍ = F*."""
     wanted = h.drawn(6, 1)
     torques = h.torques(h.Lambda @ wanted + h.mu + h.p, 2)
     return apart(h.x_acceleration(torques), wanted)

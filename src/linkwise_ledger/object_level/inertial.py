@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
 from linkwise_ledger.object_level.subject import arm, mini, pair
 from linkwise_ledger.section import Section
@@ -197,12 +198,10 @@ INERTIAL.on_each(pair)("""sec. 4.1, I_z  inertia perceived about the z-axis
 @INERTIAL.on_each(pair)("""sec. 4.2, J_{v_u}, J_{ω_u}  Jacobians of any direction
     holds    J_{v_u}(q) = uᵀ J_v(q) and J_{ω_u}(q) = uᵀ J_ω(q)
 """)
-def _(m: Manipulator) -> float:
+def _(m: Manipulator) -> Errors:
     u = directions(m)
-    return max(
-        apart(u @ J_v(m), u @ m.seen_basic[:3]),
-        apart(u @ J_w(m), u @ m.seen_basic[3:]),
-    )
+    yield u @ J_v(m), u @ m.seen_basic[:3]
+    yield u @ J_w(m), u @ m.seen_basic[3:]
 
 
 @INERTIAL.on_each(pair)("""(30)  effective mass
@@ -246,7 +245,6 @@ def _(m: Manipulator) -> float:
     holds    the same: linear acceleration per moment, and transposed angular one per force
 """)
 def _(m: Manipulator) -> float:
-    """What linear acceleration moments make; and what angular one forces make."""
     found = J_v(m) @ m.A_inv @ J_w(m).T
     return max(apart(found, m.seen_response[:3, 3:]), apart(found.T, m.seen_response[3:, :3]))
 
@@ -278,7 +276,6 @@ INERTIAL.on(arm)("""(34)  belted ellipsoids
     holds    the same, a² b² c² being the effective masses along the axes
 """)
 def _(m: Manipulator) -> float:
-    """Points of x²/a² + y²/b² + z²/c² = 1, against the general equation along its axes."""
     a, v = _axes(m)
     axes = np.linalg.eigh(m.seen_response[:3, :3])[1]
     found = along(m.seen_response[:3, :3], v @ axes.T)

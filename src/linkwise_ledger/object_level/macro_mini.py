@@ -68,39 +68,21 @@ def _(s: Serial) -> float:
     return apart(s.V @ s.macro.twist(s.macro.v), s.whole.twist(held))
 
 
-@MACRO_MINI.on(serial)("""(39)  blocks of the kinetic energy matrix
+MACRO_MINI.on(serial)("""(39)  blocks of the kinetic energy matrix
     printed  A(q) = [[A_11, A_12], [A_12ᵀ, A_22]]
     means    the same; A_21 of what follows is A_12ᵀ
-""")
-def _(s: Serial) -> float:
-    found = np.block([[s.A_11, s.A_21.T], [s.A_21, s.A_22]])
-    return apart(found, s.whole.energies)
-
-
-@MACRO_MINI.on(serial)("""Lemma 1  the mini-manipulator alone
+""")(lambda s: (np.block([[s.A_11, s.A_21.T], [s.A_21, s.A_22]]), s.whole.energies))
+MACRO_MINI.on(serial)("""Lemma 1  the mini-manipulator alone
     printed  A_m is identical to A_22 of (39)
     holds    𝓜 of the mini on the ground is the last block of 𝓜
-""")
-def _(s: Serial) -> float:
-    """A_22 against the energies of the mini-manipulator on the ground."""
-    return apart(s.A_22, s.mini.energies)
-
-
-@MACRO_MINI.on(serial)("""sec. 5.2, T  kinetic energy of the combination
+""")(lambda s: (s.A_22, s.mini.energies))
+MACRO_MINI.on(serial)("""sec. 5.2, T  kinetic energy of the combination
     holds    T(q, q̇) = ½ q̇ᵀ A q̇
     note     The scan puts a second dot on the last q̇.
-""")
-def _(s: Serial) -> float:
-    v = s.whole.v
-    return apart(0.5 * v @ s.whole.A @ v, s.whole.energy(v))
-
-
-@MACRO_MINI.on(serial)("""sec. 5.2, T_m  kinetic energy of the mini-manipulator
+""")(lambda s: (0.5 * s.whole.v @ s.whole.A @ s.whole.v, s.whole.energy(s.whole.v)))
+MACRO_MINI.on(serial)("""sec. 5.2, T_m  kinetic energy of the mini-manipulator
     holds    T_m = ½ q̇_mᵀ A_m q̇_m
-""")
-def _(s: Serial) -> float:
-    v = s.mini.v
-    return apart(0.5 * v @ s.mini.A @ v, s.mini.energy(v))
+""")(lambda s: (0.5 * s.mini.v @ s.mini.A @ s.mini.v, s.mini.energy(s.mini.v)))
 
 
 @MACRO_MINI.on(serial)("""(40)  kinetic energy with the macro at rest
@@ -109,15 +91,11 @@ def _(s: Serial) -> float:
     holds    the same, and it is T_m
 """)
 def _(s: Serial) -> float:
-    """(40): the bodies of the whole, with the macro at rest, and the mini alone."""
     v = np.concatenate([np.zeros(s.n_M), s.mini.v])
     found = 0.5 * s.mini.v @ s.A_22 @ s.mini.v
     return max(apart(found, s.whole.energy(v)), apart(found, s.mini.energy(s.mini.v)))
 
 
-@MACRO_MINI.on(serial)("""sec. 5.2, Λ_0  pseudo kinetic energy matrix
+MACRO_MINI.on(serial)("""sec. 5.2, Λ_0  pseudo kinetic energy matrix
     means    (J_0 A⁻¹ J_0ᵀ)⁻¹
-""")
-def _(s: Serial) -> float:
-    found = s.whole.J_0 @ s.whole.A_inv @ s.whole.J_0.T
-    return apart(found, s.whole.seen_response)
+""")(lambda s: (s.whole.J_0 @ s.whole.A_inv @ s.whole.J_0.T, s.whole.seen_response))

@@ -74,18 +74,12 @@ OPERATIONAL.on_each(pair)("""sec. 2, kinetic energy  of the joint space
     printed  ½ q̇ᵀ A(q) q̇
     holds    ½ v* 𝓜 v is the kinetic energy of the bodies
 """)(lambda m: (m.A, m.energies))
-
-
-@OPERATIONAL.on_each(pair)("""(1)  equations of motion of the joint space
+OPERATIONAL.on_each(pair)("""(1)  equations of motion of the joint space
     printed  A(q) q̈ + b(q, q̇) + g(q) = Γ
     holds    𝓜 v̇ + C = τ, C = b + g with g of the acceleration of the base
     note     Γ that it is held against comes of d'Alembert's principle, with momenta of bodies seen
              at nine times of the motion.
-""")
-def _(m: Manipulator) -> float:
-    """(1) against d'Alembert's principle."""
-    q_ddot = m.drawn(m.n)
-    return apart(m.A @ q_ddot + m.b + m.g, m.moments(q_ddot))
+""")(lambda m: (m.A @ m.drawn(m.n) + m.b + m.g, m.moments(m.drawn(m.n))))
 
 
 @OPERATIONAL.on(mini)("""(2)  kinetic energy matrix of the operational space
@@ -106,7 +100,6 @@ def _(m: Manipulator) -> float:
              says; ẍ is seen along the motion that Γ causes.
 """)
 def _(m: Manipulator) -> float:
-    """(3), Lagrange's equations in x, for the motion that Γ = Jᵀ F causes."""
     forces = lagrange(m) + gravity(m)
     F = inertia(m) @ m.drawn(6) + forces
     x_ddot = m.x_acceleration(m.forward(m.J.T @ F))
@@ -139,15 +132,11 @@ def _(m: Manipulator) -> float:
     return apart(m.seen_jacobian.T @ found @ m.seen_jacobian, m.energies)
 
 
-@OPERATIONAL.on_each(pair)("""(8)  forces and moments from generalized forces
+OPERATIONAL.on_each(pair)("""(8)  forces and moments from generalized forces
     printed  F_0 ≜ (F, M) = Eᵀ(x) F
     holds    F_0 = E* F: the same work on (v, ω) as on ẋ
     note     The scan does not tell the script letters of force and moment from the others.
-""")
-def _(m: Manipulator) -> float:
-    """(8): F does on ẋ the work that forces and moments do on (v, ω)."""
-    F = m.drawn(6)
-    return apart((m.E.T @ F) @ m.seen_basic, F @ m.seen_jacobian)
+""")(lambda m: (m.E.T @ m.drawn(6) @ m.seen_basic, m.drawn(6) @ m.seen_jacobian))
 
 
 @OPERATIONAL.on(mini)("""(9)  motion of the effector by linear and angular velocities
@@ -157,7 +146,6 @@ def _(m: Manipulator) -> float:
              spatial accelerations of bodies leave out.
 """)
 def _(m: Manipulator) -> float:
-    """(9), for the motion that Γ = J_0ᵀ F_0 causes."""
     back = inverted(m.J_0)
     mu, p = back.T @ m.b - inertia_0(m) @ m.bent, back.T @ m.g
     F_0 = inertia_0(m) @ m.drawn(6) + mu + p
@@ -173,7 +161,6 @@ def _(m: Manipulator) -> float:
              with the sign that is printed.
 """)
 def _(m: Manipulator) -> float:
-    """(10): the effector presses with F_contact, and is pressed back."""
     contact = m.drawn(6, 1)
     F_0 = m.Lambda_0 @ m.drawn(6) + m.mu_0 + m.p_0 + contact
     theta_dot = m.twist_rate(m.forward(m.J_0.T @ F_0, -contact))
@@ -219,14 +206,10 @@ def _(m: Manipulator) -> float:
     return apart(whole - free, (np.eye(6) - selection(m)) @ active)
 
 
-@OPERATIONAL.on_each(pair)("""(14)  joint forces that produce operational forces
+OPERATIONAL.on_each(pair)("""(14)  joint forces that produce operational forces
     printed  Γ = J_0ᵀ(q) F_0
     holds    τ = J_t* F: the same power for all joint velocities
-""")
-def _(m: Manipulator) -> float:
-    """(14): the power of Γ is that of F_0, for all joint velocities."""
-    F_0 = m.drawn(6)
-    return apart(m.J_0.T @ F_0, F_0 @ m.seen_basic)
+""")(lambda m: (m.J_0.T @ m.drawn(6), m.drawn(6) @ m.seen_basic))
 
 
 @OPERATIONAL.on(mini)("""(15)  the closed loop of motion

@@ -43,17 +43,10 @@ def slides(case: Case, oblique: float) -> tuple[Array, Array]:
 
 
 REDUCED = Section()
-
-
-@REDUCED.on(serial)("""Lemma 2  macro and mini in operational space
+REDUCED.on(serial)("""Lemma 2  macro and mini in operational space
     printed  Λ_0 and Λ_m(0) are related by (41)
     holds    Λ_0⁻¹ = Λ_m(0)⁻¹ + Λ̄_C, both inverses as seen: of the whole, and of the mini alone
-""")
-def _(s: Serial) -> float:
-    """What is seen of the whole, and of the mini alone on the ground."""
-    return apart(s.seen_mobility_m + s.added, s.whole.seen_response)
-
-
+""")(lambda s: (s.seen_mobility_m + s.added, s.whole.seen_response))
 REDUCED.on(serial)("""(41)  what the macro adds
     holds    Λ_0⁻¹ = Λ_m(0)⁻¹ + Λ̄_C
 """)(lambda s: (s.mobility_m + s.added, s.whole.seen_response))
@@ -66,7 +59,6 @@ REDUCED.on(serial)("""(41)  what the macro adds
     note     (39) names A_12 only; with A_21 its transpose all indices fit.
 """)
 def _(s: Serial) -> float:
-    """(42) is the response of the whole less that of the mini."""
     both = s.whole.J_0 @ s.whole.A_inv @ s.whole.J_0.T - s.mobility_m
     scale = np.abs(s.whole.seen_response).max()
     return float(np.abs(s.added - both).max() / scale)
@@ -93,7 +85,6 @@ def _(s: Serial) -> float:
     note     So says the proof of Theorem 2, where the scan has Λ for A.
 """)
 def _(s: Serial) -> float:
-    """Ā_11 is the upper block of A⁻¹, and positive definite."""
     corner = inverted(s.whole.energies)[: s.n_M, : s.n_M]
     if np.linalg.eigvalsh(s.A_11_bar).min() <= 0.0:
         return float("inf")
@@ -108,7 +99,6 @@ def _(s: Serial) -> float:
              what is left ends without the full stop that all displays have.
 """)
 def _(s: Serial) -> float:
-    """(45), with the two factors that follow."""
     jacobian = np.hstack([s.V @ s.J_M, s.J_m])
     lower = np.eye(s.whole.n)
     lower[s.n_M :, : s.n_M] = -inverted(s.A_22) @ s.A_21
@@ -154,12 +144,9 @@ def _(s: Serial) -> float:
     return float(np.mean(whole > mini * (1.0 - 1e-9)))
 
 
-@REDUCED.on(serial)("""sec. 5.2, proof 1  in a direction
+REDUCED.on(serial)("""sec. 5.2, proof 1  in a direction
     holds    wᵀ Λ_0⁻¹ w = wᵀ Λ_m(0)⁻¹ w + wᵀ Λ̄_C w
-""")
-def _(s: Serial) -> float:
-    left = along(s.whole.seen_response, s.w)
-    return apart(left, along(s.mobility_m, s.w) + along(s.added, s.w))
+""")(lambda s: (along(s.whole.seen_response, s.w), along(s.mobility_m, s.w) + along(s.added, s.w)))
 
 
 @REDUCED.on(serial)("""(47)  in a direction, again
@@ -177,26 +164,17 @@ def _(s: Serial) -> float:
     holds    Λ̄_C = C Cᵀ, C = (V J_M - J_m A_22⁻¹ A_21) B with Ā_11 = B Bᵀ
 """)
 def _(s: Serial) -> float:
-    """Λ̄_C = C Cᵀ, with C from Ā_11 = B Bᵀ; held against what is seen."""
     B = np.linalg.cholesky(s.A_11_bar)
     half = (s.V @ s.J_M - s.J_m @ np.linalg.solve(s.A_22, s.A_21)) @ B
     return apart(s.mobility_m + half @ half.T, s.whole.seen_response)
 
 
-@REDUCED.on(serial)("""(48)  positions only
+REDUCED.on(serial)("""(48)  positions only
     means    J_v = [I 0] J_0
-""")
-def _(s: Serial) -> float:
-    pick = np.hstack([np.eye(3), np.zeros((3, 3))])
-    return apart(pick @ s.whole.J_0, s.whole.seen_basic[:3])
-
-
-@REDUCED.on(serial)("""(49)  what the macro adds for positions
+""")(lambda s: (np.hstack([np.eye(3), np.zeros((3, 3))]) @ s.whole.J_0, s.whole.seen_basic[:3]))
+REDUCED.on(serial)("""(49)  what the macro adds for positions
     holds    Λ_v⁻¹ = Λ_m(v)⁻¹ + Λ̄_C(v)
-""")
-def _(s: Serial) -> float:
-    found = s.mobility_m[:3, :3] + s.added[:3, :3]
-    return apart(found, s.whole.seen_response[:3, :3])
+""")(lambda s: (s.mobility_m[:3, :3] + s.added[:3, :3], s.whole.seen_response[:3, :3]))
 
 
 @REDUCED.on(serial)("""(50)  what it is
@@ -204,7 +182,6 @@ def _(s: Serial) -> float:
     holds    the same, and it is nonnegative definite
 """)
 def _(s: Serial) -> float:
-    """(50): no less than zero, and what the macro adds for translation."""
     pick = np.hstack([np.eye(3), np.zeros((3, 3))])
     added = pick @ s.added @ pick.T
     seen = s.whole.seen_response[:3, :3]
@@ -213,12 +190,9 @@ def _(s: Serial) -> float:
     return max(float(error), -least, 0.0)
 
 
-@REDUCED.on(serial)("""(51)  orientations only
+REDUCED.on(serial)("""(51)  orientations only
     means    J_ω = [0 I] J_0
-""")
-def _(s: Serial) -> float:
-    pick = np.hstack([np.zeros((3, 3)), np.eye(3)])
-    return apart(pick @ s.whole.J_0, s.whole.seen_basic[3:])
+""")(lambda s: (np.hstack([np.zeros((3, 3)), np.eye(3)]) @ s.whole.J_0, s.whole.seen_basic[3:]))
 
 
 @REDUCED.on(serial)("""Corollary 1  reduced effective inertia

@@ -50,7 +50,6 @@ REDUNDANCY = Section()
              ledger with a mini-manipulator of six joints on their tips.
 """)
 def _(m: Manipulator) -> float:
-    """Displacements that do not alter x have n - m dimensions."""
     sizes = np.linalg.svd(m.seen_jacobian, compute_uv=False)
     left = m.n - int((sizes > 1e-9 * sizes[0]).sum())
     return float(abs(left - (m.n - 6)))
@@ -61,7 +60,6 @@ def _(m: Manipulator) -> float:
     holds    dim ker J_v = n - m_Task, 3 of six joints
 """)
 def _(m: Manipulator) -> float:
-    """Displacements that do not alter the position alone have n - 3 dimensions."""
     sizes = np.linalg.svd(m.seen_jacobian[:3], compute_uv=False)
     left = m.n - int((sizes > 1e-9 * sizes[0]).sum())
     return float(abs(left - (m.n - 3)) + (left == 0))
@@ -73,7 +71,6 @@ def _(m: Manipulator) -> float:
              ẋ
 """)
 def _(m: Manipulator) -> float:
-    """(17): the least kinetic energy of all joint velocities that give ẋ is ½ ẋᵀ Λ ẋ."""
     ways = least_energy(m)
     return apart(ways.T @ m.energies @ ways @ m.compliance, np.eye(6))
 
@@ -83,21 +80,15 @@ def _(m: Manipulator) -> float:
     holds    Λ ẍ + μ + p = F with Λ of (17)
 """)
 def _projection(m: Manipulator) -> float:
-    """Λ ẍ + μ + p = F of (3), for any torques: the rest of the motion does not come in."""
     F, rest = m.Lambda @ m.drawn(6) + m.mu + m.p, m.null_torque @ gentle(m, 1)
     x_ddot = m.x_acceleration(m.forward(m.J.T @ F + rest))
     return apart(m.Lambda @ x_ddot + m.mu + m.p, F)
 
 
-@REDUNDANCY.on(mini)("""(18)  torques and operational forces without redundancy
+REDUNDANCY.on(mini)("""(18)  torques and operational forces without redundancy
     printed  Γ = Jᵀ(q) F
     holds    τ = J_t* F: every τ is that of one F
-""")
-def _(m: Manipulator) -> float:
-    """(18): all torques are Jᵀ F of some F, and do its work."""
-    torque = gentle(m)
-    F = np.linalg.solve(m.seen_jacobian.T, torque)
-    return apart(m.J.T @ F, torque)
+""")(lambda m: (m.J.T @ np.linalg.solve(m.seen_jacobian.T, gentle(m)), gentle(m)))
 
 
 @REDUNDANCY.on(arm)("""sec. 3.1, incomplete  torques of a redundant manipulator
@@ -105,7 +96,6 @@ def _(m: Manipulator) -> float:
     holds    J_t* F spans m of n dimensions: not every τ is one
 """)
 def _(m: Manipulator) -> float:
-    """Torques Jᵀ F span m of n dimensions: what is left over of any is not zero."""
     torque = gentle(m)
     F = np.linalg.lstsq(m.J.T, torque, rcond=None)[0]
     missing = m.n - int(np.linalg.matrix_rank(m.J))
@@ -118,7 +108,6 @@ def _(m: Manipulator) -> float:
     note     The scan writes the mark # as a star in some places.
 """)
 def _(m: Manipulator) -> float:
-    """(19): any torque, F being the force it makes, and of others nothing comes to the effector."""
     X, torque = some_inverse(m), gentle(m)
     left = np.eye(m.n) - m.J.T @ X
     found = m.seen_jacobian.T @ (X @ torque) + left @ torque
@@ -126,24 +115,15 @@ def _(m: Manipulator) -> float:
     return max(apart(found, torque), float(silent))
 
 
-@REDUNDANCY.on(arm)("""sec. 3.1, inverses  generalized inverses of Jᵀ
+REDUNDANCY.on(arm)("""sec. 3.1, inverses  generalized inverses of Jᵀ
     printed  {J^{T#} | Jᵀ = Jᵀ J^{T#} Jᵀ}
     means    the same; (J W Jᵀ)⁻¹ J W with any weights is one
-""")
-def _(m: Manipulator) -> float:
-    X = some_inverse(m)
-    seen = m.seen_jacobian.T
-    return apart(seen @ X @ seen, seen)
-
-
-@REDUNDANCY.on_each(pair)("""sec. 3.1, accelerations  of the effector by those of the joints
+""")(lambda m: (m.seen_jacobian.T @ some_inverse(m) @ m.seen_jacobian.T, m.seen_jacobian.T))
+REDUNDANCY.on_each(pair)("""sec. 3.1, accelerations  of the effector by those of the joints
     printed  ẍ - J̇(q) q̇ = J(q) q̈
     holds    ẍ - γ = J_t v̇
     note     The scan has a stray q in it.
-""")
-def _(m: Manipulator) -> float:
-    q_ddot = m.drawn(m.n)
-    return apart(m.x_acceleration(q_ddot) - m.x_bent, m.J @ q_ddot)
+""")(lambda m: (m.x_acceleration(m.drawn(m.n)) - m.x_bent, m.J @ m.drawn(m.n)))
 
 
 @REDUNDANCY.on(arm)("""(20)  acceleration of the effector under (19)
@@ -165,7 +145,6 @@ def _(m: Manipulator) -> float:
     holds    Λ = Ω_t⁻¹: Λ times the change of ẍ that F makes is F
 """)
 def _(m: Manipulator) -> float:
-    """Λ times how ẍ changes with F is I."""
     start = gentle(m)
     F = m.Lambda @ m.drawn(6, 1)
     change = m.x_acceleration(m.forward(start + m.J.T @ F)) - m.x_acceleration(m.forward(start))
@@ -191,7 +170,6 @@ def _(m: Manipulator) -> float:
     holds    of all inverses of J_t, J̄ = 𝓜⁻¹ J_t* Λ alone makes (21) zero for all Γ_0
 """)
 def _(m: Manipulator) -> float:
-    """Theorem 1: among X = X_0 + Z (I - Jᵀ X_0), all inverses, (21) leaves one, that of (22)."""
     X = some_inverse(m)
     left = np.eye(m.n) - m.J.T @ X
     _, _, directions = np.linalg.svd(left)
@@ -233,7 +211,6 @@ def _(m: Manipulator) -> float:
     holds    Λ J_t 𝓜⁻¹ = J̄*
 """)
 def _(m: Manipulator) -> float:
-    """The X that makes the bracket zero: Λ J A⁻¹."""
     through = m.J @ m.dense(ARTICULATED)
     X = np.linalg.solve(through @ m.J.T, through)
     return apart(m.Lambda @ m.J @ m.A_inv, X)
@@ -255,7 +232,6 @@ REDUNDANCY.on_each(pair)("""(23)  motion of the effector of a redundant manipula
     note     The sign is right as printed.
 """)
 def _(m: Manipulator) -> float:
-    """Without gravity, F = Λ F* + μ gives ẍ = F*."""
     light, wanted = m.weightless, m.drawn(6)
     torque = m.J.T @ (m.Lambda @ wanted + m.mu) + m.null_torque @ (gentle(m, 1) - m.g)
     return apart(light.x_acceleration(light.forward(torque)), wanted)
@@ -266,7 +242,6 @@ def _(m: Manipulator) -> float:
     holds    p = Λ J_t 𝓜⁻¹ g
 """)
 def _(m: Manipulator) -> float:
-    """At rest, F = Λ F* + p gives ẍ = F*."""
     still, wanted = m.still(), m.drawn(6)
     torque = m.J.T @ (m.Lambda @ wanted + m.p) + m.null_torque @ (gentle(m, 1) - m.b)
     return apart(still.x_acceleration(still.forward(torque)), wanted)

@@ -6,6 +6,7 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import solved
 from linkwise_ledger.object_level.held import Held, held_redundantly, poorly_held
 from linkwise_ledger.object_level.manipulator import ARTICULATED, Manipulator, inverted
@@ -88,7 +89,6 @@ def _(case: Case) -> float:
              another PUMA, Σ_i (n_i - m) is 7 and n_s - m is 1.
 """)
 def _(case: Case) -> float:
-    """n_s - m against those of the manipulators: n_i - m, and n_i - m_i where m_i > m."""
     free, poor = held_redundantly(case), poorly_held(case)
     m = object_freedom(free)
     wrong = free.freedom.shape[1] - m - sum(n - m for n in free.sizes)
@@ -101,7 +101,6 @@ def _(case: Case) -> float:
     means    the coordinates of the forest of all manipulators
 """)
 def _(h: Held) -> float:
-    """q = (q_1, ..., q_N): what the forest of all manipulators has."""
     forest = h.arms[0].mech
     for i, m in enumerate(h.arms[1:]):
         forest = forest.mount(m.mech, at="world", prefix=f"arm_{i}_")
@@ -120,7 +119,6 @@ def _(h: Held) -> float:
              agree where m_i = m. Tried on the grasps of (70).
 """)
 def _(h: Held) -> float:
-    """Uᵀ Λ_i U, Λ_i of what effector i could do alone, against the response of the object."""
     free = motions(h)
     found = free.T @ h.load_0 @ free
     for m in h.arms:
@@ -142,16 +140,11 @@ def _(h: Held) -> float:
     return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
 
 
-@SEVERAL.on(held_redundantly)("""sec. 7.1, load  (62) of redundant manipulators
+SEVERAL.on(held_redundantly)("""sec. 7.1, load  (62) of redundant manipulators
     printed  ... an equation of the form (3)
     holds    (J (A + Jᵀ Λ_L J)⁻¹ Jᵀ)⁻¹ = Λ + Λ_L
     note     Against mechanisms that have the object as a payload.
-""")
-def _(h: Held) -> float:
-    """(62) of redundant manipulators."""
-    return max(apart(m.Lambda + h.load, h.loaded(i).Lambda) for i, m in enumerate(h.arms))
-
-
+""")(lambda h: max((apart(m.Lambda + h.load, h.loaded(i).Lambda) for i, m in enumerate(h.arms))))
 SEVERAL.on(held_redundantly)("""(71)  augmented object of redundant manipulators
     printed  Λ_⊕(q) = Λ_L(x) + Σ_i Λ_i(q_i)
     holds    the same: its inverse is the object's response to forces
@@ -172,29 +165,22 @@ def _(h: Held) -> float:
     printed  J̄(q) = A⁻¹(q) Jᵀ(q) Λ(q)
     holds    the same, of each manipulator unconnected
 """)
-def _(h: Held) -> float:
+def _(h: Held) -> Errors:
     """(22), against the least energy of unconnected manipulators: J J̄ = I, A⁻¹-orthogonal."""
-    errors: list[float] = []
     for m in h.arms:
         inner = np.linalg.svd(m.seen_jacobian)[2][6:].T
         across = inner.T @ m.energies @ m.J_bar
         size = np.abs(m.energies @ m.J_bar).max()
-        errors += [
-            apart(m.seen_jacobian @ m.J_bar, np.eye(6)),
-            float(np.abs(across).max(initial=0) / size),
-        ]
-    return max(errors)
+        yield m.seen_jacobian @ m.J_bar, np.eye(6)
+        yield float(np.abs(across).max(initial=0) / size)
 
 
 @SEVERAL.on(held_redundantly)("""Lemma 4  manipulator with load
     printed  the joint-space kinetic energy matrix of a manipulator with load is (72)
     holds    𝓜 of the mechanism with the load as a payload is 𝓜 + J_t* Λ_L J_t
 """)
-def _loaded(h: Held) -> float:
-    """(72): the mechanism with the object as a payload."""
-    return max(
-        apart(m.A + m.J.T @ h.load @ m.J, h.loaded(i).energies) for i, m in enumerate(h.arms)
-    )
+def _loaded(h: Held) -> Errors:
+    yield from ((m.A + m.J.T @ h.load @ m.J, h.loaded(i).energies) for i, m in enumerate(h.arms))
 
 
 SEVERAL.on(held_redundantly)("""(72)  manipulator with load
@@ -205,59 +191,50 @@ SEVERAL.on(held_redundantly)("""(72)  manipulator with load
 @SEVERAL.on(held_redundantly)("""(73)  kinetic energy of a manipulator with load
     holds    T = ½ [q̇ᵀ A(q) q̇ + ẋᵀ Λ_load(x) ẋ] = ½ q̇ᵀ [A(q) + Jᵀ(q) Λ_load(x) J(q)] q̇
 """)
-def _(h: Held) -> float:
+def _(h: Held) -> Errors:
     """(73): both lines, against bodies and particles."""
-    errors: list[float] = []
     for m in h.arms:
         x_dot = m.x_rate(m.v)
         first = 0.5 * (m.v @ m.A @ m.v + x_dot @ h.load @ x_dot)
         second = 0.5 * m.v @ (m.A + m.J.T @ h.load @ m.J) @ m.v
         velocities = h.theta[:3] + np.cross(h.theta[3:], h.particles)
         seen = m.energy(m.v) + 0.5 * h.masses @ np.sum(velocities**2, axis=1)
-        errors += [apart(first, seen), apart(second, seen)]
-    return max(errors)
+        yield first, seen
+        yield second, seen
 
 
 @SEVERAL.on(held_redundantly)("""(74)  reflected load
     printed  A_{+i}(q) = A_i(q_i) + J_iᵀ(q_i) [Λ_⊕(q) - Λ_i(q_i)] J_i(q_i)
     holds    the same: its inverse is how joints i answer torques i, all others being carried along
 """)
-def _(h: Held) -> float:
-    """(74): torques at one manipulator, all others along: what its joints do."""
-    errors: list[float] = []
+def _(h: Held) -> Errors:
     for i in range(len(h.arms)):
         seen = h.pushed[own(h, i), own(h, i)]
-        errors.append(apart(inverted(reflected(h, i)), seen))
-    return max(errors)
+        yield inverted(reflected(h, i)), seen
 
 
 @SEVERAL.on(held_redundantly)("""Theorem 4  dynamic consistency in a multiarm system
     printed  the generalized inverse of the ith manipulator consistent with the system is (75)
     holds    of all inverses of J_i, J̄_i of (75) alone has null space torques that leave the object
 """)
-def _(h: Held) -> float:
-    """Theorem 4: of all inverses of J_iᵀ the one that keeps the object as it is."""
-    errors: list[float] = []
+def _(h: Held) -> Errors:
     E = h.arms[-1].again().E
     for i, m in enumerate(h.arms):
         through = E @ h.pushed[-6:, own(h, i)]  # ẍ of the object per torque
         X = np.linalg.solve(through @ m.J.T, through)
-        errors += [apart(inverse(h, i).T, X), apart(X @ m.J.T, np.eye(6))]
-    return max(errors)
+        yield inverse(h, i).T, X
+        yield X @ m.J.T, np.eye(6)
 
 
 @SEVERAL.on(held_redundantly)("""(75)  dynamically consistent inverse of one manipulator
     printed  J̄_i(q) = A_{+i}⁻¹(q) J_iᵀ(q_i) [J_i(q_i) A_{+i}⁻¹(q) J_iᵀ(q_i)]⁻¹
     holds    the same: torques of its null space do not accelerate the object
 """)
-def _(h: Held) -> float:
-    """(75): [I - J_iᵀ J̄_iᵀ] Γ_i0 does nothing to the object."""
-    errors: list[float] = []
+def _(h: Held) -> Errors:
     for i, m in enumerate(h.arms):
         through = h.pushed[-6:, own(h, i)]
         left = np.eye(m.n) - m.J.T @ inverse(h, i).T
-        errors.append(float(np.abs(through @ left).max() / np.abs(through).max()))
-    return max(errors)
+        yield float(np.abs(through @ left).max() / np.abs(through).max())
 
 
 @SEVERAL.on(held_redundantly)("""sec. 7.2, load and J̄_i  (75) is (22)
@@ -267,13 +244,10 @@ def _(h: Held) -> float:
              A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Where the task is all that
              the object can do, each arm can be controlled with the inverse of its own.
 """)
-def _(h: Held) -> float:
-    """J̄_i of (75) is that of (22): a load at the effector does not change it."""
-    errors: list[float] = []
+def _(h: Held) -> Errors:
     for i, m in enumerate(h.arms):
         through = m.dense(ARTICULATED) @ m.J.T
-        errors.append(apart(inverse(h, i), through @ inverted(m.J @ through)))
-    return max(errors)
+        yield inverse(h, i), through @ inverted(m.J @ through)
 
 
 @SEVERAL.on(held_redundantly)("""sec. 7.2, positions  where (75) is not (22)
@@ -283,7 +257,6 @@ def _(h: Held) -> float:
              not
 """)
 def _(h: Held) -> float:
-    """With A_{+i}, null space torques of a part of x do nothing to it; with A_i they do."""
     silent, loud = 0.0, 0.0
     for i, m in enumerate(h.arms[:-1]):
         J, through = m.J[:3], h.pushed[-6:-3, own(h, i)]
@@ -302,7 +275,6 @@ def _(h: Held) -> float:
     note     The scan writes J̄ with a tilde.
 """)
 def _(h: Held) -> float:
-    """(76): ẍ is what the forces F_i make it, whatever Γ_i0."""
     wanted = h.drawn(6, 3)
     shares = h.shares(h.Lambda @ wanted + h.mu + h.p)
     torques: list[Array] = []

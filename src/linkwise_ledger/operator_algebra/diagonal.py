@@ -43,7 +43,6 @@ DIAGONAL = Section()
     holds    ½ ξ* D ξ, ξ = (I + H φ K)* v, is the kinetic energy ½ Σ V*(k) M(k) V(k)
 """)
 def _(case: Case) -> float:
-    """½ ξ* D ξ is the kinetic energy of the bodies, ξ = (I + H φ K)* θ̇."""
     xi = case.matrix(COLORING).T @ case.v
     return apart(0.5 * xi @ case.matrix(D) @ xi, kinetic_energy(case, case.v))
 
@@ -54,7 +53,6 @@ def _(case: Case) -> float:
     note     For hinges of several freedoms D^½ is the symmetric root of each block.
 """)
 def _(case: Case) -> float:
-    """ε* ε = T* 𝓜⁻¹ T: innovations have the unit covariance that T has with 𝓜."""
     moments = drawn(case, JOINT)
     eps = _innovations(case.dense, moments)
     return apart(eps @ eps, moments @ np.linalg.inv(case.matrix(mass)) @ moments)
@@ -65,7 +63,6 @@ def _(case: Case) -> float:
     means    ½ ν* ν is the kinetic energy ½ Σ V*(k) M(k) V(k)
 """)
 def _(case: Case) -> float:
-    """½ ν* ν is the kinetic energy of the bodies."""
     nu = _to_residuals(case.dense) @ case.v
     return apart(0.5 * nu @ nu, kinetic_energy(case, case.v))
 

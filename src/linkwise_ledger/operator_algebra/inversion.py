@@ -26,7 +26,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.literal import (
     diagonal,
     drawn,
@@ -114,27 +114,22 @@ INVERSION("""sec. 4, K  shifted gain
     printed  P(1) = M(1); for k = 2 … n: P(k) = ψ(k,k-1) P(k-1) ψ*(k,k-1) + M(k)
     holds    P(k) = Σ_c ψ(k,c) P(c) ψ*(k,c) + M(k) leaves 𝓜 = (I + H φ K) D (I + H φ K)*
 """)
-def _(case: Case) -> float:
-    """P(1) = M(1); P(k) = ψ(k, k-1) P(k-1) ψ*(k, k-1) + M(k), and what it is for: 𝓜 factors."""
+def _(case: Case) -> Errors:
     at = kalman_filter(case)
     unit = case.matrix(COLORING)
-    return max(
-        apart(diagonal(case, at.P, P), case.matrix(P)),
-        apart(unit @ diagonal(case, at.D, D) @ unit.T, case.matrix(mass)),
-    )
+    yield diagonal(case, at.P, P), case.matrix(P)
+    yield unit @ diagonal(case, at.D, D) @ unit.T, case.matrix(mass)
 
 
 @INVERSION("""(4.2)  articulated shift between links
     printed  ψ(k,k-1) = φ(k,k-1) [I - G(k-1) H(k-1)]
     means    the blocks of E_ψ
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     at = kalman_filter(case)
     below = [k for k in case.outward if case.parent(k) >= 0]
-    return max(
-        max(apart(at.psi[k], case.block(E_psi, case.parent(k), k)) for k in below),
-        max(apart(at.K[k], case.block(K, case.parent(k), k)) for k in below),
-    )
+    yield max(apart(at.psi[k], case.block(E_psi, case.parent(k), k)) for k in below)
+    yield max(apart(at.K[k], case.block(K, case.parent(k), k)) for k in below)
 
 
 @INVERSION("""sec. 4, P(k) > 0  the recursion always goes on
@@ -142,7 +137,6 @@ def _(case: Case) -> float:
     holds    smallest eigenvalue of any P(k) and D(k) > 0
 """)
 def _(case: Case) -> float:
-    """P(k) and D(k) of the recursion have positive eigenvalues only."""
     at = kalman_filter(case)
     blocks = [*at.P.values(), *at.D.values()]
     smallest = min(float(np.linalg.eigvalsh(0.5 * (x + x.T)).min()) for x in blocks)
@@ -168,7 +162,6 @@ INVERSION.algebra("""(4.3)  articulated shift
     holds    the loop leaves ψ y
 """)
 def _(case: Case) -> float:
-    """z(0) = 0; z(k) = ψ(k, k-1) z(k-1) + y(k)."""
     y, z = drawn(case, BODY), dict[int, Array]()
     for k, y_k in reversed(list(enumerate(split(case, y, BODY)))):
         z[k] = inward(case, E_psi, k, z) + y_k
@@ -242,7 +235,6 @@ INVERSION("""(4.6)  inverse of the mass matrix
     holds    𝓜⁻¹ (τ - C - J* f) gives back the v̇ that the Newton-Euler loops were given
 """)
 def _(case: Case) -> float:
-    """(4.7), (4.8) give back the accelerations that the Newton-Euler loops were given."""
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     moments = newton_euler(case, vdot, f) - case.matrix(bias) - case.matrix(J).T @ f
     return apart(case.matrix(WHITENING.T @ D.inv @ WHITENING) @ moments, vdot)
@@ -253,7 +245,6 @@ def _(case: Case) -> float:
     holds    τ of the Newton-Euler loops, less H φ [M φ* a + b + B f], = 𝓜 v̇
 """)
 def _(case: Case) -> float:
-    """T' of (4.7), with T of the Newton-Euler loops, is 𝓜 θ̈."""
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     biases = case.matrix(H @ phi) @ (case.matrix(M @ phi.T @ a + b) + case.matrix(B) @ f)
     return apart(newton_euler(case, vdot, f) - biases, case.matrix(mass) @ vdot)
@@ -264,7 +255,6 @@ def _(case: Case) -> float:
     holds    the two loops below solve 𝓜 v̇ = τ′
 """)
 def _check_forward_loops(case: Case) -> float:
-    """Both loops solve 𝓜 θ̈ = T'."""
     moments = drawn(case, JOINT)
     vdot = smoother_loop(case, _filter_loop(case, moments))
     return apart(case.matrix(mass) @ vdot, moments)

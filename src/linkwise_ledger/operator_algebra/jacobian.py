@@ -9,6 +9,7 @@ from linkwise.algebra.symbols import B, H, J, V, phi
 from linkwise.model.hinges import Pin
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import drawn, split, stacked
 from linkwise_ledger.recursion import accelerations, at_tip, paths
 from linkwise_ledger.section import Section
@@ -49,14 +50,13 @@ JACOBIAN("""sec. 2, velocities  velocities of the links by recursion
     means    the hinge map of a pin, at its axis
     note     Checks use every hinge; ours is about the body frame, wherever that is.
 """)
-def _(case: Case) -> float:
-    """A pin has H = [h*, 0], h a unit vector, at its own axis."""
-    errors = [0.0]
+def _(case: Case) -> Errors:
+    yield 0.0
     for body in case.mech.bodies:
         if isinstance(body.hinge, Pin):
             row = body.hinge.hinge_map(case.q[case.mech.q_slice(body.hinge_name)])[0]
-            errors += [abs(float(np.linalg.norm(row[:3])) - 1.0), float(np.abs(row[3:]).max())]
-    return max(errors)
+            yield abs(float(np.linalg.norm(row[:3])) - 1.0)
+            yield float(np.abs(row[3:]).max())
 
 
 JACOBIAN("""sec. 2, φ(k+1, k)  Jacobian across a rigid link
@@ -71,7 +71,6 @@ JACOBIAN("""sec. 2, φ(k+1, k)  Jacobian across a rigid link
     holds    V(k) = Σ φ*(i,k) H*(i) v(i), over the bodies i from the base to k
 """)
 def _(case: Case) -> float:
-    """V(k) = Σ φ*(i, k) H*(i) θ̇(i), over the bodies from the base to k."""
     given, found = split(case, case.v, JOINT), {k: np.zeros(6) for k in case.outward}
     for i, k in paths(case):
         found[k] = found[k] + case.block(phi, i, k).T @ case.block(H, i).T @ given[i]
@@ -94,7 +93,6 @@ JACOBIAN.unchecked("""sec. 2, H  hinge map
     means    B* has the shift to the node at the body that has it, and zeros
 """)
 def _(case: Case) -> float:
-    """B* has the block φ*(1, 0) at the tip body, and zeros."""
     body, shift = at_tip(case)
     expected = np.zeros_like(case.matrix(B))
     expected[case.dense.slices(BODY)[body]] = shift
@@ -117,6 +115,5 @@ JACOBIAN("""(2.1)  Jacobian operator
     holds    H φ B f has the power that f has at the tip, for every motion
 """)
 def _(case: Case) -> float:
-    """T = H φ B f(0) does the power that f(0) does at the tip, for every motion."""
     f = drawn(case, NODE)
     return apart(case.matrix(H @ phi @ B) @ f, jacobian_by_loops(case).T @ f)

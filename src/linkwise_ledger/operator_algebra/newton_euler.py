@@ -10,6 +10,7 @@ from linkwise.algebra.symbols import B, E_phi, H, J, M, a, b, bias, mass, phi
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import drawn, inward, outward, rate, split, stacked
 from linkwise_ledger.operator_algebra.jacobian import jacobian_by_loops
 from linkwise_ledger.recursion import accelerations, at_tip, forces, moved, weightless
@@ -120,7 +121,6 @@ NEWTON_EULER("""sec. 3, Newton-Euler recursions  equations of motion as two loop
              differ accordingly.
 """)
 def _(case: Case) -> float:
-    """α(k) of the loop is the derivative of V(k), in the axes of the body, along the motion."""
     case, vdot = weightless(case), drawn(case, JOINT)
     found = stacked(case, link_accelerations(case, vdot))
     velocities = phi.T @ H.T
@@ -132,7 +132,6 @@ def _(case: Case) -> float:
     holds    τ of the loops, less C + J* f, = 𝓜 v̇
 """)
 def _(case: Case) -> float:
-    """With T of the full loops, T' = T - C - J* f(0) is 𝓜 θ̈."""
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     rest = case.matrix(bias) + case.matrix(J).T @ f
     return apart(newton_euler(case, vdot, f) - rest, case.matrix(mass) @ vdot)
@@ -162,11 +161,9 @@ def _(case: Case) -> float:
     printed  f(0) = 0; for k = 1 … n: f(k) = φ(k,k-1) f(k-1) + M(k) α(k), T(k) = H(k) f(k)
     holds    the loop leaves f = φ M α and τ = H φ M α
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     alpha = drawn(case, BODY)
     f = forces(case, dict(enumerate(split(case, alpha, BODY))))
     moments = {k: case.block(H, k) @ f[k] for k in case.outward}
-    return max(
-        apart(stacked(case, f), case.matrix(phi @ M) @ alpha),
-        apart(stacked(case, moments), case.matrix(H @ phi @ M) @ alpha),
-    )
+    yield stacked(case, f), case.matrix(phi @ M) @ alpha
+    yield stacked(case, moments), case.matrix(H @ phi @ M) @ alpha

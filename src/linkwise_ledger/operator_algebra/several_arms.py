@@ -15,6 +15,7 @@ from linkwise.algebra.symbols import J, mass, rot_W
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import random_rotation
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved
 from linkwise_ledger.jpl_88_11.motion import shift
 from linkwise_ledger.jpl_88_11.operators import diagonal
@@ -146,17 +147,12 @@ def _placed(rot: list[Array], p: list[Array], M_C: Array) -> Array:
 
 
 SEVERAL_ARMS = Section()
-
-
-@SEVERAL_ARMS("""sec. 6, effective inertia  of several arms and the object that they hold
+SEVERAL_ARMS("""sec. 6, effective inertia  of several arms and the object that they hold
     printed  it generalises the operational space inertia of one arm
     holds    a force on the object at C meets M(C) + Σ φ(C,O_i) Λ_i φ*(C,O_i)
     note     Arms that are not singular; against the dense system. Without object and for one arm it
              is Λ at another point.
-""")
-def _(case: Case) -> float:
-    g = _held(case)
-    return apart(_effective(g)[-1], _pushed(g, len(g.arms)))
+""")(lambda case: (_effective(_held(case))[-1], _pushed(_held(case), len(_held(case).arms))))
 
 
 @SEVERAL_ARMS("""sec. 6, one more arm  effective inertia as an incremental change
@@ -164,7 +160,6 @@ def _(case: Case) -> float:
     holds    each arm adds φ Λ_i φ*; after each, what the dense system of the arms so far gives
 """)
 def _(case: Case) -> float:
-    """After each arm, against the dense system of the arms so far."""
     g = _held(case)
     found = _effective(g)
     return max(apart(found[k], _pushed(g, k)) for k in range(1, len(g.arms) + 1))
@@ -196,15 +191,12 @@ def _(case: Case) -> float:
              covariance the inverse of the effective inertia; f_i = Λ_i (α_if - α_i)
     note     The covariance is named articulated body inertia; accelerations have its inverse.
 """)
-def _(case: Case) -> float:
-    """The combined estimate is α(C), its covariance the inverse of the effective inertia."""
+def _(case: Case) -> Errors:
     g = _held(case)
     estimate, forces, _ = _combined(g)
-    return max(
-        apart(estimate.mean, g.solution.alpha),
-        apart(estimate.covariance, np.linalg.inv(_effective(g)[-1])),
-        apart(forces, g.solution.f),
-    )
+    yield estimate.mean, g.solution.alpha
+    yield estimate.covariance, np.linalg.inv(_effective(g)[-1])
+    yield forces, g.solution.f
 
 
 @SEVERAL_ARMS("""sec. 6, O(n) + O(ℓ)  several arms that are not singular
@@ -214,15 +206,12 @@ def _(case: Case) -> float:
     note     Estimates combined arm by arm; the loops are those of applications 1 and 2. Said again
              after well-posedness.
 """)
-def _(case: Case) -> float:
-    """θ̈ and f(0) by loops over links and one over arms, in which everything is 6 × 6."""
+def _(case: Case) -> Errors:
     g = _held(case)
     estimate, forces, moved = _combined(g)
-    return max(
-        apart(moved, g.solution.theta_ddot),
-        apart(forces, g.solution.f),
-        apart(estimate.inverses, 2 * len(g.arms) + 1),
-    )
+    yield moved, g.solution.theta_ddot
+    yield forces, g.solution.f
+    yield estimate.inverses, 2 * len(g.arms) + 1
 
 
 @SEVERAL_ARMS.on(rigid)("""sec. 6, O(n) + O(ℓ³)  several arms that may be singular
@@ -231,7 +220,6 @@ def _(case: Case) -> float:
     note     One of the arms has five joints here.
 """)
 def _(g: Grasp) -> float:
-    """All contact forces at once, from 6ℓ × 6ℓ; arms may be singular."""
     f = solved(
         diagonal(_compliances(g)) + g.compliance,
         g.J @ g.mass_inv @ g.T_free - g.a_free,
@@ -259,7 +247,6 @@ SEVERAL_ARMS("""sec. 6, well-posedness  when the force between the tips is uniqu
              lost, accelerations stay unique.
 """)
 def _(case: Case) -> float:
-    """The dense system lacks as many ranks as Ω; contact forces may then be added for nothing."""
     for g in (rigid(case), planar(case)):
         matrix = _system(g)
         scale = 1.0 / np.sqrt(np.abs(matrix).max(axis=0))
@@ -284,7 +271,6 @@ def _(case: Case) -> float:
              proof.
 """)
 def _(case: Case) -> float:
-    """Bases drawn at random leave Ω of full rank though both arms are singular; equal ones not."""
     rng = np.random.default_rng(case.seed)
     M_C = rigid(case).M_C
     if rank(_straight_wrist()[0]) != 5:
@@ -306,7 +292,7 @@ CONTROL = Section()
     holds    moments 𝓜 v̇ + C + J* (f + squeeze), A* squeeze = 0, give v̇, α(C) and the squeeze
     note     Arms that are not singular; control laws are not printed.
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """Any acceleration that the contacts allow, and any squeeze, have moments that give both."""
     every = _held(case)
     rng = np.random.default_rng((case.seed, 8))
@@ -321,8 +307,6 @@ def _(case: Case) -> float:
     right = np.concatenate([every.contact_bias - every.bent, moments - every.coriolis])
     found = solved(_system(every), np.concatenate([right, -every.object_bias]))
     m, n = len(every.A), len(every.T)
-    return max(
-        apart(found[:m], f),
-        apart(found[m : m + n], theta_ddot),
-        apart(found[m + n :], alpha),
-    )
+    yield found[:m], f
+    yield found[m : m + n], theta_ddot
+    yield found[m + n :], alpha

@@ -8,6 +8,7 @@ from linkwise.algebra.space import JOINT, NODE
 from linkwise.algebra.symbols import D, E_psi, H, J, bias, mass
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import drawn, inward
 from linkwise_ledger.operator_algebra.inversion import smoother_loop
 from linkwise_ledger.operator_algebra.newton_euler import link_accelerations, newton_euler
@@ -62,7 +63,6 @@ TIP.algebra("""(5.1)  whitened propagation
     holds    the sum is the v̇ that the Newton-Euler loops were given
 """)
 def _(case: Case) -> float:
-    """θ̈ = 𝓜⁻¹ (T - C) - 𝓜⁻¹ J* f(0), with T of the Newton-Euler loops."""
     vdot, f = drawn(case, JOINT), drawn(case, NODE)
     moments, inverse = newton_euler(case, vdot, f), np.linalg.inv(case.matrix(mass))
     free = inverse @ (moments - case.matrix(bias))
@@ -104,7 +104,7 @@ def _(case: Case) -> float:
     means    J 𝓜⁻¹ J* f is what a force f on the tip adds to its acceleration, at equal moments
     note     The inverse exists where J 𝓜⁻¹ J* has rank six.
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """A force on the tip gives the tip the acceleration J 𝓜⁻¹ J* f more, the moments being equal.
 
     That it does is asked of the Newton-Euler loops; the tip's acceleration is that of its body.
@@ -113,10 +113,8 @@ def _(case: Case) -> float:
     pushed = vdot - _correction(case)[1]
     tip, shift = at_tip(case)
     alpha = [link_accelerations(case, x)[tip] for x in (pushed, vdot)]
-    return max(
-        apart(newton_euler(case, pushed, -f), newton_euler(case, vdot, 0.0 * f)),
-        apart(shift.T @ (alpha[0] - alpha[1]), _compliance_by_inverse(case) @ f),
-    )
+    yield newton_euler(case, pushed, -f), newton_euler(case, vdot, 0.0 * f)
+    yield shift.T @ (alpha[0] - alpha[1]), _compliance_by_inverse(case) @ f
 
 
 TIP.algebra("""(5.4)  compliance at the tip, factored

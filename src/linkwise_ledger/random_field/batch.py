@@ -57,7 +57,6 @@ BATCH.algebra("""sec. 6, φ̃  φ without the identity
     holds    R(k) = Σ_c φ(k,c) R(c) φ*(k,c) + M(k) are the diagonal blocks of φ M φ*
 """)
 def _(case: Case) -> float:
-    """R(k) = φ(k, k-1) R(k-1) φ*(k, k-1) + M(k), against the diagonal blocks of φ M φ*."""
     blocks: dict[int, Array] = {}
     for k in case.inward:
         blocks[k] = inward_both(case, E_phi, k, blocks) + case.block(M, k)
@@ -90,7 +89,6 @@ BATCH("""Lemma 1, proof: expansion  state covariance from the Lyapunov equation
              branches
 """)
 def _(case: Case) -> float:
-    """S(k, j) = φ(k, j) R(j) below k, its adjoint above, zero for bodies of two branches."""
     rows = case.dense.slices(BODY)
     expected = np.zeros_like(case.matrix(S_OF_X))
     for k, j in paths(case):
@@ -122,7 +120,6 @@ BATCH.algebra("""sec. 6, factorisation  a covariance has causal factors
     holds    E[(X - 𝒢 T) T*] = 0, with 𝒢 = S H* 𝓜⁻¹
 """)
 def _check_orthogonal(case: Case) -> float:
-    """E[(X - 𝒢 T) T*] = 0: what characterises the conditional mean of Gaussian quantities."""
     return case.residual(covariance(SMOOTHER_ERROR, OUTPUT), 0.0 * covariance(STATE, OUTPUT))
 
 
@@ -139,7 +136,6 @@ BATCH("""(7.2)  gain of the conditional mean
     holds    v̇ = 𝓜⁻¹ τ gives back τ through the loops of section 4
 """)
 def _(case: Case) -> float:
-    """θ̈ = 𝓜⁻¹ T solves T = H f with f of the loops."""
     moments, vdot = _solved(case)
     f = forces(case, accelerations(case, vdot))
     return apart(np.concatenate([case.block(H, k) @ f[k] for k in case.outward]), moments)
@@ -160,7 +156,6 @@ def _(case: Case) -> float:
     holds    𝒢 τ = f of the loops of section 4
 """)
 def _(case: Case) -> float:
-    """𝒢 T is the force f that the loops of section 4 give for θ̈ = 𝓜⁻¹ T."""
     moments, vdot = _solved(case)
     f = forces(case, accelerations(case, vdot))
     return apart(stacked(case, f), case.matrix(GAIN) @ moments)
@@ -172,7 +167,6 @@ def _(case: Case) -> float:
     note     From Lemma 8 on, e_s is the name of X - z, and this one is e_f.
 """)
 def _(case: Case) -> float:
-    """X - f for a W that is drawn, f being the force that T = H X causes."""
     noise = drawn(case, BODY)
     X, moments = simulated(case, noise)
     vdot = np.linalg.inv(case.matrix(mass)) @ moments

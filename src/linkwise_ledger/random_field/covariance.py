@@ -25,6 +25,7 @@ from linkwise.algebra.symbols import (
     psi_tilde,
 )
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import diagonal, each, split, unformed
 from linkwise_ledger.random_field.field import (
     ACCELERATION,
@@ -128,7 +129,6 @@ COVARIANCE.chains("""(10.1)  covariance of the costates
     holds    the blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ
 """)
 def _(case: Case) -> float:
-    """The blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ."""
     whole, rows = case.matrix(phi.T @ H.T @ mass.inv @ H @ phi), case.dense.slices(BODY)
     expected = {k: whole[rows[k], rows[k]] for k in case.outward}
     return apart(diagonal(case, costate_blocks(case), M), diagonal(case, expected, M))
@@ -156,15 +156,12 @@ COVARIANCE.algebra("""Lemma 9, proof: H P Υ  why H P Υ = H
     holds    Υ at a tip, from the loop, = J 𝓜⁻¹ J*, J the Jacobian of its frame
     note     There is an inverse to speak of if J 𝓜⁻¹ J* has rank six.
 """)
-def _(case: Case) -> float:
-    """Υ at a tip is J 𝓜⁻¹ J*, J the Jacobian of the body frame."""
-    errors: list[float] = []
+def _(case: Case) -> Errors:
     rows = case.dense.slices(BODY)
     for k in (k for k in case.outward if not case.children(k)):
         J = case.matrix(phi.T @ H.T)[rows[k]]
         found = J @ case.matrix(mass.inv) @ J.T
-        errors.append(apart(costate_blocks(case)[k], found))
-    return max(errors)
+        yield costate_blocks(case)[k], found
 
 
 COVARIANCE("""Lemma 10  smoothing error from filtering error

@@ -23,7 +23,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.literal import (
     drawn,
     split,
@@ -236,7 +236,6 @@ def _(case: Case) -> float:
     holds    (I - H ψ K)* ν, with ν of the loop, solves 𝓜 v̇ = τ
 """)
 def _(case: Case) -> float:
-    """(I - ℒ*) ν with ν of the filter."""
     nu = stacked(case, residuals(case))
     return apart(case.matrix(I - ELL).T @ nu, accelerations_by_inverse(case))
 
@@ -246,7 +245,6 @@ def _(case: Case) -> float:
     holds    ψ* H* ν, with ν of the loop, = φ* H* 𝓜⁻¹ τ
 """)
 def _(case: Case) -> float:
-    """ψ* H* ν is the spatial acceleration φ* H* 𝓜⁻¹ T."""
     nu = stacked(case, residuals(case))
     expected = case.matrix(phi.T @ H.T) @ accelerations_by_inverse(case)
     return apart(case.matrix(psi.T @ H.T) @ nu, expected)
@@ -267,13 +265,11 @@ def _(case: Case) -> float:
              H*(k) θ̈(k)
     holds    the loop leaves v̇ = 𝓜⁻¹ τ and α = φ* H* v̇
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     vdot, alpha = smoothed(case)
     expected = accelerations_by_inverse(case)
-    return max(
-        apart(stacked(case, vdot), expected),
-        apart(stacked(case, alpha), case.matrix(phi.T @ H.T) @ expected),
-    )
+    yield stacked(case, vdot), expected
+    yield stacked(case, alpha), case.matrix(phi.T @ H.T) @ expected
 
 
 @FILTER("""(9.3)  how the filter starts
@@ -281,7 +277,6 @@ def _(case: Case) -> float:
     means    at a tip, z = 0 and P = M
 """)
 def _(case: Case) -> float:
-    """At a tip, P = M and z = 0: nothing is outboard."""
     at = predictor_corrector(case)
     tips = [k for k in case.outward if not case.children(k)]
     return max(apart(at.P[k], case.block(M, k)) + float(np.abs(at.z[k]).max()) for k in tips)
@@ -352,25 +347,21 @@ FILTER("""(9.14)  correction of the costate
     printed  D(k) is the inertia at joint k with the inward joints locked, the outboard ones free
     holds    D(k)⁻¹ = block k of the inverse of 𝓜 restricted to the joints of the subtree of k
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """D(k) is the inertia at hinge k if the hinges inboard are locked and those outboard free."""
-    errors: list[float] = []
     for k in case.outward:
         chosen, n_k = _outboard(case, k), len(case.block(D, k))
         inverse = np.linalg.inv(case.matrix(mass)[np.ix_(chosen, chosen)])
-        errors.append(apart(case.block(D, k), np.linalg.inv(inverse[:n_k, :n_k])))
-    return max(errors)
+        yield case.block(D, k), np.linalg.inv(inverse[:n_k, :n_k])
 
 
 @FILTER("""sec. 9, ν(k)  meaning of the residuals
     printed  ν(k) is the acceleration of joint k if all inward joints are locked
     holds    ν(k) = block k of 𝓜⁻¹ τ, both restricted to the joints of the subtree of k
 """)
-def _(case: Case) -> float:
-    """ν(k) is the acceleration of hinge k if the hinges inboard are locked."""
-    T, nu, errors = drawn(case, JOINT), residuals(case), list[float]()
+def _(case: Case) -> Errors:
+    T, nu = drawn(case, JOINT), residuals(case)
     for k in case.outward:
         chosen = _outboard(case, k)
         inside = case.matrix(mass)[np.ix_(chosen, chosen)]
-        errors.append(apart(nu[k], np.linalg.solve(inside, T[chosen])[: len(nu[k])]))
-    return max(errors)
+        yield nu[k], np.linalg.solve(inside, T[chosen])[: len(nu[k])]

@@ -20,6 +20,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import each, outward_both, rule_named
 from linkwise_ledger.random_field.field import ELL
 from linkwise_ledger.recursion import costate_blocks, step_to_parent
@@ -91,13 +92,11 @@ INVERSE.chains("""Lemma 12, U  closed form of the inverse, between H and H*
     printed  Υ⁺ = E_φ* Υ E_φ
     means    block k of E_φ* Υ E_φ is φ*(p,k) Υ(p) φ(p,k)
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     plus, rows = case.matrix(UPSILON_PLUS), case.dense.slices(BODY)
-    errors: list[float] = []
     for k in case.outward:
         expected = outward_both(case, E_phi, k, costate_blocks(case))
-        errors.append(apart(plus[rows[k], rows[k]], expected))
-    return max(errors)
+        yield plus[rows[k], rows[k]], expected
 
 
 INVERSE("""Lemma 12, proof  what is multiplied out
@@ -155,17 +154,15 @@ def _(case: Case) -> float:
     note     As printed only for hinges of one freedom, where 𝓜⁻¹(i,i) is a number: the document has
              no others. For more, it stands before H(i).
 """)
-def _(case: Case) -> float:
-    """K* Υ φ - 𝓜⁻¹(i,i) H = K* Υ ψ - D⁻¹ H, by blocks."""
-    Upsilon_at, errors = costate_blocks(case), list[float]()
+def _(case: Case) -> Errors:
+    Upsilon_at = costate_blocks(case)
     for i in case.outward:
         K_i, Upsilon_above, H_i = _gain(case, i), _above(case, Upsilon_at, i), case.block(H, i)
         own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
         found = K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ H_i
         p = case.parent(i)
         psi_i = np.zeros((6, 6)) if p < 0 else case.block(E_psi, p, i)
-        errors.append(apart(found, K_i.T @ Upsilon_above @ psi_i - case.block(D.inv, i) @ H_i))
-    return max(errors)
+        yield found, K_i.T @ Upsilon_above @ psi_i - case.block(D.inv, i) @ H_i
 
 
 INVERSE.chains("""Lemma 13, 𝓜⁻¹(k, i)  elements of the inverse by vertical sweeps

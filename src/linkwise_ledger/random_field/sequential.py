@@ -21,7 +21,8 @@ from linkwise.algebra.symbols import (
     phi_tilde,
     psi,
 )
-from linkwise_ledger.case import Case, apart
+from linkwise_ledger.case import Case
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import (
     diagonal,
     each,
@@ -55,18 +56,17 @@ SEQUENTIAL.algebra("""(8.2)  factored inverse
              (I + H φ K)*
     note     Our Π is the document's τ.
 """)
-def _(case: Case) -> float:
+def _(case: Case) -> Errors:
     """The loop against the innovations factors of 𝓜, which know nothing of it: D, and I + H φ K."""
     at = kalman_filter(case)
     unit = case.matrix(I + KAPPA)
     found = unit @ diagonal(case, at.D, D) @ unit.T
-    errors = [apart(found, case.matrix(mass))]
+    yield found, case.matrix(mass)
     for blocks, expr in ((at.P, P), (at.G, G), (at.Pi, Pi), (at.Pi_bar, Pi_bar)):
-        errors.append(apart(diagonal(case, blocks, expr), case.matrix(expr)))
+        yield diagonal(case, blocks, expr), case.matrix(expr)
     for blocks, expr in ((at.K, K), (at.psi, E_psi)):
         below = [k for k in case.outward if case.parent(k) >= 0]
-        errors += [apart(blocks[k], case.block(expr, case.parent(k), k)) for k in below]
-    return max(errors)
+        yield from ((blocks[k], case.block(expr, case.parent(k), k)) for k in below)
 
 
 SEQUENTIAL("""sec. 8, D, G, τ, τ̄  the recursion's quantities as operators

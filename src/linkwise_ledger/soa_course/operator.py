@@ -9,7 +9,7 @@ from linkwise.algebra.symbols import E_phi, H, V, v
 from linkwise.dynamics.renumbering import renumbering
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Check
+from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.section import Section, same
 from linkwise_ledger.soa_course.velocity import check_recursion, check_split
 
@@ -63,7 +63,6 @@ def _check_sizes(case: Case) -> float:
     note     The document itself says r_p(k) ≥ r_v(k): a ball hinge has 4 coordinates, 3 rates.
 """)
 def _(case: Case, *, printed: bool = False) -> float:
-    """Length of θ, against Σ r_p(k), or what is printed, Σ r_v(k)."""
     sizes = (body.hinge.nv if printed else body.hinge.nq for body in case.mech.bodies)
     return abs(len(case.q) - sum(sizes)) / len(case.q)
 
@@ -121,16 +120,15 @@ def _(case: Case) -> float:
     printed  H ≜ diag{H(k)} ∈ R^(𝒩 × 6n)
     means    H
 """)
-def _check_diagonal(case: Case) -> float:
-    """H has the blocks of the hinges on its diagonal, zeros elsewhere, and is 𝒩 × 6n."""
+def _check_diagonal(case: Case) -> Errors:
     found = case.matrix(H).copy()
-    errors = [_check_sizes(case)]
+    yield _check_sizes(case)
     spans = zip(case.dense.slices(JOINT), case.dense.slices(BODY), case.mech.bodies, strict=True)
     for rows, columns, body in spans:
         own = body.hinge.hinge_map(case.q[case.mech.q_slice(body.hinge_name)])
-        errors.append(apart(found[rows, columns], own @ body.outboard.shift))
+        yield found[rows, columns], own @ body.outboard.shift
         found[rows, columns] = 0.0
-    return max(*errors, float(np.abs(found).max(initial=0.0)))
+    yield float(np.abs(found).max(initial=0.0))
 
 
 OPERATORS("""Structural properties of H  pattern of H

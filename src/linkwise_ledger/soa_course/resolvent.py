@@ -8,6 +8,7 @@ from linkwise.algebra.space import BODY
 from linkwise.algebra.symbols import E_phi, H, I, V, phi, phi_tilde, v
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.literal import each, split
 from linkwise_ledger.section import Section, same
 from linkwise_ledger.soa_course.measure import body, measured, turned
@@ -71,7 +72,6 @@ RESOLVENT = Section()
     holds    U^n = 0: (I - U)⁻¹ = I + U + U² + … + U^(n-1)
 """)
 def _check_series(case: Case) -> float:
-    """(I - U)⁻¹ = I + U + … + U^(n-1), for a drawn U and for E_φ."""
     errors, n = list[float](), case.mech.n_bodies
     for nil in (_nilpotent(case), case.matrix(E_phi)):
         errors.append(apart(np.linalg.inv(np.eye(len(nil)) - nil), _series(nil, n)))
@@ -82,13 +82,13 @@ def _check_series(case: Case) -> float:
     printed  U W = W U = U + … + U^n = W - I  ⇒  I = (I - U) W  ⇒  (I - U)⁻¹ = W
     holds    the same, W = I + U + … + U^(n-1)
 """)
-def _(case: Case) -> float:
-    """U W = W U = W - I, and so (I - U) W = I."""
-    errors, n = list[float](), case.mech.n_bodies
+def _(case: Case) -> Errors:
+    n = case.mech.n_bodies
     for nil in (_nilpotent(case), case.matrix(E_phi)):
         W, one = _series(nil, n), np.eye(len(nil))
-        errors += [apart(nil @ W, W @ nil), apart(nil @ W, W - one), apart((one - nil) @ W, one)]
-    return max(errors)
+        yield nil @ W, W @ nil
+        yield nil @ W, W - one
+        yield (one - nil) @ W, one
 
 
 @RESOLVENT.chains("""E_φ is nilpotent: powers  each power moves the sub-diagonal down
@@ -96,7 +96,6 @@ def _(case: Case) -> float:
     holds    block (i, j) of E_φ^m is zero unless i - j = m, with the bodies numbered from the tip
 """)
 def _(case: Case) -> float:
-    """E_φ^m has blocks on the m-th sub-diagonal only, and none of those is zero."""
     E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
     power = np.eye(6 * n)
     for m in range(1, n):
@@ -132,7 +131,6 @@ RESOLVENT("""The φ spatial operator  resolvent of E_φ
     holds    the same, with the bodies numbered from the tip
 """)
 def _(case: Case) -> float:
-    """φ as printed: I on the diagonal, φ(i, j) below it, zeros above."""
     found, n = tips_first(case, case.matrix(phi)), case.mech.n_bodies
     poses = [case.mech.pose(case.q, case.mech.bodies[n - i].name) for i in range(1, n + 1)]
     expected = np.zeros_like(found)
@@ -148,15 +146,14 @@ def _(case: Case) -> float:
              sub-diagonals
     holds    the m-th sub-diagonal of φ is E_φ^m, with the bodies numbered from the tip
 """)
-def _(case: Case) -> float:
-    """The m-th sub-diagonal of φ is E_φ^m; the determinant is one."""
+def _(case: Case) -> Errors:
     E, found = (tips_first(case, case.matrix(x)) for x in (E_phi, phi))
-    n, power, pairs = case.mech.n_bodies, np.eye(len(E)), list[float]()
+    n, power = case.mech.n_bodies, np.eye(len(E))
     for m in range(n):
         for j in range(1, n - m + 1):
-            pairs.append(apart(_block(found, j + m, j), _block(power, j + m, j)))
+            yield _block(found, j + m, j), _block(power, j + m, j)
         power = power @ E
-    return max(*pairs, abs(float(np.linalg.det(found)) - 1.0))
+    yield abs(float(np.linalg.det(found)) - 1.0)
 
 
 RESOLVENT("""Structural properties of φ: matrix  φ and its matrix
@@ -176,7 +173,6 @@ RESOLVENT("""Structural properties of φ: elements  elements of φ are shifts
     note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
 """)
 def _check_solved_velocities(case: Case) -> float:
-    """(I - E_φ*)⁻¹ H* v against measured velocities."""
     at, one = measured(case), np.eye(case.dense.size(BODY))
     inverse = np.asarray(np.linalg.inv(one - case.matrix(E_phi).T), dtype=np.float64)
     solved = inverse @ case.matrix(H).T @ case.v

@@ -80,7 +80,6 @@ VELOCITIES = Section()
     means    outboard is the identity
 """)
 def _(case: Case) -> float:
-    """B(k) = O(k): the velocity of the one is that of the other."""
     case = at_hinge(case)
     at = measured(case)
     return worst(
@@ -121,7 +120,6 @@ VELOCITIES("""Inter-body rigid body transformation matrix  shift from a body to 
              joint map matrix.
 """)
 def _(case: Case, *, printed: bool = False) -> float:
-    """φ(B_k+1, B_k) = φ(B_k+1, O_k), and what is left to φ(B_k+1, O_k⁺)."""
     case = at_hinge(case)
     at, pairs = measured(case), list[tuple[Array, Array]]()
     for k in case.outward:
@@ -136,7 +134,6 @@ def _(case: Case, *, printed: bool = False) -> float:
     holds    the velocity of a node on the parent at O⁺
 """)
 def _(case: Case) -> float:
-    """V(O⁺) from the velocity of the parent."""
     at, pairs = measured(case), list[tuple[Array, Array]]()
     for k in case.outward:
         p, o_plus = body(case, case.parent(k)), inside(case, k)
@@ -151,7 +148,6 @@ def _(case: Case) -> float:
              travelled; see the entry on the joint map matrix. With V⁺ = E_φ* V it holds.
 """)
 def _(case: Case, *, printed: bool = False) -> float:
-    """V(O) from V(O⁺) and the hinge."""
     case = at_hinge(case)
     at, pairs = measured(case), list[tuple[Array, Array]]()
     for k in case.outward:
@@ -191,7 +187,6 @@ VELOCITIES.on(at_hinge)("""Body spatial velocity computation  velocities by recu
     means    our H(k) is H_B(k): hinge.hinge_map(q) times the shift of outboard
 """)
 def _(case: Case) -> float:
-    """H_B* = φ*(O, B) H* is what the operator H has."""
     at, pairs = measured(case), list[tuple[Array, Array]]()
     for k in case.outward:
         away = at.phi(outside(case, k), body(case, k)).T @ hinge_columns(case, k)
@@ -211,7 +206,6 @@ VELOCITIES("""Body frame not at the hinge: recursion  the recursion for any body
     means    V_I = to_W V
 """)
 def _(case: Case) -> float:
-    """V_I is to_W V, whatever frame of the body it is taken from."""
     ours, at = split(case, case.matrix(to_W @ V), BODY), measured(case)
     pairs = [(ours[k], _inertial(case, k)) for k in case.outward]
     for k in case.outward:
@@ -226,7 +220,6 @@ def _(case: Case) -> float:
     note     The caption says 'referenced to the body frame'; to the inertial frame is meant.
 """)
 def _(case: Case) -> float:
-    """H_I* = to_W H*, and Δ_V^I = H_I* β."""
     pairs = [(case.block(to_W @ H.T, k), _inertial_columns(case, k)) for k in case.outward]
     ours = split(case, case.matrix(to_W @ H.T @ v), BODY)
     pairs += [(ours[k], _inertial_columns(case, k) @ speeds(case, k)) for k in case.outward]

@@ -202,7 +202,6 @@ ALGORITHMS.on(rigid)("""(6.11j)  step 4: tips
     note     The slip of (4.9h) again.
 """)(lambda g: (free_tips(g) + tip_correction(g), tip_accelerations(g)))
 ALGORITHMS.on(rigid).as_printed(lambda g: (free_tips(g) + tip_correction(g), tip_correction(g)))
-
 ALGORITHMS.on(rigid)("""(6.12)  from moments to tips
     holds    J 𝓜⁻¹ = Bᵀ ψᵀ Hᵀ D⁻¹ (I - H Ψ L)
 """)(gives(TO_TIPS, lambda g: g.J @ g.mass_inv))
@@ -264,14 +263,9 @@ ALGORITHMS.on(rigid)("""(6.18e)  accelerations
     instead  θ̈ = (I - H Ψ L)ᵀ D⁻¹ {T' - H ψ (S L T' + B f(0))}, as in (6.17)
     note     The transpose is missing.
 """)(_second)
-
-
-@ALGORITHMS.on(rigid).as_printed
-def _(g: Grasp) -> float:
-    found = g.matrix(WHITENING @ D.inv) @ _by_contact_forces(g)
-    return apart(found, g.solution.theta_ddot)
-
-
+ALGORITHMS.on(rigid).as_printed(
+    lambda g: (g.matrix(WHITENING @ D.inv) @ _by_contact_forces(g), g.solution.theta_ddot)
+)
 ALGORITHMS.on(rigid)("""(6.19a)  accelerations by moments
     printed  θ̈_1 = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Ω⁻¹ J 𝓜⁻¹) T'
     means    the same; θ̈ = θ̈_1 + θ̈_2
@@ -318,16 +312,9 @@ ALGORITHMS.on(rigid)("""(6.22c)  compliance of the contacts
 ALGORITHMS.unchecked("""(6.22d)  forces by velocities
     means    ζ(C) = Ω⁻¹ a'(C)
 """)
-
-
-@ALGORITHMS.on(rigid)("""(6.22e)  contact forces
+ALGORITHMS.on(rigid)("""(6.22e)  contact forces
     holds    f(0) = Ω⁻¹ Bᵀ ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T' - ζ(C)
-""")
-def _(g: Grasp) -> float:
-    zeta = g.Omega_inv @ g.a_free
-    return apart(g.Omega_inv @ g.matrix(TO_TIPS) @ g.T_free - zeta, g.solution.f)
-
-
+""")(lambda g: (g.Omega_inv @ g.matrix(TO_TIPS) @ g.T_free - g.Omega_inv @ g.a_free, g.solution.f))
 ALGORITHMS.on(rigid)("""(6.22f)  accelerations by moments
     printed  θ̈_1 = (I - H Ψ L)ᵀ {D⁻¹ - D⁻¹ H ψ B Ω⁻¹ Bᵀ ψᵀ Hᵀ D⁻¹} (I - H Ψ L) T'
     holds    (6.21)
@@ -347,7 +334,6 @@ ALGORITHMS.on(rigid)("""(6.22h)  accelerations
     holds    resolvents that follow each other: Ψ, ψ*, ψ, Ψ*
 """)
 def _(case: Case) -> float:
-    """(6.22f): through Ψ, ψᵀ, ψ and Ψᵀ."""
     through = D.inv @ H @ psi @ PICK
     middle = D.inv - through @ INNER @ through.T
     return apart(sweeps(WHITENING.T @ middle @ WHITENING @ tau), 4)

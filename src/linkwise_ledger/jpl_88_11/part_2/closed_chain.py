@@ -8,6 +8,7 @@ from linkwise.algebra.dense import Dense
 from linkwise.algebra.symbols import mass
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, rigid, twist_at, unfit
 from linkwise_ledger.jpl_88_11.motion import first, times
 from linkwise_ledger.jpl_88_11.part_2.problem import alone, left_inverse
@@ -81,7 +82,6 @@ def _object(g: Grasp) -> float:
     holds    the rate of kinetic energy of arms and object is Tᵀ θ̇: the contacts do no work
 """)
 def _(g: Grasp) -> float:
-    """The contacts do no work: the rate of kinetic energy is the power of the moments."""
     energies: list[Array] = []
     for t, turned in zip(times(), g.object_motion, strict=True):
         V_C = (g.V_C + t * g.solution.alpha).reshape(2, 3)
@@ -104,18 +104,15 @@ def _(g: Grasp) -> float:
     note     θ̇ for θ̈ among the unknowns; whether the printer or the scan lost the dot cannot be
              told. The text speaks of accelerations.
 """)
-def _(g: Grasp) -> float:
-    """(2.11) is met, and met by nothing else."""
+def _(g: Grasp) -> Errors:
     s = g.solution
     found = np.concatenate([s.f, s.theta_ddot, s.alpha])
     right = np.concatenate([g.contact_bias - g.bent, g.T_free, -g.object_bias])
     solved = np.linalg.solve(whole(g), right)
     n = len(g.T)
-    return max(
-        _system(g, found),
-        apart(solved[len(s.f) : len(s.f) + n], s.theta_ddot),
-        apart(solved[: len(s.f)], s.f),
-    )
+    yield _system(g, found)
+    yield solved[len(s.f) : len(s.f) + n], s.theta_ddot
+    yield solved[: len(s.f)], s.f
 
 
 CLOSED_CHAIN.on(rigid).as_printed(
@@ -164,15 +161,12 @@ def _second_row(g: Grasp) -> float:
 @CLOSED_CHAIN.on(rigid)("""(2.14)  the closed chain as a smaller system
     holds    [[𝓜, Jᵀ], [J, -A M⁻¹(C) Aᵀ]] (θ̈, f(0)) = (T', a'(C))
 """)
-def _both_rows(g: Grasp) -> float:
-    """(2.14), put in and solved."""
+def _both_rows(g: Grasp) -> Errors:
     solved = np.linalg.solve(smaller(g), given(g))
     n = len(g.T)
-    return max(
-        apart(smaller(g) @ unknown(g), given(g)),
-        apart(solved[:n], g.solution.theta_ddot),
-        apart(solved[n:], g.solution.f),
-    )
+    yield smaller(g) @ unknown(g), given(g)
+    yield solved[:n], g.solution.theta_ddot
+    yield solved[n:], g.solution.f
 
 
 CLOSED_CHAIN.on(rigid)("""(2.15a)  moments without bias
@@ -206,7 +200,6 @@ CLOSED_CHAIN.as_printed(unfit(lambda g: np.linalg.inv(g.A.T @ g.A) @ g.A @ (g.J 
     holds    the same; they meet (2.4)
 """)
 def _(g: Grasp) -> float:
-    """From θ̈ and f(0): α(0) by (2.3d), α(C) by (2.8b), f(C) by (2.9); (2.4) then holds."""
     alpha = left_inverse(g) @ (tip_accelerations(g) - g.contact_bias)
     net = g.A.T @ g.solution.f
     return max(apart(alpha, g.solution.alpha), apart(g.M_C @ alpha + g.object_bias, net))

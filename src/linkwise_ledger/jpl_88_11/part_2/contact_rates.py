@@ -59,15 +59,12 @@ CONTACT_RATES = Section()
     holds    α⁻(0) - α⁺(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C) - J θ̈ - J̇ θ̇ = Hᵀ(0) Ẇ(0) +
              Ḣᵀ(0) W(0)
 """)
-def _(g: Grasp) -> float:
-    """α⁻(0) - α⁺(0), by forces and by contact rates."""
+def _(g: Grasp) -> Errors:
     shifted = g.A @ g.M_C_inv
     forces = shifted @ g.A.T @ g.solution.f - shifted @ g.object_bias + g.contact_bias
     found = forces - g.J @ g.solution.theta_ddot - g.bent
-    return max(
-        apart(found, g.H_0.T @ g.solution.W_dot + g.turning),
-        apart(found, object_side(g) - tip_accelerations(g)),
-    )
+    yield found, g.H_0.T @ g.solution.W_dot + g.turning
+    yield found, object_side(g) - tip_accelerations(g)
 
 
 @CONTACT_RATES.on_each(loose)("""App. B, the same by G_1  accelerations across the contacts,
@@ -146,7 +143,6 @@ CONTACT_RATES.on_each(loose)("""(b.13)  its bias
              corrected in (b.11).
 """)
 def _(g: Grasp) -> float:
-    """(b.14) is met by the solution."""
     matrix, right = _rows(g)
     s = g.solution
     return apart(matrix @ np.concatenate([s.W_dot, s.theta_ddot]), right)
@@ -166,7 +162,6 @@ def _(g: Grasp) -> float:
              singular, though θ̈ and Ẇ(0) are unique: (b.1) says more.
 """)
 def _(g: Grasp) -> float:
-    """(b.9e), (b.9f) meet (b.14); its matrix lacks as many ranks as Aᵀ Ω⁻¹ Hᵀ(0) does columns."""
     matrix, right = _rows(g)
     scale = 1.0 / np.sqrt(np.diag(matrix))  # unit inertias: one threshold for all
     # The rows that are lost are squares of small compliances: 1e-11 is much, 1e-15 is nothing.

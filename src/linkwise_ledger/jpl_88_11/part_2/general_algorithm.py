@@ -12,6 +12,7 @@ from linkwise.algebra.space import JOINT
 from linkwise.algebra.symbols import D
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved
 from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import (
@@ -122,15 +123,13 @@ def _(g: Grasp) -> float:
     means    α_f(0) = J θ̈_f + J̇ θ̇
     note     Scan: j for J̇. The text below calls α_f(0) velocities; they are accelerations.
 """)
-def _(g: Grasp) -> float:
+def _(g: Grasp) -> Errors:
     """Against the loop of α(k) on each arm by itself, moved to its tip."""
-    errors: list[float] = []
     for i, arm in enumerate(alone(g)):
         alpha, (tip, shift) = link_accelerations(arm, free(g)[g.arm_of(i)]), at_tip(arm)
         turned = (shift.T @ alpha[tip]).reshape(2, 3) @ arm.mech.pose(arm.q, arm.node).rot.T
         own = slice(6 * i, 6 * i + 6)
-        errors.append(apart(turned.ravel() + g.tip_bias[own], free_tips(g)[own]))
-    return max(errors)
+        yield turned.ravel() + g.tip_bias[own], free_tips(g)[own]
 
 
 GENERAL.unchecked("""(4.2a)  correction at the joints
@@ -187,12 +186,11 @@ def _contact_forces(g: Grasp) -> float:
     note     With three dynamics of the free arms: elimination, filter and smoother, and 𝓜 from
              repeated recursions of Newton and Euler.
 """)
-def _(g: Grasp) -> float:
-    errors: list[float] = []
+def _(g: Grasp) -> Errors:
     for solver in (by_elimination, by_loops, by_newton_euler):
         theta_ddot, f, alpha = general(g, solver)
-        errors += [finds(g, theta_ddot, f), apart(alpha, tip_accelerations(g))]
-    return max(errors)
+        yield finds(g, theta_ddot, f)
+        yield alpha, tip_accelerations(g)
 
 
 GENERAL.unchecked("""(4.9a)  step 1: free joints
@@ -239,7 +237,6 @@ def _(g: Grasp) -> float:
     note     On three arms in space and on two arms of parallel pins, where Ω lacks three.
 """)
 def _(case: Case) -> float:
-    """(2.11) and (2.14) lack as many ranks as Ω does."""
     for g in (rigid(case), planar(case)):
         lacking = len(g.Omega) - rank(g.Omega)
         for matrix in (smaller(g), whole_system(g)):
@@ -270,7 +267,6 @@ def _(case: Case) -> float:
     holds    Ω ≥ J 𝓜⁻¹ Jᵀ > 0 where J has full rank
 """)
 def _(case: Case) -> float:
-    """Where all arms have rank six, J 𝓜⁻¹ Jᵀ > 0, and Ω, which is more, is too."""
     for g in (rigid(case), planar(case)):
         arms = g.J @ g.mass_inv @ g.J.T
         if np.linalg.eigvalsh(g.Omega - arms).min() < -1e-9 * np.abs(g.Omega).max():

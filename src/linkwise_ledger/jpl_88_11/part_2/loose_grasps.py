@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, loose, rigid, solved
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import tip_accelerations
 from linkwise_ledger.jpl_88_11.part_2.solution import solved as solved_rigid
@@ -104,15 +105,10 @@ LOOSE.unchecked("""(b.1e)  contact points of the object
     printed  α⁻(0) = A α(C) + a(C)
     means    (a.10)
 """)
-
-
-@LOOSE.on_each(loose)("""(b.1f)  contacts
+LOOSE.on_each(loose)("""(b.1f)  contacts
     printed  α⁻(0) = α⁺(0) + Hᵀ(0) Ẇ(0) + Ḣᵀ(0) W(0)
     holds    (a.8)
-""")
-def _(g: Grasp) -> float:
-    found = tip_accelerations(g) + g.H_0.T @ g.solution.W_dot + g.turning
-    return apart(found, object_side(g))
+""")(lambda g: (tip_accelerations(g) + g.H_0.T @ g.solution.W_dot + g.turning, object_side(g)))
 
 
 @LOOSE.on(rigid)("""App. B, rigid grasps  as a special case
@@ -171,7 +167,6 @@ LOOSE.on_each(loose)("""(b.4c)  what moves without moments
     holds    the same; (b.8) becomes (3.6a)
 """)
 def _(case: Case) -> float:
-    """(b.4), (b.8) without H(0) are (3.6)."""
     g = rigid(case)
     f = solved(g.Omega, g.J @ g.mass_inv @ g.T + bias(g))
     gain = g.mass_inv @ g.J.T @ g.Omega_inv
@@ -186,7 +181,6 @@ def _(case: Case) -> float:
     holds    the same; H is H(0)
 """)
 def _forces_by_rates(g: Grasp) -> float:
-    """f(0) = Ω⁻¹ (J 𝓜⁻¹ T + G_1) + Ω⁻¹ Hᵀ Ẇ."""
     pushed = g.J @ g.mass_inv @ g.T + bias(g)
     found = g.Omega_inv @ pushed + g.Omega_inv @ g.H_0.T @ g.solution.W_dot
     joined = g.Omega_inv @ (g.J @ g.mass_inv @ g.T + g.H_0.T @ g.solution.W_dot + bias(g))
@@ -219,16 +213,13 @@ LOOSE.on_each(loose)("""(b.6b)  solution, second: contact forces
     printed  𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T
     holds    (b.6a), (b.6b), (b.6c), one after the other, leave what d'Alembert's principle does
 """)
-def _(g: Grasp) -> float:
-    """(b.6): one after the other."""
+def _(g: Grasp) -> Errors:
     rates = contact_rates(g)
     f = g.Omega_inv @ (g.J @ g.mass_inv @ g.T + g.H_0.T @ rates + bias(g))
     theta_ddot = solved(g.mass, g.T - g.coriolis - g.J.T @ f)
-    return max(
-        apart(rates, g.solution.W_dot),
-        apart(f, g.solution.f),
-        apart(theta_ddot, g.solution.theta_ddot),
-    )
+    yield rates, g.solution.W_dot
+    yield f, g.solution.f
+    yield theta_ddot, g.solution.theta_ddot
 
 
 LOOSE.on_each(loose)("""(b.7a)  contact forces without contact rates
@@ -240,21 +231,17 @@ LOOSE.on_each(loose)("""(b.7a)  contact forces without contact rates
     printed  Π = Ω⁻¹ - Ω⁻¹ Hᵀ(0) [H(0) Ω⁻¹ Hᵀ(0)]⁻¹ H(0) Ω⁻¹
     holds    the same; H(0) Π = 0, Π Ω Π = Π
 """)
-def _projects(g: Grasp) -> float:
-    """Π: symmetric, H(0) Π = 0, Π Ω Π = Π."""
+def _projects(g: Grasp) -> Errors:
     found = projection(g)
     size = np.abs(g.H_0).max() * np.abs(found).max()
-    return max(
-        apart(found, found.T),
-        float(np.abs(g.H_0 @ found).max() / size),
-        apart(found @ g.Omega @ found, found),
-    )
+    yield found, found.T
+    yield float(np.abs(g.H_0 @ found).max() / size)
+    yield found @ g.Omega @ found, found
 
 
 LOOSE.on_each(loose)("""(b.8)  joint accelerations
     holds    θ̈ = (𝓜⁻¹ - 𝓜⁻¹ Jᵀ Π J 𝓜⁻¹) T - 𝓜⁻¹ Jᵀ Π G_1 - 𝓜⁻¹ 𝒞
 """)(lambda g: (joint_accelerations(g), g.solution.theta_ddot))
-
 LOOSE.on_each(loose)("""(b.9a)  what moves without moments
     printed  G_1 = A M⁻¹(C) b(C) + J θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
     instead  G_1 = A M⁻¹(C) b(C) + J̇ θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞

@@ -25,7 +25,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import apart
-from linkwise_ledger.entry import Compare
+from linkwise_ledger.entry import Compare, Errors
 from linkwise_ledger.grasp import PICK, Grasp, rigid
 from linkwise_ledger.jpl_88_11.part_2.general_algorithm import (
     free,
@@ -98,7 +98,6 @@ OPERATORS = Section()
              I.
 """)
 def _one_arm(g: Grasp) -> float:
-    """𝓜_i, 𝒞_i against inverse dynamics, J_i θ̇_i against poses."""
     errors: list[float] = []
     for i, arm in enumerate(alone(g)):
         found = newton_euler_mass(arm)
@@ -120,33 +119,28 @@ OPERATORS.on(rigid).as_printed(lambda g: (g.J @ g.v, g.bent))
     holds    M, H block diagonal; φ(k,j) = 0 unless j is k or hangs on it
     note     Upper there and lower here: links are numbered from the tip, ours from the base.
 """)
-def _(g: Grasp) -> float:
-    """H and M have nothing off their diagonal, φ nothing but from a link to those it hangs on."""
+def _(g: Grasp) -> Errors:
     linked = set(paths(g))
-    errors = [0.0]
+    yield 0.0
     for k in g.outward:
         for j in g.outward:
             if (k, j) not in linked:
-                errors.append(float(np.abs(g.block(phi, k, j)).max()))
+                yield float(np.abs(g.block(phi, k, j)).max())
             if k != j:
-                errors.append(float(np.abs(g.block(M, k, j)).max()))
-                errors.append(float(np.abs(g.block(H, k, j)).max(initial=0.0)))
-    return max(errors)
+                yield float(np.abs(g.block(M, k, j)).max())
+                yield float(np.abs(g.block(H, k, j)).max(initial=0.0))
 
 
 @OPERATORS.on(rigid)("""sec. 5, velocity of the tip as a loop  from the base to the tip
     holds    V_i(N+1) = 0; for k = N … 1: V_i(k) = φ_iᵀ(k+1,k) V_i(k+1) + H_iᵀ(k) θ̇_i(k); V_i(0) =
              φ_iᵀ(1,0) V_i(1)
 """)
-def _(g: Grasp) -> float:
-    """The loop from the base of each arm, and φᵀ(1,0) to its tip."""
-    errors: list[float] = []
+def _(g: Grasp) -> Errors:
     for i, arm in enumerate(alone(g)):
         V, (tip, shift) = accelerations(arm, arm.v), at_tip(arm)
         rot = arm.mech.pose(arm.q, arm.node).rot
         found = (shift.T @ V[tip]).reshape(2, 3) @ rot.T
-        errors.append(apart(found.ravel(), seen_tips(g)[i][0]))
-    return max(errors)
+        yield found.ravel(), seen_tips(g)[i][0]
 
 
 @OPERATORS.on(rigid)("""(5.1a)  mass matrix of all arms
@@ -190,7 +184,6 @@ OPERATORS.on(rigid)("""(5.2a)  innovations factors of the mass matrix
     holds    𝓜_i = (I + H_i Φ_i L_i) D_i (I + H_i Φ_i L_i)ᵀ
 """)
 def _(g: Grasp) -> float:
-    """(5.2b), arm by arm."""
     return max(apart(arm.matrix(COLORING @ D @ COLORING.T), arm.matrix(MASS)) for arm in alone(g))
 
 
@@ -223,14 +216,9 @@ def _(g: Grasp) -> float:
     return apart(found, g.matrix(FREE))
 
 
-@OPERATORS.on(rigid)("""(5.5d)  contacts of the closed chain
+OPERATORS.on(rigid)("""(5.5d)  contacts of the closed chain
     holds    Bᵀ φᵀ Hᵀ θ̈ - A M⁻¹(C) Aᵀ f(0) = a'(C)
-""")
-def _(g: Grasp) -> float:
-    found = g.matrix(JACOBIAN) @ g.solution.theta_ddot - g.compliance @ g.solution.f
-    return apart(found, g.a_free)
-
-
+""")(lambda g: (g.matrix(JACOBIAN) @ g.solution.theta_ddot - g.compliance @ g.solution.f, g.a_free))
 OPERATORS.on(rigid)("""(5.6a)  free arms
     holds    H φ M φᵀ Hᵀ θ̈_f = T - H φ (M φᵀ a + b)
 """)(lambda g: (g.matrix(MASS) @ free(g), g.matrix(tau - BIAS)))

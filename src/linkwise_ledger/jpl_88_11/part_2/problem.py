@@ -12,6 +12,7 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross, six
 from linkwise_ledger.case import Case, apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, rigid, twist, twist_at
 from linkwise_ledger.jpl_88_11.motion import second, shift
 from linkwise_ledger.jpl_88_11.operators import diagonal
@@ -77,7 +78,6 @@ PROBLEM = Section()
              -f_i(0) on its tip, by the recursion of Newton and Euler.
 """)
 def _each_arm(g: Grasp) -> float:
-    """Each arm by itself under -f_i(0): the recursion of Newton and Euler gives T_i."""
     errors: list[float] = []
     for i, arm in enumerate(g.arms):
         own, force = g.arm_of(i), g.solution.f[6 * i : 6 * i + 6].reshape(2, 3)
@@ -107,27 +107,22 @@ def _tip_velocities(g: Grasp) -> float:
     holds    the same; J̇ of the Jacobian in the axes of the world
     note     Against poses differentiated twice; J̇ by differences.
 """)
-def _tip_accelerations(g: Grasp) -> float:
+def _tip_accelerations(g: Grasp) -> Errors:
     expected = np.concatenate([alpha for _, alpha in seen_tips(g)])
-    return max(
-        apart(g.J @ g.solution.theta_ddot + jacobian_rate(g) @ g.v, expected),
-        check_jacobian_rate(g),
-    )
+    yield g.J @ g.solution.theta_ddot + jacobian_rate(g) @ g.v, expected
+    yield check_jacobian_rate(g)
 
 
 @PROBLEM.on(rigid)("""(2.2)  arms, stacked
     printed  𝓜 = diag(𝓜_i), J = diag(J_i), 𝒞 = col(𝒞_i), θ = col(θ_i), …; n = ℓ N
     means    operators of the forest of arms; n = Σ N_i
 """)
-def _(g: Grasp) -> float:
-    """What the arms have alone, stacked, is what the forest has."""
+def _(g: Grasp) -> Errors:
     arms = alone(g)
-    return max(
-        apart(diagonal([arm.matrix(mass) for arm in arms]), g.mass),
-        apart(diagonal([arm.matrix(rot_W @ J) for arm in arms]), g.J),
-        apart(np.concatenate([arm.matrix(bias) for arm in arms]), g.coriolis),
-        apart(sum(len(arm.v) for arm in arms), len(g.T)),
-    )
+    yield diagonal([arm.matrix(mass) for arm in arms]), g.mass
+    yield diagonal([arm.matrix(rot_W @ J) for arm in arms]), g.J
+    yield np.concatenate([arm.matrix(bias) for arm in arms]), g.coriolis
+    yield sum(len(arm.v) for arm in arms), len(g.T)
 
 
 @PROBLEM.on(rigid)("""(2.3a)  equations of motion of all arms
@@ -136,7 +131,6 @@ def _(g: Grasp) -> float:
     note     f is f(0).
 """)
 def _(g: Grasp) -> float:
-    """The same for the forest at once, and 𝓜, 𝒞, J term by term."""
     found = g.mass @ g.solution.theta_ddot + g.coriolis + g.J.T @ g.solution.f
     return max(apart(found, g.T), _each_arm(g))
 
@@ -158,14 +152,12 @@ PROBLEM.on(rigid)("""(2.3d)  accelerations of the tips
     means    M(C); ½ Vᵀ(C) M(C) V(C) is the kinetic energy
     note     The index i has no meaning: there is one object. It is made of particles here.
 """)
-def _(g: Grasp) -> float:
-    """½ Vᵀ M V is the energy of the particles, for any velocity of the object."""
-    errors: list[float] = []
+def _(g: Grasp) -> Errors:
     for V in np.random.default_rng(g.seed).standard_normal((3, 6)):
         v = V[3:] + cross(V[:3], g.particles - g.C)
-        errors.append(apart(V @ g.M_C @ V, (g.masses * (v**2).sum(axis=1)).sum()))
+        yield V @ g.M_C @ V, (g.masses * (v**2).sum(axis=1)).sum()
     m, p = g.masses.sum(), skew(g.p_C)
-    return max(*errors, apart(g.M_C, blocks(g.I_C, m * p, -m * p, m * np.eye(3))))
+    yield g.M_C, blocks(g.I_C, m * p, -m * p, m * np.eye(3))
 
 
 @PROBLEM.on(rigid)("""(2.4)  equations of motion of the object
@@ -190,7 +182,6 @@ PROBLEM.on(rigid)("""sec. 2, b(C) and f(C)  bias and net force of the object
     holds    edges - vertices + 1 of the graph of links, object and ground
 """)
 def _loops(g: Grasp) -> float:
-    """Links, object and ground joined by joints and grasps: loops = edges - vertices + 1."""
     edges, vertices = g.mech.n_bodies + len(g.tips), g.mech.n_bodies + 2
     return apart(edges - vertices + 1, len(g.tips) - 1)
 
@@ -199,29 +190,26 @@ def _loops(g: Grasp) -> float:
     holds    V_i(0) = φᵀ(C,O_i) V(C)
     note     Of the object moved along with tip 1, and of tip i.
 """)
-def _(g: Grasp) -> float:
-    """Points O_i of the object go as (2.5a) says, and the tips with them."""
+def _(g: Grasp) -> Errors:
     V_C, _ = twist_at(g.object_motion, g.C)
-    errors: list[float] = []
     for i, (V_tip, _) in enumerate(seen_tips(g)):
         found = shift(g.O[i] - g.C).T @ V_C
         seen, _ = twist_at(g.object_motion, g.O[i])
-        errors += [apart(found, seen), apart(found, V_tip)]
-    return max(errors)
+        yield found, seen
+        yield found, V_tip
 
 
 @PROBLEM.on(rigid)("""(2.5b)  accelerations of the contact points
     holds    α_i(0) = φᵀ(C,O_i) α(C) + a_i(C)
     note     Against poses differentiated twice, with the θ̈ that d'Alembert's principle gives.
 """)
-def _contact_accelerations(g: Grasp) -> float:
+def _contact_accelerations(g: Grasp) -> Errors:
     _, alpha = twist_at(g.object_motion, g.C)
-    errors: list[float] = []
     for i, (_, alpha_tip) in enumerate(seen_tips(g)):
         found = shift(g.O[i] - g.C).T @ alpha + g.contact_bias[6 * i : 6 * i + 6]
         _, seen = twist_at(g.object_motion, g.O[i])
-        errors += [apart(found, seen), apart(found, alpha_tip)]
-    return max(errors)
+        yield found, seen
+        yield found, alpha_tip
 
 
 PROBLEM.on(rigid)("""sec. 2, φ(C,O_i) and a_i(C)  shift to a contact, and its centripetal
@@ -233,35 +221,31 @@ PROBLEM.on(rigid)("""sec. 2, φ(C,O_i) and a_i(C)  shift to a contact, and its c
 @PROBLEM.on(rigid)("""sec. 2, shifts  a group
     holds    φ⁻¹(a,b) = φ(b,a); φ(a,b) φ(b,c) = φ(a,c)
 """)
-def _(g: Grasp) -> float:
-    """φ⁻¹(x, y) = φ(y, x), φ(x, y) φ(y, z) = φ(x, z), for C and the contact points."""
-    points, errors = [g.C, *g.O], list[float]()
+def _(g: Grasp) -> Errors:
+    points = [g.C, *g.O]
     for x in points:
         for y in points:
-            errors.append(apart(np.linalg.inv(shift(y - x)), shift(x - y)))
-            errors += [apart(shift(y - x) @ shift(z - y), shift(z - x)) for z in points]
-    return max(errors)
+            yield np.linalg.inv(shift(y - x)), shift(x - y)
+            yield from ((shift(y - x) @ shift(z - y), shift(z - x)) for z in points)
 
 
 @PROBLEM.on(rigid)("""sec. 2, around a loop  velocities of two contact points
     holds    φᵀ(O_j,C) V_j(0) - φᵀ(O_i,C) V_i(0) = 0; V_j(0) - φᵀ(O_i,O_j) V_i(0) = 0
 """)
-def _(g: Grasp) -> float:
+def _(g: Grasp) -> Errors:
     V = g.tip_velocity.reshape(-1, 6)
-    errors: list[float] = []
     for i, one in enumerate(g.O):
         for j, other in enumerate(g.O):
-            errors.append(apart(shift(g.C - other).T @ V[j], shift(g.C - one).T @ V[i]))
-            errors.append(apart(V[j], shift(other - one).T @ V[i]))
-    return max(errors)
+            yield shift(g.C - other).T @ V[j], shift(g.C - one).T @ V[i]
+            yield V[j], shift(other - one).T @ V[i]
 
 
 @PROBLEM.on(rigid)("""(2.6)  shifts to all contacts
     means    Aᵀ = [φ(C,O_1), …, φ(C,O_ℓ)]
 """)
-def _net_force(g: Grasp) -> float:
+def _net_force(g: Grasp) -> Errors:
     """Forces at the contacts do the work of the one at C on any motion of the object."""
-    f, errors = drawn(g, NODE), list[float]()
+    f = drawn(g, NODE)
     summed = np.zeros(6)
     for i, point in enumerate(g.O):
         summed += shift(point - g.C) @ f[6 * i : 6 * i + 6]
@@ -269,8 +253,8 @@ def _net_force(g: Grasp) -> float:
         v = V[3:] + cross(V[:3], g.O - g.C)
         forces = f.reshape(-1, 6)
         power = (forces[:, :3] @ V[:3]).sum() + (forces[:, 3:] * v).sum()
-        errors.append(apart(summed @ V, power))
-    return max(*errors, apart(g.A.T @ f, summed))
+        yield summed @ V, power
+    yield g.A.T @ f, summed
 
 
 PROBLEM.on(rigid)("""(2.7a)  velocities of all contacts

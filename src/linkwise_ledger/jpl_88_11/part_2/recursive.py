@@ -9,7 +9,7 @@ from linkwise.algebra.expr import Expr
 from linkwise.algebra.symbols import D, H, phi, psi
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.entry import Compare
+from linkwise_ledger.entry import Compare, Errors
 from linkwise_ledger.grasp import PICK, Grasp, rigid
 from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.jpl_88_11.part_2.general_algorithm import correction, free, tip_correction
@@ -111,14 +111,9 @@ STEPS.on(rigid)("""(6.1b)  step 1: free joints
 STEPS.on(rigid)("""(6.1c)  step 1: free tips
     holds    α_f(0) = Bᵀ φᵀ Hᵀ θ̈_f + Bᵀ φᵀ a + a(0)
 """)(free_tip_operators)
-
-
-@STEPS.on(rigid)("""(6.2)  step 3: correction at the joints
+STEPS.on(rigid)("""(6.2)  step 3: correction at the joints
     holds    Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L) H φ B f(0)
-""")
-def _(g: Grasp) -> float:
-    found = -g.matrix(FACTORED @ H @ phi @ PICK) @ g.solution.f
-    return apart(found, correction(g))
+""")(lambda g: (-g.matrix(FACTORED @ H @ phi @ PICK) @ g.solution.f, correction(g)))
 
 
 @STEPS.on(rigid)("""(6.3)  the same, shorter
@@ -132,14 +127,12 @@ def _correction(g: Grasp) -> float:
     printed  ẑ_i(1) = φ_i(1,0) f_i(0)
     holds    (B f)_1
 """)
-def _(g: Grasp) -> float:
-    """ẑ(1) = φ(1,0) f(0) is what B f(0) has at link 1."""
-    f, errors = g.solution.f, list[float]()
+def _(g: Grasp) -> Errors:
+    f = g.solution.f
     whole = g.matrix(PICK) @ f
     for k, i in g.tip_links.items():
         _, reach = to_tip(alone(g)[i])
-        errors.append(apart(reach @ f[6 * i : 6 * i + 6], whole[6 * k : 6 * k + 6]))
-    return max(errors)
+        yield reach @ f[6 * i : 6 * i + 6], whole[6 * k : 6 * k + 6]
 
 
 STEPS.on(rigid)("""sec. 6, first loop of (6.4)  where it starts
@@ -170,15 +163,13 @@ STEPS.unchecked("""(6.4d)  start of the smoother
     printed  for k = N … 1: λ_i(k) = ψ_iᵀ(k+1,k) λ_i(k+1) + H_iᵀ(k) ν_i(k)
     holds    λ = ψ* H* ν
 """)
-def _smoother(g: Grasp) -> float:
+def _smoother(g: Grasp) -> Errors:
     """(6.4d) to (6.4f) are (I - H Ψ L)ᵀ, whatever ν is; so are (5.10e) to (5.10g)."""
     nu = drawn(g, H.range)
     costate = np.concatenate([smoothed(x, nu[g.arm_of(i)])[0] for i, x in enumerate(alone(g))])
     moved = np.concatenate([smoothed(x, nu[g.arm_of(i)])[1] for i, x in enumerate(alone(g))])
-    return max(
-        apart(moved, g.matrix(WHITENING).T @ nu),
-        apart(costate, g.matrix(psi.T @ H.T) @ nu),
-    )
+    yield moved, g.matrix(WHITENING).T @ nu
+    yield costate, g.matrix(psi.T @ H.T) @ nu
 
 
 STEPS.on(rigid)("""(6.4f)  correction at the joints, as a loop
@@ -217,7 +208,6 @@ STEPS.unchecked("""(6.8a)  a name for it
     note     Its inverse is what is called Λ elsewhere.
 """)
 def _block_diagonal(g: Grasp) -> float:
-    """Nothing between tips of different arms; the blocks by (6.10)."""
     parts = [tip_compliance(arm)[1] for arm in alone(g)]
     return apart(diagonal(parts), compliance(g))
 
@@ -225,13 +215,11 @@ def _block_diagonal(g: Grasp) -> float:
 @STEPS.on(rigid)("""(6.9a)  compliance at the tip by that at link 1
     holds    Λ_i(0) = φ_iᵀ(1,0) Λ_i(1) φ_i(1,0)
 """)
-def _summed(g: Grasp) -> float:
-    errors: list[float] = []
+def _summed(g: Grasp) -> Errors:
     for i, arm in enumerate(alone(g)):
         _, reach = to_tip(arm)
         s = slice(6 * i, 6 * i + 6)
-        errors.append(apart(reach.T @ _sum_over_links(arm) @ reach, compliance(g)[s, s]))
-    return max(errors)
+        yield reach.T @ _sum_over_links(arm) @ reach, compliance(g)[s, s]
 
 
 STEPS.on(rigid)("""(6.9b)  compliance at link 1, as a sum
@@ -263,13 +251,12 @@ STEPS.unchecked("""(6.10a)  start of the recursion
     holds    Υ_k = E_ψ* Υ_p E_ψ + H_k* D_k⁻¹ H_k
     note     (k) is missing behind D_i⁻¹.
 """)
-def _(g: Grasp) -> float:
+def _(g: Grasp) -> Errors:
     """Λ(k) of the loop, at every link, against the blocks of ψᵀ Hᵀ D⁻¹ H ψ on its diagonal."""
-    errors: list[float] = []
     for arm in alone(g):
         found, whole = tip_compliance(arm)[0], psi.T @ H.T @ D.inv @ H @ psi
-        errors += [apart(found[k], arm.block(whole, k)) for k in arm.outward]
-    return max(*errors, _block_diagonal(g))
+        yield from ((found[k], arm.block(whole, k)) for k in arm.outward)
+    yield _block_diagonal(g)
 
 
 STEPS.on(rigid)("""(6.10c)  compliance at the tip

@@ -7,6 +7,7 @@ import numpy as np
 from linkwise.algebra.space import NODE
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import apart
+from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, rigid
 from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import given, smaller, unknown
@@ -84,7 +85,7 @@ SOLUTION.on(rigid)("""(3.2)  one block eliminated
     holds    [[I, Jᵀ Ω⁻¹], [0, I]] times (3.2): [[𝓜, 0], [0, -Ω]] (θ̈, f(0)) = [[I - Jᵀ Ω⁻¹ J 𝓜⁻¹,
              Jᵀ Ω⁻¹], [-J 𝓜⁻¹, I]] (T', a'(C))
 """)
-def _(g: Grasp) -> float:
+def _(g: Grasp) -> Errors:
     n = len(g.T)
     right = np.block(
         [
@@ -93,11 +94,9 @@ def _(g: Grasp) -> float:
         ]
     )
     left = diagonal([g.mass, -g.Omega])
-    return max(
-        apart(_upper(g) @ _triangle(g), left),
-        apart(_upper(g) @ _lower(g), right),
-        apart(left @ unknown(g), right @ given(g)),
-    )
+    yield _upper(g) @ _triangle(g), left
+    yield _upper(g) @ _lower(g), right
+    yield left @ unknown(g), right @ given(g)
 
 
 @SOLUTION.on(rigid)("""(3.4)  solution of the closed chain
@@ -139,7 +138,6 @@ SOLUTION.on(rigid)("""sec. 3, without an inverse of Ω  what (3.6b) stands for
     holds    θ̈ of (2.13a) into (2.13b) gives (3.6b); f(0) of it into (2.13a) gives (3.6a)
 """)
 def _(g: Grasp) -> float:
-    """θ̈ of (2.13a) into (2.13b), solved for f(0), and back."""
     f = np.linalg.solve(
         g.J @ g.mass_inv @ g.J.T + g.compliance, g.J @ g.mass_inv @ g.T_free - g.a_free
     )
