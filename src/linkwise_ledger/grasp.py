@@ -28,8 +28,8 @@ from linkwise.spatial.rotation import random_rotation, skew, unskew
 from linkwise.spatial.vector import blocks, cross, six
 from linkwise_ledger.case import Case
 from linkwise_ledger.entry import Check
+from linkwise_ledger.jpl_88_11.links import diagonal
 from linkwise_ledger.jpl_88_11.motion import first, second, shift, times, with_hinges
-from linkwise_ledger.jpl_88_11.operators import diagonal
 
 Contact: TypeAlias = Literal["rigid", "edge", "soft", "ball"]
 """A contact that leaves 0, 1, 2 or 3 turns; the last three are cases 1, 3, 2 of JPL 88-11-II, A."""

@@ -12,7 +12,8 @@
 The first line has the number and, after two spaces, the title. The others are labelled: `printed`,
 what the paper prints, then what Linkwise checks. `holds` makes it a statement that holds, `means` a
 definition, `instead` a misprint. Without `printed` the text that follows is printed as it is.
-`note` comes last. Lines that continue a text are indented further than its label.
+`note` comes last. Lines that continue a text are indented further than its label. A line that is
+not indented starts another statement, which the same check serves.
 """
 
 from __future__ import annotations
@@ -68,9 +69,14 @@ class Draft:
         )
 
 
+def drafts_of(text: str, where: Where) -> list[Draft]:
+    """The statements of a text."""
+    return [Draft(read(part), where) for part in re.split(r"\n(?=\S)", text.strip())]
+
+
 def read(text: str) -> dict[str, str]:
-    """Number, title and the labelled parts of the text of a statement."""
-    first, *lines = text.strip().splitlines()
+    """Number, title and the labelled parts of the text of one statement."""
+    first, *lines = text.splitlines()
     number, gap, title = first.partition("  ")
     parts, label = {"number": number, "title": title.strip()}, "title"
     for line in map(str.strip, lines):
@@ -124,19 +130,20 @@ class View(Generic[Subject]):
         self.where: Where = where
 
     def __call__(self, text: str) -> Callable[[Compare[Subject]], Compare[Subject]]:
-        """Add a statement; the decorated function is its check.
+        """Add a statement, or several; the decorated function is their check.
 
         The check of a misprint may take `printed`: it is called with printed=True to evaluate what
         is printed. Otherwise `as_printed` follows.
         """
-        draft = Draft(read(text), self.where)
-        self.drafts.append(draft)
+        added = drafts_of(text, self.where)
+        self.drafts += added
 
         def attach(compare: Compare[Subject]) -> Compare[Subject]:
-            draft.check = self._check(compare)
-            if draft.statement[0] == "instead" and "printed" in signature(compare).parameters:
-                literal: Callable[..., Any] = compare
-                draft.check_printed = self._check(partial(literal, printed=True))
+            for draft in added:
+                draft.check = self._check(compare)
+                if draft.statement[0] == "instead" and "printed" in signature(compare).parameters:
+                    literal: Callable[..., Any] = compare
+                    draft.check_printed = self._check(partial(literal, printed=True))
             return compare
 
         return attach
@@ -186,19 +193,19 @@ class Section(View[Case]):
         return Section(self.names, self.drafts, "chains")
 
     def unchecked(self, text: str) -> None:
-        """Add a definition that has nothing to check."""
-        self.drafts.append(Draft(read(text), self.where))
+        """Add definitions that have nothing to check."""
+        self.drafts += drafts_of(text, self.where)
 
     def algebra(self, text: str) -> None:
-        """Add a statement of operator algebra: its text is read, and both sides are compared.
+        """Add statements of operator algebra: their texts are read, and both sides are compared.
 
         Of a misprint, what is printed is read as well; it has to fail.
         """
-        draft = Draft(read(text), self.where)
-        draft.check = self._read(draft.statement[1])
-        if draft.statement[0] == "instead":
-            draft.check_printed = self._read(draft.text["printed"])
-        self.drafts.append(draft)
+        for draft in drafts_of(text, self.where):
+            draft.check = self._read(draft.statement[1])
+            if draft.statement[0] == "instead":
+                draft.check_printed = self._read(draft.text["printed"])
+            self.drafts.append(draft)
 
     def _read(self, text: str) -> Check:
         sides = list[tuple[Expr, Expr]]()

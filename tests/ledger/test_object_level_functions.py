@@ -22,8 +22,8 @@ from linkwise_ledger.case import Case, apart
 from linkwise_ledger.object_level import PRINTED
 from linkwise_ledger.object_level.example import Example
 from linkwise_ledger.object_level.held import Held, grasped
+from linkwise_ledger.object_level.macro_mini import serial
 from linkwise_ledger.object_level.manipulator import SWAP
-from linkwise_ledger.object_level.serial import serial
 from linkwise_ledger.object_level.several import inverse, reflected
 from linkwise_ledger.object_level.subject import arm, six_joints
 

@@ -18,12 +18,10 @@ from linkwise_ledger.jpl_88_11.appendix_b import APPENDIX_B
 from linkwise_ledger.jpl_88_11.decompositions import DECOMPOSITIONS
 from linkwise_ledger.jpl_88_11.innovations import INNOVATIONS
 from linkwise_ledger.jpl_88_11.motion_equation import MOTION_EQUATIONS
-from linkwise_ledger.jpl_88_11.section_1 import SECTION_1
-from linkwise_ledger.jpl_88_11.section_2 import SECTION_2
+from linkwise_ledger.jpl_88_11.section_2 import SECTION_1, SECTION_2, SLIDING
 from linkwise_ledger.jpl_88_11.section_3 import SECTION_3
 from linkwise_ledger.jpl_88_11.section_4 import SECTION_4
 from linkwise_ledger.jpl_88_11.section_5 import SECTION_5
-from linkwise_ledger.jpl_88_11.sliding import SLIDING
 from linkwise_ledger.jpl_88_11.spatial_dynamics import SPATIAL
 
 ENTRIES: tuple[Entry, ...] = (

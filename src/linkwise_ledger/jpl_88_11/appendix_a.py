@@ -28,8 +28,7 @@ from linkwise_ledger.entry import Check
 from linkwise_ledger.jpl_88_11.links import body_axes
 from linkwise_ledger.jpl_88_11.section_4 import check_of_filter, check_rigid
 from linkwise_ledger.jpl_88_11.sweeps import riccati
-from linkwise_ledger.literal import each, rule_named
-from linkwise_ledger.recursion import paths
+from linkwise_ledger.recursion import each, paths, rule_named
 from linkwise_ledger.section import Section
 
 Way: TypeAlias = list[tuple[int, int]]
@@ -178,14 +177,11 @@ APPENDIX_A("""(a.7)  Identities A.1: Ψ from ψ
 """)(check_of_filter)
 APPENDIX_A.algebra("""(a.8)  Identities A.1: ψ̃ from Ψ
     holds    Ψ Δ_ψ = ψ̃
-""")
-APPENDIX_A.algebra("""(a.9)  Identities A.1: φ̃ from Φ
+(a.9)  Identities A.1: φ̃ from Φ
     holds    Φ Δ_φ = φ̃
-""")
-APPENDIX_A.algebra("""(a.10)  Identities A.1: ψ is a resolvent
+(a.10)  Identities A.1: ψ is a resolvent
     holds    ψ⁻¹ = I - S Δ_ψ
-""")
-APPENDIX_A.algebra("""(a.11)  Identities A.1: φ is a resolvent
+(a.11)  Identities A.1: φ is a resolvent
     holds    φ⁻¹ = I - S Δ_φ
 """)
 
@@ -200,17 +196,13 @@ def _(case: Case) -> float:
 
 APPENDIX_A.algebra("""(a.13)  Identities A.1: gains propagated
     holds    φ̃ G = Φ L
-""")
-APPENDIX_A.algebra("""(a.14)  Identities A.2: φ from ψ
+(a.14)  Identities A.2: φ from ψ
     holds    φ = ψ (I + S L H φ)
-""")
-APPENDIX_A.algebra("""(a.15)  Identities A.2: ψ from φ
+(a.15)  Identities A.2: ψ from φ
     holds    ψ = (I - Ψ L H) φ
-""")
-APPENDIX_A.algebra("""(a.16)  Identities A.2: Φ from Ψ
+(a.16)  Identities A.2: Φ from Ψ
     holds    Φ = Ψ (I + L H Φ)
-""")
-APPENDIX_A.algebra("""(a.17)  Identities A.2: Ψ from Φ
+(a.17)  Identities A.2: Ψ from Φ
     holds    Ψ = (I - Ψ L H) Φ
 """)
 APPENDIX_A("""(a.18)  difference of φ and ψ
@@ -233,20 +225,15 @@ APPENDIX_A("""App. A, blocks of (a.18)  from (a.20) and (a.21)
 """)(_everywhere(_difference, _sum(_through_gain)))
 APPENDIX_A.algebra("""(a.22)  Identities A.3: φ from ψ, other side
     holds    φ = (I + Φ L H) ψ
-""")
-APPENDIX_A.algebra("""(a.23)  Identities A.3: ψ from φ, other side
+(a.23)  Identities A.3: ψ from φ, other side
     holds    ψ = φ (I - S L H ψ)
-""")
-APPENDIX_A.algebra("""(a.24)  Identities A.3: Φ from Ψ, other side
+(a.24)  Identities A.3: Φ from Ψ, other side
     holds    Φ = (I + Φ L H) Ψ
-""")
-APPENDIX_A.algebra("""(a.25)  Identities A.3: Ψ from Φ, other side
+(a.25)  Identities A.3: Ψ from Φ, other side
     holds    Ψ = Φ (I - L H Ψ)
-""")
-APPENDIX_A.algebra("""(a.26)  Identities A.3: gains between φ and ψ
+(a.26)  Identities A.3: gains between φ and ψ
     holds    Φ L H ψ = Ψ L H φ
-""")
-APPENDIX_A.algebra("""(a.27)  Identities A.3: gains between Φ and Ψ
+(a.27)  Identities A.3: gains between Φ and Ψ
     holds    Φ L H Ψ = Ψ L H Φ
 """)
 APPENDIX_A("""(a.28)  difference of φ and ψ, other side
@@ -269,37 +256,26 @@ APPENDIX_A("""App. A, blocks of (a.28)  from (a.30) and (a.31)
 """)(_everywhere(_difference, _sum(_through_gain_too)))
 APPENDIX_A.algebra("""(a.32)  Identities A.4: coloring of H ψ
     holds    H φ = (I + H Φ L) H ψ
-""")
-APPENDIX_A.algebra("""(a.33)  Identities A.4: coloring of H Ψ
+(a.33)  Identities A.4: coloring of H Ψ
     holds    H Φ = (I + H Φ L) H Ψ
-""")
-APPENDIX_A.algebra("""(a.34)  Identities A.4: H Ψ from H Φ
+(a.34)  Identities A.4: H Ψ from H Φ
     holds    H Ψ = H Φ (I - L H Ψ)
-""")
-APPENDIX_A.algebra("""(a.35)  Identities A.4: whitening of H φ
+(a.35)  Identities A.4: whitening of H φ
     holds    H ψ = (I - H Ψ L) H φ
-""")
-APPENDIX_A.algebra("""(a.36)  Identities A.4: whitening of H Φ
+(a.36)  Identities A.4: whitening of H Φ
     holds    H Ψ = (I - H Ψ L) H Φ
-""")
-APPENDIX_A.algebra("""(a.37)  Identities A.4: H Φ from H Ψ
+(a.37)  Identities A.4: H Φ from H Ψ
     holds    H Φ = H Ψ (I + L H Φ)
-""")
-APPENDIX_A.algebra("""(a.38)  Identities A.4: gains between H Φ and H Ψ
+(a.38)  Identities A.4: gains between H Φ and H Ψ
     holds    H Φ L H Ψ = H Ψ L H Φ
-""")
-APPENDIX_A.algebra("""(a.39)  Identities A.4: Φ L from Ψ L
+(a.39)  Identities A.4: Φ L from Ψ L
     holds    Φ L = Ψ L (I + H Φ L)
-""")
-APPENDIX_A.algebra("""(a.40)  Identities A.4: Ψ L from Φ L
+(a.40)  Identities A.4: Ψ L from Φ L
     holds    Ψ L = (I - Ψ L H) Φ L
-""")
-APPENDIX_A.algebra("""(a.41)  Identities A.4: Ψ L from Φ L, other side
+(a.41)  Identities A.4: Ψ L from Φ L, other side
     holds    Ψ L = Φ L (I - H Ψ L)
-""")
-APPENDIX_A.algebra("""(a.42)  Identities A.4: Φ L from Ψ L, other side
+(a.42)  Identities A.4: Φ L from Ψ L, other side
     holds    Φ L = (I + Φ L H) Ψ L
-""")
-APPENDIX_A.algebra("""(a.43)  Identities A.4: gains between Φ L and Ψ L
+(a.43)  Identities A.4: gains between Φ L and Ψ L
     holds    Ψ L H Φ L = Φ L H Ψ L
 """)

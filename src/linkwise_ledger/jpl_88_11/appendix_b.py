@@ -19,10 +19,8 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.jpl_88_11 import newton_euler
-from linkwise_ledger.jpl_88_11.links import Links, floating, inverse_dynamics
-from linkwise_ledger.jpl_88_11.motion import Motion, first, mobile_pins, times
-from linkwise_ledger.jpl_88_11.operators import Operators, stacked
+from linkwise_ledger.jpl_88_11.links import Links, Operators, floating, inverse_dynamics, stacked
+from linkwise_ledger.jpl_88_11.motion import Motion, by_operators, first, mobile_pins, times
 from linkwise_ledger.jpl_88_11.sweeps import Algorithm, fd1, fd2, fd3, fd4
 from linkwise_ledger.section import Section
 
@@ -51,7 +49,7 @@ def _forces(x: Motion) -> Array:
 
 def _ours(x: Motion) -> Array:
     """𝓜 v̇ + C + J* f of Linkwise, whose joint rates are v."""
-    return newton_euler.by_operators(x)
+    return by_operators(x)
 
 
 def _in_hinges(x: Motion, forces: Array) -> Array:

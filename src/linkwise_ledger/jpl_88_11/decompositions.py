@@ -30,12 +30,10 @@ from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.jpl_88_11.innovations import VDOT, WHITENING
-from linkwise_ledger.jpl_88_11.links import body_axes
-from linkwise_ledger.jpl_88_11.operators import diagonal, rows
+from linkwise_ledger.jpl_88_11.links import body_axes, diagonal, rows
 from linkwise_ledger.jpl_88_11.section_4 import filter_steps, rigid_steps, triangle
 from linkwise_ledger.jpl_88_11.sweeps import Blocks, riccati
-from linkwise_ledger.literal import each
-from linkwise_ledger.recursion import paths
+from linkwise_ledger.recursion import each, paths
 from linkwise_ledger.section import Section, same
 
 PROJECTED = P @ H.T @ D.inv @ H @ P
@@ -160,8 +158,7 @@ def _(case: Case) -> float:
 
 DECOMPOSITIONS.algebra("""(a.46)  Identities A.5: mixed decomposition
     holds    ψ M φᵀ = P + ψ̃ P + P φ̃ᵀ
-""")
-DECOMPOSITIONS.algebra("""(a.47)  Identities A.5: articulated decomposition
+(a.47)  Identities A.5: articulated decomposition
     holds    ψ M ψᵀ = P + ψ̃ P + P ψ̃ᵀ
 """)
 
@@ -194,8 +191,7 @@ DECOMPOSITIONS.algebra("""App. A, a product that vanishes in the proof of A.5  w
              may be articulated
     printed  [I - G H] P Hᵀ Gᵀ = 0
     holds    P H* G* = G H P H* G*
-""")
-DECOMPOSITIONS.algebra("""(a.48)  Identity A.6: articulated inertia and innovations
+(a.48)  Identity A.6: articulated inertia and innovations
     holds    φ M φᵀ = P + φ̃ P + P φ̃ᵀ + φ̃ P Hᵀ D⁻¹ H P φ̃ᵀ
 """)
 

@@ -26,8 +26,7 @@ from linkwise.algebra.symbols import (
 )
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.jpl_88_11.links import body_axes
-from linkwise_ledger.jpl_88_11.operators import diagonal, rows, stacked
+from linkwise_ledger.jpl_88_11.links import body_axes, diagonal, rows, stacked
 from linkwise_ledger.jpl_88_11.section_4 import root, stack
 from linkwise_ledger.jpl_88_11.sweeps import (
     arms,
@@ -39,7 +38,7 @@ from linkwise_ledger.jpl_88_11.sweeps import (
     riccati,
     whitened,
 )
-from linkwise_ledger.literal import drawn, each, split
+from linkwise_ledger.recursion import drawn, each, split
 from linkwise_ledger.section import Section, same
 
 COLORING = I + H @ Phi @ L
@@ -181,8 +180,7 @@ def _(case: Case) -> float:
 
 INNOVATIONS.algebra("""(4.16)  inverse of the mass operator
     holds    𝓜⁻¹ = (I - H Ψ L)ᵀ D⁻¹ (I - H Ψ L)
-""")
-INNOVATIONS.algebra("""Theorem 4.1  inverse of the mass operator, by K
+Theorem 4.1  inverse of the mass operator, by K
     printed  (4.16)
     holds    𝓜⁻¹ = (I - H ψ K)* D⁻¹ (I - H ψ K)
 """)

@@ -10,14 +10,15 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.vector import six
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.jpl_88_11 import newton_euler
+from linkwise_ledger.jpl_88_11.links import rows
 from linkwise_ledger.jpl_88_11.motion import (
     STEP,
     Motion,
+    by_operators,
     first,
     shift,
+    slope_of_potential_energy,
 )
-from linkwise_ledger.jpl_88_11.operators import rows
 from linkwise_ledger.jpl_88_11.section_3 import (
     GRAVITY,
     UP,
@@ -26,7 +27,7 @@ from linkwise_ledger.jpl_88_11.section_3 import (
     check_tip_acceleration,
     moving,
 )
-from linkwise_ledger.literal import each
+from linkwise_ledger.recursion import each
 from linkwise_ledger.section import Section
 
 
@@ -42,7 +43,7 @@ def _joint_forces(case: Case) -> float:
         apart_ = at.H @ at.phi @ at.M @ at.phi.T @ at.H.T @ at.theta_ddot + at.H @ at.phi @ free
         inside = at.M @ at.phi.T @ (at.H.T @ at.theta_ddot + at.a) + at.b + at.B @ x.f_tip
         once = at.H @ at.phi @ inside
-        errors += [apart(apart_, at.H @ _forces(x)), apart(once, newton_euler.by_operators(x))]
+        errors += [apart(apart_, at.H @ _forces(x)), apart(once, by_operators(x))]
     return max(errors)
 
 
@@ -121,7 +122,7 @@ def _stacked_forces(case: Case) -> float:
     for x, at in moving(case):
         alpha = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
         found = at.phi @ (at.M @ alpha + at.b + at.B @ x.f_tip)
-        errors += [apart(found, _forces(x)), apart(at.H @ found, newton_euler.by_operators(x))]
+        errors += [apart(found, _forces(x)), apart(at.H @ found, by_operators(x))]
     return max(errors)
 
 
@@ -163,7 +164,7 @@ MOTION_EQUATIONS("""(3.20)  equations of motion
 def _(case: Case) -> Errors:
     for x, at in moving(case):
         found = at.H @ at.phi @ at.M @ at.phi.T @ (at.E @ UP)
-        yield found, newton_euler.slope_of_potential_energy(x, GRAVITY)
+        yield found, slope_of_potential_energy(x, GRAVITY)
     weights = case.matrix(H @ phi @ M @ phi.T @ a_g)
     yield weights, _slope(case)
 

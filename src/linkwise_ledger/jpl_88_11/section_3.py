@@ -16,7 +16,7 @@ from linkwise.spatial.rotation import unskew
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.jpl_88_11.links import tip_acceleration
+from linkwise_ledger.jpl_88_11.links import Operators, on_pins, on_slides, rows, tip_acceleration
 from linkwise_ledger.jpl_88_11.motion import (
     Motion,
     first,
@@ -27,8 +27,7 @@ from linkwise_ledger.jpl_88_11.motion import (
     slides,
     times,
 )
-from linkwise_ledger.jpl_88_11.operators import Operators, on_pins, on_slides, rows
-from linkwise_ledger.literal import drawn
+from linkwise_ledger.recursion import drawn
 from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_shift, check_transition
 
@@ -178,12 +177,10 @@ def _(case: Case) -> float:
 SECTION_3.unchecked("""(3.5)  H, memoryless
     printed  H = diag[H(1), ..., H(N)]
     means    H
-""")
-SECTION_3.unchecked("""(3.6)  M, memoryless
+(3.6)  M, memoryless
     printed  M = diag[M(1), ..., M(N)]
     means    M
-""")
-SECTION_3.unchecked("""(3.7)  from the tip to the links
+(3.7)  from the tip to the links
     printed  Bᵀ = [φᵀ(1,0), 0, ..., 0]
     means    B, from forces at the node to forces on bodies
     note     That Bᵀ V is the velocity of the tip is (3.13).
@@ -215,8 +212,7 @@ def _(case: Case) -> float:
 SECTION_3.unchecked("""(3.9)  stacked vectors
     printed  V, θ, T = col[...]
     means    V, q and v, τ
-""")
-SECTION_3.unchecked("""(3.10)  stacked vectors
+(3.10)  stacked vectors
     printed  a, α, f, b = col[...]
     means    a, α, f, b
 """)

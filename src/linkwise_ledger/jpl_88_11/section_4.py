@@ -21,13 +21,12 @@ from linkwise.algebra.symbols import (
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.jpl_88_11.links import body_axes
-from linkwise_ledger.jpl_88_11.operators import rows
+from linkwise_ledger.jpl_88_11.links import body_axes, rows
 from linkwise_ledger.jpl_88_11.sweeps import (
     Blocks,
     riccati,
 )
-from linkwise_ledger.literal import drawn, split
+from linkwise_ledger.recursion import drawn, split
 from linkwise_ledger.section import Section
 from linkwise_ledger.standard import check_definite_mass
 
@@ -111,20 +110,17 @@ SECTION_4("""sec. 4, mass operator  it can be a covariance
 
 @SECTION_4("""(4.1)  a model with the covariance 𝓜
     means    Y = H φ W; E(W) = 0; E(W Wᵀ) = M
+(4.2)  covariance of the model
+    holds    E(Y Yᵀ) = H φ M φᵀ Hᵀ = 𝓜
+    note     By W = M^½ w with orthonormal w.
 """)
-def _covariance(case: Case) -> Errors:
+def _(case: Case) -> Errors:
     """E(Y Y*) of Y = H φ W: with W = M^½ w the columns of w are e₁, e₂, ..."""
     values, vectors = np.linalg.eigh(case.matrix(M))
     noise = vectors * np.sqrt(np.clip(values, 0.0, None))
     outcome = case.matrix(H @ phi) @ noise
     yield noise @ noise.T, case.matrix(M)
     yield outcome @ outcome.T, case.matrix(mass)
-
-
-SECTION_4("""(4.2)  covariance of the model
-    holds    E(Y Yᵀ) = H φ M φᵀ Hᵀ = 𝓜
-    note     By W = M^½ w with orthonormal w.
-""")(_covariance)
 
 
 @SECTION_4("""(4.3)  the model as a loop

@@ -31,8 +31,7 @@ from linkwise.algebra.symbols import (
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
 from linkwise_ledger.jpl_88_11.innovations import FREE, VDOT, WHITENING
-from linkwise_ledger.jpl_88_11.links import body_axes
-from linkwise_ledger.jpl_88_11.operators import rows
+from linkwise_ledger.jpl_88_11.links import body_axes, rows
 from linkwise_ledger.jpl_88_11.section_3 import seen
 from linkwise_ledger.jpl_88_11.section_4 import check_of_filter, check_transitions, stack
 from linkwise_ledger.jpl_88_11.sweeps import (
@@ -49,7 +48,7 @@ from linkwise_ledger.jpl_88_11.sweeps import (
     riccati,
     smoothed,
 )
-from linkwise_ledger.literal import drawn, each, rule_named, split
+from linkwise_ledger.recursion import drawn, each, rule_named, split
 from linkwise_ledger.section import Section, same
 
 ALPHA = phi.T @ H.T @ VDOT + phi.T @ a
@@ -120,8 +119,7 @@ SECTION_5("""(5.3)  Ψ from ψ
 """)(check_of_filter)
 SECTION_5.algebra("""(5.4)  whitened propagation
     holds    (I - H Ψ L) H φ = H ψ
-""")
-SECTION_5.algebra("""Identity 5.1  whitened propagation, by K = S L
+Identity 5.1  whitened propagation, by K = S L
     printed  (5.4) for φ of (3.4), Ψ of (4.10), ψ of (5.1)
     holds    (I - H ψ K) H φ = H ψ
 """)

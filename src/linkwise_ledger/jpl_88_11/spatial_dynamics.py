@@ -12,7 +12,6 @@ from linkwise.spatial.pose import trusted_pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross, six
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.jpl_88_11 import newton_euler
 from linkwise_ledger.jpl_88_11.links import (
     bias_acceleration,
     bias_force,
@@ -22,7 +21,7 @@ from linkwise_ledger.jpl_88_11.links import (
     pinned,
     tip_acceleration,
 )
-from linkwise_ledger.jpl_88_11.motion import Motion, pins, shift
+from linkwise_ledger.jpl_88_11.motion import Motion, by_operators, pins, shift
 from linkwise_ledger.jpl_88_11.section_2 import times
 from linkwise_ledger.section import Section
 
@@ -229,7 +228,7 @@ SPATIAL.on(pins)("""(2.29)  spatial balance, in the loop
 """)
 def _(x: Motion) -> tuple[Array, Array]:
     f = six(x.N, x.F)
-    return np.array([(hinge_map(x, k) @ f[k])[0] for k in range(x.n)]), newton_euler.by_operators(x)
+    return np.array([(hinge_map(x, k) @ f[k])[0] for k in range(x.n)]), by_operators(x)
 
 
 @SPATIAL("""RSD  the recursive spatial dynamics, (2.24) to (2.30)
@@ -241,4 +240,4 @@ def _(case: Case) -> float:
     """The loops, on Linkwise's own operators in the axes of the bodies too."""
     x, links = pins(case), pinned(case)
     found = np.concatenate(inverse_dynamics(links, links.theta_ddot))
-    return apart(found, newton_euler.by_operators(x))
+    return apart(found, by_operators(x))

@@ -105,34 +105,28 @@ def _(h: Held) -> float:
     printed  the operational space kinetic energy matrix of the effector and load is (62)
     holds    Λ of the manipulator with the load in its hand is Λ + Λ_L
     note     The load is a payload of the mechanism, and Λ that of (17).
+(62)  effector and load
+    holds    Λ_effector+load(x) = Λ_effector(x) + Λ_L(x)
+    note     It holds of redundant manipulators too, where no total kinetic energy in ẋ says so:
+             section 7.1 below.
 """)
-def _loaded(h: Held) -> float:
+def _(h: Held) -> float:
     """Lemma 3, against the mechanisms with the object in their hands."""
     errors = (apart(m.Lambda + h.load, h.loaded(i).Lambda) for i, m in enumerate(h.arms))
     return max(errors)
 
 
-AUGMENTED.on(held)("""(62)  effector and load
-    holds    Λ_effector+load(x) = Λ_effector(x) + Λ_L(x)
-    note     It holds of redundant manipulators too, where no total kinetic energy in ẋ says so:
-             section 7.1 below.
-""")(_loaded)
-
-
 @AUGMENTED.on(held)("""Theorem 3  augmented object
     printed  the kinetic energy matrix of the augmented object is (63)
     holds    ½ ẋᵀ Λ_⊕ ẋ is the kinetic energy of all bodies and of the object
+(63)  augmented object
+    holds    Λ_⊕(x) = Λ_L(x) + Σ_i Λ_i(x)
 """)
-def _augmented(h: Held) -> float:
+def _(h: Held) -> float:
     back = [inverted(m.seen_jacobian) for m in h.arms]
     arms = sum(b.T @ m.energies @ b for b, m in zip(back, h.arms, strict=True))
     last = h.arms[-1].seen_basic @ back[-1]  # E⁻¹, seen
     return apart(h.Lambda, arms + last.T @ h.seen_load @ last)
-
-
-AUGMENTED.on(held)("""(63)  augmented object
-    holds    Λ_⊕(x) = Λ_L(x) + Σ_i Λ_i(x)
-""")(_augmented)
 
 
 @AUGMENTED.on(held)("""sec. 6.1, T  total kinetic energy
@@ -204,14 +198,11 @@ def _(h: Held) -> float:
 @AUGMENTED.on(held)("""(68)  control of the augmented object
     printed  F_⊕ = Λ̂_⊕(x) F* + μ̂_⊕(x, ẋ) + p̂_⊕(x)
     means    the same; with exact estimates it gives (69)
+(69)  a unit mass, unit inertia object
+    printed  I_m ẍ = F*
+    holds    the same, under (68)
 """)
-def _controlled(h: Held) -> float:
+def _(h: Held) -> float:
     wanted = h.drawn(6, 1)
     torques = h.torques(h.Lambda @ wanted + h.mu + h.p, 2)
     return apart(h.x_acceleration(torques), wanted)
-
-
-AUGMENTED.on(held)("""(69)  a unit mass, unit inertia object
-    printed  I_m ẍ = F*
-    holds    the same, under (68)
-""")(_controlled)

@@ -12,9 +12,9 @@ from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
 from linkwise_ledger.jpl_88_11.motion import FIRST
 from linkwise_ledger.object_level.inertial import along
+from linkwise_ledger.object_level.macro_mini import Serial, serial
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
 from linkwise_ledger.object_level.redundancy import gentle
-from linkwise_ledger.object_level.serial import Serial, serial
 from linkwise_ledger.section import Section
 
 

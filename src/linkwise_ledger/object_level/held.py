@@ -22,8 +22,8 @@ from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross
 from linkwise_ledger.case import Case
+from linkwise_ledger.jpl_88_11.links import diagonal
 from linkwise_ledger.jpl_88_11.motion import with_hinges
-from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
 from linkwise_ledger.object_level.subject import TURNED, arm, six_joints
 

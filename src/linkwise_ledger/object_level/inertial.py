@@ -158,13 +158,11 @@ def _(m: Manipulator) -> float:
     return max(ends, float(outside), 0.0)
 
 
-@INERTIAL.on_each(pair)("""(28)  translation by a force
+INERTIAL.on_each(pair)("""(28)  translation by a force
     printed  Λ_v⁻¹(q) = J_v(q) A⁻¹(q) J_vᵀ(q)
     holds    Ω_t of a position: linear acceleration per force
     note     In the text below it the scan has A_v for Λ_v.
-""")
-def _translation(m: Manipulator) -> float:
-    return apart(mobility_v(m), m.seen_response[:3, :3])
+""")(lambda m: (mobility_v(m), m.seen_response[:3, :3]))
 
 
 @INERTIAL.on_each(pair)("""sec. 4.1, m_y  mass perceived along the y-axis

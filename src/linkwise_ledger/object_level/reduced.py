@@ -10,8 +10,8 @@ from linkwise.spatial.array import Array
 from linkwise.spatial.inertia import SpatialInertia
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.object_level.inertial import along, directions
+from linkwise_ledger.object_level.macro_mini import Serial, serial
 from linkwise_ledger.object_level.manipulator import Manipulator, inverted
-from linkwise_ledger.object_level.serial import Serial, serial
 from linkwise_ledger.object_level.subject import arm, unit
 from linkwise_ledger.section import Section
 
@@ -121,20 +121,17 @@ def _(s: Serial) -> float:
     printed  the inertial properties of the macro/mini, at any configuration and in any direction,
              are smaller than or equal to those of the mini
     holds    σ_w(Λ_0) ≤ σ_w(Λ_m(0)) in any direction w
-""")
-def _reduced(s: Serial) -> float:
-    """By how much σ_w(Λ_0) is larger than σ_w(Λ_m(0))."""
-    whole, mini = sigmas(s)
-    return max(0.0, float((whole / mini - 1.0).max()))
-
-
-REDUCED.on(serial)("""(46)  reduced inertial properties
+(46)  reduced inertial properties
     printed  σ_w(Λ_0) < σ_w(Λ_m(0)) in any direction w
     instead  σ_w(Λ_0) ≤ σ_w(Λ_m(0)) in any direction w
     note     The text below says 'smaller than or equal to'. Λ̄_C has at most the rank n_M: along
              what it does not reach both are equal, as in the example below, where it is m_3 = m_3.
              As printed: the share of eight directions that are not smaller.
-""")(_reduced)
+""")
+def _(s: Serial) -> float:
+    """By how much σ_w(Λ_0) is larger than σ_w(Λ_m(0))."""
+    whole, mini = sigmas(s)
+    return max(0.0, float((whole / mini - 1.0).max()))
 
 
 @REDUCED.on(serial).as_printed
@@ -199,8 +196,10 @@ REDUCED.on(serial)("""(51)  orientations only
     printed  the effective mass (inertia) of a macro/mini in (about) any direction is smaller than
              or equal to that of the mini
     holds    m_u(Λ_v) ≤ m_u(Λ_m(v)) and I_u(Λ_ω) ≤ I_u(Λ_m(ω))
+(52)  reduced effective inertia
+    holds    m_u(Λ_v) ≤ m_u(Λ_m(v)) and I_u(Λ_ω) ≤ I_u(Λ_m(ω))
 """)
-def _corollary(s: Serial) -> float:
+def _(s: Serial) -> float:
     """By how much effective masses and inertias are larger than those of the mini."""
     u, seen, mini = directions(s.whole), s.whole.seen_response, s.mobility_m
     masses = along(mini[:3, :3], u) / along(seen[:3, :3], u)
@@ -208,9 +207,6 @@ def _corollary(s: Serial) -> float:
     return max(float(masses.max()) - 1.0, float(inertias.max()) - 1.0, 0.0)
 
 
-REDUCED.on(serial)("""(52)  reduced effective inertia
-    holds    m_u(Λ_v) ≤ m_u(Λ_m(v)) and I_u(Λ_ω) ≤ I_u(Λ_m(ω))
-""")(_corollary)
 """Up to the example."""
 
 BOUNDS = Section()

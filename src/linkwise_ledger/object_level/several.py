@@ -178,14 +178,11 @@ def _(h: Held) -> Errors:
 @SEVERAL.on(held_redundantly)("""Lemma 4  manipulator with load
     printed  the joint-space kinetic energy matrix of a manipulator with load is (72)
     holds    𝓜 of the mechanism with the load as a payload is 𝓜 + J_t* Λ_L J_t
-""")
-def _loaded(h: Held) -> Errors:
-    yield from ((m.A + m.J.T @ h.load @ m.J, h.loaded(i).energies) for i, m in enumerate(h.arms))
-
-
-SEVERAL.on(held_redundantly)("""(72)  manipulator with load
+(72)  manipulator with load
     holds    A_arm+load(q) = A_arm(q) + [Jᵀ(q) Λ_load(x) J(q)]
-""")(_loaded)
+""")
+def _(h: Held) -> Errors:
+    yield from ((m.A + m.J.T @ h.load @ m.J, h.loaded(i).energies) for i, m in enumerate(h.arms))
 
 
 @SEVERAL.on(held_redundantly)("""(73)  kinetic energy of a manipulator with load

@@ -1,12 +1,9 @@
 """Document 000: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
-from linkwise_ledger.operator_algebra.appendix import APPENDIX
 from linkwise_ledger.operator_algebra.closed_chain import CLOSED_CHAIN
-from linkwise_ledger.operator_algebra.diagonal import DIAGONAL
-from linkwise_ledger.operator_algebra.inversion import INVERSION
-from linkwise_ledger.operator_algebra.jacobian import JACOBIAN
-from linkwise_ledger.operator_algebra.newton_euler import NEWTON_EULER
+from linkwise_ledger.operator_algebra.dynamics import JACOBIAN, NEWTON_EULER
+from linkwise_ledger.operator_algebra.inversion import APPENDIX, DIAGONAL, INVERSION
 from linkwise_ledger.operator_algebra.several_arms import CONTROL, SEVERAL_ARMS
 from linkwise_ledger.operator_algebra.tip import TIP
 

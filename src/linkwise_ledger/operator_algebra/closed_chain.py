@@ -19,11 +19,10 @@ from linkwise.algebra.symbols import B, D, H, J, a, bias, mass, phi, psi
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import drawn, rate
+from linkwise_ledger.operator_algebra.dynamics import link_accelerations, newton_euler
 from linkwise_ledger.operator_algebra.inversion import WHITENING
-from linkwise_ledger.operator_algebra.newton_euler import link_accelerations, newton_euler
 from linkwise_ledger.operator_algebra.tip import correction_loops, tip_compliance
-from linkwise_ledger.recursion import at_tip, moved, weightless
+from linkwise_ledger.recursion import at_tip, drawn, moved, rate, weightless
 from linkwise_ledger.section import Section
 
 

@@ -1,9 +1,10 @@
-"""Document 000, section 4: operator inversion of the mass matrix, and forward dynamics."""
+"""The operator algebra, sections 4 and 6 and appendix: the mass matrix inverted, and proofs."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from linkwise.algebra.dense import Dense
 from linkwise.algebra.space import BODY, JOINT, NODE
 from linkwise.algebra.symbols import (
     B,
@@ -22,23 +23,29 @@ from linkwise.algebra.symbols import (
     bias,
     mass,
     phi,
+    phi_tilde,
     psi,
 )
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.literal import (
+from linkwise_ledger.operator_algebra.dynamics import newton_euler
+from linkwise_ledger.recursion import (
+    Blocks,
     diagonal,
     drawn,
     each,
     inward,
+    kalman_filter,
+    kinetic_energy,
+    moved,
     outward,
+    rate,
     rule_named,
     split,
     stacked,
+    weightless,
 )
-from linkwise_ledger.operator_algebra.newton_euler import newton_euler
-from linkwise_ledger.recursion import Blocks, kalman_filter
 from linkwise_ledger.section import Section, same
 from linkwise_ledger.standard import check_definite_mass, check_products
 
@@ -97,11 +104,9 @@ INVERSION("""sec. 4, 𝓜  the mass matrix is symmetric and positive definite
 """)(check_definite_mass)
 INVERSION.algebra("""sec. 4, D  hinge inertia
     means    D = H P H* + N
-""")
-INVERSION.algebra("""sec. 4, G  Kalman gain
+sec. 4, G  Kalman gain
     means    G = P H* D⁻¹
-""")
-INVERSION.algebra("""sec. 4, E_φ  shift
+sec. 4, E_φ  shift
     printed  E_φ has the blocks φ(k,k-1) below its diagonal, else zeros
     means    φ E_φ = φ - I
 """)
@@ -147,8 +152,7 @@ def _(case: Case) -> float:
 INVERSION("""sec. 4, ψ and E_ψ  articulated propagation and shift
     printed  ψ has the blocks ψ(i,j), I on the diagonal; E_ψ the blocks ψ(k,k-1)
     means    ψ = (I - E_ψ)⁻¹ has the products of steps as blocks
-""")(check_products)
-INVERSION("""sec. 4, ψ(i, j)  blocks of ψ are products of steps
+sec. 4, ψ(i, j)  blocks of ψ are products of steps
     printed  ψ(k,k) = I;  ψ(i,j) = ψ(i,i-1) ψ(i-1,i-2) ⋯ ψ(j+1,j)
     holds    ψ(i,j) is the product of the steps along the path from j to i
 """)(check_products)
@@ -171,8 +175,7 @@ def _(case: Case) -> float:
 INVERSION.algebra("""Lemma 4.1  innovations factorisation
     printed  𝓜 = (I + H φ K) D (I + H φ K)*
     holds    H φ M φ* H* = (I + H φ K) D (I + H φ K)*
-""")
-INVERSION.algebra("""(4.4)  innovations factorisation
+(4.4)  innovations factorisation
     holds    𝓜 = (I + H φ K) D (I + H φ K)*
     note     Section 7 calls it (4.2).
 """)
@@ -285,3 +288,124 @@ INVERSION("""sec. 4, second loop of FD  smoother: accelerations from residuals
 def _(case: Case) -> float:
     """ν(k) - K*(k+1) λ(k+1, k): gains have two indices and costates one, not the other way."""
     return float("inf")
+
+
+def _root(dense: Dense) -> Array:
+    """D^½, symmetric, block by block."""
+    whole = dense(D)
+    blocks: list[Array] = []
+    for s in dense.slices(JOINT):
+        squares, axes = np.linalg.eigh(whole[s, s])
+        blocks.append(axes * np.sqrt(squares) @ axes.T)
+    return dense.diagonal(blocks, JOINT, JOINT)
+
+
+def _innovations(dense: Dense, moments: Array) -> Array:
+    """ε = D^-½ (I - H ψ K) T."""
+    return np.linalg.inv(_root(dense)) @ dense(WHITENING) @ moments
+
+
+def _to_residuals(dense: Dense) -> Array:
+    """D^½ (I + H φ K)*, so that ν is this times θ̇."""
+    return _root(dense) @ dense(COLORING).T
+
+
+DIAGONAL = Section()
+
+
+@DIAGONAL("""sec. 6, change of basis  a basis in which the inertia is D
+    printed  (4.4) is a change of basis to the diagonal inertia D
+    holds    ½ ξ* D ξ, ξ = (I + H φ K)* v, is the kinetic energy ½ Σ V*(k) M(k) V(k)
+""")
+def _(case: Case) -> float:
+    xi = case.matrix(COLORING).T @ case.v
+    return apart(0.5 * xi @ case.matrix(D) @ xi, kinetic_energy(case, case.v))
+
+
+@DIAGONAL("""sec. 6, innovations  normalised innovations
+    printed  ε = D^-½ (I - H ψ K) T
+    means    ε* ε = τ* 𝓜⁻¹ τ
+    note     For hinges of several freedoms D^½ is the symmetric root of each block.
+""")
+def _(case: Case) -> float:
+    moments = drawn(case, JOINT)
+    eps = _innovations(case.dense, moments)
+    return apart(eps @ eps, moments @ np.linalg.inv(case.matrix(mass)) @ moments)
+
+
+@DIAGONAL("""sec. 6, residuals  normalised residuals
+    printed  ν = D^½ (I + H φ K)* θ̇
+    means    ½ ν* ν is the kinetic energy ½ Σ V*(k) M(k) V(k)
+""")
+def _(case: Case) -> float:
+    nu = _to_residuals(case.dense) @ case.v
+    return apart(0.5 * nu @ nu, kinetic_energy(case, case.v))
+
+
+@DIAGONAL("""sec. 6, diagonal equations  equations of motion with a unit mass matrix
+    printed  ν̇ + C(θ, ν) = ε
+    holds    ε - ν̇ is the same for all τ: a function C of q and v, for which ν* C = 0 without
+             gravity
+    note     D^½ (I + H φ K)* is differentiated along the motion by differences.
+""")
+def _(case: Case) -> float:
+    """ε - ν̇ is the same whatever the moments are, and without gravity it does no work.
+
+    ν̇ is the derivative along the motion that the moments cause, that of D^½ (I + H φ K)* in it by
+    differences. The power ν* ε is that of the moments, θ̇* T: so ν* C = 0 is the balance of energy.
+    """
+    case = weightless(case)
+    basis, turning = _to_residuals(case.dense), rate(lambda t: _to_residuals(moved(case, t)))
+
+    def rest(moments: Array) -> Array:
+        vdot = np.linalg.inv(case.matrix(mass)) @ (moments - case.matrix(bias))
+        return _innovations(case.dense, moments) - (turning @ case.v + basis @ vdot)
+
+    nu, moments = basis @ case.v, drawn(case, JOINT)
+    first, second = rest(moments), rest(3.0 * drawn(case, JOINT, 1))
+    work = abs(float(nu @ first)) / float(np.linalg.norm(nu) * np.linalg.norm(first))
+    return max(apart(first, second), work)
+
+
+_STATE = P + phi_tilde @ P + P @ phi_tilde.T + phi @ K @ D @ K.T @ phi.T
+
+APPENDIX = Section()
+APPENDIX.algebra("""Lemma A.1  what relates φ to ψ
+    holds    ψ⁻¹ = φ⁻¹ + K H
+Lemma A.1, proof  steps from ψ⁻¹ to φ⁻¹
+    printed  φ⁻¹ = I - E_φ, ψ⁻¹ = I - E_ψ;  ψ⁻¹ = I - E_ψ = (I - E_φ) + K H = φ⁻¹ + K H
+    holds    φ⁻¹ = I - E_φ, ψ⁻¹ = I - E_ψ = I - E_φ + K H
+Lemma 4.1, proof: Riccati equation  the Riccati recursion as an equation
+    holds    M = P - E_ψ P E_ψ*
+    note     Follows from (4.1).
+Lemma 4.1, proof: projection  the projected articulated inertia
+    printed  τ̄ P τ̄* = τ̄ P,  τ̄ = I - G H
+    holds    Π̄ P Π̄* = Π̄ P
+Lemma 4.1, proof: φ̃  φ without the identity
+    holds    φ̃ = φ - I = φ E_φ
+Lemma 4.1, proof: M  two more forms of the Riccati equation
+    holds    M = P - E_ψ P E_φ* = P - E_φ P E_φ* + K D K*
+Lemma 4.1, proof: φ M φ*  from articulated inertia to the covariance of forces
+    holds    φ M φ* = P + φ̃ P + P φ̃* + φ K D K* φ*
+""")
+APPENDIX("""Lemma 4.1, proof: 𝓜  the factors collected
+    printed  𝓜 = H φ M φ* H* = H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* = D + H φ K D + D K* φ* H* + H
+             φ K D K* φ* H* = [I + H φ K] D [I + H φ K]*
+    holds    𝓜 = H [P + φ̃ P + P φ̃* + φ K D K* φ*] H* = (I + H φ K) D (I + H φ K)*, and the line
+             between
+""")(
+    each(
+        (mass, H @ _STATE @ H.T),
+        (
+            mass,
+            D + H @ phi @ K @ D + D @ K.T @ phi.T @ H.T + H @ phi @ K @ D @ K.T @ phi.T @ H.T,
+        ),
+        (mass, COLORING @ D @ COLORING.T),
+    )
+)
+APPENDIX.algebra("""Lemma 4.2, proof  inverse by a matrix identity
+    printed  [I + H φ K]⁻¹ = I - H φ [I + K H φ]⁻¹ K = I - H φ [ψ⁻¹ φ]⁻¹ K = I - H ψ K
+    holds    (I + H φ K)⁻¹ = I - H φ (I + K H φ)⁻¹ K = I - H φ (ψ⁻¹ φ)⁻¹ K = I - H ψ K
+Lemma 5.1, proof  the hinge map taken out
+    holds    (I - H ψ K) H φ = H (I - ψ K H) φ;  I - ψ K H = ψ φ⁻¹
+""")

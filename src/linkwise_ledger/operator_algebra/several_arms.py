@@ -17,8 +17,8 @@ from linkwise.spatial.rotation import random_rotation
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved
+from linkwise_ledger.jpl_88_11.links import diagonal
 from linkwise_ledger.jpl_88_11.motion import shift
-from linkwise_ledger.jpl_88_11.operators import diagonal
 from linkwise_ledger.operator_algebra.closed_chain import check_well_posed
 from linkwise_ledger.operator_algebra.tip import correction_loops, tip_compliance
 from linkwise_ledger.section import Section

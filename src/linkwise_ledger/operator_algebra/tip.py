@@ -9,10 +9,9 @@ from linkwise.algebra.symbols import D, E_psi, H, J, bias, mass
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import drawn, inward
+from linkwise_ledger.operator_algebra.dynamics import link_accelerations, newton_euler
 from linkwise_ledger.operator_algebra.inversion import smoother_loop
-from linkwise_ledger.operator_algebra.newton_euler import link_accelerations, newton_euler
-from linkwise_ledger.recursion import Blocks, at_tip, costate_blocks
+from linkwise_ledger.recursion import Blocks, at_tip, costate_blocks, drawn, inward
 from linkwise_ledger.section import Section
 
 
@@ -52,8 +51,7 @@ def _compliance_by_inverse(case: Case) -> Array:
 TIP = Section()
 TIP.algebra("""Lemma 5.1  whitened propagation
     holds    (I - H ψ K) H φ = H ψ
-""")
-TIP.algebra("""(5.1)  whitened propagation
+(5.1)  whitened propagation
     holds    (I - H ψ K) H φ = H ψ
 """)
 
@@ -73,8 +71,7 @@ def _(case: Case) -> float:
 TIP.algebra("""(5.2)  correction accelerations, factored
     printed  Δθ̈ = -(I - H ψ K)* D⁻¹ (I - H ψ K) H φ B f(0)
     holds    𝓜⁻¹ J* = (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B
-""")
-TIP.algebra("""(5.3)  correction accelerations, simplified
+(5.3)  correction accelerations, simplified
     printed  Δθ̈ = -(I - H ψ K)* D⁻¹ H ψ B f(0)
     holds    𝓜⁻¹ J* = (I - H ψ K)* D⁻¹ H ψ B
 """)
@@ -120,8 +117,7 @@ def _(case: Case) -> Errors:
 TIP.algebra("""(5.4)  compliance at the tip, factored
     printed  Ω(0) = J 𝓜⁻¹ J* = B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B
     holds    J 𝓜⁻¹ J* = B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B
-""")
-TIP.algebra("""(5.5)  compliance at the tip, simplified
+(5.5)  compliance at the tip, simplified
     printed  Ω(0) = J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B
     holds    J 𝓜⁻¹ J* = B* ψ* H* D⁻¹ H ψ B
 """)

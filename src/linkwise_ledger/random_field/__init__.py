@@ -1,12 +1,11 @@
 """Document 004: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
-from linkwise_ledger.random_field.batch import BATCH
+from linkwise_ledger.random_field.batch import BATCH, SEQUENTIAL
 from linkwise_ledger.random_field.covariance import COVARIANCE
 from linkwise_ledger.random_field.filter import FILTER
 from linkwise_ledger.random_field.inverse import INVERSE
 from linkwise_ledger.random_field.model import MODEL
-from linkwise_ledger.random_field.sequential import SEQUENTIAL
 
 ENTRIES: tuple[Entry, ...] = (*MODEL, *BATCH, *SEQUENTIAL, *FILTER, *COVARIANCE, *INVERSE)
 """Sections 1-5, 6 and 7, 8, 9, 10, 11."""

@@ -26,8 +26,8 @@ from linkwise.algebra.symbols import (
 )
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import diagonal, each, split, unformed
-from linkwise_ledger.random_field.field import (
+from linkwise_ledger.random_field.filter import innovations
+from linkwise_ledger.random_field.model import (
     ACCELERATION,
     CORRECTION,
     COSTATE,
@@ -43,16 +43,13 @@ from linkwise_ledger.random_field.field import (
     S_OF_X,
     SMOOTHER_ERROR,
     STATE,
-    covariance,
-)
-from linkwise_ledger.random_field.filter import innovations
-from linkwise_ledger.random_field.model import (
     check_simulated_covariance,
     check_simulated_state,
+    covariance,
     sigma_points,
     simulated,
 )
-from linkwise_ledger.recursion import costate_blocks
+from linkwise_ledger.recursion import costate_blocks, diagonal, each, split, unformed
 from linkwise_ledger.section import Section, same
 
 BY_UPSILON = BY_NAME["costate covariance of a chain"].right
@@ -74,8 +71,7 @@ COVARIANCE = Section()
 COVARIANCE("""sec. 10, 𝓜  inertia from the covariance of the state
     printed  𝓜 = E(T T*) = H S H*
     holds    covariance of the T of loops (5.1), (5.2), over all values of W, = 𝓜
-""")(check_simulated_covariance)
-COVARIANCE("""sec. 10, simulation  inertia by simulating the random model
+sec. 10, simulation  inertia by simulating the random model
     printed  W drawn with mean zero and covariance 𝓜, put into H φ, gives T with covariance 𝓜
     instead  W with covariance M, put through loops (5.1) and (5.2), gives T with covariance 𝓜
     note     𝓜 has the size of T, not of W. (5.3) has M.

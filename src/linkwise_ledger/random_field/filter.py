@@ -24,13 +24,16 @@ from linkwise.algebra.symbols import (
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
-from linkwise_ledger.literal import (
+from linkwise_ledger.random_field.model import ELL
+from linkwise_ledger.recursion import (
+    Blocks,
     drawn,
+    kalman_filter,
+    paths,
     split,
     stacked,
+    step_to_parent,
 )
-from linkwise_ledger.random_field.field import ELL
-from linkwise_ledger.recursion import Blocks, kalman_filter, paths, step_to_parent
 from linkwise_ledger.section import Section
 
 # ------------------------------------------------------------------------------- filtering
@@ -187,19 +190,14 @@ def _check_innovations(case: Case) -> float:
     return apart(found, case.matrix(I - ELL) @ drawn(case, JOINT))
 
 
-@FILTER("""sec. 9, z  filtered state
+FILTER("""sec. 9, z  filtered state
     printed  z = ψ K T
     holds    ψ K τ is the z of the loop, started with z = 0 at the tips
-""")
-def _check_filtered(case: Case) -> float:
-    return apart(stacked(case, filtered(case)), case.matrix(psi @ K) @ drawn(case, JOINT))
-
-
-FILTER("""sec. 9, Kalman filter  the filter as a loop
+sec. 9, Kalman filter  the filter as a loop
     printed  z(0) = 0; for k = 1 … N: z(k+1) = ψ(k+1,k) z(k) + K(k+1,k) T(k)
     instead  z(1) = 0; for k = 1 … N: z(k+1) = ψ(k+1,k) z(k) + K(k+1,k) T(k)
     note     z(1) is read and never set; (9.3) prints z(1) = 0.
-""")(_check_filtered)
+""")(lambda case: (stacked(case, filtered(case)), case.matrix(psi @ K) @ drawn(case, JOINT)))
 
 
 @FILTER.as_printed

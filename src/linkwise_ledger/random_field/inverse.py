@@ -21,9 +21,8 @@ from linkwise.algebra.symbols import (
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import each, outward_both, rule_named
-from linkwise_ledger.random_field.field import ELL
-from linkwise_ledger.recursion import costate_blocks, step_to_parent
+from linkwise_ledger.random_field.model import ELL
+from linkwise_ledger.recursion import costate_blocks, each, outward_both, rule_named, step_to_parent
 from linkwise_ledger.section import Section, same
 
 

@@ -1,18 +1,29 @@
-"""Document 004, sections 1-5: state space, boundary-value problem, spatially random model."""
+"""Random fields, sections 1-5: state space, boundary-value problem, spatially random model.
+
+Random quantities are linear in the white noise W, whose covariance is M: x = A W for an operator A,
+so that E[x y*] is A M B*, and equations between random quantities are equations between operators.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from linkwise.algebra.expr import Expr
 from linkwise.algebra.space import BODY, JOINT
-from linkwise.algebra.symbols import D, E_phi, H, I, M, V, b, mass, phi, tau
+from linkwise.algebra.symbols import D, E_phi, H, I, K, M, P, V, b, mass, phi, psi, tau
 from linkwise.spatial.array import Array
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks
 from linkwise_ledger.case import Case, apart
-from linkwise_ledger.literal import drawn, inward, split, stacked
-from linkwise_ledger.random_field.field import ELL, S_OF_X
-from linkwise_ledger.recursion import accelerations, forces, kinetic_energy
+from linkwise_ledger.recursion import (
+    accelerations,
+    drawn,
+    forces,
+    inward,
+    kinetic_energy,
+    split,
+    stacked,
+)
 from linkwise_ledger.section import Section, same
 from linkwise_ledger.standard import (
     check_inertia,
@@ -21,6 +32,59 @@ from linkwise_ledger.standard import (
     check_shift,
     check_transition,
 )
+
+KAPPA = H @ phi @ K
+"""𝒦 of the document."""
+
+ELL = H @ psi @ K
+"""ℒ of the document."""
+
+S_OF_X = phi @ M @ phi.T
+"""S, covariance of the state."""
+
+GAIN = S_OF_X @ H.T @ mass.inv
+"""𝒢, the gain of the batch estimate."""
+
+STATE = phi
+"""X = φ W."""
+
+OUTPUT = H @ phi
+"""T = H φ W."""
+
+ESTIMATE = GAIN @ OUTPUT
+"""f = E(X/T) = 𝒢 T."""
+
+NOISE_ESTIMATE = M @ phi.T @ H.T @ mass.inv @ OUTPUT
+"""Ŵ = E(W/T)."""
+
+FILTERED = psi @ K @ OUTPUT
+"""z = ψ K T."""
+
+INNOVATIONS = (I - ELL) @ OUTPUT
+"""ε = (I - ℒ) T."""
+
+RESIDUALS = D.inv @ INNOVATIONS
+"""ν = D⁻¹ ε."""
+
+COSTATE = psi.T @ H.T @ RESIDUALS
+"""α = ψ* H* ν."""
+
+ACCELERATION = (I - ELL).T @ RESIDUALS
+"""θ̈ = (I - ℒ*) ν."""
+
+FILTER_ERROR = STATE - FILTERED
+"""X - z."""
+
+SMOOTHER_ERROR = STATE - ESTIMATE
+"""X - f."""
+
+CORRECTION = I - P @ psi.T @ H.T @ D.inv @ H
+"""From the error of the filtered state to that of the smoothed one (Lemma 10)."""
+
+
+def covariance(x: Expr, y: Expr | None = None) -> Expr:
+    """E[x y*], or E[x x*], of quantities given as operators on W."""
+    return x @ M @ (x if y is None else y).T
 
 
 def sigma_points(case: Case) -> Array:
@@ -220,8 +284,13 @@ MODEL("""sec. 5, W  mean and covariance of the stacked noise
              - y),  E[w w*] = ρ I
     holds    ∫ H φ(x) B ρ(x) B* φ*(x) H* dx = 𝓜
     note     Each body is made of six particles with its mass, centre and inertia.
+sec. 5, B  from forces at points to spatial forces
+    printed  B is the 3 × 6 matrix B = [0, I]*
+    instead  B = [0, I]* is 6 × 3
+    note     B w(x) is wanted, with w(x) a force of three components: the size is wrong, the matrix
+             is right.
 """)
-def _check_field(case: Case) -> float:
+def _(case: Case) -> float:
     B = np.vstack([np.zeros((3, 3)), np.eye(3)])
     total = np.zeros_like(case.matrix(mass))
     to_joints, rows = case.matrix(H @ phi), case.dense.slices(BODY)
@@ -231,14 +300,6 @@ def _check_field(case: Case) -> float:
             kernel = to_joints[:, rows[k]] @ at_body @ B
             total += m * kernel @ kernel.T
     return apart(total, case.matrix(mass))
-
-
-MODEL("""sec. 5, B  from forces at points to spatial forces
-    printed  B is the 3 × 6 matrix B = [0, I]*
-    instead  B = [0, I]* is 6 × 3
-    note     B w(x) is wanted, with w(x) a force of three components: the size is wrong, the matrix
-             is right.
-""")(_check_field)
 
 
 @MODEL.as_printed

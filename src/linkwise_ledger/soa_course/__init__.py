@@ -7,8 +7,7 @@ book that the course follows. All other displays go by the title of their slide.
 from linkwise_ledger.entry import Entry
 from linkwise_ledger.soa_course.hinge import HINGES
 from linkwise_ledger.soa_course.node import NODES
-from linkwise_ledger.soa_course.operator import OPERATORS
-from linkwise_ledger.soa_course.resolvent import RESOLVENT
+from linkwise_ledger.soa_course.operator import OPERATORS, RESOLVENT
 from linkwise_ledger.soa_course.sweep import SWEEPS
 from linkwise_ledger.soa_course.velocity import VELOCITIES
 

@@ -22,10 +22,9 @@ from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import cross_force
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import rate, split
-from linkwise_ledger.recursion import moved, paths
+from linkwise_ledger.recursion import moved, paths, rate, split
 from linkwise_ledger.section import Section
-from linkwise_ledger.soa_course.measure import (
+from linkwise_ledger.soa_course.velocity import (
     body,
     hinge_columns,
     hinge_velocity,
@@ -150,20 +149,17 @@ def _(case: Case) -> Errors:
 @HINGES("""(1.6)  pose of a body from that of its parent
     printed  ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k
     holds    X(k) = X(p) X_pk
+Computing the pose of any body  poses by recursion
+    printed  ᴵT_n+1 = I; for k = n … 1: ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k
+    holds    for k = base … tips: X(k) = X(p) X_pk(q(k)), X(world) = I
+    note     The = of the loop's range is lost, here and in four more loops.
 """)
-def _check_poses(case: Case) -> Errors:
+def _(case: Case) -> Errors:
     """The recursion of poses, against the frames themselves."""
     found = {-1: np.eye(4)}
     for k in case.outward:
         found[k] = found[case.parent(k)] @ _step(case, k).matrix
         yield found[k], measured(case).pose[body(case, k)].matrix
-
-
-HINGES("""Computing the pose of any body  poses by recursion
-    printed  ᴵT_n+1 = I; for k = n … 1: ᴵT_k = ᴵT_k+1 · ᵏ⁺¹T_k
-    holds    for k = base … tips: X(k) = X(p) X_pk(q(k)), X(world) = I
-    note     The = of the loop's range is lost, here and in four more loops.
-""")(_check_poses)
 
 
 @HINGES("""Computing relative pose  one body seen from another

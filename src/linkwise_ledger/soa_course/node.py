@@ -10,12 +10,10 @@ from linkwise.algebra.symbols import B, E_phi, H, J, V, phi
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import inward, stacked
-from linkwise_ledger.recursion import at_tip
+from linkwise_ledger.recursion import at_tip, inward, stacked
 from linkwise_ledger.section import Section
-from linkwise_ledger.soa_course.measure import Measured, body, measured, one_by_one, turned
 from linkwise_ledger.soa_course.sweep import SWEEPS
-from linkwise_ledger.soa_course.velocity import worst
+from linkwise_ledger.soa_course.velocity import Measured, body, measured, one_by_one, turned, worst
 
 # ------------------------------------------------------------------------------------- checks
 

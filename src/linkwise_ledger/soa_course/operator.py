@@ -1,17 +1,29 @@
-"""Document 002, "Stacked Notation" to the implicit equation of velocities: E_φ and H."""
+"""Document 002, "Stacked Notation" to the implicit equation of velocities: E_φ and H.
+
+Document 002, "Explicit velocity expression": nilpotent matrices, φ, φ̃, and V⁺.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from linkwise.algebra.space import BODY, JOINT
-from linkwise.algebra.symbols import E_phi, H, V, v
+from linkwise.algebra.symbols import E_phi, H, I, V, phi, phi_tilde, v
 from linkwise.dynamics.renumbering import renumbering
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Check, Errors
+from linkwise_ledger.recursion import each, split
 from linkwise_ledger.section import Section, same
-from linkwise_ledger.soa_course.velocity import check_recursion, check_split
+from linkwise_ledger.soa_course.velocity import (
+    body,
+    check_recursion,
+    check_split,
+    measured,
+    turned,
+    worst,
+)
+from linkwise_ledger.standard import check_resolvent, check_shift, check_transition
 
 # ------------------------------------------------------------------------------------- checks
 
@@ -119,22 +131,21 @@ def _(case: Case) -> float:
 @OPERATORS("""The Joint Map operator H: matrix  hinge maps of all bodies
     printed  H ≜ diag{H(k)} ∈ R^(𝒩 × 6n)
     means    H
+Structural properties of H  pattern of H
+    printed  block-diagonal, and non-square, R^(𝒩 × 6n)
+    holds    H is memoryless, JOINT from BODY
 """)
-def _check_diagonal(case: Case) -> Errors:
+def _(case: Case) -> Errors:
     found = case.matrix(H).copy()
     yield _check_sizes(case)
     spans = zip(case.dense.slices(JOINT), case.dense.slices(BODY), case.mech.bodies, strict=True)
-    for rows, columns, body in spans:
-        own = body.hinge.hinge_map(case.q[case.mech.q_slice(body.hinge_name)])
-        yield found[rows, columns], own @ body.outboard.shift
+    for rows, columns, link in spans:
+        own = link.hinge.hinge_map(case.q[case.mech.q_slice(link.hinge_name)])
+        yield found[rows, columns], own @ link.outboard.shift
         found[rows, columns] = 0.0
     yield float(np.abs(found).max(initial=0.0))
 
 
-OPERATORS("""Structural properties of H  pattern of H
-    printed  block-diagonal, and non-square, R^(𝒩 × 6n)
-    holds    H is memoryless, JOINT from BODY
-""")(_check_diagonal)
 OPERATORS.algebra("""Body spatial velocities expression  implicit equation of the velocities
     printed  V = V⁺ + Δ_V, V⁺ = E_φ* V, Δ_V = H* θ̇  ⇒  V = E_φ* V + H* θ̇
     holds    V = E_φ* V + H* v
@@ -150,3 +161,195 @@ OPERATORS.algebra("""Operator expression for V  velocities on one side
     holds    (I - E_φ)* V = H* v
     note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
 """)
+
+
+# ------------------------------------------------------------------------------------- checks
+
+
+def _block(A: Array, i: int, j: int) -> Array:
+    """The block at the bodies i and j of the document."""
+    return A[6 * i - 6 : 6 * i, 6 * j - 6 : 6 * j]
+
+
+def _check_depends(case: Case) -> float:
+    """Blocks that depend on the configuration: E_φ everywhere, as every hinge moves something."""
+    other = type(case)(case.name, case.mech, case.seed + 100)
+    changed = [
+        apart(case.block(E_phi, case.parent(k), k), other.block(E_phi, case.parent(k), k)) > 1e-6
+        for k in case.outward
+        if case.parent(k) >= 0 and case.mech.bodies[k].hinge.nv > 0
+    ]
+    return 0.0 if all(changed) else 1.0
+
+
+def _nilpotent(case: Case) -> Array:
+    """A matrix U with U^n = 0 that is not triangular."""
+    rng, n = np.random.default_rng(case.seed), case.mech.n_bodies
+    change, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    return change @ np.tril(rng.standard_normal((n, n)), -1) @ change.T
+
+
+def _series(nil: Array, terms: int) -> Array:
+    total, power = np.eye(len(nil)), np.eye(len(nil))
+    for _ in range(terms - 1):
+        power = power @ nil
+        total = total + power
+    return total
+
+
+def _check_shift_structure(case: Case) -> float:
+    """Strictly lower triangular, square, singular, only the first sub-diagonal, 6×6 blocks."""
+    E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
+    singular = np.linalg.matrix_rank(E) == 6 * (n - 1)
+    shape = E.shape == (6 * n, 6 * n) and np.array_equal(E, np.tril(E, -1)) and singular
+    return max(0.0 if shape else 1.0, check_shift_matrix(case), _check_depends(case))
+
+
+# ------------------------------------------------------------------------------------ entries
+
+
+RESOLVENT = Section()
+
+
+@RESOLVENT("""Nilpotent matrices & inverses  resolvent of a nilpotent matrix
+    holds    U^n = 0: (I - U)⁻¹ = I + U + U² + … + U^(n-1)
+""")
+def _check_series(case: Case) -> float:
+    errors, n = list[float](), case.mech.n_bodies
+    for nil in (_nilpotent(case), case.matrix(E_phi)):
+        errors.append(apart(np.linalg.inv(np.eye(len(nil)) - nil), _series(nil, n)))
+    return max(errors)
+
+
+@RESOLVENT("""Derivation of nilpotent relative inverse  why
+    printed  U W = W U = U + … + U^n = W - I  ⇒  I = (I - U) W  ⇒  (I - U)⁻¹ = W
+    holds    the same, W = I + U + … + U^(n-1)
+""")
+def _(case: Case) -> Errors:
+    n = case.mech.n_bodies
+    for nil in (_nilpotent(case), case.matrix(E_phi)):
+        W, one = _series(nil, n), np.eye(len(nil))
+        yield nil @ W, W @ nil
+        yield nil @ W, W - one
+        yield (one - nil) @ W, one
+
+
+@RESOLVENT.chains("""E_φ is nilpotent: powers  each power moves the sub-diagonal down
+    printed  E_φ^m: nonzero on its m-th sub-diagonal only
+    holds    block (i, j) of E_φ^m is zero unless i - j = m, with the bodies numbered from the tip
+""")
+def _(case: Case) -> float:
+    E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
+    power = np.eye(6 * n)
+    for m in range(1, n):
+        power = power @ E
+        for i in range(1, n + 1):
+            for j in range(1, n + 1):
+                if _block(power, i, j).any() != (i - j == m):
+                    return 1.0
+    return 0.0
+
+
+@RESOLVENT("""E_φ is nilpotent  the last power
+    holds    E_φ^n = 0
+""")
+def _check_nilpotent(case: Case) -> float:
+    E = case.matrix(E_phi)
+    return float(np.abs(np.linalg.matrix_power(E, case.mech.n_bodies)).max())
+
+
+RESOLVENT.chains("""Structural properties of E_φ  pattern of E_φ
+    printed  E_φ: square, strictly lower triangular, nilpotent, so singular; nonzero are only
+             φ(k+1,k), in the first sub-diagonal, which depend on θ
+    holds    the same, with the bodies numbered from the tip
+""")(both(_check_shift_structure, _check_nilpotent))
+RESOLVENT("""The φ spatial operator  resolvent of E_φ
+    printed  φ ≜ (I - E_φ)⁻¹ = I + E_φ + E_φ² + … + E_φ^(n-1)
+    holds    φ = (I - E_φ)⁻¹
+""")(both(check_resolvent, _check_series))
+
+
+@RESOLVENT.chains("""The φ spatial operator: matrix  pattern of φ
+    printed  φ lower triangular with I on the diagonal and φ(i,j) below it
+    holds    the same, with the bodies numbered from the tip
+""")
+def _(case: Case) -> float:
+    found, n = tips_first(case, case.matrix(phi)), case.mech.n_bodies
+    poses = [case.mech.pose(case.q, case.mech.bodies[n - i].name) for i in range(1, n + 1)]
+    expected = np.zeros_like(found)
+    for i in range(n):
+        for j in range(i + 1):
+            block = (poses[i].inverse() @ poses[j]).shift
+            expected[6 * i : 6 * i + 6, 6 * j : 6 * j + 6] = block
+    return apart(found, expected)
+
+
+@RESOLVENT.chains("""Structural properties of φ  sub-diagonals of φ
+    printed  φ: square, lower triangular, invertible; I on the diagonal, then E_φ, E_φ² … on the
+             sub-diagonals
+    holds    the m-th sub-diagonal of φ is E_φ^m, with the bodies numbered from the tip
+""")
+def _(case: Case) -> Errors:
+    E, found = (tips_first(case, case.matrix(x)) for x in (E_phi, phi))
+    n, power = case.mech.n_bodies, np.eye(len(E))
+    for m in range(n):
+        for j in range(1, n - m + 1):
+            yield _block(found, j + m, j), _block(power, j + m, j)
+        power = power @ E
+    yield abs(float(np.linalg.det(found)) - 1.0)
+
+
+RESOLVENT("""Structural properties of φ: matrix  φ and its matrix
+    printed  φ = (I, 0 …; φ(2,1), I …; …) (I - E_φ)⁻¹
+    holds    φ = (I, 0 …; φ(2,1), I …; …) = (I - E_φ)⁻¹
+    note     Scan: an equals sign is lost, as in the ranges of five loops.
+""")(check_resolvent)
+RESOLVENT("""Structural properties of φ: elements  elements of φ are shifts
+    printed  φ(i,j) = φ(i,i-1) ⋯ φ(j+1,j) = [[I, l~(i,j)], [0, I]]
+    holds    the same, in the axes of the world
+""")(both(check_shift, check_transition))
+
+
+@RESOLVENT("""(3.35, 3.36)  velocities, solved
+    printed  V = (I - E_φ*)⁻¹ H* θ̇ = φ* H* θ̇
+    holds    V = φ* H* v
+    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+""")
+def _check_solved_velocities(case: Case) -> float:
+    at, one = measured(case), np.eye(case.dense.size(BODY))
+    inverse = np.asarray(np.linalg.inv(one - case.matrix(E_phi).T), dtype=np.float64)
+    solved = inverse @ case.matrix(H).T @ case.v
+    found, names = split(case, solved, BODY), [body(case, k) for k in case.outward]
+    return worst(
+        [(turned(at.pose[n], x), at.velocity[n]) for n, x in zip(names, found, strict=True)]
+    )
+
+
+RESOLVENT("""Explicit operator expression for body spatial velocities  the boxed result
+    printed  V = φ* H* θ̇
+    holds    V = φ* H* v
+    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+""")(both(_check_solved_velocities, check_recursion))
+RESOLVENT("""Spatial operator φ̃  φ without its diagonal
+    printed  φ̃ ≜ φ - I; zeros on the diagonal
+    means    φ̃ = φ - I
+""")(
+    lambda case: max(
+        case.residual(phi_tilde, phi - I),
+        max(float(np.abs(case.block(phi_tilde, k)).max()) for k in case.outward),
+    )
+)
+RESOLVENT("""(3.41)  φ̃ by one step
+    printed  φ̃ = E_φ φ = φ E_φ; I = (I - E_φ) φ = φ - E_φ φ  ⇒  φ - I = φ̃ = E_φ φ
+    holds    φ̃ = E_φ φ = φ E_φ
+""")(each((phi_tilde, E_phi @ phi), (phi_tilde, phi @ E_phi), (phi - E_phi @ phi, I + 0.0 * phi)))
+RESOLVENT("""Operator expression for V⁺  claim
+    printed  V⁺ = φ̃* H* θ̇
+    holds    V⁺ = φ̃* H* v
+    note     With V⁺(k) at the body frame of k, not at O_k⁺: see (3.12, 3.5).
+""")(both(check_split, same(E_phi.T @ V, phi_tilde.T @ H.T @ v)))
+RESOLVENT("""(3.15, 3.39, 3.41)  its derivation
+    printed  V⁺ = E_φ* V = E_φ* φ* H* θ̇ = φ̃* H* θ̇
+    holds    the same with v for θ̇
+    note     With V⁺(k) at the body frame of k, not at O_k⁺: see (3.12, 3.5).
+""")(both(check_split, same(E_phi.T @ phi.T @ H.T @ v, phi_tilde.T @ H.T @ v)))

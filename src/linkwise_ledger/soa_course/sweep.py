@@ -16,12 +16,17 @@ from linkwise.pipeline import compile
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
-from linkwise_ledger.literal import drawn, inward, outward, split, stacked
-from linkwise_ledger.recursion import paths
+from linkwise_ledger.recursion import drawn, inward, outward, paths, split, stacked
 from linkwise_ledger.section import Section, same
-from linkwise_ledger.soa_course.measure import body, one_by_one, turned
 from linkwise_ledger.soa_course.operator import both, tips_first
-from linkwise_ledger.soa_course.velocity import check_recursion, check_split, worst
+from linkwise_ledger.soa_course.velocity import (
+    body,
+    check_recursion,
+    check_split,
+    one_by_one,
+    turned,
+    worst,
+)
 
 # ------------------------------------------------------------------------------------- checks
 

@@ -2,7 +2,7 @@
 
 from linkwise_ledger.entry import Entry
 from linkwise_ledger.jpl_88_11.part_2.algorithms import ALGORITHMS
-from linkwise_ledger.jpl_88_11.part_2.closed_chain import CLOSED_CHAIN
+from linkwise_ledger.jpl_88_11.part_2.closed_chain import CLOSED_CHAIN, SOLUTION
 from linkwise_ledger.jpl_88_11.part_2.contact_models import CONTACTS
 from linkwise_ledger.jpl_88_11.part_2.contact_rates import CONTACT_RATES
 from linkwise_ledger.jpl_88_11.part_2.free_arms import LOOPS
@@ -11,7 +11,6 @@ from linkwise_ledger.jpl_88_11.part_2.loose_grasps import LOOSE
 from linkwise_ledger.jpl_88_11.part_2.overview import OPERATORS
 from linkwise_ledger.jpl_88_11.part_2.problem import PROBLEM
 from linkwise_ledger.jpl_88_11.part_2.recursive import STEPS
-from linkwise_ledger.jpl_88_11.part_2.solution import SOLUTION
 
 ENTRIES: tuple[Entry, ...] = (
     *(*PROBLEM, *CLOSED_CHAIN),

@@ -14,21 +14,21 @@ from linkwise.algebra.symbols import D, H, L, S, memoryless, psi, tau
 from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.grasp import PICK, Grasp, rigid, solved
-from linkwise_ledger.jpl_88_11.operators import diagonal
-from linkwise_ledger.jpl_88_11.part_2.closed_chain import tip_accelerations
+from linkwise_ledger.jpl_88_11.links import diagonal
+from linkwise_ledger.jpl_88_11.part_2.closed_chain import finds, tip_accelerations
+from linkwise_ledger.jpl_88_11.part_2.free_arms import (
+    corrections,
+    residuals,
+    smoothed,
+    tip_compliance,
+    to_tip,
+)
 from linkwise_ledger.jpl_88_11.part_2.general_algorithm import (
     correction,
     free,
     free_tips,
     right_side,
     tip_correction,
-)
-from linkwise_ledger.jpl_88_11.part_2.loops import (
-    corrections,
-    residuals,
-    smoothed,
-    tip_compliance,
-    to_tip,
 )
 from linkwise_ledger.jpl_88_11.part_2.overview import (
     FREE,
@@ -45,10 +45,8 @@ from linkwise_ledger.jpl_88_11.part_2.recursive import (
     TO_JOINTS,
     compliance,
 )
-from linkwise_ledger.jpl_88_11.part_2.solution import finds
-from linkwise_ledger.literal import unformed
-from linkwise_ledger.operator_algebra.newton_euler import newton_euler
-from linkwise_ledger.recursion import accelerations
+from linkwise_ledger.operator_algebra.dynamics import newton_euler
+from linkwise_ledger.recursion import accelerations, unformed
 from linkwise_ledger.section import Section
 
 TO_TIPS = PICK.T @ psi.T @ H.T @ D.inv @ WHITENING

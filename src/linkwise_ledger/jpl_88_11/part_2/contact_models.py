@@ -118,6 +118,8 @@ CONTACTS = Section()
 @CONTACTS.on_each(loose)("""(a.1)  velocities on both sides of a contact
     holds    v⁻(0) = v⁺(0); ω⁻(0) = ω⁺(0) + Δω⁺
     note     Tip and object are moved, and differentiated: an edge, a soft finger and a point.
+(a.2)  the same as spatial velocities
+    means    V⁻(0) = V⁺(0) + ΔV⁺; ΔV⁺ = col[Δω⁺, 0]
 """)
 def _velocities(g: Grasp) -> float:
     inner, outer = (x[0].reshape(-1, 6) for x in (_tip_side(g), _object_side(g)))
@@ -128,9 +130,6 @@ def _velocities(g: Grasp) -> float:
     )
 
 
-CONTACTS.on_each(loose)("""(a.2)  the same as spatial velocities
-    means    V⁻(0) = V⁺(0) + ΔV⁺; ΔV⁺ = col[Δω⁺, 0]
-""")(_velocities)
 CONTACTS.unchecked("""(a.3)  contact rates
     printed  W(0) = col[W_i(0)]
     means    W
@@ -231,17 +230,16 @@ def _(case: Case) -> float:
 @CONTACTS.on_each(loose)("""App. A, reciprocity  contact forces and free turns
     printed  fᵀ(0) ΔV⁺ = 0 = fᵀ(0) Hᵀ(0) W(0) for all W(0)
     holds    no work on what a contact leaves free
+(a.7)  the same
+    holds    H(0) f(0) = 0
 """)
-def _reciprocal(g: Grasp) -> float:
+def _(g: Grasp) -> float:
     powers = g.solution.f.reshape(-1, 6)[:, :3]
     size = np.abs(g.solution.f).max()
     lost = [np.abs(f @ h).max(initial=0.0) for f, h in zip(powers, g.h, strict=True)]
     return float(max(lost) / size)
 
 
-CONTACTS.on_each(loose)("""(a.7)  the same
-    holds    H(0) f(0) = 0
-""")(_reciprocal)
 CONTACTS.on_each(loose)("""(a.8)  accelerations across the contacts
     holds    α⁻(0) = α⁺(0) + Hᵀ(0) Ẇ(0) + Ḣᵀ(0) W(0)
     note     Ḣᵀ W = (ω⁻ × h W, 0) for axes that go with the object, 0 where h = I. Against poses

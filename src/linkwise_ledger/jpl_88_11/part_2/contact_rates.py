@@ -99,8 +99,12 @@ def _(g: Grasp, printed: bool = False) -> float:
     instead  H(0) Ω⁻¹ Hᵀ(0) Ẇ(0) + H(0) Ω⁻¹ J θ̈ = H(0) Ω⁻¹ A M⁻¹(C) Aᵀ Π J 𝓜⁻¹ T + H(0) Ω⁻¹ A
              M⁻¹(C) Aᵀ Π G_1 - H(0) Ω⁻¹ (J 𝓜⁻¹ 𝒞 + G_1) = H(0) Ω⁻¹ A M⁻¹(C) Aᵀ Π J 𝓜⁻¹ T + G_2
     note     The sign before J 𝓜⁻¹ 𝒞, from two lines before.
+(b.11)  its bias
+    printed  G_2 = H(0) Ω⁻¹ {(A M⁻¹(C) Aᵀ Π - I) G_1 + J 𝓜⁻¹ 𝒞}
+    instead  G_2 = H(0) Ω⁻¹ {(A M⁻¹(C) Aᵀ Π - I) G_1 - J 𝓜⁻¹ 𝒞}
+    note     The sign before J 𝓜⁻¹ 𝒞, as in (b.10).
 """)
-def _first_row(g: Grasp, printed: bool = False) -> Errors:
+def _(g: Grasp, printed: bool = False) -> Errors:
     """Both forms."""
     left, pushed, sign = _rates_and_joints(g), g.J @ g.mass_inv @ g.T, 1.0 if printed else -1.0
     reached = _row(g) @ g.compliance @ projection(g)
@@ -109,29 +113,19 @@ def _first_row(g: Grasp, printed: bool = False) -> Errors:
     yield left, reached @ pushed + second_bias(g, sign)
 
 
-CONTACT_RATES.on_each(loose)("""(b.11)  its bias
-    printed  G_2 = H(0) Ω⁻¹ {(A M⁻¹(C) Aᵀ Π - I) G_1 + J 𝓜⁻¹ 𝒞}
-    instead  G_2 = H(0) Ω⁻¹ {(A M⁻¹(C) Aᵀ Π - I) G_1 - J 𝓜⁻¹ 𝒞}
-    note     The sign before J 𝓜⁻¹ 𝒞, as in (b.10).
-""")(_first_row)
-
-
 @CONTACT_RATES.on_each(loose)("""(b.12)  joints beside contact rates
     holds    𝓜 θ̈ + Jᵀ Ω⁻¹ Hᵀ(0) Ẇ(0) = (I - Jᵀ Ω⁻¹ J 𝓜⁻¹) T - Jᵀ Ω⁻¹ G_1 - 𝒞 = (I - Jᵀ Ω⁻¹ J 𝓜⁻¹) T
              + G_3
+(b.13)  its bias
+    means    G_3 = -Jᵀ Ω⁻¹ G_1 - 𝒞
 """)
-def _second_row(g: Grasp) -> float:
+def _(g: Grasp) -> float:
     """(b.12), both forms."""
     s, n = g.solution, len(g.T)
     left = g.mass @ s.theta_ddot + g.J.T @ _row(g).T @ s.W_dot
     through = (np.eye(n) - g.J.T @ g.Omega_inv @ g.J @ g.mass_inv) @ g.T
     long = through - g.J.T @ g.Omega_inv @ bias(g) - g.coriolis
     return max(apart(left, long), apart(left, through + third_bias(g)))
-
-
-CONTACT_RATES.on_each(loose)("""(b.13)  its bias
-    means    G_3 = -Jᵀ Ω⁻¹ G_1 - 𝒞
-""")(_second_row)
 
 
 @CONTACT_RATES.on_each(loose)("""(b.14)  joints and contacts as one system

@@ -14,18 +14,17 @@ from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, planar, rank, rigid, solved
-from linkwise_ledger.jpl_88_11.operators import diagonal
+from linkwise_ledger.jpl_88_11.links import diagonal
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import (
+    finds,
     smaller,
     tip_accelerations,
     whole as whole_system,
 )
 from linkwise_ledger.jpl_88_11.part_2.problem import alone
-from linkwise_ledger.jpl_88_11.part_2.solution import finds
-from linkwise_ledger.literal import split
+from linkwise_ledger.operator_algebra.dynamics import link_accelerations, newton_euler
 from linkwise_ledger.operator_algebra.inversion import smoother_loop, whitening_loop
-from linkwise_ledger.operator_algebra.newton_euler import link_accelerations, newton_euler
-from linkwise_ledger.recursion import at_tip
+from linkwise_ledger.recursion import at_tip, split
 from linkwise_ledger.section import Section
 
 Solver: TypeAlias = Callable[[Grasp, Array], Array]
@@ -134,8 +133,7 @@ def _(g: Grasp) -> Errors:
 
 GENERAL.unchecked("""(4.2a)  correction at the joints
     means    Δθ̈ = θ̈ - θ̈_f
-""")
-GENERAL.unchecked("""(4.2b)  correction at the tips
+(4.2b)  correction at the tips
     means    Δα(0) = α(0) - α_f(0)
 """)
 
@@ -158,7 +156,7 @@ GENERAL.on(rigid)("""(4.5)  correction at the tips by that at the joints
 @GENERAL.on(rigid)("""(4.6)  correction at the tips by contact forces
     holds    Δα(0) = A M⁻¹(C) Aᵀ f(0) - A M⁻¹(C) b(C) + a(C) - α_f(0)
 """)
-def _tip_correction(g: Grasp) -> float:
+def _(g: Grasp) -> float:
     f, inside = g.solution.f, g.A @ g.M_C_inv @ g.object_bias
     found = g.compliance @ f - inside + g.contact_bias - free_tips(g)
     return apart(found, tip_correction(g))
@@ -196,12 +194,10 @@ def _(g: Grasp) -> Errors:
 GENERAL.unchecked("""(4.9a)  step 1: free joints
     printed  𝓜 θ̈_f + 𝒞 = T
     means    (4.1a)
-""")
-GENERAL.unchecked("""(4.9b)  step 1: free tips
+(4.9b)  step 1: free tips
     printed  α_f(0) = J θ̈_f + J̇ θ̇
     means    (4.1b)
-""")
-GENERAL.unchecked("""(4.9c)  step 2: compliance
+(4.9c)  step 2: compliance
     printed  Ω = J 𝓜⁻¹ Jᵀ + A M⁻¹(C) Aᵀ
     means    (4.7)
 """)

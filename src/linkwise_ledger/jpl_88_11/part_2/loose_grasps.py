@@ -10,8 +10,7 @@ from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, loose, rigid, solved
-from linkwise_ledger.jpl_88_11.part_2.closed_chain import tip_accelerations
-from linkwise_ledger.jpl_88_11.part_2.solution import solved as solved_rigid
+from linkwise_ledger.jpl_88_11.part_2.closed_chain import solved as solved_rigid, tip_accelerations
 from linkwise_ledger.section import Section
 
 # -------------------------------------------------------------------------------- equations
@@ -100,8 +99,7 @@ LOOSE.on_each(loose)("""(b.1c)  free turns
 LOOSE.unchecked("""(b.1d)  tips
     printed  α⁺(0) = J θ̈ + J̇ θ̇
     means    (a.9)
-""")
-LOOSE.unchecked("""(b.1e)  contact points of the object
+(b.1e)  contact points of the object
     printed  α⁻(0) = A α(C) + a(C)
     means    (a.10)
 """)
@@ -154,8 +152,7 @@ def _(g: Grasp) -> float:
 LOOSE.on_each(loose)("""(b.4b)  contact forces
     printed  Ω f(0) = J 𝓜⁻¹ T + Hᵀ(0) Ẇ(0) + G_1
     holds    the same, with G_1 as corrected in (b.4c)
-""")(_with_bias)
-LOOSE.on_each(loose)("""(b.4c)  what moves without moments
+(b.4c)  what moves without moments
     printed  G_1 = A M⁻¹(C) b(C) + J θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
     instead  G_1 = A M⁻¹(C) b(C) + J̇ θ̇ + Ḣᵀ(0) W(0) - a(C) - J 𝓜⁻¹ 𝒞
     note     The dot of J̇ is lost, by the printer or the scan.
@@ -198,8 +195,7 @@ def _(g: Grasp) -> float:
 
 LOOSE.on_each(loose)("""(b.5b)  contact rates, solved
     holds    Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ {H(0) Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1}
-""")(lambda g: (contact_rates(g), g.solution.W_dot))
-LOOSE.on_each(loose)("""(b.6a)  solution, first: contact rates
+(b.6a)  solution, first: contact rates
     printed  Ẇ(0) = -[H(0) Ω⁻¹ Hᵀ(0)]⁻¹ [H Ω⁻¹ J 𝓜⁻¹ T + H(0) Ω⁻¹ G_1]
     holds    (b.5b)
     note     The second H is H(0).

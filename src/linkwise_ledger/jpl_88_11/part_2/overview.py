@@ -38,8 +38,7 @@ from linkwise_ledger.jpl_88_11.part_2.problem import (
     jacobian_rate,
     seen_tips,
 )
-from linkwise_ledger.literal import unformed
-from linkwise_ledger.recursion import accelerations, at_tip, paths
+from linkwise_ledger.recursion import accelerations, at_tip, paths, unformed
 from linkwise_ledger.section import Section
 
 COLORING = I + H @ Phi @ L
@@ -249,8 +248,7 @@ OPERATORS.on(rigid)("""(5.8b)  accelerations of the free arms
 """)(gives(WHITENING.T @ D.inv @ WHITENING @ FREE, free))
 OPERATORS.unchecked("""(5.9a)  innovations
     means    ε = (I - H Ψ L) T'
-""")
-OPERATORS.unchecked("""(5.9b)  weighted residuals
+(5.9b)  weighted residuals
     means    ν = D⁻¹ ε
 """)
 OPERATORS.on(rigid)("""(5.9c)  accelerations of the free arms by residuals

@@ -14,11 +14,10 @@ from linkwise.spatial.vector import blocks, cross, six
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Errors
 from linkwise_ledger.grasp import Grasp, rigid, twist, twist_at
+from linkwise_ledger.jpl_88_11.links import diagonal
 from linkwise_ledger.jpl_88_11.motion import second, shift
-from linkwise_ledger.jpl_88_11.operators import diagonal
-from linkwise_ledger.literal import drawn, rate
-from linkwise_ledger.operator_algebra.newton_euler import newton_euler
-from linkwise_ledger.recursion import moved
+from linkwise_ledger.operator_algebra.dynamics import newton_euler
+from linkwise_ledger.recursion import drawn, moved, rate
 from linkwise_ledger.section import Section
 
 # ------------------------------------------------------------------------------------- arms
@@ -164,17 +163,14 @@ def _(g: Grasp) -> Errors:
     printed  M(C) α(c) + b(C) = f(C)
     holds    M(C) α(C) + b(C) = f(C)
     note     c is C. Against forces that move the particles as they are seen to move.
+sec. 2, b(C) and f(C)  bias and net force of the object
+    printed  b(C) = (ω_C × I_C·ω_C, m_C ω_C × (ω_C × p_C)); f(C) = (N_C, F_C)
+    means    b = V ×* M V for derivatives of (ω, v)
 """)
-def _object_dynamics(g: Grasp) -> float:
+def _(g: Grasp) -> float:
     _, alpha = twist_at(g.object_motion, g.C)
     found = g.M_C @ alpha + g.object_bias
     return max(apart(found, _object_forces(g)), apart(found, g.A.T @ g.solution.f))
-
-
-PROBLEM.on(rigid)("""sec. 2, b(C) and f(C)  bias and net force of the object
-    printed  b(C) = (ω_C × I_C·ω_C, m_C ω_C × (ω_C × p_C)); f(C) = (N_C, F_C)
-    means    b = V ×* M V for derivatives of (ω, v)
-""")(_object_dynamics)
 
 
 @PROBLEM.on(rigid)("""sec. 2, loops  how many loops ℓ arms make
@@ -202,20 +198,17 @@ def _(g: Grasp) -> Errors:
 @PROBLEM.on(rigid)("""(2.5b)  accelerations of the contact points
     holds    α_i(0) = φᵀ(C,O_i) α(C) + a_i(C)
     note     Against poses differentiated twice, with the θ̈ that d'Alembert's principle gives.
+sec. 2, φ(C,O_i) and a_i(C)  shift to a contact, and its centripetal
+             acceleration
+    means    φ(C,O_i) = [[I, ℓ~(C,O_i)], [0, I]]; a_i(C) = (0, ω_C × [ω_C × ℓ(C,O_i)])
 """)
-def _contact_accelerations(g: Grasp) -> Errors:
+def _(g: Grasp) -> Errors:
     _, alpha = twist_at(g.object_motion, g.C)
     for i, (_, alpha_tip) in enumerate(seen_tips(g)):
         found = shift(g.O[i] - g.C).T @ alpha + g.contact_bias[6 * i : 6 * i + 6]
         _, seen = twist_at(g.object_motion, g.O[i])
         yield found, seen
         yield found, alpha_tip
-
-
-PROBLEM.on(rigid)("""sec. 2, φ(C,O_i) and a_i(C)  shift to a contact, and its centripetal
-             acceleration
-    means    φ(C,O_i) = [[I, ℓ~(C,O_i)], [0, I]]; a_i(C) = (0, ω_C × [ω_C × ℓ(C,O_i)])
-""")(_contact_accelerations)
 
 
 @PROBLEM.on(rigid)("""sec. 2, shifts  a group
@@ -292,7 +285,7 @@ PROBLEM.on(rigid)("""(2.8a)  velocity of the object
 @PROBLEM.on(rigid)("""(2.8b)  acceleration of the object
     holds    α(C) = (AᵀA)⁻¹ Aᵀ [α(0) - a(C)]
 """)
-def _object_acceleration(g: Grasp) -> float:
+def _(g: Grasp) -> float:
     alpha = np.concatenate([x for _, x in seen_tips(g)])
     found = left_inverse(g) @ (alpha - g.contact_bias)
     return apart(found, twist_at(g.object_motion, g.C)[1])
@@ -300,8 +293,7 @@ def _object_acceleration(g: Grasp) -> float:
 
 PROBLEM.on(rigid)("""sec. 2, f(C)  net force of the contacts, summed
     holds    f(C) = Σ φ(C,O_i) f_i(0)
-""")(_net_force)
-PROBLEM.on(rigid)("""(2.9)  net force of the contacts
+(2.9)  net force of the contacts
     holds    f(C) = Aᵀ f(0)
     note     It does the work of the forces at the contacts on any motion of the object.
 """)(_net_force)

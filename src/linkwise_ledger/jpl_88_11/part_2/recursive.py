@@ -11,9 +11,8 @@ from linkwise.spatial.array import Array
 from linkwise_ledger.case import Case, apart
 from linkwise_ledger.entry import Compare, Errors
 from linkwise_ledger.grasp import PICK, Grasp, rigid
-from linkwise_ledger.jpl_88_11.operators import diagonal
-from linkwise_ledger.jpl_88_11.part_2.general_algorithm import correction, free, tip_correction
-from linkwise_ledger.jpl_88_11.part_2.loops import (
+from linkwise_ledger.jpl_88_11.links import diagonal
+from linkwise_ledger.jpl_88_11.part_2.free_arms import (
     corrections,
     residuals,
     smoothed,
@@ -21,6 +20,7 @@ from linkwise_ledger.jpl_88_11.part_2.loops import (
     to_tip,
     transition,
 )
+from linkwise_ledger.jpl_88_11.part_2.general_algorithm import correction, free, tip_correction
 from linkwise_ledger.jpl_88_11.part_2.overview import (
     FREE,
     JACOBIAN,
@@ -29,7 +29,7 @@ from linkwise_ledger.jpl_88_11.part_2.overview import (
     stacked_bias,
 )
 from linkwise_ledger.jpl_88_11.part_2.problem import alone
-from linkwise_ledger.literal import drawn, unformed
+from linkwise_ledger.recursion import drawn, unformed
 from linkwise_ledger.section import Section
 
 FACTORED = WHITENING.T @ D.inv @ WHITENING
@@ -162,8 +162,14 @@ STEPS.unchecked("""(6.4d)  start of the smoother
 @STEPS.on(rigid)("""(6.4e)  smoother
     printed  for k = N … 1: λ_i(k) = ψ_iᵀ(k+1,k) λ_i(k+1) + H_iᵀ(k) ν_i(k)
     holds    λ = ψ* H* ν
+(6.4f)  correction at the joints, as a loop
+    printed  Δθ̈_i = ν_i(k) - L_iᵀ(k) λ_i(k+1)
+    holds    (I - H Ψ L)* ν; with ν of (6.4c), Δθ̈_i(k)
+    note     (k) is missing on the left.
+sec. 6, one smoother  of (5.10) and of (6.4)
+    holds    (5.10e) to (5.10g) and (6.4d) to (6.4f) are both (I - H Ψ L)ᵀ
 """)
-def _smoother(g: Grasp) -> Errors:
+def _(g: Grasp) -> Errors:
     """(6.4d) to (6.4f) are (I - H Ψ L)ᵀ, whatever ν is; so are (5.10e) to (5.10g)."""
     nu = drawn(g, H.range)
     costate = np.concatenate([smoothed(x, nu[g.arm_of(i)])[0] for i, x in enumerate(alone(g))])
@@ -172,14 +178,6 @@ def _smoother(g: Grasp) -> Errors:
     yield costate, g.matrix(psi.T @ H.T) @ nu
 
 
-STEPS.on(rigid)("""(6.4f)  correction at the joints, as a loop
-    printed  Δθ̈_i = ν_i(k) - L_iᵀ(k) λ_i(k+1)
-    holds    (I - H Ψ L)* ν; with ν of (6.4c), Δθ̈_i(k)
-    note     (k) is missing on the left.
-""")(_smoother)
-STEPS.on(rigid)("""sec. 6, one smoother  of (5.10) and of (6.4)
-    holds    (5.10e) to (5.10g) and (6.4d) to (6.4f) are both (I - H Ψ L)ᵀ
-""")(_smoother)
 STEPS.on(rigid)("""(6.5a)  step 3: correction at the joints, again
     printed  Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ ψ B f(0)
     instead  Δθ̈ = -(I - H Ψ L)ᵀ D⁻¹ H ψ B f(0), as in (6.3)
@@ -214,19 +212,16 @@ def _block_diagonal(g: Grasp) -> float:
 
 @STEPS.on(rigid)("""(6.9a)  compliance at the tip by that at link 1
     holds    Λ_i(0) = φ_iᵀ(1,0) Λ_i(1) φ_i(1,0)
+(6.9b)  compliance at link 1, as a sum
+    printed  Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_iᵀ(k) ψ_i(k,1)
+    instead  Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_i(k) ψ_i(k,1)
+    note     The second transpose is too much.
 """)
-def _summed(g: Grasp) -> Errors:
+def _(g: Grasp) -> Errors:
     for i, arm in enumerate(alone(g)):
         _, reach = to_tip(arm)
         s = slice(6 * i, 6 * i + 6)
         yield reach.T @ _sum_over_links(arm) @ reach, compliance(g)[s, s]
-
-
-STEPS.on(rigid)("""(6.9b)  compliance at link 1, as a sum
-    printed  Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_iᵀ(k) ψ_i(k,1)
-    instead  Λ_i(1) = Σ_{k=1..N} ψ_iᵀ(k,1) H_iᵀ(k) D_i⁻¹(k) H_i(k) ψ_i(k,1)
-    note     The second transpose is too much.
-""")(_summed)
 
 
 @STEPS.as_printed
