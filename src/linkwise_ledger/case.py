@@ -27,10 +27,10 @@ MOVING = (
 
 
 class Case:
-    """A mechanism in a random state, without armature: the documents know none.
+    """A mechanism in a random state, without armature: the papers know none.
 
-    Documents number bodies from the tip to the base: `outward` and `inward` give the bodies in the
-    order of their loops, so that "for k = 1 ... n" of a document is `for k in case.inward`.
+    Papers number bodies from the tip to the base: `outward` and `inward` give the bodies in the
+    order of their loops, so that "for k = 1 ... n" of a paper is `for k in case.inward`.
 
     Args:
         name: For messages.
@@ -106,18 +106,18 @@ class Case:
         return [int(c) for c in self.mech.children[k]]
 
 
-def apart(found: Any, expected: Any) -> float:
+def apart(computed: Any, expected: Any) -> float:
     """Largest difference of two arrays, relative to the largest entry of either.
 
     Infinite where their shapes differ, not a number where an entry is none.
     """
-    x, y = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    x, y = np.asarray(computed, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     if x.shape != y.shape:
         return float("inf")
     scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
     if scale == 0.0:
         return 0.0
-    with np.errstate(invalid="ignore"):  # what is no number is no agreement, and no warning
+    with np.errstate(invalid="ignore"):  # NaN is no agreement, and no warning
         return float(np.abs(x - y).max() / scale)
 
 

@@ -1,9 +1,9 @@
 """Several arms that hold an object: what statements about closed chains are tried on.
 
-The arms stand on the ground as one forest, so that a stacked operator of the document, diag over
+The arms are one forest on the ground, so that a stacked operator of the paper, diag over
 arms, is the operator of Linkwise on the forest. The first arm is the mechanism of a case, of any
 hinges, branched or not; two arms of six and seven joints join it. Where their tips are, there the
-object is held. There is no gravity, as in the document.
+object is held. There is no gravity, as in the paper.
 
 The object is a handful of particles, and vectors at its points are in the axes of the world:
 velocities V = (ω, v), accelerations α = V̇ with ordinary derivatives. The accelerations that
@@ -35,7 +35,7 @@ Contact: TypeAlias = Literal["rigid", "edge", "soft", "ball"]
 """A contact that leaves 0, 1, 2 or 3 turns; the last three are cases 1, 3, 2 of JPL 88-11-II, A."""
 
 PICK = B @ rot_W.T
-"""B of the document: tips in the axes of the world."""
+"""B of the paper: tips in the axes of the world."""
 
 
 class Solution(NamedTuple):
@@ -193,8 +193,8 @@ class Grasp(Case):
     def I_C(self) -> Array:
         """Rotational inertia at C."""
         arms = [skew(r - self.C) for r in self.particles]
-        found = sum(-m * r @ r for m, r in zip(self.masses, arms, strict=True))
-        return np.asarray(found, dtype=np.float64)
+        total = sum(-m * r @ r for m, r in zip(self.masses, arms, strict=True))
+        return np.asarray(total, dtype=np.float64)
 
     @cached_property
     def M_C(self) -> Array:
@@ -229,11 +229,11 @@ class Grasp(Case):
     @cached_property
     def turning(self) -> Array:
         """Ḣᵀ(0) W(0): axes of an edge and of a soft finger go with the object."""
-        found: list[Array] = []
+        parts: list[Array] = []
         for kind, h, W in zip(self.contacts, self.h, self.W, strict=True):
             goes = cross(self.V_C[:3], h @ W) if kind in ("edge", "soft") else np.zeros(3)
-            found.append(six(goes, np.zeros(3)))
-        return np.concatenate(found)
+            parts.append(six(goes, np.zeros(3)))
+        return np.concatenate(parts)
 
     # ------------------------------------------------------------------------- combined
 
@@ -266,10 +266,10 @@ class Grasp(Case):
     def _allowed(self) -> tuple[Array, Array]:
         """Accelerations (θ̈, α(C), Ẇ(0)) that the contacts allow: one, and what can be added."""
         rows = np.hstack([self.J, -self.A, self.H_0.T])
-        wanted = self.contact_bias - self.bent - self.turning
+        target = self.contact_bias - self.bent - self.turning
         _, sizes, directions = np.linalg.svd(rows)
         rank = int((sizes > 1e-9 * sizes[0]).sum())
-        return np.linalg.pinv(rows, rcond=1e-10) @ wanted, directions[rank:].T
+        return np.linalg.pinv(rows, rcond=1e-10) @ target, directions[rank:].T
 
     @cached_property
     def solution(self) -> Solution:

@@ -169,7 +169,7 @@ class Filter:
 
 
 def kalman_filter(case: Case) -> Filter:
-    """The Riccati recursion as documents 000 and 004 print it; P(0) = 0, k-1 are the children."""
+    """The Riccati recursion as two papers print it; P(0) = 0, k-1 are the children."""
     at = Filter()
     for k in case.inward:
         H_k = case.block(H, k)
@@ -186,11 +186,11 @@ def kalman_filter(case: Case) -> Filter:
 
 def costate_blocks(case: Case) -> dict[int, Array]:
     """Υ(k) = ψ*(k+1, k) Υ(k+1) ψ(k+1, k) + H*(k) D⁻¹(k) H(k), from the base to the tips."""
-    found: dict[int, Array] = {}
+    blocks_at: dict[int, Array] = {}
     for k in case.outward:
         H_k, D_inv = case.block(H, k), case.block(D.inv, k)
-        found[k] = outward_both(case, E_psi, k, found) + H_k.T @ D_inv @ H_k
-    return found
+        blocks_at[k] = outward_both(case, E_psi, k, blocks_at) + H_k.T @ D_inv @ H_k
+    return blocks_at
 
 
 def at_tip(case: Case) -> tuple[int, Array]:

@@ -136,7 +136,7 @@ class View(Generic[Subject]):
         is printed. Otherwise `as_printed` follows.
         """
         added = drafts_of(text, self.where)
-        self.drafts += added
+        self.drafts.extend(added)
 
         def attach(compare: Compare[Subject]) -> Compare[Subject]:
             for draft in added:
@@ -194,7 +194,7 @@ class Section(View[Case]):
 
     def unchecked(self, text: str) -> None:
         """Add definitions that have nothing to check."""
-        self.drafts += drafts_of(text, self.where)
+        self.drafts.extend(drafts_of(text, self.where))
 
     def algebra(self, text: str) -> None:
         """Add statements of operator algebra: their texts are read, and both sides are compared.

@@ -25,8 +25,8 @@ def check_shift(case: Case) -> float:
         poses = [case.mech.pose(case.q, case.mech.bodies[j].name) for j in (k, i)]
         lever, one = skew(poses[1].p - poses[0].p), np.eye(3)
         expected = blocks(one, lever, 0.0 * one, one)
-        found = _to_world(case, k) @ case.block(phi, k, i) @ _to_world(case, i).T
-        errors.append(apart(found, expected))
+        computed = _to_world(case, k) @ case.block(phi, k, i) @ _to_world(case, i).T
+        errors.append(apart(computed, expected))
     return max(errors)
 
 
@@ -82,8 +82,8 @@ def check_mass_by_energy(case: Case) -> float:
 
 def check_definite_mass(case: Case) -> float:
     """𝓜 = 𝓜* > 0."""
-    whole = case.matrix(mass)
-    return apart(whole, whole.T) if np.linalg.eigvalsh(whole).min() > 0.0 else float("inf")
+    matrix = case.matrix(mass)
+    return apart(matrix, matrix.T) if np.linalg.eigvalsh(matrix).min() > 0.0 else float("inf")
 
 
 def check_products(case: Case) -> float:

@@ -57,7 +57,7 @@ class Verdict:
 
 
 def run(entries: Iterable[Entry]) -> Iterator[Verdict]:
-    """The verdict on each entry, one after the other."""
+    """The verdict on each entry, in sequence."""
     for entry in entries:
         yield _verdict(entry)
 
@@ -77,12 +77,12 @@ def _verdict(entry: Entry) -> Verdict:
 
 
 def _size(error: float) -> float:
-    return error if error == error else float("inf")  # what is no number is as wrong as can be
+    return error if error == error else float("inf")  # NaN is as wrong as can be
 
 
 def counts(verdicts: Iterable[Verdict]) -> Counter[str]:
     """How many entries of each status, and how many are not confirmed."""
-    found = Counter[str]()
+    computed = Counter[str]()
     for verdict in verdicts:
-        found[verdict.entry.status if verdict.confirmed else "not confirmed"] += 1
-    return found
+        computed[verdict.entry.status if verdict.confirmed else "not confirmed"] += 1
+    return computed

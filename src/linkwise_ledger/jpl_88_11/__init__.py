@@ -1,6 +1,6 @@
-"""Document 001, Part I with its appendices: its statements in its own order.
+"""JPL 88-11, Part I with its appendices: its statements in its own order.
 
-The document works in inertial axes, on chains numbered from the tip. What it says about velocities,
+The paper works in inertial axes, on chains numbered from the tip. What it says about velocities,
 accelerations and forces is tried in those axes on arms that move; what it says about operators is
 tried on Linkwise's own, in the axes of the bodies and on trees of any hinges; its loops are run as
 they are printed, on both.

@@ -1,4 +1,4 @@
-"""Document 001, Appendix A: identities A.1 to A.4, one entry for each equation.
+"""JPL 88-11, Appendix A: identities A.1 to A.4, one entry for each equation.
 
 Their letters are in the vocabulary, Φ = φ S, Ψ = ψ S, L = Δ_φ G, and so are most of them.
 """
@@ -43,11 +43,11 @@ Term: TypeAlias = Callable[[Case, int, int, int, int], Array]
 
 def _way(case: Case, k: int, m: int) -> Way:
     """From m inward to k."""
-    found: Way = []
+    parts: Way = []
     while m != k:
-        found.append((m, case.parent(m)))
+        parts.append((m, case.parent(m)))
         m = case.parent(m)
-    return found
+    return parts
 
 
 def _sum(term: Term) -> Callable[[Case, int, int], Array]:
@@ -154,8 +154,8 @@ APPENDIX_A("""(a.3)  φ without I
     means    Δ_φ, from each body to the inboard side of its hinge; E_φ = S Δ_φ
 """)
 def _(case: Case) -> float:
-    found = [case.block(Delta_phi, k) for k in case.outward]
-    return apart(found, [case.dense.step[k].shift for k in case.outward])
+    values = [case.block(Delta_phi, k) for k in case.outward]
+    return apart(values, [case.dense.step[k].shift for k in case.outward])
 
 
 @APPENDIX_A("""(a.5)  steps of the filter

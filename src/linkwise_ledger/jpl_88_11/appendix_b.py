@@ -1,4 +1,4 @@
-"""Document 001, Appendix B: a mobile base, balls, and quaternions; and table 1.1.
+"""JPL 88-11, Appendix B: a mobile base, balls, and quaternions; and table 1.1.
 
 Tried on the trees of all cases with a free base or a ball at the base, with balls, slides and pins
 beyond it, in world axes. The station is the hinge frame of the base that does not move.
@@ -43,7 +43,7 @@ def mobile_arms(case: Case) -> tuple[Mobile, ...]:
 
 
 def _forces(x: Motion) -> Array:
-    """f(k), by balance of all that is beyond the joint, stacked."""
+    """f(k), by balance of everything beyond the joint, stacked."""
     return six(x.N, x.F).ravel()
 
 
@@ -54,18 +54,18 @@ def _ours(x: Motion) -> Array:
 
 def _in_hinges(x: Motion, forces: Array) -> Array:
     """Joint forces for W(k), as forces for the v of Linkwise: those in the axes of the link."""
-    found, start = np.zeros(x.mech.nv), 0
+    matrix, start = np.zeros(x.mech.nv), 0
     for k, body in enumerate(x.mech.bodies):
-        own = x.mech.v_slice(body.hinge_name)
+        span = x.mech.v_slice(body.hinge_name)
         T = forces[start : start + body.hinge.nv]
         start += body.hinge.nv
-        found[own] = T
+        matrix[span] = T
         if isinstance(body.hinge, Spherical):  # W(k) is in the axes of link k + 1
-            found[own] = _turned(x, k).T @ T
+            matrix[span] = _turned(x, k).T @ T
         if isinstance(body.hinge, Free):  # W(N) is in those of the world
             axes = x.now.axes[k] @ _turned(x, k)
-            found[own] = np.concatenate([axes.T @ T[:3], axes.T @ T[3:]])
-    return found
+            matrix[span] = np.concatenate([axes.T @ T[:3], axes.T @ T[3:]])
+    return matrix
 
 
 def _turned(x: Motion, k: int) -> Array:
@@ -86,7 +86,7 @@ def _in_own_axes(x: Motion, angular: Array, linear: Array) -> Array:
 
 
 def _finds(*algorithms: Algorithm) -> Check:
-    """The check that algorithms find Ẇ, and those that tell of links α."""
+    """The check that algorithms find Ẇ, or α where they compute link accelerations."""
 
     def check(case: Case) -> float:
         errors: list[float] = []
@@ -110,12 +110,12 @@ def rate_map(q: Array) -> Array:
 
 def turns(x: Motion) -> list[tuple[int, slice]]:
     """Bodies whose hinge has a quaternion, and where in q it stands."""
-    found: list[tuple[int, slice]] = []
+    parts: list[tuple[int, slice]] = []
     for k, body in enumerate(x.mech.bodies):
         if isinstance(body.hinge, Free | Spherical):
             start = x.mech.q_slice(body.hinge_name).start
-            found.append((k, slice(start, start + 4)))
-    return found
+            parts.append((k, slice(start, start + 4)))
+    return parts
 
 
 def relative(x: Motion, k: int) -> Array:
@@ -129,16 +129,16 @@ def _q_dot(x: Motion) -> Array:
 
 
 def _omega(x: Motion, k: int) -> Array:
-    """Ω[θ(k)]: diag(Λ, I) for a free base, Λ for a ball, 1 for one freedom."""
+    """Ω[θ(k)]: diag(Λ, I) for a free base, Λ for a ball, 1 for a single axis."""
     where = dict(turns(x))
     if k not in where:
         return np.eye(1)
     Lambda = rate_map(x.q[where[k]])
     if isinstance(x.hinge(k), Spherical):
         return Lambda
-    found = np.zeros((7, 6))
-    found[:4, :3], found[4:, 3:] = Lambda, np.eye(3)
-    return found
+    matrix = np.zeros((7, 6))
+    matrix[:4, :3], matrix[4:, 3:] = Lambda, np.eye(3)
+    return matrix
 
 
 def _rates(x: Motion, k: int) -> Array:
@@ -161,8 +161,8 @@ APPENDIX_B = Section()
 def _dynamics(arm: Mobile) -> float:
     x, _, at = arm
     coriolis = at.H @ at.phi @ (at.M @ at.phi.T @ at.a + at.b)
-    found = at.mass @ at.theta_ddot + coriolis + at.J.T @ x.f_tip
-    return max(apart(found, at.H @ _forces(x)), apart(_in_hinges(x, found), _ours(x)))
+    computed = at.mass @ at.theta_ddot + coriolis + at.J.T @ x.f_tip
+    return max(apart(computed, at.H @ _forces(x)), apart(_in_hinges(x, computed), _ours(x)))
 
 
 @APPENDIX_B.on_each(mobile_arms)("""App. B, RSD with W  the loops of section 2 on a mobile base
@@ -172,9 +172,9 @@ def _loops(arm: Mobile) -> float:
     """RSD with Ẇ for θ̈: accelerations against positions, joint forces against the balance."""
     x, links, at = arm
     alpha = at.phi.T @ (at.H.T @ at.theta_ddot + at.a)
-    found = np.concatenate(inverse_dynamics(links, links.theta_ddot))
+    computed = np.concatenate(inverse_dynamics(links, links.theta_ddot))
     seen = six(x.w_dot, x.v_dot).ravel()
-    return max(apart(alpha, seen), apart(found, at.H @ _forces(x)))
+    return max(apart(alpha, seen), apart(computed, at.H @ _forces(x)))
 
 
 @APPENDIX_B.on_each(mobile_arms)("""(b.2)  velocity of the base
@@ -203,9 +203,9 @@ def _(arm: Mobile) -> Errors:
     rates = _q_dot(x)
     for k, where in turns(x):
         q, w = x.q[where], relative(x, k)
-        own = _turned(x, k).T @ w
+        local = _turned(x, k).T @ w
         yield rates[where], rate_map(q) @ w
-        yield rates[where], quaternion.rate(q, own)
+        yield rates[where], quaternion.rate(q, local)
         yield w, 4.0 * rate_map(q).T @ rates[where]
 
 
@@ -245,9 +245,9 @@ def _(arm: Mobile) -> float:
     return apart(_q_dot(x)[:7], _omega(x, 0) @ _rates(x, 0))
 
 
-@APPENDIX_B("""App. B, dimensions  coordinates and freedoms
+@APPENDIX_B("""App. B, dimensions  coordinates and rates
     printed  θ ∈ R^{N+6}, N + 5 degrees of freedom
-    holds    nq = N + 6, nv = N + 5 with one freedom at each other joint
+    holds    nq = N + 6, nv = N + 5 with one axis at each other joint
 """)
 def _(case: Case) -> float:
     x = mobile_pins(case)
@@ -260,8 +260,8 @@ def _(case: Case) -> float:
 """)
 def _all_rates(arm: Mobile) -> float:
     x, _, _ = arm
-    found = [_omega(x, k) @ _rates(x, k) for k in range(x.n)]
-    return apart(_q_dot(x), np.concatenate(found))
+    values = [_omega(x, k) @ _rates(x, k) for k in range(x.n)]
+    return apart(_q_dot(x), np.concatenate(values))
 
 
 @APPENDIX_B.on_each(mobile_arms)("""(b.6)  acceleration of the base
@@ -273,9 +273,9 @@ def _(arm: Mobile) -> float:
     x, links, at = arm
     if _base(x) is None:
         return 0.0
-    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
+    in_hinge = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
     alpha = at.phi.T @ (at.H.T @ at.theta_ddot + at.a)
-    return max(apart(own, x.qddot[:6]), apart(alpha[:6], links.theta_ddot[0]))
+    return max(apart(in_hinge, x.qddot[:6]), apart(alpha[:6], links.theta_ddot[0]))
 
 
 @APPENDIX_B.on_each(mobile_arms)("""(b.7)  no bias at the base
@@ -287,10 +287,10 @@ def _(arm: Mobile) -> float:
     x, _, _ = arm
     if _base(x) is None:
         return 0.0
-    own = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
+    in_hinge = _in_own_axes(x, x.w_dot[0], x.v_dot[0] - cross(x.w[0], x.v[0]))
     ours = Dense(x.mech, x.q, x.qdot)(a)[:6]
-    left = max(np.abs(own - x.qddot[:6]).max(), np.abs(ours).max())
-    return float(left / np.abs(own).max())
+    left = max(np.abs(in_hinge - x.qddot[:6]).max(), np.abs(ours).max())
+    return float(left / np.abs(in_hinge).max())
 
 
 @APPENDIX_B.on_each(mobile_arms)("""(b.8)  force on the base

@@ -1,4 +1,4 @@
-"""Document 001, Appendix A from Lemma A.1 on: decompositions, and the proofs made of them."""
+"""JPL 88-11, Appendix A from Lemma A.1 on: decompositions, and the proofs made of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REST = L.T @ Psi.T @ (I - G @ H).T + G.T
 
 
 def _any(case: Case) -> Blocks:
-    """Steps of no meaning: nothing is asked of them but to make a causal semigroup."""
+    """Arbitrary steps: they only have to make a causal semigroup."""
     rng = np.random.default_rng(case.seed + 200)
     return {k: rng.standard_normal((6, 6)) / 3.0 for k in case.outward}
 
@@ -103,8 +103,8 @@ DECOMPOSITIONS = Section()
 """)
 def _(case: Case) -> float:
     r = _lyapunov(case, filter_steps(case), rigid_steps(case))
-    whole = case.matrix(psi @ M @ phi.T)
-    return apart(r, diagonal([whole[rows(k), rows(k)] for k in case.outward]))
+    matrix = case.matrix(psi @ M @ phi.T)
+    return apart(r, diagonal([matrix[rows(k), rows(k)] for k in case.outward]))
 
 
 DECOMPOSITIONS("""(a.45)  decomposition of ψ M φ*
@@ -139,12 +139,12 @@ def _(case: Case) -> Errors:
 """)
 def _(case: Case) -> Errors:
     r = _lyapunov(case, filter_steps(case), rigid_steps(case))
-    whole = case.matrix(psi @ M @ phi.T)
+    matrix = case.matrix(psi @ M @ phi.T)
     for k, m in paths(case):
         below = case.block(psi, k, m) @ r[rows(m), rows(m)]
         above = r[rows(m), rows(m)] @ case.block(phi, k, m).T
-        yield whole[rows(k), rows(m)], below
-        yield whole[rows(m), rows(k)], above
+        yield matrix[rows(k), rows(m)], below
+        yield matrix[rows(m), rows(k)], above
 
 
 @DECOMPOSITIONS("""Corollary A.1  Lemma A.1 for ψ = φ
@@ -205,13 +205,13 @@ def _(case: Case) -> Errors:
     links = body_axes(case)
     at = riccati(links)
     for k in links.inward:
-        found, theta = links.M[k], np.zeros((6, 6))
+        computed, theta = links.M[k], np.zeros((6, 6))
         for c in links.children(k):
             out, H_c = links.phi[c], links.H[c]
-            found = found + out @ at.P[c] @ out.T
+            computed = computed + out @ at.P[c] @ out.T
             projected = at.P[c] @ H_c.T @ at.D_inv[c] @ H_c @ at.P[c]
             theta = theta + out @ projected @ out.T
-        yield case.block(P, k), found - theta
+        yield case.block(P, k), computed - theta
         yield case.block(M, k) - case.block(THETA, k), links.M[k] - theta
 
 

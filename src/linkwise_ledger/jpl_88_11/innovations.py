@@ -1,4 +1,4 @@
-"""Document 001, section 4 from Fact 4.1 on: the innovations, and algorithm FD1."""
+"""JPL 88-11, section 4 from Fact 4.1 on: the innovations, and algorithm FD1."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ VDOT = mass.inv @ (tau - bias - J.T @ f)
 
 def _beyond(case: Case, k: int) -> list[int]:
     """The links beyond k, itself not counted."""
-    found: list[int] = []
+    parts: list[int] = []
     for j in range(k + 1, case.mech.n_bodies):
-        if case.parent(j) == k or case.parent(j) in found:
-            found.append(j)
-    return found
+        if case.parent(j) == k or case.parent(j) in parts:
+            parts.append(j)
+    return parts
 
 
 def _causal(case: Case, expr: Expr) -> float:
     """Largest block that leads anywhere but from a joint to itself or to those inboard of it."""
-    whole, joints = case.matrix(expr).copy(), case.dense.slices(H.range)
-    scale = np.abs(whole).max()
+    matrix, joints = case.matrix(expr).copy(), case.dense.slices(H.range)
+    scale = np.abs(matrix).max()
     for k in case.outward:
         for j in (k, *_beyond(case, k)):
-            whole[joints[k], joints[j]] = 0.0
-    return float(np.abs(whole).max() / scale)
+            matrix[joints[k], joints[j]] = 0.0
+    return float(np.abs(matrix).max() / scale)
 
 
 # ------------------------------------------------------------------------------------- FD1
@@ -94,12 +94,12 @@ INNOVATIONS.algebra("""(4.11)  innovations factorisation
 """)
 def _(case: Case) -> float:
     rule, joints = BY_NAME["innovations factorisation"], case.dense.slices(H.range)
-    whole = case.matrix(D)
-    diagonal_ = diagonal([whole[s, s] for s in joints])
-    if np.linalg.eigvalsh(whole).min() <= 0.0:
+    matrix = case.matrix(D)
+    diagonal_ = diagonal([matrix[s, s] for s in joints])
+    if np.linalg.eigvalsh(matrix).min() <= 0.0:
         return float("inf")
     return max(
-        case.residual(rule.left, rule.right), _causal(case, COLORING), apart(whole, diagonal_)
+        case.residual(rule.left, rule.right), _causal(case, COLORING), apart(matrix, diagonal_)
     )
 
 
@@ -157,12 +157,12 @@ def _(case: Case) -> Errors:
     links, y = body_axes(case), drawn(case, H.range)
     z, _ = whitened(links, riccati(links), split(case, y, H.range))
     joints = case.dense.slices(H.range)
-    cross_, whole = case.matrix(phi @ M @ phi.T @ H.T), case.matrix(mass)
+    cross_, matrix = case.matrix(phi @ M @ phi.T @ H.T), case.matrix(mass)
     for k in links.inward:
         known = [i for j in _beyond(case, k) for i in range(joints[j].start, joints[j].stop)]
         if known:
             expected = cross_[rows(k), known] @ np.linalg.solve(
-                whole[np.ix_(known, known)], y[known]
+                matrix[np.ix_(known, known)], y[known]
             )
             yield z[k], expected
 
@@ -214,7 +214,7 @@ INNOVATIONS("""(4.20)  filtering of bias-free moments, as a loop
              ν(k) = D⁻¹(k) ε(k)
     instead  ε(k) = T'(k) - H(k) ẑ(k); the rest as printed
     note     The prime of T' is lost in the text that we have; whether by the printer or by the scan
-             cannot be told. The line before has it.
+             is unclear. The line before has it.
 """)(lambda case: _filtered(case, as_printed=False))
 INNOVATIONS.as_printed(lambda case: _filtered(case, as_printed=True))
 INNOVATIONS.unchecked("""(4.21)  start of the smoother

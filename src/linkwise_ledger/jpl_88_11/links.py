@@ -74,7 +74,7 @@ class Links:
         return list(range(len(self.parent)))
 
     def children(self, k: int) -> list[int]:
-        """What k - 1 stands for: one link on a chain, and none at its tip."""
+        """The links k - 1: one link on a chain, and none at its tip."""
         return [c for c in range(len(self.parent)) if self.parent[c] == k]
 
 
@@ -109,7 +109,7 @@ def body_axes(case: Case) -> Links:
 
 
 def world_axes(motion: Motion) -> Links:
-    """The blocks as the document defines them, (2.15) to (2.32), in the axes of the world.
+    """The blocks as the paper defines them, (2.15) to (2.32), in the axes of the world.
 
     Joint forces are those of the balance (2.22), accelerations those the arm was given.
     """
@@ -218,7 +218,7 @@ class Operators:
         H: (3.5).
         M: (3.6).
         B: (3.7).
-        E: (3.8), as a column: the block φᵀ(N+1, N) stands at the links on the ground.
+        E: (3.8), as a column: the block φᵀ(N+1, N) is at the links on the ground.
         a: (3.10).
         b: (3.10).
         theta_dot: (3.9).
@@ -282,11 +282,11 @@ def rows(k: int) -> slice:
 def diagonal(blocks: Sequence[Array]) -> Array:
     """diag[...] of blocks of any shapes."""
     height, width = sum(len(x) for x in blocks), sum(x.shape[1] for x in blocks)
-    found, i, j = np.zeros((height, width)), 0, 0
+    matrix, i, j = np.zeros((height, width)), 0, 0
     for x in blocks:
-        found[i : i + len(x), j : j + x.shape[1]] = x
+        matrix[i : i + len(x), j : j + x.shape[1]] = x
         i, j = i + len(x), j + x.shape[1]
-    return found
+    return matrix
 
 
 @cache

@@ -1,8 +1,8 @@
-"""An arm that moves, seen from outside: document 001 works in inertial axes.
+"""An arm that moves, seen from outside: JPL 88-11 works in inertial axes.
 
 Velocities, accelerations, forces and moments come from positions alone: points and axes are placed
 along a motion of the joints and differentiated with respect to time by differences of eighth order.
-No formula of the document is used, so that each of them can be held against it.
+No formula of the paper is used, so that each of them can be held against it.
 
 Joint forces of a motion: by the loops (2.1) to (2.13), by operators, and of weights.
 """
@@ -94,14 +94,14 @@ def picture(mech: Mechanism, q: Array, node: str) -> Picture:
 class Motion:
     """A mechanism of pins, slides, balls and a free base, in the midst of a motion.
 
-    Arrays have a row for each link and are in world axes; O stands for the point O(k).
+    Arrays have a row for each link and are in world axes; O is the point O(k).
 
     Attributes:
         theta_dot, theta_ddot: Joint rates W(k) and their rates, a list of vectors.
         w, w_dot, v, v_dot: Velocities and accelerations of the links, at O(k).
         v_com, v_com_dot: The same of the centres of mass.
         F_net, N_net: Rate of momentum, and of angular momentum about the centre of mass.
-        F, N: Force and moment about O(k) through joint k, by balance of all that is beyond it.
+        F, N: Force and moment about O(k) through joint k, by balance of everything beyond it.
         f_tip: (N(0), F(0)), exerted on the environment at O(0).
     """
 
@@ -136,7 +136,7 @@ class Motion:
         self.v_tip, self.v_tip_dot = first([s.tip for s in shots]), second([s.tip for s in shots])
 
     def _balance(self) -> None:
-        """Newton and Euler for all that is beyond each joint, link by link of it."""
+        """Newton and Euler for everything beyond each joint, link by link."""
         inertias = self.mech.inertias
         self.mass, J_com = np.asarray(inertias.mass), inertias.J_com
         self.I_com = self.rot @ J_com @ np.swapaxes(self.rot, 1, 2)
@@ -156,12 +156,12 @@ class Motion:
                 self.N[k] += self.f_tip[:3] + cross(self.tip - self.O[k], self.f_tip[3:])
 
     def beyond(self, k: int) -> list[int]:
-        """Link k and all that hang on it."""
-        found = [k]
+        """Link k and everything that hangs on it."""
+        values = [k]
         for j in range(k + 1, self.n):
-            if int(self.parent[j]) in found:
-                found.append(j)
-        return found
+            if int(self.parent[j]) in values:
+                values.append(j)
+        return values
 
     def hinge(self, k: int) -> Hinge:
         """The hinge of link k."""
@@ -173,13 +173,13 @@ class Motion:
 
     def _rate(self, k: int, rates: Array, angular: Array, linear: Array) -> Array:
         """W(k), or its rate: of a ball in the axes of link k + 1, of a free base in world axes."""
-        own = rates[self.mech.v_slice(self.mech.bodies[k].hinge_name)]
+        span = rates[self.mech.v_slice(self.mech.bodies[k].hinge_name)]
         if isinstance(self.hinge(k), Spherical):
             body = self.mech.bodies[k]
-            return body.hinge.pose(self.q[self.mech.q_slice(body.hinge_name)]).rot @ own
+            return body.hinge.pose(self.q[self.mech.q_slice(body.hinge_name)]).rot @ span
         if isinstance(self.hinge(k), Free):
             return np.concatenate([angular[k], linear[k]])
-        return own
+        return span
 
     def up(self, rows: Array, ground: Array | None = None) -> Array:
         """Of each link the row of link k + 1; zero, or `ground`, for the links on the ground."""
@@ -188,12 +188,12 @@ class Motion:
 
     def gathered(self, rows: Array, tip: Array) -> Array:
         """Of each link the sum over links k - 1; `tip` is what link 0 adds."""
-        found = np.zeros_like(rows)
+        matrix = np.zeros_like(rows)
         for k in range(self.n):
             if self.parent[k] >= 0:
-                found[self.parent[k]] += rows[k]
-        found[self.tip_link] += tip
-        return found
+                matrix[self.parent[k]] += rows[k]
+        matrix[self.tip_link] += tip
+        return matrix
 
     @property
     def arm(self) -> Array:
@@ -317,7 +317,7 @@ def by_operators(x: Motion) -> Array:
 
 
 def slope_of_potential_energy(x: Motion, gravity: Array) -> Array:
-    """Joint forces (nv,) that carry the weights: -Σ m g* c, differentiated by each freedom."""
+    """Joint forces (nv,) that carry the weights: -Σ m g* c, differentiated along each axis."""
 
     def energy(v: Array) -> Array:
         com = picture(x.mech, x.mech.integrate(x.q, v), x.node).com

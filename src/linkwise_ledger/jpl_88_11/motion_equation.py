@@ -1,4 +1,4 @@
-"""Document 001, section 3 from (3.16) on: forces as operators, and the equations of motion."""
+"""JPL 88-11, section 3 from (3.16) on: forces as operators, and the equations of motion."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _joint_forces(case: Case) -> float:
 
 
 def _mass_and_bias(case: Case) -> float:
-    """The operators of the document, in world axes, give the 𝓜, C and J* of Linkwise."""
+    """The operators of the paper, in world axes, give the 𝓜, C and J* of Linkwise."""
     errors: list[float] = []
     for x, at in moving(case):
         rigid = at.H @ at.phi
@@ -105,13 +105,13 @@ MOTION_EQUATIONS = Section()
 def _(case: Case) -> Errors:
     for x, at in moving(case):
         inertial = at.M @ accelerations(x) + at.b
-        found = np.zeros((x.n, 6))
+        matrix = np.zeros((x.n, 6))
         for k in range(x.n):
             for j in x.beyond(k):
                 tip = shift(x.tip - x.O[j]) @ x.f_tip if j == x.tip_link else np.zeros(6)
-                found[k] += shift(x.O[j] - x.O[k]) @ (inertial[rows(j)] + tip)
-        yield found.ravel(), _forces(x)
-        yield at.H @ found.ravel(), at.T
+                matrix[k] += shift(x.O[j] - x.O[k]) @ (inertial[rows(j)] + tip)
+        yield matrix.ravel(), _forces(x)
+        yield at.H @ matrix.ravel(), at.T
 
 
 @MOTION_EQUATIONS("""(3.17)  forces, as operators
@@ -121,8 +121,8 @@ def _stacked_forces(case: Case) -> float:
     errors: list[float] = []
     for x, at in moving(case):
         alpha = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
-        found = at.phi @ (at.M @ alpha + at.b + at.B @ x.f_tip)
-        errors += [apart(found, _forces(x)), apart(at.H @ found, by_operators(x))]
+        computed = at.phi @ (at.M @ alpha + at.b + at.B @ x.f_tip)
+        errors += [apart(computed, _forces(x)), apart(at.H @ computed, by_operators(x))]
     return max(errors)
 
 
@@ -163,8 +163,8 @@ MOTION_EQUATIONS("""(3.20)  equations of motion
 """)
 def _(case: Case) -> Errors:
     for x, at in moving(case):
-        found = at.H @ at.phi @ at.M @ at.phi.T @ (at.E @ UP)
-        yield found, slope_of_potential_energy(x, GRAVITY)
+        computed = at.H @ at.phi @ at.M @ at.phi.T @ (at.E @ UP)
+        yield computed, slope_of_potential_energy(x, GRAVITY)
     weights = case.matrix(H @ phi @ M @ phi.T @ a_g)
     yield weights, _slope(case)
 

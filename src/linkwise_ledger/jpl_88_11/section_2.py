@@ -55,7 +55,7 @@ SECTION_2 = Section()
 @SECTION_2("""(2.1)  the base, and gravity
     printed  ω(N+1) = 0; v(N+1) = 0; ω̇(N+1) = 0; v̇(N+1) = 0 or (9.8 m/2) e₃
     holds    the base at rest, or raised with v̇(N+1) = 9.8 m/s² e₃ in place of weights
-    note     The s of m/s² is lost; whether by the printer or by the scan cannot be told, and the
+    note     The s of m/s² is lost; whether by the printer or by the scan is unclear, and the
              text before has it. Checked against the slope of the potential energy.
 """)
 def _(case: Case) -> float:
@@ -176,8 +176,8 @@ def _by_links(x: Motion, inside: Array) -> Array:
 
 
 def _joint_forces(x: Motion, links: Links) -> float:
-    found = np.concatenate(inverse_dynamics(links, links.theta_ddot))
-    return apart(found, by_operators(x))
+    computed = np.concatenate(inverse_dynamics(links, links.theta_ddot))
+    return apart(computed, by_operators(x))
 
 
 SLIDING = Section()

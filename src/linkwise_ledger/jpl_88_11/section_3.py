@@ -1,4 +1,4 @@
-"""Document 001, section 3: the equations of section 2 as operators.
+"""JPL 88-11, section 3: the equations of section 2 as operators.
 
 Both readings are tried: operators stacked from the blocks of section 2, in world axes, on arms of
 pins and slides that move; and Linkwise's own, in the axes of the bodies, on trees of any hinges.
@@ -52,15 +52,15 @@ def accelerations(x: Motion) -> Array:
     return six(x.w_dot, x.v_dot).ravel()
 
 
-def _summed(x: Motion, own: list[Array]) -> Array:
+def _summed(x: Motion, local: list[Array]) -> Array:
     """Σ_i φᵀ(i,k) x(i), i = k ... N, stacked."""
-    found = np.zeros((x.n, 6))
+    matrix = np.zeros((x.n, 6))
     for k in range(x.n):
         i = k
         while i >= 0:
-            found[k] += shift(x.O[k] - x.O[i]).T @ own[i]
+            matrix[k] += shift(x.O[k] - x.O[i]).T @ local[i]
             i = int(x.parent[i])
-    return found.ravel()
+    return matrix.ravel()
 
 
 @cache
@@ -92,11 +92,11 @@ def check_tip_acceleration(case: Case) -> float:
     still = case.matrix(a) - case.matrix(a_g)
     given = drawn(case, H.range)
     out = (case.matrix(phi) @ case.matrix(B)).T
-    found = out @ (case.matrix(H).T @ given + still)
-    errors = [apart(found, seen(case)[3])]
+    computed = out @ (case.matrix(H).T @ given + still)
+    errors = [apart(computed, seen(case)[3])]
     for x, at in moving(case):
-        found = at.J @ at.theta_ddot + at.B.T @ at.phi.T @ at.a + tip_acceleration(x)
-        errors.append(apart(found, six(x.w_dot[x.tip_link], x.v_tip_dot)))
+        computed = at.J @ at.theta_ddot + at.B.T @ at.phi.T @ at.a + tip_acceleration(x)
+        errors.append(apart(computed, six(x.w_dot[x.tip_link], x.v_tip_dot)))
     return max(errors)
 
 
@@ -115,13 +115,13 @@ def check_jacobian_rate(case: Case) -> float:
 def _jacobian(x: Motion, t: float) -> Array:
     """J at the time t: a turn about h(k), or a travel along it, for all joints inboard of O(0)."""
     now = picture(x.mech, x.q_at(t), x.node)
-    found = np.zeros((6, x.n))
+    matrix = np.zeros((6, x.n))
     for k in range(x.n):
         if x.tip_link in x.beyond(k):
             h, none = now.h[k], np.zeros(3)
             turned = six(h, cross(h, now.tip - now.O[k]))
-            found[:, k] = six(none, h) if x.is_slide(k) else turned
-    return found
+            matrix[:, k] = six(none, h) if x.is_slide(k) else turned
+    return matrix
 
 
 SECTION_3 = Section()
@@ -161,9 +161,9 @@ def _(case: Case) -> Errors:
     means    φ = (I - E_φ)⁻¹: φ(k,j) where j is k or beyond it
 """)
 def _(case: Case) -> float:
-    whole = case.matrix(phi)
+    matrix = case.matrix(phi)
     x = pins(case)
-    expected = np.zeros_like(whole)
+    expected = np.zeros_like(matrix)
     for k in range(x.n):
         for j in x.beyond(k):
             block = np.eye(6)
@@ -171,7 +171,7 @@ def _(case: Case) -> float:
             while i != k:
                 block, i = case.dense.step[i].shift @ block, case.parent(i)
             expected[rows(k), rows(j)] = block
-    return apart(whole, expected)
+    return apart(matrix, expected)
 
 
 SECTION_3.unchecked("""(3.5)  H, memoryless
@@ -224,9 +224,9 @@ SECTION_3.unchecked("""(3.9)  stacked vectors
 """)
 def _(case: Case) -> Errors:
     for x, at in moving(case):
-        own = [at.H.T[rows(i), :] @ at.theta_dot for i in range(x.n)]
-        found = _summed(x, own)
-        yield found, _velocities(x)
+        added = [at.H.T[rows(i), :] @ at.theta_dot for i in range(x.n)]
+        computed = _summed(x, added)
+        yield computed, _velocities(x)
 
 
 @SECTION_3("""(3.12)  velocities, as operators
@@ -256,8 +256,8 @@ def _(case: Case) -> Errors:
 """)
 def _(case: Case) -> Errors:
     for x, at in moving(case):
-        own = [at.H.T[rows(i), :] @ at.theta_ddot + at.a[rows(i)] for i in range(x.n)]
-        yield _summed(x, own), accelerations(x)
+        added = [at.H.T[rows(i), :] @ at.theta_ddot + at.a[rows(i)] for i in range(x.n)]
+        yield _summed(x, added), accelerations(x)
 
 
 @SECTION_3("""(3.15)  accelerations, as operators
@@ -269,8 +269,8 @@ def _(case: Case) -> Errors:
 def _(case: Case) -> Errors:
     still = case.matrix(a) - case.matrix(a_g)
     given = drawn(case, H.range)
-    found = case.matrix(phi).T @ (case.matrix(H).T @ given + still)
-    yield found, seen(case)[1]
+    computed = case.matrix(phi).T @ (case.matrix(H).T @ given + still)
+    yield computed, seen(case)[1]
     for x, at in moving(case):
-        found = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
-        yield found, accelerations(x)
+        computed = at.phi.T @ at.H.T @ at.theta_ddot + at.phi.T @ at.a
+        yield computed, accelerations(x)

@@ -1,4 +1,4 @@
-"""Document 001, section 4: the mass operator as a covariance, and the Riccati recursion."""
+"""JPL 88-11, section 4: the mass operator as a covariance, and the Riccati recursion."""
 
 from __future__ import annotations
 
@@ -73,23 +73,23 @@ def _diagonals(case: Case, stop: int | None) -> float:
 def triangle(case: Case, steps: Blocks) -> Array:
     """(3.4), (5.1): products of steps, I on the diagonal."""
     n = case.mech.n_bodies
-    whole = np.zeros((6 * n, 6 * n))
+    matrix = np.zeros((6 * n, 6 * n))
     for j in range(n):
         block, i = np.eye(6), j
         while i >= 0:
-            whole[rows(i), rows(j)] = block
+            matrix[rows(i), rows(j)] = block
             block, i = steps[i] @ block, case.parent(i)
-    return whole
+    return matrix
 
 
 def strictly(case: Case, steps: Blocks) -> Array:
     """(4.9), (4.10): column j has φ(i, j+1), nothing on the diagonal and nothing above it."""
     products = triangle(case, steps)
-    whole = np.zeros_like(products)
+    matrix = np.zeros_like(products)
     for j in range(case.mech.n_bodies):
         if case.parent(j) >= 0:
-            whole[:, rows(j)] = products[:, rows(case.parent(j))]
-    return whole
+            matrix[:, rows(j)] = products[:, rows(case.parent(j))]
+    return matrix
 
 
 def rigid_steps(case: Case) -> Blocks:
@@ -165,9 +165,9 @@ SECTION_4.as_printed(lambda case: _diagonals(case, stop=0))
 """)
 def _(case: Case) -> Errors:
     """P(k) by the recursion: Linkwise's P, and the inertia that (a.47) says, ψ M ψ*, at k."""
-    at, whole = riccati(body_axes(case)), case.matrix(psi @ M @ psi.T)
+    at, matrix = riccati(body_axes(case)), case.matrix(psi @ M @ psi.T)
     yield from ((at.P[k], case.block(P, k)) for k in at.P)
-    yield from ((at.P[k], whole[rows(k), rows(k)]) for k in at.P)
+    yield from ((at.P[k], matrix[rows(k), rows(k)]) for k in at.P)
 
 
 @SECTION_4("""(4.6)  hinge inertia and gain
@@ -182,7 +182,7 @@ def _(case: Case) -> Errors:
 
 @SECTION_4("""sec. 4, P > 0  that the recursion can go on
     holds    P(k) = Pᵀ(k) > 0, so that D⁻¹(k) exists
-    note     D(k) is a number at a joint of one freedom, a small matrix at others.
+    note     D(k) is a number at a joint with one axis, a small matrix at others.
 """)
 def _(case: Case) -> Errors:
     at = riccati(body_axes(case))
@@ -229,9 +229,9 @@ def check_of_filter(case: Case) -> float:
     note     The reason is printed as ψ(k,k) = ψ(k,k) = I; φ(k,k) = ψ(k,k) = I is meant.
 """)
 def _(case: Case) -> Errors:
-    for whole in (case.matrix(Phi), case.matrix(Psi)):
+    for complete in (case.matrix(Phi), case.matrix(Psi)):
         for j in range(case.mech.n_bodies):
             p = case.parent(j)
             if p >= 0:
-                yield whole[rows(p), rows(j)], np.eye(6)
-            yield float(np.abs(whole[6 * j :, rows(j)]).max())
+                yield complete[rows(p), rows(j)], np.eye(6)
+            yield float(np.abs(complete[6 * j :, rows(j)]).max())

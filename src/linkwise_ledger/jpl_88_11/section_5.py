@@ -1,4 +1,4 @@
-"""Document 001, section 5: algorithms FD2, FD3 and FD4."""
+"""JPL 88-11, section 5: algorithms FD2, FD3 and FD4."""
 
 from __future__ import annotations
 
@@ -106,11 +106,11 @@ SECTION_5("""(5.1)  the operator ψ
 """)
 def _(case: Case) -> float:
     n = case.mech.n_bodies
-    whole = np.zeros((6 * n, 6 * n))
+    matrix = np.zeros((6 * n, 6 * n))
     for j in case.outward:
         if case.parent(j) >= 0:
-            whole[rows(case.parent(j)), rows(j)] = np.eye(6)
-    return apart(case.matrix(S), whole)
+            matrix[rows(case.parent(j)), rows(j)] = np.eye(6)
+    return apart(case.matrix(S), matrix)
 
 
 SECTION_5("""(5.3)  Ψ from ψ
@@ -143,9 +143,9 @@ def _(case: Case) -> Errors:
             left[k] = left[k] + shift @ left[c]
         x[k] = links.H[k] @ z[k]
         y[k] = -links.H[k] @ zeta[k] + x[k]
-    found = stack(z) - stack(zeta)
-    yield stack(left), found
-    yield stack(y), case.matrix(H) @ found
+    computed = stack(z) - stack(zeta)
+    yield stack(left), computed
+    yield stack(y), case.matrix(H) @ computed
     yield stack(y), case.matrix(H @ psi) @ np.concatenate(w)
 
 
@@ -212,7 +212,7 @@ SECTION_5("""(4.23)  acceleration of the tip
 SECTION_5("""FD3  forward dynamics in three sweeps, (5.8) to (5.10)
     printed  ζ = φᵀ a; ε = T - H ψ [S L T + M ζ + b + B f(0)]; θ̈ = (I - H Ψ L)ᵀ D⁻¹ ε
     holds    v̇ = (I - H ψ K)* D⁻¹ (τ - H ψ (K τ + M φ* a + b + B f))
-    note     No loops are printed; these are the three sweeps that the text tells of.
+    note     No loops are printed; these are the three sweeps that the text describes.
 """)(finds_accelerations(fd3))
 SECTION_5.unchecked("""(5.8)  bias accelerations, propagated
     printed  ζ = φᵀ a

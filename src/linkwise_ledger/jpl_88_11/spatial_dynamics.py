@@ -1,4 +1,4 @@
-"""Document 001, section 2: the Newton-Euler equations, by sixes.
+"""JPL 88-11, section 2: the Newton-Euler equations, by sixes.
 
 Held against positions differentiated with respect to time, like those by threes in `section_2.py`.
 """
@@ -89,8 +89,8 @@ def _(x: Motion) -> tuple[Array, Array]:
     holds    V_k = φ*(p,k) V_p + H_k* v_k
 """)
 def _spatial_velocity(x: Motion) -> tuple[Array, Array]:
-    V, own = six(x.w, x.v), _own(x, x.theta_dot)
-    return V, _outward(x, V) + own
+    V, local = six(x.w, x.v), _own(x, x.theta_dot)
+    return V, _outward(x, V) + local
 
 
 @SPATIAL.on(pins)("""(2.18)  spatial accelerations
@@ -239,5 +239,5 @@ def _(x: Motion) -> tuple[Array, Array]:
 def _(case: Case) -> float:
     """The loops, on Linkwise's own operators in the axes of the bodies too."""
     x, links = pins(case), pinned(case)
-    found = np.concatenate(inverse_dynamics(links, links.theta_ddot))
-    return apart(found, by_operators(x))
+    computed = np.concatenate(inverse_dynamics(links, links.theta_ddot))
+    return apart(computed, by_operators(x))

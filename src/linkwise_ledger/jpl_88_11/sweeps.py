@@ -1,6 +1,6 @@
-"""The loops of document 001, as printed: over links from the tip to the base and back.
+"""The loops of JPL 88-11, as printed: over links from the tip to the base and back.
 
-What the document writes for k - 1 is summed over children; index 0 is the environment, which
+What the paper writes for k - 1 is summed over children; index 0 is the environment, which
 touches one link.
 """
 

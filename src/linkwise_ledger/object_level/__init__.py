@@ -1,4 +1,4 @@
-"""Document 003: its statements in its own order."""
+"""The object-level framework: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
 from linkwise_ledger.object_level.augmented import AUGMENTED
@@ -40,4 +40,4 @@ _BEFORE = {
 PRINTED: tuple[str, ...] = tuple(
     number for i in range(1, 77) for number in (*([_BEFORE[i]] if i in _BEFORE else []), f"({i})")
 )
-"""The numbers that the document prints, in its order."""
+"""The numbers that the paper prints, in its order."""

@@ -1,4 +1,4 @@
-"""Document 003, section 6: an object that several manipulators hold, and the augmented object."""
+"""The object-level framework, section 6: an object that several manipulators hold, and the augmented object."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ def _(h: Held) -> float:
 def _(h: Held) -> float:
     zero = np.zeros((3, 3))
     inertia = blocks(h.m * np.eye(3), zero, zero, h.I_C)
-    found = 0.5 * at_centre(h) @ inertia @ at_centre(h)
-    return apart(found, particle_energy(h, h.theta))
+    computed = 0.5 * at_centre(h) @ inertia @ at_centre(h)
+    return apart(computed, particle_energy(h, h.theta))
 
 
 AUGMENTED.on(held)("""(58)  velocities at the operational point
     printed  (v, ω) = [[I, r̂], [0, I]] (v_C, ω_C)
     holds    the same, r from the operational point to the centre of mass
     note     The sign is right as printed: v = v_C - ω × r. That of V in (38) is the other one,
-             since p_m points to where the velocity is asked for, and r away from it.
+             since p_m points to where the velocity is taken, and r away from it.
 """)(lambda h: (blocks(np.eye(3), skew(h.r), np.zeros((3, 3)), np.eye(3)) @ at_centre(h), h.theta))
 AUGMENTED.on(held)("""(59)  kinetic energy matrix at the operational point
     holds    Λ_L(0) = [[m_L I, -m_L r̂], [-m_L r̂ᵀ, ℑ_L + m_L r̂ᵀ r̂]]
@@ -97,8 +97,8 @@ def _(h: Held) -> float:
 """)
 def _(h: Held) -> float:
     m = h.arms[-1]
-    found = m.seen_jacobian.T @ h.load @ m.seen_jacobian
-    return apart(found, m.seen_basic.T @ h.seen_load @ m.seen_basic)
+    computed = m.seen_jacobian.T @ h.load @ m.seen_jacobian
+    return apart(computed, m.seen_basic.T @ h.seen_load @ m.seen_basic)
 
 
 @AUGMENTED.on(held)("""Lemma 3  effector and load
@@ -135,9 +135,9 @@ def _(h: Held) -> float:
 def _(h: Held) -> float:
     m = h.arms[-1]
     x_dot = m.x_rate(m.v)
-    found = 0.5 * x_dot @ h.load @ x_dot
-    found += sum(0.5 * x_dot @ m.Lambda @ x_dot for m in h.arms)
-    return apart(found, particle_energy(h, h.theta) + sum(m.energy(m.v) for m in h.arms))
+    computed = 0.5 * x_dot @ h.load @ x_dot
+    computed += sum(0.5 * x_dot @ m.Lambda @ x_dot for m in h.arms)
+    return apart(computed, particle_energy(h, h.theta) + sum(m.energy(m.v) for m in h.arms))
 
 
 @AUGMENTED.on(held)("""(64)  motion of the augmented object
@@ -155,24 +155,24 @@ def _(h: Held) -> float:
     holds    μ_⊕(x, ẋ) = μ_L(x, ẋ) + Σ_i μ_i(x, ẋ)
 """)
 def _(h: Held) -> float:
-    wanted, light = h.drawn(6), h.like(_weightless)
+    target, light = h.drawn(6), h.like(_weightless)
     torques = [
         t - m.null_torque @ m.g
-        for t, m in zip(h.torques(h.Lambda @ wanted + h.mu), h.arms, strict=True)
+        for t, m in zip(h.torques(h.Lambda @ target + h.mu), h.arms, strict=True)
     ]
-    return apart(light.x_acceleration(torques), wanted)
+    return apart(light.x_acceleration(torques), target)
 
 
 @AUGMENTED.on(held)("""(66)  gravity adds
     holds    p_⊕(x) = p_L(x) + Σ_i p_i(x)
 """)
 def _(h: Held) -> float:
-    wanted, still = h.drawn(6), h.like(Manipulator.still)
+    target, still = h.drawn(6), h.like(Manipulator.still)
     torques = [
         t - m.null_torque @ m.b
-        for t, m in zip(h.torques(h.Lambda @ wanted + h.p), h.arms, strict=True)
+        for t, m in zip(h.torques(h.Lambda @ target + h.p), h.arms, strict=True)
     ]
-    return apart(still.x_acceleration(torques), wanted)
+    return apart(still.x_acceleration(torques), target)
 
 
 @AUGMENTED.on(held)("""(67)  resultant of the effectors' forces
@@ -203,6 +203,6 @@ def _(h: Held) -> float:
     holds    the same, under (68)
 """)
 def _(h: Held) -> float:
-    wanted = h.drawn(6, 1)
-    torques = h.torques(h.Lambda @ wanted + h.mu + h.p, 2)
-    return apart(h.x_acceleration(torques), wanted)
+    target = h.drawn(6, 1)
+    torques = h.torques(h.Lambda @ target + h.mu + h.p, 2)
+    return apart(h.x_acceleration(torques), target)

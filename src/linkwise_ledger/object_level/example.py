@@ -1,4 +1,4 @@
-"""Document 003: the example of section 5.2, and dextrous dynamic coordination, section 5.3."""
+"""The object-level framework: the example of section 5.2, and dextrous dynamic coordination, section 5.3."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Example:
 
 @cache
 def example(case: Case) -> Example:
-    """With masses and a posture of its own for each case."""
+    """Each case has different masses and a different posture."""
     return Example(case.seed)
 
 
@@ -128,9 +128,9 @@ class Coordination(Serial):
     @property
     def torque(self) -> Array:
         """Γ_Dextrous."""
-        found = np.zeros(self.whole.n)
-        found[self.n_M :] = -2.0 * self.gain * (self.whole.q[-6:] - self.middle)
-        return found
+        matrix = np.zeros(self.whole.n)
+        matrix[self.n_M :] = -2.0 * self.gain * (self.whole.q[-6:] - self.middle)
+        return matrix
 
 
 @cache
@@ -166,8 +166,8 @@ EXAMPLE.on(example).as_printed(lambda x: (inverted(x.printed), x.seen(x.whole)))
 """)
 def _(x: Example) -> float:
     """What of m_2 is felt along the first axis, less than all of it."""
-    found = (1.0 / x.seen(x.whole)[0, 0] - x.m_3) / x.m_2
-    return apart(x.eta, found) if x.eta <= 1.0 else float("inf")
+    computed = (1.0 / x.seen(x.whole)[0, 0] - x.m_3) / x.m_2
+    return apart(x.eta, computed) if x.eta <= 1.0 else float("inf")
 
 
 @EXAMPLE.on(example)("""sec. 5.2, figure 10  example: what is drawn
@@ -199,11 +199,11 @@ COORDINATION = Section()
 def _(x: Coordination) -> float:
     """(53) by its terms, somewhere else."""
     states, _ = x.whole.moved(x.whole.v)
-    found = [
+    values = [
         x.gain * sum((q - middle) ** 2 for q, middle in zip(state[-6:], x.middle, strict=True))
         for state in states
     ]
-    return apart(found, x.potential(states))
+    return apart(values, x.potential(states))
 
 
 @COORDINATION.on(coordination)("""(54)  torques towards the middle

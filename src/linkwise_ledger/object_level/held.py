@@ -1,4 +1,4 @@
-"""Manipulators that hold an object rigidly: what sections 6 and 7 of document 003 are tried on.
+"""Manipulators that hold an object rigidly: what sections 6 and 7 of the object-level framework are tried on.
 
 The object is a handful of particles. Its frame, at the operational point, is fixed in every
 effector: it is the node that each manipulator has as its own. How all of them move is found without
@@ -72,7 +72,7 @@ class Held:
         """The parts of the manipulators, of what is stacked."""
         return np.split(stacked[: sum(self.sizes)], np.cumsum(self.sizes)[:-1])
 
-    # ------------------------------------------------------------------ as the document has it
+    # ------------------------------------------------------------------ as the paper has it
 
     @cached_property
     def m(self) -> float:
@@ -89,8 +89,8 @@ class Held:
         """ℑ_L(C), about the centre of mass."""
         centre = self.masses @ self.particles / self.masses.sum()
         arms = [skew(p - centre) for p in self.particles]
-        found = sum(-m * p @ p for m, p in zip(self.masses, arms, strict=True))
-        return np.asarray(found, dtype=np.float64)
+        total = sum(-m * p @ p for m, p in zip(self.masses, arms, strict=True))
+        return np.asarray(total, dtype=np.float64)
 
     @property
     def load_0(self) -> Array:
@@ -149,17 +149,17 @@ class Held:
     def seen_load(self) -> Array:
         """The kinetic energy matrix of the particles in (v, ω)."""
         ways = [np.hstack([np.eye(3), -skew(p)]) for p in self.particles]
-        found = sum(m * way.T @ way for m, way in zip(self.masses, ways, strict=True))
-        return np.asarray(found, dtype=np.float64)
+        total = sum(m * way.T @ way for m, way in zip(self.masses, ways, strict=True))
+        return np.asarray(total, dtype=np.float64)
 
     @cached_property
     def particle_bias(self) -> Array:
         """What turning and gravity take of the object, particle by particle."""
-        w, found = self.theta[3:], np.zeros(6)
+        w, matrix = self.theta[3:], np.zeros(6)
         for m, p in zip(self.masses, self.particles, strict=True):
             force = m * (cross(w, cross(w, p)) - self.arms[0].mech.gravity)
-            found += np.concatenate([force, cross(p, force)])
-        return found
+            matrix += np.concatenate([force, cross(p, force)])
+        return matrix
 
     @cached_property
     def rows(self) -> Array:
@@ -196,11 +196,11 @@ class Held:
 
     def torques(self, net: Array, which: int = 0) -> list[Array]:
         """Γ_i = J_iᵀ F_i + [I - J_iᵀ J̄_iᵀ] Γ_i0, for effectors with this resultant."""
-        found: list[Array] = []
+        parts: list[Array] = []
         for m, F in zip(self.arms, self.shares(net), strict=True):
             rest = m.null_torque @ (m.A @ m.drawn(m.n, which) + m.b + m.g)
-            found.append(m.J.T @ F + rest)
-        return found
+            parts.append(m.J.T @ F + rest)
+        return parts
 
     def like(self, change: Callable[[Manipulator], Manipulator]) -> Held:
         """The same object, held by manipulators that are changed."""
@@ -230,16 +230,16 @@ def grasped(arms: Sequence[tuple[Mechanism, str, Array]], v: Array, seed: int) -
     """
     hands = [mech.pose(q, hand) for mech, hand, q in arms]
     point = np.mean([hand.p for hand in hands], axis=0)
-    found: list[Manipulator] = []
+    parts: list[Manipulator] = []
     theta = np.zeros(6)
     for (mech, hand, q), pose in zip(arms, hands, strict=True):
         frame = pose.inverse() @ Pose(TURNED, point)
         mech = mech.with_gravity(GRAVITY).with_node("object", hand, frame)
-        if found:
+        if parts:
             v = np.linalg.pinv(Manipulator(mech, "object", q, np.zeros(mech.nv), seed).J_0) @ theta
-        found.append(Manipulator(mech, "object", q, v, seed))
-        theta = found[0].J_0 @ found[0].v
-    return Held(found, seed)
+        parts.append(Manipulator(mech, "object", q, v, seed))
+        theta = parts[0].J_0 @ parts[0].v
+    return Held(parts, seed)
 
 
 @cache

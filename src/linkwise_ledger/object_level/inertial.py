@@ -1,4 +1,4 @@
-"""Document 003, section 4: effective mass and inertia, and how they are drawn."""
+"""The object-level framework, section 4: effective mass and inertia, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def mobility_w(m: Manipulator) -> Array:
 
 def directions(m: Manipulator) -> Array:
     """Five unit vectors (5, 3)."""
-    found = m.drawn(15, 5).reshape(5, 3)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    computed = m.drawn(15, 5).reshape(5, 3)
+    return computed / np.linalg.norm(computed, axis=1, keepdims=True)
 
 
 def along(matrix: Array, u: Array) -> Array:
@@ -137,10 +137,10 @@ def _(m: Manipulator) -> float:
     name = m.mech.bodies[-1].hinge_name
     stiff = m.mech.lock({name: m.q[m.mech.q_slice(name)]})
     less = Manipulator(stiff, m.node, m.q[:-1], m.v[:-1], m.seed)
-    found = m.J_0[:, :-1] @ inverted(m.A[:-1, :-1]) @ m.J_0[:, :-1].T
-    if np.linalg.matrix_rank(found, rtol=1e-9) == 6:
+    computed = m.J_0[:, :-1] @ inverted(m.A[:-1, :-1]) @ m.J_0[:, :-1].T
+    if np.linalg.matrix_rank(computed, rtol=1e-9) == 6:
         return float("inf")
-    return apart(found, less.seen_response)
+    return apart(computed, less.seen_response)
 
 
 @INERTIAL.on_each(pair)("""sec. 4, eigenvalues  bounds on inertial properties
@@ -152,9 +152,9 @@ def _(m: Manipulator) -> float:
     w = m.drawn(60, 6).reshape(10, 6)
     w /= np.linalg.norm(w, axis=1, keepdims=True)
     sizes, axes = np.linalg.eigh(m.Lambda_0)
-    found = 1.0 / along(m.seen_response, w)
+    computed = 1.0 / along(m.seen_response, w)
     ends = apart(1.0 / along(m.seen_response, axes.T), sizes)
-    outside = np.maximum(sizes[0] - found, found - sizes[-1]).max() / sizes[-1]
+    outside = np.maximum(sizes[0] - computed, computed - sizes[-1]).max() / sizes[-1]
     return max(ends, float(outside), 0.0)
 
 
@@ -208,8 +208,8 @@ def _(m: Manipulator) -> Errors:
 """)
 def _(m: Manipulator) -> float:
     u = directions(m)
-    found = 1.0 / along(mobility_v(m), u)
-    return apart(found * along(m.seen_response[:3, :3], u), np.ones(5))
+    computed = 1.0 / along(mobility_v(m), u)
+    return apart(computed * along(m.seen_response[:3, :3], u), np.ones(5))
 
 
 @INERTIAL.on_each(pair)("""(31)  effective inertia
@@ -218,8 +218,8 @@ def _(m: Manipulator) -> float:
 """)
 def _(m: Manipulator) -> float:
     u = directions(m)
-    found = 1.0 / along(mobility_w(m), u)
-    return apart(found * along(m.seen_response[3:, 3:], u), np.ones(5))
+    computed = 1.0 / along(mobility_w(m), u)
+    return apart(computed * along(m.seen_response[3:, 3:], u), np.ones(5))
 
 
 INERTIAL.on_each(pair)("""(32)  blocks of the basic Jacobian
@@ -234,8 +234,8 @@ INERTIAL.on_each(pair)("""(32)  blocks of the basic Jacobian
 def _(m: Manipulator) -> float:
     """(33) against the response to forces and moments together."""
     coupling = J_v(m) @ m.A_inv @ J_w(m).T
-    found = np.block([[mobility_v(m), coupling], [coupling.T, mobility_w(m)]])
-    return apart(found, m.seen_response)
+    computed = np.block([[mobility_v(m), coupling], [coupling.T, mobility_w(m)]])
+    return apart(computed, m.seen_response)
 
 
 @INERTIAL.on_each(pair)("""sec. 4.3, Λ̄_vω  coupling of translation and rotation
@@ -243,8 +243,8 @@ def _(m: Manipulator) -> float:
     holds    the same: linear acceleration per moment, and transposed angular one per force
 """)
 def _(m: Manipulator) -> float:
-    found = J_v(m) @ m.A_inv @ J_w(m).T
-    return max(apart(found, m.seen_response[:3, 3:]), apart(found.T, m.seen_response[3:, :3]))
+    computed = J_v(m) @ m.A_inv @ J_w(m).T
+    return max(apart(computed, m.seen_response[:3, 3:]), apart(computed.T, m.seen_response[3:, :3]))
 
 
 INERTIAL.on(arm)("""sec. 4.4, ellipsoids  the two ellipsoids, and what they show
@@ -260,7 +260,7 @@ INERTIAL.on(arm)("""sec. 4.4, replaced vector  from one equation to the other
     instead  ... with v replaced by v/√‖v‖ = v/(vᵀ v)^¼
     note     w = ‖v‖ v has the inverse v = w/√‖w‖. What is printed is a unit vector, which would
              give vᵀ Λ⁻¹ v / vᵀ v = 1, a cone. (34) itself is right. Whether the printer or the scan
-             lost a root cannot be told.
+             lost a root is unclear.
 """)(_each(_replaced))
 INERTIAL.on(arm).as_printed(_each(_replaced_as_printed))
 INERTIAL.on(arm)("""(34)  belted ellipsoids
@@ -276,8 +276,8 @@ INERTIAL.on(arm)("""(34)  belted ellipsoids
 def _(m: Manipulator) -> float:
     a, v = _axes(m)
     axes = np.linalg.eigh(m.seen_response[:3, :3])[1]
-    found = along(m.seen_response[:3, :3], v @ axes.T)
-    return max(apart(np.sum(v**2 / a**2, axis=1), np.ones(5)), apart(found, np.ones(5)))
+    computed = along(m.seen_response[:3, :3], v @ axes.T)
+    return max(apart(np.sum(v**2 / a**2, axis=1), np.ones(5)), apart(computed, np.ones(5)))
 
 
 @INERTIAL.on(arm)("""sec. 4.4, a belted ellipsoid  by the axes of the ellipsoid
@@ -290,5 +290,5 @@ def _(m: Manipulator) -> float:
     w = np.linalg.norm(v, axis=1, keepdims=True) * v
     x, y, z = w.T
     r = np.sqrt(x**2 + y**2 + z**2)
-    found = x**2 / (a[0] ** 2 * r) + y**2 / (a[1] ** 2 * r) + z**2 / (a[2] ** 2 * r)
-    return apart(found, np.ones(5))
+    computed = x**2 / (a[0] ** 2 * r) + y**2 / (a[1] ** 2 * r) + z**2 / (a[2] ** 2 * r)
+    return apart(computed, np.ones(5))

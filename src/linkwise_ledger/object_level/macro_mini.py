@@ -1,6 +1,6 @@
-"""A macro- and a mini-manipulator in series: what section 5 of document 003 is tried on.
+"""A macro- and a mini-manipulator in series: what section 5 of the object-level framework is tried on.
 
-Document 003, section 5 up to (40): macro- and mini-manipulators, their motion and energy.
+The object-level framework, section 5 up to (40): macro- and mini-manipulators, their motion and energy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Serial:
     Args:
         whole: The combined manipulator.
         macro: The macro-manipulator alone, its effector being the frame R_M.
-        mini: The mini-manipulator alone, on the ground, as it stands on R_M.
+        mini: The mini-manipulator alone, on the ground, oriented as on R_M.
 
     Attributes:
         n_M: Degrees of freedom of the macro-manipulator.
@@ -33,8 +33,8 @@ class Serial:
 
     QUANTITIES = ("whole.A", "whole.J_0", "macro.J_0", "mini.J_0", "mini.A", "p_m", "rot_M")
 
-    def __init__(self, whole: Manipulator, macro: Manipulator, mini: Manipulator) -> None:
-        self.whole, self.macro, self.mini = whole, macro, mini
+    def __init__(self, complete: Manipulator, macro: Manipulator, mini: Manipulator) -> None:
+        self.whole, self.macro, self.mini = complete, macro, mini
         self.n_M = macro.n
 
     def again(self) -> Serial:
@@ -120,10 +120,10 @@ class Serial:
 @cache
 def serial(case: Case) -> Serial:
     """The macro-manipulator of a case, and its mini-manipulator."""
-    whole, light = arm(case), mini(case)
+    complete, light = arm(case), mini(case)
     macro = case.mech.without_armature().with_gravity(light.mech.gravity)
     n = macro.nv
-    return Serial(whole, Manipulator(macro, case.node, case.q, whole.v[:n], case.seed), light)
+    return Serial(complete, Manipulator(macro, case.node, case.q, complete.v[:n], case.seed), light)
 
 
 def _parts(s: Serial) -> tuple[Array, Array, Array]:
@@ -147,8 +147,8 @@ MACRO_MINI.on(serial)("""sec. 5.1, p  position of the operational point
     holds    the same, in the axes of R_0
 """)
 def _(s: Serial) -> float:
-    whole, macro, mini = _parts(s)
-    return apart(macro[:3] + mini[:3] + np.cross(macro[3:], s.p_m), whole[:3])
+    complete, macro, mini = _parts(s)
+    return apart(macro[:3] + mini[:3] + np.cross(macro[3:], s.p_m), complete[:3])
 
 
 @MACRO_MINI.on(serial)("""sec. 5.1, ω  angular velocity of the effector
@@ -156,8 +156,8 @@ def _(s: Serial) -> float:
     holds    the same, in the axes of R_0
 """)
 def _(s: Serial) -> float:
-    whole, macro, mini = _parts(s)
-    return apart(macro[3:] + mini[3:], whole[3:])
+    complete, macro, mini = _parts(s)
+    return apart(macro[3:] + mini[3:], complete[3:])
 
 
 @MACRO_MINI.on(serial)("""(36)  velocities with respect to R_0
@@ -165,8 +165,8 @@ def _(s: Serial) -> float:
              ω_m)_{R_M}
 """)
 def _(s: Serial) -> float:
-    whole, macro, mini = _parts(s)
-    return apart(s.V @ macro + mini, whole)
+    complete, macro, mini = _parts(s)
+    return apart(s.V @ macro + mini, complete)
 
 
 MACRO_MINI.on(serial)("""(37)  basic Jacobian of the combination
@@ -208,8 +208,8 @@ MACRO_MINI.on(serial)("""sec. 5.2, T_m  kinetic energy of the mini-manipulator
 """)
 def _(s: Serial) -> float:
     v = np.concatenate([np.zeros(s.n_M), s.mini.v])
-    found = 0.5 * s.mini.v @ s.A_22 @ s.mini.v
-    return max(apart(found, s.whole.energy(v)), apart(found, s.mini.energy(s.mini.v)))
+    computed = 0.5 * s.mini.v @ s.A_22 @ s.mini.v
+    return max(apart(computed, s.whole.energy(v)), apart(computed, s.mini.energy(s.mini.v)))
 
 
 MACRO_MINI.on(serial)("""sec. 5.2, Λ_0  pseudo kinetic energy matrix

@@ -1,7 +1,7 @@
-"""A manipulator, and what is seen of its effector: what statements of document 003 are about.
+"""A manipulator, and what is seen of its effector: what statements of the object-level framework are about.
 
-The document writes (linear, angular), Linkwise (angular, linear): rows are swapped here, and all
-that follows is in the document's order. The effector is described by x, position and roll, pitch
+The paper writes (linear, angular), Linkwise (angular, linear): rows are swapped here, and all
+that follows is in the paper's order. The effector is described by x, position and roll, pitch
 and yaw.
 
 What statements are held against comes from elsewhere: accelerations of the joints from the
@@ -46,8 +46,8 @@ class Manipulator:
         mech: The mechanism.
         node: The operational point, and the axes that are fixed in the effector.
         q: Joint positions.
-        v: Joint velocities, the document's q̇.
-        seed: Of all that is drawn for it.
+        v: Joint velocities, the paper's q̇.
+        seed: Of everything drawn for it.
         n_macro: How many of its velocities, the first, are the macro-manipulator's.
     """
 
@@ -75,7 +75,7 @@ class Manipulator:
         """Number of degrees of freedom."""
         return self.mech.nv
 
-    # ------------------------------------------------------------------ as the document has it
+    # ------------------------------------------------------------------ as the paper has it
 
     @cached_property
     def A(self) -> Array:
@@ -273,8 +273,8 @@ class Manipulator:
 
     def energy(self, velocity: Array) -> float:
         """Kinetic energy of the bodies."""
-        found = self.dense(phi.T @ H.T) @ velocity
-        return 0.5 * float(found @ self.dense(M) @ found)
+        computed = self.dense(phi.T @ H.T) @ velocity
+        return 0.5 * float(computed @ self.dense(M) @ computed)
 
     def potential(self, q: Array) -> Array:
         """Potential energy of gravity, of many configurations at a time."""

@@ -1,4 +1,4 @@
-"""Document 003, section 2: dynamics in operational space, and control of motion and force."""
+"""The object-level framework, section 2: dynamics in operational space, and control of motion and force."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def _controlled(m: Manipulator) -> tuple[Array, Array, Array, Array]:
     Omega = selection(m)
     F_motion = m.Lambda_0 @ Omega @ motion + m.mu_0 + m.p_0
     F_active = m.Lambda_0 @ (np.eye(6) - Omega) @ active + contact
-    whole = m.twist_rate(m.forward(m.J_0.T @ (F_motion + F_active), -contact))
-    return whole, m.twist_rate(m.forward(m.J_0.T @ F_motion)), motion, active
+    complete = m.twist_rate(m.forward(m.J_0.T @ (F_motion + F_active), -contact))
+    return complete, m.twist_rate(m.forward(m.J_0.T @ F_motion)), motion, active
 
 
 OPERATIONAL = Section()
@@ -114,7 +114,7 @@ OPERATIONAL.on_each(pair)("""(4)  Jacobian of a selection of coordinates
 OPERATIONAL.on_each(pair)("""(5)  basic Jacobian
     printed  ϑ ≜ (v, ω) = J_0(q) q̇
     means    the rows of rot_W J in the order (linear, angular)
-    note     Linkwise writes (angular, linear); here rows are in the document's order.
+    note     Linkwise writes (angular, linear); here rows are in the paper's order.
 """)(lambda m: (m.J_0, m.seen_basic))
 OPERATIONAL.on(mini)("""(6)  mass and inertial properties at the effector
     printed  Λ_0(x) = J_0⁻ᵀ(q) A(q) J_0⁻¹(q)
@@ -128,14 +128,14 @@ OPERATIONAL.on(mini)("""(6)  mass and inertial properties at the effector
 def _(m: Manipulator) -> float:
     """(7), in the energy of all joint velocities."""
     back = inverted(m.E)
-    found = back.T @ inertia_0(m) @ back
-    return apart(m.seen_jacobian.T @ found @ m.seen_jacobian, m.energies)
+    computed = back.T @ inertia_0(m) @ back
+    return apart(m.seen_jacobian.T @ computed @ m.seen_jacobian, m.energies)
 
 
 OPERATIONAL.on_each(pair)("""(8)  forces and moments from generalized forces
     printed  F_0 ≜ (F, M) = Eᵀ(x) F
     holds    F_0 = E* F: the same work on (v, ω) as on ẋ
-    note     The scan does not tell the script letters of force and moment from the others.
+    note     The scan does not separate the script letters of force and moment from the others.
 """)(lambda m: (m.E.T @ m.drawn(6) @ m.seen_basic, m.drawn(6) @ m.seen_jacobian))
 
 
@@ -170,7 +170,7 @@ def _(m: Manipulator) -> float:
 @OPERATIONAL.on(mini)("""sec. 2.2, selection  generalized selection matrix and its complement
     printed  Ω, Ω̄
     means    Ω = diag(S_Fᵀ Σ_F S_F, S_Mᵀ Σ_M S_M), Ω̄ = I - Ω: projections
-    note     Taken from the document's reference; Ω of Linkwise is another thing.
+    note     Taken from the paper's reference; Ω of Linkwise is another thing.
 """)
 def _(m: Manipulator) -> float:
     """Projections, and nothing is in both."""
@@ -184,8 +184,8 @@ def _(m: Manipulator) -> float:
     means    with (12), (13), (14) and exact estimates: ϑ̇ = Ω F*_motion + Ω̄ F*_active-force
 """)
 def _(m: Manipulator) -> float:
-    Omega, (whole, _, motion, active) = selection(m), _controlled(m)
-    return apart(whole, Omega @ motion + (np.eye(6) - Omega) @ active)
+    Omega, (complete, _, motion, active) = selection(m), _controlled(m)
+    return apart(complete, Omega @ motion + (np.eye(6) - Omega) @ active)
 
 
 @OPERATIONAL.on(mini)("""(12)  the part of motion
@@ -202,8 +202,8 @@ def _(m: Manipulator) -> float:
     means    the same; with F_sensor = F_contact it adds Ω̄ F*_active-force to ϑ̇
 """)
 def _(m: Manipulator) -> float:
-    whole, free, _, active = _controlled(m)
-    return apart(whole - free, (np.eye(6) - selection(m)) @ active)
+    complete, free, _, active = _controlled(m)
+    return apart(complete - free, (np.eye(6) - selection(m)) @ active)
 
 
 OPERATIONAL.on_each(pair)("""(14)  joint forces that produce operational forces
@@ -216,8 +216,8 @@ OPERATIONAL.on_each(pair)("""(14)  joint forces that produce operational forces
     holds    Ω ϑ̇ = Ω F*_motion
 """)
 def _(m: Manipulator) -> float:
-    Omega, (whole, _, motion, _) = selection(m), _controlled(m)
-    return apart(Omega @ whole, Omega @ motion)
+    Omega, (complete, _, motion, _) = selection(m), _controlled(m)
+    return apart(Omega @ complete, Omega @ motion)
 
 
 @OPERATIONAL.on(mini)("""(16)  the closed loop of force
@@ -226,5 +226,5 @@ def _(m: Manipulator) -> float:
              counted as a misprint.
 """)
 def _(m: Manipulator) -> float:
-    rest, (whole, _, _, active) = np.eye(6) - selection(m), _controlled(m)
-    return apart(rest @ whole, rest @ active)
+    rest, (complete, _, _, active) = np.eye(6) - selection(m), _controlled(m)
+    return apart(rest @ complete, rest @ active)

@@ -1,4 +1,4 @@
-"""Document 003, section 5.2: a mini on a macro is felt as lighter than alone, (41) to (52)."""
+"""The object-level framework, section 5.2: a mini on a macro is felt as lighter than alone, (41) to (52)."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def _(s: Serial) -> float:
 """)
 def _(s: Serial) -> float:
     """Forces along w that accelerate by one along w, as seen."""
-    found = 1.0 / along(inverted(s.whole.Lambda_0), s.w)
-    return apart(found * along(s.whole.seen_response, s.w), np.ones(len(s.w)))
+    computed = 1.0 / along(inverted(s.whole.Lambda_0), s.w)
+    return apart(computed * along(s.whole.seen_response, s.w), np.ones(len(s.w)))
 
 
 @REDUCED.on(serial)("""Theorem 2  reduced inertial properties
@@ -130,15 +130,15 @@ def _(s: Serial) -> float:
 """)
 def _(s: Serial) -> float:
     """By how much σ_w(Λ_0) is larger than σ_w(Λ_m(0))."""
-    whole, mini = sigmas(s)
-    return max(0.0, float((whole / mini - 1.0).max()))
+    complete, mini = sigmas(s)
+    return max(0.0, float((complete / mini - 1.0).max()))
 
 
 @REDUCED.on(serial).as_printed
 def _(s: Serial) -> float:
     """In how many of the directions it is not smaller: their share."""
-    whole, mini = sigmas(s)
-    return float(np.mean(whole > mini * (1.0 - 1e-9)))
+    complete, mini = sigmas(s)
+    return float(np.mean(complete > mini * (1.0 - 1e-9)))
 
 
 REDUCED.on(serial)("""sec. 5.2, proof 1  in a direction
@@ -151,9 +151,9 @@ REDUCED.on(serial)("""sec. 5.2, proof 1  in a direction
     holds    the same, and α ≥ 0
 """)
 def _(s: Serial) -> float:
-    whole, mini = sigmas(s)
+    complete, mini = sigmas(s)
     alpha = along(s.added, s.w)
-    return max(apart(1.0 / whole, 1.0 / mini + alpha), float(-alpha.min() / alpha.max()), 0.0)
+    return max(apart(1.0 / complete, 1.0 / mini + alpha), float(-alpha.min() / alpha.max()), 0.0)
 
 
 @REDUCED.on(serial)("""sec. 5.2, proof 2  Λ̄_C is nonnegative definite
@@ -221,9 +221,11 @@ def _(m: Manipulator) -> float:
     """The more of the first joints are locked, the larger: down to the last six."""
     worst, before = 0.0, m.seen_response
     for k in range(1, m.n - 5):
-        found = m.J_0[:, k:] @ np.linalg.solve(m.A[k:, k:], m.J_0[:, k:].T)
-        worst = max(worst, float(-np.linalg.eigvalsh(before - found).min() / np.abs(before).max()))
-        before = found
+        computed = m.J_0[:, k:] @ np.linalg.solve(m.A[k:, k:], m.J_0[:, k:].T)
+        worst = max(
+            worst, float(-np.linalg.eigvalsh(before - computed).min() / np.abs(before).max())
+        )
+        before = computed
     return max(worst, 0.0)
 
 

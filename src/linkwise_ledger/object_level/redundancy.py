@@ -1,4 +1,4 @@
-"""Document 003, section 3: redundant manipulators, and the inverse that agrees with dynamics."""
+"""The object-level framework, section 3: redundant manipulators, and the inverse that agrees with dynamics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ REDUNDANCY = Section()
 
 @REDUNDANCY.on_each(pair)("""sec. 3, redundancy  degree of redundancy
     printed  n - m
-    holds    dim ker J = n - m: so many displacements leave the effector where it is
+    holds    dim ker J = n - m: that number of displacements leaves the effector where it is
     note     Away from singularities. The redundant manipulators here are the mechanisms of the
              ledger with a mini-manipulator of six joints on their tips.
 """)
@@ -110,9 +110,9 @@ def _(m: Manipulator) -> float:
 def _(m: Manipulator) -> float:
     X, torque = some_inverse(m), gentle(m)
     left = np.eye(m.n) - m.J.T @ X
-    found = m.seen_jacobian.T @ (X @ torque) + left @ torque
+    computed = m.seen_jacobian.T @ (X @ torque) + left @ torque
     silent = np.abs(X @ left).max() / np.abs(X).max()
-    return max(apart(found, torque), float(silent))
+    return max(apart(computed, torque), float(silent))
 
 
 REDUNDANCY.on(arm)("""sec. 3.1, inverses  generalized inverses of Jᵀ
@@ -232,9 +232,9 @@ REDUNDANCY.on_each(pair)("""(23)  motion of the effector of a redundant manipula
     note     The sign is right as printed.
 """)
 def _(m: Manipulator) -> float:
-    light, wanted = m.weightless, m.drawn(6)
-    torque = m.J.T @ (m.Lambda @ wanted + m.mu) + m.null_torque @ (gentle(m, 1) - m.g)
-    return apart(light.x_acceleration(light.forward(torque)), wanted)
+    light, target = m.weightless, m.drawn(6)
+    torque = m.J.T @ (m.Lambda @ target + m.mu) + m.null_torque @ (gentle(m, 1) - m.g)
+    return apart(light.x_acceleration(light.forward(torque)), target)
 
 
 @REDUNDANCY.on_each(pair)("""(25)  gravity
@@ -242,9 +242,9 @@ def _(m: Manipulator) -> float:
     holds    p = Λ J_t 𝓜⁻¹ g
 """)
 def _(m: Manipulator) -> float:
-    still, wanted = m.still(), m.drawn(6)
-    torque = m.J.T @ (m.Lambda @ wanted + m.p) + m.null_torque @ (gentle(m, 1) - m.b)
-    return apart(still.x_acceleration(still.forward(torque)), wanted)
+    still, target = m.still(), m.drawn(6)
+    torque = m.J.T @ (m.Lambda @ target + m.p) + m.null_torque @ (gentle(m, 1) - m.b)
+    return apart(still.x_acceleration(still.forward(torque)), target)
 
 
 @REDUNDANCY.on_each(pair)("""(26)  projection of the motion of joints

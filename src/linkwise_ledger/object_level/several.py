@@ -1,4 +1,4 @@
-"""Document 003, section 7: redundant manipulators that hold an object together."""
+"""The object-level framework, section 7: redundant manipulators that hold an object together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reflected(h: Held, i: int) -> Array:
     return m.A + m.J.T @ (h.Lambda - m.Lambda) @ m.J
 
 
-def own(h: Held, i: int) -> slice:
+def joints_of(h: Held, i: int) -> slice:
     """Where the joints of manipulator i stand among all."""
     start = sum(h.sizes[:i])
     return slice(start, start + h.sizes[i])
@@ -84,7 +84,7 @@ def _(case: Case) -> float:
     printed  n_s - m of the system, n_i - m of the ith manipulator
     holds    n_s - m = Σ_i (n_i - m) where every effector has the freedom of the object, m_i = m;
              n_s - m = Σ_i (n_i - m_i) in general
-    note     Where connecting takes freedom from effectors, n_i - m counts more than motions that
+    note     Where connecting takes motions from effectors, n_i - m counts more than motions that
              leave the object: with the grasp of (70), a PUMA, an arm of four parallel pins and
              another PUMA, Σ_i (n_i - m) is 7 and n_s - m is 1.
 """)
@@ -120,24 +120,24 @@ def _(h: Held) -> float:
 """)
 def _(h: Held) -> float:
     free = motions(h)
-    found = free.T @ h.load_0 @ free
+    computed = free.T @ h.load_0 @ free
     for m in h.arms:
         response = m.J_0 @ m.A_inv @ m.J_0.T
         reach = np.linalg.svd(m.J_0)[0][:, : effector_freedom(m)]
         across = free.T @ reach
-        found = found + across @ inverted(reach.T @ response @ reach) @ across.T
-    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
+        computed = computed + across @ inverted(reach.T @ response @ reach) @ across.T
+    return apart(inverted(computed), free.T @ h.pushed[-6:, -6:] @ free)
 
 
 @SEVERAL.on(poorly_held).as_printed
 def _(h: Held) -> float:
     """(17) with the m rows Uᵀ J_i, for each manipulator."""
     free = motions(h)
-    found = free.T @ h.load_0 @ free
+    computed = free.T @ h.load_0 @ free
     for m in h.arms:
         rows = free.T @ m.J_0
-        found = found + inverted(rows @ m.A_inv @ rows.T)
-    return apart(inverted(found), free.T @ h.pushed[-6:, -6:] @ free)
+        computed = computed + inverted(rows @ m.A_inv @ rows.T)
+    return apart(inverted(computed), free.T @ h.pushed[-6:, -6:] @ free)
 
 
 SEVERAL.on(held_redundantly)("""sec. 7.1, load  (62) of redundant manipulators
@@ -206,7 +206,7 @@ def _(h: Held) -> Errors:
 """)
 def _(h: Held) -> Errors:
     for i in range(len(h.arms)):
-        seen = h.pushed[own(h, i), own(h, i)]
+        seen = h.pushed[joints_of(h, i), joints_of(h, i)]
         yield inverted(reflected(h, i)), seen
 
 
@@ -217,7 +217,7 @@ def _(h: Held) -> Errors:
 def _(h: Held) -> Errors:
     E = h.arms[-1].again().E
     for i, m in enumerate(h.arms):
-        through = E @ h.pushed[-6:, own(h, i)]  # ẍ of the object per torque
+        through = E @ h.pushed[-6:, joints_of(h, i)]  # ẍ of the object per torque
         X = np.linalg.solve(through @ m.J.T, through)
         yield inverse(h, i).T, X
         yield X @ m.J.T, np.eye(6)
@@ -229,7 +229,7 @@ def _(h: Held) -> Errors:
 """)
 def _(h: Held) -> Errors:
     for i, m in enumerate(h.arms):
-        through = h.pushed[-6:, own(h, i)]
+        through = h.pushed[-6:, joints_of(h, i)]
         left = np.eye(m.n) - m.J.T @ inverse(h, i).T
         yield float(np.abs(through @ left).max() / np.abs(through).max())
 
@@ -238,8 +238,8 @@ def _(h: Held) -> Errors:
     printed  the extension is complicated by the fact that J̄ is dependent on A(q)
     holds    J̄_i of (75) = A_i⁻¹ J_iᵀ Λ_i: that of the manipulator considered alone
     note     A(q) of the connected manipulator is another, its J̄ is not: Jᵀ K J added to A changes
-             A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Where the task is all that
-             the object can do, each arm can be controlled with the inverse of its own.
+             A⁻¹ Jᵀ by a factor on the right only, which Λ takes back. Where the task is everything
+             the object can do, each arm can be controlled with its separate inverse.
 """)
 def _(h: Held) -> Errors:
     for i, m in enumerate(h.arms):
@@ -256,7 +256,7 @@ def _(h: Held) -> Errors:
 def _(h: Held) -> float:
     silent, loud = 0.0, 0.0
     for i, m in enumerate(h.arms[:-1]):
-        J, through = m.J[:3], h.pushed[-6:-3, own(h, i)]
+        J, through = m.J[:3], h.pushed[-6:-3, joints_of(h, i)]
         effects: list[float] = []
         for A in (reflected(h, i), m.A):
             J_bar = solved(A, J.T) @ inverted(J @ solved(A, J.T))
@@ -272,10 +272,10 @@ def _(h: Held) -> float:
     note     The scan writes J̄ with a tilde.
 """)
 def _(h: Held) -> float:
-    wanted = h.drawn(6, 3)
-    shares = h.shares(h.Lambda @ wanted + h.mu + h.p)
+    target = h.drawn(6, 3)
+    shares = h.shares(h.Lambda @ target + h.mu + h.p)
     torques: list[Array] = []
     for i, (m, F) in enumerate(zip(h.arms, shares, strict=True)):
         rest = m.A @ m.drawn(m.n, 4) + m.b + m.g
         torques.append(m.J.T @ F + (np.eye(m.n) - m.J.T @ inverse(h, i).T) @ rest)
-    return apart(h.x_acceleration(torques), wanted)
+    return apart(h.x_acceleration(torques), target)

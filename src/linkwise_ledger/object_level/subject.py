@@ -1,8 +1,8 @@
-"""The manipulators that statements of document 003 are tried on.
+"""The manipulators that statements of the object-level framework are tried on.
 
 Every case gives two. The mini-manipulator has six joints, as many as its effector has degrees of
 freedom. Mounted on the mechanism of the case, of any hinges, branched or not, it is the effector
-of a redundant manipulator, a macro and a mini in the document's words. Without drives: there is
+of a redundant manipulator, a macro and a mini in the paper's words. Without drives: there is
 inertia only where the bodies are.
 """
 
@@ -81,7 +81,7 @@ def effector(mech: Mechanism, hand: str, q: Array) -> Mechanism:
 
 @cache
 def mini(case: Case) -> Manipulator:
-    """The mini-manipulator of a case, on the ground: as many joints as its effector has freedom."""
+    """The mini-manipulator of a case, on the ground: six joints, as its effector needs."""
     mech, q = six_joints(case.seed)
     v = np.random.default_rng((case.seed, 31)).uniform(-0.7, 0.7, 6)
     mech = mech.with_gravity((0.3, -0.5, -9.7))
@@ -93,10 +93,10 @@ def arm(case: Case) -> Manipulator:
     """The mechanism of a case, and on its tip the mini-manipulator: a redundant manipulator."""
     light = mini(case)
     macro = case.mech.without_armature().with_gravity(light.mech.gravity)
-    whole = macro.mount(six_joints(case.seed)[0], at=case.node, prefix="mini_")
+    complete = macro.mount(six_joints(case.seed)[0], at=case.node, prefix="mini_")
     v = np.concatenate([0.7 * case.v / np.abs(case.v).max(), light.v])
     q = np.concatenate([case.q, light.q])
-    return Manipulator(effector(whole, "mini_hand", q), "effector", q, v, case.seed, macro.nv)
+    return Manipulator(effector(complete, "mini_hand", q), "effector", q, v, case.seed, macro.nv)
 
 
 @cache

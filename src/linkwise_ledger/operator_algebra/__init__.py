@@ -1,4 +1,4 @@
-"""Document 000: its statements in its own order."""
+"""The operator algebra: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
 from linkwise_ledger.operator_algebra.closed_chain import CLOSED_CHAIN
@@ -20,4 +20,4 @@ PRINTED: tuple[str, ...] = (
     *(f"(5.{i})" for i in range(1, 12)),
     *("Lemma 4.1", "Lemma 4.2", "Lemma 4.3", "Lemma 5.1", "Lemma A.1", "Algorithm FD"),
 )
-"""The numbers that the document prints."""
+"""The numbers that the paper prints."""

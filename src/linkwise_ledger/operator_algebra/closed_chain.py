@@ -1,7 +1,7 @@
-"""Document 000, section 5, application 3: a closed chain as two arms whose tips are joined.
+"""The operator algebra, section 5, application 3: a closed chain as two arms whose tips are joined.
 
 Arm 1 is the mechanism of the case, arm 2 an arm of seven pins whose base stands where its tip meets
-that of arm 1. Nothing depends on where that is: there is no gravity, as in the document, and what
+that of arm 1. Nothing depends on where that is: there is no gravity, as in the paper, and what
 the arms have in common is expressed in the frame of the tip. The reference is one dense system for
 the accelerations of both arms and the force between them.
 """
@@ -171,11 +171,11 @@ def _(case: Case) -> float:
 """)
 def _(case: Case) -> float:
     pair = _pair(case)
-    found = [
+    values = [
         newton_euler(arm.case, vdot, sign * pair.f)
         for arm, vdot, sign in zip(pair.arms, pair.vdot, (-1.0, 1.0), strict=True)
     ]
-    return max(apart(x, arm.moments) for x, arm in zip(found, pair.arms, strict=True))
+    return max(apart(x, arm.moments) for x, arm in zip(values, pair.arms, strict=True))
 
 
 @CLOSED_CHAIN("""(5.9)  accelerations of arm 1
@@ -280,7 +280,7 @@ def check_well_posed(case: Case) -> float:
     for mech in (models.seven_dof_arm(), models.chain(2)):
         two = _arm(Case("second arm", mech.with_gravity(np.zeros(3)), 11))
         rank = int(np.linalg.matrix_rank(one.compliance + two.compliance, rtol=1e-9))
-        whole = _system(one, two)
-        if int(np.linalg.matrix_rank(whole, rtol=1e-12)) != len(whole) - 6 + rank:
+        complete = _system(one, two)
+        if int(np.linalg.matrix_rank(complete, rtol=1e-12)) != len(complete) - 6 + rank:
             return float("inf")
     return 0.0

@@ -1,6 +1,6 @@
-"""Document 000, section 2: the Jacobian operator.
+"""The operator algebra, section 2: the Jacobian operator.
 
-Document 000, section 3: the dynamics of a robot by operators.
+The operator algebra, section 3: the dynamics of a robot by operators.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ JACOBIAN("""sec. 2, φ(k+1, k)  Jacobian across a rigid link
     holds    V(k) = Σ φ*(i,k) H*(i) v(i), over the bodies i from the base to k
 """)
 def _(case: Case) -> float:
-    given, found = split(case, case.v, JOINT), {k: np.zeros(6) for k in case.outward}
+    given, matrix = split(case, case.v, JOINT), {k: np.zeros(6) for k in case.outward}
     for i, k in paths(case):
-        found[k] = found[k] + case.block(phi, i, k).T @ case.block(H, i).T @ given[i]
-    return apart(stacked(case, found), stacked(case, accelerations(case, case.v)))
+        matrix[k] = matrix[k] + case.block(phi, i, k).T @ case.block(H, i).T @ given[i]
+    return apart(stacked(case, matrix), stacked(case, accelerations(case, case.v)))
 
 
 JACOBIAN("""sec. 2, properties of φ(i, j)  φ(i, j) is a transition matrix
@@ -168,7 +168,7 @@ NEWTON_EULER = Section()
 @NEWTON_EULER("""(3.1)  equations of motion
     printed  𝓜 θ̈ + C + J* f(0) = T
     holds    𝓜 v̇ + C + J* f = τ, f the force of the node on its surroundings
-    note     Against the Newton-Euler loops. Gravity, left out in the document, is an acceleration
+    note     Against the Newton-Euler loops. Gravity, left out in the paper, is an acceleration
              of the base here.
 """)
 def _check_equations_of_motion(case: Case) -> float:
@@ -196,7 +196,7 @@ def _(case: Case) -> float:
     of C is compared, which is half that of 𝓜̇.
     """
     case = weightless(case)
-    mech, v, found = case.mech, case.v, case.matrix(bias)
+    mech, v, computed = case.mech, case.v, case.matrix(bias)
 
     def inertia(q: Array) -> Array:
         return Dense(mech, q)(mass)
@@ -205,8 +205,8 @@ def _(case: Case) -> float:
     if mech.nq == mech.nv and np.array_equal(mech.qdot(case.q, v), v):
         units = np.eye(mech.nv)
         slopes = [rate(lambda t, e=e: v @ inertia(case.q + t * e) @ v) for e in units]
-        return apart(found, mass_rate @ v - 0.5 * np.array(slopes))
-    return apart(found @ v, 0.5 * v @ mass_rate @ v)
+        return apart(computed, mass_rate @ v - 0.5 * np.array(slopes))
+    return apart(computed @ v, 0.5 * v @ mass_rate @ v)
 
 
 NEWTON_EULER("""(3.4)  joint moments of a tip force
@@ -241,14 +241,14 @@ NEWTON_EULER("""sec. 3, Newton-Euler recursions  equations of motion as two loop
 @NEWTON_EULER("""sec. 3, α(k)  accelerations are derivatives of velocities
     printed  α(k) = V̇(k)
     holds    α(k) of the loop = derivative of V(k) along the motion, by differences
-    note     Derivatives in the axes of the body here, in inertial axes in the document; a and b
+    note     Derivatives in the axes of the body here, in inertial axes in the paper; a and b
              differ accordingly.
 """)
 def _(case: Case) -> float:
     case, vdot = weightless(case), drawn(case, JOINT)
-    found = stacked(case, link_accelerations(case, vdot))
+    computed = stacked(case, link_accelerations(case, vdot))
     velocities = phi.T @ H.T
-    return apart(found, rate(lambda t: moved(case, t)(velocities) @ (case.v + t * vdot)))
+    return apart(computed, rate(lambda t: moved(case, t)(velocities) @ (case.v + t * vdot)))
 
 
 @NEWTON_EULER("""(3.5)  equations of motion without bias

@@ -279,7 +279,7 @@ INVERSION("""sec. 4, second loop of FD  smoother: accelerations from residuals
              λ(k+1,k)
     instead  λ(n+1) = 0; for k = n … 1: λ(k) = ψ*(k+1,k) λ(k+1) + H*(k) ν(k), θ̈(k) = ν(k) -
              K*(k+1,k) λ(k+1)
-    note     An index stands at the wrong letter: no gain has one index, no costate two. The loop of
+    note     An index is at the wrong letter: no gain has one index, no costate two. The loop of
              application 1 has it right.
 """)(_check_forward_loops)
 
@@ -292,10 +292,10 @@ def _(case: Case) -> float:
 
 def _root(dense: Dense) -> Array:
     """D^½, symmetric, block by block."""
-    whole = dense(D)
+    matrix = dense(D)
     blocks: list[Array] = []
     for s in dense.slices(JOINT):
-        squares, axes = np.linalg.eigh(whole[s, s])
+        squares, axes = np.linalg.eigh(matrix[s, s])
         blocks.append(axes * np.sqrt(squares) @ axes.T)
     return dense.diagonal(blocks, JOINT, JOINT)
 
@@ -325,7 +325,7 @@ def _(case: Case) -> float:
 @DIAGONAL("""sec. 6, innovations  normalised innovations
     printed  ε = D^-½ (I - H ψ K) T
     means    ε* ε = τ* 𝓜⁻¹ τ
-    note     For hinges of several freedoms D^½ is the symmetric root of each block.
+    note     For hinges with several axes D^½ is the symmetric root of each block.
 """)
 def _(case: Case) -> float:
     moments = drawn(case, JOINT)

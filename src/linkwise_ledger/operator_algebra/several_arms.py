@@ -1,6 +1,6 @@
-"""Document 000, section 6: several arms that hold one object.
+"""The operator algebra, section 6: several arms that hold one object.
 
-The document has no equations for this, but says what holds; each such sentence is put as one and
+The paper has no equations for this, but says what holds; each such sentence is put as one and
 executed, on arms of any hinges that hold an object rigidly.
 """
 
@@ -38,11 +38,11 @@ def _tip(i: int) -> slice:
 
 def _compliances(g: Grasp) -> list[Array]:
     """Λ_i⁻¹ = J_i 𝓜_i⁻¹ J_i*, in the axes of the world, by the recursion of application 2."""
-    found: list[Array] = []
+    parts: list[Array] = []
     for arm in g.arms:
         turn = arm.matrix(rot_W)
-        found.append(turn @ tip_compliance(arm) @ turn.T)
-    return found
+        parts.append(turn @ tip_compliance(arm) @ turn.T)
+    return parts
 
 
 def _system(g: Grasp) -> Array:
@@ -62,11 +62,11 @@ def _system(g: Grasp) -> Array:
 
 def _effective(g: Grasp) -> list[Array]:
     """What a force on the object meets: M(C), and after each arm that takes hold of it."""
-    found = [g.M_C]
+    values = [g.M_C]
     for i, compliance in enumerate(_compliances(g)):
         A_i = g.A[_tip(i)]
-        found.append(found[-1] + A_i.T @ np.linalg.inv(compliance) @ A_i)
-    return found
+        values.append(values[-1] + A_i.T @ np.linalg.inv(compliance) @ A_i)
+    return values
 
 
 def _pushed(g: Grasp, arms: int) -> Array:
@@ -116,8 +116,8 @@ def _combined(g: Grasp) -> tuple[_Estimate, Array, Array]:
         estimate.combine(g.A[_tip(i)], seen, compliance)
     forces, moved = np.zeros(len(g.A)), free.copy()
     for i, compliance in enumerate(compliances):
-        wanted = g.A[_tip(i)] @ estimate.mean + g.contact_bias[_tip(i)]
-        forces[_tip(i)] = solved(compliance, tips[_tip(i)] - wanted)
+        target = g.A[_tip(i)] @ estimate.mean + g.contact_bias[_tip(i)]
+        forces[_tip(i)] = solved(compliance, tips[_tip(i)] - target)
         turn = g.arms[i].matrix(rot_W)
         moved[g.arm_of(i)] += correction_loops(g.arms[i], turn.T @ forces[_tip(i)])
         estimate.inverses += 1
@@ -161,8 +161,8 @@ SEVERAL_ARMS("""sec. 6, effective inertia  of several arms and the object that t
 """)
 def _(case: Case) -> float:
     g = _held(case)
-    found = _effective(g)
-    return max(apart(found[k], _pushed(g, k)) for k in range(1, len(g.arms) + 1))
+    computed = _effective(g)
+    return max(apart(computed[k], _pushed(g, k)) for k in range(1, len(g.arms) + 1))
 
 
 @SEVERAL_ARMS("""sec. 6, a mechanism as object  what an arm takes hold of may be a multibody system
@@ -180,9 +180,9 @@ def _(case: Case) -> float:
     held = _effective(g)[last]
     there = A_last @ np.linalg.inv(held) @ A_last.T  # compliance of it where the arm takes hold
     together = there + _compliances(g)[last]
-    whole = diagonal(_compliances(g)) + g.compliance
+    complete = diagonal(_compliances(g)) + g.compliance
     # Eliminating all other contacts from Ω leaves the compliance between that arm and the rest.
-    return apart(np.linalg.inv(together), np.linalg.inv(whole)[_tip(last), _tip(last)])
+    return apart(np.linalg.inv(together), np.linalg.inv(complete)[_tip(last), _tip(last)])
 
 
 @SEVERAL_ARMS("""sec. 6, combined estimates  contact forces by combining estimates
@@ -227,8 +227,8 @@ def _(g: Grasp) -> float:
     parts = [
         correction_loops(arm, arm.matrix(rot_W).T @ f[_tip(i)]) for i, arm in enumerate(g.arms)
     ]
-    found = g.mass_inv @ g.T_free + np.concatenate(parts)
-    return max(apart(f, g.solution.f), apart(found, g.solution.theta_ddot))
+    computed = g.mass_inv @ g.T_free + np.concatenate(parts)
+    return max(apart(f, g.solution.f), apart(computed, g.solution.theta_ddot))
 
 
 SEVERAL_ARMS("""sec. 6, well-posedness  when the force between the tips is unique
@@ -297,16 +297,16 @@ def _(case: Case) -> Errors:
     every = _held(case)
     rng = np.random.default_rng((case.seed, 8))
     alpha = rng.standard_normal(6)
-    wanted = every.A @ alpha + every.contact_bias - every.bent
-    theta_ddot = np.linalg.pinv(every.J) @ wanted
+    target = every.A @ alpha + every.contact_bias - every.bent
+    theta_ddot = np.linalg.pinv(every.J) @ target
     squeeze = rng.standard_normal(len(every.A))
     squeeze = squeeze - np.linalg.pinv(every.A.T) @ (every.A.T @ squeeze)
     net = every.M_C @ alpha + every.object_bias
     f = np.linalg.pinv(every.A.T) @ net + squeeze
     moments = every.mass @ theta_ddot + every.coriolis + every.J.T @ f
     right = np.concatenate([every.contact_bias - every.bent, moments - every.coriolis])
-    found = solved(_system(every), np.concatenate([right, -every.object_bias]))
+    computed = solved(_system(every), np.concatenate([right, -every.object_bias]))
     m, n = len(every.A), len(every.T)
-    yield found[:m], f
-    yield found[m : m + n], theta_ddot
-    yield found[m + n :], alpha
+    yield computed[:m], f
+    yield computed[m : m + n], theta_ddot
+    yield computed[m + n :], alpha

@@ -1,4 +1,4 @@
-"""Document 000, section 5, Lemma 5.1 and applications 1 and 2: forces and inertias at the tip."""
+"""The operator algebra, section 5, Lemma 5.1 and applications 1 and 2: forces and inertias at the tip."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def correction_loops(case: Case, f: Array, *, as_printed: bool = False) -> Array
     """Δθ̈ by the two loops below (5.3).
 
     As printed, ẑ(1) is set before the loop and set again as its first step, to ψ(1, 0) ẑ(0) with
-    an ẑ(0) that is nowhere given: zero, as in all other loops of the document.
+    an ẑ(0) that is nowhere given: zero, as in all other loops of the paper.
     """
     tip, shift = at_tip(case)
     z, nu = dict[int, Array](), Blocks()
@@ -104,7 +104,7 @@ def _(case: Case) -> float:
 def _(case: Case) -> Errors:
     """A force on the tip gives the tip the acceleration J 𝓜⁻¹ J* f more, the moments being equal.
 
-    That it does is asked of the Newton-Euler loops; the tip's acceleration is that of its body.
+    The Newton-Euler loops confirm it; the tip's acceleration is that of its body.
     """
     f, vdot = drawn(case, NODE), drawn(case, JOINT)
     pushed = vdot - _correction(case)[1]

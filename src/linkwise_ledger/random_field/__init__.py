@@ -1,4 +1,4 @@
-"""Document 004: its statements in its own order."""
+"""Random fields: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
 from linkwise_ledger.random_field.batch import BATCH, SEQUENTIAL
@@ -19,4 +19,4 @@ PRINTED: tuple[str, ...] = (
     *(f"(10.{i})" for i in range(1, 7)),
     *(f"Lemma {i}" for i in range(1, 14)),
 )
-"""The numbers that the document prints."""
+"""The numbers that the paper prints."""

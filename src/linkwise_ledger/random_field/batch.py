@@ -1,6 +1,6 @@
-"""Document 004, sections 6 and 7: covariance is inertia; conditional means of all at once.
+"""Random fields, sections 6 and 7: covariance is inertia; conditional means of all at once.
 
-Document 004, section 8: sequential estimation.
+Random fields, section 8: sequential estimation.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def _(case: Case) -> float:
     for k in case.inward:
         blocks[k] = inward_both(case, E_phi, k, blocks) + case.block(M, k)
     rows = case.dense.slices(BODY)
-    whole = case.matrix(S_OF_X)
-    expected = {k: whole[rows[k], rows[k]] for k in case.outward}
+    matrix = case.matrix(S_OF_X)
+    expected = {k: matrix[rows[k], rows[k]] for k in case.outward}
     return apart(diagonal(case, blocks, M), diagonal(case, expected, M))
 
 
@@ -244,8 +244,8 @@ BATCH("""sec. 7, Ŵ  conditional mean of the inertial forces
 def _(case: Case) -> float:
     moments, vdot = _solved(case)
     alpha = accelerations(case, vdot)
-    found = {k: case.block(M, k) @ alpha[k] for k in case.outward}
-    return apart(stacked(case, found), case.matrix(M @ phi.T @ H.T @ mass.inv) @ moments)
+    blocks_at = {k: case.block(M, k) @ alpha[k] for k in case.outward}
+    return apart(stacked(case, blocks_at), case.matrix(M @ phi.T @ H.T @ mass.inv) @ moments)
 
 
 BATCH("""sec. 7, W - Ŵ  error of the inertial forces
@@ -284,14 +284,14 @@ sec. 8, inverse of the factor  inverse of the causal factor
              H* D⁻¹;  K(k+1,k) = φ(k+1,k) G(k);  τ = G H;  τ̄ = I - τ;  ψ(k+1,k) = φ(k+1,k) τ̄(k)
     holds    the loop, with k-1 the children, leaves P, D, G, K, Π, Π̄, E_ψ with 𝓜 = (I + H φ K) D
              (I + H φ K)*
-    note     Our Π is the document's τ.
+    note     Our Π is the paper's τ.
 """)
 def _(case: Case) -> Errors:
     """The loop against the innovations factors of 𝓜, which know nothing of it: D, and I + H φ K."""
     at = kalman_filter(case)
     unit = case.matrix(I + KAPPA)
-    found = unit @ diagonal(case, at.D, D) @ unit.T
-    yield found, case.matrix(mass)
+    computed = unit @ diagonal(case, at.D, D) @ unit.T
+    yield computed, case.matrix(mass)
     for blocks, expr in ((at.P, P), (at.G, G), (at.Pi, Pi), (at.Pi_bar, Pi_bar)):
         yield diagonal(case, blocks, expr), case.matrix(expr)
     for blocks, expr in ((at.K, K), (at.psi, E_psi)):

@@ -1,4 +1,4 @@
-"""Document 004, section 10: the covariances of everything."""
+"""Random fields, section 10: the covariances of everything."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ COVARIANCE.chains("""(10.1)  covariance of the costates
     holds    the blocks of the loop are the diagonal blocks of φ* H* 𝓜⁻¹ H φ
 """)
 def _(case: Case) -> float:
-    whole, rows = case.matrix(phi.T @ H.T @ mass.inv @ H @ phi), case.dense.slices(BODY)
-    expected = {k: whole[rows[k], rows[k]] for k in case.outward}
+    matrix, rows = case.matrix(phi.T @ H.T @ mass.inv @ H @ phi), case.dense.slices(BODY)
+    expected = {k: matrix[rows[k], rows[k]] for k in case.outward}
     return apart(diagonal(case, costate_blocks(case), M), diagonal(case, expected, M))
 
 
@@ -156,8 +156,8 @@ def _(case: Case) -> Errors:
     rows = case.dense.slices(BODY)
     for k in (k for k in case.outward if not case.children(k)):
         J = case.matrix(phi.T @ H.T)[rows[k]]
-        found = J @ case.matrix(mass.inv) @ J.T
-        yield costate_blocks(case)[k], found
+        computed = J @ case.matrix(mass.inv) @ J.T
+        yield costate_blocks(case)[k], computed
 
 
 COVARIANCE("""Lemma 10  smoothing error from filtering error

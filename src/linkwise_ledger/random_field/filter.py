@@ -1,4 +1,4 @@
-"""Document 004, section 9: filtering and smoothing."""
+"""Random fields, section 9: filtering and smoothing."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def _check_blocks(name: str) -> Check:
     exprs = {"P_plus": P_plus, "P": P, "D": D, "G": G}
 
     def check(case: Case) -> float:
-        found = getattr(predictor_corrector(case), name)
-        pairs = [(found[k], case.block(exprs[name], k)) for k in found]
+        computed = getattr(predictor_corrector(case), name)
+        pairs = [(computed[k], case.block(exprs[name], k)) for k in computed]
         return max((apart(x, y) for x, y in pairs), default=0.0)
 
     return check
@@ -158,8 +158,8 @@ def _check_vector(name: str) -> Check:
     """The check of vectors that the loop leaves against operators applied to T."""
 
     def check(case: Case) -> float:
-        found = stacked(case, getattr(predictor_corrector(case), name))
-        return apart(found, case.matrix(_VECTORS[name]) @ drawn(case, JOINT))
+        computed = stacked(case, getattr(predictor_corrector(case), name))
+        return apart(computed, case.matrix(_VECTORS[name]) @ drawn(case, JOINT))
 
     return check
 
@@ -168,7 +168,7 @@ def _check_vector(name: str) -> Check:
 
 
 def _outboard(case: Case, k: int) -> list[int]:
-    """Indices of the joint velocities of body k and of all that hangs on it, k's first."""
+    """Indices of the joint velocities of body k and of everything that hangs on it, k's first."""
     bodies = [i for above, i in paths(case) if above == k]
     places = case.dense.slices(JOINT)
     return [j for i in bodies for j in range(places[i].start, places[i].stop)]
@@ -186,8 +186,8 @@ FILTER.algebra("""sec. 9, forward dynamics  joint accelerations from joint momen
     holds    (I - H ψ K) τ is the ε of the loop
 """)
 def _check_innovations(case: Case) -> float:
-    found = stacked(case, innovations(case))
-    return apart(found, case.matrix(I - ELL) @ drawn(case, JOINT))
+    computed = stacked(case, innovations(case))
+    return apart(computed, case.matrix(I - ELL) @ drawn(case, JOINT))
 
 
 FILTER("""sec. 9, z  filtered state
@@ -204,7 +204,7 @@ sec. 9, Kalman filter  the filter as a loop
 def _(case: Case) -> float:
     """The loop sets z(2), z(3) …; it reads z(1), which nothing has set."""
     at, T, z = kalman_filter(case), _given(case), dict[int, Array]()
-    numbered = dict(enumerate(case.inward, start=1))  # as the document numbers a chain
+    numbered = dict(enumerate(case.inward, start=1))  # as the paper numbers a chain
     z[0] = np.zeros(6)
     try:
         for k in range(1, len(numbered)):
@@ -225,8 +225,8 @@ FILTER("""sec. 9, ε(k)  innovations at a joint
     holds    ν(k) = D⁻¹(k) ε(k) of the loop gives D⁻¹ (I - H ψ K) τ
 """)
 def _(case: Case) -> float:
-    found = stacked(case, residuals(case))
-    return apart(found, case.matrix(D.inv @ (I - ELL)) @ drawn(case, JOINT))
+    computed = stacked(case, residuals(case))
+    return apart(computed, case.matrix(D.inv @ (I - ELL)) @ drawn(case, JOINT))
 
 
 @FILTER("""(9.1)  smoothing
@@ -299,12 +299,12 @@ FILTER("""(9.6)  innovations covariance and gain
 
 @FILTER.as_printed
 def _(case: Case) -> float:
-    """G(k) = P(k) H*(k)⁻¹: H* has six rows and as many columns as the hinge has freedoms."""
+    """G(k) = P(k) H*(k)⁻¹: H* has six rows and as many columns as the hinge has axes."""
     try:
-        found = [case.block(P, k) @ np.linalg.inv(case.block(H, k).T) for k in case.outward]
+        values = [case.block(P, k) @ np.linalg.inv(case.block(H, k).T) for k in case.outward]
     except np.linalg.LinAlgError:
         return float("inf")
-    return max(apart(x, case.block(G, k)) for k, x in zip(case.outward, found, strict=True))
+    return max(apart(x, case.block(G, k)) for k, x in zip(case.outward, values, strict=True))
 
 
 FILTER("""(9.7)  innovations

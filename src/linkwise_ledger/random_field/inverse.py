@@ -1,4 +1,4 @@
-"""Document 004, section 11: the inverse of the inertia matrix in closed form, and its elements."""
+"""Random fields, section 11: the inverse of the inertia matrix in closed form, and its elements."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def _gain(case: Case, k: int) -> Array:
     return np.zeros((6, len(case.block(D, k)))) if p < 0 else case.block(K, p, k)
 
 
-def _above(case: Case, found: dict[int, Array], k: int) -> Array:
+def _above(case: Case, computed: dict[int, Array], k: int) -> Array:
     """Υ(k+1), zero for the ground."""
     p = case.parent(k)
-    return np.zeros((6, 6)) if p < 0 else found[p]
+    return np.zeros((6, 6)) if p < 0 else computed[p]
 
 
 def _elements(case: Case) -> Array:
     """The two loops of Lemma 13, with Υ of (10.2); on trees, k runs along the path below i.
 
-    An element is 𝓜⁻¹(i, k), the adjoint of 𝓜⁻¹(k, i): the same for hinges of one freedom.
+    An element is 𝓜⁻¹(i, k), the adjoint of 𝓜⁻¹(k, i): the same for hinges with one axis.
     """
     rows, Upsilon_at = case.dense.slices(JOINT), costate_blocks(case)
     out = np.zeros((case.mech.nv, case.mech.nv))
     for i in case.outward:
         K_i, Upsilon_above = _gain(case, i), _above(case, Upsilon_at, i)
-        own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
-        out[rows[i], rows[i]] = own
-        costate = {i: K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ case.block(H, i)}
+        local = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
+        out[rows[i], rows[i]] = local
+        costate = {i: K_i.T @ Upsilon_above @ step_to_parent(case, i) - local @ case.block(H, i)}
         for k in _below(case, i):
             p = case.parent(k)
             element = costate[p] @ _gain(case, k)
@@ -117,7 +117,7 @@ INVERSE("""Lemma 13  Υ in the loop of the elements
     note     H and H* have changed places; (10.2) has them right.
 """)(
     lambda case: max(
-        apart(found, case.block(Upsilon, i)) for i, found in costate_blocks(case).items()
+        apart(block, case.block(Upsilon, i)) for i, block in costate_blocks(case).items()
     )
 )
 
@@ -125,14 +125,14 @@ INVERSE("""Lemma 13  Υ in the loop of the elements
 @INVERSE.as_printed
 def _(case: Case) -> float:
     """ψ* Υ ψ + H D⁻¹ H*: H* and H have changed places, and nothing fits."""
-    found: dict[int, Array] = {}
+    blocks_at: dict[int, Array] = {}
     try:
         for i in case.outward:
             H_i, D_inv = case.block(H, i), case.block(D.inv, i)
-            found[i] = outward_both(case, E_psi, i, found) + H_i @ D_inv @ H_i.T
+            blocks_at[i] = outward_both(case, E_psi, i, blocks_at) + H_i @ D_inv @ H_i.T
     except ValueError:
         return float("inf")
-    return max(apart(found[i], case.block(Upsilon, i)) for i in found)
+    return max(apart(blocks_at[i], case.block(Upsilon, i)) for i in blocks_at)
 
 
 @INVERSE("""Lemma 13, 𝓜⁻¹(i, i)  diagonal elements of the inverse
@@ -142,32 +142,32 @@ def _(case: Case) -> float:
 """)
 def _(case: Case) -> float:
     rows, inverse = case.dense.slices(JOINT), np.linalg.inv(case.matrix(mass))
-    found = _elements(case)
-    return max(apart(found[s, s], inverse[s, s]) for s in rows)
+    computed = _elements(case)
+    return max(apart(computed[s, s], inverse[s, s]) for s in rows)
 
 
 @INVERSE("""Lemma 13, λ(i)  how a vertical sweep starts
     printed  λ(i) = K*(i+1,i) Υ(i+1) φ(i+1,i) - H(i) 𝓜⁻¹(i,i)
     holds    λ(i) = K*(i+1,i) Υ(i+1) φ(i+1,i) - 𝓜⁻¹(i,i) H(i) = K*(i+1,i) Υ(i+1) ψ(i+1,i) - D⁻¹(i)
              H(i)
-    note     As printed only for hinges of one freedom, where 𝓜⁻¹(i,i) is a number: the document has
+    note     As printed only for hinges with one axis, where 𝓜⁻¹(i,i) is a number: the paper has
              no others. For more, it stands before H(i).
 """)
 def _(case: Case) -> Errors:
     Upsilon_at = costate_blocks(case)
     for i in case.outward:
         K_i, Upsilon_above, H_i = _gain(case, i), _above(case, Upsilon_at, i), case.block(H, i)
-        own = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
-        found = K_i.T @ Upsilon_above @ step_to_parent(case, i) - own @ H_i
+        local = case.block(D.inv, i) + K_i.T @ Upsilon_above @ K_i
+        computed = K_i.T @ Upsilon_above @ step_to_parent(case, i) - local @ H_i
         p = case.parent(i)
         psi_i = np.zeros((6, 6)) if p < 0 else case.block(E_psi, p, i)
-        yield found, K_i.T @ Upsilon_above @ psi_i - case.block(D.inv, i) @ H_i
+        yield computed, K_i.T @ Upsilon_above @ psi_i - case.block(D.inv, i) @ H_i
 
 
 INVERSE.chains("""Lemma 13, 𝓜⁻¹(k, i)  elements of the inverse by vertical sweeps
     printed  for i = N … 1: for k = i-1 … 1: 𝓜⁻¹(k,i) = λ(k+1) K(k+1,k), λ(k) = λ(k+1) ψ(k+1,k)
     holds    the loops leave 𝓜⁻¹(i,k) = λ(k+1) K(k+1,k), and 𝓜⁻¹(k,i) its adjoint
-    note     Both loops are run, with Υ of (10.2). For hinges of one freedom 𝓜⁻¹(k,i) and 𝓜⁻¹(i,k)
+    note     Both loops are run, with Υ of (10.2). For hinges with one axis 𝓜⁻¹(k,i) and 𝓜⁻¹(i,k)
              are one number. On trees they leave elements of bodies on one path; those across
              branches are missing.
 """)(lambda case: (_elements(case), np.linalg.inv(case.matrix(mass))))

@@ -34,10 +34,10 @@ from linkwise_ledger.standard import (
 )
 
 KAPPA = H @ phi @ K
-"""𝒦 of the document."""
+"""𝒦 of the paper."""
 
 ELL = H @ psi @ K
-"""ℒ of the document."""
+"""ℒ of the paper."""
 
 S_OF_X = phi @ M @ phi.T
 """S, covariance of the state."""
@@ -126,7 +126,7 @@ MODEL = Section()
 MODEL("""sec. 1, equations of motion  the inverse solves the equations of motion
     printed  𝓜 θ̈ = T,  θ̈ = 𝓜⁻¹ T
     holds    𝓜 v̇ = τ,  v̇ = (I - H ψ K)* D⁻¹ (I - H ψ K) τ
-    note     Without bias forces, as the document says. The inverse is the recursive one.
+    note     Without bias forces, as the paper says. The inverse is the recursive one.
 """)(same(mass @ (I - ELL).T @ D.inv @ (I - ELL) @ tau, tau))
 MODEL("""sec. 3, φ(k, i)  transition matrix of spatial forces
     printed  φ(k,i) = [[I, l̃(k,i)], [0, I]]
@@ -141,7 +141,7 @@ MODEL("""sec. 3, properties of φ(k, i)  φ(k, i) is a transition matrix
 MODEL("""sec. 3, M(k)  spatial inertia
     printed  M(k) = [[𝒥(k), m(k) p̃(k)], [-m(k) p̃(k), m(k) I]]
     means    M(k) about the body frame: p the centre of mass, 𝒥 the inertia about the frame
-    note     The document's body frame is at the inner joint; ours may be anywhere on the body.
+    note     The paper's body frame is at the inner joint; ours may be anywhere on the body.
 """)(check_inertia)
 
 

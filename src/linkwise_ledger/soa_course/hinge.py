@@ -1,4 +1,4 @@
-"""Document 002, "Hinges and Constraints" to "Hinge Map Matrix": poses, and what hinges allow."""
+"""The course, "Hinges and Constraints" to "Hinge Map Matrix": poses, and what hinges allow."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from linkwise_ledger.soa_course.velocity import (
 
 def _step(case: Case, k: int) -> Pose:
     """The pose of body k seen from its parent, as three poses in a row."""
-    own = case.mech.bodies[k]
-    hinge = own.hinge.pose(case.q[case.mech.q_slice(own.hinge_name)])
-    return own.inboard @ hinge @ own.outboard
+    link = case.mech.bodies[k]
+    hinge = link.hinge.pose(case.q[case.mech.q_slice(link.hinge_name)])
+    return link.inboard @ hinge @ link.outboard
 
 
 def _seen(case: Case, a: str, b: str) -> Array:
@@ -52,15 +52,15 @@ def _seen(case: Case, a: str, b: str) -> Array:
 
 def _pose_rate(case: Case, k: int) -> tuple[Array, Array, Array]:
     """The pose of O(k) seen from the parent, its rate, and H* β in the parent's axes."""
-    mech, own = case.mech, case.mech.bodies[k]
-    span = mech.q_slice(own.hinge_name)
+    mech, link = case.mech, case.mech.bodies[k]
+    span = mech.q_slice(link.hinge_name)
 
     def pose(t: float) -> Array:
         q = mech.integrate(case.q, case.v, t)
-        return (own.inboard @ own.hinge.pose(q[span])).matrix
+        return (link.inboard @ link.hinge.pose(q[span])).matrix
 
     X = pose(0.0)
-    W = own.hinge.hinge_map(case.q[span]).T @ speeds(case, k)
+    W = link.hinge.hinge_map(case.q[span]).T @ speeds(case, k)
     return X, rate(pose), np.concatenate([X[:3, :3] @ W[:3], X[:3, :3] @ W[3:]])
 
 
@@ -72,7 +72,7 @@ EXAMPLES: tuple[tuple[Hinge, list[list[float]]], ...] = (
     (Cylindrical(_Z), [[0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1]]),
     (Spherical(), [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]]),
 )
-"""Hinges, and the rows of H that the document prints as columns of H*."""
+"""Hinges, and the rows of H that the paper prints as columns of H*."""
 
 
 def _moves_as(hinge: Hinge, H: Array, seed: int) -> float:
@@ -129,7 +129,7 @@ def _(case: Case) -> float:
 
 HINGES("""Inter-connected bodies  numbers of bodies
     printed  k+1 is the parent of k; 1 is the tip
-    means    parent[k] < k: k+1 of the document is our parent, its 1 ... n our bodies from the tip
+    means    parent[k] < k: k+1 of the paper is our parent, its 1 ... n our bodies from the tip
 """)(lambda case: 0.0 if all(case.parent(k) < k for k in case.outward) else 1.0)
 
 
@@ -140,10 +140,10 @@ HINGES("""Inter-connected bodies  numbers of bodies
 def _(case: Case) -> Errors:
     for k in case.outward:
         p = body(case, case.parent(k))
-        whole, o, o_plus = _seen(case, p, body(case, k)), outside(case, k), inside(case, k)
+        complete, o, o_plus = _seen(case, p, body(case, k)), outside(case, k), inside(case, k)
         two = _seen(case, p, o) @ _seen(case, o, body(case, k))
         three = _seen(case, p, o_plus) @ _seen(case, o_plus, o) @ _seen(case, o, body(case, k))
-        yield from ((x, whole) for x in (two, three, _step(case, k).matrix))
+        yield from ((x, complete) for x in (two, three, _step(case, k).matrix))
 
 
 @HINGES("""(1.6)  pose of a body from that of its parent
@@ -156,10 +156,10 @@ Computing the pose of any body  poses by recursion
 """)
 def _(case: Case) -> Errors:
     """The recursion of poses, against the frames themselves."""
-    found = {-1: np.eye(4)}
+    blocks_at = {-1: np.eye(4)}
     for k in case.outward:
-        found[k] = found[case.parent(k)] @ _step(case, k).matrix
-        yield found[k], measured(case).pose[body(case, k)].matrix
+        blocks_at[k] = blocks_at[case.parent(k)] @ _step(case, k).matrix
+        yield blocks_at[k], measured(case).pose[body(case, k)].matrix
 
 
 @HINGES("""Computing relative pose  one body seen from another
@@ -181,11 +181,11 @@ def _(case: Case) -> Errors:
 """)
 def _(case: Case, *, printed: bool = False) -> Errors:
     for k in case.outward:
-        X, found, W = _pose_rate(case, k)
+        X, computed, W = _pose_rate(case, k)
         expected = np.zeros((4, 4))
         expected[:3, :3] = skew(W[:3]) @ (np.eye(3) if printed else X[:3, :3])
         expected[:3, 3] = W[3:]
-        yield found, expected
+        yield computed, expected
 
 
 @HINGES("""Hinge differential kinematics  relative velocities of a hinge
@@ -195,16 +195,16 @@ def _(case: Case, *, printed: bool = False) -> Errors:
 def _check_parts(case: Case) -> Errors:
     yield 0.0
     for k in case.outward:
-        own = case.mech.bodies[k].hinge
+        hinge = case.mech.bodies[k].hinge
         h = hinge_columns(case, k)
         X, change, _ = _pose_rate(case, k)
         turning = change[:3, :3] @ X[:3, :3].T
         w = np.array([turning[2, 1], turning[0, 2], turning[1, 0]])
         rot = measured(case).pose[body(case, case.parent(k))].rot
         beta = speeds(case, k)
-        found = np.concatenate([h[:3] @ beta, h[3:] @ beta])
-        yield found, np.concatenate([rot @ w, rot @ change[:3, 3]])
-        yield 0.0 if h.shape == (6, own.nv) and own.nq >= own.nv else 1.0
+        computed = np.concatenate([h[:3] @ beta, h[3:] @ beta])
+        yield computed, np.concatenate([rot @ w, rot @ change[:3, 3]])
+        yield 0.0 if h.shape == (6, hinge.nv) and hinge.nq >= hinge.nv else 1.0
 
 
 @HINGES("""Joint map matrix  relative velocity of a hinge
@@ -220,9 +220,9 @@ def _(case: Case, *, printed: bool = False) -> float:
     for k in case.outward:
         o, o_plus = outside(case, k), inside(case, k)
         carried = np.eye(6) if printed else at.phi(o_plus, o).T
-        found = at.velocity[o] - carried @ at.velocity[o_plus]
+        computed = at.velocity[o] - carried @ at.velocity[o_plus]
         size = max(size, float(np.abs(at.velocity[o]).max()))
-        errors.append(float(np.abs(found - hinge_velocity(case, k)).max()))
+        errors.append(float(np.abs(computed - hinge_velocity(case, k)).max()))
     return max(errors) / size
 
 
@@ -241,8 +241,8 @@ def _(case: Case) -> Errors:
     yield from ((hinge.hinge_map(hinge.neutral()), np.array(H)) for hinge, H in EXAMPLES)
 
 
-HINGES("""Examples of joint map matrix: six freedoms  the hinge map of a free hinge
-    printed  H* = I, six freedoms
+HINGES("""Examples of joint map matrix: free hinge  the hinge map of a free hinge
+    printed  H* = I, six degrees of freedom
     holds    H of Free is I
 """)(
     lambda case: max(
@@ -263,7 +263,7 @@ def _(case: Case) -> float:
     return max(float(np.abs(v + skew(w) @ arm).max()), float(np.abs(rows).max())) / size
 
 
-@HINGES("""Ball rolling on a surface: joint map  its freedoms
+@HINGES("""Ball rolling on a surface: joint map  its three axes
     printed  Δ_V = [I_3; l~] β,  H* = [I_3; l~] ∈ R^(6 × 3)
     holds    H* = [I; l~], β = ω
 """)
@@ -282,12 +282,13 @@ def _(case: Case) -> float:
     """In the ball's axes H changes as it rolls; turned to fixed axes it is [I, -l~] always."""
     hinge, rng = RollingBall(0.3), np.random.default_rng(case.seed)
     states = [hinge.integrate(hinge.neutral(), rng.standard_normal(3)) for _ in range(2)]
-    own = [hinge.hinge_map(q).T for q in states]
+    rows_of_hinge = [hinge.hinge_map(q).T for q in states]
     fixed = [
-        turned(hinge.pose(q), h) @ hinge.pose(q).rot.T for q, h in zip(states, own, strict=True)
+        turned(hinge.pose(q), h) @ hinge.pose(q).rot.T
+        for q, h in zip(states, rows_of_hinge, strict=True)
     ]
     expected = np.vstack([np.eye(3), skew(np.array([0.0, 0.0, -0.3]))])
-    if apart(own[0], own[1]) < 0.01:
+    if apart(rows_of_hinge[0], rows_of_hinge[1]) < 0.01:
         return 1.0
     return max(apart(h, expected) for h in fixed)
 

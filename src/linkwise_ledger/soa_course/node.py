@@ -1,4 +1,4 @@
-"""Document 002, "Jacobian operator": nodes, pick-off operator, Jacobian, compensating torque."""
+"""The course, "Jacobian operator": nodes, pick-off operator, Jacobian, compensating torque."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ NODES = Section()
 def _(case: Case) -> float:
     at, pairs = measured(case), list[tuple[Array, Array]]()
     for node in case.mech.nodes or [case.mech.node(case.node)]:
-        found = at.phi(node.body, node.name).T @ at.velocity[node.body]
-        pairs.append((found, at.velocity[node.name]))
+        computed = at.phi(node.body, node.name).T @ at.velocity[node.body]
+        pairs.append((computed, at.velocity[node.name]))
     return worst(pairs)
 
 
@@ -84,12 +84,12 @@ def _(case: Case, *, printed: bool = False) -> float:
     means    B, for one node; a column of blocks for each one more
 """)
 def _(case: Case) -> float:
-    k, own = at_tip(case)
+    k, local = at_tip(case)
     expected = np.zeros_like(case.matrix(B))
-    expected[case.dense.slices(BODY)[k]] = own
+    expected[case.dense.slices(BODY)[k]] = local
     node = case.dense.nodes[0]
     at = measured(case)
-    lever = turned(at.pose[node.body], own) @ turned(at.pose[node.name], np.eye(6)).T
+    lever = turned(at.pose[node.body], local) @ turned(at.pose[node.name], np.eye(6)).T
     return max(apart(case.matrix(B), expected), apart(lever, at.phi(node.body, node.name)))
 
 
@@ -101,7 +101,7 @@ NODES("""(3.47)  velocities of nodes
 @NODES("""Jacobian Matrix  the Jacobian
     printed  V_nd = J θ̇ where J ≜ B* φ* H* ∈ R^(6 n_nd × 𝒩)
     holds    J = B* φ* H*
-    note     θ̇ stands for β.
+    note     θ̇ means β.
 """)
 def _(case: Case) -> Errors:
     dense, expected = _at_nodes(case), _measured_jacobian(case)
@@ -137,14 +137,14 @@ NODES.as_printed(lambda case: _check_compensation(case, sign=1.0))
 """)
 def _(case: Case) -> float:
     dense, f = _at_nodes(case), _forces(case)
-    x, found = dict[int, Array](), dict[int, Array]()
+    x, blocks_at = dict[int, Array](), dict[int, Array]()
     for k in case.inward:
         x[k] = inward(case, E_phi, k, x)
         for i, node in enumerate(dense.nodes):
             if case.mech.body_index[node.body] == k:
                 x[k] = x[k] + node.pose.shift @ f[6 * i : 6 * i + 6]
-        found[k] = case.block(H, k) @ x[k]
-    return max(apart(stacked(case, found), dense(J).T @ f), abs(len(f) - dense.size(B.domain)))
+        blocks_at[k] = case.block(H, k) @ x[k]
+    return max(apart(stacked(case, blocks_at), dense(J).T @ f), abs(len(f) - dense.size(B.domain)))
 
 
 @NODES("""Summary  the two recursions

@@ -1,6 +1,6 @@
-"""Document 002, "Stacked Notation" to the implicit equation of velocities: E_φ and H.
+"""The course, "Stacked Notation" to the implicit equation of velocities: E_φ and H.
 
-Document 002, "Explicit velocity expression": nilpotent matrices, φ, φ̃, and V⁺.
+The course, "Explicit velocity expression": nilpotent matrices, φ, φ̃, and V⁺.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from linkwise_ledger.standard import check_resolvent, check_shift, check_transit
 
 
 def tips_first(case: Case, A: Array) -> Array:
-    """A matrix over the bodies, with the numbers of the document: the tip is 1, the base n."""
+    """A matrix over the bodies, with the numbers of the paper: the tip is 1, the base n."""
     return renumbering(case.mech).body_matrix(A)
 
 
@@ -38,7 +38,7 @@ def _chain_shift(case: Case) -> Array:
     E, n = tips_first(case, case.matrix(E_phi)), case.mech.n_bodies
     printed = np.zeros_like(E)
     for k in range(1, n):
-        step = case.dense.step[n - k].shift  # body k of the document
+        step = case.dense.step[n - k].shift  # body k of the paper
         printed[6 * k : 6 * k + 6, 6 * k - 6 : 6 * k] = step
     return printed
 
@@ -52,13 +52,13 @@ def both(*checks: Check) -> Check:
 
 _IMPLICIT = same(V, E_phi.T @ V + H.T @ v)
 _LOOP = "V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)"
-BETA = "θ̇ stands for the generalised velocities β, see the entry on the joint map operator."
+BETA = "θ̇ means the generalised velocities β, see the entry on the joint map operator."
 PLUS = "With V⁺(k) at the body frame of k, not at O_k⁺: see (3.12, 3.5)."
 
 OPERATORS = Section()
 
 
-@OPERATORS("""Stacked vectors: freedoms  number of freedoms
+@OPERATORS("""Stacked vectors: count  number of degrees of freedom
     printed  𝒩 ≜ Σ_k r_v(k)
     means    mech.nv
 """)
@@ -72,7 +72,7 @@ def _check_sizes(case: Case) -> float:
 @OPERATORS("""Stacked vectors: coordinates  length of the stacked coordinates
     printed  θ ≜ col{θ(k)} ∈ R^𝒩
     instead  q has nq = Σ_k r_p(k) numbers; R^𝒩 is the space of the velocities
-    note     The document itself says r_p(k) ≥ r_v(k): a ball hinge has 4 coordinates, 3 rates.
+    note     The paper itself says r_p(k) ≥ r_v(k): a ball hinge has 4 coordinates, 3 rates.
 """)
 def _(case: Case, *, printed: bool = False) -> float:
     sizes = (body.hinge.nv if printed else body.hinge.nq for body in case.mech.bodies)
@@ -136,30 +136,30 @@ Structural properties of H  pattern of H
     holds    H is memoryless, JOINT from BODY
 """)
 def _(case: Case) -> Errors:
-    found = case.matrix(H).copy()
+    computed = case.matrix(H).copy()
     yield _check_sizes(case)
     spans = zip(case.dense.slices(JOINT), case.dense.slices(BODY), case.mech.bodies, strict=True)
     for rows, columns, link in spans:
-        own = link.hinge.hinge_map(case.q[case.mech.q_slice(link.hinge_name)])
-        yield found[rows, columns], own @ link.outboard.shift
-        found[rows, columns] = 0.0
-    yield float(np.abs(found).max(initial=0.0))
+        span = link.hinge.hinge_map(case.q[case.mech.q_slice(link.hinge_name)])
+        yield computed[rows, columns], span @ link.outboard.shift
+        computed[rows, columns] = 0.0
+    yield float(np.abs(computed).max(initial=0.0))
 
 
 OPERATORS.algebra("""Body spatial velocities expression  implicit equation of the velocities
     printed  V = V⁺ + Δ_V, V⁺ = E_φ* V, Δ_V = H* θ̇  ⇒  V = E_φ* V + H* θ̇
     holds    V = E_φ* V + H* v
-    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+    note     θ̇ means the generalised velocities β, see the entry on the joint map operator.
 """)
 OPERATORS("""Spatial Operator Recap  the recursion and the implicit equation are one
     printed  V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) + H*(k) β(k)  ⇔  V = E_φ* V + H* θ̇
     holds    V = E_φ* V + H* v
-    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+    note     θ̇ means the generalised velocities β, see the entry on the joint map operator.
 """)(both(check_recursion, _IMPLICIT))
 OPERATORS.algebra("""Operator expression for V  velocities on one side
     printed  (I - E_φ*) V = H* θ̇
     holds    (I - E_φ)* V = H* v
-    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+    note     θ̇ means the generalised velocities β, see the entry on the joint map operator.
 """)
 
 
@@ -167,7 +167,7 @@ OPERATORS.algebra("""Operator expression for V  velocities on one side
 
 
 def _block(A: Array, i: int, j: int) -> Array:
-    """The block at the bodies i and j of the document."""
+    """The block at the bodies i and j of the paper."""
     return A[6 * i - 6 : 6 * i, 6 * j - 6 : 6 * j]
 
 
@@ -274,14 +274,14 @@ RESOLVENT("""The φ spatial operator  resolvent of E_φ
     holds    the same, with the bodies numbered from the tip
 """)
 def _(case: Case) -> float:
-    found, n = tips_first(case, case.matrix(phi)), case.mech.n_bodies
+    computed, n = tips_first(case, case.matrix(phi)), case.mech.n_bodies
     poses = [case.mech.pose(case.q, case.mech.bodies[n - i].name) for i in range(1, n + 1)]
-    expected = np.zeros_like(found)
+    expected = np.zeros_like(computed)
     for i in range(n):
         for j in range(i + 1):
             block = (poses[i].inverse() @ poses[j]).shift
             expected[6 * i : 6 * i + 6, 6 * j : 6 * j + 6] = block
-    return apart(found, expected)
+    return apart(computed, expected)
 
 
 @RESOLVENT.chains("""Structural properties of φ  sub-diagonals of φ
@@ -290,13 +290,13 @@ def _(case: Case) -> float:
     holds    the m-th sub-diagonal of φ is E_φ^m, with the bodies numbered from the tip
 """)
 def _(case: Case) -> Errors:
-    E, found = (tips_first(case, case.matrix(x)) for x in (E_phi, phi))
+    E, computed = (tips_first(case, case.matrix(x)) for x in (E_phi, phi))
     n, power = case.mech.n_bodies, np.eye(len(E))
     for m in range(n):
         for j in range(1, n - m + 1):
-            yield _block(found, j + m, j), _block(power, j + m, j)
+            yield _block(computed, j + m, j), _block(power, j + m, j)
         power = power @ E
-    yield abs(float(np.linalg.det(found)) - 1.0)
+    yield abs(float(np.linalg.det(computed)) - 1.0)
 
 
 RESOLVENT("""Structural properties of φ: matrix  φ and its matrix
@@ -313,22 +313,22 @@ RESOLVENT("""Structural properties of φ: elements  elements of φ are shifts
 @RESOLVENT("""(3.35, 3.36)  velocities, solved
     printed  V = (I - E_φ*)⁻¹ H* θ̇ = φ* H* θ̇
     holds    V = φ* H* v
-    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+    note     θ̇ means the generalised velocities β, see the entry on the joint map operator.
 """)
 def _check_solved_velocities(case: Case) -> float:
     at, one = measured(case), np.eye(case.dense.size(BODY))
     inverse = np.asarray(np.linalg.inv(one - case.matrix(E_phi).T), dtype=np.float64)
     solved = inverse @ case.matrix(H).T @ case.v
-    found, names = split(case, solved, BODY), [body(case, k) for k in case.outward]
+    computed, names = split(case, solved, BODY), [body(case, k) for k in case.outward]
     return worst(
-        [(turned(at.pose[n], x), at.velocity[n]) for n, x in zip(names, found, strict=True)]
+        [(turned(at.pose[n], x), at.velocity[n]) for n, x in zip(names, computed, strict=True)]
     )
 
 
 RESOLVENT("""Explicit operator expression for body spatial velocities  the boxed result
     printed  V = φ* H* θ̇
     holds    V = φ* H* v
-    note     θ̇ stands for the generalised velocities β, see the entry on the joint map operator.
+    note     θ̇ means the generalised velocities β, see the entry on the joint map operator.
 """)(both(_check_solved_velocities, check_recursion))
 RESOLVENT("""Spatial operator φ̃  φ without its diagonal
     printed  φ̃ ≜ φ - I; zeros on the diagonal

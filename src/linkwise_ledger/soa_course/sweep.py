@@ -1,4 +1,4 @@
-"""Document 002, scatter and gather recursions, and other numbers for the bodies."""
+"""The course, scatter and gather recursions, and other numbers for the bodies."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def _check_strict_by_step(case: Case, *, scatter: bool) -> float:
     """ȳ is one step of y = φ* x, or of y = φ x."""
     y = split(case, _product(case, phi.T if scatter else phi), BODY)
     known, step = dict(enumerate(y)), outward if scatter else inward
-    found = {k: step(case, E_phi, k, known) for k in case.outward}
-    whole = (E_phi.T @ phi.T, phi_tilde.T) if scatter else (E_phi @ phi, phi_tilde)
-    errors = [apart(stacked(case, found), _product(case, operator)) for operator in whole]
+    blocks_at = {k: step(case, E_phi, k, known) for k in case.outward}
+    complete = (E_phi.T @ phi.T, phi_tilde.T) if scatter else (E_phi @ phi, phi_tilde)
+    errors = [apart(stacked(case, blocks_at), _product(case, operator)) for operator in complete]
     return max(errors)
 
 
 def _sums(case: Case, *, scatter: bool) -> dict[int, Array]:
-    """y(k) as the sum over all bodies on the way to the base, or over all that hang on k."""
+    """y(k) as the sum over all bodies on the way to the base, or over k and what hangs on it."""
     given, y = _given(case), {k: np.zeros(6) for k in case.outward}
     for j, k in paths(case):  # k hangs on j, or is it
         if scatter:
@@ -65,8 +65,8 @@ def _check_sums(case: Case, *, scatter: bool) -> float:
     y, given = _sums(case, scatter=scatter), _given(case)
     step = outward if scatter else inward
     parted = {k: step(case, E_phi, k, y) + given[k] for k in case.outward}
-    whole = _product(case, phi.T if scatter else phi)
-    return max(apart(stacked(case, y), whole), apart(stacked(case, parted), whole))
+    complete = _product(case, phi.T if scatter else phi)
+    return max(apart(stacked(case, y), complete), apart(stacked(case, parted), complete))
 
 
 @cache
@@ -82,9 +82,9 @@ def _mixed(case: Case) -> Renumbering:
 
 def _check_reversed_resolvent(case: Case) -> float:
     """φ is upper triangular with the base first, lower with the tips first."""
-    found = case.matrix(phi)
-    triangular = np.array_equal(np.triu(found), found)
-    other = tips_first(case, found)
+    computed = case.matrix(phi)
+    triangular = np.array_equal(np.triu(computed), computed)
+    other = tips_first(case, computed)
     return 0.0 if triangular and np.array_equal(np.tril(other), other) else 1.0
 
 
@@ -116,7 +116,7 @@ SWEEPS("""Scatter recursion example  velocities are a scatter
     printed  y = V, x = H* θ̇: V = φ* H* θ̇,  V(n+1) = 0; for k = n … 1: V(k) = φ*(k+1,k) V(k+1) +
              H*(k) β(k)
     holds    V = φ* x, x = H* v
-    note     θ̇ stands for β. The slide is shown twice.
+    note     θ̇ means β. The slide is shown twice.
 """)(both(check_recursion, _check_scatter))
 
 
@@ -249,12 +249,12 @@ SWEEPS("""Reversed body indices impact on φ  its resolvent
 """)
 def _(case: Case) -> Errors:
     there, n = _mixed(case), case.mech.n_bodies
-    E, found = (there.body_matrix(case.matrix(e)) for e in (E_phi, phi))
+    E, computed = (there.body_matrix(case.matrix(e)) for e in (E_phi, phi))
     patterned = any(np.array_equal(part(E), E) for part in (np.tril, np.triu))
     given = drawn(case, BODY).reshape(n, 6)
     yield 1.0 if patterned else 0.0
-    yield np.linalg.inv(np.eye(6 * n) - E), found
-    for matrix, operator in ((found, phi), (found.T, phi.T)):
+    yield np.linalg.inv(np.eye(6 * n) - E), computed
+    for matrix, operator in ((computed, phi), (computed.T, phi.T)):
         y = matrix @ there.body_vector(given).ravel()
         ours = _product(case, operator).reshape(n, 6)
         yield y.reshape(n, 6), there.body_vector(ours)

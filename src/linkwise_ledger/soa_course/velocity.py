@@ -102,8 +102,8 @@ def turned(pose: Pose, x: Array) -> Array:
 
 def hinge_columns(case: Case, k: int) -> Array:
     """H*(k) at O(k), in world axes (6, r_v)."""
-    own = case.mech.bodies[k]
-    H = own.hinge.hinge_map(case.q[case.mech.q_slice(own.hinge_name)])
+    link = case.mech.bodies[k]
+    H = link.hinge.hinge_map(case.q[case.mech.q_slice(link.hinge_name)])
     return turned(measured(case).pose[outside(case, k)], H.T)
 
 
@@ -148,12 +148,12 @@ def worst(pairs: list[tuple[Array, Array]]) -> float:
 
 def _recursion(case: Case) -> dict[int, Array]:
     """V(k) = φ*(k+1, k) V(k+1) + φ*(O_k, B_k) H*(k) β(k), in world axes."""
-    at, found = measured(case), {-1: np.zeros(6)}
+    at, matrix = measured(case), {-1: np.zeros(6)}
     for k in case.outward:
         p = case.parent(k)
         added = at.phi(outside(case, k), body(case, k)).T @ hinge_velocity(case, k)
-        found[k] = at.phi(body(case, p), body(case, k)).T @ found[p] + added
-    return found
+        matrix[k] = at.phi(body(case, p), body(case, k)).T @ matrix[p] + added
+    return matrix
 
 
 def check_split(case: Case) -> float:
@@ -161,10 +161,10 @@ def check_split(case: Case) -> float:
     at, pairs = measured(case), list[tuple[Array, Array]]()
     ours = split(case, case.matrix(E_phi.T @ V), BODY)
     for k in case.outward:
-        p, own = body(case, case.parent(k)), body(case, k)
-        plus = at.phi(p, own).T @ at.velocity[p]
-        added = at.phi(outside(case, k), own).T @ hinge_velocity(case, k)
-        pairs += [(plus + added, at.velocity[own]), (turned(at.pose[own], ours[k]), plus)]
+        p, local = body(case, case.parent(k)), body(case, k)
+        plus = at.phi(p, local).T @ at.velocity[p]
+        added = at.phi(outside(case, k), local).T @ hinge_velocity(case, k)
+        pairs += [(plus + added, at.velocity[local]), (turned(at.pose[local], ours[k]), plus)]
     return worst(pairs)
 
 
@@ -212,18 +212,18 @@ def _(case: Case, *, printed: bool = False) -> float:
     for k in case.outward:
         p = case.parent(k)
         if p < 0:
-            continue  # the ground has no hinge of its own
+            continue  # the ground has no hinge
         first = inside(case, p if printed else k)
         across = at[inside(case, k)].inverse() @ at[outside(case, k)]
-        found = at[body(case, p)].inverse() @ at[first] @ across
-        pairs.append((found.matrix, (at[body(case, p)].inverse() @ at[body(case, k)]).matrix))
+        computed = at[body(case, p)].inverse() @ at[first] @ across
+        pairs.append((computed.matrix, (at[body(case, p)].inverse() @ at[body(case, k)]).matrix))
     return worst(pairs)
 
 
 VELOCITIES("""Inter-body rigid body transformation matrix  shift from a body to its parent
     printed  l(k+1,k) ≜ l(B_k+1,B_k),  φ(k+1,k) ≜ [[I, l~(k+1,k)], [0, I]]
     means    the block of E_φ at (p, k), once both bodies are turned into the axes of the world
-    note     The document writes vectors without axes; our blocks carry the rotation too.
+    note     The paper writes vectors without axes; our blocks carry the rotation too.
 """)(check_shift)
 
 
@@ -238,8 +238,11 @@ def _(case: Case, *, printed: bool = False) -> float:
     at, pairs = measured(case), list[tuple[Array, Array]]()
     for k in case.outward:
         p, o, o_plus = body(case, case.parent(k)), outside(case, k), inside(case, k)
-        whole, inner = at.phi(p, body(case, k)), at.phi(p, o_plus)
-        pairs += [(whole, at.phi(p, o)), (whole, inner if printed else inner @ at.phi(o_plus, o))]
+        complete, inner = at.phi(p, body(case, k)), at.phi(p, o_plus)
+        pairs += [
+            (complete, at.phi(p, o)),
+            (complete, inner if printed else inner @ at.phi(o_plus, o)),
+        ]
     return worst(pairs)
 
 
@@ -285,10 +288,10 @@ Body spatial velocity computation  velocities by recursion from the
 """)
 def check_recursion(case: Case) -> float:
     """The recursion of velocities, against measured ones; in world axes and by our operators."""
-    at, found = measured(case), _recursion(case)
-    pairs = [(found[k], at.velocity[body(case, k)]) for k in case.outward]
+    at, computed = measured(case), _recursion(case)
+    pairs = [(computed[k], at.velocity[body(case, k)]) for k in case.outward]
     ours = split(case, case.matrix(V), BODY)
-    pairs += [(turned(at.pose[body(case, k)], ours[k]), found[k]) for k in case.outward]
+    pairs += [(turned(at.pose[body(case, k)], ours[k]), computed[k]) for k in case.outward]
     return worst(pairs)
 
 

@@ -1,4 +1,4 @@
-"""Document 001, Part II: its statements in its own order."""
+"""JPL 88-11, Part II: its statements in its own order."""
 
 from linkwise_ledger.entry import Entry
 from linkwise_ledger.jpl_88_11.part_2.algorithms import ALGORITHMS

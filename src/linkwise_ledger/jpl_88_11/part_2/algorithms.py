@@ -1,4 +1,4 @@
-"""Document 001, Part II, section 6 from (6.11) on: the recursive algorithms RCCFD 1, 2 and 3.
+"""JPL 88-11, Part II, section 6 from (6.11) on: the recursive algorithms RCCFD 1, 2 and 3.
 
 Each is run twice: its operators as matrices, and as loops over the links of each arm.
 """
@@ -53,7 +53,7 @@ TO_TIPS = PICK.T @ psi.T @ H.T @ D.inv @ WHITENING
 """J 𝓜⁻¹, of (6.12)."""
 
 INNER = memoryless("Ω⁻¹", NODE, NODE, ascii="Omega_inv")
-"""Stands for Ω⁻¹ where sweeps are counted."""
+"""In place of Ω⁻¹ where sweeps are counted."""
 
 
 # --------------------------------------------------------------------------- arms, by loops
@@ -68,7 +68,7 @@ def _arms(g: Grasp, each: Callable[[Case, slice, slice], Array]) -> Array:
 
 def _bias_free(g: Grasp) -> Array:
     """T', by the recursion of Newton and Euler without accelerations."""
-    return g.T - _arms(g, lambda x, own, tip: newton_euler(x, np.zeros(len(x.v)), np.zeros(6)))
+    return g.T - _arms(g, lambda x, local, tip: newton_euler(x, np.zeros(len(x.v)), np.zeros(6)))
 
 
 def _compliance(g: Grasp) -> Array:
@@ -84,24 +84,24 @@ def _at_tip(arm: Case, links: Array) -> Array:
 
 def _moved(arm: Case, theta_ddot: Array) -> Array:
     """Bᵀ φᵀ Hᵀ θ̈, by the loop of velocities."""
-    found = accelerations(arm, theta_ddot)
-    return _at_tip(arm, np.concatenate([found[k] for k in arm.outward]))
+    computed = accelerations(arm, theta_ddot)
+    return _at_tip(arm, np.concatenate([computed[k] for k in arm.outward]))
 
 
 def rccfd_1(g: Grasp) -> tuple[Array, Array]:
     """RCCFD 1 by loops: θ̈ and f(0)."""
     moments = _bias_free(g)  # (6.11a)
-    start = _arms(g, lambda x, own, tip: smoothed(x, residuals(x, moments[own]).nu)[1])
-    tips = _arms(g, lambda x, own, tip: _moved(x, start[own])) + g.bent  # (6.11c)
+    start = _arms(g, lambda x, local, tip: smoothed(x, residuals(x, moments[local]).nu)[1])
+    tips = _arms(g, lambda x, local, tip: _moved(x, start[local])) + g.bent  # (6.11c)
     f = solved(_compliance(g), tips + g.A @ g.M_C_inv @ g.object_bias - g.contact_bias)
-    return start + _arms(g, lambda x, own, tip: corrections(x, f[tip])), f
+    return start + _arms(g, lambda x, local, tip: corrections(x, f[tip])), f
 
 
 def _reached(g: Grasp, moments: Array) -> Array:
     """Bᵀ ψᵀ Hᵀ D⁻¹ (I - H Ψ L) T', by the filter and half of the smoother."""
     return _arms(
         g,
-        lambda x, own, tip: _at_tip(x, smoothed(x, residuals(x, moments[own]).nu)[0]),
+        lambda x, local, tip: _at_tip(x, smoothed(x, residuals(x, moments[local]).nu)[0]),
     )
 
 
@@ -109,10 +109,10 @@ def rccfd_2(g: Grasp) -> tuple[Array, Array]:
     """RCCFD 2 by loops."""
     moments = _bias_free(g)  # (6.18a)
     f = solved(_compliance(g), _reached(g, moments) - g.a_free)  # (6.18d)
-    found = _arms(
-        g, lambda x, own, tip: smoothed(x, residuals(x, moments[own], f[tip]).nu)[1]
+    computed = _arms(
+        g, lambda x, local, tip: smoothed(x, residuals(x, moments[local], f[tip]).nu)[1]
     )  # (6.18e)
-    return found, f
+    return computed, f
 
 
 def rccfd_3(g: Grasp) -> tuple[Array, Array]:
@@ -121,9 +121,9 @@ def rccfd_3(g: Grasp) -> tuple[Array, Array]:
     zeta = solved(inner, g.a_free)  # (6.22d)
     pushed = solved(inner, _reached(g, moments))
     theta_1 = _arms(
-        g, lambda x, own, tip: smoothed(x, residuals(x, moments[own], pushed[tip]).nu)[1]
+        g, lambda x, local, tip: smoothed(x, residuals(x, moments[local], pushed[tip]).nu)[1]
     )  # (6.22f)
-    theta_2 = _arms(g, lambda x, own, tip: corrections(x, -zeta[tip]))  # (6.22g)
+    theta_2 = _arms(g, lambda x, local, tip: corrections(x, -zeta[tip]))  # (6.22g)
     return theta_1 + theta_2, pushed - zeta
 
 
@@ -231,8 +231,8 @@ ALGORITHMS.on(rigid)("""(6.16)  accelerations by contact forces alone
     holds    θ̈ = (I - H Ψ L)ᵀ D⁻¹ {T' - H ψ (S L T' + B f(0))}
 """)
 def _second(g: Grasp) -> float:
-    found = g.matrix(WHITENING.T @ D.inv) @ _by_contact_forces(g)
-    return apart(found, g.solution.theta_ddot)
+    computed = g.matrix(WHITENING.T @ D.inv) @ _by_contact_forces(g)
+    return apart(computed, g.solution.theta_ddot)
 
 
 ALGORITHMS.on(rigid)("""RCCFD 2  (6.18a) to (6.18e)
@@ -286,8 +286,8 @@ def _theta_2_by_operators(g: Grasp) -> float:
 def _theta_1_by_operators(g: Grasp) -> float:
     through = g.matrix(D.inv @ H @ psi @ PICK)
     middle = g.matrix(D.inv) - through @ g.Omega_inv @ through.T
-    found = g.matrix(WHITENING).T @ middle @ g.matrix(WHITENING) @ g.T_free
-    return apart(found, _theta_1(g))
+    computed = g.matrix(WHITENING).T @ middle @ g.matrix(WHITENING) @ g.T_free
+    return apart(computed, _theta_1(g))
 
 
 ALGORITHMS.on(rigid)("""RCCFD 3  (6.22a) to (6.22h)

@@ -1,6 +1,6 @@
-"""Document 001, Part II, section 2 from (2.10) on: the closed chain, and what is asked of it.
+"""JPL 88-11, Part II, section 2 from (2.10) on: the closed chain and its unknowns.
 
-Document 001, Part II, section 3: the closed chain solved by eliminating one block at a time.
+JPL 88-11, Part II, section 3: the closed chain solved by eliminating one block at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linkwise_ledger.recursion import drawn
 from linkwise_ledger.section import Section
 
 
-def whole(g: Grasp) -> Array:
+def system(g: Grasp) -> Array:
     """The matrix of (2.11)."""
     n, m = len(g.T), len(g.A)
     return np.block(
@@ -53,9 +53,9 @@ def tip_accelerations(g: Grasp) -> Array:
     return g.J @ g.solution.theta_ddot + g.bent
 
 
-def _system(g: Grasp, unknowns: Array) -> float:
+def _residual(g: Grasp, unknowns: Array) -> float:
     right = np.concatenate([g.contact_bias - g.bent, g.T_free, -g.object_bias])
-    return apart(whole(g) @ unknowns, right)
+    return apart(system(g) @ unknowns, right)
 
 
 CLOSED_CHAIN = Section()
@@ -112,17 +112,17 @@ def _(g: Grasp) -> float:
 """)
 def _(g: Grasp) -> Errors:
     s = g.solution
-    found = np.concatenate([s.f, s.theta_ddot, s.alpha])
+    computed = np.concatenate([s.f, s.theta_ddot, s.alpha])
     right = np.concatenate([g.contact_bias - g.bent, g.T_free, -g.object_bias])
-    solved = np.linalg.solve(whole(g), right)
+    solved = np.linalg.solve(system(g), right)
     n = len(g.T)
-    yield _system(g, found)
+    yield _residual(g, computed)
     yield solved[len(s.f) : len(s.f) + n], s.theta_ddot
     yield solved[: len(s.f)], s.f
 
 
 CLOSED_CHAIN.on(rigid).as_printed(
-    lambda g: _system(g, np.concatenate([g.solution.f, g.v, g.solution.alpha]))
+    lambda g: _residual(g, np.concatenate([g.solution.f, g.v, g.solution.alpha]))
 )
 
 
@@ -132,8 +132,8 @@ CLOSED_CHAIN.on(rigid).as_printed(
 """)
 def _(g: Grasp) -> float:
     """Equal to its transpose, with eigenvalues of both signs."""
-    ends = np.linalg.eigvalsh(whole(g))[[0, -1]]
-    return apart(whole(g), whole(g).T) if ends[0] < 0.0 < ends[1] else float("inf")
+    ends = np.linalg.eigvalsh(system(g))[[0, -1]]
+    return apart(system(g), system(g).T) if ends[0] < 0.0 < ends[1] else float("inf")
 
 
 CLOSED_CHAIN.on(rigid)("""sec. 2, α(C)  acceleration of the object by contact forces
@@ -146,8 +146,8 @@ CLOSED_CHAIN.on(rigid)("""sec. 2, α(C)  acceleration of the object by contact f
 """)
 def _(g: Grasp) -> float:
     shifted = g.A @ g.M_C_inv
-    found = g.compliance @ g.solution.f - shifted @ g.object_bias + g.contact_bias
-    return apart(found, tip_accelerations(g))
+    computed = g.compliance @ g.solution.f - shifted @ g.object_bias + g.contact_bias
+    return apart(computed, tip_accelerations(g))
 
 
 CLOSED_CHAIN.on(rigid)("""(2.13a)  arms, bias on the right
@@ -190,8 +190,8 @@ def _(g: Grasp) -> Errors:
 """)
 def _(g: Grasp) -> float:
     """V(C) from θ̇ alone, against the object that is seen to move."""
-    found = np.linalg.inv(g.A.T @ g.A) @ g.A.T @ (g.J @ g.v)
-    return apart(found, twist_at(g.object_motion, g.C)[0])
+    computed = np.linalg.inv(g.A.T @ g.A) @ g.A.T @ (g.J @ g.v)
+    return apart(computed, twist_at(g.object_motion, g.C)[0])
 
 
 CLOSED_CHAIN.as_printed(unfit(lambda g: np.linalg.inv(g.A.T @ g.A) @ g.A @ (g.J @ g.v)))
@@ -296,8 +296,8 @@ def _(g: Grasp) -> Errors:
     note     The text names (2.4) as what it solves; (2.14) is meant.
 """)
 def _(g: Grasp) -> float:
-    n, found = len(g.T), _inverse(g) @ given(g)
-    return finds(g, found[:n], found[n:])
+    n, computed = len(g.T), _inverse(g) @ given(g)
+    return finds(g, computed[:n], computed[n:])
 
 
 SOLUTION.on(rigid)("""(3.5a)  inverse of the matrix of (2.14)
@@ -321,7 +321,7 @@ SOLUTION.on(rigid)("""(3.6a)  joint accelerations of the closed chain
 SOLUTION.on(rigid)("""(3.6b)  contact forces of the closed chain
     holds    f(0) = Ω⁻¹ J 𝓜⁻¹ T' - Ω⁻¹ a'(C)
 """)(lambda g: (solved(g)[1], g.solution.f))
-SOLUTION.on(rigid)("""sec. 3, without an inverse of Ω  what (3.6b) stands for
+SOLUTION.on(rigid)("""sec. 3, without an inverse of Ω  what (3.6b) means
     holds    Ω f(0) = J 𝓜⁻¹ T' - a'(C)
 """)(lambda g: (g.Omega @ g.solution.f, g.J @ g.mass_inv @ g.T_free - g.a_free))
 
@@ -334,5 +334,5 @@ def _(g: Grasp) -> float:
         g.J @ g.mass_inv @ g.J.T + g.compliance, g.J @ g.mass_inv @ g.T_free - g.a_free
     )
     theta_ddot = g.mass_inv @ (g.T_free - g.J.T @ f)
-    found = solved(g)
-    return max(apart(found[0], theta_ddot), apart(found[1], f))
+    computed = solved(g)
+    return max(apart(computed[0], theta_ddot), apart(computed[1], f))

@@ -1,4 +1,4 @@
-"""Document 001, Part II, Appendix A: contacts that leave turns free."""
+"""JPL 88-11, Part II, Appendix A: contacts that leave turns free."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def turns(g: Grasp, i: int) -> list[Array]:
     Rates are h W, and h Ẇ grow; W of a point contact is in the axes of the world, which the object
     turns against.
     """
-    own = slice(sum(len(W) for W in g.W[:i]), sum(len(W) for W in g.W[: i + 1]))
-    w, w_dot = g.h[i] @ g.W[i], g.h[i] @ g.solution.W_dot[own]
+    span = slice(sum(len(W) for W in g.W[:i]), sum(len(W) for W in g.W[: i + 1]))
+    w, w_dot = g.h[i] @ g.W[i], g.h[i] @ g.solution.W_dot[span]
     if g.contacts[i] == "ball":
         w_dot = w_dot - cross(g.V_C[:3], w)
     return [w * t + 0.5 * w_dot * t * t for t in times()]
@@ -49,11 +49,11 @@ def turns(g: Grasp, i: int) -> list[Array]:
 def object_from(g: Grasp, i: int) -> list[Pose]:
     """How the object has moved at nine times, by tip i and by the turns on it."""
     tips = [poses[i] for poses in g.pictures]
-    found: list[Pose] = []
+    parts: list[Pose] = []
     for tip, turn in zip(tips, turns(g, i), strict=True):
         rot = tip.rot @ tips[4].rot.T @ quaternion.to_matrix(quaternion.exp(turn))
-        found.append(Pose(rot, tip.p - rot @ g.O[i]))
-    return found
+        parts.append(Pose(rot, tip.p - rot @ g.O[i]))
+    return parts
 
 
 def _object_side(g: Grasp) -> tuple[Array, Array]:
@@ -151,8 +151,8 @@ CONTACTS.on_each(loose)("""(a.5)  relative angular velocities by contact rates
 def _(g: Grasp) -> float:
     if int(np.linalg.matrix_rank(g.H_0)) != len(g.H_0):
         return float("inf")
-    found = _tip_side(g)[0] + g.H_0.T @ _rates(g)
-    return max(apart(found, _object_side(g)[0]), apart(found, g.A @ g.V_C))
+    computed = _tip_side(g)[0] + g.H_0.T @ _rates(g)
+    return max(apart(computed, _object_side(g)[0]), apart(computed, g.A @ g.V_C))
 
 
 CONTACTS.on_each(loose)("""App. A, case 1  one turn: a revolute pair, or an edge with friction
@@ -195,13 +195,13 @@ CONTACTS.on_each(loose)("""App. A, F of a soft finger  parameters of all attitud
 """)
 def _(case: Case) -> Errors:
     rng = np.random.default_rng(case.seed)
-    for wanted in random_rotation(rng, (4,)):
+    for target in random_rotation(rng, (4,)):
         # wanted = R_y(a) R_z(b) R_y(c), the normal being x: columns give the angles.
-        b = np.arccos(wanted[1, 1])
-        a, c = np.arctan2(wanted[2, 1], -wanted[0, 1]), np.arctan2(wanted[1, 2], wanted[1, 0])
+        b = np.arccos(target[1, 1])
+        a, c = np.arctan2(target[2, 1], -target[0, 1]), np.arctan2(target[1, 2], target[1, 0])
         y, z = np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0])
         made = rotation.axis_angle(y, a) @ rotation.axis_angle(z, b) @ rotation.axis_angle(y, c)
-        yield made, wanted
+        yield made, target
 
 
 @CONTACTS("""App. A, number of contacts  how many hold an object
@@ -213,14 +213,14 @@ def _(case: Case) -> Errors:
 def _(case: Case) -> float:
     rng = np.random.default_rng(case.seed)
     points, normals = rng.standard_normal((3, 3)), random_rotation(rng)
-    wanted: dict[tuple[Contact, int], int] = {
+    target: dict[tuple[Contact, int], int] = {
         ("soft", 1): 4,
         ("soft", 2): 6,
         ("ball", 1): 3,
         ("ball", 2): 5,
         ("ball", 3): 6,
     }
-    for (kind, number), rank in wanted.items():
+    for (kind, number), rank in target.items():
         blocks = [transmitted(kind, normals[j], points[j]) for j in range(number)]
         if int(np.linalg.matrix_rank(np.hstack(blocks))) != rank:
             return float("inf")

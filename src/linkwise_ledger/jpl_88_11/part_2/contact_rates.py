@@ -1,4 +1,4 @@
-"""Document 001, Part II, Appendix B from (b.10) on: joints and contacts as one system."""
+"""JPL 88-11, Part II, Appendix B from (b.10) on: joints and contacts as one system."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ CONTACT_RATES = Section()
 def _(g: Grasp) -> Errors:
     shifted = g.A @ g.M_C_inv
     forces = shifted @ g.A.T @ g.solution.f - shifted @ g.object_bias + g.contact_bias
-    found = forces - g.J @ g.solution.theta_ddot - g.bent
-    yield found, g.H_0.T @ g.solution.W_dot + g.turning
-    yield found, object_side(g) - tip_accelerations(g)
+    computed = forces - g.J @ g.solution.theta_ddot - g.bent
+    yield computed, g.H_0.T @ g.solution.W_dot + g.turning
+    yield computed, object_side(g) - tip_accelerations(g)
 
 
 @CONTACT_RATES.on_each(loose)("""App. B, the same by G_1  accelerations across the contacts,
@@ -133,7 +133,7 @@ def _(g: Grasp) -> float:
              J 𝓜⁻¹, I - Jᵀ Ω⁻¹ J 𝓜⁻¹) T + (G_2, G_3)
     instead  [[H(0) Ω⁻¹ Hᵀ(0), H(0) Ω⁻¹ J], [Jᵀ Ω⁻¹ Hᵀ(0), 𝓜]] (Ẇ(0), θ̈) = (H(0) Ω⁻¹ A M⁻¹(C) Aᵀ Π
              J 𝓜⁻¹, I - Jᵀ Ω⁻¹ J 𝓜⁻¹) T + (G_2, G_3)
-    note     θ̇ for θ̈; whether the printer or the scan lost the dot cannot be told. G_2 as
+    note     θ̇ for θ̈; whether the printer or the scan lost the dot is unclear. G_2 as
              corrected in (b.11).
 """)
 def _(g: Grasp) -> float:

@@ -1,6 +1,6 @@
 """The loops of Part II, run as printed on one arm: k - 1 are the children, k + 1 the parent.
 
-Document 001, Part II, section 5 from (5.10) on: the loops of one free arm, and three sweeps.
+JPL 88-11, Part II, section 5 from (5.10) on: the loops of one free arm, and three sweeps.
 """
 
 from __future__ import annotations
@@ -127,15 +127,15 @@ def corrections(
 
 def tip_compliance(arm: Case) -> tuple[Blocks, Array]:
     """(6.10): Λ(k) from the base, and Λ(0)."""
-    found = Blocks()
+    blocks_at = Blocks()
     for k in arm.outward:
         p, H_k = arm.parent(k), arm.block(H, k)
-        found[k] = H_k.T @ arm.block(D.inv, k) @ H_k
+        blocks_at[k] = H_k.T @ arm.block(D.inv, k) @ H_k
         if p >= 0:
             step = transition(arm, k)
-            found[k] = found[k] + step.T @ found[p] @ step
+            blocks_at[k] = blocks_at[k] + step.T @ blocks_at[p] @ step
     tip, reach = to_tip(arm)
-    return found, reach.T @ found[tip] @ reach
+    return blocks_at, reach.T @ blocks_at[tip] @ reach
 
 
 THREE_SWEEPS = tau - H @ psi @ (S @ L @ tau + M @ phi.T @ a + b)

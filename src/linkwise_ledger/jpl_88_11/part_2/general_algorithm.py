@@ -1,4 +1,4 @@
-"""Document 001, Part II, section 4: the general algorithm, by any dynamics of the free arms."""
+"""JPL 88-11, Part II, section 4: the general algorithm, by any dynamics of the free arms."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from linkwise_ledger.jpl_88_11.links import diagonal
 from linkwise_ledger.jpl_88_11.part_2.closed_chain import (
     finds,
     smaller,
+    system as whole_system,
     tip_accelerations,
-    whole as whole_system,
 )
 from linkwise_ledger.jpl_88_11.part_2.problem import alone
 from linkwise_ledger.operator_algebra.dynamics import link_accelerations, newton_euler
@@ -114,8 +114,10 @@ GENERAL = Section()
 """)
 def _(g: Grasp) -> float:
     """Without contact forces, the recursion of Newton and Euler gives T."""
-    found = [newton_euler(arm, free(g)[g.arm_of(i)], np.zeros(6)) for i, arm in enumerate(alone(g))]
-    return apart(np.concatenate(found), g.T)
+    matrix = [
+        newton_euler(arm, free(g)[g.arm_of(i)], np.zeros(6)) for i, arm in enumerate(alone(g))
+    ]
+    return apart(np.concatenate(matrix), g.T)
 
 
 @GENERAL.on(rigid)("""(4.1b)  accelerations of the free tips
@@ -127,8 +129,8 @@ def _(g: Grasp) -> Errors:
     for i, arm in enumerate(alone(g)):
         alpha, (tip, shift) = link_accelerations(arm, free(g)[g.arm_of(i)]), at_tip(arm)
         turned = (shift.T @ alpha[tip]).reshape(2, 3) @ arm.mech.pose(arm.q, arm.node).rot.T
-        own = slice(6 * i, 6 * i + 6)
-        yield turned.ravel() + g.tip_bias[own], free_tips(g)[own]
+        span = slice(6 * i, 6 * i + 6)
+        yield turned.ravel() + g.tip_bias[span], free_tips(g)[span]
 
 
 GENERAL.unchecked("""(4.2a)  correction at the joints
@@ -158,8 +160,8 @@ GENERAL.on(rigid)("""(4.5)  correction at the tips by that at the joints
 """)
 def _(g: Grasp) -> float:
     f, inside = g.solution.f, g.A @ g.M_C_inv @ g.object_bias
-    found = g.compliance @ f - inside + g.contact_bias - free_tips(g)
-    return apart(found, tip_correction(g))
+    computed = g.compliance @ f - inside + g.contact_bias - free_tips(g)
+    return apart(computed, tip_correction(g))
 
 
 GENERAL.unchecked("""(4.7)  compliance of the contacts, again

@@ -1,4 +1,4 @@
-"""Document 001, Part II, Appendix B: closed chains whose contacts leave turns free."""
+"""JPL 88-11, Part II, Appendix B: closed chains whose contacts leave turns free."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def object_side(g: Grasp) -> Array:
 def bias(g: Grasp, jacobian_rate: Array | None = None) -> Array:
     """G_1 of (b.4c); printed is J θ̇ where J̇ θ̇ belongs."""
     bent = g.bent if jacobian_rate is None else jacobian_rate
-    found = g.A @ g.M_C_inv @ g.object_bias + bent + g.turning
-    return found - g.contact_bias - g.J @ g.mass_inv @ g.coriolis
+    computed = g.A @ g.M_C_inv @ g.object_bias + bent + g.turning
+    return computed - g.contact_bias - g.J @ g.mass_inv @ g.coriolis
 
 
 def _balance(g: Grasp, G_1: Array, compliance: Array | None = None) -> float:
@@ -131,8 +131,8 @@ def _(g: Grasp) -> float:
 """)
 def _(g: Grasp) -> float:
     shifted = g.A @ g.M_C_inv
-    found = shifted @ g.A.T @ g.solution.f - shifted @ g.object_bias + g.contact_bias
-    return apart(found, object_side(g))
+    computed = shifted @ g.A.T @ g.solution.f - shifted @ g.object_bias + g.contact_bias
+    return apart(computed, object_side(g))
 
 
 LOOSE.on_each(loose)("""(b.4a)  compliance of the contacts
@@ -179,9 +179,9 @@ def _(case: Case) -> float:
 """)
 def _forces_by_rates(g: Grasp) -> float:
     pushed = g.J @ g.mass_inv @ g.T + bias(g)
-    found = g.Omega_inv @ pushed + g.Omega_inv @ g.H_0.T @ g.solution.W_dot
+    computed = g.Omega_inv @ pushed + g.Omega_inv @ g.H_0.T @ g.solution.W_dot
     joined = g.Omega_inv @ (g.J @ g.mass_inv @ g.T + g.H_0.T @ g.solution.W_dot + bias(g))
-    return max(apart(found, g.solution.f), apart(joined, g.solution.f))
+    return max(apart(computed, g.solution.f), apart(joined, g.solution.f))
 
 
 @LOOSE.on_each(loose)("""(b.5a)  contact rates
@@ -207,7 +207,7 @@ LOOSE.on_each(loose)("""(b.6b)  solution, second: contact forces
 
 @LOOSE.on_each(loose)("""(b.6c)  solution, third: joints
     printed  𝓜 θ̈ + 𝒞 + Jᵀ f(0) = T
-    holds    (b.6a), (b.6b), (b.6c), one after the other, leave what d'Alembert's principle does
+    holds    (b.6a), (b.6b), (b.6c), in sequence, leave what d'Alembert's principle does
 """)
 def _(g: Grasp) -> Errors:
     rates = contact_rates(g)
@@ -228,11 +228,11 @@ LOOSE.on_each(loose)("""(b.7a)  contact forces without contact rates
     holds    the same; H(0) Π = 0, Π Ω Π = Π
 """)
 def _projects(g: Grasp) -> Errors:
-    found = projection(g)
-    size = np.abs(g.H_0).max() * np.abs(found).max()
-    yield found, found.T
-    yield float(np.abs(g.H_0 @ found).max() / size)
-    yield found @ g.Omega @ found, found
+    computed = projection(g)
+    size = np.abs(g.H_0).max() * np.abs(computed).max()
+    yield computed, computed.T
+    yield float(np.abs(g.H_0 @ computed).max() / size)
+    yield computed @ g.Omega @ computed, computed
 
 
 LOOSE.on_each(loose)("""(b.8)  joint accelerations

@@ -1,4 +1,4 @@
-"""Document 001, Part II, section 5: the free arms by operators, and the loops of one arm."""
+"""JPL 88-11, Part II, section 5: the free arms by operators, and the loops of one arm."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def gives(expr: Expr, expected: Callable[[Grasp], Array]) -> Compare[Grasp]:
 
 
 def sweeps(expr: Expr) -> int:
-    """How many resolvents a vector goes through, one after the other, along the longest way."""
+    """How many resolvents a vector goes through in sequence, along the longest way."""
     if isinstance(expr, Product):
         return sum(sweeps(factor) for factor in expr.factors)
     if isinstance(expr, Sum):
@@ -99,8 +99,8 @@ OPERATORS = Section()
 def _one_arm(g: Grasp) -> float:
     errors: list[float] = []
     for i, arm in enumerate(alone(g)):
-        found = newton_euler_mass(arm)
-        errors += [apart(arm.matrix(MASS), found[0]), apart(arm.matrix(BIAS), found[1])]
+        computed = newton_euler_mass(arm)
+        errors += [apart(arm.matrix(MASS), computed[0]), apart(arm.matrix(BIAS), computed[1])]
         errors.append(apart(arm.matrix(JACOBIAN) @ arm.v, seen_tips(g)[i][0]))
     return max(errors)
 
@@ -138,8 +138,8 @@ def _(g: Grasp) -> Errors:
     for i, arm in enumerate(alone(g)):
         V, (tip, shift) = accelerations(arm, arm.v), at_tip(arm)
         rot = arm.mech.pose(arm.q, arm.node).rot
-        found = (shift.T @ V[tip]).reshape(2, 3) @ rot.T
-        yield found.ravel(), seen_tips(g)[i][0]
+        computed = (shift.T @ V[tip]).reshape(2, 3) @ rot.T
+        yield computed.ravel(), seen_tips(g)[i][0]
 
 
 @OPERATORS.on(rigid)("""(5.1a)  mass matrix of all arms
@@ -147,8 +147,8 @@ def _(g: Grasp) -> Errors:
 """)
 def _(g: Grasp) -> float:
     parts = [arm.matrix(MASS) for arm in alone(g)]
-    found = [g.matrix(MASS)[g.arm_of(i), g.arm_of(i)] for i in range(len(parts))]
-    return max(_one_arm(g), *(apart(x, y) for x, y in zip(found, parts, strict=True)))
+    values = [g.matrix(MASS)[g.arm_of(i), g.arm_of(i)] for i in range(len(parts))]
+    return max(_one_arm(g), *(apart(x, y) for x, y in zip(values, parts, strict=True)))
 
 
 @OPERATORS.on(rigid)("""(5.1b)  Jacobian of all tips
@@ -203,16 +203,16 @@ OPERATORS.on(rigid)("""(5.5a)  moments without bias
 def _(g: Grasp) -> float:
     """(5.5b), J̇ by differences."""
     inside = g.contact_bias - g.A @ g.M_C_inv @ g.object_bias
-    found = inside - g.matrix(PICK.T @ phi.T @ a) - g.tip_bias
-    return apart(found, inside - jacobian_rate(g) @ g.v)
+    computed = inside - g.matrix(PICK.T @ phi.T @ a) - g.tip_bias
+    return apart(computed, inside - jacobian_rate(g) @ g.v)
 
 
 @OPERATORS.on(rigid)("""(5.5c)  arms of the closed chain
     holds    H φ M φᵀ Hᵀ θ̈ + H φ B f(0) = T'
 """)
 def _(g: Grasp) -> float:
-    found = g.matrix(MASS) @ g.solution.theta_ddot + g.matrix(H @ phi @ PICK) @ g.solution.f
-    return apart(found, g.matrix(FREE))
+    computed = g.matrix(MASS) @ g.solution.theta_ddot + g.matrix(H @ phi @ PICK) @ g.solution.f
+    return apart(computed, g.matrix(FREE))
 
 
 OPERATORS.on(rigid)("""(5.5d)  contacts of the closed chain
@@ -228,8 +228,8 @@ OPERATORS.on(rigid)("""(5.6a)  free arms
 """)
 def free_tip_operators(g: Grasp) -> float:
     """(5.6b): against J̇ by differences."""
-    found = g.matrix(JACOBIAN) @ free(g) + g.matrix(PICK.T @ phi.T @ a) + g.tip_bias
-    return max(apart(found, free_tips(g)), check_jacobian_rate(g))
+    computed = g.matrix(JACOBIAN) @ free(g) + g.matrix(PICK.T @ phi.T @ a) + g.tip_bias
+    return max(apart(computed, free_tips(g)), check_jacobian_rate(g))
 
 
 OPERATORS.on(rigid)("""(5.7a)  moments without bias

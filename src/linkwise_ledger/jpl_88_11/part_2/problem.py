@@ -1,4 +1,4 @@
-"""Document 001, Part II, section 2 up to (2.9): arms, object, and what holds them together."""
+"""JPL 88-11, Part II, section 2 up to (2.9): arms, object, and what holds them together."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from linkwise_ledger.section import Section
 @cache
 def alone(g: Grasp) -> list[Case]:
     """The arms one by one, as they move."""
-    found = [Case(arm.name, arm.mech, arm.seed) for arm in g.arms]
-    for i, arm in enumerate(found):
+    values = [Case(arm.name, arm.mech, arm.seed) for arm in g.arms]
+    for i, arm in enumerate(values):
         arm.v = g.v[g.arm_of(i)]
-    return found
+    return values
 
 
 def seen_tips(g: Grasp) -> list[tuple[Array, Array]]:
@@ -79,10 +79,10 @@ PROBLEM = Section()
 def _each_arm(g: Grasp) -> float:
     errors: list[float] = []
     for i, arm in enumerate(g.arms):
-        own, force = g.arm_of(i), g.solution.f[6 * i : 6 * i + 6].reshape(2, 3)
+        span, force = g.arm_of(i), g.solution.f[6 * i : 6 * i + 6].reshape(2, 3)
         in_tip = (force @ arm.mech.pose(arm.q, arm.node).rot).ravel()
-        found = newton_euler(alone(g)[i], g.solution.theta_ddot[own], in_tip)
-        errors.append(apart(found, g.T[own]))
+        computed = newton_euler(alone(g)[i], g.solution.theta_ddot[span], in_tip)
+        errors.append(apart(computed, g.T[span]))
     return max(errors)
 
 
@@ -130,8 +130,8 @@ def _(g: Grasp) -> Errors:
     note     f is f(0).
 """)
 def _(g: Grasp) -> float:
-    found = g.mass @ g.solution.theta_ddot + g.coriolis + g.J.T @ g.solution.f
-    return max(apart(found, g.T), _each_arm(g))
+    computed = g.mass @ g.solution.theta_ddot + g.coriolis + g.J.T @ g.solution.f
+    return max(apart(computed, g.T), _each_arm(g))
 
 
 PROBLEM.unchecked("""(2.3b)  where the tips are
@@ -169,8 +169,8 @@ sec. 2, b(C) and f(C)  bias and net force of the object
 """)
 def _(g: Grasp) -> float:
     _, alpha = twist_at(g.object_motion, g.C)
-    found = g.M_C @ alpha + g.object_bias
-    return max(apart(found, _object_forces(g)), apart(found, g.A.T @ g.solution.f))
+    computed = g.M_C @ alpha + g.object_bias
+    return max(apart(computed, _object_forces(g)), apart(computed, g.A.T @ g.solution.f))
 
 
 @PROBLEM.on(rigid)("""sec. 2, loops  how many loops ℓ arms make
@@ -189,10 +189,10 @@ def _loops(g: Grasp) -> float:
 def _(g: Grasp) -> Errors:
     V_C, _ = twist_at(g.object_motion, g.C)
     for i, (V_tip, _) in enumerate(seen_tips(g)):
-        found = shift(g.O[i] - g.C).T @ V_C
+        computed = shift(g.O[i] - g.C).T @ V_C
         seen, _ = twist_at(g.object_motion, g.O[i])
-        yield found, seen
-        yield found, V_tip
+        yield computed, seen
+        yield computed, V_tip
 
 
 @PROBLEM.on(rigid)("""(2.5b)  accelerations of the contact points
@@ -205,10 +205,10 @@ sec. 2, φ(C,O_i) and a_i(C)  shift to a contact, and its centripetal
 def _(g: Grasp) -> Errors:
     _, alpha = twist_at(g.object_motion, g.C)
     for i, (_, alpha_tip) in enumerate(seen_tips(g)):
-        found = shift(g.O[i] - g.C).T @ alpha + g.contact_bias[6 * i : 6 * i + 6]
+        computed = shift(g.O[i] - g.C).T @ alpha + g.contact_bias[6 * i : 6 * i + 6]
         _, seen = twist_at(g.object_motion, g.O[i])
-        yield found, seen
-        yield found, alpha_tip
+        yield computed, seen
+        yield computed, alpha_tip
 
 
 @PROBLEM.on(rigid)("""sec. 2, shifts  a group
@@ -259,8 +259,8 @@ PROBLEM.on(rigid)("""(2.7a)  velocities of all contacts
     holds    α(0) = A α(C) + a(C)
 """)
 def _(g: Grasp) -> float:
-    found = g.A @ g.solution.alpha + g.contact_bias
-    return apart(found, np.concatenate([alpha for _, alpha in seen_tips(g)]))
+    computed = g.A @ g.solution.alpha + g.contact_bias
+    return apart(computed, np.concatenate([alpha for _, alpha in seen_tips(g)]))
 
 
 @PROBLEM.on(rigid)("""sec. 2, AᵀA  that it has an inverse
@@ -287,8 +287,8 @@ PROBLEM.on(rigid)("""(2.8a)  velocity of the object
 """)
 def _(g: Grasp) -> float:
     alpha = np.concatenate([x for _, x in seen_tips(g)])
-    found = left_inverse(g) @ (alpha - g.contact_bias)
-    return apart(found, twist_at(g.object_motion, g.C)[1])
+    computed = left_inverse(g) @ (alpha - g.contact_bias)
+    return apart(computed, twist_at(g.object_motion, g.C)[1])
 
 
 PROBLEM.on(rigid)("""sec. 2, f(C)  net force of the contacts, summed

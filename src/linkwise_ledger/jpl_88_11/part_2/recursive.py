@@ -1,4 +1,4 @@
-"""Document 001, Part II, section 6 up to (6.10): the general algorithm's steps as recursions."""
+"""JPL 88-11, Part II, section 6 up to (6.10): the general algorithm's steps as recursions."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def _loops(shift: str = "psi", sign: float = -1.0, *, first: bool = True) -> Com
     """The check of (6.4) on each arm, as it must read, or with what is printed."""
 
     def check(g: Grasp) -> float:
-        found = [
+        values = [
             corrections(arm, g.solution.f[6 * i : 6 * i + 6], shift=shift, sign=sign, first=first)
             for i, arm in enumerate(alone(g))
         ]
-        return apart(np.concatenate(found), correction(g))
+        return apart(np.concatenate(values), correction(g))
 
     return check
 
@@ -67,22 +67,22 @@ def compliance(g: Grasp) -> Array:
 def _sum_over_links(arm: Case, *, as_printed: bool = False) -> Array:
     """(6.9b): Σ ψᵀ(k,1) Hᵀ(k) D⁻¹(k) H(k) ψ(k,1) over link 1 and all it hangs on."""
     tip, _ = to_tip(arm)
-    found, step, k = np.zeros((6, 6)), np.eye(6), tip
+    matrix, step, k = np.zeros((6, 6)), np.eye(6), tip
     while k >= 0:
         H_k = arm.block(H, k)
         last = H_k.T if as_printed else H_k
-        found += step.T @ H_k.T @ arm.block(D.inv, k) @ last @ step
+        matrix += step.T @ H_k.T @ arm.block(D.inv, k) @ last @ step
         step, k = transition(arm, k) @ step, arm.parent(k)
-    return found
+    return matrix
 
 
 class _Counted(Case):
-    """A case that counts how often a block of an operator is asked for."""
+    """A case that counts how often a block of an operator is read."""
 
-    asked = 0
+    reads = 0
 
     def block(self, expr: Expr, k: int, i: int | None = None) -> Array:
-        self.asked += 1
+        self.reads += 1
         return super().block(expr, k, i)
 
 
@@ -94,9 +94,9 @@ def _cost(n: int) -> list[int]:
         lambda: corrections(arm, np.ones(6)),
         lambda: tip_compliance(arm),
     ):
-        arm.asked = 0
+        arm.reads = 0
         loop()
-        counts.append(arm.asked)
+        counts.append(arm.reads)
     return counts
 
 
@@ -129,10 +129,10 @@ def _correction(g: Grasp) -> float:
 """)
 def _(g: Grasp) -> Errors:
     f = g.solution.f
-    whole = g.matrix(PICK) @ f
+    matrix = g.matrix(PICK) @ f
     for k, i in g.tip_links.items():
         _, reach = to_tip(alone(g)[i])
-        yield reach @ f[6 * i : 6 * i + 6], whole[6 * k : 6 * k + 6]
+        yield reach @ f[6 * i : 6 * i + 6], matrix[6 * k : 6 * k + 6]
 
 
 STEPS.on(rigid)("""sec. 6, first loop of (6.4)  where it starts
@@ -226,7 +226,7 @@ def _(g: Grasp) -> Errors:
 
 @STEPS.as_printed
 def _(case: Case) -> float:
-    """D⁻¹(k) Hᵀ(k): on hinges of one freedom 1 × 1 before 6 × 1."""
+    """D⁻¹(k) Hᵀ(k): on hinges with one axis 1 × 1 before 6 × 1."""
     try:
         for arm in alone(rigid(case)):
             _sum_over_links(arm, as_printed=True)
@@ -249,8 +249,8 @@ STEPS.unchecked("""(6.10a)  start of the recursion
 def _(g: Grasp) -> Errors:
     """Λ(k) of the loop, at every link, against the blocks of ψᵀ Hᵀ D⁻¹ H ψ on its diagonal."""
     for arm in alone(g):
-        found, whole = tip_compliance(arm)[0], psi.T @ H.T @ D.inv @ H @ psi
-        yield from ((found[k], arm.block(whole, k)) for k in arm.outward)
+        computed, complete = tip_compliance(arm)[0], psi.T @ H.T @ D.inv @ H @ psi
+        yield from ((computed[k], arm.block(complete, k)) for k in arm.outward)
     yield _block_diagonal(g)
 
 
