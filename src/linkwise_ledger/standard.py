@@ -1,4 +1,4 @@
-"""Checks of what every document starts from: shifts, spatial inertias, resolvents, mass matrix."""
+"""Checks of what every paper starts from: shifts, spatial inertias, resolvents, mass matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object-level framework, section 6: an object that several manipulators hold, and the augmented object."""
+"""Object level, section 6: several manipulators hold an object; the augmented object."""
 
 from __future__ import annotations
 

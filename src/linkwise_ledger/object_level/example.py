@@ -1,4 +1,4 @@
-"""The object-level framework: the example of section 5.2, and dextrous dynamic coordination, section 5.3."""
+"""Object level: the example of section 5.2, and dextrous dynamic coordination, section 5.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manipulators that hold an object rigidly: what sections 6 and 7 of the object-level framework are tried on.
+"""Manipulators that hold an object rigidly: the subject of sections 6 and 7.
 
 The object is a handful of particles. Its frame, at the operational point, is fixed in every
 effector: it is the node that each manipulator has as its own. How all of them move is found without

@@ -1,7 +1,4 @@
-"""A macro- and a mini-manipulator in series: what section 5 of the object-level framework is tried on.
-
-The object-level framework, section 5 up to (40): macro- and mini-manipulators, their motion and energy.
-"""
+"""Object level, section 5 up to (40): a macro- and a mini-manipulator in series."""
 
 from __future__ import annotations
 

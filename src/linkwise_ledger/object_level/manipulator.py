@@ -1,4 +1,4 @@
-"""A manipulator, and what is seen of its effector: what statements of the object-level framework are about.
+"""A manipulator, and what is observed of its effector: the subject of the statements.
 
 The paper writes (linear, angular), Linkwise (angular, linear): rows are swapped here, and all
 that follows is in the paper's order. The effector is described by x, position and roll, pitch

@@ -1,4 +1,4 @@
-"""The object-level framework, section 2: dynamics in operational space, and control of motion and force."""
+"""Object level, section 2: dynamics in operational space, and control of motion and force."""
 
 from __future__ import annotations
 

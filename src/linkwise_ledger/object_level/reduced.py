@@ -1,4 +1,4 @@
-"""The object-level framework, section 5.2: a mini on a macro is felt as lighter than alone, (41) to (52)."""
+"""Object level, section 5.2: a mini on a macro is felt as lighter than alone, (41) to (52)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object-level framework, section 3: redundant manipulators, and the inverse that agrees with dynamics."""
+"""Object level, section 3: redundant manipulators, and the dynamically consistent inverse."""
 
 from __future__ import annotations
 

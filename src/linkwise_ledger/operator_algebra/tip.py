@@ -1,4 +1,4 @@
-"""The operator algebra, section 5, Lemma 5.1 and applications 1 and 2: forces and inertias at the tip."""
+"""The operator algebra, section 5 up to (5.5): forces and inertias at the tip."""
 
 from __future__ import annotations
 
