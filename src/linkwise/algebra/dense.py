@@ -27,6 +27,7 @@ from linkwise.algebra.space import (
     BODY,
     CONSTRAINT,
     INBOARD,
+    INERTIA,
     JOINT,
     NODE,
     NODE_PLACE,
@@ -41,6 +42,7 @@ from linkwise.model.body import Node
 from linkwise.model.closure import constraint_sizes
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.vector import (
     blocks,
@@ -156,6 +158,8 @@ class Dense:
         if space is PLACE or space is NODE_PLACE:
             count = mech.n_bodies if space is PLACE else len(self.nodes)
             return [slice(12 * k, 12 * k + 12) for k in range(count)]
+        if space is INERTIA:
+            return [slice(10 * k, 10 * k + 10) for k in range(mech.n_bodies)]
         if space is ONE:
             return [slice(0, 1)]
         if space is CONSTRAINT:
@@ -193,6 +197,11 @@ class Dense:
             return self.diagonal(self._crosses(key), BODY, BODY)
         if isinstance(key, role.HingeRate):
             return self.diagonal(self._hinge_rates(key), leaf.range, leaf.domain)
+        if isinstance(key, role.Regressor):
+            rows = self.matrix(key.of)[:, 0].reshape(-1, 6)
+            return self.diagonal([SpatialInertia.regressor(x) for x in rows], BODY, INERTIA)
+        if isinstance(key, role.Diagonal):
+            return np.diag(self.matrix(key.of)[:, 0])
         if isinstance(key, role.HingeBiasRate):
             return self.diagonal(self._hinge_bias_rates(key.wrt), BODY, JOINT)
         if isinstance(key, role.Shift):

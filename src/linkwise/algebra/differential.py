@@ -53,14 +53,21 @@ from linkwise.algebra.expr import (
     zero,
 )
 from linkwise.algebra.family import lyapunov
-from linkwise.algebra.space import BODY, JOINT, ONE, Space
+from linkwise.algebra.space import BODY, INERTIA, JOINT, ONE, Space
 from linkwise.algebra.symbols import B_V, VOCABULARY, E_phi, H, M, V, a_g, phi, phi_tilde, v
 from linkwise.algebra.words import Word, Words, collected, expand, left_factored, rebuilt
 from linkwise.errors import ExpressionError
 from linkwise.front_door import open_front_door
 
+SPACES = {"q": JOINT, "inertia": INERTIA, "armature": JOINT}
+"""Variables that are not vectors of the algebra, and the spaces that they vary in."""
+
 OF_STATE = ("q", "v")
 """Variables that the vectors a and b depend on."""
+
+
+OF_VECTOR = role.Cross | role.HingeRate | role.HingeBiasRate | role.Regressor | role.Diagonal
+"""Roles of the leaves that differentiation adds."""
 
 
 # ---------------------------------------------------------------------------------- new leaves
@@ -103,6 +110,22 @@ def hinge_bias_rate(wrt: str) -> Expr:
     return symbol(name, BODY, JOINT, role.HingeBiasRate(wrt), f"hinge_bias_rate_{wrt}", tex)
 
 
+def regressor(x: Expr) -> Expr:
+    """Y_x with Y_x π = M x, from the inertial parameters π of each body."""
+    if isinstance(x, Zero):
+        return zero(BODY, INERTIA)
+    name, tex = f"Y[{x}]", rf"Y_{{{x.latex()}}}"
+    return symbol(name, BODY, INERTIA, role.Regressor(x), f"regressor({x})", tex)
+
+
+def diagonal(x: Expr) -> Expr:
+    """diag x, for a vector x of JOINT."""
+    if isinstance(x, Zero):
+        return zero(JOINT, JOINT)
+    tex = rf"\mathrm{{diag}}({x.latex()})"
+    return symbol(f"diag({x})", JOINT, JOINT, role.Diagonal(x), f"diagonal({x})", tex)
+
+
 # --------------------------------------------------------------------------------------- rules
 
 
@@ -119,7 +142,9 @@ def differentiate(expr: Expr, wrt: Symbol | str = "q") -> Expr:
         expr: y, a stacked vector such as `mass @ vdot + bias`, or a number such as
             `v.T @ mass @ v`, whose derivative is a row.
         wrt: "q" for the configuration, in the tangent space of `mech.integrate`; or a vector, by
-            its symbol or its typed name: "v", "tau", "vdot", "f" or one of your own.
+            its symbol or its typed name: "v", "tau", "vdot", "f" or one of your own; or
+            "inertia", the ten numbers of each body (m, m c, Jxx Jyy Jzz Jxy Jxz Jyz), or
+            "armature", the diagonal of N.
 
     Raises:
         ExpressionError: The expression is not a vector, or has a symbol without a rule.
@@ -138,12 +163,13 @@ class _Differential:
     def __init__(self, wrt: Symbol | str) -> None:
         leaf = VOCABULARY.get(wrt) if isinstance(wrt, str) else wrt
         self.name = wrt if isinstance(wrt, str) else wrt.ascii
-        self.space: Space = JOINT if self.name == "q" or leaf is None else leaf.range
+        known = self.name in SPACES
+        self.space: Space = SPACES[self.name] if known or leaf is None else leaf.range
         vector = isinstance(leaf, Symbol) and isinstance(leaf.role, role.Vector)
-        if self.name != "q" and not vector:
+        if not (known or vector):
             raise ExpressionError(
-                f'differentiate was asked for the derivative by {wrt}; it must be "q", or a vector '
-                'such as "v", "tau", "vdot" or one made with lw.algebra.vector.'
+                f'differentiate was asked for the derivative by {wrt}; it must be "q", "inertia", '
+                '"armature", or a vector such as "v", "tau" or one made with lw.algebra.vector.'
             )
         self._known = dict[Expr, Expr]()
 
@@ -177,6 +203,10 @@ class _Differential:
             return turned + hinge_bias_rate(self.name) + self.of(a_g)
         if source == "b" and moves:
             return (2.0 * B_V + M @ cross(V)) @ self.of(V)
+        if source == "b" and self.name == "inertia":  # b = -[V ×]* M V
+            return -(cross(V).T @ regressor(V))
+        if source == "weight" and self.name == "inertia":
+            raise self._no_rule(x)
         if source == "a_g" and self.name == "q":
             return cross(a_g) @ H.T
         if source in ("X", "X_B", "kappa", "kappa_g", "servo") and moves:
@@ -212,13 +242,17 @@ class _Differential:
     def _leaf(self, leaf: Symbol, star: bool, x: Expr) -> Expr:
         """An operator of the mechanism, applied to a vector."""
         none, key = zero(leaf.domain if star else leaf.range, self.space), leaf.role
+        if isinstance(key, role.Memoryless) and key.source == "M" and self.name == "inertia":
+            return regressor(x)
+        if isinstance(key, role.Memoryless) and key.source == "N" and self.name == "armature":
+            return diagonal(x)
         constant = isinstance(key, role.PickOff | role.Gather | role.Selection)
         if constant or (isinstance(key, role.Memoryless) and key.source in ("M", "N")):
             return none
         moving = isinstance(key, role.Memoryless) and key.source in ("A_V", "B_V")
-        if moving or isinstance(
-            key, role.Closure | role.Followers | role.Cross | role.HingeRate | role.HingeBiasRate
-        ):
+        recursive = isinstance(key, role.Riccati | role.Lyapunov | role.Siblings)
+        recursive = recursive or (isinstance(key, role.Resolvent) and key.of is not E_phi)
+        if moving or recursive or isinstance(key, role.Closure | role.Followers | OF_VECTOR):
             raise self._no_rule(leaf)
         if self.name != "q":
             return none
@@ -244,7 +278,7 @@ class _Differential:
 
 def tidied(expr: Expr) -> Expr:
     """An equal expression after the transport identity, with cross products that add up merged."""
-    if not has_cross(expr):
+    if not is_derivative(expr):
         return expr
     words, before = expand(rebuilt(expr, _opened)), dict[Word, float]()
     while words != before:
@@ -254,9 +288,9 @@ def tidied(expr: Expr) -> Expr:
     return left_factored(words, expr.range, expr.domain)
 
 
-def has_cross(expr: Expr) -> bool:
-    """Whether a cross product of a vector is in it, as in derivatives by q or v."""
-    return any(isinstance(x, Symbol) and isinstance(x.role, role.Cross) for x in nodes(expr))
+def is_derivative(expr: Expr) -> bool:
+    """Whether a leaf that differentiation adds is in it."""
+    return any(isinstance(x, Symbol) and isinstance(x.role, OF_VECTOR) for x in nodes(expr))
 
 
 def _opened(leaf: Expr) -> Expr | None:
@@ -318,6 +352,8 @@ def _linear(letter: Expr) -> tuple[object, Callable[[Expr], Expr], Expr] | None:
         return ("×", key.swapped), swap if key.swapped else cross, key.of
     if isinstance(key, role.HingeRate):
         return ("∂", key.of.range), hinge_rate, key.of
+    if isinstance(key, role.Regressor | role.Diagonal):
+        return type(key), regressor if isinstance(key, role.Regressor) else diagonal, key.of
     return None
 
 

@@ -161,6 +161,28 @@ class HingeBiasRate(Role):
 
 
 @dataclass(frozen=True, slots=True)
+class Regressor(Role):
+    """Y_x with Y_x π = M x at each body, for the ten inertial parameters π of each.
+
+    Attributes:
+        of: x, a vector of BODY.
+    """
+
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Diagonal(Role):
+    """The diagonal operator of a vector of JOINT: u by N of N x, for x.
+
+    Attributes:
+        of: The vector.
+    """
+
+    of: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class PickOff(Role):
     """B: takes a force at a node to the body it is fixed on. Its adjoint picks nodes off bodies."""
 

@@ -17,7 +17,7 @@ from linkwise.algebra import role
 from linkwise.algebra.armature import no_armature
 from linkwise.algebra.budget import Budget
 from linkwise.algebra.derivation import Derivation, Step
-from linkwise.algebra.differential import decomposed, has_cross
+from linkwise.algebra.differential import decomposed, is_derivative
 from linkwise.algebra.expr import (
     Adjoint,
     Expr,
@@ -221,7 +221,7 @@ def cheapest(expr: Expr, cost: Cost, budget: Budget) -> Derivation:
         cost: What to minimise; forms it raises a ValueError for are passed over.
         budget: When to stop.
     """
-    if has_cross(expr):
+    if is_derivative(expr):
         return _derivative_form(expr)
     inside = _inside_inverses(expr, cost, budget)
     if inside.steps:

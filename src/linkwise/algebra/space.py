@@ -46,6 +46,9 @@ BODY = Space("BODY")
 INBOARD = Space("INBOARD")
 """Six numbers for each body, in the frame of its parent: where a force arrives after one step."""
 
+INERTIA = Space("INERTIA")
+"""Ten numbers for each body: m, m c (3), Jxx Jyy Jzz Jxy Jxz Jyz about its origin."""
+
 NODE = Space("NODE", block="node")
 """Six numbers for each chosen node."""
 
