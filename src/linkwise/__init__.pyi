@@ -5,6 +5,10 @@
 from .algebra.differential import (
     differentiate as differentiate,
 )
+from .codegen.sensitivity import (
+    jvp as jvp,
+    vjp as vjp,
+)
 from .algebra.prove import (
     prove as prove,
 )

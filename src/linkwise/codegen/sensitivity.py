@@ -1,0 +1,230 @@
+"""Derivatives of kernels, from the scalar graph: along a direction, and of a weighted sum.
+
+`lw.differentiate` works on the algebra and needs a rule for every symbol. These work on whatever a
+kernel computes, expressions and formulas alike: closed chains, tasks, control laws, poses. A graph
+has nine operations, so there are nine rules:
+
+    y = a + b, a - b, -a      ẏ = ȧ + ḃ, ȧ - ḃ, -ȧ            y = a b       ẏ = ȧ b + a ḃ
+    y = 1/a                   ẏ = -ȧ y²                        y = √a        ẏ = ȧ / (2 y)
+    y = sin a                 ẏ = ȧ cos a                      y = cos a     ẏ = -ȧ sin a
+    y = b if a > 0 else 0     ẏ = ḃ if a > 0 else 0
+
+Forward, they run along the graph with a direction; in reverse, they run back from the results with
+a weight for each, which gives the gradient by all inputs at once for a few times the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algebra.expr import Expr
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.graph import Graph, Scalar
+from linkwise.errors import ExpressionError
+from linkwise.front_door import open_front_door
+from linkwise.model.hinges.hinge import Hinge
+
+if TYPE_CHECKING:
+    from linkwise.codegen.writing import Writing
+
+Differentiable = Expr | Formula
+
+
+def jvp(of: Differentiable, *wrt: str) -> Formula:
+    """The derivative of a kernel along a direction: a formula, to be compiled.
+
+        lw.compile(lw.jvp(mass.inv @ (tau - bias), "q", "v"), mech)     # of q, v, tau, dq, dv
+
+    Args:
+        of: An expression or a formula.
+        wrt: Names of inputs. For each there is one more input, "d" and the name: the direction.
+            That of q is a velocity (nv,), as in `mech.integrate`.
+
+    Returns:
+        A formula whose result has the shape of the original, all results of one that has several
+        behind one another.
+    """
+    return Formula(_along, (of, _names(of, wrt)))
+
+
+def vjp(of: Differentiable, *wrt: str) -> Formula:
+    """The gradient of a weighted sum of a kernel's results: a formula, to be compiled.
+
+        lw.compile(lw.vjp(mass.inv @ (tau - bias), "q", "v", "tau"), mech)
+
+    Args:
+        of: An expression or a formula.
+        wrt: Names of inputs. There is one more input, "weight", with a number for each entry of
+            the result (of all results, behind one another).
+
+    Returns:
+        A formula with the gradient by each input, by name; by q it has nv entries, one for each
+        velocity, as in `mech.integrate`.
+    """
+    names = _names(of, wrt)
+    return Formula(_gradients, (of, names), names=names)
+
+
+def _names(of: object, wrt: tuple[str, ...]) -> tuple[str, ...]:
+    if not isinstance(of, Expr | Formula):
+        raise ExpressionError(
+            f"a derivative of {of!r} was requested; it must be an expression or a formula."
+        )
+    if not wrt or len(set(wrt)) < len(wrt):
+        raise ExpressionError(
+            f"a derivative by {', '.join(wrt) or 'nothing'} was requested; name at least one "
+            'input, each once: "q", "v", "tau" ...'
+        )
+    return wrt
+
+
+# ------------------------------------------------------------------------------------ formulas
+
+
+def _results(at: Writing, of: Differentiable) -> tuple[list[int], tuple[int, ...]]:
+    """The nodes of all results, and their shape if there is one result."""
+    if isinstance(of, Formula):
+        found = of.write(at, *of.options)
+        arrays = [np.asarray(x, dtype=object) for x in (found if of.names else [found])]
+    else:
+        arrays = [np.asarray(at.value(of), dtype=object)]
+    nodes = [at.scalar(x).node for array in arrays for x in array.ravel().tolist()]
+    return nodes, arrays[0].shape if len(arrays) == 1 else (len(nodes),)
+
+
+def _inputs(at: Writing, name: str) -> Any:
+    if name not in at.reads:
+        raise ExpressionError(
+            f"a derivative by {name!r} was requested; the kernel takes {', '.join(at.reads)}."
+        )
+    return at.reads[name]
+
+
+def _along(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
+    outputs, shape = _results(at, of)
+    seeds = dict[int, int]()
+    for name in wrt:
+        x = _inputs(at, name)
+        d = at.read(f"d{name}", at.mech.nv if name == "q" else len(x))
+        d = _rates(at, d) if name == "q" else d
+        seeds |= {here.node: at.scalar(rate).node for here, rate in zip(x, d, strict=True)}
+    return _scalars(at.graph, pushed(at.graph, outputs, seeds)).reshape(shape)
+
+
+def _gradients(at: Writing, of: Differentiable, wrt: tuple[str, ...]) -> Any:
+    outputs, _ = _results(at, of)
+    arrays = {name: _inputs(at, name) for name in wrt}
+    weights = [x.node for x in at.read("weight", len(outputs))]
+    nodes = [x.node for array in arrays.values() for x in array]
+    flat = _scalars(at.graph, pulled(at.graph, outputs, weights, nodes))
+    ends = np.cumsum([len(array) for array in arrays.values()])
+    each = dict(zip(arrays, np.split(flat, ends[:-1]), strict=True))
+    if "q" in each:
+        each["q"] = _by_velocities(at, each["q"])
+    return tuple(each[name] for name in wrt)
+
+
+def _rates(at: Writing, d: Any) -> Any:
+    """q̇ = N(q) d for velocities d, hinge by hinge."""
+    parts = [hinge.qdot(q[None], d[rows][None])[0] for hinge, q, rows in _hinges(at)]
+    return np.concatenate([np.zeros(0, dtype=object), *parts])
+
+
+def _by_velocities(at: Writing, gradient: Any) -> Any:
+    """N(q)* g: the gradient by velocities of the hinges, from that by entries of q."""
+    out = np.full(at.mech.nv, 0.0, dtype=object)
+    for (hinge, q, rows), k in zip(_hinges(at), range(at.mech.n_bodies), strict=True):
+        g = gradient[at.mech.q_start[k] : at.mech.q_start[k + 1]]
+        columns = [hinge.qdot(q[None], e[None])[0] for e in np.eye(hinge.nv)]
+        out[rows] = [sum((n * x for n, x in zip(c, g, strict=True)), 0.0) for c in columns]
+    return out
+
+
+def _hinges(at: Writing) -> Iterable[tuple[Hinge, Any, slice]]:
+    for k, body in enumerate(at.mech.bodies):
+        q = at.q[at.mech.q_start[k] : at.mech.q_start[k + 1]]
+        yield body.hinge, q, slice(at.mech.v_start[k], at.mech.v_start[k + 1])
+
+
+def _scalars(graph: Graph, nodes: list[int]) -> Any:
+    out = np.empty(len(nodes), dtype=object)
+    out[:] = [Scalar(graph, node) for node in nodes]
+    return out
+
+
+# --------------------------------------------------------------------------------------- graphs
+
+
+def pushed(graph: Graph, outputs: list[int], seeds: dict[int, int]) -> list[int]:
+    """The rates of some nodes, for given rates of others; forward."""
+    none = graph.constant(0.0)
+    rate = dict(seeds)
+    for node in graph.used(outputs):
+        if node in rate:
+            continue
+        total = none
+        for x, slope in _slopes(graph, node, rate):
+            total = graph.add(total, slope(rate[x]))
+        if total != none:
+            rate[node] = total
+    return [rate.get(node, none) for node in outputs]
+
+
+def pulled(graph: Graph, outputs: list[int], weights: list[int], wrt: list[int]) -> list[int]:
+    """The gradient of the weighted sum of some nodes by others; in reverse."""
+    none, wanted = graph.constant(0.0), set(wrt)
+    used = graph.used(outputs)
+    reaches = set(wanted)  # nodes that depend on what is asked for
+    for node in used:
+        if any(x in reaches for x in graph.arguments(node)):
+            reaches.add(node)
+    weight = dict[int, int]()
+    for node, w in zip(outputs, weights, strict=True):
+        weight[node] = graph.add(weight.get(node, none), w)
+    for node in reversed(used):
+        if node not in weight or node in wanted:
+            continue
+        for x, slope in _slopes(graph, node, reaches):
+            weight[x] = graph.add(weight.get(x, none), slope(weight[node]))
+    return [weight.get(node, none) for node in wrt]
+
+
+def _slopes(
+    graph: Graph, node: int, among: Container[int]
+) -> Iterable[tuple[int, Callable[[int], int]]]:
+    """The arguments of a node that count, each with r -> ∂node/∂argument · r."""
+    op, a, b, g = graph.op[node], graph.a[node], graph.b[node], graph
+    if op == "part" and any(x in among for x in g.arguments(node)):
+        raise ExpressionError(
+            "the derivative of a kernel with a loop, such as inverse kinematics, was requested; "
+            "only straight code has one."
+        )
+    match op:
+        case "add":
+            pairs = [(a, lambda r: r), (b, lambda r: r)]
+        case "sub":
+            pairs = [(a, lambda r: r), (b, g.neg)]
+        case "mul":
+            pairs = [(a, lambda r: g.mul(b, r)), (b, lambda r: g.mul(a, r))]
+        case "gate":
+            pairs = [(b, lambda r: g.gate(a, r))]
+        case "neg":
+            pairs = [(a, g.neg)]
+        case "inv":
+            pairs = [(a, lambda r: g.neg(g.mul(r, g.mul(node, node))))]
+        case "sqrt":
+            half = g.constant(0.5)
+            pairs = [(a, lambda r: g.mul(r, g.mul(half, g.unary("inv", node))))]
+        case "sin":
+            pairs = [(a, lambda r: g.mul(g.unary("cos", a), r))]
+        case "cos":
+            pairs = [(a, lambda r: g.neg(g.mul(g.unary("sin", a), r)))]
+        case _:
+            pairs = []
+    return [pair for pair in pairs if pair[0] in among]
+
+
+open_front_door(globals(), ("jvp", "vjp"))

@@ -1,0 +1,150 @@
+"""Derivatives of kernels: against differences and the algebra, for expressions and formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.algebra import J, bias, mass, tau, v, vdot
+from linkwise.codegen.formula import Formula
+from linkwise.codegen.scalar.graph import Graph
+from linkwise.codegen.sensitivity import pulled, pushed
+
+FORWARD = mass.inv @ (tau - bias)
+
+
+def every_operation(at):
+    """A result that goes through every operation of a graph."""
+    q, v = at.q, at.v
+    up = q[0] * q[0] + 2.0
+    root = up.sqrt()
+    chosen = at.scalar(v[0]).graph.gate(at.scalar(v[0]).node, at.scalar(v[1] * q[1]).node)
+    gated = type(at.scalar(v[0]))(at.graph, chosen)
+    return [root.sin() / up, (v[1] - root).cos() * v[0], -gated + 1.0 / up]
+
+
+EVERY = Formula(every_operation)
+
+
+def called(formula, mech, given, nodes=()):
+    kernel = lw.compile(formula, mech, nodes=nodes)
+    return kernel(*(given[name] for name in kernel.arguments))
+
+
+def state(mech, seed=0):
+    rng = np.random.default_rng(seed)
+    q, speed = mech.random(rng), mech.random_velocity(rng)
+    x, dq, dv, dx = rng.standard_normal((4, mech.nv))
+    return {"q": q, "v": speed, "tau": x, "vdot": x, "dq": dq, "dv": dv, "dtau": dx, "dvdot": dx}
+
+
+def moved(mech, given, wrt, h):
+    """The inputs after a step along their directions."""
+    there = dict(given)
+    for name in wrt:
+        d = h * given[f"d{name}"]
+        there[name] = mech.integrate(given["q"], d) if name == "q" else given[name] + d
+    return there
+
+
+def differences(of, mech, given, wrt, nodes=(), h=1e-5):
+    there, back = (called(of, mech, moved(mech, given, wrt, s * h), nodes) for s in (1, -1))
+    return (np.ravel(there) - np.ravel(back)) / (2 * h)
+
+
+CASES = {
+    "forward dynamics": (lw.models.random_tree(4, 2, mass_ratio=3.0), FORWARD, ("q", "v", "tau")),
+    "floating": (
+        lw.models.random_tree(3, 5, mass_ratio=3.0, floating=True),
+        mass @ vdot + bias,
+        ("q", "v", "vdot"),
+    ),
+    "a matrix": (lw.models.puma560(), mass, ("q",)),
+    "a number": (lw.models.puma560(), v.T @ mass @ v, ("q", "v")),
+    "every operation": (lw.models.pendulum(2), EVERY, ("q", "v")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_along_a_direction_and_in_reverse(name):
+    mech, of, wrt = CASES[name]
+    given = state(mech, 3)
+    expected = differences(of, mech, given, wrt)
+    size = np.abs(expected).max()
+    assert size > 1e-2
+    along = np.ravel(called(lw.jvp(of, *wrt), mech, given))
+    assert np.abs(along - expected).max() < 1e-8 * max(size, 1.0)
+    weight = np.random.default_rng(1).standard_normal(len(along))
+    gradient = called(lw.vjp(of, *wrt), mech, {**given, "weight": weight})
+    assert list(gradient) == list(wrt)
+    total = sum(gradient[n] @ given[f"d{n}"] for n in wrt)
+    assert abs(total - weight @ along) < 1e-12 * np.abs(weight) @ np.abs(along)
+
+
+def test_the_algebra_gives_the_same():
+    mech = CASES["forward dynamics"][0]
+    given = state(mech)
+    d = lw.forward_dynamics_derivatives(mech, given["q"], given["v"], given["tau"])
+    along = called(lw.jvp(FORWARD, "q", "v", "tau"), mech, given)
+    expected = d.q @ given["dq"] + d.v @ given["dv"] + d.tau @ given["dtau"]
+    assert np.abs(along - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+def test_closed_chains():
+    """Of accelerations with the loop held, which are a function of any q."""
+    mech = lw.models.four_bar()
+    of = lw.loops.closed_expression(mech, "forward_dynamics")
+    nodes = lw.loops.closure_nodes(mech)
+    given = state(mech, 2)
+    given["q"] = lw.loops.assemble(mech, given["q"]).q
+    expected = differences(of, mech, given, ("q", "v", "tau"), nodes)
+    along = called(lw.jvp(of, "q", "v", "tau"), mech, given, nodes)
+    assert np.abs(expected).max() > 1e-2
+    assert np.abs(along - expected).max() < 1e-7 * np.abs(expected).max()
+
+
+def test_twice():
+    """The Hessian of the kinetic energy by velocities is the mass matrix."""
+    mech = lw.models.puma560()
+    given = state(mech)
+    energy = 0.5 * (v.T @ mass @ v)
+    twice = lw.jvp(lw.vjp(energy, "v"), "v")
+    found = called(twice, mech, {**given, "weight": np.ones(1)})
+    expected = lw.mass_matrix(mech, given["q"]) @ given["dv"]
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+def test_reverse_costs_a_few_evaluations():
+    arm = lw.models.seven_dof_arm()
+    plain = sum(lw.compile(FORWARD, arm).ops.values())
+    reverse = sum(lw.compile(lw.vjp(FORWARD, "q", "v", "tau"), arm).ops.values())
+    assert reverse < 3.0 * plain
+
+
+def test_nodes_without_influence_have_no_rate():
+    graph = Graph()
+    x, y = graph.input("x"), graph.input("y")
+    out = graph.mul(x, x)
+    one, none = graph.constant(1.0), graph.constant(0.0)
+    assert pushed(graph, [out], {y: one}) == [none]
+    assert pulled(graph, [out], [one], [y]) == [none]
+
+
+def test_bad_input():
+    arm = lw.models.pendulum(2)
+    with pytest.raises(lw.errors.ExpressionError, match="name at least one input"):
+        lw.jvp(FORWARD)
+    with pytest.raises(lw.errors.ExpressionError, match="'f' was requested; the kernel takes q"):
+        lw.compile(lw.vjp(FORWARD, "f"), arm)
+    with pytest.raises(lw.errors.LinkwiseError):
+        lw.vjp("nonsense", "q")
+
+
+def test_a_jacobian_of_a_node_turns_with_it():
+    mech = CASES["floating"][0]
+    given = state(mech)
+    node = (mech.bodies[-1].name,)
+    expected = differences(J @ v, mech, given, ("q", "v"), node)
+    along = called(lw.jvp(J @ v, "q", "v"), mech, given, node)
+    assert np.abs(along - expected).max() < 1e-8 * max(np.abs(expected).max(), 1.0)
