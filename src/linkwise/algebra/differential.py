@@ -66,10 +66,6 @@ OF_STATE = ("q", "v")
 """Variables that the vectors a and b depend on."""
 
 
-OF_VECTOR = role.Cross | role.HingeRate | role.HingeBiasRate | role.Regressor | role.Diagonal
-"""Roles of the leaves that differentiation adds."""
-
-
 # ---------------------------------------------------------------------------------- new leaves
 
 
@@ -252,7 +248,11 @@ class _Differential:
         moving = isinstance(key, role.Memoryless) and key.source in ("A_V", "B_V")
         recursive = isinstance(key, role.Riccati | role.Lyapunov | role.Siblings)
         recursive = recursive or (isinstance(key, role.Resolvent) and key.of is not E_phi)
-        if moving or recursive or isinstance(key, role.Closure | role.Followers | OF_VECTOR):
+        if (
+            moving
+            or recursive
+            or isinstance(key, role.Closure | role.Followers | role.Differential)
+        ):
             raise self._no_rule(leaf)
         if self.name != "q":
             return none
@@ -290,7 +290,7 @@ def tidied(expr: Expr) -> Expr:
 
 def is_derivative(expr: Expr) -> bool:
     """Whether a leaf that differentiation adds is in it."""
-    return any(isinstance(x, Symbol) and isinstance(x.role, OF_VECTOR) for x in nodes(expr))
+    return any(isinstance(x, Symbol) and isinstance(x.role, role.Differential) for x in nodes(expr))
 
 
 def _opened(leaf: Expr) -> Expr | None:

@@ -124,7 +124,12 @@ class Composite(Role):
 
 
 @dataclass(frozen=True, slots=True)
-class Cross(Role):
+class Differential(Role):
+    """A memoryless leaf that differentiation adds: a vector gives its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cross(Differential):
     """x× at each body, from a stacked vector x: a memoryless operator that a vector gives.
 
     x× u is the rate of a velocity u that is carried along with x; -(x×)* is that of a force.
@@ -139,7 +144,7 @@ class Cross(Role):
 
 
 @dataclass(frozen=True, slots=True)
-class HingeRate(Role):
+class HingeRate(Differential):
     """How H* x, or H x, changes at each body with its own coordinates; zero where H is constant.
 
     Attributes:
@@ -150,7 +155,7 @@ class HingeRate(Role):
 
 
 @dataclass(frozen=True, slots=True)
-class HingeBiasRate(Role):
+class HingeBiasRate(Differential):
     """How Ḣ* v changes at each body with its own coordinates, or with its own velocities.
 
     Attributes:
@@ -161,7 +166,7 @@ class HingeBiasRate(Role):
 
 
 @dataclass(frozen=True, slots=True)
-class Regressor(Role):
+class Regressor(Differential):
     """Y_x with Y_x π = M x at each body, for the ten inertial parameters π of each.
 
     Attributes:
@@ -172,7 +177,7 @@ class Regressor(Role):
 
 
 @dataclass(frozen=True, slots=True)
-class Diagonal(Role):
+class Diagonal(Differential):
     """The diagonal operator of a vector of JOINT: u by N of N x, for x.
 
     Attributes:

@@ -202,6 +202,7 @@ def _slopes(
             "the derivative of a kernel with a loop, such as inverse kinematics, was requested; "
             "only straight code has one."
         )
+    pairs: list[tuple[int, Callable[[int], int]]] = []
     match op:
         case "add":
             pairs = [(a, lambda r: r), (b, lambda r: r)]
@@ -223,7 +224,7 @@ def _slopes(
         case "cos":
             pairs = [(a, lambda r: g.neg(g.mul(g.unary("sin", a), r)))]
         case _:
-            pairs = []
+            pass
     return [pair for pair in pairs if pair[0] in among]
 
 

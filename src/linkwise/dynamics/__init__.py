@@ -74,6 +74,12 @@ from linkwise.dynamics.operational_inertia import operational_inertia, operation
 from linkwise.dynamics.operational_space import OperationalSpace, operational_space
 from linkwise.dynamics.passive_force import passive_force
 from linkwise.dynamics.quantity import QUANTITIES, Frame, expression
+from linkwise.dynamics.regressor import (
+    BaseParameters,
+    base_parameters,
+    inertial_parameters,
+    regressor,
+)
 from linkwise.dynamics.relative_pose import relative_pose
 from linkwise.dynamics.renumbering import Renumbering, renumbering
 from linkwise.dynamics.scatter import gather, scatter
@@ -82,6 +88,7 @@ from linkwise.front_door import open_front_door
 
 __all__ = [
     "QUANTITIES",
+    "BaseParameters",
     "Energy",
     "ForwardDynamicsDerivatives",
     "Frame",
@@ -95,6 +102,7 @@ __all__ = [
     "Target",
     "WholeInertia",
     "articulated_inertias",
+    "base_parameters",
     "bias_force",
     "body_accelerations",
     "body_velocities",
@@ -129,6 +137,7 @@ __all__ = [
     "hybrid_expression",
     "hybrid_kernel",
     "inboard_velocities",
+    "inertial_parameters",
     "innovations",
     "innovations_factors",
     "integrate",
@@ -157,6 +166,7 @@ __all__ = [
     "operational_space",
     "passive_force",
     "potential_energy",
+    "regressor",
     "relative_pose",
     "renumbering",
     "scatter",

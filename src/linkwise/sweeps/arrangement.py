@@ -13,10 +13,10 @@ from linkwise.algebra.expr import (
     product,
 )
 from linkwise.algebra.invert import opened_inverse, opened_name
-from linkwise.algebra.space import BODY, INBOARD, JOINT
+from linkwise.algebra.space import BODY, INBOARD, INERTIA, JOINT
 from linkwise.algebra.words import count, expand, is_symmetric, left_factored, rebuilt
 
-TREE_SPACES = (JOINT, BODY, INBOARD)
+TREE_SPACES = (JOINT, BODY, INBOARD, INERTIA)
 
 MOST_WORDS = 300
 """A longer expression is not multiplied out: its factors are applied as written."""

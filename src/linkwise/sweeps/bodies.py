@@ -12,7 +12,7 @@ import numpy as np
 
 from linkwise.algebra import role
 from linkwise.algebra.expr import Symbol
-from linkwise.algebra.space import BODY, CONSTRAINT, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import BODY, CONSTRAINT, INERTIA, NODE_PLACE, ONE, PLACE, Space
 from linkwise.algebra.symbols import M
 from linkwise.errors import LoweringError
 from linkwise.model.body import Body
@@ -20,6 +20,7 @@ from linkwise.model.closure import constraint_sizes
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial.array import Array
+from linkwise.spatial.inertia import SpatialInertia
 from linkwise.spatial.pose import Pose
 from linkwise.spatial.rotation import skew
 from linkwise.spatial.vector import blocks, cross_force, cross_velocity
@@ -53,8 +54,8 @@ class Bodies:
             return [body.hinge.nv for body in self.mech.bodies]
         if space.name in ("BODY", "INBOARD"):
             return [6] * self.mech.n_bodies
-        if space is PLACE:
-            return [12] * self.mech.n_bodies
+        if space is PLACE or space is INERTIA:
+            return [12 if space is PLACE else 10] * self.mech.n_bodies
         if space is CONSTRAINT:
             return constraint_sizes(self.mech)
         return node_sizes(space, len(self.nodes))
@@ -114,6 +115,10 @@ class Bodies:
                 return (cross_velocity(read[None, :, 0], H_k) + rate).T
             case "B_V":
                 return first(numbers.inertia(k).coriolis_factor(read[None, :, 0]), 2)
+            case "regressor":
+                return first(SpatialInertia.regressor(read[None, :, 0]), 2)
+            case "diagonal":
+                return np.diag(read[:, 0])
             case "cross" | "swap" | "H_rate" | "bias_rate_q" | "bias_rate_v":
                 return _derivative_block(statement, body, q_k, v_k, read[:, 0])
             case "to_W":

@@ -39,6 +39,14 @@ from linkwise.sweeps.program import PLACED, Block, Place, Program, Quantity, Sta
 from linkwise.sweeps.result_part import ALL, ResultPart
 from linkwise.sweeps.schedule import scheduled
 
+SPECIALS: dict[type[role.Role], str] = {
+    role.Cross: "cross",
+    role.HingeRate: "H_rate",
+    role.Regressor: "regressor",
+    role.Diagonal: "diagonal",
+}
+"""The statements that give the blocks of leaves that differentiation adds."""
+
 STRETCH = 40
 """A longer product is done in stretches from the right, not in one deep recursion."""
 
@@ -291,9 +299,7 @@ class _Lowering:
             | role.Composite
             | role.Riccati
             | role.Lyapunov
-            | role.Cross
-            | role.HingeRate
-            | role.HingeBiasRate,
+            | role.Differential,
         ):
             self.define(leaf)
             operand = self._right_quantity(rest)
@@ -378,7 +384,7 @@ class _Lowering:
             self._define_lyapunov(leaf, key)
         elif isinstance(key, role.Composite):
             self._define_block(leaf, self._memoryless_terms(key.definition))
-        elif isinstance(key, role.Cross | role.HingeRate | role.HingeBiasRate):
+        elif isinstance(key, role.Differential):
             self._define_derivative(leaf, key)
         else:
             self.inputs[leaf] = None
@@ -516,17 +522,15 @@ class _Lowering:
         reads: tuple[tuple[Quantity, Place], ...] = ((velocity, "k"), (self._leaf(v), "k"))
         self.statements.append(Statement(target, special=source, reads=reads))
 
-    def _define_derivative(
-        self, leaf: Symbol, key: role.Cross | role.HingeRate | role.HingeBiasRate
-    ) -> None:
-        """Blocks that a vector gives: x×, x×̄, ∂(H* x)/∂q, ∂(H x)/∂q; and ∂(Ḣ* v)."""
+    def _define_derivative(self, leaf: Symbol, key: role.Differential) -> None:
+        """Blocks that a vector x gives, such as x× and ∂(H* x)/∂q; and ∂(Ḣ* v)."""
         if isinstance(key, role.HingeBiasRate):
             special, operand = f"bias_rate_{key.wrt}", self._leaf(v)
         else:
+            assert isinstance(key, role.Cross | role.HingeRate | role.Regressor | role.Diagonal)
             operand = self.value(rebuilt(key.of, opened))
-            special = (
-                ("swap" if key.swapped else "cross") if isinstance(key, role.Cross) else "H_rate"
-            )
+            swapped = isinstance(key, role.Cross) and key.swapped
+            special = "swap" if swapped else SPECIALS[type(key)]
         reads: tuple[tuple[Quantity, Place], ...] = ((operand, "k"),)
         self.statements.append(Statement(_block_quantity(leaf), special=special, reads=reads))
 

@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.algebra.expr import Expr
-from linkwise.algebra.space import BODY, INBOARD, JOINT, NODE, NODE_PLACE, ONE, PLACE, Space
+from linkwise.algebra.space import (
+    BODY,
+    INBOARD,
+    INERTIA,
+    JOINT,
+    NODE,
+    NODE_PLACE,
+    ONE,
+    PLACE,
+    Space,
+)
 from linkwise.errors import ExpressionError, LoweringError, unknown_name
 from linkwise.model.embedded import Embedded
 from linkwise.model.mechanism import Mechanism
@@ -22,7 +32,7 @@ from linkwise.model.mechanism import Mechanism
 Names: TypeAlias = str | int | Sequence[str | int]
 """A body, hinge or node, the index of an entry, or several of them."""
 
-SIZES = {BODY: 6, INBOARD: 6, PLACE: 12, NODE: 6, NODE_PLACE: 12}
+SIZES = {BODY: 6, INBOARD: 6, INERTIA: 10, PLACE: 12, NODE: 6, NODE_PLACE: 12}
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,8 @@ def _special(statement: Statement, style: Style) -> str:
         case "cross" | "swap":
             bar = r"\bar{\times}" if style is LATEX else "×̄"
             return f"{reads[0]} {times if statement.special == 'cross' else bar}"
+        case "regressor" | "diagonal":
+            return f"{'Y' if statement.special == 'regressor' else 'diag'} of {reads[0]}"
         case "H_rate":
             star = style.star if statement.target.rows is BODY else ""
             return f"∂(H{star}(k) {reads[0]})/∂q(k)"

@@ -1,0 +1,89 @@
+"""Regressors: linear in the inertial parameters, the same as Pinocchio's, and their base."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from tests.dynamics.mechanisms import close, state, states, tree
+from tests.dynamics.test_oracles import ROBOTS, robot
+
+
+def other(mech, seed=5):
+    """The mechanism with a box welded to every body."""
+    rng = np.random.default_rng(seed)
+    for body in mech.bodies:
+        size = rng.uniform(0.1, 0.5, 3)
+        part = lw.SpatialInertia.solid_box(rng.uniform(0.5, 2.0), tuple(size))
+        part = part.moved(lw.Pose.translation(rng.uniform(-1, 1, 3)))
+        mech = mech.with_payload(body.name, part, name=f"box on {body.name}")
+    return mech
+
+
+@pytest.mark.parametrize("name", ["every hinge, armature", "floating"])
+def test_linear_in_the_parameters(name):
+    mech = tree(name)
+    q, v, x = state(mech)
+    torque = lw.dynamics.regressor(mech, q, v, x)
+    energy = lw.dynamics.regressor(mech, q, v, of="energy")
+    momentum = lw.dynamics.regressor(mech, q, v, of="momentum")
+    for it in (mech, other(mech)):
+        pi = lw.dynamics.inertial_parameters(it)
+        close(torque @ pi + it.armature * x, lw.inverse_dynamics(it, q, v, x), 1e-12)
+        rotors = 0.5 * it.armature @ (v * v)
+        close((energy @ pi)[0] + rotors, lw.energy(it, q, v).total, 1e-12)
+        close(momentum @ pi, lw.momentum(it, q, v, about="world"), 1e-12)
+
+
+def test_batches():
+    mech = tree("floating")
+    q, v, x = states(mech, 3)
+    every = lw.dynamics.regressor(mech, q, v, x)
+    assert every.shape == (3, mech.nv, 10 * mech.n_bodies)
+    close(every[2], lw.dynamics.regressor(mech, q[2], v[2], x[2]), 1e-13)
+
+
+@pytest.mark.parametrize("name", ["every hinge, others", "pins"])
+def test_base_parameters(name):
+    mech = tree(name)
+    base = lw.dynamics.base_parameters(mech)
+    q, v, x = state(mech, 9)
+    Y, pi = lw.dynamics.regressor(mech, q, v, x), lw.dynamics.inertial_parameters(mech)
+    assert 0 < len(base.columns) < len(pi) and len(base.names) == len(base.columns)
+    close(Y[:, base.columns] @ (base.matrix @ pi), Y @ pi, 1e-8)
+
+
+def test_base_parameters_of_a_pendulum():
+    """One pin: the moment about it, and the first moments across it."""
+    part = lw.SpatialInertia.solid_box(2.0, (0.1, 0.2, 0.3))
+    b = lw.Builder("one").body("link", "world", lw.hinges.Pin((0, 1, 0)), inertia=part)
+    base = lw.dynamics.base_parameters(b.build())
+    assert base.names == ("mcx(link)", "mcz(link)", "Jyy(link)")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("short", ROBOTS)
+def test_pinocchio(short):
+    import pinocchio as pin
+
+    it = robot(short)
+    theirs = pin.computeJointTorqueRegressor(it.model, it.data, it.q_pin, it.v_pin, it.x_pin)
+    ours = lw.dynamics.regressor(it.mech, it.q, it.v, it.x)
+    order = [0, 1, 2, 3, 4, 7, 5, 8, 9, 6]  # m, mc, Ixx Ixy Iyy Ixz Iyz Izz
+    names = [body.hinge_name for body in it.mech.bodies]
+    for j, name in enumerate(it.model.names[1:]):
+        k = names.index(name) if name in names else 0
+        block = ours[:, 10 * k : 10 * k + 10][:, order]
+        close(block, it.T.T @ theirs[:, 10 * j : 10 * j + 10], 1e-10, scale=np.abs(theirs).max())
+
+
+def test_bad_input():
+    mech = tree("pins")
+    q, v, x = state(mech)
+    with pytest.raises(lw.ModelError, match="of is 'mass'; it must be 'torque'"):
+        lw.dynamics.regressor(mech, q, v, x, of="mass")
+    with pytest.raises(lw.ModelError, match="vdot is missing"):
+        lw.dynamics.regressor(mech, q, v)
+    with pytest.raises(lw.ModelError, match="vdot is given"):
+        lw.dynamics.regressor(mech, q, v, x, of="energy")
