@@ -52,6 +52,7 @@ for _name, _function in {
     "CoordinateDynamics": "coordinate_dynamics",
     "Embedded": "embed",
     "Energy": "energy",
+    "BaseParameters": "base_parameters",
     "ForwardDynamicsDerivatives": "forward_dynamics_derivatives",
     "HybridMotion": "hybrid_dynamics",
     "Impact": "impact_estimate",
@@ -330,6 +331,7 @@ _of("SpatialInertia.solid_sphere", lambda it: call(1.0, 0.1))
 _of("SpatialInertia.solid_cylinder SpatialInertia.solid_capsule", lambda it: call(1.0, 0.1, 1.0))
 _of("SpatialInertia.__add__ Recording.__add__", lambda it: call(it))
 _of("SpatialInertia.moved", lambda it: call(lw.Pose.translation(POINT)))
+_of("SpatialInertia.regressor", lambda it: call(np.ones(6)))
 _of("SpatialInertia.scaled", lambda it: call(2.0))
 _of("SpatialInertia.apply SpatialInertia.coriolis_factor", lambda it: call(X6))
 _of("Coupling.value Coupling.slopes Coupling.curvatures", lambda it: call({"b": np.zeros(1)}))
@@ -579,7 +581,7 @@ NO_OBJECT = {
 }
 """Classes of which no object is made, each with the reason."""
 
-PLAIN = ("Embedded3D",)
+PLAIN = ("Embedded3D", "Formula")
 """Kinds of results that nothing can be asked."""
 
 LEFT_OUT = {

@@ -155,6 +155,10 @@ _of("forward_dynamics", lambda: call(arm(), q(), v(), tau=v(), forces=FORCE, for
 _of("inverse_dynamics", lambda: call(arm(), q(), v(), vdot=v(), forces=FORCE, forces_frame="node"))
 _of("inverse_dynamics_derivatives", lambda: call(arm(), q(), v(), vdot=v(), loops="open"))
 _of("forward_dynamics_derivatives linearize", lambda: call(arm(), q(), v(), tau=v(), loops="open"))
+_of("regressor", lambda: call(arm(), q(), v(), vdot=v(), of="torque"))
+_of("inertial_parameters", lambda: call(arm()))
+_of("base_parameters", lambda: call(arm(), seed=0, tolerance=1e-10))
+_of("jvp vjp", lambda: call(mass @ vdot, "q"))
 _of("differentiate", lambda: call(mass @ vdot + bias, wrt="q"))
 _of("coriolis_product", lambda: call(arm(), q(), v(), w=v(seed=3)))
 _of("mass_matrix_inverse_product", lambda: call(arm(), q(), x=v()))
@@ -443,7 +447,7 @@ RECORDS = frozenset(
     "Aggregate Assembly AugmentedArm AugmentedObject AugmentedPart ConstrainedForces "
     "ContactState ControlLaw ControlReport CoordinateDynamics "
     "Embedded Energy Event ForceClosure ForwardDynamicsDerivatives "
-    "InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
+    "BaseParameters InverseDynamicsDerivatives Linearization ForceLoop ForceSpace GraspEffort "
     "GraspMargins Hinge HybridMotion Impact IndependentCoordinates InertialMap InertialProperties "
     "InertialShape InnovationsFactors InternalForces LevelReport LoadDistribution LoadEffect "
     "MacroMini MacroMiniState Mobility MotionForceCommand MultiArm MultiArmMotion ObjectTorque "

@@ -159,14 +159,13 @@ class _Differential:
     def __init__(self, wrt: Symbol | str) -> None:
         leaf = VOCABULARY.get(wrt) if isinstance(wrt, str) else wrt
         self.name = wrt if isinstance(wrt, str) else wrt.ascii
-        known = self.name in SPACES
-        self.space: Space = SPACES[self.name] if known or leaf is None else leaf.range
         vector = isinstance(leaf, Symbol) and isinstance(leaf.role, role.Vector)
-        if not (known or vector):
+        if self.name not in SPACES and not vector:
             raise ExpressionError(
                 f'differentiate was asked for the derivative by {wrt}; it must be "q", "inertia", '
                 '"armature", or a vector such as "v", "tau" or one made with lw.algebra.vector.'
             )
+        self.space: Space = SPACES[self.name] if leaf is None else leaf.range
         self._known = dict[Expr, Expr]()
 
     def of(self, x: Expr) -> Expr:
