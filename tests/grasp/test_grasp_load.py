@@ -282,6 +282,7 @@ def test_a_reserve_that_is_none(reserve):
         block("point").load_distribution([0, 0, 0, 0, 0, 1.0], reserve=reserve)
 
 
+@pytest.mark.prove
 def test_a_joint_that_just_holds():
     """One joint that pushes the left finger: with the limit at the push that is needed."""
     grasp, w = block("point", friction=0.5), np.array([0, 0, 0, 0, 0, WEIGHT])
