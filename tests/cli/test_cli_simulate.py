@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.cli import main, numbers
+from linkwise.cli import arguments, main
 from linkwise.cli.simulate import controller
 from linkwise.errors import LinkwiseError
-from linkwise.simulation import progress
+from linkwise.simulation import timetable
 
 ARM = lw.models.planar_rpp()
 
@@ -103,19 +103,19 @@ def test_a_free_base_is_not_driven():
 
 def test_vectors_by_number_and_by_name():
     mech = lw.models.puma560()
-    assert np.array_equal(numbers.positions(mech, None), mech.neutral())
-    assert np.array_equal(numbers.positions(mech, "1,2,3,4,5,6"), np.arange(1.0, 7.0))
-    some = numbers.positions(mech, "joint_3=0.5,joint_1=-1")
+    assert np.array_equal(arguments.positions(mech, None), mech.neutral())
+    assert np.array_equal(arguments.positions(mech, "1,2,3,4,5,6"), np.arange(1.0, 7.0))
+    some = arguments.positions(mech, "joint_3=0.5,joint_1=-1")
     assert np.array_equal(some, [-1.0, 0.0, 0.5, 0.0, 0.0, 0.0])
-    assert np.array_equal(numbers.velocities(mech, "link_2=3", "--v"), 3.0 * np.eye(6)[1])
-    assert np.array_equal(numbers.positions(mech, "random:4"), mech.random(4))
-    assert np.array_equal(numbers.velocities(mech, "random", "--v"), mech.random_velocity(0))
+    assert np.array_equal(arguments.velocities(mech, "link_2=3", "--v"), 3.0 * np.eye(6)[1])
+    assert np.array_equal(arguments.positions(mech, "random:4"), mech.random(4))
+    assert np.array_equal(arguments.velocities(mech, "random", "--v"), mech.random_velocity(0))
 
 
 def test_a_coordinate_of_a_hinge_with_several():
     mech = lw.models.humanoid()
     name = mech.velocity_names[8]
-    v = numbers.velocities(mech, f"{name}=2", "--v")
+    v = arguments.velocities(mech, f"{name}=2", "--v")
     assert np.array_equal(np.flatnonzero(v), [8])
 
 
@@ -124,7 +124,7 @@ def test_a_coordinate_of_a_hinge_with_several():
     [
         ("1,2", "--q has 2 numbers"),
         ("1", "--q has 1 number, '1'; there are 6"),
-        ("abc", "--q has 'abc', which is no number"),
+        ("abc", "--q has 'abc', which is not a number"),
         ("joint_1", "NAME=VALUE"),
         ("joint_9=1", "did you mean"),
         ("joint_1=x", "'x'"),
@@ -136,13 +136,13 @@ def test_a_coordinate_of_a_hinge_with_several():
 )
 def test_bad_vectors_are_told(text, said):
     with pytest.raises(LinkwiseError, match="--q") as caught:
-        numbers.positions(lw.models.puma560(), text)
+        arguments.positions(lw.models.puma560(), text)
     assert said in str(caught.value)
 
 
 def test_a_hinge_with_several_numbers_is_asked_for_by_one_of_them():
     with pytest.raises(LinkwiseError, match=r"waist.*which has 2 numbers: waist.angle_1"):
-        numbers.positions(lw.models.humanoid(), "waist=1")
+        arguments.positions(lw.models.humanoid(), "waist=1")
 
 
 # --------------------------------------------------------------------------------------- errors
@@ -154,7 +154,7 @@ def test_a_hinge_with_several_numbers_is_asked_for_by_one_of_them():
         (["nothing.urdf"], "nothing.urdf"),
         (["pendulum", "--duration", "-1"], "duration"),
         (["pendulum", "--step", "0"], "step"),
-        (["pendulum", "--integrator", "rk5"], "there are 'euler', 'rk4'"),
+        (["pendulum", "--integrator", "rk5"], "use one of 'euler', 'rk4'"),
         (["pendulum", "--controller", "pid"], "none, gravity, hold"),
         (["pendulum", "--limits", "perhaps"], "limits"),
         (["pendulum", "--record", "run.txt"], ".parquet"),
@@ -217,13 +217,13 @@ def test_a_motion_that_was_interrupted_is_kept_and_ends_with_status_130(
     tmp_path, capsys, monkeypatch
 ):
     """Half of 10¹² steps of a millisecond are a long time: the number is told first."""
-    file, bar = tmp_path / "run.csv", progress.Progress.__call__
+    file, bar = tmp_path / "run.csv", timetable.Progress.__call__
 
     def impatient(self, t: float) -> None:
         bar(self, t)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress.Progress, "__call__", impatient)
+    monkeypatch.setattr(timetable.Progress, "__call__", impatient)
     asked = ("--duration", "5e8", "--integrator", "euler", "--record", str(file))
     assert run("pendulum", "--q", "0.5", *asked) == 130
     captured = capsys.readouterr()

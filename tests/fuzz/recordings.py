@@ -15,7 +15,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.simulation import Channel, Event, Recording
 from linkwise.simulation.files.content import content_of
-from linkwise.simulation.files.save import format_of
+from linkwise.simulation.files.load import format_of
 from tests.fuzz.damage import damaged
 
 FORMATS = ("csv", "npz", "parquet", "h5")

@@ -224,7 +224,9 @@ def test_the_picture_takes_what_the_function_gives(arm):
     assert lp.belted_ellipsoid(curve, scale=0.1).get_xlabel() == "x [m]"
     space = lp.belted_ellipsoid(lw.inertial.belted_ellipsoid(np.diag([1.0, 0.5, 0.25])))
     assert space.get_zlabel() == "z [kg]"
-    with pytest.raises(ModelError, match=r"without its joint positions or node.*\(mech, q, node\)"):
+    with pytest.raises(
+        ModelError, match=r"needs its joint positions and a node.*\(mech, q, node\)"
+    ):
         lp.belted_ellipsoid(arm)
     with pytest.raises(ModelError, match=r"was given a ndarray; it draws \(mech, q, node\)"):
         lp.belted_ellipsoid(np.eye(3))

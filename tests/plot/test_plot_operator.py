@@ -171,7 +171,7 @@ def test_the_mass_matrix_beside_its_inverse(man, theme):
     assert lp.mass_matrix(mech, q, ax=given) == given
     with pytest.raises(ModelError, match="1 Axes were given, and the picture has 2 panels"):
         lp.mass_matrix(mech, q, ax=given[0])
-    with pytest.raises(ModelError, match="no freedoms"):
+    with pytest.raises(ModelError, match="no degrees of freedom"):
         lp.mass_matrix(lw.Builder("nothing").build(), [])
 
 

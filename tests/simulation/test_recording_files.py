@@ -145,7 +145,7 @@ NONSENSE = (
 def test_files_that_are_no_recordings(tmp_path, suffix, content):
     path = tmp_path / f"run.{suffix}"
     path.write_bytes(content)
-    with pytest.raises(ParseError, match=f"run.{suffix}: .*no recording of Linkwise"):
+    with pytest.raises(ParseError, match=f"run.{suffix}: .*not a recording of Linkwise"):
         lw.load_recording(path)
 
 
@@ -166,7 +166,7 @@ def test_other_tables_of_the_same_format(tmp_path, suffix):
 
         with h5py.File(path, "w") as file:
             file["t"] = np.zeros(3)
-    with pytest.raises(ParseError, match="no recording of Linkwise"):
+    with pytest.raises(ParseError, match="not a recording of Linkwise"):
         lw.load_recording(path)
 
 
@@ -193,7 +193,7 @@ def test_files_that_were_edited(rec, tmp_path):
     assert np.array_equal(reading(*lines).q, rec.q)
     with pytest.raises(ParseError, match="30 records were written, 29 are there"):
         reading(*lines[:-1])
-    with pytest.raises(ParseError, match=r"run.csv:4: .*no number"):
+    with pytest.raises(ParseError, match=r"run.csv:4: .*not a number"):
         reading(*lines[:3], re.sub(r"^[^,]*", "abc", lines[3]), *lines[4:])
     with pytest.raises(ParseError, match=r"run.csv:3: 1 numbers; the others have"):
         reading(*lines[:2], "1.0", *lines[3:])

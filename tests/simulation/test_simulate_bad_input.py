@@ -195,7 +195,7 @@ def test_errors_of_the_user_say_when():
 
     with pytest.raises(ZeroDivisionError) as found:
         lw.simulate(pendulum(), duration=0.1, controller=controller)
-    assert found.value.__notes__ == ["lw.simulate had come to t = 0.01 s."]
+    assert found.value.__notes__ == ["lw.simulate had reached t = 0.01 s."]
 
 
 # -------------------------------------------------------------------------------------- arguments
@@ -210,10 +210,10 @@ def test_errors_of_the_user_say_when():
         ({"step": 0.0}, "step is 0.0; it must be a finite number above zero"),
         ({"step": np.inf}, "step is inf"),
         ({"step": 1e-300}, "more than there is time for"),
-        ({"integrator": "rk5"}, "integrator='rk5' is no way"),
+        ({"integrator": "rk5"}, "integrator='rk5' is unknown"),
         ({"limits": "hard"}, "limits='hard' says nothing"),
         ({"keep": "glue"}, "keep='glue'"),
-        ({"frame": "body"}, "frame"),
+        ({"forces_frame": "body"}, "frame"),
         ({"record_every": 0}, "record_every=0; it counts steps"),
         ({"record_every": 1.5}, "record_every=1.5"),
         ({"record_every": True}, "record_every=True"),
@@ -246,7 +246,7 @@ def test_what_is_no_mechanism():
     with pytest.raises(ModelError, match="mechanism"):
         lw.simulate("pendulum", duration=1.0)
     embedded = lw.loops.embed(lw.models.four_bar())
-    with pytest.raises(ModelError, match=r"give it embedded\.mech"):
+    with pytest.raises(ModelError, match=r"pass embedded\.mech"):
         lw.simulate(embedded, duration=1.0)
 
 

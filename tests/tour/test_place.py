@@ -8,7 +8,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.cli import main
-from linkwise.cli.place import check_place, check_places
+from linkwise.cli.arguments import check_place, check_places
 from linkwise.errors import ModelError
 
 

@@ -6,7 +6,6 @@ import pytest
 import linkwise as lw
 from linkwise.spatial import quaternion
 from linkwise.viewer import camera
-from linkwise.viewer.contact import contact_arrows
 from linkwise.viewer.look import LIGHT
 from linkwise.viewer.mesh import Mesh
 from linkwise.viewer.motion import motion_of, subject_of
@@ -14,6 +13,7 @@ from linkwise.viewer.overlay import (
     axis_arrows,
     belted_mesh,
     constraint_arrows,
+    contact_arrows,
     inertia_parts,
     mass_parts,
     tips,

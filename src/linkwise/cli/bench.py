@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linkwise.cli.robot import add_roots, open_robot
+from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.errors import ModelError
 from linkwise.tour.text import table
 
@@ -22,7 +22,7 @@ reading the table:
   in a batch    one of many states in one call, on all cores this process may use
   ratio         the other library's time over ours, for one call; it has the same robot, read from
                 a file that Linkwise wrote, and the same results. MuJoCo's functions do more than
-                ours: they compute all that a step needs.
+                ours: they compute everything that a step needs.
 """
 
 

@@ -10,7 +10,7 @@ from linkwise.algebra.derivation import Derivation
 from linkwise.algebra.expr import Expr
 from linkwise.algebra.parse import parse_kindly
 from linkwise.algebra.prove import prove
-from linkwise.cli.robot import add_roots, open_robot
+from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.errors import ExpressionError, ModelError
 from linkwise.model.mechanism import Mechanism
 from linkwise.pipeline import derive, plan

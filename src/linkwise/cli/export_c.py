@@ -10,8 +10,8 @@ from typing import Any
 
 from linkwise.algebra.derivation import leaves
 from linkwise.algebra.expr import Expr
+from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.cli.derive import NOTATION, read
-from linkwise.cli.robot import add_roots, open_robot
 from linkwise.codegen.c.emit import DType
 from linkwise.codegen.c.source import CSource, default_name
 from linkwise.codegen.c.text import check_identifier

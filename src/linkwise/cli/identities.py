@@ -48,7 +48,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table, or the identities that were asked for."""
+    """Print the table, or the selected identities."""
     rules = list(ALL) if options.name is None else matching(options.name)
     if options.latex:
         print("\n".join(_latex(rules)))

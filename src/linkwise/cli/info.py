@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from linkwise.cli.robot import add_roots, open_robot
+from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.model import closure
 from linkwise.model.body import Loop
 from linkwise.model.mechanism import Mechanism

@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
     _given: tuple[str, ...] = ()
 
     def parse_args(self, *args: Any, **more: Any) -> Any:
-        """As usual; what no command knows is told with the command that was given it."""
+        """As usual; unknown arguments are reported together with their command."""
         options, unknown = self.parse_known_args(*args, **more)
         if unknown:
             self._end(f"unrecognized arguments: {' '.join(unknown)}", f" {options.command}")

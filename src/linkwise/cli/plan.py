@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from linkwise.cli.arguments import add_roots, open_robot
 from linkwise.cli.derive import NOTATION, read
-from linkwise.cli.robot import add_roots, open_robot
 from linkwise.pipeline import compile, derive, plan
 
 EXAMPLES = f"""examples:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if mech is not None:
         nodes = [body.name for body in mech.bodies[-1:]]
         kernel = compile(expr, mech, nodes=nodes, target="numpy", derive=options.derive)
-        freedoms = f"{mech.n_bodies} bodies, {mech.nv} degrees of freedom"
-        amount += f", {kernel.ops.total()} operations ({mech.name}: {freedoms})"
+        size = f"{mech.n_bodies} bodies, {mech.nv} degrees of freedom"
+        amount += f", {kernel.ops.total()} operations ({mech.name}: {size})"
     print(f"\n{amount}", file=notes)
     return 0

@@ -1,4 +1,4 @@
-"""`linkwise simulate ROBOT`: a motion, its report, and what is wanted of it."""
+"""`linkwise simulate ROBOT`: a motion, its report, and files of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.atomic_file import write_file
-from linkwise.cli import numbers
-from linkwise.cli.robot import add_roots, open_robot
+from linkwise.cli.arguments import VECTORS, add_roots, open_robot, positions, velocities
 from linkwise.dynamics.loops import tree_of
 from linkwise.errors import ModelError, SimulationError
 from linkwise.model.mechanism import Mechanism
@@ -37,7 +36,7 @@ controllers:
   A free base is not driven: forces on it stay zero. Its joints keep their posture while it falls,
   and carry its weight where loops hold it to the ground.
 
-{numbers.HELP}
+{VECTORS}
 Formats of --record: .parquet and .h5 (extra `record`), .csv, .npz; linkwise view plays them.
 Exit status: 0; 2 if the motion cannot go on, 130 if Ctrl-C ended it. What was computed until then
 is recorded.
@@ -49,7 +48,7 @@ STIFF, DAMPED = 100.0, 20.0
 INTERRUPTED = 130
 """Exit status of a motion that Ctrl-C ended."""
 MANY = 1e7
-"""Steps that are told of before they are made."""
+"""Numbers of steps from which on a message precedes the run."""
 SUFFIXES = (".parquet", ".h5", ".hdf5", ".csv", ".npz")
 
 
@@ -94,7 +93,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate, print the report, write what was asked for."""
+    """Simulate, print the report, write the requested files."""
     _check_places(options)
     mech = open_robot(options.robot, base=options.base, roots=options.roots)
     if options.loops == "open":
@@ -135,9 +134,9 @@ def _tell_length(options: argparse.Namespace) -> None:
 
 def start(mech: Mechanism, options: argparse.Namespace) -> tuple[Array, Array, Array]:
     """Positions, velocities and joint forces; with loops, the nearest that close them."""
-    q = numbers.positions(mech, options.q)
-    v = numbers.velocities(mech, options.v, "--v")
-    tau = numbers.velocities(mech, options.tau, "--tau")
+    q = positions(mech, options.q)
+    v = velocities(mech, options.v, "--v")
+    tau = velocities(mech, options.tau, "--tau")
     if not (mech.loops or mech.couplings):
         return q, v, tau
     from linkwise.loops import assemble, project_velocity
@@ -180,7 +179,7 @@ def controller(
 def _floating(
     mech: Mechanism, q_start: Array, hinges: list[str], *, hold: bool
 ) -> Callable[[float, Array, Array], Array]:
-    """Joints with an acceleration of their own on a base that nothing drives.
+    """Prescribed joint accelerations on a base that nothing drives.
 
     Joint forces alone do it, τ = J* Λ (v̇_joints − …) of the task that the joints are, whatever the
     base does: it falls, or loops to the ground carry it (`lw.tasks.task_torque`).
@@ -205,7 +204,7 @@ def _floating(
 
 def _check_places(options: argparse.Namespace) -> None:
     """Before anything is computed: can all be written?"""
-    from linkwise.cli.place import check_places
+    from linkwise.cli.arguments import check_places
     from linkwise.plot.canvas import matplotlib
     from linkwise.viewer.guard import viser
 
@@ -225,7 +224,7 @@ def _check_places(options: argparse.Namespace) -> None:
 
 
 def _keep(rec: Recording, options: argparse.Namespace) -> None:
-    """Write what was asked for."""
+    """Write the requested files."""
     from linkwise.tour import motion_page
 
     if options.record is not None:

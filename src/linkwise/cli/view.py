@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from linkwise.cli import numbers
-from linkwise.cli.robot import add_roots, open_robot
+from linkwise.cli.arguments import VECTORS, add_roots, open_robot, positions
 from linkwise.cli.simulate import SUFFIXES
 from linkwise.errors import LinkwiseError, ModelError
 
@@ -24,7 +23,7 @@ layers of --show:
 The page is served on this machine alone, until Ctrl-C. --host 0.0.0.0 lets others in: there is no
 password.
 
-{numbers.HELP}"""
+{VECTORS}"""
 
 
 def add_to(commands: Any) -> None:
@@ -58,7 +57,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, or write the page."""
-    from linkwise.cli.place import check_places
+    from linkwise.cli.arguments import check_places
 
     check_places({"--html": options.html}, options.subject, options.robot)
     subject, q = _subject(options)
@@ -98,9 +97,9 @@ def _subject(options: argparse.Namespace) -> tuple[Any, Any]:
     """The robot and where it begins, or a recording."""
     if Path(options.subject).suffix.lower() not in SUFFIXES:
         mech = open_robot(options.subject, base=options.base, roots=options.roots)
-        return mech, None if options.q is None else numbers.positions(mech, options.q)
+        return mech, None if options.q is None else positions(mech, options.q)
     if options.q is not None:
-        raise ModelError("--q goes with a robot; a recording has joint positions of its own.")
+        raise ModelError("--q goes with a robot; a recording has its own joint positions.")
     from linkwise.simulation.files import load_recording
 
     if options.robot is not None:

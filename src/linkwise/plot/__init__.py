@@ -5,17 +5,14 @@ makes a figure, and returns the Axes; where a picture has several panels, a list
 """
 
 from linkwise.front_door import open_front_door
-from linkwise.plot.canvas import panels
+from linkwise.plot.canvas import DARK, LIGHT, Theme, panels
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.filter_and_smoother import filter_and_smoother
 from linkwise.plot.history import history
-from linkwise.plot.inertial import belted_ellipsoid, shape
-from linkwise.plot.inertial_map import inertial_map
-from linkwise.plot.mass_matrix import mass_matrix
-from linkwise.plot.operator import operator
+from linkwise.plot.inertial import belted_ellipsoid, inertial_map, shape
+from linkwise.plot.operator import mass_matrix, operator
 from linkwise.plot.phase_portrait import phase_portrait
 from linkwise.plot.skeleton import skeleton
-from linkwise.plot.theme import DARK, LIGHT, Theme
 
 __all__ = [
     "DARK",

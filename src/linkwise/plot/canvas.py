@@ -1,4 +1,4 @@
-"""Figures and axes: made in the house's look, with metres of one length on all axes."""
+"""Figures and axes of Matplotlib, and their colours on light and on dark paper."""
 
 from __future__ import annotations
 
@@ -6,17 +6,79 @@ import importlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from linkwise.arguments import count, is_a, number, shown
 from linkwise.errors import MissingExtraError, ModelError
-from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.spatial.array import Array
 
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours of one look.
+
+    Attributes:
+        name: What it is called.
+        paper: Background.
+        ink: Text, and the skeletons of robots.
+        faint: Ticks, grids, remarks.
+        colors: For what is shown, in order.
+        map: Matplotlib's name of the colours of maps, from small to large.
+        beyond: Of a map where there is no value.
+    """
+
+    name: str
+    paper: str
+    ink: str
+    faint: str
+    colors: tuple[str, ...]
+    map: str
+    beyond: str
+
+    def color(self, i: int) -> str:
+        """The i-th colour, beginning again after the last."""
+        return self.colors[i % len(self.colors)]
+
+
+LIGHT = Theme(
+    "light",
+    paper="#fbfaf7",
+    ink="#23303d",
+    faint="#707b85",
+    colors=("#c8553d", "#2f6690", "#588157", "#8d6a9f"),
+    map="viridis",
+    beyond="#e7e4dc",
+)
+DARK = Theme(
+    "dark",
+    paper="#161b22",
+    ink="#e8e4da",
+    faint="#8b959f",
+    colors=("#ef7f63", "#6fb1e0", "#8fc184", "#c39ad6"),
+    map="viridis",
+    beyond="#2a313a",
+)
+
+ThemeLike: TypeAlias = Theme | str
+
+
+def themed(theme: ThemeLike) -> Theme:
+    """A theme, or the theme of a name; raises for an unknown one."""
+    if isinstance(theme, Theme):
+        return theme
+    chosen = {"light": LIGHT, "dark": DARK}.get(theme)
+    if chosen is None:
+        raise ModelError(
+            f"theme is {theme!r}; it must be 'light', 'dark' or a linkwise.plot.Theme."
+        )
+    return chosen
+
+
 Axes: TypeAlias = Any
-"""Matplotlib's Axes; it has no types of its own that a core install could name."""
+"""Matplotlib's Axes; a core install has no types for it."""
 Figure: TypeAlias = Any
 Dimension: TypeAlias = Literal[2, 3]
 
@@ -99,7 +161,7 @@ def new_figure(size: tuple[float, float], theme: Theme) -> Figure:
         pyplot = matplotlib("matplotlib.pyplot", "a figure")
         try:
             return pyplot.figure(**look)
-        except Exception:  # of what draws windows: each has errors of its own
+        except Exception:  # window systems raise various errors
             pass
     agg = matplotlib("matplotlib.backends.backend_agg", "a figure")
     figure = matplotlib("matplotlib.figure", "a figure").Figure(**look)
@@ -204,7 +266,7 @@ def hold(ax: Axes, points: Array) -> None:
     """In space, make room for points (k, 3) too: a cube, so that metres are of one length."""
     if not is_space(ax):
         return
-    ax.auto_scale_xyz(*points.T, had_data=True)  # with all that was drawn before
+    ax.auto_scale_xyz(*points.T, had_data=True)  # together with everything drawn before
     spans = (ax.xy_dataLim.intervalx, ax.xy_dataLim.intervaly, ax.zz_dataLim.intervalx)
     low, high = np.array(spans).T
     middle, half = 0.5 * (low + high), 0.52 * max(float((high - low).max()), 1e-9)

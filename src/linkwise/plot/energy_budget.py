@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.plot.canvas import Axes
-from linkwise.plot.theme import ThemeLike, themed
+from linkwise.plot.canvas import Axes, ThemeLike, themed
 from linkwise.plot.time_panel import (
     check_recording,
     legend_beside,

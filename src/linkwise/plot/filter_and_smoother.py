@@ -11,9 +11,17 @@ from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import ModelError, unknown_name
 from linkwise.estimation import RandomField
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Axes, axes_given, legend, new_figure, style
+from linkwise.plot.canvas import (
+    Axes,
+    Theme,
+    ThemeLike,
+    axes_given,
+    legend,
+    new_figure,
+    style,
+    themed,
+)
 from linkwise.plot.operator import one_state
-from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.plot.time_panel import short
 from linkwise.spatial.array import Array, ArrayLike
 
@@ -21,7 +29,7 @@ COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 """Moment [N m] and force [N] in the axes of each body."""
 
 NAMED = 16
-"""Bodies that stand on the axis by name; more by their numbers along the chain."""
+"""Bodies labelled by name; more are labelled by their index along the chain."""
 
 
 def filter_and_smoother(

@@ -9,8 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from linkwise.errors import ModelError, unknown_name
-from linkwise.plot.canvas import Axes
-from linkwise.plot.theme import ThemeLike, themed
+from linkwise.plot.canvas import Axes, ThemeLike, themed
 from linkwise.plot.time_panel import (
     check_recording,
     legend_beside,
@@ -56,7 +55,7 @@ def history(
         lw.plot.history(rec, ["q[elbow]", "energy.*"])
 
     Panels stand one above the other over one time axis. Columns of different units, and more than
-    `lines` of one, get panels of their own, in two rows of panels where there are many.
+    `lines` of one, get separate panels, in two columns if there are many.
 
     Args:
         rec: The recording.

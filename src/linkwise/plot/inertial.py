@@ -11,6 +11,7 @@ from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.dynamics.operational_space import reach
 from linkwise.errors import ModelError, ShapeError
 from linkwise.inertial import (
+    InertialMap,
     InertialProperties,
     InertialShape,
     belted_ellipsoid as belted,
@@ -22,6 +23,8 @@ from linkwise.inertial.shape import Plane, What
 from linkwise.model.mechanism import Mechanism
 from linkwise.plot.canvas import (
     Axes,
+    Theme,
+    ThemeLike,
     axes_for,
     hold,
     is_space,
@@ -30,17 +33,110 @@ from linkwise.plot.canvas import (
     metres,
     once,
     opacity,
+    themed,
     tint,
 )
 from linkwise.plot.skeleton import bones, skeleton
-from linkwise.plot.theme import Theme, ThemeLike, themed
 from linkwise.spatial.array import Array, ArrayLike, floats
+
+SPREAD = 20.0
+"""Maps whose values span more than this ratio are coloured by the logarithm."""
+
+
+def inertial_map(
+    of: InertialMap,
+    *,
+    ax: Axes | None = None,
+    theme: ThemeLike = "light",
+    log: bool | None = None,
+    limits: tuple[float, float] | None = None,
+    levels: int = 0,
+    bar: bool = True,
+) -> Axes:
+    """Draw a map of effective mass, over positions or joints.
+
+    Where the node does not get there is no colour; where the direction is blocked, the colour is
+    that of the largest value.
+
+    Args:
+        of: What `lw.inertial.inertial_map` gives, over one axis (a line) or two (colours).
+        ax: Where to draw; by default a new figure.
+        theme: "light", "dark" or a `Theme`.
+        log: Whether colours, or the height of the line, go by the logarithm; by default where the
+            largest value is more than 20 times the smallest.
+        limits: Least and largest value that colours differ for; by default those of the map.
+        levels: How many lines of equal value are drawn over the colours.
+        bar: Whether to draw a colour bar.
+
+    Returns:
+        The Axes.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+        ModelError: A map over more than two axes, or one without any value.
+    """
+    look = themed(theme)
+    if len(of.grid) > 2:
+        raise ModelError(f"the map has {len(of.grid)} axes; one or two can be drawn.")
+    values = np.where(of.reached, of.values.data, np.nan)
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        raise ModelError(f"nothing of the map is reached and free to move: {of}.")
+    low, high = limits or (float(finite.min()), float(finite.max()))
+    if not low <= high:
+        raise ModelError(f"limits are {limits!r}; they must be two numbers, the lesser one first.")
+    by_log = high > SPREAD * low > 0.0 if log is None else log
+    board = axes_for(ax, 2, look)
+    units = [f"{name} [{unit}]" for name, unit in zip(of.axes, of.units, strict=True)]
+    words = f"{of.title} [{of.unit}]" if of.unit else of.title
+    if len(of.grid) == 1:
+        board.plot(of.grid[0], np.where(np.isfinite(values), values, np.nan), color=look.color(0))
+        board.set_yscale("log" if by_log else "linear")
+        board.set_xlabel(units[0])
+        board.set_ylabel(words)
+        return board
+    colors = matplotlib("matplotlib.colors", "a map of effective mass")
+    pyplot = matplotlib("matplotlib.pyplot", "a map of effective mass")
+    norm = (colors.LogNorm if by_log else colors.Normalize)(low, high)
+    shades = pyplot.get_cmap(look.map).with_extremes(bad=look.beyond)
+    shown = np.ma.masked_invalid(np.minimum(values, high)).T
+    mesh = board.pcolormesh(*of.grid, shown, norm=norm, cmap=shades, shading="nearest", zorder=0)
+    if levels:
+        lines = (
+            np.geomspace(low, high, levels + 2) if by_log else np.linspace(low, high, levels + 2)
+        )
+        drawn = board.contour(
+            *of.grid, shown, levels=lines[1:-1], colors=look.paper, linewidths=0.7
+        )
+        board.clabel(drawn, fmt="%.2g", fontsize=7, inline_spacing=2)
+    board.grid(False)
+    ticks = matplotlib("matplotlib.ticker", "a map of effective mass").MaxNLocator
+    for axis in (board.xaxis, board.yaxis):
+        axis.set_major_locator(
+            ticks(6, steps=[1, 2, 5, 10])
+        )  # few, so that their numbers do not touch
+    board.set_xlabel(units[0])
+    board.set_ylabel(units[1])
+    if of.kind == "positions":
+        board.set_aspect("equal", adjustable="box")
+    board.autoscale_view()
+    board.autoscale(False)  # a robot that is drawn over it does not change what is seen
+    if bar:
+        extend = "max" if (values[of.reached] > high).any() else "neither"
+        # In a box of the map's own height, whatever becomes of its aspect.
+        place = board.inset_axes((1.03, 0.0, 0.04, 1.0))
+        beside = board.figure.colorbar(mesh, cax=place, extend=extend)
+        beside.set_label(words, color=look.ink, fontsize=9)
+        beside.ax.tick_params(colors=look.faint, labelsize=8)
+        beside.outline.set_visible(False)
+    return board
+
 
 LARGE = 0.28
 """Size of the largest ellipsoid, as a part of the picture's."""
 
 SCALE = "linkwise scale"
-"""Name of what tells how long a kilogram is."""
+"""Label of the scale bar."""
 
 SHORT = 0.3
 """Length of the bar of a scale that is given, at most 0.6 of this part of the robot's reach."""
@@ -146,7 +242,7 @@ def belted_ellipsoid(
         of: The mechanism; or, to draw it without a robot, what `lw.inertial.inertial_properties` or
             `lw.inertial.belted_ellipsoid` gave: at the origin of axes in kg (or kg m²), if no
             `scale` is given.
-        q: Joint positions (nq,), or several postures (k, nq), each in a colour of its own.
+        q: Joint positions (nq,), or several postures (k, nq), each in another colour.
         node: Name of a node or body.
         what: "mass", or "rotation" for rotational inertia.
         plane: "xz" or two directions (2, 3), for a plane picture; by default it is in space.
@@ -157,7 +253,7 @@ def belted_ellipsoid(
         robot: Whether the skeleton is drawn.
         ellipsoid: Whether the ellipsoid of gyration is drawn too, as a line, in a plane picture: at
             the root of the mass, in the same scale.
-        color: Of the ellipsoid; by default one after the other of the theme's.
+        color: Colour of the ellipsoid; default: the theme's, in turn.
         label: For a legend, of the first posture.
         alpha: How solid it is.
         limit: Where it is cut; see `lw.inertial.belted_ellipsoid`.
@@ -181,7 +277,7 @@ def belted_ellipsoid(
         return board
     if q is None or node is None:
         raise ModelError(
-            f"a belted ellipsoid of {of.name!r} was asked for without its joint positions or node; "
+            f"a belted ellipsoid of {of.name!r} needs its joint positions and a node; "
             "give linkwise.plot.belted_ellipsoid(mech, q, node)."
         )
     mech = of

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.plot.canvas import Axes, matplotlib, new_figure, style
-from linkwise.plot.theme import Theme
+from linkwise.plot.canvas import Axes, Theme, matplotlib, new_figure, style
 from linkwise.plot.time_panel import short
 from linkwise.spatial.array import Array
 
@@ -21,7 +20,7 @@ DECADES = 8.0
 """Powers of ten that colours differ for, at most."""
 
 NAMED = 70
-"""Names along an edge, at most; of more, every so many."""
+"""Most names along an edge; of more, some are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def draw_matrix(
         theme: The look.
         title: Above it.
         decades: Powers of ten that colours differ for.
-        bar: Whether a bar tells what the colours are.
+        bar: Whether to draw a colour bar.
         named_rows: Whether rows have names; else only those of the columns are written.
 
     Raises:

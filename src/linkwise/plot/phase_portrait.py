@@ -9,8 +9,16 @@ import numpy as np
 from linkwise.dynamics.energy import energy
 from linkwise.errors import ModelError, unknown_name
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Axes, axes_for, matplotlib, new_figure, style
-from linkwise.plot.theme import Theme, ThemeLike, themed
+from linkwise.plot.canvas import (
+    Axes,
+    Theme,
+    ThemeLike,
+    axes_for,
+    matplotlib,
+    new_figure,
+    style,
+    themed,
+)
 from linkwise.plot.time_panel import check_recording, short
 from linkwise.simulation.recording import Recording
 from linkwise.spatial.array import Array
@@ -19,7 +27,7 @@ MOST = 36
 """Panels of one figure."""
 
 LEVELS = 9
-"""Lines of equal energy behind the motion of a mechanism with one freedom."""
+"""Contours of equal energy behind the motion of a mechanism with nv = 1."""
 
 
 def phase_portrait(
@@ -32,7 +40,7 @@ def phase_portrait(
 ) -> Axes | list[Axes]:
     """Draw the velocity of a coordinate over its position: a ring at the start, a dot at the end.
 
-    Behind the motion of a mechanism with one freedom there are lines of equal energy, which it
+    A mechanism with nv = 1 gets contours of equal energy behind its motion, which it
     keeps to where nothing drives or brakes it.
 
     Args:
@@ -48,7 +56,7 @@ def phase_portrait(
 
     Raises:
         UnknownNameError: No such hinge; names the near ones.
-        ModelError: A coordinate without a rate of its own, as quaternions have; too many.
+        ModelError: A coordinate that is not the integral of a velocity, or too many.
         MissingExtraError: Matplotlib is not installed.
     """
     look = themed(theme)
@@ -66,9 +74,13 @@ def phase_portrait(
     for name in names:
         pairs += _coordinates(rec, name, quiet=hinge is None)
     if not pairs or len(pairs) > MOST:
-        what = f"{len(pairs)} coordinates" if pairs else "no coordinate with a rate of its own"
+        what = (
+            f"{len(pairs)} coordinates"
+            if pairs
+            else "no coordinate that is the integral of a velocity"
+        )
         raise ModelError(
-            f"a phase portrait of {what} of {rec.name!r} was asked for; name one to {MOST} hinges."
+            f"a phase portrait cannot show {what} of {rec.name!r}; name one to {MOST} hinges."
         )
     if ax is not None:
         raise ModelError("one Axes was given for several portraits; name one hinge, or give none.")

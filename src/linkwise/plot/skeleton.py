@@ -12,8 +12,7 @@ from linkwise.errors import ShapeError
 from linkwise.inertial.shape import Plane, plane_basis
 from linkwise.model.hinges import Free, Locked, Prismatic
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Axes, axes_for, hold, metres, opacity, tint
-from linkwise.plot.theme import ThemeLike, themed
+from linkwise.plot.canvas import Axes, ThemeLike, axes_for, hold, metres, opacity, themed, tint
 from linkwise.spatial.array import Array, ArrayLike
 
 
@@ -25,7 +24,7 @@ class Bones:
         links: Lines of bodies (k, 2, 3): from their hinges to those of their children and to nodes.
         slides: Lines of hinges that slide (k, 2, 3).
         pins: Places of hinges that turn (k, 3).
-        ground: Where bodies stand on the ground (k, 3).
+        ground: Points where bodies are attached to the ground (k, 3).
         tips: Nodes at the ends (k, 3).
     """
 

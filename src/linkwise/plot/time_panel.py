@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.plot.canvas import Axes, axes_given, matplotlib, new_figure, style
-from linkwise.plot.theme import Theme
+from linkwise.plot.canvas import Axes, Theme, axes_given, matplotlib, new_figure, style
 from linkwise.simulation.recording import Recording
 
 WIDTH = 7.6

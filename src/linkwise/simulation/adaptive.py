@@ -1,4 +1,4 @@
-"""The method of Dormand and Prince of order eight, with steps of its own choice and dense output.
+"""The method of Dormand and Prince of order eight, with adaptive steps and dense output.
 
 The state is y = (x, u, works): local coordinates of the configuration (`chart.py`), rates, and the
 work that was done. The chart is made anew where bodies have turned far from where it was made, and
@@ -38,7 +38,7 @@ FAR = 1.5
 
 
 class Chart:
-    """x = (θ, raw): q = q₀ ⊕ θ, and the coordinates themselves of hinges with a rule of their own.
+    """x = (θ, raw): q = q₀ ⊕ θ, and q itself for hinges with a special rule.
 
     For hinges with plain coordinates θ̇ = u, for free and ball hinges θ̇ = dexp⁻¹ u
     (`rates.turning`). Planar hinges, rolling balls and others have the entries of q in `raw`, with
@@ -102,8 +102,8 @@ CHATTER = 1e-4
 a run says nothing of it: here it is only how often there are records."""
 
 PACES = ((500, 2e5, 1e5), (2000, 1e9, 0.0))
-"""A run would never end: after so many steps, with so many left at the pace of these, and something
-faster than this [rad/s or m/s]. Speeds of 1e5 in short steps are those of a motion that diverges;
+"""A run would never end: after this many steps, with this many left at the current pace, and a
+speed above this [rad/s or m/s]. Speeds of 1e5 in short steps are those of a motion that diverges;
 stiff mechanisms and forces that switch may take long, but not for years."""
 
 UNCHECKED = 1e300
@@ -153,7 +153,7 @@ class _Flow:
 
 
 class DenseOutput:
-    """q and v at any time of a run; the interpolants of all steps one after the other."""
+    """q and v at any time of a run; the interpolants of all steps."""
 
     def __init__(self) -> None:
         self._times = list[float]()

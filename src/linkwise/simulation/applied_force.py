@@ -32,19 +32,18 @@ WORKERS = ("joints", "passive", "forces", "contacts", "limits")
 
 
 class AppliedForces:
-    """Joint forces and forces at nodes of one instant after the other.
+    """Joint forces and forces at nodes at any instant.
 
     Attributes:
-        power: Of each of `WORKERS` [W], at the instant that was looked at last.
+        power: Power of each of `WORKERS` [W] at the last evaluated instant.
         contacts: Points on surfaces.
         springs: Springs at the ends of joint ranges, or None.
-        steady: Whether joint forces are held and nothing else has to be asked from Python within a
-            step: then whole steps can be made by a kernel.
-        pushed: Whether something has pushed from outside so far: a surface, a force of the user at
-            a node, or a joint force between the ground and a free body.
+        steady: Whether joint forces are held and no Python has to run within a step, so that a
+            kernel can make the steps.
+        pushed: Whether an external force has acted so far: from a surface, from the user at a
+            node, or as a joint force between the ground and a free body.
         at_nodes: Whether forces may act at nodes.
-        driven: Whether something may do work whose bounds are not known: forces of the user, and
-            springs inside loops.
+        driven: Whether forces may do unbounded work: those of the user, and springs inside loops.
     """
 
     def __init__(
@@ -159,7 +158,7 @@ class AppliedForces:
         return _by_node(self.mech, forces, f"forces at t = {t:.9g} s", SimulationError)
 
     def generalised(self, t: float, q: Array, v: Array, held: Array | None) -> Array:
-        """All that acts besides gravity, along the freedoms (nv,): τ + Σ J* f."""
+        """All forces besides gravity as joint forces (nv,): τ + Σ J* f."""
         total = self.joints(t, q, v, held)
         for node, wrench in (self.outside(t, q, v) or {}).items():
             total = total + floats(wrench, node) @ jacobian(self.mech, q, node, frame=self.frame)

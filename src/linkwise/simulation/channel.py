@@ -232,7 +232,7 @@ def split_unit(text: str) -> tuple[str, str]:
     """Name and unit of "name [unit]"; the unit is "" where there is none.
 
     Raises:
-        ModelError: There is no name.
+        ModelError: The name is empty.
     """
     match = _WITH_UNIT.fullmatch(text)
     name, unit = (match["name"], match["unit"].strip()) if match else (text.strip(), "")

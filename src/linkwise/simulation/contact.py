@@ -123,7 +123,7 @@ class Contacts(MarginGroup):
         return wrenches, power
 
     def too_stiff(self, q: Array, step: float, most: float) -> str | None:
-        """What to tell of friction that is too stiff for a step; None where it is not.
+        """A warning about friction that is too stiff for a step, or None.
 
         While a node sticks, friction is a damper μ f/v_s, and a step h can do it as long as
 

@@ -29,7 +29,7 @@ GivenController: TypeAlias = Controller | ArrayLike | Mapping[str, ArrayLike] | 
 
 
 class Commands:
-    """Joint forces of a controller, or of the argument `tau`, checked whenever they are asked for.
+    """Joint forces of a controller, or of the argument `tau`, checked at each call.
 
     Attributes:
         constant: τ (nv,) if it never changes, else None.
@@ -72,7 +72,7 @@ class Commands:
         """
         if self.constant is not None:
             return self.constant
-        assert self._law is not None, "rows of a table are asked for by the number of the tick"
+        assert self._law is not None, "rows of a table are looked up by tick"
         given: object = self._law(t, read_only(q), read_only(v))
         if type(given) is np.ndarray:
             tau = cast(Array, given)
@@ -202,7 +202,7 @@ def _function(given: Callable[..., Any], what: str) -> Controller:
 
 
 def _fits(signature: inspect.Signature, count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Whether a function can be called with `count` arguments."""
     try:
         signature.bind(*range(count))
     except TypeError:

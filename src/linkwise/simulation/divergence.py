@@ -1,4 +1,4 @@
-"""Motions that cannot go on: not finite any more, or with energy that nothing gave."""
+"""Motions that cannot continue: not finite, or with energy that no force supplied."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ GROWTH = 1.0
 
 
 class DivergenceError(SimulationError):
-    """Speeds grow without bounds; `advice` tells what to do."""
+    """Speeds grow without bounds; `advice` says what to do."""
 
 
 def blown_up(mech: Mechanism, t: float, q: Array, v: Array, why: str = "") -> DivergenceError:
-    """The error for a step that led to what is no number, or faster than anything moves."""
+    """The error for a step that led to NaN, or to impossible speeds."""
     message = f"{mech.name!r} diverged after t = {t:.9g} s: its speeds grow without bounds."
     return DivergenceError(" ".join(x for x in (message, fastest(mech, q, v), why) if x))
 

@@ -25,7 +25,7 @@ def between(mech: Mechanism, t: Array, q: Array, v: Array, times: Array) -> tupl
 
         J_r(θ) = 1 − (1 − cos |θ|)/|θ|² θ~ + (|θ| − sin |θ|)/|θ|³ θ~²
 
-    So a body may turn as often as it likes between two records, if both velocities tell how often:
+    So a body may make any number of turns between two records, if both velocities agree with it:
     θ at the end must be below half a turn, and it is of size h³.
 
     v is what has that rate of q. Over an interval h the error is O(h⁴) in q and O(h³) in v; where

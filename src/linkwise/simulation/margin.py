@@ -14,7 +14,7 @@ from linkwise.simulation.channel import Event
 from linkwise.spatial.array import Array, read_only
 
 Margin: TypeAlias = Callable[[float, Array, Array, Array], float]
-"""A margin from the time [s], q (nq,), v (nv,) and the joint forces tau (nv,): trouble below 0."""
+"""A margin from the time [s], q (nq,), v (nv,) and the joint forces tau (nv,); lost below 0."""
 
 State: TypeAlias = tuple[float, Array, Array, Array]
 """t [s], q (nq,), v (nv,) and tau (nv,) of one instant."""
@@ -28,9 +28,9 @@ class MarginGroup(ABC):
 
     Attributes:
         kind: "watch", "limit" or "contact".
-        names: Of the margins.
-        ends: Whether the run ends where one is lost.
-        cuts: Whether a step ends where one is lost, since what acts changes there.
+        names: Names of the margins.
+        ends: Whether the run ends when one is lost.
+        cuts: Whether a step ends when one is lost, since the forces change there.
         of_positions: Whether they depend on q alone, and have `along`.
     """
 
@@ -54,7 +54,7 @@ class MarginGroup(ABC):
 
     @abstractmethod
     def happened(self, i: int, state: State, margin: float) -> Event:
-        """What is told of one that is lost; changes what acts where that is so."""
+        """The event of a lost margin; updates the forces that depend on it."""
 
 
 class Watch(MarginGroup):
@@ -78,7 +78,7 @@ class Watch(MarginGroup):
         """What one function gives; it cannot write into the state.
 
         Raises:
-            ModelError: It is no number; says which, and when.
+            ModelError: It is not a number; says which, and when.
         """
         name, function = self._functions[i]
         t, q, v, tau = state

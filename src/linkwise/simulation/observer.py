@@ -48,7 +48,7 @@ class Log:
 
     @property
     def states(self) -> States:
-        """All records, one behind the other."""
+        """All records, concatenated."""
         columns = zip(*self._states, strict=True)
         t, q, v, tau, work = (np.concatenate(x) for x in columns)
         return t, q, v, tau, work
@@ -168,7 +168,7 @@ def _together(forces: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 MOST = 50
-"""So many events within one step are told apart; contacts that chatter more are not."""
+"""Events that are resolved within one step; contacts that chatter more are not."""
 
 
 class Observer:
@@ -212,7 +212,7 @@ class Observer:
         self.now = first
         if self.plan.per_tick:
             self.tick(0)
-        self.stepper.applied.given(first.t, first.q, first.v)  # what is wrong is told at once
+        self.stepper.applied.given(first.t, first.q, first.v)  # reports mistakes at once
         self._look(first)
         state = self.state(first)
         for group, margins in zip(self.groups, self._margins, strict=True):
@@ -327,7 +327,7 @@ class Observer:
         self.log.add(self.now, self.stepper.held)
 
     def advance_by_kernel(self, most: int) -> bool:
-        """Make at most so many steps at once, if they need nothing from Python; whether some were.
+        """Make up to `most` steps at once if they need no Python; return whether any were made.
 
         What is looked at is looked at for all of them together. The step in which a margin is lost,
         or which diverges, is left to be made by itself.
@@ -375,7 +375,7 @@ class Observer:
         self.guard.check(now.t, now.q, now.v, self.stepper.length)
 
     def recording(self, **facts: Any) -> Recording:
-        """All that was recorded."""
+        """The recording so far."""
         loops, kernel_stepper = self.stepper.loops, self.stepper.kernel_stepper
         if loops is not None:
             facts["worst_loop"] = (loops.worst.distance, loops.worst.angle)

@@ -7,13 +7,13 @@ origin in the axes of the body, which turn; its rates have it in the fixed axes 
 
 and the configuration moves along q ⊕ h u (`moved`): plain coordinates add, quaternions are
 multiplied from the right by exp(h ω) and made of unit length, positions of free hinges add h ṗ.
-Hinges with a rule of their own, as planar ones and rolling balls, move by that rule with v held.
+Hinges with a special rule, such as planar ones and rolling balls, move by it with v held.
 
 A free body without forces so moves on a straight line, exactly, however it turns. These are the
 coordinates of MuJoCo, too: the same scheme gives the same numbers there.
 
 All of it runs on arrays of numbers and of graph nodes (dtype object) alike. Integrators are traced
-with it, and on numbers each function is a small kernel of its own.
+with it, and on numbers each function is a small separate kernel.
 """
 
 from __future__ import annotations
@@ -84,15 +84,15 @@ def rate_acceleration(mech: Mechanism, q: Any, v: Any, vdot: Any) -> Any:
 
 
 def in_rates(mech: Mechanism, acceleration: Acceleration) -> Acceleration:
-    """u̇(t, q, u) of v̇(t, q, v): the same motion told in rates."""
+    """u̇(t, q, u) of v̇(t, q, v): the same motion in rates."""
     if not _free(mech):
         return acceleration
 
-    def told(t: float, q: Array, u: Array) -> Array:
+    def in_u(t: float, q: Array, u: Array) -> Array:
         v = velocities(mech, q, u)
         return rate_acceleration(mech, q, v, acceleration(t, q, v))
 
-    return told
+    return in_u
 
 
 def turning(mech: Mechanism, theta: Any, u: Any) -> Any:
@@ -100,7 +100,7 @@ def turning(mech: Mechanism, theta: Any, u: Any) -> Any:
 
     For plain coordinates θ̇ = u. Where θ is a rotation vector, of length |θ| < 2π, it is the inverse
     of the derivative of the exponential, dexp⁻¹, for turns in body axes. Its factor is a quotient
-    of two series in y = ¼|θ|². For hinges with a rule of their own it is u, right where θ is zero.
+    of two series in y = ¼|θ|². For hinges with a special rule it is u, exact where θ is zero.
 
         θ̇ = ω + ½ θ × ω + c θ × (θ × ω)
         c = (1 − ½|θ| cot ½|θ|) / |θ|² = ¼ Σ (1/(2i+2)! − 1/(2i+3)!) (−y)ⁱ / Σ (−y)ⁱ / (2i+1)!

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: states and named channels with units over time."""
+"""The result of a simulation: states and named channels with units over time."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Recording:
     dense: Dense | None = field(default=None, compare=False)
 
     @classmethod
-    @np.errstate(over="ignore", invalid="ignore")  # of a motion that diverges: the report tells
+    @np.errstate(over="ignore", invalid="ignore")  # a motion that diverges is reported
     def of(
         cls,
         mech: Mechanism,
@@ -220,7 +220,7 @@ class Recording:
         owner = f"the recording of {self.name!r}"
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(
-                f"a channel is asked for by {name!r}; {owner} has them by name, like 'q' or "
+                f"{name!r} does not name a channel; {owner} has them by name, like 'q' or "
                 "'energy.total', and is cut by times, like rec[0.5:1.0]."
             )
         if name in self.channels:
@@ -327,8 +327,8 @@ class Recording:
         wrong = flat[(flat < self.t[0] - slack) | (flat > self.t[-1] + slack)]
         if len(wrong):
             raise ModelError(
-                f"the state at {wrong[0]:.9g} s was asked for; the recording of {self.name!r} goes "
-                f"from {self.t[0]:.9g} s to {self.t[-1]:.9g} s."
+                f"there is no state at {wrong[0]:.9g} s; the recording of {self.name!r} covers "
+                f"{self.t[0]:.9g} s to {self.t[-1]:.9g} s."
             )
         flat = np.clip(flat, self.t[0], self.t[-1])
         if self.dense is not None:
@@ -363,9 +363,8 @@ class Recording:
             path: The file; one that exists is replaced once the new one is complete.
 
         Raises:
-            ModelError: A suffix of no known format, a folder that is not there, two columns of one
-                name.
-            WriteError: The file cannot be written; an existing one is as it was.
+            ModelError: An unknown suffix, a missing folder, or two columns of one name.
+            WriteError: The file cannot be written; an existing one is unchanged.
             MissingExtraError: The package for the format is not installed.
         """
         from linkwise.simulation.files import save_recording

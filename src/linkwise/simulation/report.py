@@ -1,4 +1,4 @@
-"""What a motion kept, and what of the mechanism was not modelled: the report of a recording."""
+"""The report of a recording: energy, momentum, loops, events, and what was not modelled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkwise.simulation.channel import Channel, Event
 from linkwise.spatial.array import Array
 
 TOLD = 0.1
-"""Compiling that took less [s] is not told."""
+"""Compile times below this [s] are not reported."""
 
 SHOWN = 6
 """Events, names and lines shown of a longer list."""
@@ -28,10 +28,10 @@ class Notes:
         work_error: How far the works may be off by their quadrature [J].
         weight: m g of the whole (3,) [N] where nothing but it acts from outside, so that momentum
             can be kept; else empty.
-        worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if not told.
+        worst_loop: Largest distance [m] and angle [rad] of loops after any step; NaN if unknown.
         added_loop: The same before projection: what one step adds.
         keep: How loops were kept closed; "" where there are none.
-        wall: How long it took to compute [s], without compiling; NaN if not told.
+        wall: How long it took to compute [s], without compiling; NaN if unknown.
         compiling: How long it took to compile kernels for it [s].
     """
 
@@ -48,7 +48,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Energy, momentum, loops and events of a motion; `str()` tells it.
+    """Energy, momentum, loops and events of a motion; `str()` prints it.
 
     Attributes:
         name: Name of the mechanism.
@@ -172,7 +172,7 @@ class Report:
         return [_line("loop drift", where)]
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is told
+@np.errstate(over="ignore", invalid="ignore")  # values that are not finite are reported
 def report(
     name: str,
     t: Array,

@@ -1,4 +1,4 @@
-"""Mechanisms through time: controllers, forces, contacts, limits, loops and what is watched."""
+"""`lw.simulate`: a mechanism through time, with controllers, forces, contacts, limits and loops."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from linkwise.tasks.force.positive import not_negative, positive
 from linkwise.tasks.force.surface import CompliantSurface
 
 WORTH_COMPILING = 100
-"""Runs of fewer steps a body are made in NumPy, before a kernel would be compiled."""
+"""Runs of fewer steps per body run in NumPy: compiling a kernel would take longer."""
 
 
 def simulate(
@@ -83,72 +83,68 @@ def simulate(
     Expression:
         v̇ = 𝓜⁻¹ (τ − C + J* f)   on trees (`forward_dynamics`)
         𝓜 v̇ + C = τ + J* f + J_c* λ,   J_c v̇ + γ = 0   with loops (`constrained_forward_dynamics`)
-    with τ = τ_user − d v − k (q − rest), stepped by one of `lw.simulation.INTEGRATORS` on the
-    configuration manifold; docs/how_to/simulate.md compares them.
+    with τ = τ_user − d v − k (q − rest), integrated on the configuration manifold by one of
+    `lw.simulation.INTEGRATORS`; the docs compare them.
 
-    Where nothing has to be asked from Python within a step (a tree, joint forces that are constant
-    or held, no forces at nodes), long runs are made by one compiled kernel, thousands of steps at a
-    time; with a controller that is a function, as many as it is held for.
+    If no Python has to run within a step (a tree, constant or held joint forces, no forces at
+    nodes), one compiled kernel makes long runs, thousands of steps at a time; with a controller
+    that is a function, as many as its forces are held for.
 
-    A run that cannot go on raises `SimulationError`; its `recording` has what was computed. Ctrl-C
-    ends a run, which then returns what was computed. Energy that does not add up, because steps are
-    too long, is warned of (`linkwise.errors.EnergyWarning`) and stands in the report.
+    A run that cannot continue raises `SimulationError`; its `recording` has what was computed.
+    Ctrl-C ends a run, which then returns what was computed. If energy does not add up because steps
+    are too long, a warning says so (`linkwise.errors.EnergyWarning`), and so does the report.
 
     Args:
-        q: Joint positions (nq,) at the beginning; neutral by default.
-        v: Joint velocities (nv,) at the beginning; zero by default.
+        q: Initial joint positions (nq,) [m or rad]; default: neutral.
+        v: Initial joint velocities (nv,) [m/s or rad/s]; default: at rest.
         duration: How long to move [s].
-        step: The step of time [s]; the last one may be shorter, and with `control_step` all are
-            made so short that a whole number of them fit. "adaptive" chooses its own.
+        step: Length of a step [s]; the last one may be shorter, and with `control_step` steps are
+            shortened so that an integer number of them fits. "adaptive" chooses its own.
         integrator: "rk4", "euler", "rk4_mujoco", "variational" or "adaptive".
         tau: Joint forces [N or N m]: a number for all, (nv,), numbers by the names of hinges, or a
-            function of (t, q, v) that gives one of these and is asked at every stage.
-        controller: Joint forces that are added to these: a function of (t, q, v); (law, goal) with
+            function of (t, q, v) that returns one of these and is called at every stage.
+        controller: Joint forces that are added to `tau`: a function of (t, q, v); (law, goal) with
             a `lw.tasks.ControlLaw`, `lw.TaskController` or anything called with (q, v, goal), where
             the goal may be a function of t; (nv,); or a table (k, nv) with a row for each
             `control_step`.
-        control_step: How often [s] the controller is asked; what it gives is held until it is asked
-            again, as by a computer that works in ticks. By default it is asked at every stage of
-            every step, as if it were part of the mechanics.
-        forces: Forces from outside by node, (moment, force) (6,), as in `forward_dynamics`, or a
-            function of (t, q, v) that gives them.
-        forces_frame: Axes of `forces`: those of the "node" or of the "world".
+        control_step: Period [s] of the controller; its forces are held in between, as by a computer
+            that works in ticks. Default: it runs at every stage of every step, as if it were part
+            of the mechanics.
+        forces: External forces by node, (moment, force) (6,), as in `forward_dynamics`, or a
+            function of (t, q, v) that returns them.
         contacts: Nodes and the surfaces they may touch: (node, lw.tasks.CompliantSurface), several
-        of
-            these, or such by names of their own. Touching and leaving are events. A slip speed
-            that is too small for the step is warned of.
-        limits: What becomes of joint limits: "ignore" (the report tells which were passed), "stop"
-            at the first that is reached, "spring" or a `lw.simulation.LimitSpring`.
-        watch: Margins by name: functions of (t, q, v, tau) that are negative when there is trouble;
-            `grasp.watch()` makes them for slip. Here tau is all joint forces
-            together.
-        stop: Whether to end at the first margin that is lost, or to note it and go on.
-        passive: Whether dampers and springs of the drives act, in loops too.
-        loops: "closed" holds loops and couplings; "open" leaves them open.
+            of these, or a dictionary of them by name. Touching and leaving are events. A slip speed
+            that is too small for the step triggers a warning.
+        limits: Joint limits: "ignore" (the report says which were passed), "stop" at the first that
+            is reached, "spring" or a `lw.simulation.LimitSpring`.
+        watch: Margins by name: functions of (t, q, v, tau) that become negative on failure;
+            `lw.grasp.grasp_watch(grasp)` makes them for slip. Here tau is the sum of all joint
+            forces.
+        stop: Whether to end at the first lost margin, or to note it and continue.
+        passive: Whether dampers and springs of the drives act, including those in loops.
         keep: How loops are kept closed: "projection", "baumgarte" or "nothing".
         baumgarte: The two rates [1/s] for keep="baumgarte".
         drift_limit: Errors of loops larger than this [m or rad] after one step end the run.
-        record_every: How many steps from one record to the next; by default so many that there are
-            about 1000 records. The last state and those of events are recorded, too.
-        probes: More channels: functions of (t, q, v, tau) by "name [unit]" that give a number or
+        record_every: Steps from one record to the next; default: about 1000 records. The last state
+            and those of events are recorded as well.
+        probes: More channels: functions of (t, q, v, tau) by "name [unit]" that return a number or
             (n,) at each record. Here tau is that of the user, as recorded.
         rtol: Relative tolerance of "adaptive".
         atol: Absolute tolerance of "adaptive" [rad, m, rad/s or m/s].
         progress: A bar on stderr: None for one after a second if that is a terminal, True at once,
             False never; or a function that is called with the time [s] now and then.
-        start: The time at the beginning [s].
+        start: The initial time [s].
 
     Returns:
         A recording; `print` it for a report.
 
     Raises:
-        ModelError: An argument that means nothing.
+        ModelError: An invalid argument.
         ClosureError: Loops are open at the beginning.
-        SimulationError: The motion diverges, a controller gives what is no number; says when,
-            where and why.
+        SimulationError: The motion diverges, or a controller returns NaN; says when, where and why.
         MissingExtraError: "adaptive" without SciPy.
     """
-    _check_whole(mech)
+    _check_mechanism(mech)
     check_loops(loops)
     mech = mech if loops == "closed" else tree_of(mech)
     began = time.monotonic(), time_compiling()
@@ -158,8 +154,8 @@ def simulate(
     plan = timetable(duration, step, control_step, record_every, start)
     if control_step is not None and controller is None:
         raise ModelError(
-            f"control_step={control_step!r} was given without a controller; it says how often the "
-            "one given as controller=... is asked."
+            f"control_step={control_step!r} was given without a controller; it is the period "
+            "of controller=..."
         )
     check_limits(limits)
     q = mech.check_q(mech.neutral() if q is None else q)
@@ -221,12 +217,12 @@ def _run(
     facts: dict[str, Any],
     began: tuple[float, float],
 ) -> Recording:
-    """The run itself, and the recording of it however it ends."""
+    """Run, and make the recording however the run ends."""
 
     def recording() -> Recording | None:
         if not len(observer.log):
             return None
-        rec = observer.recording(**facts)  # channels may need kernels of their own
+        rec = observer.recording(**facts)  # channels may need further kernels
         compiling = time_compiling() - began[1]
         wall = max(time.monotonic() - began[0] - compiling, 0.0)
         notes = replace(rec.report.notes, wall=wall, compiling=compiling)
@@ -252,7 +248,7 @@ def _run(
         error.recording = recording()
         raise
     except Exception as error:
-        error.add_note(f"lw.simulate had come to t = {observer.now.t:.9g} s.")
+        error.add_note(f"lw.simulate had reached t = {observer.now.t:.9g} s.")
         raise
     observer.record()
     rec = recording()
@@ -279,22 +275,20 @@ def fixed_steps(observer: Observer, bar: Progress) -> None:
         made += ahead
         observer.made = made
         if observer.stopped is None and plan.ticks_at(made):
-            observer.tick(
-                made // plan.per_tick
-            )  # before the record: it has what acts from there on
+            observer.tick(made // plan.per_tick)  # before the record, which has the new forces
         if observer.stopped is None and (plan.records_at(made) or made == plan.steps):
             observer.record()
             observer.check()
         bar(observer.now.t)
 
 
-def _check_whole(mech: object) -> None:
-    """Refuse what is no mechanism, and one whose loops are built in."""
+def _check_mechanism(mech: object) -> None:
+    """Raise unless it is a mechanism whose loops are not built in."""
     check_mechanism(mech)
     if isinstance(mech, Embedded):
         raise ModelError(
-            "lw.simulate moves a mechanism, not one with its loops built in: give it embedded.mech,"
-            f" {mech.mech.name!r} itself; it keeps the loops closed."
+            "lw.simulate cannot move a mechanism with built-in loops: pass embedded.mech, "
+            f"{mech.mech.name!r} itself; its loops stay closed."
         )
 
 

@@ -32,7 +32,7 @@ class KernelSteps:
         q: Joint positions (k, nq).
         v: Joint velocities (k, nv).
         work: Work that was done since the beginning of the run, by each of `WORKERS` (k, n) [J].
-        whole: Whether all steps went well; what comes after the last of them has diverged.
+        complete: Whether all steps went well; what comes after the last of them has diverged.
         path: q and v at the beginning and after each step (n + 1, nq + nv).
     """
 
@@ -40,7 +40,7 @@ class KernelSteps:
     q: Array
     v: Array
     work: Array
-    whole: bool
+    complete: bool
     path: Array
 
 
@@ -260,7 +260,7 @@ class Stepper:
         """Many steps by the kernel, with the same joint forces."""
         tau = self.applied.commanded(now.t, now.q, now.v, self.held)
         done = kernel_stepper.advance(now, h, np.array([steps]), tau[None])
-        if done.whole:
+        if done.complete:
             return Moment(now.t + steps * h, done.q[0], done.v[0], done.work[0])
         good = kernel_stepper.advance(now, h, np.arange(1, steps + 1), np.tile(tau, (steps, 1)))
         if len(good.made):  # up to the last step that went well
@@ -285,7 +285,7 @@ class Stepper:
         return Moment(after, q, v, work, self.loops.last)
 
     def accelerate(self, t: float, q: Array, v: Array) -> Array:
-        """v̇ (nv,) by all that acts."""
+        """v̇ (nv,) by all forces."""
         applied = self.applied
         tau = applied.joints(t, q, v, self.held)
         outside = applied.outside(t, q, v)
@@ -297,7 +297,7 @@ class Stepper:
         return forward_dynamics(self.mech, q, v, tau, forces=outside, forces_frame=applied.frame)
 
     def push(self, t: float, q: Array, v: Array) -> Array:
-        """All that acts besides gravity, along the freedoms (nv,)."""
+        """All forces besides gravity as joint forces (nv,)."""
         total = self.applied.generalised(t, q, v, self.held)
         self.powers.append(self.applied.power.copy())
         return total

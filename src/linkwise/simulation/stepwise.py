@@ -1,4 +1,4 @@
-"""Rollouts step by step in NumPy, for mechanisms that are not compiled whole.
+"""Rollouts step by step in NumPy, for mechanisms whose steps cannot be compiled.
 
 Straight code of a hundred bodies would take minutes to compile, and some hinges have no formula
 without branches. Their accelerations still come from a kernel; only the steps are made here.
@@ -114,7 +114,7 @@ def _stepper(
             return forward_dynamics(mech, q, v, total(t, q, v))
 
         f = total if scheme.takes == "force" else rates.in_rates(mech, accelerate)
-        with np.errstate(all="ignore"):  # what is not finite is told by a code
+        with np.errstate(all="ignore"):  # a status code reports values that are not finite
             q, u = move(mech, f, 0.0, q, rates.rates(mech, q, v), step)
         v = rates.velocities(mech, q, u)
         finite = np.isfinite(q).all() and np.isfinite(v).all()

@@ -113,7 +113,7 @@ RECORDS = 1000
 """About how many records are made unless it is said how often."""
 
 AHEAD = 10_000
-"""At most so many steps are made at once, so that progress and Ctrl-C are heard."""
+"""Most steps made at once, so that progress and Ctrl-C are noticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +147,22 @@ class Timetable:
         return self.start + self.duration
 
     def time(self, made: int) -> float:
-        """When so many steps are made [s]."""
+        """The time after `made` steps [s]."""
         return self.end if made >= self.steps else self.start + made * self.step
 
     def length(self, made: int) -> float:
-        """Length of the step that comes after so many [s]."""
+        """Length of the step after `made` steps [s]."""
         if made < self.steps - 1:
             return self.step
         last = self.duration - (self.steps - 1) * self.step
         return self.step if abs(last - self.step) <= 1e-9 * self.step else last
 
     def ticks_at(self, made: int) -> bool:
-        """Whether the controller is asked after so many steps."""
+        """Whether the controller runs after `made` steps."""
         return self.per_tick > 0 and made % self.per_tick == 0 and made < self.steps
 
     def records_at(self, made: int) -> bool:
-        """Whether a record is due after so many steps."""
+        """Whether a record is due after `made` steps."""
         return made % self.record_every == 0
 
     def records_within(self, begin: float, end: float) -> list[float]:
@@ -182,7 +182,7 @@ class Timetable:
         return np.where(made >= self.steps, self.end, self.start + made * self.step)
 
     def ticks(self, made: Counts, begin: int | None = None) -> Counts:
-        """Numbers of the ticks (k,) that act after so many steps; up to there, from `begin` on."""
+        """The ticks (k,) in effect after `made` steps; with `begin`, in effect up to there."""
         if begin is not None:
             made = np.concatenate([[begin], made[:-1]])
         if not self.per_tick:
@@ -190,12 +190,12 @@ class Timetable:
         return np.minimum(made, self.steps - 1) // self.per_tick
 
     def equal(self, made: int) -> int:
-        """How many steps of one length come after so many; at most `AHEAD` of them."""
+        """The number of equal steps after `made` steps, at most `AHEAD`."""
         short = self.length(self.steps - 1) != self.step
         return min(AHEAD, self.steps - int(short) - made)
 
     def breaks(self, made: int, steps: int) -> Counts:
-        """Where something is recorded or asked in these steps after so many, and their end."""
+        """Ends of the intervals between records and ticks in these steps after `made` steps."""
         marks = [np.array([steps])]
         for every in (self.record_every, self.per_tick):
             if every:

@@ -163,7 +163,7 @@ class Work:
 def integrated(t: Array, power: Array) -> Work:
     """∫ power dt from the first record to each: cubics through four records in a row.
 
-    How far it may be off is told by the same with every second record, and with every fourth: their
+    The same with every second record, and with every fourth, estimates the error: their
     differences d_2, d_4 show the order p = log₂(d_4 / d_2), at most four, by which the errors fall,
     and the error is twice d_2 / (2ᵖ − 1). For a power that jumps p is small, and the error large.
     """

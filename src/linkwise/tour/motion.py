@@ -9,9 +9,8 @@ from linkwise.dynamics.kinematics import forward_kinematics
 from linkwise.errors import LinkwiseError, ModelError
 from linkwise.loops import project_velocity
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Figure, panels
+from linkwise.plot.canvas import Figure, Theme, panels
 from linkwise.plot.energy_budget import energy_budget
-from linkwise.plot.theme import Theme
 from linkwise.simulation.recording import Recording
 from linkwise.simulation.run import simulate
 from linkwise.spatial.array import Array

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from linkwise.atomic_file import write_file
-from linkwise.plot.canvas import off_screen
+from linkwise.plot.canvas import LIGHT, off_screen
 from linkwise.plot.energy_budget import energy_budget
 from linkwise.plot.history import history
-from linkwise.plot.theme import LIGHT
 from linkwise.simulation.recording import Recording
 from linkwise.tour.measure import processor, versions
 from linkwise.tour.page import page

@@ -10,9 +10,8 @@ from linkwise.dynamics.operational_space import reach
 from linkwise.inertial import inertial_properties
 from linkwise.loops import loop_errors
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Figure, panels, style
+from linkwise.plot.canvas import Figure, Theme, panels, style
 from linkwise.plot.inertial import belted_ellipsoid
-from linkwise.plot.theme import Theme
 from linkwise.spatial.array import Array
 from linkwise.tour.posture import hand, posture
 from linkwise.tour.text import TREE_HEAD, count, tree_rows
@@ -29,9 +28,10 @@ def robot(visit: Visit) -> None:
     loops = f", {count(len(mech.loops), 'loop')}" if mech.loops else ""
     ties = f", {count(len(mech.couplings), 'coupling')}" if mech.couplings else ""
     gravity = ", ".join(f"{g:.4g}" for g in mech.gravity)
+    size = "1 degree of freedom" if mech.nv == 1 else f"{mech.nv} degrees of freedom"
     visit.say(
         f"`{mech.name}` has {count(mech.n_bodies, 'body', 'bodies')}, "
-        f"{count(mech.nv, 'degree')} of freedom (nq = {mech.nq}){loops}{ties}, and "
+        f"{size} (nq = {mech.nq}){loops}{ties}, and "
         f"{mech.total_mass:.6g} kg; gravity is ({gravity}) m/s²."
     )
     if mech.n_bodies:

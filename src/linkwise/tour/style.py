@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.plot.theme import DARK, LIGHT, Theme
+from linkwise.plot.canvas import DARK, LIGHT, Theme
 
 
 def style() -> str:

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias
 from linkwise.algebra.show import LATEX
 from linkwise.errors import LinkwiseError, MissingExtraError
 from linkwise.model.mechanism import Mechanism
-from linkwise.plot.canvas import Figure, matplotlib, off_screen
-from linkwise.plot.theme import DARK, LIGHT, Theme
+from linkwise.plot.canvas import DARK, LIGHT, Figure, Theme, matplotlib, off_screen
 from linkwise.sweeps.program import Program
 from linkwise.sweeps.show import LOOPS, statement_text
 from linkwise.tour.page import (
@@ -149,7 +148,7 @@ class Visit:
                 LOOPS[step.direction],
                 tuple(
                     statement_text(statement, LATEX)
-                    for statement in sorted(step.statements, key=lambda s: not s.whole)
+                    for statement in sorted(step.statements, key=lambda s: not s.at_once)
                 ),
             )
             for step in program.passes

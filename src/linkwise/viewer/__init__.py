@@ -6,9 +6,8 @@ one file that needs no server; `export_video` and `picture` draw films and pictu
 """
 
 from linkwise.front_door import open_front_door
-from linkwise.viewer.export import export_html, html_page
+from linkwise.viewer.export import embedded, export_html, html_page
 from linkwise.viewer.launch import view
-from linkwise.viewer.notebook import embedded
 from linkwise.viewer.scene import Part, Scene, scene_of
 from linkwise.viewer.server import Viewer
 from linkwise.viewer.video import export_video, picture

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.spatial.array import Array
 from linkwise.viewer.dial import Dial, dialled, dials, reading
-from linkwise.viewer.layer import LAYERS
+from linkwise.viewer.look import LAYERS
 from linkwise.viewer.playback import SPEEDS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _round(value: float) -> float:
 
 
 class Controls:
-    """The panel of one viewer. What is typed or drawn there is told to the viewer."""
+    """The panel of one viewer. It passes all input to the viewer."""
 
     def __init__(self, gui: Any, viewer: Viewer) -> None:
         self._gui, self._viewer = gui, viewer

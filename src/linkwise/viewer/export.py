@@ -1,33 +1,82 @@
-"""A page in one file: no server, no network, opened by a double click."""
+"""A page in one file that needs no server and no network; also inside a notebook."""
 
 from __future__ import annotations
 
 import html
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from linkwise.arguments import count
 from linkwise.atomic_file import write_file
 from linkwise.errors import ModelError
 from linkwise.io.mesh_path import Roots
 from linkwise.spatial.array import Array, ArrayLike
 from linkwise.viewer import camera, guard
 from linkwise.viewer.dial import closed_near
-from linkwise.viewer.layer import State, check_layers
-from linkwise.viewer.look import Look, look_of
+from linkwise.viewer.look import Look, State, check_layers, look_of
 from linkwise.viewer.motion import subject_of
 from linkwise.viewer.scene import frames, scene_of
 from linkwise.viewer.stage import Stage
+
+STYLE = "border:1px solid #d8d5cc;border-radius:6px;display:block"
+
+
+def frame_of(url: str, height: int = 480) -> str:
+    """A frame with the page of a running viewer."""
+    return (
+        f'<iframe src="{html.escape(url, quote=True)}" width="100%" height="{int(height)}" '
+        f'style="{STYLE}"></iframe>'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded3D:
+    """A page that needs no server, shown by a notebook where this is the value of a cell.
+
+    Attributes:
+        page: The HTML.
+        height: Of the frame [pixel].
+    """
+
+    page: str
+    height: int = 480
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self.page, quote=True)}" width="100%" '
+            f'height="{int(self.height)}" style="{STYLE}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<3-D page of {len(self.page) / 1e6:.1f} MB>"
+
+
+def embedded(
+    subject: Any, q: ArrayLike | None = None, *, height: int = 480, **options: Any
+) -> Embedded3D:
+    """A mechanism or a recording inside a notebook; it stays when the notebook is saved.
+
+    Args:
+        subject: A mechanism or a recording.
+        q: Joint positions (nq,), or (k, nq).
+        height: Of the frame [pixel].
+        options: As of `lw.viewer.export_html`.
+    """
+    height = count(height, "height [pixel]", least=1)
+    return Embedded3D(html_page(subject, q, **options), height)
+
 
 MOST_FRAMES = 900
 """Pictures of a motion; longer ones get fewer a second."""
 
 GRID = 2.0**-17
 """Quaternions, and positions over the reach of the mechanism, are rounded to this, for a small
-file: 8 µrad, 8 µm of a metre. No picture has so many pixels."""
+file: 8 µrad, 8 µm of a metre. No picture resolves that."""
 
 
 def export_html(

@@ -214,7 +214,7 @@ def own_page(origin: str | None, requested: str | None, host: str) -> bool:
     """Whether a socket may be opened: by no page, or by one that this server has served.
 
     The page must come from where it connects to, port and all. Its host must be an address, a name
-    of this machine or the one that the server was told to listen at: other names may be made to
+    of this machine or the one that the server listens at: other names may be made to
     mean this machine by whoever owns them.
 
     Args:

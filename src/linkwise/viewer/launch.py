@@ -10,8 +10,7 @@ from typing import Any
 from linkwise.io.mesh_path import Roots
 from linkwise.spatial.array import ArrayLike
 from linkwise.viewer import guard
-from linkwise.viewer.layer import check_layers
-from linkwise.viewer.look import Look, look_of
+from linkwise.viewer.look import Look, check_layers, look_of
 from linkwise.viewer.motion import subject_of
 from linkwise.viewer.server import Viewer
 

@@ -1,11 +1,74 @@
-"""Colours and light of a page: on light paper and on dark, as of the pictures."""
+"""Colours of a page on light and on dark paper; its layers, and the state they are drawn for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, unknown_name
+from linkwise.model.mechanism import Mechanism
+from linkwise.spatial.array import Array
+
+LAYERS = {
+    "shapes": "shapes of the bodies",
+    "collision": "collision shapes",
+    "frames": "frames of bodies and nodes",
+    "axes": "axes of the hinges",
+    "masses": "centres of mass",
+    "inertia": "ellipsoids of inertia",
+    "belted": "belted ellipsoids: effective mass",
+    "forces": "forces of loops and contacts",
+    "traces": "paths of nodes",
+    "names": "names of the bodies",
+    "grid": "floor",
+}
+"""What can be shown, and what it is."""
+
+INSIDE = ("frames", "axes", "masses", "inertia", "forces")
+"""Layers that are inside of the shapes; these turn to glass while one of them is shown."""
+
+GLASS = 0.4
+"""Opacity of such shapes."""
+
+ON_BODIES = ("shapes", "collision", "frames", "masses", "inertia", "names")
+"""Layers that go along with the bodies; the others are made anew for each state."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What the layers that depend on the state are drawn for.
+
+    Attributes:
+        q: Joint positions (nq,).
+        v: Joint velocities (nv,); None for a mechanism held at rest.
+        tau: Joint forces (nv,).
+        time: Of a motion [s].
+    """
+
+    q: Array
+    v: Array | None = None
+    tau: Array | None = None
+    time: float = 0.0
+
+
+def check_layers(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of layers; raises for an unknown one."""
+    given = (names,) if isinstance(names, str) else tuple(names)
+    for name in given:
+        if name not in LAYERS:
+            raise unknown_name("layer", name, LAYERS, owner="the viewer")
+    return given
+
+
+def check_nodes(mech: Mechanism, nodes: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of nodes or bodies; raises for an unknown one."""
+    names = (nodes,) if isinstance(nodes, str) else tuple(nodes)
+    for name in names:
+        if mech.node(name).body == "world" and name == "world":
+            raise ModelError("the ground moves nowhere; name a node or a body.")
+    return names
+
 
 Rgb: TypeAlias = tuple[int, int, int]
 
@@ -71,7 +134,7 @@ DARK = Look(
 
 
 def look_of(theme: Look | str) -> Look:
-    """A look by itself or by its name; raises for one that there is not."""
+    """A look, or the look of a name; raises for an unknown one."""
     if isinstance(theme, Look):
         return theme
     look = {"light": LIGHT, "dark": DARK}.get(theme)

@@ -11,7 +11,7 @@ from linkwise.errors import ModelError, ShapeError
 from linkwise.model.mechanism import Mechanism
 from linkwise.simulation.interpolation import between
 from linkwise.spatial.array import Array, ArrayLike, floats
-from linkwise.viewer.layer import State
+from linkwise.viewer.look import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "4×")
 
 
 class Playback:
-    """Plays a span of time in a thread of its own; the caller is never kept waiting.
+    """Plays a span of time in a separate thread; no call waits for it.
 
     Args:
         start: When it begins [s].
@@ -70,7 +70,7 @@ class Playback:
         self._speed = _positive(value)
 
     def play(self) -> None:
-        """Let time go on; from the beginning, if it stands at the end."""
+        """Let time run; from the start, if it is at the end."""
         if self._over.is_set() or self.duration <= 0.0:
             return
         with self._lock:
@@ -94,7 +94,7 @@ class Playback:
         value = _number(t)
         if value is None:
             raise ModelError(
-                f"the time {t!r} was asked for; it must be a number of seconds, from "
+                f"the time is {t!r}; it must be a number of seconds, from "
                 f"{self.start:.6g} to {self.end:.6g}."
             )
         with self._lock:

@@ -23,7 +23,7 @@ from linkwise.viewer.mesh_file import MeshFiles
 from linkwise.viewer.shapes import ball, drum, of_geometry, rod
 
 TOGETHER = 16
-"""All mesh files together have no more triangles than so many of the largest."""
+"""All mesh files together have at most this many times the triangles of the largest."""
 
 Layer: TypeAlias = Literal["shapes", "collision"]
 
@@ -177,7 +177,7 @@ def reach(mech: Mechanism) -> float:
 
 
 def hinge_axes(mech: Mechanism, k: int, q: Array) -> list[tuple[Array, bool]]:
-    """Directions of a hinge's freedoms in the axes of O: (unit vector (3,), whether it turns)."""
+    """Axes of a hinge in the frame O: (unit vector (3,), whether it is a rotation)."""
     body = mech.bodies[k]
     rows = np.asarray(body.hinge.hinge_map(q[mech.q_start[k] : mech.q_start[k + 1]]), float)
     axes = list[tuple[Array, bool]]()

@@ -24,17 +24,15 @@ from linkwise.spatial.array import Array, ArrayLike
 from linkwise.viewer import camera, guard
 from linkwise.viewer.controls import Controls
 from linkwise.viewer.dial import closed_near
-from linkwise.viewer.export import export_html
-from linkwise.viewer.layer import State
-from linkwise.viewer.look import Look
+from linkwise.viewer.export import export_html, frame_of
+from linkwise.viewer.look import Look, State
 from linkwise.viewer.motion import Motion, subject_of
-from linkwise.viewer.notebook import frame_of
 from linkwise.viewer.playback import Playback
 from linkwise.viewer.scene import scene_of
 from linkwise.viewer.stage import Stage
 
 PANEL = 0.1
-"""The time bar and the sliders follow a motion after so many seconds."""
+"""Interval at which the time bar and the sliders follow a motion [s]."""
 
 PANEL_WIDTH = 340.0
 """Width of the panel [pixel]."""
@@ -248,7 +246,7 @@ class Viewer:
         if other:
             raise ViewerError(
                 f"the recording is of {mech.name!r}, and this viewer shows {self.mech.name!r}: "
-                f"{other}. Use lw.view(recording) for a viewer of its own."
+                f"{other}. Use lw.view(recording) for another viewer."
             )
         self.playback.close()
         with self._lock:
@@ -418,4 +416,4 @@ def _alike(a: Hinge, b: Hinge) -> bool:
 def _missing(missing: dict[str, str]) -> str:
     first, reason = next(iter(missing.items()))
     more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return f"mesh {first!r}{more} not shown ({reason}); a generated shape stands for it"
+    return f"mesh {first!r}{more} not shown ({reason}); a generated shape replaces it"

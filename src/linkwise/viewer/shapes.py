@@ -16,7 +16,7 @@ AROUND = 28
 
 
 def box(lengths: ArrayLike) -> Mesh:
-    """A box by its edges (3,) [m], with vertices of its own on each side."""
+    """A box by its edges (3,) [m], with separate vertices on each side."""
     half = 0.5 * np.asarray(lengths, dtype=np.float64)
     points, faces = list[Array](), list[list[int]]()
     for axis in range(3):
@@ -110,7 +110,7 @@ def drum(at: ArrayLike, axis: ArrayLike, radius: float, length: float) -> Mesh:
 def of_geometry(shape: Geometry) -> Mesh:
     """The triangles of a primitive in the frame of its carrier; a mesh of a file has none here.
 
-    A plane without end is drawn by nobody: the grid stands for it.
+    An infinite plane is not drawn: the grid replaces it.
     """
     size = shape.size
     if shape.shape == "box":

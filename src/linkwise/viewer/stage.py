@@ -1,4 +1,4 @@
-"""A scene on a page: the only place that speaks with viser's scene."""
+"""A scene on a page: the only module that uses viser's scene."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import numpy as np
 from linkwise.model.mechanism import Mechanism
 from linkwise.spatial import quaternion
 from linkwise.spatial.array import Array
-from linkwise.viewer.contact import contact_arrows
-from linkwise.viewer.layer import GLASS, INSIDE, ON_BODIES, State, check_layers, check_nodes
-from linkwise.viewer.look import Look
+from linkwise.viewer.look import GLASS, INSIDE, ON_BODIES, Look, State, check_layers, check_nodes
 from linkwise.viewer.motion import Motion
 from linkwise.viewer.overlay import (
     Arrows,
@@ -22,6 +20,7 @@ from linkwise.viewer.overlay import (
     belted_mesh,
     belted_scale,
     constraint_arrows,
+    contact_arrows,
     inertia_parts,
     mass_parts,
     tips,
@@ -32,7 +31,7 @@ from linkwise.viewer.scene import Part, Scene, frames
 
 @dataclass(eq=False)
 class Stage:
-    """A scene put on a page, layer by layer as they are asked for.
+    """A scene on a page, drawn layer by layer on request.
 
     Attributes:
         page: viser's scene.
@@ -337,7 +336,7 @@ class Stage:
         self._handles["traces"] = made
 
     def forget(self, layer: str) -> None:
-        """Take a layer off the page, to be drawn anew when it is asked for."""
+        """Take a layer off the page; it is drawn again on request."""
         for handle in self._handles.pop(layer, ()):
             handle.remove()
 

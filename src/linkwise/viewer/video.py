@@ -19,8 +19,7 @@ from linkwise.io.mesh_path import Roots
 from linkwise.spatial.array import ArrayLike
 from linkwise.viewer.camera import framed
 from linkwise.viewer.dial import closed_near
-from linkwise.viewer.layer import check_layers
-from linkwise.viewer.look import Look, look_of
+from linkwise.viewer.look import Look, check_layers, look_of
 from linkwise.viewer.motion import subject_of
 from linkwise.viewer.render import Image, Renderer
 from linkwise.viewer.scene import scene_of

@@ -34,7 +34,7 @@ VERSION = 2
 
 LARGEST_PACKED = 256 << 20
 LARGEST_RATIO = 100
-"""Numbers may take so many bytes, or times the bytes of their file; more is taken for an attack."""
+"""Numbers may take this many bytes, or times the bytes of their file; more counts as an attack."""
 
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -42,10 +42,10 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """A recording as it stands in a file.
+    """A recording as a file contains it.
 
     Attributes:
-        header: All that is not numbers over time, as JSON has it.
+        header: Everything that is not numbers over time, as JSON values.
         t: Times (k,) [s].
         arrays: Values of each channel by its name, (k,) or (k, n).
     """
@@ -191,7 +191,7 @@ def check_size(header: Mapping[str, Any], path: Path) -> dict[str, tuple[int, ..
     needed, size = bytes_of(header["records"], shapes.values()), path.stat().st_size
     if needed > allowed_bytes(size):
         raise ParseError(
-            f"the recording is not read: its header tells of {needed / 1e6:.0f} MB of numbers in a "
+            f"the recording is refused: its header announces {needed / 1e6:.0f} MB of numbers in a "
             f"file of {size / 1e6:.3g} MB; allowed are {allowed_bytes(size) / 1e6:.0f} MB",
             file=str(path),
         )
@@ -230,7 +230,7 @@ def as_header(text: str | bytes, file: str) -> dict[str, Any]:
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
-        raise not_a_recording(file, "its header is no JSON") from None
+        raise not_a_recording(file, "its header is not JSON") from None
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise not_a_recording(file, f"its header does not say '{FORMAT}'")
     header = cast("dict[str, Any]", value)
@@ -247,7 +247,7 @@ def as_header(text: str | bytes, file: str) -> dict[str, Any]:
 def not_a_recording(file: str, problem: str) -> ParseError:
     """The error for a file that is none."""
     return ParseError(
-        f"this is no recording of Linkwise: {problem}; rec.save(path) writes one", file=file
+        f"this is not a recording of Linkwise: {problem}; rec.save(path) writes one", file=file
     )
 
 
@@ -268,7 +268,7 @@ def from_columns(header: Mapping[str, Any], columns: Mapping[str, Array], file: 
 
     def column(name: str) -> Array:
         if name not in columns:
-            raise ParseError(f"the column {name!r} that its header tells of is missing", file=file)
+            raise ParseError(f"the column {name!r} that its header announces is missing", file=file)
         return columns[name]
 
     t, arrays = column("t"), dict[str, Array]()

@@ -66,7 +66,7 @@ def read(path: Path) -> Content:
                 raise damaged(str(path), "two columns have the same name.")
             values = _numbers(table, len(names), str(path))
     except UnicodeDecodeError:
-        raise not_a_recording(str(path), "it is no text") from None
+        raise not_a_recording(str(path), "it is not text") from None
     except csv.Error as error:
         raise not_a_recording(str(path), f"its table cannot be read: {error}") from None
     return from_columns(header, dict(zip(names, values.T, strict=True)), str(path))
@@ -85,5 +85,7 @@ def _numbers(table: Iterator[list[str]], columns: int, file: str) -> Array:
         try:
             numbers.extend(map(float, row))
         except ValueError:
-            raise ParseError("an entry of the table is no number", file=file, line=line) from None
+            raise ParseError(
+                "an entry of the table is not a number", file=file, line=line
+            ) from None
     return np.array(numbers, dtype=np.float64).reshape(rows, columns)

@@ -52,7 +52,7 @@ def encoded(content: Content) -> Iterator[bytes]:
 
 def _packed(content: Content, how: Mapping[str, Any]) -> bytes:
     h5py = _h5py()
-    # The layout of HDF5 1.8 holds attributes of any length, and has checksums of its own.
+    # The layout of HDF5 1.8 holds attributes of any length, and has built-in checksums.
     layout = ("v108", "v108")
     with h5py.File("memory", "w", driver="core", backing_store=False, libver=layout) as file:
         file.attrs[HEADER] = np.bytes_(as_text(content.header).encode())

@@ -1,14 +1,17 @@
-"""Reading a recording back."""
+"""Recordings in files: the suffix selects the format."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
+from linkwise.atomic_file import write_file
 from linkwise.dynamics.energy import kinetic_energy, potential_energy
 from linkwise.dynamics.kernels import check_mechanism
 from linkwise.errors import (
@@ -24,14 +27,56 @@ from linkwise.simulation.files.content import (
     Content,
     channels_of,
     check_sum,
+    content_of,
     damaged,
     events_of,
     not_a_recording,
     notes_of,
     shapes_of,
 )
-from linkwise.simulation.files.save import format_of
 from linkwise.simulation.recording import Recording, made
+
+FORMATS = {
+    ".parquet": "linkwise.simulation.files.parquet",
+    ".h5": "linkwise.simulation.files.hdf5",
+    ".hdf5": "linkwise.simulation.files.hdf5",
+    ".csv": "linkwise.simulation.files.csv",
+    ".npz": "linkwise.simulation.files.npz",
+}
+"""The module of each suffix, with `encoded(content)`, the parts of the file, and `read(path)`."""
+
+FILMS = (".mp4", ".gif")
+"""Suffixes of films, which `linkwise.viewer.video` draws."""
+
+
+def save_recording(rec: Recording, path: str | os.PathLike[str]) -> None:
+    """Write a recording to a file, in the format that its suffix says; see `Recording.save`."""
+    target = Path(path)
+    kind = None
+    if target.suffix.lower() not in FILMS:
+        kind = format_of(target, f"the recording of {rec.name!r} cannot be saved as", FILMS)
+    if target.is_dir():
+        raise ModelError(f"'{target}' is a folder; name a file in it, like '{target}/run.csv'.")
+    if not target.parent.is_dir():
+        raise ModelError(
+            f"the recording of {rec.name!r} cannot be saved as '{target}': there is no folder "
+            f"'{target.parent}'. Make it first, or choose another."
+        )
+    if kind is None:
+        # The viewer is above this layer: it is loaded only when a film is requested.
+        importlib.import_module("linkwise.viewer.video").export_video(rec, target)
+    else:
+        write_file(target, kind.encoded(content_of(rec)))
+
+
+def format_of(path: Path, action: str, films: Sequence[str] = ()) -> Any:
+    """The module for a suffix; raises for an unknown one."""
+    module = FORMATS.get(path.suffix.lower())
+    if module is None:
+        known = ", ".join((*FORMATS, *films))
+        raise ModelError(f"{action} '{path.name}'; its suffix must be one of {known}.")
+    return importlib.import_module(module)
+
 
 CLOSE = 1e-6
 """Energies that differ by more than this part of their size are of another mechanism."""
@@ -99,7 +144,7 @@ def load_recording(
 
 
 def _check_records(content: Content, file: str) -> None:
-    """Refuse other shapes than the header tells of."""
+    """Raise if shapes differ from those in the header."""
     records = content.header["records"]
     if content.t.shape != (records,):
         raise damaged(file, f"{records} records were written, {len(content.t)} are there.")

@@ -20,7 +20,7 @@ INTEGRATORS: dict[str, Integrator] = {
             weights=_CLASSICAL,
         ),
         Integrator("variational", 2, variational.step, "midpoint rule of least action", "force"),
-        Integrator("adaptive", 8, None, "Dormand-Prince 8(5,3) with steps of its own choice"),
+        Integrator("adaptive", 8, None, "Dormand-Prince 8(5,3) with adaptive steps"),
     )
 }
 """All of them by their names, which `lw.simulate(..., integrator=...)` takes."""

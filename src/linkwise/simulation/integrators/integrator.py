@@ -27,9 +27,9 @@ class Integrator:
         step: One step in plain NumPy; None for one that takes no steps of a given length.
         about: What it is, in a few words.
         takes: What its `step` calls f: "acceleration" u̇(t, q, u) of rates, or "force" τ(t, q, v),
-            all that acts besides gravity, for one that has the inertia in itself.
-        weights: What part of the step the last calls of f stand for, one after the other: with
-            these, work is the sum of powers there.
+            all forces besides gravity, for an integrator that contains the inertia.
+        weights: Shares of the step of the last calls of f; with them, work is the sum of the powers
+            there.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Integrator:
 
 
 def integrator(name: object, known: Mapping[str, Integrator]) -> Integrator:
-    """The one of a name.
+    """The integrator of a name.
 
     Raises:
-        ModelError: There is none of that name; tells those there are.
+        ModelError: The name is unknown; lists the known ones.
     """
     if isinstance(name, str) and name in known:
         return known[name]
     names = ", ".join(repr(x) for x in known)
-    raise ModelError(f"integrator={name!r} is no way to go through time; there are {names}.")
+    raise ModelError(f"integrator={name!r} is unknown; use one of {names}.")

@@ -20,7 +20,7 @@ def step(
         q' = q ⊕ h/12 (3 u₁ + 2 u₂ + 2 u₃ − u₄) ⊕ h/12 (−u₁ + 2 u₂ + 2 u₃ + 3 u₄)
 
     On plain coordinates it is the classical method. Where turns do not commute, the classical
-    tableau would be of order two; two turns one after the other make up for it.
+    tableau would be of order two; two consecutive turns correct that.
     Source: celledoni2003commutatorfree.
 
     Returns:

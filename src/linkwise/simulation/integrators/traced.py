@@ -22,7 +22,7 @@ from linkwise.simulation.integrators.integrator import Integrator
 from linkwise.simulation.rates import check_turns, rate_acceleration, rates, velocities
 
 AGAIN = 4
-"""What takes so many operations from what is at hand is computed again rather than kept."""
+"""Values that take at most this many operations are recomputed rather than stored."""
 
 
 def traced_stepping(
@@ -40,7 +40,7 @@ def traced_stepping(
     assert scheme.step is not None
     q, u = scheme.step(mech, f, 0.0, *state, h)
     ends = [*calls, [x.node for x in (*q, *u)]]
-    alone = calls == [[x.node for x in (*state[0], *state[1])]]  # u̇ is asked for once, at first
+    alone = calls == [[x.node for x in (*state[0], *state[1])]]  # u̇ is evaluated once, at the start
     at = ("q0", "u0") if alone else ("q1", "u1")
     accelerate = _accelerate(mech, forward, passive, held, at)
     step = list[Segment]()

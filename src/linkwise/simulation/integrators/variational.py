@@ -20,7 +20,7 @@ def step(mech: Mechanism, f: Force, t: float, q: Array, u: Array, h: float) -> t
     no derivatives of an energy, as friction and control, act at the middle of the step.
 
     Args:
-        f: Forces τ(t, q, v) of all that acts besides gravity, for velocities v, not rates.
+        f: All forces τ(t, q, v) besides gravity, for velocities v, not rates.
 
     Returns:
         q and u at t + h.

@@ -89,7 +89,7 @@ class Coordinates:
         return out
 
     def rates(self, q: Any, x: Any) -> Any:
-        """T* x (nv,): velocities, momenta or forces, told in rates."""
+        """T* x (nv,): velocities, momenta or forces, in rates."""
         return self._carry(q, x, 1.0) if self.carried else x
 
     def velocities(self, q: Any, x: Any) -> Any:
@@ -112,7 +112,7 @@ class Coordinates:
         """What L_q has besides C_v* v − g, since v are no derivatives of coordinates.
 
         For directions η of the rates, ζ = T η, the Levi-Civita property of C_v is
-        C_ζ v − C_v ζ = 𝓜 [ζ, v] with the bracket of the frames of v. With what T adds of its own:
+        C_ζ v − C_v ζ = 𝓜 [ζ, v] with the bracket of the frames of v. With the terms that T adds:
 
             turning       ω × μ_ω
             carried       ω × μ_l
@@ -148,7 +148,7 @@ def coordinates(mech: Mechanism) -> Coordinates:
     if mech.loops or mech.couplings:
         what = "loops" if mech.loops else "couplings"
         raise ModelError(
-            f"integrator='variational' was asked for {mech.name!r}, which has {what}: it is for "
+            f"integrator='variational' cannot move {mech.name!r}, which has {what}: it is for "
             "trees. Use 'rk4', which keeps them closed."
         )
     plain_q, plain_v = list[int](), list[int]()
@@ -170,9 +170,9 @@ def coordinates(mech: Mechanism) -> Coordinates:
                 carried.append(Carried(q + 2, v, v + 2, planar=True))
         else:
             raise ModelError(
-                f"integrator='variational' was asked for {mech.name!r}, whose body {body.name!r} "
+                f"integrator='variational' cannot move {mech.name!r}, whose body {body.name!r} "
                 f"hangs on a {body.hinge.kind} hinge: what its velocities reach depends on the way "
-                "(nonholonomic), or it moves by a rule of its own. There are pin, prismatic and "
+                "(nonholonomic), or it moves by a special rule. There are pin, prismatic and "
                 "all hinges whose v is q̇, spherical, free, planar and point-on-plane ones. Use "
                 "'rk4' or 'adaptive'."
             )

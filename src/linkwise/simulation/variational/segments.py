@@ -110,7 +110,7 @@ class _Discrete:
         force, momentum = at_the_middle(coords, middle, v, mu, force)
         r = coords.velocities(middle, residual(coords, force, momentum, p, w, h))
         change = coords.rates(middle, self._solved(s, middle, r, self._stiffened(h)))
-        s.checks.clear()  # rounds that run away are told by `advance`
+        s.checks.clear()  # `advance` reports rounds that diverge
         s.write("w", w - change)
         s.write("force", force)
         s.write("change", change)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from linkwise.codegen.kernel import Kernel
 
 Force: TypeAlias = Callable[[float, Array, Array], Array]
-"""τ (nv,) of the time [s], q (nq,) and v (nv,): all that acts besides gravity."""
+"""τ (nv,) of the time [s], q (nq,) and v (nv,): all forces besides gravity."""
 
 ROUNDS = 100
 """Rounds after which a step is given up; the error falls by a factor of about h |w| in each."""
